@@ -1,0 +1,18 @@
+# Speed of the build and strictness of the compiler, in one place.
+find_program(GRIDLOOM_CCACHE ccache)
+if(GRIDLOOM_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${GRIDLOOM_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GRIDLOOM_CCACHE})
+endif()
+
+# The fastest linker there is: mold with g++ (which finds it by -fuse-ld=mold from version 12.1 on), else the default.
+find_program(GRIDLOOM_MOLD mold)
+if(GRIDLOOM_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Werror -Wimplicit-fallthrough -Wno-unused-parameter)
+if(GRIDLOOM_SANITIZE)
+  add_compile_options(-fsanitize=${GRIDLOOM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${GRIDLOOM_SANITIZE})
+endif()
