@@ -1,0 +1,91 @@
+// What generated code and the runtime share: plain structs at fixed offsets, and the table of runtime helpers.
+// Generated code reads these fields by offset and never calls a symbol: helpers are reached through LaunchCtx::helpers,
+// so a compiled kernel is position independent and can be kept on disk (docs/design/executor.md).
+// Change anything here -> bump kAbiVersion, which is part of the cache key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gridloom::exec {
+
+inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr unsigned kWarpSize = 32;
+
+struct WarpCtx;
+struct CtaCtx;
+
+/// A runtime helper works on all lanes of `mask` at once. `args` points to the outputs, then the inputs; each is an
+/// array of 32 lane values of its type, except that an i1 is one 32-bit word with a bit per lane. Lanes that are off
+/// hold unspecified inputs and their outputs must be left alone (i1: those bits are ignored). `imm` is the immediate
+/// the lifter gave, `line` the PTX line for messages. A helper that finds an error calls RaiseFault and never returns.
+using HelperFn = void (*)(WarpCtx* warp, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args);
+
+/// Entry of a compiled kernel: runs one warp to its end. Entry of a compiled device function is private to the module.
+using WarpEntry = void (*)(WarpCtx* warp);
+
+//  X(Enumerator, convergent, reads memory, writes memory): see sim/exec/runtime/helpers_*.cpp for what each does.
+enum class Helper : std::uint32_t {
+#define GL_HELPER(name, convergent, reads, writes) name,
+#include "sim/exec/helpers.def"
+#undef GL_HELPER
+  kCount
+};
+
+/// Constant during a launch.
+struct LaunchCtx {
+  std::uint64_t window_base;          ///< device address range: global, generic and shared addresses are host addresses in it
+  std::uint64_t window_bytes;         ///< up to the highest byte allocated at launch; beyond it the slow path decides
+  const std::uint8_t* params;         ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
+  const std::uint64_t* symbols;       ///< device addresses of module variables, indexed as SymbolTable numbered them
+  const HelperFn* helpers;            ///< indexed by Helper
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint32_t cluster[3];           ///< CTAs per cluster, 1,1,1 without clusters
+  std::uint32_t dynamic_shared_bytes;
+  std::uint32_t total_shared_bytes;   ///< static plus dynamic
+  std::uint32_t warps_per_cta;
+  std::uint64_t grid_id;
+  std::uint32_t sm_count;
+  std::uint32_t shared_stride;        ///< distance of the shared windows of two CTAs of a cluster
+  void* owner;                        ///< the runtime's launch object
+};
+
+/// One CTA while it runs.
+struct CtaCtx {
+  const LaunchCtx* launch;
+  std::uint64_t shared_base;          ///< host address of shared address 0; with clusters, of the cluster's first CTA
+  std::uint32_t shared_bytes;         ///< shared addresses below this are valid (with clusters: of all its CTAs)
+  std::uint32_t shared_offset;        ///< shared address of this CTA's own window: 0 without clusters
+  std::uint32_t ctaid[3];
+  std::uint32_t smid;
+  std::uint32_t cluster_rank;
+  std::uint32_t live_warps;
+  WarpCtx* ring;                      ///< a warp that has not ended, or null
+  void* owner;                        ///< the runtime's CTA object
+};
+
+/// One warp while it runs.
+struct WarpCtx {
+  CtaCtx* cta;
+  const LaunchCtx* launch;
+  std::uint32_t warp_id;
+  std::uint32_t initial_mask;         ///< lanes that exist; all ones except in the last warp of a ragged block
+  std::uint32_t exited_mask;          ///< lanes that have executed exit
+  std::uint32_t tid0[3];              ///< thread index of lane 0
+  std::uint64_t local_base;           ///< host address of lane 0's local memory
+  std::uint32_t local_stride;         ///< bytes between two lanes' local memories
+  std::uint32_t local_bytes;          ///< usable bytes per lane
+  std::uint32_t local_frame;          ///< bytes per lane in use: device functions put their frames above it
+  std::uint32_t fuel;                 ///< spin-loop iterations left before the warp must yield
+  // Ring switch: saved stack pointer of a suspended warp and its neighbour (see warp_switch.h). Offsets are known to
+  // the inline assembly.
+  void* saved_sp;
+  WarpCtx* next;
+  WarpCtx* prev;
+  void* stack_limit;                  ///< lowest usable stack address; device functions that recurse check it
+  alignas(64) std::uint32_t tid[3][kWarpSize];   ///< thread index of every lane
+  void* owner;                        ///< the runtime's warp object
+};
+
+}  // namespace gridloom::exec

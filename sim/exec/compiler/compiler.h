@@ -1,0 +1,50 @@
+// The compiler library (libgridloom-compiler.so): PTX kernel -> x86-64 object. The only part that needs LLVM; the shim
+// loads it with dlopen when a kernel is not in the cache.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rewriter/ptx/ir.h"
+
+namespace gridloom::exec {
+
+/// Everything a kernel's code depends on besides its PTX. Part of the cache key.
+struct CompileOptions {
+  std::uint32_t block[3] = {0, 0, 0};   ///< block shape the code is specialised on; zeros: any shape
+  bool small_grid = true;               ///< grid times block stays below 2^31 in every dimension
+  bool clusters = false;
+  bool memcheck = false;
+  std::string cpu;                      ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
+  bool keep_ir = false;                 ///< fill CompiledKernel::ir
+};
+
+/// Numbers given to module variables and functions; the same rule on both sides (program.cpp).
+struct SymbolTable {
+  std::vector<const ptx::Variable*> variables;     ///< index = number in LaunchCtx::symbols
+  std::vector<const ptx::Function*> functions;     ///< index + 1 = value of a device function pointer divided by 16
+};
+SymbolTable NumberSymbols(const ptx::Module& module);
+
+struct CompiledKernel {
+  std::vector<std::uint8_t> object;    ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;       ///< per thread, kernel and callees without recursion
+  bool needs_fiber = false;            ///< has barriers or spin loops: warps of a CTA must be able to switch
+  bool simple_barriers = false;        ///< only full-CTA barrier 0: the in-line ring switch suffices
+  bool recursive = false;
+  std::string ir;                      ///< SPMD and warp IR as text when asked for
+  std::string error;                   ///< not empty: compilation failed; one sentence with file:line
+  std::uint32_t error_line = 0;
+};
+
+/// Entry point of the library, found with dlsym. Thread-safe.
+extern "C" __attribute__((visibility("default"))) void gridloom_compile(const ptx::Module* module, const char* kernel,
+                                                                       const CompileOptions* options, CompiledKernel* out);
+using CompileFn = decltype(&gridloom_compile);
+
+/// Identifies this compiler build (versions of lifter, ABI, LLVM, CPU) for the cache key.
+extern "C" __attribute__((visibility("default"))) const char* gridloom_compiler_id(const char* cpu);
+
+}  // namespace gridloom::exec

@@ -1,0 +1,81 @@
+// Device memory of the virtual GPU: one reserved host address range per process. Device pointers are host addresses in
+// it, so a kernel's window check is one compare and a copy is a memcpy. Allocations stand apart by guard gaps that are
+// never mapped. Everything a kernel may touch is inside the range (global, shared, local, pinned and managed memory) or
+// is host memory registered with RegisterHost. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "rewriter/support/result.h"
+
+namespace gridloom::exec {
+
+enum class MemoryKind : std::uint8_t {
+  kDevice,      ///< cuMemAlloc
+  kManaged,     ///< cuMemAllocManaged, __managed__
+  kPinned,      ///< cuMemHostAlloc
+  kRegistered,  ///< cuMemHostRegister: ordinary host memory outside the range
+  kReserved,    ///< address range reserved by cuMemAddressReserve, not accessible until mapped
+  kModule,      ///< variables of a loaded module
+  kInternal,    ///< shared windows, local memory, device heap
+};
+
+struct Allocation {
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;       ///< as requested
+  MemoryKind kind = MemoryKind::kDevice;
+  std::uint64_t id = 0;          ///< unique, never reused (CU_POINTER_ATTRIBUTE_BUFFER_ID)
+  void* tag = nullptr;           ///< for the owner: context, pool, …
+};
+
+class DeviceMemory {
+ public:
+  struct Options {
+    std::uint64_t range_bytes = std::uint64_t{1} << 40;   ///< address space to reserve, not memory
+    std::uint64_t limit_bytes = 0;                        ///< what kDevice + kManaged + kModule may use together
+  };
+  static Result<std::unique_ptr<DeviceMemory>> Create(const Options& options);
+  virtual ~DeviceMemory() = default;
+
+  virtual std::uint64_t range_base() const = 0;
+  virtual std::uint64_t range_bytes() const = 0;
+  /// Bytes from range_base() up to the end of the highest allocation so far, never shrinking: the launch window.
+  virtual std::uint64_t high_water_bytes() const = 0;
+
+  /// Zero when the limit or the range is exhausted. `align` is a power of two; at least 256 is used. Memory is zeroed pages.
+  virtual std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag = nullptr) = 0;
+  /// False when `base` is not the start of a live allocation.
+  virtual bool Free(std::uint64_t base) = 0;
+
+  /// Virtual memory management (cuMemAddressReserve / cuMemCreate / cuMemMap): a reserved range without memory, and
+  /// physical memory (a memfd offset range) that can be mapped into reservations, more than once.
+  virtual std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) = 0;
+  virtual bool Release(std::uint64_t base, std::uint64_t bytes) = 0;
+  virtual std::uint64_t CreatePhysical(std::uint64_t bytes) = 0;                  ///< handle, 0 on failure
+  virtual bool DestroyPhysical(std::uint64_t handle) = 0;                        ///< memory goes when unmapped everywhere
+  virtual bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) = 0;
+  virtual bool Unmap(std::uint64_t address, std::uint64_t bytes) = 0;
+  virtual bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) = 0;
+
+  virtual bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag = nullptr) = 0;
+  virtual bool UnregisterHost(void* host) = 0;
+
+  /// The allocation or registration that contains `address`.
+  virtual std::optional<Allocation> Find(std::uint64_t address) const = 0;
+  /// The allocation nearest to `address` and how far outside of it the address lies (0 = inside), for messages.
+  struct Nearest {
+    Allocation allocation;
+    std::int64_t distance = 0;   ///< bytes past the end (positive) or before the start (negative)
+  };
+  virtual std::optional<Nearest> FindNearest(std::uint64_t address) const = 0;
+  /// True when [address, address + bytes) may be read (written) by a kernel: one live allocation, or registered memory.
+  virtual bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const = 0;
+
+  virtual std::uint64_t limit_bytes() const = 0;
+  virtual std::uint64_t used_bytes() const = 0;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,88 @@
+// Runs grids on the host's cores. One engine per process; Run may be called from many threads at once and the grids
+// share the worker pool (that is how concurrent streams overlap).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "sim/exec/device_memory.h"
+#include "sim/exec/program.h"
+#include "sim/hardware/device_spec.h"
+
+namespace gridloom::exec {
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// What ended a launch. Values map one to one on driver errors (interpose/session/errors.cpp).
+enum class FaultKind : std::uint8_t {
+  kNone,
+  kIllegalAddress,       ///< 700
+  kMisalignedAddress,    ///< 716
+  kIllegalInstruction,   ///< 715: something the executor refuses at run time; `text` names it
+  kTrap,                 ///< 719: trap, brkpt
+  kAssert,               ///< 710
+  kStackOverflow,        ///< 719 after the message; device stack exhausted
+  kInvalidPc,            ///< 718: call through a bad function pointer
+  kDeadlock,             ///< 702: no warp can go on; `text` lists the waiting warps
+  kCompile,              ///< 218 / 801 at launch: the kernel cannot be compiled; `text` says why
+  kOutOfMemory,          ///< 2 / 701
+};
+
+struct LaunchFault {
+  FaultKind kind = FaultKind::kNone;
+  std::string kernel;
+  Dim3 cta{0, 0, 0}, thread{0, 0, 0};
+  std::uint64_t address = 0;
+  std::uint32_t ptx_line = 0;
+  std::string text;          ///< one sentence for the log
+};
+
+struct LaunchParams {
+  std::shared_ptr<Program> program;
+  const KernelInfo* kernel = nullptr;
+  Dim3 grid, block, cluster;
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::span<const std::byte> params;          ///< the parameter block, laid out as kernel->params says
+  bool cooperative = false;                   ///< all CTAs are co-resident
+};
+
+struct LaunchStats {
+  std::uint64_t ctas = 0, warps = 0;
+  double seconds = 0, compile_seconds = 0;
+  bool cache_hit = false;                     ///< code came from the disk cache
+};
+
+class Engine {
+ public:
+  struct Options {
+    unsigned threads = 0;                     ///< 0: one per core available to the process
+    std::string cache_dir;                    ///< empty: no disk cache
+    bool memcheck = false;
+    std::string cpu_features;                 ///< "", "avx2", "baseline": force fewer features than the host has
+    std::uint64_t device_heap_bytes = 8u << 20;
+    std::uint32_t stack_bytes = 1024;         ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
+    std::uint64_t printf_fifo_bytes = 1u << 20;
+  };
+  static Result<std::unique_ptr<Engine>> Create(const Options& options, const DeviceSpec& device, DeviceMemory& memory);
+  virtual ~Engine() = default;
+
+  /// Runs the grid to its end (including grids it launched itself). Returns the fault that ended it, kind kNone if none.
+  virtual LaunchFault Run(const LaunchParams& launch, LaunchStats* stats = nullptr) = 0;
+
+  /// Compiles without running (module loading in eager mode, `inspect`, tests).
+  virtual Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) = 0;
+
+  /// CTAs of this kernel that fit on one SM of the device (cuOccupancyMaxActiveBlocksPerMultiprocessor).
+  virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const = 0;
+
+  virtual std::uint64_t device_heap_bytes() const = 0;
+  virtual void set_device_heap_bytes(std::uint64_t bytes) = 0;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,60 @@
+// A loaded program: one linked PTX module with its variables placed in device memory. Kernels are compiled on first
+// launch, per block shape, and kept in memory and in the disk cache. Thread-safe after Load.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/result.h"
+#include "sim/exec/device_memory.h"
+
+namespace gridloom::exec {
+
+class Program;
+
+/// What the driver API reports of a kernel (cuFuncGetAttribute) and what a launch needs.
+struct KernelInfo {
+  std::string name;
+  const ptx::Function* function = nullptr;
+  ptx::ParamLayout params;
+  std::vector<std::uint32_t> param_bytes;      ///< size of each parameter
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;               ///< per thread, PTX .local variables (frames of callees not counted)
+  std::uint32_t const_bytes = 0;
+  std::uint32_t registers = 0;                 ///< estimate from liveness; caps as .maxnreg says
+  std::uint32_t max_threads = 1024;            ///< .maxntid / .reqntid product, else the device's limit
+  std::uint32_t required_block[3] = {0, 0, 0}; ///< .reqntid, zeros when absent
+  std::uint32_t required_cluster[3] = {0, 0, 0};
+  bool uses_grid_sync = false;
+};
+
+struct GlobalInfo {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  bool managed = false;
+  bool constant = false;
+  const ptx::Variable* variable = nullptr;
+};
+
+class Program {
+ public:
+  /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the PTX
+  /// it came from (for messages and the cache key). Fails naming what the executor cannot place.
+  static Result<std::shared_ptr<Program>> Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory);
+  virtual ~Program() = default;
+
+  virtual const ptx::Module& module() const = 0;
+  virtual std::span<const KernelInfo> kernels() const = 0;
+  virtual std::span<const GlobalInfo> globals() const = 0;
+  virtual const KernelInfo* FindKernel(std::string_view name) const = 0;
+  virtual const GlobalInfo* FindGlobal(std::string_view name) const = 0;
+};
+
+}  // namespace gridloom::exec
