@@ -20,13 +20,6 @@ struct CompileOptions {
   bool keep_ir = false;                 ///< fill CompiledKernel::ir
 };
 
-/// Numbers given to module variables and functions; the same rule on both sides (program.cpp).
-struct SymbolTable {
-  std::vector<const ptx::Variable*> variables;     ///< index = number in LaunchCtx::symbols
-  std::vector<const ptx::Function*> functions;     ///< index + 1 = value of a device function pointer divided by 16
-};
-SymbolTable NumberSymbols(const ptx::Module& module);
-
 struct CompiledKernel {
   std::vector<std::uint8_t> object;    ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
   std::uint32_t static_shared_bytes = 0;
