@@ -1,0 +1,13 @@
+// "Did you mean": the known name nearest to a misspelt one.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace gridloom {
+
+/// The candidate with the smallest edit distance to `name`, or an empty view when none is near enough to be a typing
+/// mistake (more than a third of the name would have to change).
+std::string_view NearestName(std::string_view name, std::span<const std::string_view> candidates);
+
+}  // namespace gridloom
