@@ -24,6 +24,7 @@
 #include <string>
 
 #include "sim/exec/abi.h"
+#include "sim/exec/immediates.h"
 
 namespace gridloom::exec {
 
@@ -40,30 +41,18 @@ enum class MarkerKind : std::uint8_t {
   kBallot,       ///< (i1) -> i32: the predicate of every active lane
   kActiveMask,   ///< () -> i32
   kShuffle,      ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
-  kBarrier,      ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierImm
+  kBarrier,      ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
   kWarpSync,     ///< (i32 membermask)
   kExit,         ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kIndirectCall, ///< (i64 function address, arguments…) -> result: call through a pointer
   kHelper,       ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };
 
-enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kGeneric };
-
 enum class Special : std::uint8_t {
   kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
   kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kDynamicSharedBytes, kTotalSharedBytes,
   kClusterRank, kClusterDimX, kClusterDimY, kClusterDimZ, kSharedOffset, kSharedStride,
 };
-
-enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas, kFAdd, kFMin, kFMax };
-/// Element types of an atomic, by their size and meaning.
-enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
-/// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24.
-constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space) {
-  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 |
-         static_cast<std::uint64_t>(result_unused) << 16 | static_cast<std::uint64_t>(space) << 24;
-}
-enum class BarrierOp : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
 
 struct MarkerInfo {
   MarkerKind kind;

@@ -1,0 +1,22 @@
+// Immediates of markers and runtime helpers: what the lifter writes, the vectoriser passes on and the runtime reads.
+#pragma once
+
+#include <cstdint>
+
+namespace gridloom::exec {
+
+enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kGeneric };
+
+enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas, kFAdd, kFMin, kFMax };
+/// Element types of an atomic, by their size and meaning.
+enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
+/// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24.
+constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space) {
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 |
+         static_cast<std::uint64_t>(result_unused) << 16 | static_cast<std::uint64_t>(space) << 24;
+}
+
+/// imm of kBarrier.
+enum class BarrierOp : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
+
+}  // namespace gridloom::exec
