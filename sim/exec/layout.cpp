@@ -1,0 +1,203 @@
+#include "sim/exec/layout.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint32_t kDynamicSharedAlign = 16;
+
+template <typename T>
+constexpr T RoundUp(T value, T align) {
+  return align <= 1 ? value : (value + align - 1) / align * align;
+}
+
+bool IsShared(ptx::StateSpace space) {
+  return space == ptx::StateSpace::kShared || space == ptx::StateSpace::kSharedCta || space == ptx::StateSpace::kSharedCluster;
+}
+
+/// The definition behind a declaration: follows aliases and prototypes.
+const ptx::Function* Definition(const ptx::Module& module, const ptx::Function* function) {
+  if (function->body) return function;
+  const ptx::Function* found = module.FindFunction(function->name);
+  if (found && found->body) return found;
+  for (const ptx::ModuleItem& item : module.items) {
+    const auto* alias = std::get_if<ptx::AliasDirective>(&item);
+    if (alias && alias->alias == function->name) return module.FindFunction(alias->aliasee);
+  }
+  return found ? found : function;
+}
+
+/// The definition of a module variable behind an .extern declaration.
+const ptx::Variable* Definition(const ptx::Module& module, const ptx::Variable* variable) {
+  if (variable->linkage != ptx::Linkage::kExtern) return variable;
+  for (const ptx::Variable& other : module.variables) {
+    if (other.name == variable->name && other.linkage != ptx::Linkage::kExtern) return &other;
+  }
+  return variable;
+}
+
+bool IsDynamic(const ptx::Variable& variable) {
+  return variable.linkage == ptx::Linkage::kExtern || (!variable.dims.empty() && variable.element_count() == 0);
+}
+
+template <typename Visitor>
+void VisitOperand(const ptx::Operand& operand, Visitor& visitor) {
+  if (operand.variable || operand.function) visitor.Symbol(operand);
+  for (const ptx::Operand& element : operand.elements) VisitOperand(element, visitor);
+  if (!operand.address) return;
+  for (const ptx::Operand& base : operand.address->base) VisitOperand(base, visitor);
+  for (const ptx::Operand& element : operand.address->elements) VisitOperand(element, visitor);
+}
+
+template <typename Visitor>
+void VisitBlock(const ptx::Block& block, Visitor& visitor) {
+  for (const ptx::Statement& statement : block.statements) {
+    if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
+      visitor.Enter(*instruction);
+      for (const ptx::Operand& operand : instruction->operands) VisitOperand(operand, visitor);
+    } else if (const auto* variable = std::get_if<ptx::Variable*>(&statement)) {
+      visitor.Declare(**variable);
+    } else if (const auto* directive = std::get_if<std::unique_ptr<ptx::LabelDirective>>(&statement)) {
+      for (const ptx::Operand& target : (*directive)->targets) VisitOperand(target, visitor);
+    } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
+      VisitBlock(**nested, visitor);
+    }
+  }
+}
+
+/// Everything a kernel can reach: functions it names (calls or takes the address of) and, once it calls indirectly,
+/// functions whose address module initialisers hold.
+struct Reachability {
+  const ptx::Module& module;
+  std::unordered_set<const ptx::Function*> functions;
+  std::unordered_set<const ptx::Variable*> variables;
+  std::vector<const ptx::Function*> pending;
+  bool initializers_done = false;
+
+  void Add(const ptx::Function* function) {
+    function = Definition(module, function);
+    if (functions.insert(function).second && function->body) pending.push_back(function);
+  }
+  void Symbol(const ptx::Operand& operand) {
+    if (operand.function) Add(operand.function);
+    if (operand.variable) AddVariable(operand.variable);
+  }
+  void AddVariable(const ptx::Variable* variable) {
+    if (variables.insert(variable).second) variables.insert(Definition(module, variable));
+  }
+  void Enter(const ptx::Instruction& instruction) {
+    if (instruction.opcode != ptx::Opcode::kCall) return;
+    const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(), [](const ptx::Operand& operand) {
+      return operand.kind == ptx::OperandKind::kRegister;
+    });
+    if (!indirect || initializers_done) return;
+    initializers_done = true;
+    for (const ptx::Variable& variable : module.variables) {
+      for (const ptx::Initializer& element : variable.initializer) {
+        const auto* symbol = std::get_if<ptx::Operand>(&element.value);
+        if (symbol && symbol->function) Add(symbol->function);
+      }
+    }
+  }
+  void Declare(const ptx::Variable&) {}
+  void Run(const ptx::Function& kernel) {
+    Add(&kernel);
+    while (!pending.empty()) {
+      const ptx::Function* function = pending.back();
+      pending.pop_back();
+      VisitBlock(*function->body, *this);
+    }
+  }
+};
+
+/// Calls `place` for every declaration of a body, outermost scope first, in source order.
+template <typename Place>
+struct Declarations {
+  Place place;
+  void Symbol(const ptx::Operand&) {}
+  void Enter(const ptx::Instruction&) {}
+  void Declare(const ptx::Variable& variable) { place(variable); }
+};
+
+template <typename Place>
+void ForEachDeclaration(const ptx::Function& function, Place place) {
+  if (!function.body) return;
+  Declarations<Place> visitor{place};
+  VisitBlock(*function.body, visitor);
+}
+
+}  // namespace
+
+SymbolTable NumberSymbols(const ptx::Module& module) {
+  SymbolTable table;
+  for (const ptx::Variable& variable : module.variables) {
+    if (variable.space != ptx::StateSpace::kGlobal && variable.space != ptx::StateSpace::kConst) continue;
+    if (Definition(module, &variable) != &variable) continue;
+    table.variable_index.emplace(&variable, static_cast<std::uint32_t>(table.variables.size()));
+    table.variables.push_back(&variable);
+  }
+  for (const ptx::Variable& variable : module.variables) {
+    const auto it = table.variable_index.find(Definition(module, &variable));
+    if (it != table.variable_index.end()) table.variable_index.emplace(&variable, it->second);
+  }
+  for (const ptx::Function& function : module.functions) {
+    if (!function.body) continue;
+    table.function_index.emplace(&function, static_cast<std::uint32_t>(table.functions.size()));
+    table.functions.push_back(&function);
+  }
+  for (const ptx::Function& function : module.functions) {
+    const auto it = table.function_index.find(Definition(module, &function));
+    if (it != table.function_index.end()) table.function_index.emplace(&function, it->second);
+  }
+  return table;
+}
+
+SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel) {
+  Reachability reach{module, {}, {}, {}};
+  reach.Run(kernel);
+  SharedLayout layout;
+  std::uint32_t dynamic_align = kDynamicSharedAlign;
+  std::vector<const ptx::Variable*> dynamic;
+  auto place = [&](const ptx::Variable& variable) {
+    if (!IsShared(variable.space)) return;
+    if (IsDynamic(variable)) {
+      if (Definition(module, &variable) != &variable) return;
+      dynamic.push_back(&variable);
+      dynamic_align = std::max(dynamic_align, variable.alignment());
+      return;
+    }
+    layout.static_bytes = RoundUp(layout.static_bytes, variable.alignment());
+    layout.offsets[&variable] = layout.static_bytes;
+    layout.static_bytes += static_cast<std::uint32_t>(variable.bytes());
+  };
+  for (const ptx::ModuleItem& item : module.items) {
+    if (const auto* variable = std::get_if<ptx::Variable*>(&item)) {
+      if (reach.variables.contains(*variable)) place(**variable);
+    } else if (const auto* function = std::get_if<ptx::Function*>(&item)) {
+      if (reach.functions.contains(*function)) ForEachDeclaration(**function, place);
+    }
+  }
+  layout.dynamic_offset = RoundUp(layout.static_bytes, dynamic_align);
+  for (const ptx::Variable* variable : dynamic) layout.offsets[variable] = layout.dynamic_offset;
+  for (const ptx::Variable* variable : reach.variables) {
+    const auto it = layout.offsets.find(Definition(module, variable));
+    if (it != layout.offsets.end()) layout.offsets.emplace(variable, it->second);
+  }
+  return layout;
+}
+
+LocalLayout LayoutLocal(const ptx::Function& function) {
+  LocalLayout layout;
+  ForEachDeclaration(function, [&](const ptx::Variable& variable) {
+    if (variable.space != ptx::StateSpace::kLocal) return;
+    layout.bytes = RoundUp(layout.bytes, variable.alignment());
+    layout.offsets[&variable] = layout.bytes;
+    layout.bytes += static_cast<std::uint32_t>(variable.bytes());
+  });
+  return layout;
+}
+
+}  // namespace gridloom::exec
