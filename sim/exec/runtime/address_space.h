@@ -1,0 +1,46 @@
+// A reserved range of host addresses and the free extents in it. Knows nothing of what lies in the taken ones.
+// Not thread-safe: the owner holds a lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "rewriter/support/result.h"
+
+namespace gridloom::exec {
+
+inline constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+class AddressSpace {
+ public:
+  /// Reserves address space without memory: at a fixed high address when that is free, so that device pointers are the
+  /// same in every run, else anywhere; less than asked for when the process may not have so much, down to 1 GiB.
+  static Result<AddressSpace> Reserve(std::uint64_t bytes);
+  AddressSpace(AddressSpace&& other) noexcept;
+  AddressSpace& operator=(AddressSpace&&) = delete;
+  ~AddressSpace();
+
+  std::uint64_t base() const { return base_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool Contains(std::uint64_t address) const { return address - base_ < bytes_; }
+
+  /// The smallest free extent that holds it, the lowest of those; 0 when there is none. Sizes are whole pages.
+  std::uint64_t Take(std::uint64_t bytes, std::uint64_t align);
+  /// That very range, if it is free.
+  bool TakeAt(std::uint64_t address, std::uint64_t bytes);
+  void Give(std::uint64_t address, std::uint64_t bytes);
+
+ private:
+  AddressSpace(std::uint64_t base, std::uint64_t bytes);
+  void Insert(std::uint64_t address, std::uint64_t bytes);
+  void Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address, std::uint64_t bytes);
+
+  std::uint64_t base_ = 0, bytes_ = 0;
+  std::map<std::uint64_t, std::uint64_t> by_address_;              // free extents: start -> bytes, never adjacent
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;      // the same ones: (bytes, start)
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,377 @@
+// One lock guards the maps; readers share it. System calls that change mappings are made under it, so that an address is
+// never handed out while it is still being taken back.
+//
+// After fork() the child has a copy of everything (private pages are copied on write) except memory made with
+// CreatePhysical, which parent and child share, as they share every memfd.
+#include "sim/exec/device_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/fork_guard.h"
+#include "sim/exec/runtime/host_registry.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint64_t kGuardBytes = kPageBytes;
+constexpr std::uint64_t kMinAlign = 256;
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+// Every guarded allocation costs the kernel two mappings, and a process has 65,530. Beyond this many live ones the gaps
+// become accessible memory, so that neighbours share a mapping: no guard, but no refusal either.
+constexpr std::size_t kMaxGuarded = 20'000;
+
+bool CountsAgainstLimit(MemoryKind kind) {
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged || kind == MemoryKind::kModule;
+}
+
+void* At(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+/// Back to reserved address space: pages go, any access faults.
+void Withdraw(std::uint64_t address, std::uint64_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(At(address), bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) madvise(At(address), bytes, MADV_DONTNEED);
+}
+
+int Protection(bool readable, bool writable) { return (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0); }
+
+class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
+ public:
+  DeviceMemoryImpl(AddressSpace space, std::uint64_t limit) : space_(std::move(space)), limit_(limit) { RegisterForkAware(this); }
+  ~DeviceMemoryImpl() override {
+    UnregisterForkAware(this);
+    for (auto& [handle, physical] : physicals_) close(physical.fd);
+  }
+
+  std::uint64_t range_base() const override { return space_.base(); }
+  std::uint64_t range_bytes() const override { return space_.bytes(); }
+  std::uint64_t high_water_bytes() const override { return high_water_.load(std::memory_order_relaxed); }
+  std::uint64_t limit_bytes() const override { return limit_; }
+  std::uint64_t used_bytes() const override { return used_.load(std::memory_order_relaxed); }
+
+  std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag) override;
+  bool Free(std::uint64_t base) override;
+
+  std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) override;
+  bool Release(std::uint64_t base, std::uint64_t bytes) override;
+  std::uint64_t CreatePhysical(std::uint64_t bytes) override;
+  bool DestroyPhysical(std::uint64_t handle) override;
+  bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) override;
+  bool Unmap(std::uint64_t address, std::uint64_t bytes) override;
+  bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) override;
+
+  bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag) override;
+  bool UnregisterHost(void* host) override;
+
+  std::optional<Allocation> Find(std::uint64_t address) const override;
+  std::optional<Nearest> FindNearest(std::uint64_t address) const override;
+  bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const override;
+
+  void BeforeFork() override { mutex_.lock(); }
+  void AfterForkInParent() override { mutex_.unlock(); }
+  void AfterForkInChild() override { mutex_.unlock(); }
+
+ private:
+  struct Live {
+    Allocation allocation;
+    std::uint64_t extent = 0;    // address space taken, with the gap
+  };
+  struct Piece {                 // of a reservation, with memory behind it
+    std::uint64_t bytes = 0, handle = 0;
+    bool readable = false, writable = false;
+  };
+  struct Physical {
+    int fd = -1;
+    std::uint64_t bytes = 0;
+    std::size_t pieces = 0;      // mapped
+    bool destroyed = false;
+  };
+  using Pieces = std::map<std::uint64_t, Piece>;
+
+  bool Charge(std::uint64_t bytes);
+  void Note(std::uint64_t end);
+  const Live* LiveAt(std::uint64_t address) const;
+  bool PiecesAccessible(std::uint64_t address, std::uint64_t bytes, bool write) const;
+  bool Covered(std::uint64_t address, std::uint64_t bytes) const;
+  void SplitAt(std::uint64_t address);
+  void Unreference(std::uint64_t handle);
+
+  mutable std::shared_mutex mutex_;
+  AddressSpace space_;
+  std::map<std::uint64_t, Live> live_;
+  Pieces pieces_;
+  std::map<std::uint64_t, Physical> physicals_;
+  HostRegistry registered_;
+  std::uint64_t next_id_ = 1, next_handle_ = 1;
+  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> used_{0}, high_water_{0};
+};
+
+bool DeviceMemoryImpl::Charge(std::uint64_t bytes) {
+  const std::uint64_t used = used_.load(std::memory_order_relaxed);
+  if (limit_ != 0 && (bytes > limit_ || used > limit_ - bytes)) return false;
+  used_.store(used + bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void DeviceMemoryImpl::Note(std::uint64_t end) {
+  const std::uint64_t bytes = end - space_.base();
+  if (bytes > high_water_.load(std::memory_order_relaxed)) high_water_.store(bytes, std::memory_order_relaxed);
+}
+
+std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag) {
+  if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
+  const std::uint64_t usable = RoundUp(bytes, kPageBytes);
+  const std::uint64_t extent = usable + kGuardBytes;
+  const bool huge = bytes >= kHugePage;
+  const std::unique_lock lock(mutex_);
+  if (CountsAgainstLimit(kind) && !Charge(bytes)) return 0;
+  const std::uint64_t base = space_.Take(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}));
+  const bool guarded = live_.size() < kMaxGuarded;
+  if (base == 0 || mprotect(At(base), guarded ? usable : extent, PROT_READ | PROT_WRITE) != 0) {
+    if (base != 0) {
+      Withdraw(base, extent);
+      space_.Give(base, extent);
+    }
+    if (CountsAgainstLimit(kind)) used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return 0;
+  }
+  if (huge) madvise(At(base), usable, MADV_HUGEPAGE);   // advice: fewer page faults and TLB misses where the kernel has them
+  live_.emplace(base, Live{{base, bytes, kind, next_id_++, tag}, extent});
+  Note(base + bytes);
+  return base;
+}
+
+bool DeviceMemoryImpl::Free(std::uint64_t base) {
+  const std::unique_lock lock(mutex_);
+  const auto it = live_.find(base);
+  if (it == live_.end() || it->second.allocation.kind == MemoryKind::kReserved) return false;
+  const Live live = it->second;
+  live_.erase(it);
+  Withdraw(base, live.extent);
+  space_.Give(base, live.extent);
+  if (CountsAgainstLimit(live.allocation.kind)) used_.fetch_sub(live.allocation.bytes, std::memory_order_relaxed);
+  return true;
+}
+
+std::uint64_t DeviceMemoryImpl::Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) {
+  if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
+  bytes = RoundUp(bytes, kPageBytes);
+  align = std::max(align, kPageBytes);
+  const std::uint64_t extent = bytes + kGuardBytes;
+  const std::unique_lock lock(mutex_);
+  std::uint64_t base = 0;
+  if (hint != 0 && hint % align == 0 && space_.TakeAt(hint, extent)) base = hint;
+  if (base == 0) base = space_.Take(extent, align);
+  if (base == 0) return 0;
+  live_.emplace(base, Live{{base, bytes, MemoryKind::kReserved, next_id_++, nullptr}, extent});
+  Note(base + bytes);
+  return base;
+}
+
+bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  const auto it = live_.find(base);
+  if (it == live_.end() || it->second.allocation.kind != MemoryKind::kReserved) return false;
+  if (RoundUp(bytes, kPageBytes) != it->second.allocation.bytes) return false;
+  const auto piece = pieces_.lower_bound(base);
+  if (piece != pieces_.end() && piece->first < base + bytes) return false;   // still mapped
+  space_.Give(base, it->second.extent);
+  live_.erase(it);
+  return true;
+}
+
+std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes) {
+  if (bytes == 0) return 0;
+  bytes = RoundUp(bytes, kPageBytes);
+  const std::unique_lock lock(mutex_);
+  if (!Charge(bytes)) return 0;
+  const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC);
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+    if (fd >= 0) close(fd);
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return 0;
+  }
+  const std::uint64_t handle = next_handle_++;
+  physicals_.emplace(handle, Physical{fd, bytes});
+  return handle;
+}
+
+void DeviceMemoryImpl::Unreference(std::uint64_t handle) {
+  const auto it = physicals_.find(handle);
+  if (it == physicals_.end() || !it->second.destroyed || it->second.pieces != 0) return;
+  close(it->second.fd);
+  used_.fetch_sub(it->second.bytes, std::memory_order_relaxed);
+  physicals_.erase(it);
+}
+
+bool DeviceMemoryImpl::DestroyPhysical(std::uint64_t handle) {
+  const std::unique_lock lock(mutex_);
+  const auto it = physicals_.find(handle);
+  if (it == physicals_.end() || it->second.destroyed) return false;
+  it->second.destroyed = true;
+  Unreference(handle);
+  return true;
+}
+
+bool DeviceMemoryImpl::Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) {
+  if (bytes == 0 || (address | bytes | offset) % kPageBytes != 0) return false;
+  const std::unique_lock lock(mutex_);
+  const Live* const live = LiveAt(address);
+  if (!live || live->allocation.kind != MemoryKind::kReserved) return false;
+  if (bytes > live->allocation.base + live->allocation.bytes - address) return false;
+  const auto physical = physicals_.find(handle);
+  if (physical == physicals_.end() || physical->second.destroyed) return false;
+  if (offset > physical->second.bytes || bytes > physical->second.bytes - offset) return false;
+  const auto next = pieces_.lower_bound(address);
+  if (next != pieces_.end() && next->first < address + bytes) return false;
+  if (next != pieces_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
+  // Not accessible until Protect says so, as cuMemMap leaves it.
+  if (mmap(At(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->second.fd, static_cast<off_t>(offset)) == MAP_FAILED) return false;
+  pieces_.emplace(address, Piece{bytes, handle});
+  ++physical->second.pieces;
+  return true;
+}
+
+/// True when pieces lie gaplessly over [address, address + bytes).
+bool DeviceMemoryImpl::Covered(std::uint64_t address, std::uint64_t bytes) const {
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    auto it = pieces_.upper_bound(address);
+    if (it == pieces_.begin()) return false;
+    --it;
+    if (it->first + it->second.bytes <= address) return false;
+    address = it->first + it->second.bytes;
+  }
+  return true;
+}
+
+void DeviceMemoryImpl::SplitAt(std::uint64_t address) {
+  auto it = pieces_.upper_bound(address);
+  if (it == pieces_.begin()) return;
+  --it;
+  if (it->first == address || it->first + it->second.bytes <= address) return;
+  Piece tail = it->second;
+  tail.bytes = it->first + it->second.bytes - address;
+  it->second.bytes = address - it->first;
+  ++physicals_.at(tail.handle).pieces;
+  pieces_.emplace(address, tail);
+}
+
+bool DeviceMemoryImpl::Unmap(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
+  const std::unique_lock lock(mutex_);
+  if (!Covered(address, bytes)) return false;
+  SplitAt(address);
+  SplitAt(address + bytes);
+  for (auto it = pieces_.lower_bound(address); it != pieces_.end() && it->first < address + bytes;) {
+    const std::uint64_t handle = it->second.handle;
+    it = pieces_.erase(it);
+    --physicals_.at(handle).pieces;
+    Unreference(handle);
+  }
+  Withdraw(address, bytes);
+  return true;
+}
+
+bool DeviceMemoryImpl::Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) {
+  if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
+  const std::unique_lock lock(mutex_);
+  if (!Covered(address, bytes)) return false;
+  if (mprotect(At(address), bytes, Protection(readable, writable)) != 0) return false;
+  SplitAt(address);
+  SplitAt(address + bytes);
+  for (auto it = pieces_.lower_bound(address); it != pieces_.end() && it->first < address + bytes; ++it) {
+    it->second.readable = readable;
+    it->second.writable = writable;
+  }
+  return true;
+}
+
+bool DeviceMemoryImpl::RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag) {
+  const auto base = reinterpret_cast<std::uint64_t>(host);
+  if (host == nullptr || base + bytes < base) return false;
+  if (base < space_.base() + space_.bytes() && base + bytes > space_.base()) return false;
+  const std::unique_lock lock(mutex_);
+  return registered_.Add({base, bytes, next_id_++, read_only, tag});
+}
+
+bool DeviceMemoryImpl::UnregisterHost(void* host) {
+  const std::unique_lock lock(mutex_);
+  return registered_.Remove(reinterpret_cast<std::uint64_t>(host));
+}
+
+const DeviceMemoryImpl::Live* DeviceMemoryImpl::LiveAt(std::uint64_t address) const {
+  auto it = live_.upper_bound(address);
+  if (it == live_.begin()) return nullptr;
+  --it;
+  return address - it->first < it->second.allocation.bytes ? &it->second : nullptr;
+}
+
+Allocation AsAllocation(const HostRange& range) { return {range.base, range.bytes, MemoryKind::kRegistered, range.id, range.tag}; }
+
+std::optional<Allocation> DeviceMemoryImpl::Find(std::uint64_t address) const {
+  if (!space_.Contains(address)) {
+    const auto range = registered_.Find(address);
+    if (!range) return std::nullopt;
+    return AsAllocation(*range);
+  }
+  const std::shared_lock lock(mutex_);
+  const Live* const live = LiveAt(address);
+  if (!live) return std::nullopt;
+  return live->allocation;
+}
+
+std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t address) const {
+  std::optional<Nearest> best;
+  const auto consider = [&](const Allocation& candidate) {
+    std::int64_t distance = 0;
+    const auto clamped = [](std::uint64_t bytes) { return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX)); };
+    if (address < candidate.base) distance = -clamped(candidate.base - address);
+    else if (address - candidate.base >= candidate.bytes) distance = clamped(address - candidate.base - candidate.bytes + 1);
+    if (!best || std::abs(distance) < std::abs(best->distance)) best = Nearest{candidate, distance};
+  };
+  if (const auto range = registered_.FindBefore(address)) consider(AsAllocation(*range));
+  if (const auto range = registered_.FindAfter(address)) consider(AsAllocation(*range));
+  const std::shared_lock lock(mutex_);
+  const auto program_owned = [](const auto& entry) { return entry.second.allocation.kind != MemoryKind::kInternal; };
+  const auto after = live_.upper_bound(address);
+  if (const auto it = std::find_if(after, live_.end(), program_owned); it != live_.end()) consider(it->second.allocation);
+  const auto before = std::find_if(std::make_reverse_iterator(after), live_.rend(), program_owned);
+  if (before != live_.rend()) consider(before->second.allocation);
+  return best;
+}
+
+bool DeviceMemoryImpl::PiecesAccessible(std::uint64_t address, std::uint64_t bytes, bool write) const {
+  if (!Covered(address, bytes)) return false;
+  auto it = std::prev(pieces_.upper_bound(address));
+  for (; it != pieces_.end() && it->first < address + bytes; ++it)
+    if (!(write ? it->second.writable : it->second.readable)) return false;
+  return true;
+}
+
+bool DeviceMemoryImpl::Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const {
+  if (bytes == 0 || address + bytes < address) return bytes == 0;
+  if (!space_.Contains(address)) return registered_.Accessible(address, bytes, write);
+  const std::shared_lock lock(mutex_);
+  const Live* const live = LiveAt(address);
+  if (!live || bytes > live->allocation.base + live->allocation.bytes - address) return false;
+  return live->allocation.kind != MemoryKind::kReserved || PiecesAccessible(address, bytes, write);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Options& options) {
+  GL_TRY(space, AddressSpace::Reserve(options.range_bytes));
+  return std::unique_ptr<DeviceMemory>(new DeviceMemoryImpl(std::move(space), options.limit_bytes));
+}
+
+}  // namespace gridloom::exec
