@@ -88,4 +88,8 @@ struct WarpCtx {
   void* owner;                        ///< the runtime's warp object
 };
 
+/// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The generated
+/// code parks those lanes, lets the rest of the warp go on, and calls kBarrierWait when all its lanes are parked or gone.
+inline constexpr std::uint64_t kBarrierArriveOnly = 0x100;
+
 }  // namespace gridloom::exec
