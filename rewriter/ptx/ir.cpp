@@ -5,9 +5,17 @@
 
 namespace gridloom::ptx {
 
+std::string_view StringPool::Adopt(std::string_view text) { return texts_.emplace_back(text); }
+
+std::string_view StringPool::Intern(std::string_view text) {
+  if (const auto it = interned_.find(text); it != interned_.end()) return *it;
+  return *interned_.insert(Adopt(text)).first;
+}
+
 Operand::Operand(const Operand& other)
     : kind(other.kind), loc(other.loc), negated(other.negated), minus(other.minus), element(other.element),
-      variable(other.variable), index(other.index), function(other.function), label(other.label), offset(other.offset), text(other.text),
+      selector(other.selector), variable(other.variable), index(other.index), function(other.function),
+      label(other.label), directive(other.directive), offset(other.offset), text(other.text),
       int_literal(other.int_literal), float_literal(other.float_literal), elements(other.elements),
       address(other.address ? std::make_unique<AddressOperand>(*other.address) : nullptr) {}
 
@@ -29,7 +37,8 @@ ScalarType Instruction::type(std::size_t n) const {
 
 StateSpace Instruction::space() const {
   for (const Modifier& modifier : modifiers) {
-    if (modifier.mod == Mod::kSpace) return *SpaceFromText(modifier.text);
+    // A constant bank of old PTX, `const[3]`, is space const.
+    if (modifier.mod == Mod::kSpace) return *SpaceFromText(modifier.text.substr(0, modifier.text.find('[')));
   }
   return StateSpace::kNone;
 }

@@ -25,14 +25,19 @@ namespace gridloom::ptx {
 struct Function;
 struct Variable;
 struct Label;
+struct LabelDirective;
 
 /// Owns the bytes behind every string_view of a module.
 class StringPool {
  public:
-  std::string_view Intern(std::string_view text) { return *strings_.emplace(text).first; }
+  /// Keeps a copy of a whole text; what is parsed from it are views into this copy.
+  std::string_view Adopt(std::string_view text);
+  /// A view of the same characters that lives as long as the pool; equal texts give the same view.
+  std::string_view Intern(std::string_view text);
 
  private:
-  std::unordered_set<std::string> strings_;
+  std::deque<std::string> texts_;
+  std::unordered_set<std::string_view> interned_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -77,7 +82,8 @@ enum class OperandKind : std::uint8_t {
   kPair,        ///< p|q (two destinations): `elements` of size 2
   kList,        ///< ( a, b ): call parameter lists: `elements`
   kSink,        ///< _ (destination not wanted)
-  kName,        ///< identifier that names none of the above (call target prototype, unknown symbol): `text`
+  kName,        ///< identifier that names none of the above: `text`; with `directive` set it names a .callprototype,
+                ///< .calltargets or .branchtargets, without it the symbol is unknown
   kString,      ///< "text": `text` without the quotes
 };
 
@@ -87,10 +93,12 @@ struct Operand {
   bool negated = false;              ///< !p
   bool minus = false;                ///< -a on a register (older PTX)
   char element = 0;                  ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
+  std::string_view selector;         ///< longer selector of a video instruction, without the dot: "b0", "h1", "b3210"
   Variable* variable = nullptr;      ///< kRegister, kSymbol
   std::uint32_t index = 0;           ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
   Function* function = nullptr;      ///< kSymbol
   Label* label = nullptr;            ///< kLabel
+  LabelDirective* directive = nullptr;   ///< kName
   std::int64_t offset = 0;           ///< kSymbol: constant added
   std::string_view text;             ///< spelling for kSpecial, kName, kString; otherwise the name referred to
   IntLiteral int_literal;
@@ -121,6 +129,8 @@ struct Guard {
   Variable* predicate = nullptr;
   std::uint32_t index = 0;       ///< as Operand::index
   bool negated = false;
+  std::string_view text;         ///< the name as written; all there is when it is not declared (`predicate` is null)
+  SourceLoc loc;
 };
 
 struct Instruction {
@@ -147,9 +157,6 @@ struct Label {
   std::string_view name;
   SourceLoc loc;
 };
-
-/// .branchtargets, .calltargets, .callprototype: a labelled declaration used by brx.idx and indirect calls.
-struct LabelDirective;
 
 /// A directive kept as text inside a body or at module level (.loc, .file, .pragma, .section, unknown ones).
 struct TextDirective {
@@ -193,6 +200,8 @@ struct Initializer {
   std::uint64_t mask = 0;    ///< mask operator: `0xFF(symbol)`, 0 when absent
   std::uint32_t group = 0;   ///< nesting depth bookkeeping for the printer: number of braces opened before this element
   std::uint32_t close = 0;   ///< number of braces closed after this element
+  std::uint64_t element = 0; ///< which element of the flattened array it sets; elements nobody sets are zero
+  std::string_view field;    ///< of a .samplerref or .texref: the attribute set, `addr_mode_0 = wrap` (value is a kName)
 };
 
 /// A variable in any state space: register, parameter, shared array, global, constant, texture reference.
@@ -274,6 +283,7 @@ struct Module {
   std::uint32_t version_major = 0, version_minor = 0;   ///< .version 9.0
   std::vector<std::string_view> targets;                ///< .target sm_90a, texmode_independent, debug
   std::uint32_t address_size = 64;
+  bool has_address_size = false;                        ///< the directive was written
   std::vector<ModuleItem> items;
   std::deque<Variable> variables;
   std::deque<Function> functions;   ///< definitions and prototypes; a prototype followed by a definition is two entries

@@ -1,0 +1,21 @@
+// Writes a module back as PTX text. Printing what was parsed and parsing it again gives the same module; two prints in a
+// row give the same text. Comments, the radix of integers and line breaks are not kept.
+#pragma once
+
+#include <string>
+
+#include "rewriter/ptx/ir.h"
+
+namespace gridloom::ptx {
+
+std::string PrintModule(const Module& module);
+
+/// One instruction without indentation or line end: "@!%p1 ld.global.v2.u32 {%r1, %r2}, [%rd3+8];"
+std::string PrintInstruction(const Instruction& instruction);
+std::string PrintOperand(const Operand& operand);
+/// A declaration without its semicolon: ".shared .align 16 .b8 buf[1024]".
+std::string PrintVariable(const Variable& variable);
+/// The header of a function, parameters and directives included, without its body or semicolon.
+std::string PrintFunctionHeader(const Function& function);
+
+}  // namespace gridloom::ptx

@@ -1,0 +1,171 @@
+#include "rewriter/ptx/parser.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "rewriter/ptx/printer.h"
+
+using namespace gridloom;
+using namespace gridloom::ptx;
+
+namespace {
+
+struct Parsed {
+  std::unique_ptr<Module> module;
+  DiagnosticSink sink;
+  std::string text;
+  std::string errors() const { return FormatDiagnostics(sink, "t.ptx", text); }
+};
+
+Parsed Parse(std::string text) {
+  Parsed out;
+  out.text = std::move(text);
+  out.module = ParseModule(out.text, out.sink);
+  REQUIRE(out.module != nullptr);
+  return out;
+}
+
+// The statements of a kernel with some registers.
+Parsed ParseBody(const std::string& body) {
+  return Parse(".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 arr[64];\n"
+               ".func (.reg .u32 x) callee (.reg .u32 y);\n"
+               ".visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<10>;\n.reg .b64 %rd<10>;\n"
+               ".reg .f32 %f<10>;\n.reg .v4 .f32 %v;\n" + body + "\n}\n");
+}
+
+const Instruction& LastInstruction(const Parsed& parsed) {
+  const Block& block = *parsed.module->functions.back().body;
+  for (auto it = block.statements.rbegin(); it != block.statements.rend(); ++it) {
+    if (const auto* instruction = std::get_if<Instruction>(&*it)) return *instruction;
+  }
+  FAIL("no instruction");
+  std::abort();
+}
+
+std::string Reprint(const std::string& instruction) {
+  const Parsed parsed = ParseBody(instruction);
+  INFO(parsed.errors());
+  REQUIRE(!parsed.sink.has_errors());
+  return PrintInstruction(LastInstruction(parsed));
+}
+
+}  // namespace
+
+TEST_CASE("Parser_Instructions_PrintAsWritten") {
+  for (const std::string text : {
+           "add.s32 %r1, %r2, %r3;",
+           "@!%p1 bra LABEL; LABEL:",
+           "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
+           "ld.param.u64 %rd1, [p];",
+           "ld.global.u32 %r1, [%rd1-4];",
+           "ld.param.b32 %r1, [p+0];",
+           "setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3;",
+           "mov.u32 %r1, %tid.x;",
+           "mov.b64 %rd1, {%r1, %r2};",
+           "mov.b64 {%r1, _}, %rd2;",
+           "mov.f32 %f1, %v.x;",
+           "mov.u64 %rd1, arr+8;",
+           "shfl.sync.up.b32 %r1|%p1, %r2, 1, 0, -1;",
+           "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];",
+           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+           "call (%r1), callee, (%r2);",
+           "call.uni _, callee, (%r2);",
+           "ret;",
+           "frobnicate.wild.u32 %r1, [%rd1], {%r2, 5}, (%r3, 7);",
+           "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;",
+           "fma.rn.f32 %f1, %f2, 0f3F800000, -1.5;",
+           "ld.global.u32 %r1, [4096];",
+       }) {
+    const std::string first = text.substr(0, text.find(';') + 1);
+    CHECK(Reprint(text) == first);
+  }
+}
+
+TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
+  CHECK(Reprint("mov.u32 %r1, (1+2)*3;") == "mov.u32 %r1, 9;");
+  CHECK(Reprint("mov.u32 %r1, 1 ? -2 : 3;") == "mov.u32 %r1, -2;");
+  CHECK(Reprint("mov.u64 %rd1, (.u64)-1;") == "mov.u64 %rd1, 18446744073709551615;");
+  CHECK(Reprint("mov.u32 %r1, -7 / 2 % 2;") == "mov.u32 %r1, -1;");
+  CHECK(Reprint("mov.u32 %r1, WARP_SZ;") == "mov.u32 %r1, WARP_SZ;");
+  CHECK(Reprint("mov.u32 %r1, WARP_SZ - 1;") == "mov.u32 %r1, 31;");
+  CHECK(Reprint("mov.u32 %r1, ~0 & 0xFF;") == "mov.u32 %r1, 255;");
+  CHECK(Reprint("ld.global.u32 %r1, [%rd1+-4];") == "ld.global.u32 %r1, [%rd1-4];");
+  CHECK(Reprint("ld.global.u32 %r1, [arr+4*2];") == "ld.global.u32 %r1, [arr+8];");
+  CHECK(Reprint("mov.u32 %r1, 1U << 3 | 0b11;") == "mov.u32 %r1, 11U;");
+  CHECK(Reprint("mov.f64 %rd1, 1.0/2;") == "mov.f64 %rd1, 0d3FE0000000000000;");
+}
+
+TEST_CASE("Parser_Names_ReferToTheirDeclarations") {
+  const Parsed parsed = ParseBody("ld.global.u32 %r7, [arr+4];");
+  const Instruction& instruction = LastInstruction(parsed);
+  const Operand& destination = instruction.operands[0];
+  REQUIRE(destination.kind == OperandKind::kRegister);
+  CHECK(destination.variable->name == "%r");
+  CHECK(destination.index == 7);
+  REQUIRE(instruction.operands[1].kind == OperandKind::kAddress);
+  CHECK(instruction.operands[1].address->base[0].variable == parsed.module->FindVariable("arr"));
+  CHECK(instruction.operands[1].address->offset == 4);
+}
+
+TEST_CASE("Parser_NestedScopes_HideOuterNames") {
+  const Parsed parsed = ParseBody("{ .reg .b64 %r<3>; mov.b64 %r1, 0; mov.b32 %r5, 0; }");
+  REQUIRE(!parsed.sink.has_errors());
+  const Block& body = *parsed.module->functions.back().body;
+  const Block& inner = *std::get<std::unique_ptr<Block>>(body.statements.back());
+  CHECK(std::get<Instruction>(inner.statements[1]).operands[0].variable->type == ScalarType::kB64);
+  CHECK(std::get<Instruction>(inner.statements[2]).operands[0].variable->type == ScalarType::kB32);
+}
+
+TEST_CASE("Parser_Labels_InnermostWinsEvenWhenItComesLater") {
+  const Parsed parsed = ParseBody("L: { bra L; L: ret; } bra L;");
+  REQUIRE(!parsed.sink.has_errors());
+  const Block& body = *parsed.module->functions.back().body;
+  const Block& inner = *std::get<std::unique_ptr<Block>>(body.statements[body.statements.size() - 2]);
+  CHECK(std::get<Instruction>(inner.statements[0]).operands[0].label == &inner.labels[0]);
+  CHECK(LastInstruction(parsed).operands[0].label == &body.labels[0]);
+}
+
+TEST_CASE("Parser_DeclaredRegister_ShadowsSpecialRegister") {
+  const Parsed parsed = ParseBody("{ .reg .u32 %laneid; mov.u32 %r1, %laneid; } mov.u32 %r1, %laneid;");
+  CHECK(LastInstruction(parsed).operands[1].kind == OperandKind::kSpecial);
+  const Block& body = *parsed.module->functions.back().body;
+  const Block& inner = *std::get<std::unique_ptr<Block>>(body.statements[body.statements.size() - 2]);
+  CHECK(std::get<Instruction>(inner.statements[1]).operands[1].kind == OperandKind::kRegister);
+}
+
+TEST_CASE("Parser_FunctionUses_PointToTheDefinition") {
+  const Parsed parsed = Parse(".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
+  REQUIRE(!parsed.sink.has_errors());
+  const Block& body = *parsed.module->functions[1].body;
+  CHECK(std::get<Instruction>(body.statements[0]).operands[0].function == &parsed.module->functions[2]);
+}
+
+TEST_CASE("Parser_Initializers_KnowTheirElements") {
+  const Parsed parsed = Parse(".version 8.0\n.target sm_90\n.address_size 64\n"
+                              ".global .u32 a[3][2] = {{1}, 5, {7, 8}};\n.global .u32 b[] = {1, 2, 3};\n"
+                              ".global .u8 c[2] = {0xFF(a+4), 0xFF00(a)};\n.global .u64 d = generic(a)+8;\n");
+  INFO(parsed.errors());
+  REQUIRE(!parsed.sink.has_errors());
+  std::vector<std::uint64_t> elements;
+  for (const Initializer& value : parsed.module->variables[0].initializer) elements.push_back(value.element);
+  CHECK(elements == std::vector<std::uint64_t>{0, 2, 4, 5});
+  CHECK(parsed.module->variables[1].element_count() == 3);
+  CHECK(PrintVariable(parsed.module->variables[2]) == ".global .u8 c[2] = {0xFF(a+4), 0xFF00(a)}");
+  CHECK(PrintVariable(parsed.module->variables[3]) == ".global .u64 d = generic(a)+8");
+}
+
+TEST_CASE("Parser_Errors_PointAtTheTokenAndRecover") {
+  const Parsed parsed = ParseBody("add.s32 %r1 %r2;\nld.global.u32 %r1, [%rd1;\nmov.u32 %r3, 1;\n%%%;\nret;");
+  CHECK(parsed.sink.error_count() == 3);
+  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") != std::string::npos);
+  CHECK(LastInstruction(parsed).opcode == Opcode::kRet);
+}
+
+TEST_CASE("Parser_HostileNesting_IsRefused") {
+  for (const std::string open : {"{", "(", "-", "mov.b32 %r1, ((((((((((((((((", "mov.b32 {{{{{{{{{{{{{{{{{"}) {
+    std::string body;
+    for (int i = 0; i < 100000; ++i) body += open;
+    CHECK(ParseBody(body).sink.has_errors());
+    CHECK(ParseBody("mov.b32 %r1, " + body).sink.has_errors());
+  }
+}
