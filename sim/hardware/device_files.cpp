@@ -78,9 +78,10 @@ Result<std::vector<SourceFile>> ReadChain(fs::path file, const fs::path& directo
 
 Result<fs::path> DeviceDirectory() {
   const fs::path own = OwnDirectory();
-  // Build tree: build/gridloom and build/libgridloom.so beside build/configs. Installed: bin/gridloom and
-  // lib/gridloom/libgridloom.so.
-  const fs::path candidates[] = {own / "configs/devices", own / "../share/gridloom/devices", own / "../../share/gridloom/devices"};
+  // Build tree: build/gridloom and build/libgridloom.so beside build/configs, tests in build/tests. Installed: bin/gridloom
+  // and lib/gridloom/libgridloom.so.
+  const fs::path candidates[] = {own / "configs/devices", own / "../configs/devices", own / "../share/gridloom/devices",
+                                 own / "../../share/gridloom/devices"};
   for (const fs::path& candidate : candidates) {
     std::error_code error;
     if (fs::is_directory(candidate, error)) return fs::canonical(candidate, error);

@@ -1,0 +1,103 @@
+#include "sim/hardware/device_files.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "rewriter/image/select.h"
+
+namespace gridloom::sim {
+namespace {
+
+const std::filesystem::path kDevices = "configs/devices";
+
+/// A folder of device files that vanishes with the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() : path_("/tmp/gridloom_devices_" + std::to_string(getpid())) { std::filesystem::create_directories(path_); }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string ErrorOf(std::string_view name) {
+  const auto device = LoadDevice(name, kDevices);
+  return device.ok() ? "" : device.error().message;
+}
+
+TEST_CASE("LoadDevice_EveryShippedDevice_IsCompleteAndValid") {
+  const auto ids = DeviceIds(kDevices);
+  CHECK(ids.size() >= 15);
+  for (const std::string& id : ids) {
+    const auto device = LoadDevice(id, kDevices);
+    INFO(id << ": " << (device.ok() ? "" : device.error().message));
+    REQUIRE(device.ok());
+    CHECK(device->id == id);
+  }
+}
+
+TEST_CASE("LoadDevice_H200_HasTheFactsProgramsAskFor") {
+  const auto device = LoadDevice(kDefaultDevice, kDevices);
+  REQUIRE(device.ok());
+  CHECK(device->name == "NVIDIA H200");
+  CHECK(device->compute_capability == ComputeCapability{9, 0});
+  CHECK(device->sm.count == 132);
+  CHECK(device->sm.max_threads == 2048);
+  CHECK(device->max_warps_per_sm() == 64);
+  CHECK(device->block.shared_bytes == 49152);
+  CHECK(device->block.shared_optin_bytes == 227 * 1024);
+  CHECK(device->block.shared_reserved_bytes == 1024);
+  CHECK(device->sm.shared_bytes == 228 * 1024);
+  CHECK(device->cluster.max_blocks == 8);
+  CHECK(device->texture.max_3d_alternate_depth == 32768);
+}
+
+TEST_CASE("LoadDevice_EveryKnownComputeCapability_HasAGenericDevice") {
+  for (const ComputeCapability capability : image::KnownCapabilities()) {
+    const auto device = LoadDevice(GenericDeviceId(capability), kDevices);
+    INFO(capability.text());
+    REQUIRE(device.ok());
+    CHECK(device->compute_capability == capability);
+  }
+}
+
+TEST_CASE("DeviceDirectory_IsFoundFromTheBuildTree") {
+  const auto directory = DeviceDirectory();
+  REQUIRE(directory.ok());
+  CHECK(LoadDevice("h200").ok());
+}
+
+TEST_CASE("LoadDevice_OwnFile_InheritsFromAShippedOneOrFromOneBesideIt") {
+  const TemporaryDirectory directory;
+  const std::string small = directory.Write("small.yaml", "inherits: h200\nname: Small\nsm: {count: 13}\n");
+  const std::string smaller = directory.Write("smaller.yaml", "inherits: small\nsm: {count: 1}\n");
+  const auto device = LoadDevice(smaller, kDevices);
+  REQUIRE(device.ok());
+  CHECK(device->id == "smaller");
+  CHECK(device->name == "Small");
+  CHECK(device->sm.count == 1);
+  CHECK(device->sm.max_threads == 2048);
+}
+
+TEST_CASE("LoadDevice_Mistakes_AreOneClearSentence") {
+  const TemporaryDirectory directory;
+  CHECK(ErrorOf("h100") == "unknown device 'h100' (looked in configs/devices); did you mean 'a100'?");
+  CHECK(ErrorOf("nothing.yaml") == "cannot read device file nothing.yaml");
+  const std::string loop = directory.Write("loop.yaml", "inherits: loop\n");
+  CHECK(ErrorOf(loop) == loop + ": devices inherit from each other in a circle");
+  const std::string bare = directory.Write("bare.yaml", "name: x\n");
+  CHECK(ErrorOf(bare) == bare + ": key 'description' is missing (one line for `gridloom devices`)");
+  const std::string wrong = directory.Write("wrong.yaml", "inherits: h200\nblock: {shared_optin_bytes: 500 KiB}\n");
+  CHECK(ErrorOf(wrong) == wrong + ": block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes");
+  const std::string zero = directory.Write("zero.yaml", "inherits: h200\nsm: {count: 0}\n");
+  CHECK(ErrorOf(zero) == zero + ": sm.count must be greater than 0");
+}
+
+}  // namespace
+}  // namespace gridloom::sim

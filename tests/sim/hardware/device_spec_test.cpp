@@ -1,0 +1,64 @@
+#include "sim/hardware/device_spec.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+
+namespace gridloom::sim {
+namespace {
+
+std::string ErrorOf(std::string_view text) {
+  DeviceSpec spec;
+  const auto applied = ApplyDeviceText(text, "x.yaml", spec);
+  return applied.ok() ? "" : applied.error().message;
+}
+
+TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
+  DeviceSpec spec;
+  spec.sm.clock_mhz = 7;
+  const auto applied = ApplyDeviceText("inherits: h200\nname: Mine\ncompute_capability: 12.1\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB, ecc: true}\n",
+                                       "x.yaml", spec);
+  REQUIRE(applied.ok());
+  CHECK(applied->inherits == "h200");
+  CHECK(applied->keys.size() == 5);
+  CHECK(spec.name == "Mine");
+  CHECK(spec.compute_capability == ComputeCapability{12, 1});
+  CHECK(spec.sm.count == 3);
+  CHECK(spec.sm.clock_mhz == 7);
+  CHECK(spec.memory.size_bytes == 2ull << 30);
+  CHECK(spec.memory.ecc);
+}
+
+TEST_CASE("ApplyDeviceText_Mistakes_AreNamedWithFileAndLine") {
+  CHECK(ErrorOf("sm:\n  cout: 3\n") == "x.yaml:2: unknown key 'sm.cout'; did you mean 'sm.count'?");
+  CHECK(ErrorOf("banana: 3\n") == "x.yaml:1: unknown key 'banana'; docs/devices.md lists the keys");
+  CHECK(ErrorOf("sm: {count: -1}\n") == "x.yaml:1: sm.count is '-1'; expected a number below 2^32, optionally with KiB, MiB or GiB");
+  CHECK(ErrorOf("sm: {count: 4294967296}\n").find("below 2^32") != std::string::npos);
+  CHECK(ErrorOf("memory: {size_bytes: 99999999999 GiB}\n").find("expected a number") != std::string::npos);
+  CHECK(ErrorOf("memory: {size_bytes: 4 GB}\n").find("KiB, MiB or GiB") != std::string::npos);
+  CHECK(ErrorOf("memory: {ecc: yes}\n") == "x.yaml:1: memory.ecc is 'yes'; expected true or false");
+  CHECK(ErrorOf("compute_capability: 9\n").find("such as 9.0") != std::string::npos);
+  CHECK(ErrorOf("name: a\nname: b\n") == "x.yaml:2: key 'name' is given twice");
+  CHECK(ErrorOf("sm: [1, 2]\n") == "x.yaml:1: a list is not expected here");
+  CHECK(ErrorOf("sm: {count: *x}\n") == "x.yaml:1: anchors and aliases are not supported");
+  CHECK(ErrorOf("just text\n") == "x.yaml:1: expected 'key: value' lines");
+  CHECK_FALSE(ErrorOf("name: [\n").empty());
+  CHECK_FALSE(ErrorOf("? {a: b}\n: c\n").empty());
+}
+
+TEST_CASE("ApplyDeviceText_CutAnywhere_NeverCrashes") {
+  const std::string text = "inherits: h200\nname: \"a b\"\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB}\n";
+  for (std::size_t length = 0; length < text.size(); ++length) (void)ErrorOf(text.substr(0, length));
+}
+
+TEST_CASE("Documentation_NamesEveryKeyWithItsMeaning") {
+  std::ifstream file("docs/devices.md");
+  const std::string docs((std::istreambuf_iterator<char>(file)), {});
+  for (const DeviceField& field : DeviceFields()) {
+    INFO(field.key);
+    CHECK(docs.find("| `" + std::string(field.key) + "` | " + std::string(field.meaning) + " |") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace gridloom::sim
