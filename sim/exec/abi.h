@@ -49,6 +49,7 @@ struct LaunchCtx {
   std::uint32_t sm_count;
   std::uint32_t shared_stride;        ///< distance of the shared windows of two CTAs of a cluster
   void* owner;                        ///< the runtime's launch object
+  std::uint64_t grid_workspace;       ///< zeroed device memory for grid-wide barriers (%envreg1:%envreg2), 0 when the kernel does not ask
 };
 
 /// One CTA while it runs.

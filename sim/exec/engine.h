@@ -69,7 +69,7 @@ class Engine {
     std::uint32_t stack_bytes = 1024;         ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
     std::uint64_t printf_fifo_bytes = 1u << 20;
   };
-  static Result<std::unique_ptr<Engine>> Create(const Options& options, const DeviceSpec& device, DeviceMemory& memory);
+  static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory);
   virtual ~Engine() = default;
 
   /// Runs the grid to its end (including grids it launched itself). Returns the fault that ended it, kind kNone if none.
