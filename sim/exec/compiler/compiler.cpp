@@ -1,0 +1,106 @@
+// Entry points of libgridloom-compiler.so.
+#include "sim/exec/compiler/compiler.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <mutex>
+
+#include "sim/exec/abi.h"
+#include "sim/exec/compiler/lift.h"
+#include "sim/exec/compiler/pipeline.h"
+#include "sim/exec/compiler/vectorizer.h"
+
+namespace gridloom::exec {
+namespace {
+
+/// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
+constexpr const char* kCompilerVersion = "1";
+
+std::string Print(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+/// A module that does not verify is our own bug: it is reported as a compile error, never run.
+bool Verifies(const llvm::Module& module, const char* stage, CompiledKernel& out) {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (!llvm::verifyModule(module, &stream)) return true;
+  out.error = std::string("internal error: the ") + stage + " does not verify: " + problem.substr(0, 400);
+  return false;
+}
+
+void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, CompiledKernel& out) {
+  const ptx::Function* function = module.FindFunction(name);
+  if (!function || !function->is_entry || !function->body) {
+    out.error = std::string("no kernel named '") + name + "' in the module";
+    return;
+  }
+  llvm::LLVMContext context;
+  std::string error;
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(options.cpu, error);
+  if (!machine) {
+    out.error = "no code generator for this host: " + error;
+    return;
+  }
+  SpmdModule spmd(context, name);
+  spmd.ir().setDataLayout(machine->createDataLayout());
+  LiftedKernel lifted = LiftKernel(module, *function, options, spmd);
+  if (!lifted.error.empty()) {
+    out.error = lifted.error;
+    out.error_line = lifted.error_line;
+    return;
+  }
+  SetTarget(spmd.ir(), *machine);
+  if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
+  if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
+  OptimizeSpmd(spmd, *machine);
+  if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
+  const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options);
+  if (!vectorized.error.empty()) {
+    out.error = vectorized.error;
+    return;
+  }
+  if (!Verifies(spmd.ir(), "warp form", out)) return;
+  OptimizeWarp(spmd.ir(), *machine);
+  if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
+  out.object = EmitObject(spmd.ir(), *machine, out.error);
+  out.static_shared_bytes = lifted.static_shared_bytes;
+  out.local_bytes = lifted.local_bytes;
+  out.recursive = lifted.recursive;
+  out.needs_fiber = vectorized.needs_fiber;
+  out.simple_barriers = vectorized.simple_barriers;
+}
+
+}  // namespace
+
+extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
+  *out = {};
+  Compile(*module, kernel, *options, *out);
+}
+
+extern "C" const char* gridloom_compiler_id(const char* cpu) {
+  static std::mutex mutex;
+  static auto* ids = new std::map<std::string, std::string>;   // never destroyed: callers keep the pointer
+  const std::lock_guard lock(mutex);
+  std::string& id = (*ids)[cpu ? cpu : ""];
+  if (id.empty()) {
+    id = std::string("gridloom-compiler ") + kCompilerVersion + " abi " + std::to_string(kAbiVersion) + " llvm " LLVM_VERSION_STRING " cpu ";
+    if (cpu && *cpu) {
+      id += cpu;
+    } else {
+      id += llvm::sys::getHostCPUName().str();
+      for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+        if (feature.getValue()) id += "+" + feature.getKey().str();
+      }
+    }
+  }
+  return id.c_str();
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,187 @@
+#include "sim/exec/compiler/pipeline.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/SubtargetFeature.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <mutex>
+
+namespace gridloom::exec {
+namespace {
+
+/// Runs a textual pass pipeline over the module.
+void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, const char* pipeline) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::ModulePassManager passes;
+  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) {
+    llvm::report_fatal_error(std::move(error));   // our own constant text
+  }
+  passes.run(module, modules);
+}
+
+bool IsSelfRecursive(const llvm::Function& function) {
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    if (call && call->getCalledFunction() == &function) return true;
+  }
+  return false;
+}
+
+/// Device functions called from one place, or small ones, become part of their caller: a call costs a spill of all lanes.
+void MarkForInlining(SpmdModule& spmd) {
+  constexpr unsigned kSmall = 200;
+  for (llvm::Function& function : spmd.ir()) {
+    if (function.isDeclaration() || !function.hasInternalLinkage() || IsSelfRecursive(function)) continue;
+    if (function.getInstructionCount() > kSmall && !function.hasOneUse()) continue;
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+}
+
+/// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks.
+void SplitAtBarriers(SpmdModule& spmd) {
+  std::vector<llvm::Instruction*> after;
+  for (llvm::Function& function : spmd.ir()) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (info && info->kind == MarkerKind::kBarrier) after.push_back(instruction.getNextNode());
+    }
+  }
+  for (llvm::Instruction* instruction : after) {
+    if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 &&
+        instruction->getSuccessor(0)->getSinglePredecessor()) {
+      continue;
+    }
+    llvm::SplitBlock(instruction->getParent(), instruction);
+  }
+}
+
+/// exit in a kernel (also from an inlined function) is a return.
+void LowerKernelExits(SpmdModule& spmd) {
+  for (llvm::Function& function : spmd.ir()) {
+    if (function.isDeclaration() || function.hasInternalLinkage()) continue;
+    std::vector<llvm::Instruction*> exits;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (info && info->kind == MarkerKind::kExit) exits.push_back(&instruction);
+    }
+    for (llvm::Instruction* exit : exits) {
+      llvm::BasicBlock* block = exit->getParent();
+      llvm::SplitBlock(block, exit);
+      block->getTerminator()->eraseFromParent();
+      llvm::ReturnInst::Create(function.getContext(), block);
+    }
+  }
+}
+
+/// Every latch branches unconditionally to its header: lanes that go on meet there (block_order.h).
+void DedicateLatches(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    llvm::DominatorTree dominators(function);
+    llvm::LoopInfo loops(dominators);
+    for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+      llvm::BasicBlock* latch = loop->getLoopLatch();
+      if (latch && latch->getTerminator()->getNumSuccessors() > 1) llvm::SplitEdge(latch, loop->getHeader(), &dominators, &loops);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const std::string& cpu, std::string& error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+  const std::string triple = llvm::sys::getProcessTriple();
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) return nullptr;
+  llvm::SubtargetFeatures features;
+  std::string name = cpu;
+  if (cpu.empty()) {
+    name = llvm::sys::getHostCPUName().str();
+    for (const auto& feature : llvm::sys::getHostCPUFeatures()) features.AddFeature(feature.getKey(), feature.getValue());
+  }
+  llvm::TargetOptions options;
+  options.NoTrappingFPMath = true;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, name, features.getString(), options, llvm::Reloc::PIC_,
+                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& machine) {
+  function.addFnAttr("target-cpu", machine.getTargetCPU());
+  std::string features = machine.getTargetFeatureString().str();
+  const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
+  const bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512bw") && info->checkFeatures("+avx512vl") &&
+                      info->checkFeatures("+avx512dq");
+  if (avx512 && !llvm::StringRef(features).contains("+avx512f")) features += (features.empty() ? "" : ",") + std::string("+avx512f");
+  function.addFnAttr("target-features", features);
+  // Both, or LLVM splits everything into 256-bit pieces.
+  function.addFnAttr("prefer-vector-width", avx512 ? "512" : "256");
+  function.addFnAttr("min-legal-vector-width", avx512 ? "512" : "256");
+  function.addFnAttr("no-trapping-math", "true");
+  function.addFnAttr(llvm::Attribute::NoRedZone);   // the ring switch pushes onto the stack
+  function.addFnAttr(llvm::Attribute::NullPointerIsValid);
+}
+
+void SetTarget(llvm::Module& module, const llvm::TargetMachine& machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple().str());
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) SetFunctionTarget(function, machine);
+  }
+}
+
+void OptimizeSpmd(SpmdModule& spmd, llvm::TargetMachine& machine) {
+  MarkForInlining(spmd);
+  RunPasses(spmd.ir(), machine,
+            "always-inline,globaldce,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
+            "loop-mssa(licm),gvn,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
+  LowerKernelExits(spmd);
+  RunPasses(spmd.ir(), machine, "function(lower-switch,fix-irreducible)");
+  SplitAtBarriers(spmd);
+  RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
+  DedicateLatches(spmd.ir());
+}
+
+void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
+  RunPasses(module, machine,
+            "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),gvn,adce,simplifycfg)");
+}
+
+std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    error = "the target cannot emit object files";
+    return {};
+  }
+  passes.run(module);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,469 @@
+#include "sim/exec/compiler/shape.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Operator.h>
+
+#include <algorithm>
+
+namespace gridloom::exec {
+namespace {
+
+bool IsIndexType(const llvm::Type* type) { return type->isIntegerTy(32) || type->isIntegerTy(64); }
+
+/// The pattern as its width holds it: sign-extended from 32 bits for an i32.
+std::int64_t Wrap(std::int64_t value, const llvm::Type* type) {
+  return type->isIntegerTy(32) ? static_cast<std::int32_t>(value) : value;
+}
+
+Shape Affine(const LanePattern& pattern, std::uint8_t base_align, const llvm::Type* type) {
+  Shape shape;
+  shape.kind = ShapeKind::kAffine;
+  shape.base_align = base_align;
+  bool flat = true;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    shape.pattern[lane] = Wrap(pattern[lane], type);
+    flat &= shape.pattern[lane] == 0;
+  }
+  if (flat) return UniformShape(base_align);
+  return shape;
+}
+
+std::uint8_t AlignOf(std::uint64_t value) {
+  return value == 0 ? 63 : static_cast<std::uint8_t>(__builtin_ctzll(value));
+}
+
+template <typename Fn>
+LanePattern Map(const LanePattern& a, Fn fn) {
+  LanePattern out;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = fn(a[lane]);
+  return out;
+}
+
+const llvm::ConstantInt* Const(const llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
+
+}  // namespace
+
+Shape UniformShape(std::uint8_t base_align) {
+  Shape shape;
+  shape.kind = ShapeKind::kUniform;
+  shape.base_align = base_align;
+  return shape;
+}
+
+Shape VectorShape() {
+  Shape shape;
+  shape.kind = ShapeKind::kVector;
+  return shape;
+}
+
+ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, llvm::LoopInfo& loops,
+                             const BlockOrder& order, const CompileOptions& options)
+    : function_(function), spmd_(spmd), loops_(loops), order_(order), options_(options) {
+  FindWaitingLoops();
+  lockstep_ = waiting_loops_.empty();
+  Solve();
+  if (lockstep_ && BarrierInDivergentLoop()) {
+    lockstep_ = false;
+    shapes_.clear();
+    divergent_branches_.clear();
+    divergent_joins_.clear();
+    divergent_region_.clear();
+    Solve();
+  }
+}
+
+Shape ShapeAnalysis::Of(const llvm::Value* value) const {
+  if (const auto* constant = Const(value)) return UniformShape(AlignOf(constant->getValue().trunc(std::min(64u, constant->getBitWidth())).getZExtValue()));
+  if (llvm::isa<llvm::Constant>(value)) return UniformShape();
+  if (llvm::isa<llvm::Argument>(value)) return VectorShape();
+  const auto it = shapes_.find(value);
+  return it == shapes_.end() ? Shape{} : it->second;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Loops that wait
+// ---------------------------------------------------------------------------------------------------------------------
+
+bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value,
+                                        llvm::DenseSet<const llvm::Value*>& seen) const {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!instruction || !loop->contains(instruction) || !seen.insert(value).second) return false;
+  if (const auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
+    const llvm::Function* callee = call->getCalledFunction();
+    const MarkerInfo* info = callee ? spmd_.Find(callee) : nullptr;
+    if (info && (info->kind == MarkerKind::kAtomic || (info->kind == MarkerKind::kLoad && info->strong))) return true;
+    // A plain load waits, too, when the loop has a fence or a barrier-like helper that may order it.
+    if (info && info->kind == MarkerKind::kLoad) {
+      for (const llvm::BasicBlock* block : loop->blocks()) {
+        for (const llvm::Instruction& other : *block) {
+          const auto* other_call = llvm::dyn_cast<llvm::CallInst>(&other);
+          const MarkerInfo* other_info = other_call && other_call->getCalledFunction() ? spmd_.Find(other_call->getCalledFunction()) : nullptr;
+          if (other_info && other_info->kind == MarkerKind::kHelper && other_call->getCalledFunction()->isConvergent() &&
+              !other_call->doesNotAccessMemory()) {
+            return true;
+          }
+        }
+      }
+    }
+    if (info && info->kind == MarkerKind::kHelper && !call->onlyReadsMemory() && !call->getType()->isVoidTy()) return true;
+    if (info && info->kind == MarkerKind::kIndirectCall) return true;
+    if (callee && !info && !callee->isIntrinsic()) return true;   // a device function may wait inside or read for us
+  }
+  return std::any_of(instruction->op_begin(), instruction->op_end(),
+                     [&](const llvm::Use& use) { return DependsOnStrongRead(loop, use.get(), seen); });
+}
+
+void ShapeAnalysis::FindWaitingLoops() {
+  for (llvm::Loop* loop : loops_.getLoopsInPreorder()) {
+    llvm::SmallVector<llvm::BasicBlock*, 8> exiting;
+    loop->getExitingBlocks(exiting);
+    for (llvm::BasicBlock* block : exiting) {
+      llvm::DenseSet<const llvm::Value*> seen;
+      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+      if (branch && branch->isConditional() && DependsOnStrongRead(loop, branch->getCondition(), seen)) {
+        waiting_loops_.insert(loop);
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Divergence of control
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Lanes part at `block`. Finds where they can meet again having come different ways (phis there differ per lane) and
+// which loops they leave at different iterations. One pass over the order after `block`; labels name the way taken.
+bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
+  const unsigned start = order_.IndexOf(block);
+  std::vector<const llvm::BasicBlock*> label(order_.blocks.size(), nullptr);
+  unsigned live = 0;   // labelled blocks not yet visited
+  bool changed = false;
+  const auto join = [&](const llvm::BasicBlock* at) { changed |= divergent_joins_.insert(at).second; };
+  const auto assign = [&](const llvm::BasicBlock* to, const llvm::BasicBlock* way) {
+    const unsigned index = order_.IndexOf(to);
+    if (!label[index]) {
+      label[index] = way;
+      ++live;
+    } else if (label[index] != way) {
+      label[index] = to;
+      join(to);
+    }
+  };
+  llvm::DenseSet<const llvm::Loop*> latched;   // loops around `block` in which some lanes go on
+  const auto leave = [&](const llvm::BasicBlock* from, const llvm::BasicBlock* to, const llvm::BasicBlock* way) {
+    if (order_.IsBackEdge(from, to)) {
+      const llvm::Loop* loop = loops_.getLoopFor(to);
+      if (loop && loop->contains(block)) latched.insert(loop);
+      return;
+    }
+    assign(to, way);
+  };
+  for (const llvm::BasicBlock* next : llvm::successors(block)) leave(block, next, next);
+  for (unsigned i = start + 1; i < order_.blocks.size() && live != 0; ++i) {
+    // Past the end of a loop that some lanes left while others went on: each exit is reached at different times.
+    for (const llvm::Loop* loop : latched) {
+      if (!loop->contains(block) || order_.IndexOf(loop->getLoopLatch()) != i - 1) continue;
+      llvm::SmallVector<llvm::BasicBlock*, 8> exits;
+      loop->getExitBlocks(exits);
+      const bool left = std::any_of(exits.begin(), exits.end(), [&](auto* exit) { return label[order_.IndexOf(exit)] != nullptr; });
+      if (!left) continue;
+      for (llvm::BasicBlock* exit : exits) {
+        assign(exit, exit);
+        label[order_.IndexOf(exit)] = exit;
+        join(exit);
+      }
+    }
+    llvm::BasicBlock* current = order_.blocks[i];
+    if (!label[i]) continue;
+    --live;
+    // All lanes that have not ended meet here, and no loop around the branch still has some of them.
+    const bool loops_done = std::all_of(latched.begin(), latched.end(),
+                                        [&](const llvm::Loop* loop) { return order_.IndexOf(loop->getLoopLatch()) < i; });
+    if (label[i] == current && live == 0 && loops_done) break;
+    changed |= divergent_region_.insert(current).second;
+    for (const llvm::BasicBlock* next : llvm::successors(current)) leave(current, next, label[i]);
+  }
+  return changed;
+}
+
+bool ShapeAnalysis::BarrierInDivergentLoop() const {
+  for (const llvm::BasicBlock* block : divergent_region_) {
+    if (!loops_.getLoopFor(block)) continue;
+    for (const llvm::Instruction& instruction : *block) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd_.Find(call->getCalledFunction()) : nullptr;
+      if (info && (info->kind == MarkerKind::kBarrier || info->kind == MarkerKind::kWarpSync)) return true;
+    }
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Dataflow
+// ---------------------------------------------------------------------------------------------------------------------
+
+void ShapeAnalysis::Solve() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (llvm::BasicBlock* block : order_.blocks) {
+      for (llvm::Instruction& instruction : *block) {
+        if (instruction.getType()->isVoidTy()) continue;
+        Shape& slot = shapes_[&instruction];
+        if (slot.vector()) continue;
+        Shape next = Transfer(instruction);
+        if (next == slot) continue;
+        // Descend only: unknown -> uniform -> affine -> indexed -> vector; a different shape of the same kind is a vector.
+        if (slot.kind != ShapeKind::kUnknown && next.kind <= slot.kind) {
+          Shape aligned = next;
+          aligned.base_align = slot.base_align;
+          if (aligned == slot) {
+            next.base_align = std::min(next.base_align, slot.base_align);
+            if (next == slot) continue;
+          } else {
+            next = VectorShape();
+          }
+        }
+        shapes_[&instruction] = next;
+        changed = true;
+      }
+      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+      if (!branch || !branch->isConditional() || divergent_branches_.contains(branch)) continue;
+      const Shape condition = Of(branch->getCondition());
+      if (condition.kind == ShapeKind::kUnknown || condition.uniform()) continue;
+      divergent_branches_.insert(branch);
+      PropagateBranch(block);
+      changed = true;
+    }
+  }
+}
+
+bool ShapeAnalysis::AllUniform(const llvm::Instruction& instruction) const {
+  return std::all_of(instruction.op_begin(), instruction.op_end(),
+                     [&](const llvm::Use& use) { return llvm::isa<llvm::BasicBlock>(use) || llvm::isa<llvm::Function>(use) || Of(use).uniform(); });
+}
+
+Shape ShapeAnalysis::Transfer(const llvm::Instruction& instruction) const {
+  if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) return TransferPhi(*phi);
+  if (const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction)) return TransferCall(*call);
+  for (const llvm::Use& use : instruction.operands()) {
+    if (!llvm::isa<llvm::BasicBlock>(use) && Of(use).kind == ShapeKind::kUnknown) return {};
+  }
+  if (const auto* cast = llvm::dyn_cast<llvm::CastInst>(&instruction)) return TransferCast(*cast);
+  if (instruction.isBinaryOp()) return TransferBinary(instruction);
+  if (llvm::isa<llvm::FreezeInst>(instruction)) return Of(instruction.getOperand(0));
+  if (const auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction); select && Of(select->getCondition()).uniform()) {
+    Shape a = Of(select->getTrueValue()), b = Of(select->getFalseValue());
+    a.base_align = b.base_align = std::min(a.base_align, b.base_align);
+    if (a == b) return a;
+  }
+  return AllUniform(instruction) ? UniformShape() : VectorShape();
+}
+
+Shape ShapeAnalysis::TransferPhi(const llvm::PHINode& phi) const {
+  if (!lockstep_ || divergent_joins_.contains(phi.getParent())) return VectorShape();
+  Shape out;
+  for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+    const Shape in = Of(phi.getIncomingValue(i));
+    if (in.kind == ShapeKind::kUnknown) continue;
+    if (out.kind == ShapeKind::kUnknown) {
+      out = in;
+      continue;
+    }
+    const std::uint8_t align = std::min(in.base_align, out.base_align);
+    Shape same = in;
+    same.base_align = out.base_align;
+    if (!(same == out)) return VectorShape();
+    out.base_align = align;
+  }
+  // The index must be the same instance in every iteration: defined before the loop this phi heads, if it heads one.
+  if (out.kind == ShapeKind::kIndexed) {
+    const llvm::Loop* loop = loops_.getLoopFor(phi.getParent());
+    const auto* index = llvm::dyn_cast<llvm::Instruction>(out.index);
+    if (loop && index && loop->contains(index)) return VectorShape();
+    if (index && !(order_.IndexOf(index->getParent()) < order_.IndexOf(phi.getParent()))) return VectorShape();
+  }
+  return out;
+}
+
+Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const {
+  const llvm::Type* type = instruction.getType();
+  const Shape a = Of(instruction.getOperand(0)), b = Of(instruction.getOperand(1));
+  const unsigned opcode = instruction.getOpcode();
+  if (a.uniform() && b.uniform()) {
+    std::uint8_t align = 0;
+    if (opcode == llvm::Instruction::Add || opcode == llvm::Instruction::Sub || opcode == llvm::Instruction::Or) align = std::min(a.base_align, b.base_align);
+    if (opcode == llvm::Instruction::Mul) align = std::min(63, a.base_align + b.base_align);
+    if (opcode == llvm::Instruction::And) align = std::max(a.base_align, b.base_align);
+    if (const auto* count = Const(instruction.getOperand(1)); opcode == llvm::Instruction::Shl && count) {
+      align = static_cast<std::uint8_t>(std::min<std::uint64_t>(63, a.base_align + count->getZExtValue()));
+    }
+    return UniformShape(align);
+  }
+  if (!IsIndexType(type) || a.vector() || b.vector()) return VectorShape();
+  const auto combine = [&](int sign) -> Shape {
+    LanePattern pattern;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      pattern[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(a.pattern[lane]) +
+                                                static_cast<std::uint64_t>(sign) * static_cast<std::uint64_t>(b.pattern[lane]));
+    }
+    Shape out = Affine(pattern, std::min(a.base_align, b.base_align), type);
+    if (a.kind != ShapeKind::kIndexed && b.kind != ShapeKind::kIndexed) return out;
+    if (a.kind == ShapeKind::kIndexed && b.kind == ShapeKind::kIndexed) {
+      if (a.index != b.index || a.index_signed != b.index_signed) return VectorShape();
+    }
+    const Shape& indexed = a.kind == ShapeKind::kIndexed ? a : b;
+    const std::int64_t scale_a = a.kind == ShapeKind::kIndexed ? a.scale : 0;
+    const std::int64_t scale_b = b.kind == ShapeKind::kIndexed ? b.scale : 0;
+    out.scale = scale_a + sign * scale_b;
+    if (out.scale == 0) return out;
+    out.kind = ShapeKind::kIndexed;
+    out.index = indexed.index;
+    out.index_signed = indexed.index_signed;
+    return out;
+  };
+  const auto scaled = [&](const Shape& value, std::int64_t factor) -> Shape {
+    Shape out = Affine(Map(value.pattern, [&](std::int64_t v) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor)); }),
+                       static_cast<std::uint8_t>(std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)))), type);
+    if (value.kind == ShapeKind::kIndexed) {
+      if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30)) return VectorShape();
+      out.kind = ShapeKind::kIndexed;
+      out.index = value.index;
+      out.index_signed = value.index_signed;
+    }
+    return out;
+  };
+  const llvm::ConstantInt* right = Const(instruction.getOperand(1));
+  const std::int64_t constant = right ? right->getSExtValue() : 0;
+  const bool affine = a.kind == ShapeKind::kAffine;
+  switch (opcode) {
+    case llvm::Instruction::Add: return combine(1);
+    case llvm::Instruction::Sub: return combine(-1);
+    case llvm::Instruction::Or:
+      return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
+    case llvm::Instruction::Mul: return right && constant != 0 ? scaled(a, constant) : VectorShape();
+    case llvm::Instruction::Shl: return right && constant < 48 ? scaled(a, std::int64_t{1} << constant) : VectorShape();
+    default: break;
+  }
+  // What follows looks at single bits: only where the base leaves the low ones free and the pattern stays inside them.
+  if (!right || !affine) return VectorShape();
+  const std::int64_t room = a.base_align >= 62 ? std::int64_t{1} << 62 : std::int64_t{1} << a.base_align;
+  const bool inside = std::all_of(a.pattern.begin(), a.pattern.end(), [&](std::int64_t v) { return v >= 0 && v < room; });
+  if (!inside) return VectorShape();
+  if (opcode == llvm::Instruction::And) {
+    const bool low_bits = constant >= 0 && constant < room;
+    // (base + p) & c = (base & c) + (p & c), the halves not overlapping.
+    return Affine(Map(a.pattern, [&](std::int64_t v) { return v & constant; }), low_bits ? 63 : a.base_align, type);
+  }
+  if (opcode == llvm::Instruction::Xor) {
+    if (constant < 0 || constant >= room) return VectorShape();
+    return Affine(Map(a.pattern, [&](std::int64_t v) { return v ^ constant; }), a.base_align, type);
+  }
+  if (opcode == llvm::Instruction::LShr && constant >= 0 && constant < 32) {
+    if (a.base_align < constant) return VectorShape();
+    return Affine(Map(a.pattern, [&](std::int64_t v) { return v >> constant; }), static_cast<std::uint8_t>(a.base_align - constant), type);
+  }
+  return VectorShape();
+}
+
+Shape ShapeAnalysis::TransferCast(const llvm::CastInst& cast) const {
+  const Shape in = Of(cast.getOperand(0));
+  const llvm::Type* from = cast.getSrcTy();
+  const llvm::Type* to = cast.getDestTy();
+  if (in.uniform()) return UniformShape(llvm::isa<llvm::TruncInst>(cast) || llvm::isa<llvm::ZExtInst>(cast) || llvm::isa<llvm::SExtInst>(cast) ? in.base_align : 0);
+  const bool widen = llvm::isa<llvm::SExtInst>(cast) || llvm::isa<llvm::ZExtInst>(cast);
+  if (widen && from->isIntegerTy(32) && to->isIntegerTy(64)) {
+    if (in.kind == ShapeKind::kAffine && in.pattern[0] == 0) {
+      // Proven not negative, all lanes lie in [0, 2^31) and cannot have wrapped apart (pattern distances are small).
+      const llvm::KnownBits known = llvm::computeKnownBits(cast.getOperand(0), function_.getDataLayout());
+      if (known.isNonNegative()) return Affine(in.pattern, std::min<std::uint8_t>(in.base_align, 31), to);
+    }
+    Shape out;
+    out.kind = ShapeKind::kIndexed;
+    out.base_align = 63;
+    out.index = cast.getOperand(0);
+    out.scale = 1;
+    out.index_signed = llvm::isa<llvm::SExtInst>(cast);
+    return out;
+  }
+  if (llvm::isa<llvm::TruncInst>(cast) && from->isIntegerTy(64) && to->isIntegerTy(32) && in.kind == ShapeKind::kAffine) {
+    return Affine(in.pattern, std::min<std::uint8_t>(in.base_align, 31), to);
+  }
+  return VectorShape();
+}
+
+Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
+  const llvm::Function* callee = call.getCalledFunction();
+  const MarkerInfo* info = callee ? spmd_.Find(callee) : nullptr;
+  if (!info) {
+    if (!callee || !callee->isIntrinsic()) return VectorShape();
+    for (const llvm::Use& arg : call.args()) {
+      if (Of(arg).kind == ShapeKind::kUnknown) return {};
+    }
+    return std::all_of(call.arg_begin(), call.arg_end(), [&](const llvm::Use& arg) { return Of(arg).uniform(); }) ? UniformShape() : VectorShape();
+  }
+  for (const llvm::Use& arg : call.args()) {
+    if (Of(arg).kind == ShapeKind::kUnknown) return {};
+  }
+  switch (info->kind) {
+    case MarkerKind::kSpecial: return SpecialShape(info->special);
+    case MarkerKind::kSymbol: return UniformShape(4);
+    case MarkerKind::kParam: return Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+    case MarkerKind::kLoad: return lockstep_ && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+    case MarkerKind::kToGeneric:
+    case MarkerKind::kFromGeneric: {
+      if (info->space == Space::kLocal) return VectorShape();
+      Shape shape = Of(call.getArgOperand(0));
+      shape.base_align = std::min<std::uint8_t>(shape.base_align, 8);
+      return shape;
+    }
+    case MarkerKind::kIsSpace: return VectorShape();
+    case MarkerKind::kBallot:
+    case MarkerKind::kActiveMask:
+    case MarkerKind::kBarrier: return lockstep_ ? UniformShape() : VectorShape();
+    case MarkerKind::kShuffle: return lockstep_ && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+    default: return VectorShape();
+  }
+}
+
+Shape ShapeAnalysis::SpecialShape(Special special) const {
+  const std::uint32_t x = options_.block[0], y = options_.block[1], z = options_.block[2];
+  const llvm::IntegerType* type = llvm::Type::getInt32Ty(function_.getContext());
+  LanePattern lanes;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) lanes[lane] = lane;
+  const auto pattern_or_zero = [&](auto fn, std::uint8_t align) { return Affine(Map(lanes, fn), align, type); };
+  switch (special) {
+    case Special::kLaneId: return pattern_or_zero([](std::int64_t l) { return l; }, 63);
+    case Special::kTidX:
+      if (x == 0) return VectorShape();
+      if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % x == 0) return pattern_or_zero([&](std::int64_t l) { return l % x; }, 63);
+      if (x % kWarpSize == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
+      if (y == 1 && z == 1) return pattern_or_zero([](std::int64_t l) { return l; }, 5);   // one ragged row
+      return VectorShape();
+    case Special::kTidY:
+      if (x == 0) return VectorShape();
+      if (y == 1) return UniformShape(63);
+      if (x % kWarpSize == 0) return UniformShape();
+      if (std::uint64_t{x} * y * z <= kWarpSize) return pattern_or_zero([&](std::int64_t l) { return l / x % y; }, 63);
+      if (kWarpSize % x == 0 && (x * y % kWarpSize == 0 || z == 1)) {
+        return pattern_or_zero([&](std::int64_t l) { return l / x; }, AlignOf(kWarpSize / x));
+      }
+      if (kWarpSize % (x * y) == 0) return pattern_or_zero([&](std::int64_t l) { return l / x % y; }, 63);
+      return VectorShape();
+    case Special::kTidZ:
+      if (x == 0) return VectorShape();
+      if (z == 1) return UniformShape(63);
+      if (x * y % kWarpSize == 0) return UniformShape();
+      if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % (x * y) == 0) {
+        return pattern_or_zero([&](std::int64_t l) { return l / (x * y); }, AlignOf(kWarpSize % (x * y) == 0 ? kWarpSize / (x * y) : 32));
+      }
+      return VectorShape();
+    default: return UniformShape();
+  }
+}
+
+}  // namespace gridloom::exec

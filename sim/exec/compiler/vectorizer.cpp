@@ -1,0 +1,118 @@
+#include "sim/exec/compiler/vectorizer.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "sim/exec/compiler/warp_function.h"
+
+namespace gridloom::exec {
+
+WarpFunction::WarpFunction(WarpModule& module, llvm::Function& source, llvm::Function* target, bool is_kernel)
+    : module_(module), source_(source), target_(target), is_kernel_(is_kernel), context_(source.getContext()), b_(context_),
+      dominators_(std::make_unique<llvm::DominatorTree>(source)),
+      loops_(std::make_unique<llvm::LoopInfo>(*dominators_)),
+      order_(ComputeBlockOrder(source, *loops_)),
+      shapes_(std::make_unique<ShapeAnalysis>(source, module.spmd, *loops_, order_, module.options)) {
+  warp_ = target_->getArg(0);
+}
+
+WarpFunction::~WarpFunction() = default;
+
+void WarpFunction::Emit() {
+  PrepareBlocks();
+  EmitEntry();
+  for (unsigned index = 0; index < order_.blocks.size(); ++index) {
+    EmitBlock(index, false);
+    EmitBlock(index, true);
+    if (!module_.error.empty()) return;
+  }
+  EmitDispatch();
+  EmitSlowArrivals();
+  b_.SetInsertPoint(done_);
+  if (return_slot_) {
+    b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));
+  } else {
+    b_.CreateRetVoid();
+  }
+}
+
+namespace {
+
+/// Device functions reachable from the kernel, and the address-taken ones when something is called through a pointer.
+std::vector<llvm::Function*> DeviceFunctions(llvm::Module& module, const SpmdModule& spmd, const llvm::Function* kernel) {
+  std::vector<llvm::Function*> functions;
+  for (llvm::Function& function : module) {
+    if (&function != kernel && !function.isDeclaration() && !spmd.Find(&function)) functions.push_back(&function);
+  }
+  return functions;
+}
+
+bool OnlyFullBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, bool& any) {
+  bool simple = true;
+  for (llvm::Function* function : functions) {
+    for (llvm::Instruction& instruction : llvm::instructions(*function)) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (!info || info->kind != MarkerKind::kBarrier) continue;
+      any = true;
+      const auto zero = [&](unsigned arg) {
+        const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(arg));
+        return constant && constant->isZero();
+      };
+      simple &= info->imm == static_cast<std::uint64_t>(BarrierOp::kSync) && zero(0) && zero(1);
+    }
+  }
+  return simple;
+}
+
+llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
+  llvm::LLVMContext& context = source.getContext();
+  llvm::SmallVector<llvm::Type*, 8> types{llvm::PointerType::get(context, 0)};
+  if (!is_kernel) types.push_back(llvm::Type::getInt32Ty(context));
+  for (const llvm::Argument& argument : source.args()) types.push_back(WarpType(argument.getType()));
+  auto* type = llvm::FunctionType::get(WarpType(source.getReturnType()), types, false);
+  auto* target = llvm::Function::Create(type, is_kernel ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
+                                        is_kernel ? "gl_kernel" : source.getName() + ".warp", source.getParent());
+  target->setDoesNotThrow();
+  return target;
+}
+
+}  // namespace
+
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options) {
+  WarpModule module(spmd, options, address_taken);
+  module.avx512 = kernel->getFnAttribute("target-features").isValid() &&
+                  kernel->getFnAttribute("target-features").getValueAsString().contains("+avx512f");
+  std::vector<llvm::Function*> sources = DeviceFunctions(spmd.ir(), spmd, kernel);
+  sources.push_back(kernel);
+  VectorizeResult result;
+  bool any_barrier = false;
+  module.simple_barriers = OnlyFullBarriers(sources, spmd, any_barrier);
+
+  std::vector<std::unique_ptr<WarpFunction>> functions;
+  bool yields = false;
+  for (llvm::Function* source : sources) {
+    llvm::Function* target = DeclareWarpForm(*source, source == kernel);
+    target->setAttributes(target->getAttributes().addFnAttributes(spmd.ir().getContext(), llvm::AttrBuilder(spmd.ir().getContext(), kernel->getAttributes().getFnAttrs())));
+    if (source != kernel) module.warp_of[source] = target;
+    functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
+    yields |= functions.back()->needs_yield();
+  }
+  if (yields) module.simple_barriers = false;
+  result.needs_fiber = any_barrier || yields;
+  result.simple_barriers = any_barrier && module.simple_barriers;
+  for (auto& function : functions) {
+    function->Emit();
+    if (!module.error.empty()) {
+      result.error = module.error;
+      return result;
+    }
+  }
+  functions.clear();
+  for (llvm::Function* source : sources) source->deleteBody();
+  for (llvm::Function* source : sources) source->eraseFromParent();
+  return result;
+}
+
+}  // namespace gridloom::exec

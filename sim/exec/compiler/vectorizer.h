@@ -1,0 +1,35 @@
+// SPMD form -> warp form: one function per warp of 32 threads (docs/design/executor.md).
+//
+// Every block exists twice. The converged copy runs when all 32 lanes are active: no masks. The divergent copy runs under
+// an active mask; lanes that went another way wait in a pending set, and the earliest pending block always runs next.
+//
+//   kernel  void @gl_kernel(ptr warp)
+//   device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/exec/compiler/compiler.h"
+#include "sim/exec/compiler/spmd.h"
+
+namespace gridloom::exec {
+
+struct VectorizeResult {
+  std::string error;               ///< not empty: what cannot be vectorised
+  bool needs_fiber = false;
+  bool simple_barriers = false;
+};
+
+/// Functions whose address is taken, with the number their pointers carry.
+using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
+
+/// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
+                          const CompileOptions& options);
+
+}  // namespace gridloom::exec

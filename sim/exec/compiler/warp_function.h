@@ -1,0 +1,227 @@
+// Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it, warp_control.cpp holds
+// control flow, warp_values.cpp values and plain instructions, warp_memory.cpp loads, stores and atomics,
+// warp_markers.cpp the rest.
+#pragma once
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "sim/exec/compiler/block_order.h"
+#include "sim/exec/compiler/shape.h"
+#include "sim/exec/compiler/vectorizer.h"
+
+namespace gridloom::exec {
+
+/// What the functions of one module share while it is vectorised.
+struct WarpModule {
+  WarpModule(SpmdModule& spmd, const CompileOptions& options, const AddressTaken& address_taken)
+      : spmd(spmd), options(options), address_taken(address_taken) {}
+
+  SpmdModule& spmd;
+  const CompileOptions& options;
+  const AddressTaken& address_taken;
+  llvm::DenseMap<const llvm::Function*, llvm::Function*> warp_of;   ///< device function -> its warp form
+  bool simple_barriers = true;
+  bool avx512 = false;
+  std::string error;
+
+  const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
+};
+
+/// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element.
+llvm::Type* WarpType(llvm::Type* type);
+/// As kept in memory between blocks: masks as i32.
+llvm::Type* StorageType(llvm::Type* warp_type);
+
+class WarpFunction {
+ public:
+  WarpFunction(WarpModule& module, llvm::Function& source, llvm::Function* target, bool is_kernel);
+  ~WarpFunction();
+  void Emit();
+  bool needs_yield() const { return shapes_->has_waiting_loops(); }
+
+ private:
+  using Value = llvm::Value;
+
+  // --- control (warp_control.cpp) ---
+  void PrepareBlocks();
+  void EmitEntry();
+  void EmitBlock(unsigned index, bool divergent);
+  void EmitTerminator(llvm::Instruction& terminator);
+  void EmitReturn(llvm::ReturnInst& ret);
+  void EmitDivergentBranch(llvm::BranchInst& branch);
+  void EmitEdge(llvm::BasicBlock* to, Value* mask);
+  void CopyPhis(llvm::BasicBlock* to, Value* mask);
+  void Arrive(unsigned to, Value* mask);
+  void ArriveBack(unsigned to, Value* mask);
+  void Pend(unsigned block, Value* mask);
+  void EmitDispatch();
+  void EmitSlowArrivals();
+  llvm::BasicBlock* SlowArrival(unsigned block);
+  llvm::BasicBlock* EntryTo(unsigned block);
+  void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
+  Value* AnyPendingUpTo(unsigned from, unsigned to);
+  Value* AnyPending();
+  Value* PendingWord(unsigned word);
+  void SetPendingWord(unsigned word, Value* value);
+
+  // --- values (warp_values.cpp) ---
+  const Shape& ShapeOf(const Value* value);
+  Value* Base(Value* value);                       ///< the scalar of a uniform, affine or indexed value
+  Value* Lanes(Value* value);                      ///< all 32 lanes
+  Value* Materialize(Value* value, const Shape& shape);
+  void Define(llvm::Instruction* instruction, Value* value);   ///< scalar or lanes, as its shape says
+  llvm::AllocaInst* SlotOf(const llvm::Instruction* instruction);
+  Value* LoadSlot(const llvm::Instruction* instruction);
+  void StoreSlot(const llvm::Instruction* instruction, Value* value, Value* mask);
+  static bool UsedOutside(const llvm::Instruction& instruction);
+  void EmitInstruction(llvm::Instruction& instruction);
+  Value* EmitScalar(llvm::Instruction& instruction);
+  Value* EmitAffineBase(llvm::Instruction& instruction, const Shape& shape);
+  Value* EmitLanes(llvm::Instruction& instruction);
+  Value* EmitLanesBinary(llvm::BinaryOperator& op);
+  Value* EmitDivision(unsigned opcode, Value* a, Value* b);
+  Value* EmitLanesIntrinsic(llvm::CallInst& call);
+  Value* EmitSmallVectorOp(llvm::Instruction& instruction);
+  Value* Splat(Value* scalar);
+  Value* PatternVector(const LanePattern& pattern, llvm::Type* element);
+
+  // --- memory (warp_memory.cpp) ---
+  struct Window {
+    Value* low;      ///< subtracted from the address before the check (null: 0)
+    Value* limit;    ///< bytes
+    Value* host;     ///< added to the address to get a host address (null: it is one)
+    unsigned key;
+  };
+  struct Access {
+    llvm::Type* element;
+    unsigned count, element_bytes, bytes;
+    Space space;
+    bool strong;
+    Value* line;
+  };
+  /// A scalar base plus a constant lane pattern; `valid` (i1 or null) says whether the lanes really are that.
+  struct Linear {
+    Value* base;
+    LanePattern pattern;
+    Value* valid;
+  };
+  enum class HalfKind { kConsecutive, kSame, kOther };
+  Window WindowOf(Space space);
+  Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);
+  std::optional<Linear> AsLinear(Value* address);
+  Value* LinearInRange(const Linear& linear, const Access& access, const Window& window);
+  Value* LanesInRange(Value* addresses, const Access& access, const Window& window);
+  Value* HostLanes(Value* addresses, const Access& access, const Window& window);
+  static HalfKind Classify(const LanePattern& pattern, unsigned half, unsigned bytes);
+  void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
+  std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
+  std::vector<Value*> Gather(Value* host, const Access& access);
+  std::vector<Value*> SlowLoad(Value* host, const Access& access);
+  void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
+  void Scatter(Value* host, const Access& access, const std::vector<Value*>& values);
+  void SlowStore(Value* host, const Access& access, const std::vector<Value*>& values);
+  std::vector<Value*> Deinterleave(Value* wide, unsigned count);
+  Value* Interleave(const std::vector<Value*>& parts);
+  Value* HalfMask(unsigned half, unsigned count);
+  void CompilerFence();
+  void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
+  Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
+
+  // --- markers (warp_markers.cpp) ---
+  void EmitMarker(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitSpecial(llvm::CallInst& call, Special special);
+  void EmitParam(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitShuffle(llvm::CallInst& call);
+  Value* Permute(Value* lanes, Value* index);
+  void EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info);
+  void EmitCall(llvm::CallInst& call);
+  void EmitIndirectCall(llvm::CallInst& call);
+  llvm::Function* IndirectTarget(llvm::FunctionType* warp_type);
+  /// Calls a runtime helper. Pointers in `args` are to 32-lane arrays.
+  void CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args);
+  Value* Scratch(unsigned slot, unsigned bytes);   ///< stack buffer shared by all helper calls of the function
+  Value* SpillLanes(unsigned slot, Value* lanes);
+  Value* ReloadLanes(Value* buffer, llvm::Type* warp_type);
+  void EmitRingSwitch();
+
+  // --- context (warp_markers.cpp) ---
+  Value* WarpField(std::size_t offset, llvm::Type* type);
+  Value* LaunchField(std::size_t offset, llvm::Type* type);
+  Value* CtaField(std::size_t offset, llvm::Type* type);
+  Value* FieldOf(Value* base, char which, std::size_t offset, llvm::Type* type);
+  /// A value computed once, in the entry block, and remembered by `key`.
+  Value* AtEntry(const std::string& key, const std::function<Value*()>& make);
+
+  /// What is loaded or materialised while a side block is emitted must not be used after it: it does not dominate.
+  class Scope {
+   public:
+    explicit Scope(WarpFunction& function)
+        : function_(function), base_(function.base_cache_), lanes_(function.lanes_cache_), mask_lanes_(function.mask_lanes_) {}
+    ~Scope() {
+      function_.base_cache_ = std::move(base_);
+      function_.lanes_cache_ = std::move(lanes_);
+      function_.mask_lanes_ = mask_lanes_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    WarpFunction& function_;
+    llvm::DenseMap<const Value*, Value*> base_, lanes_;
+    Value* mask_lanes_;
+  };
+
+  Value* MaskLanes();
+  Value* ToLaneMask(Value* mask);
+  Value* ToBits(Value* lane_mask);
+  llvm::BasicBlock* NewBlock(const char* name);
+  llvm::MDNode* Unlikely();
+  llvm::MDNode* Likely();
+
+  WarpModule& module_;
+  llvm::Function& source_;
+  llvm::Function* target_;
+  bool is_kernel_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> b_;
+
+  std::unique_ptr<llvm::DominatorTree> dominators_;
+  std::unique_ptr<llvm::LoopInfo> loops_;
+  BlockOrder order_;
+  std::unique_ptr<ShapeAnalysis> shapes_;
+
+  llvm::Value* warp_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  std::map<std::string, Value*> entry_values_;
+  std::vector<llvm::BasicBlock*> converged_, divergent_blocks_, slow_arrivals_, entries_;
+  llvm::BasicBlock* dispatch_ = nullptr;
+  llvm::BasicBlock* done_ = nullptr;
+  llvm::AllocaInst* mask_slot_ = nullptr;
+  llvm::AllocaInst* pending_ = nullptr;        ///< words of the pending set
+  llvm::AllocaInst* parked_ = nullptr;         ///< same, lanes waiting at a barrier
+  llvm::AllocaInst* pending_masks_ = nullptr;  ///< mask per block
+  llvm::AllocaInst* return_slot_ = nullptr;
+  llvm::AllocaInst* fuel_slot_ = nullptr;
+  unsigned pending_words_ = 1;
+  bool has_barriers_ = false;
+  llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
+  std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
+
+  // The block copy being emitted.
+  unsigned current_ = 0;
+  bool divergent_ = false;
+  Value* mask_ = nullptr;        ///< active mask (i32); constant -1 in the converged copy
+  Value* mask_lanes_ = nullptr;
+  llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
+  llvm::DenseMap<const Value*, Shape> shape_cache_;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,459 @@
+// Loads, stores and atomics of the warp form. One compare checks window and alignment (rotating the offset right by
+// log2(size) moves misaligned low bits to the top, where the compare fails); consecutive lanes become vector accesses per
+// 16-lane half; the rest gathers and scatters; what fails the check goes to a runtime helper that decides lane by lane.
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "sim/exec/compiler/warp_function.h"
+
+namespace gridloom::exec {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kHalf = kWarpSize / 2;
+
+std::pair<std::int64_t, std::int64_t> Extent(const LanePattern& pattern) {
+  const auto [low, high] = std::minmax_element(pattern.begin(), pattern.end());
+  return {*low, *high};
+}
+
+unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value)); }
+
+}  // namespace
+
+WarpFunction::Window WarpFunction::WindowOf(Space space) {
+  switch (space) {
+    case Space::kShared:
+      return {nullptr, AtEntry("shared_limit", [&] { return b_.CreateZExt(CtaField(offsetof(CtaCtx, shared_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+              CtaField(offsetof(CtaCtx, shared_base), b_.getInt64Ty()), 1};
+    case Space::kLocal:
+      return {nullptr, AtEntry("local_limit", [&] { return b_.CreateZExt(WarpField(offsetof(WarpCtx, local_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+              nullptr, 2};
+    default:
+      return {LaunchField(offsetof(LaunchCtx, window_base), b_.getInt64Ty()),
+              LaunchField(offsetof(LaunchCtx, window_bytes), b_.getInt64Ty()), nullptr, 0};
+  }
+}
+
+/// (limit - span) >> shift, computed once per function.
+Value* WarpFunction::ScaledLimit(const Window& window, unsigned shift, std::uint64_t span) {
+  const std::string key = "limit" + std::to_string(window.key) + "." + std::to_string(shift) + "." + std::to_string(span);
+  return AtEntry(key, [&] {
+    Value* limit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span));
+    return b_.CreateLShr(limit, shift);
+  });
+}
+
+WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const MarkerInfo& info) {
+  const unsigned element_bytes = info.element->getScalarSizeInBits() / 8;
+  return {info.element, info.count, element_bytes, element_bytes * info.count, info.space, info.strong,
+          call.getArgOperand(call.arg_size() - 1)};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Addresses
+// ---------------------------------------------------------------------------------------------------------------------
+
+std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
+  const Shape shape = ShapeOf(address);
+  if (shape.kind == ShapeKind::kUniform || shape.kind == ShapeKind::kAffine) return Linear{Base(address), shape.pattern, nullptr};
+  if (shape.kind != ShapeKind::kIndexed) return std::nullopt;
+  const Shape index = ShapeOf(shape.index);
+  if (index.kind != ShapeKind::kAffine) return std::nullopt;
+  // Widening base + pattern lane by lane equals widening the lowest lane, unless the lanes wrap apart in 32 bits.
+  const auto [low, high] = Extent(index.pattern);
+  Value* base = Base(const_cast<Value*>(shape.index));
+  Value* first = b_.CreateAdd(base, b_.getInt32(static_cast<std::uint32_t>(low)));
+  Value* last = b_.CreateAdd(base, b_.getInt32(static_cast<std::uint32_t>(high)));
+  Value* valid = shape.index_signed ? b_.CreateICmpSGE(last, first) : b_.CreateICmpUGE(last, first);
+  Value* wide = shape.index_signed ? b_.CreateSExt(first, b_.getInt64Ty()) : b_.CreateZExt(first, b_.getInt64Ty());
+  Linear linear{b_.CreateAdd(Base(address), b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(shape.scale)))), {}, valid};
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    linear.pattern[lane] = shape.pattern[lane] + shape.scale * (index.pattern[lane] - low);
+  }
+  return linear;
+}
+
+/// i1: every lane of a linear access is inside the window and aligned. False constant when the pattern itself is misaligned.
+Value* WarpFunction::LinearInRange(const Linear& linear, const Access& access, const Window& window) {
+  const auto [low, high] = Extent(linear.pattern);
+  for (const std::int64_t offset : linear.pattern) {
+    if ((offset - low) % access.bytes != 0) return b_.getFalse();
+  }
+  Value* first = b_.CreateAdd(linear.base, b_.getInt64(static_cast<std::uint64_t>(low)));
+  if (window.low) first = b_.CreateSub(first, window.low);
+  const unsigned shift = Log2(access.bytes);
+  if (shift != 0) first = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {b_.getInt64Ty()}, {first, first, b_.getInt64(shift)});
+  Value* ok = b_.CreateICmpULT(first, ScaledLimit(window, shift, static_cast<std::uint64_t>(high - low)));
+  return linear.valid ? b_.CreateAnd(ok, linear.valid) : ok;
+}
+
+/// i1: every active lane is inside the window and aligned.
+Value* WarpFunction::LanesInRange(Value* addresses, const Access& access, const Window& window) {
+  Value* offsets = window.low ? b_.CreateSub(addresses, Splat(window.low)) : addresses;
+  const unsigned shift = Log2(access.bytes);
+  if (shift != 0) {
+    offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
+  }
+  Value* inside = ToBits(b_.CreateICmpULT(offsets, Splat(ScaledLimit(window, shift, 0))));
+  if (divergent_) inside = b_.CreateOr(inside, b_.CreateNot(mask_));
+  return b_.CreateICmpEQ(inside, b_.getInt32(-1));
+}
+
+/// Host addresses of the lanes' window addresses.
+Value* WarpFunction::HostLanes(Value* addresses, const Access& access, const Window& window) {
+  if (access.space == Space::kLocal) {
+    Value* lanes = AtEntry("local_lanes", [&] {
+      LanePattern numbers;
+      for (unsigned lane = 0; lane < kWarpSize; ++lane) numbers[lane] = lane;
+      Value* stride = b_.CreateZExt(WarpField(offsetof(WarpCtx, local_stride), b_.getInt32Ty()), b_.getInt64Ty());
+      Value* offsets = b_.CreateMul(Splat(stride), PatternVector(numbers, b_.getInt64Ty()));
+      return b_.CreateAdd(Splat(WarpField(offsetof(WarpCtx, local_base), b_.getInt64Ty())), offsets);
+    });
+    return b_.CreateAdd(addresses, lanes);
+  }
+  return window.host ? b_.CreateAdd(addresses, Splat(window.host)) : addresses;
+}
+
+WarpFunction::HalfKind WarpFunction::Classify(const LanePattern& pattern, unsigned half, unsigned bytes) {
+  bool consecutive = true, same = true;
+  for (unsigned lane = 0; lane < kHalf; ++lane) {
+    const std::int64_t offset = pattern[half * kHalf + lane] - pattern[half * kHalf];
+    consecutive &= offset == static_cast<std::int64_t>(lane) * bytes;
+    same &= offset == 0;
+  }
+  return same ? HalfKind::kSame : consecutive ? HalfKind::kConsecutive : HalfKind::kOther;
+}
+
+/// <16*count x i1>: the active lanes of a half, each repeated `count` times.
+Value* WarpFunction::HalfMask(unsigned half, unsigned count) {
+  llvm::SmallVector<int, 128> pick;
+  for (unsigned i = 0; i < kHalf * count; ++i) pick.push_back(static_cast<int>(half * kHalf + i / count));
+  return b_.CreateShuffleVector(MaskLanes(), pick);
+}
+
+/// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
+void WarpFunction::CompilerFence() {
+  b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Layout changes
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// <n*count x T>, elements of a lane together -> count values of <n x T>.
+std::vector<Value*> WarpFunction::Deinterleave(Value* wide, unsigned count) {
+  if (count == 1) return {wide};
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(wide->getType())->getNumElements() / count;
+  std::vector<Value*> parts;
+  for (unsigned part = 0; part < count; ++part) {
+    llvm::SmallVector<int, 32> pick;
+    for (unsigned lane = 0; lane < lanes; ++lane) pick.push_back(static_cast<int>(lane * count + part));
+    parts.push_back(b_.CreateShuffleVector(wide, pick));
+  }
+  return parts;
+}
+
+Value* WarpFunction::Interleave(const std::vector<Value*>& parts) {
+  if (parts.size() == 1) return parts[0];
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
+  const unsigned count = static_cast<unsigned>(parts.size());
+  // Concatenate pairwise, then permute: all parts have one length, counts are powers of two.
+  std::vector<Value*> level(parts);
+  while (level.size() > 1) {
+    std::vector<Value*> next;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      const unsigned n = llvm::cast<llvm::FixedVectorType>(level[i]->getType())->getNumElements();
+      llvm::SmallVector<int, 128> both;
+      for (unsigned k = 0; k < 2 * n; ++k) both.push_back(static_cast<int>(k));
+      next.push_back(b_.CreateShuffleVector(level[i], level[i + 1], both));
+    }
+    level = std::move(next);
+  }
+  llvm::SmallVector<int, 256> pick;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    for (unsigned part = 0; part < count; ++part) pick.push_back(static_cast<int>(part * lanes + lane));
+  }
+  return b_.CreateShuffleVector(level[0], pick);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Loads
+// ---------------------------------------------------------------------------------------------------------------------
+
+std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
+  Value* out = Scratch(0, kWarpSize * access.bytes);
+  Value* addresses = SpillLanes(1, host);
+  CallHelper(Helper::kLoadSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {out, addresses});
+  auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
+  return Deinterleave(b_.CreateAlignedLoad(wide, out, llvm::Align(64)), access.count);
+}
+
+std::vector<Value*> WarpFunction::Gather(Value* host, const Access& access) {
+  std::vector<Value*> parts;
+  llvm::Type* ptrs = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
+  Value* lanes = divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* at = part == 0 ? host : b_.CreateAdd(host, Splat(b_.getInt64(part * access.element_bytes)));
+    llvm::Type* type = WarpType(access.element);
+    if (access.element_bytes >= 4) {
+      parts.push_back(b_.CreateMaskedGather(type, b_.CreateIntToPtr(at, ptrs), llvm::Align(access.element_bytes), lanes));
+      continue;
+    }
+    // Bytes and halfwords: gather the aligned word around them (never crosses a page) and shift.
+    llvm::Type* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kWarpSize);
+    Value* word_at = b_.CreateAnd(at, Splat(b_.getInt64(~std::uint64_t{3})));
+    Value* word = b_.CreateMaskedGather(words, b_.CreateIntToPtr(word_at, ptrs), llvm::Align(4), lanes);
+    Value* shift = b_.CreateShl(b_.CreateTrunc(b_.CreateAnd(at, Splat(b_.getInt64(3))), words), Splat(b_.getInt32(3)));
+    llvm::Type* narrow = llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), kWarpSize);
+    parts.push_back(b_.CreateBitCast(b_.CreateTrunc(b_.CreateLShr(word, shift), narrow), type));
+  }
+  return parts;
+}
+
+/// A checked linear load whose halves are consecutive or all the same.
+std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access& access, const Window& window) {
+  Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
+  const auto pointer = [&](std::int64_t offset) {
+    return b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
+  };
+  const llvm::Align align(access.bytes >= 16 ? 16 : access.bytes);
+  std::vector<Value*> low_high[2];
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::int64_t offset = linear.pattern[half * kHalf];
+    auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
+    if (Classify(linear.pattern, half, access.bytes) == HalfKind::kConsecutive) {
+      Value* loaded = divergent_ ? b_.CreateMaskedLoad(wide, pointer(offset), llvm::Align(access.element_bytes), HalfMask(half, access.count),
+                                                       llvm::Constant::getNullValue(wide))
+                                 : static_cast<Value*>(b_.CreateAlignedLoad(wide, pointer(offset), align, access.strong));
+      low_high[half] = Deinterleave(loaded, access.count);
+      continue;
+    }
+    Value* at = pointer(offset);
+    if (divergent_) {
+      // A half without active lanes may point anywhere in the window, mapped or not.
+      Value* active = b_.CreateICmpNE(b_.CreateAnd(mask_, b_.getInt32(half == 0 ? 0xFFFF : 0xFFFF0000u)), b_.getInt32(0));
+      at = b_.CreateSelect(active, at, warp_);
+    }
+    for (unsigned part = 0; part < access.count; ++part) {
+      Value* element = b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
+                                            llvm::Align(1), access.strong);
+      low_high[half].push_back(b_.CreateVectorSplat(kHalf, element));
+    }
+  }
+  std::vector<Value*> parts;
+  llvm::SmallVector<int, 32> both;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) both.push_back(static_cast<int>(lane));
+  for (unsigned part = 0; part < access.count; ++part) {
+    parts.push_back(b_.CreateShuffleVector(low_high[0][part], low_high[1][part], both));
+  }
+  return parts;
+}
+
+void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window) {
+  Value* address = Base(call.getArgOperand(0));
+  Value* ok = LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  BasicBlock* fast = NewBlock("load");
+  BasicBlock* slow = NewBlock("load_slow");
+  BasicBlock* done = NewBlock("loaded");
+  b_.CreateCondBr(ok, fast, slow, Likely());
+  const auto load_parts = [&](Value* pointer) {
+    std::vector<Value*> parts;
+    for (unsigned part = 0; part < access.count; ++part) {
+      parts.push_back(b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), pointer, part * access.element_bytes),
+                                           llvm::Align(1), access.strong));
+    }
+    return parts;
+  };
+  b_.SetInsertPoint(fast);
+  Value* host = window.host ? b_.CreateAdd(address, window.host) : address;
+  const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
+  b_.CreateBr(done);
+  b_.SetInsertPoint(slow);
+  Value* out = Scratch(0, kWarpSize * access.bytes);
+  Value* addresses = SpillLanes(1, Splat(host = window.host ? b_.CreateAdd(address, window.host) : address));
+  CallHelper(Helper::kLoadSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {out, addresses});
+  Value* lane = b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue()), b_.getInt64Ty());
+  const std::vector<Value*> slow_parts = load_parts(b_.CreateGEP(b_.getInt8Ty(), out, b_.CreateMul(lane, b_.getInt64(access.bytes))));
+  BasicBlock* slow_end = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  std::vector<Value*> parts;
+  for (unsigned part = 0; part < access.count; ++part) {
+    auto* phi = b_.CreatePHI(access.element, 2);
+    phi->addIncoming(fast_parts[part], fast);
+    phi->addIncoming(slow_parts[part], slow_end);
+    parts.push_back(phi);
+  }
+  if (access.strong) CompilerFence();
+  Value* result = parts[0];
+  if (access.count > 1) {
+    result = llvm::PoisonValue::get(call.getType());
+    for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
+  }
+  Define(&call, ShapeOf(&call).vector() ? Splat(result) : result);
+}
+
+void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
+  const Access access = AccessOf(call, info);
+  const Window window = WindowOf(info.space);
+  Value* address = call.getArgOperand(0);
+  if (access.strong) CompilerFence();
+  const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
+  if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
+
+  std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
+  const bool halves = linear && Classify(linear->pattern, 0, access.bytes) != HalfKind::kOther &&
+                      Classify(linear->pattern, 1, access.bytes) != HalfKind::kOther;
+  BasicBlock* fast = NewBlock("load");
+  BasicBlock* slow = NewBlock("load_slow");
+  BasicBlock* done = NewBlock("loaded");
+  Value* lanes = nullptr;
+  Value* ok;
+  if (linear && halves) {
+    ok = LinearInRange(*linear, access, window);
+  } else {
+    lanes = Lanes(address);
+    ok = odd_size ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
+  }
+  if (divergent_) MaskLanes();
+  b_.CreateCondBr(ok, fast, slow, Likely());
+  std::vector<Value*> fast_parts, slow_parts;
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(fast);
+    if (odd_size) {
+      for (unsigned part = 0; part < access.count; ++part) fast_parts.push_back(llvm::PoisonValue::get(WarpType(access.element)));
+    } else {
+      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : Gather(HostLanes(lanes, access, window), access);
+    }
+    fast = b_.GetInsertBlock();
+    b_.CreateBr(done);
+  }
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(slow);
+    slow_parts = SlowLoad(HostLanes(lanes ? lanes : Lanes(address), access, window), access);
+    slow = b_.GetInsertBlock();
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+  std::vector<Value*> parts;
+  for (unsigned part = 0; part < access.count; ++part) {
+    auto* phi = b_.CreatePHI(WarpType(access.element), 2);
+    phi->addIncoming(fast_parts[part], fast);
+    phi->addIncoming(slow_parts[part], slow);
+    parts.push_back(phi);
+  }
+  if (access.strong) CompilerFence();
+  Value* result = parts[0];
+  if (access.count > 1) {
+    result = llvm::PoisonValue::get(WarpType(call.getType()));
+    for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
+  }
+  Define(&call, result);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Stores
+// ---------------------------------------------------------------------------------------------------------------------
+
+void WarpFunction::SlowStore(Value* host, const Access& access, const std::vector<Value*>& values) {
+  Value* addresses = SpillLanes(1, host);
+  Value* data = SpillLanes(2, Interleave(values));
+  CallHelper(Helper::kStoreSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {addresses, data});
+}
+
+void WarpFunction::Scatter(Value* host, const Access& access, const std::vector<Value*>& values) {
+  llvm::Type* ptrs = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
+  Value* lanes = divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* at = part == 0 ? host : b_.CreateAdd(host, Splat(b_.getInt64(part * access.element_bytes)));
+    b_.CreateMaskedScatter(values[part], b_.CreateIntToPtr(at, ptrs), llvm::Align(access.element_bytes), lanes);
+  }
+}
+
+void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
+  for (unsigned half = 0; half < 2; ++half) {
+    llvm::SmallVector<int, 16> pick;
+    for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
+    std::vector<Value*> parts;
+    for (Value* value : values) parts.push_back(b_.CreateShuffleVector(value, pick));
+    Value* wide = Interleave(parts);
+    Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalf]))), b_.getPtrTy());
+    if (divergent_) {
+      b_.CreateMaskedStore(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count));
+    } else {
+      b_.CreateAlignedStore(wide, at, llvm::Align(access.bytes >= 16 ? 16 : access.bytes), access.strong);
+    }
+  }
+}
+
+void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
+  const Access access = AccessOf(call, info);
+  const Window window = WindowOf(info.space);
+  Value* address = call.getArgOperand(0);
+  std::vector<Value*> values;
+  for (unsigned part = 0; part < access.count; ++part) values.push_back(Lanes(call.getArgOperand(1 + part)));
+  if (access.strong) CompilerFence();
+  // Scatters of less than a word, and of 16 bytes a lane, have no instruction: the helper does them.
+  const bool no_scatter = access.element_bytes < 4 || access.element_bytes > 8 || access.bytes > 32;
+  const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
+  std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
+  const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
+                      Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
+  BasicBlock* fast = NewBlock("store");
+  BasicBlock* slow = NewBlock("store_slow");
+  BasicBlock* done = NewBlock("stored");
+  Value* lanes = nullptr;
+  Value* ok;
+  if (halves) {
+    ok = LinearInRange(*linear, access, window);
+  } else {
+    lanes = Lanes(address);
+    ok = no_scatter ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
+  }
+  if (divergent_) MaskLanes();
+  b_.CreateCondBr(ok, fast, slow, Likely());
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(fast);
+    if (halves) {
+      StoreHalves(*linear, access, window, values);
+    } else if (!no_scatter) {
+      Scatter(HostLanes(lanes, access, window), access, values);
+    }
+    b_.CreateBr(done);
+  }
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(slow);
+    SlowStore(HostLanes(lanes ? lanes : Lanes(address), access, window), access, values);
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+  if (access.strong) CompilerFence();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Atomics
+// ---------------------------------------------------------------------------------------------------------------------
+
+void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
+  const Access access{info.element, 1, info.element->getScalarSizeInBits() / 8, info.element->getScalarSizeInBits() / 8, info.space, true, call.getArgOperand(3)};
+  Value* host = HostLanes(Lanes(call.getArgOperand(0)), access, WindowOf(info.space));
+  Value* out = Scratch(0, kWarpSize * access.bytes);
+  Value* addresses = SpillLanes(1, host);
+  Value* b = SpillLanes(2, Lanes(call.getArgOperand(1)));
+  Value* c = SpillLanes(3, Lanes(call.getArgOperand(2)));
+  CallHelper(Helper::kAtomic, mask_, access.line, info.imm, {out, addresses, b, c});
+  if (!call.use_empty()) Define(&call, ReloadLanes(out, WarpType(call.getType())));
+}
+
+}  // namespace gridloom::exec
