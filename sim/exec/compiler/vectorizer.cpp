@@ -5,6 +5,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/warp_switch.h"
 
 namespace gridloom::exec {
 
@@ -66,6 +67,17 @@ bool OnlyFullBarriers(const std::vector<llvm::Function*>& functions, const SpmdM
   return simple;
 }
 
+bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, Helper helper) {
+  for (llvm::Function* function : functions) {
+    for (llvm::Instruction& instruction : llvm::instructions(*function)) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (info && info->kind == MarkerKind::kHelper && info->helper == helper) return true;
+    }
+  }
+  return false;
+}
+
 llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
   llvm::LLVMContext& context = source.getContext();
   llvm::SmallVector<llvm::Type*, 8> types{llvm::PointerType::get(context, 0)};
@@ -99,7 +111,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
     yields |= functions.back()->needs_yield();
   }
-  if (yields) module.simple_barriers = false;
+  if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, Helper::kNanosleep)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;
   result.simple_barriers = any_barrier && module.simple_barriers;
   for (auto& function : functions) {

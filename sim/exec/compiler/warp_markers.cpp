@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/warp_switch.h"
 
 namespace gridloom::exec {
 
@@ -233,7 +234,7 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
 }
 
 /// bar.sync 0 of a kernel with no other barrier: hand the core to the next warp of the ring. When control comes back, all
-/// others have arrived or ended (runtime/warp_switch.h).
+/// others have arrived or ended (warp_switch.h).
 void WarpFunction::EmitRingSwitch() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* assembly = llvm::InlineAsm::get(type, kRingSwitchAsm, kRingSwitchConstraints, true, false);
