@@ -29,7 +29,7 @@ void WarpFunction::Emit() {
     if (!module_.error.empty()) return;
   }
   EmitDispatch();
-  EmitSlowArrivals();
+  ConnectDispatch();
   b_.SetInsertPoint(done_);
   if (return_slot_) {
     b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));

@@ -190,24 +190,53 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   b_.CreateCondBr(b_.CreateICmpNE(AnyPending(), b_.getInt64(0)), others, alone);
   b_.SetInsertPoint(alone);
   b_.CreateBr(divergent_blocks_[to]);
-  // The next pending block after this one, going round.
   b_.SetInsertPoint(others);
   Pend(to, mask);
-  if (pending_words_ != 1) {
-    b_.CreateBr(dispatch_);
-    return;
+  TakePending(NextPendingAfter(current_, to));
+}
+
+/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one.
+Value* WarpFunction::NextPendingAfter(unsigned current, unsigned but_not) {
+  Value* choice = b_.getInt64(but_not);
+  const auto prefer = [&](unsigned word, std::uint64_t bits) {
+    if (but_not / 64 == word) bits &= ~(std::uint64_t{1} << (but_not % 64));
+    if (bits == 0) return;
+    Value* found = b_.CreateAnd(PendingWord(word), b_.getInt64(bits));
+    Value* index = b_.CreateAdd(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b_.getFalse()), b_.getInt64(64 * word));
+    choice = b_.CreateSelect(b_.CreateICmpNE(found, b_.getInt64(0)), index, choice);
+  };
+  // Least preferred first: what comes before the current block, then what comes after it, nearest last.
+  const unsigned home = current / 64;
+  prefer(home, BitsFromTo(0, current % 64));
+  for (unsigned word = home; word-- > 0;) prefer(word, ~std::uint64_t{0});
+  for (unsigned word = pending_words_; word-- > home + 1;) prefer(word, ~std::uint64_t{0});
+  prefer(home, ~BitsFromTo(0, current % 64));
+  return choice;
+}
+
+/// Takes pending block number `index` (i64) out of the set and goes there.
+void WarpFunction::TakePending(Value* index) {
+  auto* words = pending_->getAllocatedType();
+  Value* bit = b_.CreateShl(b_.getInt64(1), b_.CreateAnd(index, b_.getInt64(63)));
+  if (pending_words_ <= kRegisterWords) {
+    for (unsigned word = 0; word < pending_words_; ++word) {
+      Value* here = b_.CreateICmpEQ(b_.CreateLShr(index, 6), b_.getInt64(word));
+      SetPendingWord(word, b_.CreateAnd(PendingWord(word), b_.CreateNot(b_.CreateSelect(here, bit, b_.getInt64(0)))));
+    }
+  } else {
+    Value* word = b_.CreateInBoundsGEP(words, pending_, {b_.getInt64(0), b_.CreateLShr(index, 6)});
+    b_.CreateStore(b_.CreateAnd(b_.CreateLoad(b_.getInt64Ty(), word), b_.CreateNot(bit)), word);
   }
-  Value* all = PendingWord(0);
-  Value* later = b_.CreateAnd(all, b_.getInt64(current_ == 63 ? 0 : ~BitsFromTo(0, current_)));
-  Value* but_me = b_.CreateAnd(all, b_.getInt64(~(std::uint64_t{1} << to)));
-  Value* choice = b_.CreateSelect(b_.CreateICmpNE(later, b_.getInt64(0)), later, but_me);
-  Value* index = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, choice, b_.getTrue());
-  SetPendingWord(0, b_.CreateAnd(all, b_.CreateNot(b_.CreateShl(b_.getInt64(1), index))));
   Value* slot = b_.CreateInBoundsGEP(pending_masks_->getAllocatedType(), pending_masks_, {b_.getInt64(0), index});
   b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), slot), mask_slot_);
   b_.CreateStore(b_.getInt32(0), slot);
-  auto* choose = b_.CreateSwitch(index, done_, 8);
-  choose->setMetadata("gl.dispatch", llvm::MDNode::get(context_, {}));
+  if (!unreachable_) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    unreachable_ = NewBlock("unreachable");
+    b_.SetInsertPoint(unreachable_);
+    b_.CreateUnreachable();
+  }
+  b_.CreateSwitch(index, unreachable_, 16)->setMetadata("gl.dispatch", llvm::MDNode::get(context_, {}));
 }
 
 // Runs the earliest pending block. When none is left, lanes parked at a barrier wait for the other warps.
@@ -250,27 +279,7 @@ void WarpFunction::EmitDispatch() {
     word_index->addIncoming(at, loop);
   }
   Value* bit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, word, b_.getTrue());
-  Value* cleared = b_.CreateAnd(word, b_.CreateSub(word, b_.getInt64(1)));
-  if (pending_words_ == 1) {
-    SetPendingWord(0, cleared);
-  } else if (pending_words_ == 2) {
-    Value* second = b_.CreateICmpEQ(word_index, b_.getInt64(1));
-    Value* first_word = PendingWord(0);
-    Value* second_word = PendingWord(1);
-    SetPendingWord(0, b_.CreateSelect(second, first_word, cleared));
-    SetPendingWord(1, b_.CreateSelect(second, cleared, second_word));
-  } else {
-    b_.CreateStore(cleared, b_.CreateInBoundsGEP(words, pending_, {b_.getInt64(0), word_index}));
-  }
-  Value* index = b_.CreateAdd(b_.CreateShl(word_index, 6), bit);
-  Value* slot = b_.CreateInBoundsGEP(pending_masks_->getAllocatedType(), pending_masks_, {b_.getInt64(0), index});
-  b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), slot), mask_slot_);
-  b_.CreateStore(b_.getInt32(0), slot);
-  BasicBlock* unreachable = NewBlock("unreachable");
-  auto* choose = b_.CreateSwitch(index, unreachable, 16);
-  choose->setMetadata("gl.dispatch", llvm::MDNode::get(context_, {}));
-  b_.SetInsertPoint(unreachable);
-  b_.CreateUnreachable();
+  TakePending(b_.CreateAdd(b_.CreateShl(word_index, 6), bit));
 
   b_.SetInsertPoint(empty);
   if (!has_barriers_) {
@@ -299,7 +308,7 @@ void WarpFunction::EmitDispatch() {
 }
 
 /// Gives every dispatching switch its targets, now that all blocks that can be pending are known.
-void WarpFunction::EmitSlowArrivals() {
+void WarpFunction::ConnectDispatch() {
   for (BasicBlock& block : *target_) {
     auto* choose = llvm::dyn_cast_or_null<llvm::SwitchInst>(block.getTerminator());
     if (!choose || !choose->getMetadata("gl.dispatch")) continue;

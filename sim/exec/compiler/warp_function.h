@@ -60,7 +60,9 @@ class WarpFunction {
   void ArriveBack(unsigned to, Value* mask);
   void Pend(unsigned block, Value* mask);
   void EmitDispatch();
-  void EmitSlowArrivals();
+  void ConnectDispatch();
+  Value* NextPendingAfter(unsigned current, unsigned but_not);
+  void TakePending(Value* index);
   llvm::BasicBlock* SlowArrival(unsigned block);
   llvm::BasicBlock* EntryTo(unsigned block);
   void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
@@ -204,6 +206,7 @@ class WarpFunction {
   std::vector<llvm::BasicBlock*> converged_, divergent_blocks_, slow_arrivals_, entries_;
   llvm::BasicBlock* dispatch_ = nullptr;
   llvm::BasicBlock* done_ = nullptr;
+  llvm::BasicBlock* unreachable_ = nullptr;
   llvm::AllocaInst* mask_slot_ = nullptr;
   llvm::AllocaInst* pending_ = nullptr;        ///< words of the pending set
   llvm::AllocaInst* parked_ = nullptr;         ///< same, lanes waiting at a barrier
