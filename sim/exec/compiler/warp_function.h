@@ -1,6 +1,6 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it, warp_control.cpp holds
-// control flow, warp_values.cpp values and plain instructions, warp_memory.cpp loads, stores and atomics,
-// warp_markers.cpp the rest.
+// control flow, warp_values.cpp values and plain instructions, warp_memory.cpp loads and stores, warp_atomics.cpp
+// atomics, warp_markers.cpp the rest.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -133,8 +133,13 @@ class WarpFunction {
   Value* Interleave(const std::vector<Value*>& parts);
   Value* HalfMask(unsigned half, unsigned count);
   void CompilerFence();
-  void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
+
+  // --- atomics (warp_atomics.cpp) ---
+  void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
+  void SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c);
+  Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);
+  void AtomicLoop(std::uint64_t imm, Space space, Value* host, Value* out, Value* b, Value* c);
 
   // --- markers (warp_markers.cpp) ---
   void EmitMarker(llvm::CallInst& call, const MarkerInfo& info);

@@ -441,19 +441,4 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   if (access.strong) CompilerFence();
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Atomics
-// ---------------------------------------------------------------------------------------------------------------------
-
-void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
-  const Access access{info.element, 1, info.element->getScalarSizeInBits() / 8, info.element->getScalarSizeInBits() / 8, info.space, true, call.getArgOperand(3)};
-  Value* host = HostLanes(Lanes(call.getArgOperand(0)), access, WindowOf(info.space));
-  Value* out = Scratch(0, kWarpSize * access.bytes);
-  Value* addresses = SpillLanes(1, host);
-  Value* b = SpillLanes(2, Lanes(call.getArgOperand(1)));
-  Value* c = SpillLanes(3, Lanes(call.getArgOperand(2)));
-  CallHelper(Helper::kAtomic, mask_, access.line, info.imm, {out, addresses, b, c});
-  if (!call.use_empty()) Define(&call, ReloadLanes(out, WarpType(call.getType())));
-}
-
 }  // namespace gridloom::exec

@@ -1,0 +1,184 @@
+// Atomics of the warp form. Integer operations of 32 and 64 bits and f32/f64 addition run in line, lane after lane in lane
+// order; lanes that add to one address without wanting the old value are summed first. Everything else, and every access
+// that fails the window check, goes to the runtime helper.
+#include <llvm/IR/Intrinsics.h>
+
+#include <optional>
+
+#include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/immediates.h"
+
+namespace gridloom::exec {
+
+using llvm::AtomicRMWInst;
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+AtomicOp OpOf(std::uint64_t imm) { return static_cast<AtomicOp>(imm & 0xFF); }
+AtomicType TypeOf(std::uint64_t imm) { return static_cast<AtomicType>(imm >> 8 & 0xFF); }
+
+std::optional<AtomicRMWInst::BinOp> InlineOp(std::uint64_t imm) {
+  const AtomicType type = TypeOf(imm);
+  if (type == AtomicType::kF32 || type == AtomicType::kF64) {
+    return OpOf(imm) == AtomicOp::kFAdd ? std::optional(AtomicRMWInst::FAdd) : std::nullopt;
+  }
+  if (type != AtomicType::kI32 && type != AtomicType::kI64) return std::nullopt;
+  switch (OpOf(imm)) {
+    case AtomicOp::kAdd: return AtomicRMWInst::Add;
+    case AtomicOp::kMin: return AtomicRMWInst::Min;
+    case AtomicOp::kMax: return AtomicRMWInst::Max;
+    case AtomicOp::kUMin: return AtomicRMWInst::UMin;
+    case AtomicOp::kUMax: return AtomicRMWInst::UMax;
+    case AtomicOp::kAnd: return AtomicRMWInst::And;
+    case AtomicOp::kOr: return AtomicRMWInst::Or;
+    case AtomicOp::kXor: return AtomicRMWInst::Xor;
+    case AtomicOp::kExch: return AtomicRMWInst::Xchg;
+    default: return std::nullopt;
+  }
+}
+
+/// The vector reduction that equals applying `op` for every lane, and its neutral element.
+struct Reduction {
+  llvm::Intrinsic::ID intrinsic;
+  std::uint64_t neutral;
+};
+
+std::optional<Reduction> ReductionOf(AtomicRMWInst::BinOp op, unsigned bits) {
+  const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : 0xFFFFFFFFu;
+  switch (op) {
+    case AtomicRMWInst::Add: return Reduction{llvm::Intrinsic::vector_reduce_add, 0};
+    case AtomicRMWInst::And: return Reduction{llvm::Intrinsic::vector_reduce_and, all};
+    case AtomicRMWInst::Or: return Reduction{llvm::Intrinsic::vector_reduce_or, 0};
+    case AtomicRMWInst::Xor: return Reduction{llvm::Intrinsic::vector_reduce_xor, 0};
+    case AtomicRMWInst::Min: return Reduction{llvm::Intrinsic::vector_reduce_smin, all >> 1};
+    case AtomicRMWInst::Max: return Reduction{llvm::Intrinsic::vector_reduce_smax, (all >> 1) + 1};
+    case AtomicRMWInst::UMin: return Reduction{llvm::Intrinsic::vector_reduce_umin, all};
+    case AtomicRMWInst::UMax: return Reduction{llvm::Intrinsic::vector_reduce_umax, 0};
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c) {
+  Value* addresses = SpillLanes(1, host);
+  Value* b_buffer = SpillLanes(2, b);
+  Value* c_buffer = SpillLanes(3, c);
+  CallHelper(Helper::kAtomic, mask_, access.line, imm, {out, addresses, b_buffer, c_buffer});
+}
+
+/// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with clusters
+/// other CTAs reach it, too.
+Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c) {
+  const bool locked = space != Space::kShared || module_.options.clusters;
+  const llvm::Align align(b->getType()->getScalarSizeInBits() / 8);
+  if (OpOf(imm) == AtomicOp::kCas) {
+    if (locked) {
+      Value* pair = b_.CreateAtomicCmpXchg(pointer, b, c, align, llvm::AtomicOrdering::SequentiallyConsistent,
+                                           llvm::AtomicOrdering::SequentiallyConsistent);
+      return b_.CreateExtractValue(pair, 0);
+    }
+    Value* old = b_.CreateAlignedLoad(b->getType(), pointer, align);
+    b_.CreateAlignedStore(b_.CreateSelect(b_.CreateICmpEQ(old, b), c, old), pointer, align);
+    return old;
+  }
+  const AtomicRMWInst::BinOp op = *InlineOp(imm);
+  if (locked) return b_.CreateAtomicRMW(op, pointer, b, align, llvm::AtomicOrdering::SequentiallyConsistent);
+  Value* old = b_.CreateAlignedLoad(b->getType(), pointer, align);
+  Value* next = nullptr;
+  switch (op) {
+    case AtomicRMWInst::Add: next = b_.CreateAdd(old, b); break;
+    case AtomicRMWInst::FAdd: next = b_.CreateFAdd(old, b); break;
+    case AtomicRMWInst::And: next = b_.CreateAnd(old, b); break;
+    case AtomicRMWInst::Or: next = b_.CreateOr(old, b); break;
+    case AtomicRMWInst::Xor: next = b_.CreateXor(old, b); break;
+    case AtomicRMWInst::Min: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, old, b); break;
+    case AtomicRMWInst::Max: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, old, b); break;
+    case AtomicRMWInst::UMin: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, old, b); break;
+    case AtomicRMWInst::UMax: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, old, b); break;
+    default: next = b; break;   // exchange
+  }
+  b_.CreateAlignedStore(next, pointer, align);
+  return old;
+}
+
+/// The operation for every active lane in turn; old values go to `out` when it is not null.
+void WarpFunction::AtomicLoop(std::uint64_t imm, Space space, Value* host, Value* out, Value* b, Value* c) {
+  llvm::Type* type = b->getType()->getScalarType();
+  Value* addresses = SpillLanes(1, host);
+  Value* b_buffer = SpillLanes(2, b);
+  Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* loop = NewBlock("atomic_lane");
+  BasicBlock* done = NewBlock("atomic_lanes_done");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  auto* left = b_.CreatePHI(b_.getInt32Ty(), 2);
+  left->addIncoming(mask_, before);
+  Value* lane = b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue()), b_.getInt64Ty());
+  const auto element = [&](llvm::Type* of, Value* buffer) { return b_.CreateLoad(of, b_.CreateGEP(of, buffer, lane)); };
+  Value* pointer = b_.CreateIntToPtr(element(b_.getInt64Ty(), addresses), b_.getPtrTy());
+  Value* old = LaneAtomic(imm, space, pointer, element(type, b_buffer), c_buffer ? element(type, c_buffer) : nullptr);
+  if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
+  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, b_.getInt32(1)));
+  left->addIncoming(rest, loop);
+  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt32(0)), done, loop);
+  b_.SetInsertPoint(done);
+}
+
+void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
+  const unsigned bytes = info.element->getScalarSizeInBits() / 8;
+  const Access access{info.element, 1, bytes, bytes, info.space, true, call.getArgOperand(3)};
+  const Window window = WindowOf(info.space);
+  Value* address = call.getArgOperand(0);
+  const bool wanted = !call.use_empty();
+  Value* out = wanted ? Scratch(0, kWarpSize * bytes) : Scratch(0, 128);
+  Value* b = Lanes(call.getArgOperand(1));
+  Value* c = Lanes(call.getArgOperand(2));
+  const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);
+  const bool in_line = (op || (OpOf(info.imm) == AtomicOp::kCas && (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
+                       info.space != Space::kLocal;
+  const auto finish = [&] {
+    CompilerFence();
+    if (wanted) Define(&call, ReloadLanes(out, WarpType(call.getType())));
+  };
+  CompilerFence();
+  if (!in_line) {
+    SlowAtomic(HostLanes(Lanes(address), access, window), access, info.imm, out, b, c);
+    return finish();
+  }
+  const bool same_address = ShapeOf(address).uniform();
+  const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
+  Value* lanes = Lanes(address);
+  Value* ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : LanesInRange(lanes, access, window);
+  if (divergent_) MaskLanes();
+  BasicBlock* fast = NewBlock("atomic");
+  BasicBlock* slow = NewBlock("atomic_slow");
+  BasicBlock* done = NewBlock("atomic_done");
+  b_.CreateCondBr(ok, fast, slow, Likely());
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(fast);
+    if (reduction) {
+      Value* values = divergent_ ? b_.CreateSelect(MaskLanes(), b, llvm::ConstantInt::get(b->getType(), reduction->neutral)) : b;
+      Value* sum = b_.CreateIntrinsic(reduction->intrinsic, {values->getType()}, {values});
+      Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
+      LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
+    } else {
+      AtomicLoop(info.imm, info.space, HostLanes(lanes, access, window), wanted ? out : nullptr, b, c);
+    }
+    b_.CreateBr(done);
+  }
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(slow);
+    SlowAtomic(HostLanes(lanes, access, window), access, info.imm, out, b, c);
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+  finish();
+}
+
+}  // namespace gridloom::exec
