@@ -1,5 +1,5 @@
-// Machine code of one architecture: an ELF file of machine 190. Nothing in it is executed here; what it holds is told to
-// the user (which architecture, which kernels).
+// Machine code of one architecture: an ELF file of machine 190. Nothing in it is executed here; what it holds is told
+// to the user (which architecture, which kernels).
 #pragma once
 
 #include <string_view>
@@ -10,16 +10,16 @@
 
 namespace gridloom::image {
 
-inline constexpr std::uint16_t kElfMachineCuda = 190;   // EM_CUDA
+inline constexpr std::uint16_t kElfMachineCuda = 190;  // EM_CUDA
 
 struct CubinKernel {
-  std::string_view name;             ///< mangled
+  std::string_view name;  ///< mangled
   std::uint64_t code_bytes = 0;
-  std::uint64_t shared_bytes = 0;    ///< static
+  std::uint64_t shared_bytes = 0;  ///< static
 };
 
 struct Cubin {
-  Arch arch{};                       ///< the a and f suffixes are not recorded in a cubin
+  Arch arch{};  ///< the a and f suffixes are not recorded in a cubin
   std::vector<CubinKernel> kernels{};
 };
 

@@ -19,22 +19,22 @@ struct ElfSection {
   std::uint32_t type = 0;
   std::uint32_t info = 0;
   std::uint64_t size = 0;
-  Bytes data{};              ///< empty for a section without bytes in the file (SHT_NOBITS)
+  Bytes data{};  ///< empty for a section without bytes in the file (SHT_NOBITS)
 };
 
 struct ElfSymbol {
   std::string_view name;
-  std::uint8_t info = 0;     ///< binding and type
+  std::uint8_t info = 0;  ///< binding and type
   std::uint8_t other = 0;
   std::uint64_t size = 0;
 };
 
 struct ElfView {
-  std::uint16_t type = 0;      ///< ET_EXEC, ET_DYN, ET_REL
+  std::uint16_t type = 0;  ///< ET_EXEC, ET_DYN, ET_REL
   std::uint16_t machine = 0;
   std::uint8_t abi_version = 0;
   std::uint32_t flags = 0;
-  bool has_interpreter = false;   ///< a program rather than a library, when type is ET_DYN
+  bool has_interpreter = false;  ///< a program rather than a library, when type is ET_DYN
   std::vector<ElfSection> sections{};
 
   const ElfSection* FindSection(std::string_view name) const;
@@ -45,8 +45,8 @@ struct ElfView {
 bool LooksLikeElf(Bytes bytes);
 Result<ElfView> ReadElf(Bytes bytes);
 
-/// Length of the ELF file that lies complete in memory at `start`: the end of the last thing its tables name. Nothing when
-/// a table or section claims to end beyond `limit`.
+/// Length of the ELF file that lies complete in memory at `start`: the end of the last thing its tables name. Nothing
+/// when a table or section claims to end beyond `limit`.
 std::optional<std::uint64_t> ElfSizeInMemory(const std::byte* start, std::uint64_t limit);
 
 }  // namespace gridloom::image

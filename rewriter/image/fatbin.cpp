@@ -10,40 +10,40 @@ namespace {
 // Layouts as nvcc 11.8 and 13.0 write them; found by comparing containers of known content (docs/design/images.md).
 struct WrapperHeader {
   std::uint32_t magic;
-  std::uint32_t version;          // 1; 2 when `parts` counts
+  std::uint32_t version;  // 1; 2 when `parts` counts
   const void* container;
-  const void* const* parts;       // version 2: containers of the parts of an -rdc program, closed by a null pointer
+  const void* const* parts;  // version 2: containers of the parts of an -rdc program, closed by a null pointer
 };
 static_assert(sizeof(WrapperHeader) == 24);
 
 struct ContainerHeader {
   std::uint32_t magic;
-  std::uint16_t version;          // 1
-  std::uint16_t header_bytes;     // 16
-  std::uint64_t body_bytes;       // 0 is legal
+  std::uint16_t version;       // 1
+  std::uint16_t header_bytes;  // 16
+  std::uint64_t body_bytes;    // 0 is legal
 };
 static_assert(sizeof(ContainerHeader) == 16);
 
 struct EntryHeader {
   std::uint16_t kind;
-  std::uint16_t version;          // 0x0101
+  std::uint16_t version;  // 0x0101
   std::uint32_t header_bytes;
-  std::uint64_t payload_bytes;    // as stored, rounded up to 8
-  std::uint32_t compressed_bytes; // exact; 0 when stored plain
-  std::uint32_t options_offset;   // from the entry's start, 0 = none
+  std::uint64_t payload_bytes;     // as stored, rounded up to 8
+  std::uint32_t compressed_bytes;  // exact; 0 when stored plain
+  std::uint32_t options_offset;    // from the entry's start, 0 = none
   std::uint16_t version_minor;
   std::uint16_t version_major;
   std::uint32_t sm;
-  std::uint32_t name_offset;      // from the entry's start, 0 = none
+  std::uint32_t name_offset;  // from the entry's start, 0 = none
   std::uint32_t name_bytes;
   std::uint64_t flags;
   std::uint64_t reserved;
-  std::uint64_t uncompressed_bytes; // 0 when stored plain
+  std::uint64_t uncompressed_bytes;  // 0 when stored plain
 };
 static_assert(sizeof(EntryHeader) == 64);
 
 struct OptionsRecord {
-  std::uint32_t offset;           // from the entry's start
+  std::uint32_t offset;  // from the entry's start
   std::uint32_t bytes;
 };
 
@@ -87,15 +87,19 @@ EntryKind KindOf(std::uint16_t raw) {
 
 Arch ArchOf(const EntryHeader& header) {
   Arch arch{ComputeCapability::FromSm(header.sm)};
-  if ((header.flags & kFlagArchSpecific) != 0) arch.scope = ArchScope::kExact;
-  else if ((header.flags & kFlagFamilySpecific) != 0) arch.scope = ArchScope::kFamily;
+  if ((header.flags & kFlagArchSpecific) != 0)
+    arch.scope = ArchScope::kExact;
+  else if ((header.flags & kFlagFamilySpecific) != 0)
+    arch.scope = ArchScope::kFamily;
   return arch;
 }
 
 /// Fills in how the payload is stored. `payload` includes the padding.
 Status SetPayload(Entry& entry, const EntryHeader& header, Bytes payload) {
-  if ((header.flags & kFlagZstd) != 0) entry.compression = Compression::kZstd;
-  else if ((header.flags & kFlagLz4) != 0) entry.compression = Compression::kLz4;
+  if ((header.flags & kFlagZstd) != 0)
+    entry.compression = Compression::kZstd;
+  else if ((header.flags & kFlagLz4) != 0)
+    entry.compression = Compression::kLz4;
   if (entry.compression == Compression::kNone) {
     entry.stored = payload;
     entry.uncompressed_bytes = payload.size();
@@ -112,14 +116,15 @@ Status SetPayload(Entry& entry, const EntryHeader& header, Bytes payload) {
 
 struct SizedEntry {
   Entry entry;
-  std::uint64_t bytes = 0;   // header and payload
+  std::uint64_t bytes = 0;  // header and payload
 };
 
 Result<SizedEntry> ReadEntry(Bytes bytes) {
   const auto header = ReadAt<EntryHeader>(bytes, 0);
   if (!header) return Error{"entry header is cut off after " + std::to_string(bytes.size()) + " of 64 bytes"};
   if (header->header_bytes < sizeof(EntryHeader)) {
-    return Error{"entry header says it is " + std::to_string(header->header_bytes) + " bytes long; expected 64 or more"};
+    return Error{"entry header says it is " + std::to_string(header->header_bytes) +
+                 " bytes long; expected 64 or more"};
   }
   const auto header_bytes = Slice(bytes, 0, header->header_bytes);
   const auto payload = Slice(bytes, header->header_bytes, header->payload_bytes);
@@ -157,7 +162,8 @@ Result<Container> ReadContainerPointer(const void* container) {
 
 std::optional<std::uint64_t> ContainerSize(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
-  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader)) return std::nullopt;
+  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader))
+    return std::nullopt;
   if (header->body_bytes > UINT64_MAX - header->header_bytes) return UINT64_MAX;
   return header->header_bytes + header->body_bytes;
 }
@@ -166,10 +172,12 @@ Result<Container> ReadContainer(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
   const auto size = ContainerSize(bytes);
   if (!size) return Error{"not a fat binary container"};
-  if (header->version != 1) return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
+  if (header->version != 1)
+    return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
   const auto whole = Slice(bytes, 0, *size);
   if (!whole) {
-    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " + std::to_string(bytes.size())};
+    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " +
+                 std::to_string(bytes.size())};
   }
   Container container;
   std::uint64_t offset = header->header_bytes;

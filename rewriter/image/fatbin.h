@@ -22,7 +22,8 @@ Result<Container> ReadContainer(Bytes bytes);
 /// Reads a series of containers, each on an 8-byte boundary with zeros between, as a section holds them.
 Result<std::vector<Container>> ReadContainers(Bytes bytes);
 
-/// Reads a wrapper in this process's memory and everything it points to: its container, then the parts of an -rdc program.
+/// Reads a wrapper in this process's memory and everything it points to: its container, then the parts of an -rdc
+/// program.
 Result<std::vector<Container>> ReadWrapper(const void* wrapper);
 
 }  // namespace gridloom::image

@@ -1,10 +1,9 @@
 // What a file or a pointer handed to the driver holds: device code in all the wrappings it comes in.
 //
-//   ELF executable, library, object   sections .nv_fatbin and __nv_relfatbin: fat binary containers, one after the other
-//   fat binary wrapper (in memory)    points to a container; version 2 also to the parts of an -rdc program
-//   fat binary container              entries: PTX text or cubin, plain, LZ4 or zstd
-//   cubin                             ELF of machine 190: machine code of one architecture
-//   PTX text                          with or without a closing NUL
+//   ELF executable, library, object   sections .nv_fatbin and __nv_relfatbin: fat binary containers, one after the
+//   other fat binary wrapper (in memory)    points to a container; version 2 also to the parts of an -rdc program fat
+//   binary container              entries: PTX text or cubin, plain, LZ4 or zstd cubin                             ELF
+//   of machine 190: machine code of one architecture PTX text                          with or without a closing NUL
 //
 // docs/design/images.md has the byte layouts. Every read is bounds-checked: broken input is an Error.
 #pragma once
@@ -45,9 +44,9 @@ inline constexpr std::uint64_t kMaxPayloadBytes = 512ull << 20;
 /// One piece of device code. Views point into the bytes that were read; see ImageSet for how long they live.
 struct Entry {
   EntryKind kind = EntryKind::kOther;
-  std::uint16_t raw_kind = 0;            ///< number in the entry header (1 PTX, 2 cubin); 0 outside a container
+  std::uint16_t raw_kind = 0;  ///< number in the entry header (1 PTX, 2 cubin); 0 outside a container
   Arch arch{};
-  std::uint32_t version_major = 0;       ///< PTX: ISA version
+  std::uint32_t version_major = 0;  ///< PTX: ISA version
   std::uint32_t version_minor = 0;
   Compression compression = Compression::kNone;
   std::uint64_t flags = 0;               ///< of the entry header
@@ -63,8 +62,8 @@ struct Entry {
 
 /// Entries that belong together: alternatives for one module.
 struct Container {
-  std::string_view section{};   ///< ".nv_fatbin" or "__nv_relfatbin" in an ELF file, else empty
-  bool relocatable = false;     ///< built with -rdc: its PTX refers to symbols of the other relocatable containers
+  std::string_view section{};  ///< ".nv_fatbin" or "__nv_relfatbin" in an ELF file, else empty
+  bool relocatable = false;    ///< built with -rdc: its PTX refers to symbols of the other relocatable containers
   std::vector<Entry> entries{};
 };
 
@@ -75,7 +74,7 @@ std::string_view TextOf(Format format);
 struct ImageSet {
   Format format = Format::kPtx;
   std::vector<Container> containers{};
-  std::shared_ptr<const void> storage{};   ///< keeps what the views point to alive; null when the caller owns the bytes
+  std::shared_ptr<const void> storage{};  ///< keeps what the views point to alive; null when the caller owns the bytes
 
   bool HasKind(EntryKind kind) const;
 };

@@ -11,7 +11,7 @@ namespace gridloom::image {
 
 struct PtxHeader {
   std::uint32_t version_major = 0, version_minor = 0;
-  Arch arch;   ///< 0.0 when there is no .target
+  Arch arch;  ///< 0.0 when there is no .target
 };
 
 /// `.version` and `.target` at the start of a text, after blanks and comments; nothing when the text is not PTX.

@@ -13,12 +13,12 @@ namespace gridloom::image {
 /// family one (`f`) before a plain one. Null when there is none.
 const Entry* SelectPtx(const Container& container, ComputeCapability device);
 
-/// The PTX texts that make up the module of an image for a device: one text, or, for an -rdc program, one per part, to be
-/// linked together. An error that says which machine code and which PTX there is instead, and how to rebuild.
+/// The PTX texts that make up the module of an image for a device: one text, or, for an -rdc program, one per part, to
+/// be linked together. An error that says which machine code and which PTX there is instead, and how to rebuild.
 Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device);
 
-/// A compute capability on which every container that has PTX can run: `preferred` if possible, else the lowest one above
-/// it, else the highest one below. Nothing when no device fits all of them.
+/// A compute capability on which every container that has PTX can run: `preferred` if possible, else the lowest one
+/// above it, else the highest one below. Nothing when no device fits all of them.
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred);
 
 /// The compute capabilities for which there is a generic device, ascending.

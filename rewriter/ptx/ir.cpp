@@ -12,6 +12,9 @@ std::string_view StringPool::Intern(std::string_view text) {
   return *interned_.insert(Adopt(text)).first;
 }
 
+// Moving a deque keeps the addresses of its strings, also of the short ones that hold their characters themselves.
+void StringPool::Absorb(StringPool&& other) { absorbed_.push_back(std::move(other)); }
+
 Operand::Operand(const Operand& other)
     : kind(other.kind), loc(other.loc), negated(other.negated), minus(other.minus), element(other.element),
       selector(other.selector), variable(other.variable), index(other.index), function(other.function),

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,14 +31,21 @@ struct LabelDirective;
 /// Owns the bytes behind every string_view of a module.
 class StringPool {
  public:
+  StringPool() = default;
+  StringPool(StringPool&&) = default;             // keeps the addresses of all characters
+  StringPool& operator=(StringPool&&) = default;
+
   /// Keeps a copy of a whole text; what is parsed from it are views into this copy.
   std::string_view Adopt(std::string_view text);
   /// A view of the same characters that lives as long as the pool; equal texts give the same view.
   std::string_view Intern(std::string_view text);
+  /// Takes over another pool; views into it stay valid.
+  void Absorb(StringPool&& other);
 
  private:
   std::deque<std::string> texts_;
   std::unordered_set<std::string_view> interned_;
+  std::list<StringPool> absorbed_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------

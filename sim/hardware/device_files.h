@@ -21,8 +21,8 @@ Result<std::filesystem::path> DeviceDirectory();
 /// Ids of all devices in a folder, sorted; files that start with '_' are bases to inherit from, not devices.
 std::vector<std::string> DeviceIds(const std::filesystem::path& directory);
 
-/// The device `name` of `directory`, or the file `name` when it has a slash or ends in ".yaml". What it inherits from is
-/// looked for beside it, then in `directory`. An unknown id is an error that lists the nearest ones.
+/// The device `name` of `directory`, or the file `name` when it has a slash or ends in ".yaml". What it inherits from
+/// is looked for beside it, then in `directory`. An unknown id is an error that lists the nearest ones.
 Result<DeviceSpec> LoadDevice(std::string_view name, const std::filesystem::path& directory);
 Result<DeviceSpec> LoadDevice(std::string_view name);
 

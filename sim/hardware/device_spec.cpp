@@ -13,7 +13,8 @@ namespace gridloom::sim {
 namespace {
 
 constexpr DeviceField kFields[] = {
-#define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) -> DeviceField::Slot { return &spec.member; }, meaning},
+#define GL_DEVICE_FIELD(member, meaning) \
+  {#member, [](DeviceSpec& spec) -> DeviceField::Slot { return &spec.member; }, meaning},
 #include "sim/hardware/device_fields.def"
 #undef GL_DEVICE_FIELD
 };
@@ -52,7 +53,8 @@ struct SetValue {
   /// Each returns what was expected when the text does not fit, else an empty string.
   std::string operator()(std::uint32_t* slot) const {
     const auto value = ParseNumber(text);
-    if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return "a number below 2^32, optionally with KiB, MiB or GiB";
+    if (!value || *value > std::numeric_limits<std::uint32_t>::max())
+      return "a number below 2^32, optionally with KiB, MiB or GiB";
     *slot = static_cast<std::uint32_t>(*value);
     return {};
   }
@@ -85,8 +87,10 @@ Error UnknownKey(const YamlEntry& entry, std::string_view file) {
   for (const DeviceField& field : kFields) known.push_back(field.key);
   std::string message = std::string(file) + ":" + std::to_string(entry.line) + ": unknown key '" + entry.key + "'";
   const std::string_view nearest = NearestName(entry.key, known);
-  if (!nearest.empty()) message += "; did you mean '" + std::string(nearest) + "'?";
-  else message += "; docs/devices.md lists the keys";
+  if (!nearest.empty())
+    message += "; did you mean '" + std::string(nearest) + "'?";
+  else
+    message += "; docs/devices.md lists the keys";
   return Error{std::move(message)};
 }
 
@@ -97,7 +101,9 @@ struct Rule {
 
 }  // namespace
 
-std::span<const DeviceField> DeviceFields() { return kFields; }
+std::span<const DeviceField> DeviceFields() {
+  return kFields;
+}
 
 std::string FieldText(const DeviceField& field, const DeviceSpec& spec) {
   struct Text {
@@ -140,7 +146,8 @@ Status ValidateDevice(const DeviceSpec& spec) {
       {spec.sm.max_threads % DeviceSpec::kWarpSize == 0, "sm.max_threads must be a multiple of the warp size, 32"},
       {spec.block.max_threads <= spec.sm.max_threads, "block.max_threads must not exceed sm.max_threads"},
       {spec.block.registers <= spec.sm.registers, "block.registers must not exceed sm.registers"},
-      {spec.block.shared_bytes <= spec.block.shared_optin_bytes, "block.shared_bytes must not exceed block.shared_optin_bytes"},
+      {spec.block.shared_bytes <= spec.block.shared_optin_bytes,
+       "block.shared_bytes must not exceed block.shared_optin_bytes"},
       {std::uint64_t{spec.block.shared_optin_bytes} + spec.block.shared_reserved_bytes <= spec.sm.shared_bytes,
        "block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes"},
       {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable,

@@ -16,9 +16,9 @@ namespace gridloom::sim {
 
 /// Facts of one device. Plain data; a spec that came from LoadDevice or ParseDeviceSpec is complete and validated.
 struct DeviceSpec {
-  std::string id;             ///< file name without ".yaml": what --device takes
-  std::string name;           ///< what cudaGetDeviceProperties reports
-  std::string description;    ///< one line for `gridloom devices`
+  std::string id;           ///< file name without ".yaml": what --device takes
+  std::string name;         ///< what cudaGetDeviceProperties reports
+  std::string description;  ///< one line for `gridloom devices`
   ComputeCapability compute_capability;
 
   struct Sm {
@@ -35,9 +35,9 @@ struct DeviceSpec {
     std::uint32_t max_threads = 0;
     std::uint32_t max_x = 0, max_y = 0, max_z = 0;
     std::uint32_t registers = 0;
-    std::uint32_t shared_bytes = 0;             ///< without opting in
-    std::uint32_t shared_optin_bytes = 0;       ///< after cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
-    std::uint32_t shared_reserved_bytes = 0;    ///< taken by the system from the SM's shared memory, per block
+    std::uint32_t shared_bytes = 0;           ///< without opting in
+    std::uint32_t shared_optin_bytes = 0;     ///< after cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
+    std::uint32_t shared_reserved_bytes = 0;  ///< taken by the system from the SM's shared memory, per block
   } block;
 
   struct Thread {
@@ -47,12 +47,12 @@ struct DeviceSpec {
 
   struct Grid {
     std::uint32_t max_x = 0, max_y = 0, max_z = 0;
-    std::uint32_t max_resident = 0;             ///< kernels that run at the same time
+    std::uint32_t max_resident = 0;  ///< kernels that run at the same time
   } grid;
 
   struct Cluster {
-    std::uint32_t max_blocks = 0;               ///< 1 where clusters do not exist
-    std::uint32_t max_blocks_nonportable = 0;   ///< after cudaFuncAttributeNonPortableClusterSizeAllowed
+    std::uint32_t max_blocks = 0;              ///< 1 where clusters do not exist
+    std::uint32_t max_blocks_nonportable = 0;  ///< after cudaFuncAttributeNonPortableClusterSizeAllowed
   } cluster;
 
   /// Granularity in which a launch takes resources; the occupancy calculation needs it.
@@ -64,7 +64,7 @@ struct DeviceSpec {
 
   struct Memory {
     std::uint64_t size_bytes = 0;
-    std::uint32_t clock_mhz = 0;                ///< as cudaDeviceProp reports it: bandwidth = 2 · clock · bus / 8
+    std::uint32_t clock_mhz = 0;  ///< as cudaDeviceProp reports it: bandwidth = 2 · clock · bus / 8
     std::uint32_t bus_bits = 0;
     std::uint32_t constant_bytes = 0;
     std::uint32_t max_pitch_bytes = 0;
@@ -73,7 +73,7 @@ struct DeviceSpec {
 
   struct L2 {
     std::uint32_t size_bytes = 0;
-    std::uint32_t persisting_bytes = 0;         ///< 0 where an L2 set-aside does not exist
+    std::uint32_t persisting_bytes = 0;  ///< 0 where an L2 set-aside does not exist
     std::uint32_t max_window_bytes = 0;
   } l2;
 
@@ -102,14 +102,14 @@ struct DeviceSpec {
 
   std::uint32_t copy_engines = 0;
 
-  static constexpr std::uint32_t kWarpSize = 32;   // every CUDA device; the executor is built on it
+  static constexpr std::uint32_t kWarpSize = 32;  // every CUDA device; the executor is built on it
   std::uint32_t max_warps_per_sm() const { return sm.max_threads / kWarpSize; }
 };
 
 /// One key of a device file and where its value is kept.
 struct DeviceField {
   using Slot = std::variant<std::uint32_t*, std::uint64_t*, bool*, std::string*, ComputeCapability*>;
-  std::string_view key;        ///< dotted: "sm.max_threads"
+  std::string_view key;  ///< dotted: "sm.max_threads"
   Slot (*slot)(DeviceSpec&);
   std::string_view meaning;
 };
@@ -122,8 +122,8 @@ std::string FieldText(const DeviceField& field, const DeviceSpec& spec);
 
 /// What one device file said besides the values it set.
 struct DeviceText {
-  std::string inherits;                 ///< id behind `inherits:`, empty when there is none
-  std::vector<std::string_view> keys;   ///< keys of DeviceFields() that the text gave
+  std::string inherits;                ///< id behind `inherits:`, empty when there is none
+  std::vector<std::string_view> keys;  ///< keys of DeviceFields() that the text gave
 };
 
 /// Sets in `spec` what `text` (the YAML of `file`) gives; keys it does not name stay as they are. An unknown key is an

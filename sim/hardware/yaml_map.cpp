@@ -86,9 +86,9 @@ class Reader {
   std::string_view file_;
   yaml_parser_t parser_{};
   bool initialised_ = false;
-  std::string path_;                    // "sm." while inside `sm:`
-  std::vector<std::size_t> parents_;    // length of path_ outside each open map
-  std::optional<std::string> key_;      // waiting for its value
+  std::string path_;                  // "sm." while inside `sm:`
+  std::vector<std::size_t> parents_;  // length of path_ outside each open map
+  std::optional<std::string> key_;    // waiting for its value
   std::vector<YamlEntry> entries_;
 };
 

@@ -1,5 +1,5 @@
-// Builds containers, wrappers and ELF files byte by byte, so that the readers are tested without nvcc and on inputs that
-// nvcc would never write.
+// Builds containers, wrappers and ELF files byte by byte, so that the readers are tested without nvcc and on inputs
+// that nvcc would never write.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,13 @@ namespace gridloom::image::testing {
 
 using Buffer = std::vector<std::byte>;
 
-inline constexpr std::string_view kPtx90 = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
+inline constexpr std::string_view kPtx90 =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 struct EntrySpec {
   std::uint16_t kind = 1;
   std::uint32_t sm = 90;
-  std::uint64_t flags = 0x11;             // 64-bit, Linux
+  std::uint64_t flags = 0x11;  // 64-bit, Linux
   Compression compression = Compression::kNone;
   std::string payload = std::string(kPtx90) + '\0';
   std::string name{};
@@ -36,8 +37,8 @@ struct SectionSpec {
 };
 
 /// A 64-bit little-endian ELF file of that type and machine with these sections and a section name table.
-Buffer MakeElf(std::uint16_t type, std::uint16_t machine, const std::vector<SectionSpec>& sections, std::uint32_t flags = 0,
-               std::uint8_t abi_version = 0);
+Buffer MakeElf(std::uint16_t type, std::uint16_t machine, const std::vector<SectionSpec>& sections,
+               std::uint32_t flags = 0, std::uint8_t abi_version = 0);
 
 template <typename T>
 void Append(Buffer& buffer, const T& value) {

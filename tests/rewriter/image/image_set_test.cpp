@@ -20,9 +20,10 @@ using testing::MakeContainer;
 using testing::MakeElf;
 
 Buffer Program() {
-  return MakeElf(ET_EXEC, EM_X86_64, {{".text", Buffer(100)},
-                                      {".nv_fatbin", MakeContainer({EntrySpec{.kind = 2, .payload = "linked"}})},
-                                      {"__nv_relfatbin", MakeContainer({EntrySpec{.compression = Compression::kZstd}})}});
+  return MakeElf(ET_EXEC, EM_X86_64,
+                 {{".text", Buffer(100)},
+                  {".nv_fatbin", MakeContainer({EntrySpec{.kind = 2, .payload = "linked"}})},
+                  {"__nv_relfatbin", MakeContainer({EntrySpec{.compression = Compression::kZstd}})}});
 }
 
 TEST_CASE("ReadImages_Elf_FindsBothSections") {
@@ -89,11 +90,15 @@ TEST_CASE("ReadImages_Cubin_TellsItsArchitecture") {
 
 TEST_CASE("ReadCubin_KernelSymbols_AreListedWithTheirSizes") {
   Buffer symbols(sizeof(Elf64_Sym));
-  testing::Append(symbols, Elf64_Sym{.st_name = 1, .st_info = 18, .st_other = 0x10, .st_shndx = 1, .st_value = 0, .st_size = 64});
-  testing::Append(symbols, Elf64_Sym{.st_name = 3, .st_info = 18, .st_other = 0, .st_shndx = 1, .st_value = 0, .st_size = 64});
+  testing::Append(
+      symbols, Elf64_Sym{.st_name = 1, .st_info = 18, .st_other = 0x10, .st_shndx = 1, .st_value = 0, .st_size = 64});
+  testing::Append(symbols,
+                  Elf64_Sym{.st_name = 3, .st_info = 18, .st_other = 0, .st_shndx = 1, .st_value = 0, .st_size = 64});
   const Bytes names = AsBytes(std::string_view("\0k\0device_function\0", 19));
   const Buffer bytes = MakeElf(ET_EXEC, kElfMachineCuda,
-                               {{".text.k", Buffer(64)}, {".nv.shared.k", Buffer(512)}, {".symtab", symbols},
+                               {{".text.k", Buffer(64)},
+                                {".nv.shared.k", Buffer(512)},
+                                {".symtab", symbols},
                                 {".strtab", Buffer(names.begin(), names.end())}},
                                0x06005a04, 8);
   const auto cubin = ReadCubin(bytes);
@@ -126,7 +131,8 @@ TEST_CASE("ReadImagePointer_TextAndElf_FindTheirOwnLength") {
 
 TEST_CASE("ReadImages_Rubbish_SaysHowItBegins") {
   CHECK(ReadImages({}).error().message == "it is empty");
-  CHECK(ReadImages(AsBytes("hello world")).error().message == "neither ELF, fat binary nor PTX (it begins with \"hello world\")");
+  CHECK(ReadImages(AsBytes("hello world")).error().message ==
+        "neither ELF, fat binary nor PTX (it begins with \"hello world\")");
   CHECK_FALSE(ReadImagePointer(nullptr).ok());
   CHECK_FALSE(ReadImagePointer("").ok());
   CHECK_FALSE(ReadImagePointer("/*").ok());

@@ -1,10 +1,7 @@
 // What nvcc really writes. Skipped, aloud, where there is no nvcc.
-#include <unistd.h>
+#include "tests/rewriter/image/nvcc.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "rewriter/image/cubin.h"
@@ -14,13 +11,7 @@
 namespace gridloom::image {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string FindNvcc() {
-  if (std::system("nvcc --version > /dev/null 2>&1") == 0) return "nvcc";
-  const std::string standard = "/usr/local/cuda/bin/nvcc";
-  return fs::exists(standard) ? standard : "";
-}
+using testing::Nvcc;
 
 constexpr const char* kSource = R"(
 __global__ void scale(float* x, float f, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= f; }
@@ -29,30 +20,6 @@ __global__ void fill(int* x) { __shared__ int s[32]; s[threadIdx.x] = threadIdx.
 int main() { scale<<<1, 32>>>(nullptr, 1.0f, 0); fill<<<1, 32>>>(nullptr); return 0; }
 #endif
 )";
-
-/// Builds one file in a folder of its own; empty path when there is no nvcc.
-class Nvcc {
- public:
-  Nvcc() : nvcc_(FindNvcc()), directory_("/tmp/gridloom_nvcc_" + std::to_string(getpid())) {
-    fs::create_directories(directory_);
-    std::ofstream(directory_ / "a.cu") << kSource;
-  }
-  ~Nvcc() { fs::remove_all(directory_); }
-
-  bool present() const { return !nvcc_.empty(); }
-
-  fs::path Build(const std::string& options) const {
-    const fs::path out = directory_ / "out";
-    const std::string command = nvcc_ + " " + options + " " + (directory_ / "a.cu").string() + " -o " + out.string() + " 2> " + (directory_ / "log").string();
-    INFO(command);
-    REQUIRE(std::system(command.c_str()) == 0);
-    return out;
-  }
-
- private:
-  std::string nvcc_;
-  fs::path directory_;
-};
 
 /// The PTX that a device of that capability runs, of the container that has kernels.
 std::string PtxFor(const ImageSet& set, ComputeCapability device) {
@@ -72,7 +39,7 @@ struct BuildCase {
 };
 
 TEST_CASE("Nvcc_EveryWayToBuild_GivesBackThePtx") {
-  const Nvcc nvcc;
+  const Nvcc nvcc(std::vector<testing::SourceFile>{{"a.cu", kSource}});
   if (!nvcc.present()) {
     std::cout << "SKIPPED: nvcc is not installed; containers as nvcc writes them are not tested\n";
     return;
@@ -106,7 +73,7 @@ TEST_CASE("Nvcc_EveryWayToBuild_GivesBackThePtx") {
 }
 
 TEST_CASE("Nvcc_Cubins_ListTheirKernels") {
-  const Nvcc nvcc;
+  const Nvcc nvcc(std::vector<testing::SourceFile>{{"a.cu", kSource}});
   if (!nvcc.present()) return;
   const auto set = ReadImageFile(nvcc.Build("-cubin -arch=sm_80"));
   REQUIRE(set.ok());
@@ -118,7 +85,7 @@ TEST_CASE("Nvcc_Cubins_ListTheirKernels") {
 }
 
 TEST_CASE("Nvcc_MachineCodeOnly_IsReportedWithItsArchitectures") {
-  const Nvcc nvcc;
+  const Nvcc nvcc(std::vector<testing::SourceFile>{{"a.cu", kSource}});
   if (!nvcc.present()) return;
   const auto set = ReadImageFile(nvcc.Build("-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90"));
   REQUIRE(set.ok());
