@@ -12,16 +12,22 @@ struct BinaryOperator {
 };
 // As in C (ISA 4.5.4).
 constexpr BinaryOperator kBinaryOperators[] = {
-    {TokenKind::kStar, 10},      {TokenKind::kSlash, 10},       {TokenKind::kPercent, 10}, {TokenKind::kPlus, 9},
-    {TokenKind::kMinus, 9},      {TokenKind::kShiftLeft, 8},    {TokenKind::kShiftRight, 8}, {TokenKind::kLess, 7},
-    {TokenKind::kGreater, 7},    {TokenKind::kLessEqual, 7},    {TokenKind::kGreaterEqual, 7}, {TokenKind::kEqual, 6},
-    {TokenKind::kNotEqual, 6},   {TokenKind::kAmp, 5},          {TokenKind::kCaret, 4},    {TokenKind::kPipe, 3},
-    {TokenKind::kAndAnd, 2},     {TokenKind::kOrOr, 1},
+    {TokenKind::kStar, 10},    {TokenKind::kSlash, 10},    {TokenKind::kPercent, 10},     {TokenKind::kPlus, 9},
+    {TokenKind::kMinus, 9},    {TokenKind::kShiftLeft, 8}, {TokenKind::kShiftRight, 8},   {TokenKind::kLess, 7},
+    {TokenKind::kGreater, 7},  {TokenKind::kLessEqual, 7}, {TokenKind::kGreaterEqual, 7}, {TokenKind::kEqual, 6},
+    {TokenKind::kNotEqual, 6}, {TokenKind::kAmp, 5},       {TokenKind::kCaret, 4},        {TokenKind::kPipe, 3},
+    {TokenKind::kAndAnd, 2},   {TokenKind::kOrOr, 1},
 };
 
-ConstantResult Ok(Constant value) { return {value, {}}; }
-ConstantResult Bad(std::string_view error) { return {{}, error}; }
-ConstantResult Truth(bool value) { return Ok(Constant::Signed(value ? 1 : 0)); }
+ConstantResult Ok(Constant value) {
+  return {value, {}};
+}
+ConstantResult Bad(std::string_view error) {
+  return {{}, error};
+}
+ConstantResult Truth(bool value) {
+  return Ok(Constant::Signed(value ? 1 : 0));
+}
 
 template <typename T>
 std::optional<ConstantResult> Compare(TokenKind op, T a, T b) {
@@ -66,7 +72,9 @@ ConstantResult Divide(TokenKind op, std::uint64_t a, std::uint64_t b, bool is_un
 
 }  // namespace
 
-Constant Constant::Double(double value) { return {.is_float = true, .bits = std::bit_cast<std::uint64_t>(value)}; }
+Constant Constant::Double(double value) {
+  return {.is_float = true, .bits = std::bit_cast<std::uint64_t>(value)};
+}
 
 double Constant::AsDouble() const {
   if (is_single) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -74,7 +82,9 @@ double Constant::AsDouble() const {
   return is_unsigned ? static_cast<double>(bits) : static_cast<double>(static_cast<std::int64_t>(bits));
 }
 
-bool Constant::IsTrue() const { return is_float ? AsDouble() != 0 : bits != 0; }
+bool Constant::IsTrue() const {
+  return is_float ? AsDouble() != 0 : bits != 0;
+}
 
 int PrecedenceOf(TokenKind op) {
   for (const BinaryOperator& entry : kBinaryOperators) {

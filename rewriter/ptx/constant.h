@@ -11,10 +11,10 @@ namespace gridloom::ptx {
 
 struct Constant {
   bool is_float = false;
-  bool is_unsigned = false;      ///< integer of type .u64, else .s64
-  bool is_single = false;        ///< 0f literal: `bits` are 32 bits and no arithmetic is allowed
-  std::uint64_t bits = 0;        ///< integer value, or the bits of the number
-  std::string_view text = {};    ///< spelling of a lone decimal floating literal
+  bool is_unsigned = false;    ///< integer of type .u64, else .s64
+  bool is_single = false;      ///< 0f literal: `bits` are 32 bits and no arithmetic is allowed
+  std::uint64_t bits = 0;      ///< integer value, or the bits of the number
+  std::string_view text = {};  ///< spelling of a lone decimal floating literal
 
   static Constant Signed(std::int64_t value) { return {.bits = static_cast<std::uint64_t>(value)}; }
   static Constant Unsigned(std::uint64_t value) { return {.is_unsigned = true, .bits = value}; }

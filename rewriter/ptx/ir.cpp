@@ -5,7 +5,9 @@
 
 namespace gridloom::ptx {
 
-std::string_view StringPool::Adopt(std::string_view text) { return texts_.emplace_back(text); }
+std::string_view StringPool::Adopt(std::string_view text) {
+  return texts_.emplace_back(text);
+}
 
 std::string_view StringPool::Intern(std::string_view text) {
   if (const auto it = interned_.find(text); it != interned_.end()) return *it;
@@ -16,10 +18,22 @@ std::string_view StringPool::Intern(std::string_view text) {
 void StringPool::Absorb(StringPool&& other) { absorbed_.push_back(std::move(other)); }
 
 Operand::Operand(const Operand& other)
-    : kind(other.kind), loc(other.loc), negated(other.negated), minus(other.minus), element(other.element),
-      selector(other.selector), variable(other.variable), index(other.index), function(other.function),
-      label(other.label), directive(other.directive), offset(other.offset), text(other.text),
-      int_literal(other.int_literal), float_literal(other.float_literal), elements(other.elements),
+    : kind(other.kind),
+      loc(other.loc),
+      negated(other.negated),
+      minus(other.minus),
+      element(other.element),
+      selector(other.selector),
+      variable(other.variable),
+      index(other.index),
+      function(other.function),
+      label(other.label),
+      directive(other.directive),
+      offset(other.offset),
+      text(other.text),
+      int_literal(other.int_literal),
+      float_literal(other.float_literal),
+      elements(other.elements),
       address(other.address ? std::make_unique<AddressOperand>(*other.address) : nullptr) {}
 
 Operand& Operand::operator=(const Operand& other) {

@@ -56,15 +56,15 @@ class StringPool {
 struct IntLiteral {
   std::uint64_t value = 0;
   bool negative = false;
-  bool is_unsigned = false;    ///< written with suffix U
+  bool is_unsigned = false;  ///< written with suffix U
 };
 
 /// Floating literal: `0f3F800000` (32 bits), `0d3FF0000000000000` (64 bits) or decimal (kept as 64 bits).
 struct FloatLiteral {
   std::uint64_t bits = 0;
-  std::uint8_t width = 64;     ///< 32 or 64: how `bits` is to be read
-  bool negative = false;       ///< a minus sign stood before it; `bits` already carries it
-  std::string_view text;       ///< original spelling of a decimal literal, else empty
+  std::uint8_t width = 64;  ///< 32 or 64: how `bits` is to be read
+  bool negative = false;    ///< a minus sign stood before it; `bits` already carries it
+  std::string_view text;    ///< original spelling of a decimal literal, else empty
 };
 
 struct Operand;
@@ -72,46 +72,46 @@ struct Operand;
 /// Address expression inside [ ]: register or symbol, plus a constant; or a bare constant. Texture, surface and tensor
 /// operands carry further elements: `[tex, sampler, {x, y}]` has base `tex` and two elements.
 struct AddressOperand {
-  std::vector<Operand> base;       ///< zero (absolute address) or one operand: kRegister, kSymbol
+  std::vector<Operand> base;  ///< zero (absolute address) or one operand: kRegister, kSymbol
   std::int64_t offset = 0;
-  bool printed_offset = false;     ///< an explicit "+0" is kept
-  std::vector<Operand> elements;   ///< further comma-separated elements
+  bool printed_offset = false;    ///< an explicit "+0" is kept
+  std::vector<Operand> elements;  ///< further comma-separated elements
 };
 
 enum class OperandKind : std::uint8_t {
-  kRegister,    ///< variable in .reg space; `variable`, `element` for %v.x
-  kSpecial,     ///< special register, `text` with its percent sign and component: "%tid.x"
-  kSymbol,      ///< variable, function or label-like name taken as a value: `variable` or `function`; `offset` for sym+4
-  kLabel,       ///< branch target: `label`
-  kInt,         ///< `int_literal`
-  kFloat,       ///< `float_literal`
-  kAddress,     ///< `address`
-  kVector,      ///< { a, b, c, d }: `elements`
-  kPair,        ///< p|q (two destinations): `elements` of size 2
-  kList,        ///< ( a, b ): call parameter lists: `elements`
-  kSink,        ///< _ (destination not wanted)
-  kName,        ///< identifier that names none of the above: `text`; with `directive` set it names a .callprototype,
-                ///< .calltargets or .branchtargets, without it the symbol is unknown
-  kString,      ///< "text": `text` without the quotes
+  kRegister,  ///< variable in .reg space; `variable`, `element` for %v.x
+  kSpecial,   ///< special register, `text` with its percent sign and component: "%tid.x"
+  kSymbol,    ///< variable, function or label-like name taken as a value: `variable` or `function`; `offset` for sym+4
+  kLabel,     ///< branch target: `label`
+  kInt,       ///< `int_literal`
+  kFloat,     ///< `float_literal`
+  kAddress,   ///< `address`
+  kVector,    ///< { a, b, c, d }: `elements`
+  kPair,      ///< p|q (two destinations): `elements` of size 2
+  kList,      ///< ( a, b ): call parameter lists: `elements`
+  kSink,      ///< _ (destination not wanted)
+  kName,      ///< identifier that names none of the above: `text`; with `directive` set it names a .callprototype,
+              ///< .calltargets or .branchtargets, without it the symbol is unknown
+  kString,    ///< "text": `text` without the quotes
 };
 
 struct Operand {
   OperandKind kind = OperandKind::kName;
   SourceLoc loc;
-  bool negated = false;              ///< !p
-  bool minus = false;                ///< -a on a register (older PTX)
-  char element = 0;                  ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
-  std::string_view selector;         ///< longer selector of a video instruction, without the dot: "b0", "h1", "b3210"
-  Variable* variable = nullptr;      ///< kRegister, kSymbol
-  std::uint32_t index = 0;           ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
-  Function* function = nullptr;      ///< kSymbol
-  Label* label = nullptr;            ///< kLabel
-  LabelDirective* directive = nullptr;   ///< kName
-  std::int64_t offset = 0;           ///< kSymbol: constant added
-  std::string_view text;             ///< spelling for kSpecial, kName, kString; otherwise the name referred to
+  bool negated = false;          ///< !p
+  bool minus = false;            ///< -a on a register (older PTX)
+  char element = 0;              ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
+  std::string_view selector;     ///< longer selector of a video instruction, without the dot: "b0", "h1", "b3210"
+  Variable* variable = nullptr;  ///< kRegister, kSymbol
+  std::uint32_t index = 0;       ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
+  Function* function = nullptr;  ///< kSymbol
+  Label* label = nullptr;        ///< kLabel
+  LabelDirective* directive = nullptr;  ///< kName
+  std::int64_t offset = 0;              ///< kSymbol: constant added
+  std::string_view text;                ///< spelling for kSpecial, kName, kString; otherwise the name referred to
   IntLiteral int_literal;
   FloatLiteral float_literal;
-  std::vector<Operand> elements;     ///< kVector, kPair, kList
+  std::vector<Operand> elements;  ///< kVector, kPair, kList
   std::unique_ptr<AddressOperand> address;
 
   Operand() = default;
@@ -129,15 +129,15 @@ struct Operand {
 /// One dot-suffix of an opcode: `.sat`, `.f32`, `.shared::cta`, `.m16n8k16`. Known ones carry their enumerator.
 struct Modifier {
   Mod mod = Mod::kOther;
-  std::string_view text;     ///< without the leading dot
+  std::string_view text;  ///< without the leading dot
 };
 
 /// Guard predicate @p or @!p.
 struct Guard {
   Variable* predicate = nullptr;
-  std::uint32_t index = 0;       ///< as Operand::index
+  std::uint32_t index = 0;  ///< as Operand::index
   bool negated = false;
-  std::string_view text;         ///< the name as written; all there is when it is not declared (`predicate` is null)
+  std::string_view text;  ///< the name as written; all there is when it is not declared (`predicate` is null)
   SourceLoc loc;
 };
 
@@ -145,9 +145,9 @@ struct Instruction {
   SourceLoc loc;
   std::optional<Guard> guard;
   Opcode opcode = Opcode::kUnknown;
-  std::string_view name;                 ///< base opcode text: "ld", "mad"
-  std::vector<Modifier> modifiers;       ///< in source order
-  std::vector<Operand> operands;         ///< in source order, destinations first (see OpcodeInfo)
+  std::string_view name;            ///< base opcode text: "ld", "mad"
+  std::vector<Modifier> modifiers;  ///< in source order
+  std::vector<Operand> operands;    ///< in source order, destinations first (see OpcodeInfo)
 
   const OpcodeInfo& info() const { return Info(opcode); }
   bool Has(Mod mod) const;
@@ -169,22 +169,22 @@ struct Label {
 /// A directive kept as text inside a body or at module level (.loc, .file, .pragma, .section, unknown ones).
 struct TextDirective {
   SourceLoc loc;
-  std::string_view name;     ///< ".loc"
-  std::string_view text;     ///< the rest, tokens joined by single blanks; braces and semicolons included as needed
+  std::string_view name;  ///< ".loc"
+  std::string_view text;  ///< the rest, tokens joined by single blanks; braces and semicolons included as needed
 };
 
 /// .loc file line column [, function_name label, inlined_at file line col]: which source line the following came from.
 struct LocDirective {
   SourceLoc loc;
   std::uint32_t file = 0, line = 0, column = 0;
-  std::string_view rest;     ///< ", function_name … inlined_at …" kept as text
+  std::string_view rest;  ///< ", function_name … inlined_at …" kept as text
 };
 
 struct Block;
 
 /// One statement of a body. Labels stand for themselves: a label precedes the statement that follows it.
-using Statement = std::variant<Instruction, Label*, Variable*, std::unique_ptr<LabelDirective>, LocDirective, TextDirective,
-                               std::unique_ptr<Block>>;
+using Statement = std::variant<Instruction, Label*, Variable*, std::unique_ptr<LabelDirective>, LocDirective,
+                               TextDirective, std::unique_ptr<Block>>;
 
 /// { … }: the body of a function or a nested scope. Owns what it declares.
 struct Block {
@@ -203,13 +203,15 @@ enum class Linkage : std::uint8_t { kInternal, kVisible, kExtern, kWeak, kCommon
 
 /// One element of an initialiser, flattened in memory order.
 struct Initializer {
-  std::variant<IntLiteral, FloatLiteral, Operand> value;   ///< Operand: kSymbol (address of variable or function, offset)
-  bool generic = false;      ///< generic(symbol)
-  std::uint64_t mask = 0;    ///< mask operator: `0xFF(symbol)`, 0 when absent
-  std::uint32_t group = 0;   ///< nesting depth bookkeeping for the printer: number of braces opened before this element
-  std::uint32_t close = 0;   ///< number of braces closed after this element
-  std::uint64_t element = 0; ///< which element of the flattened array it sets; elements nobody sets are zero
-  std::string_view field;    ///< of a .samplerref or .texref: the attribute set, `addr_mode_0 = wrap` (value is a kName)
+  std::variant<IntLiteral, FloatLiteral, Operand>
+      value;                ///< Operand: kSymbol (address of variable or function, offset)
+  bool generic = false;     ///< generic(symbol)
+  std::uint64_t mask = 0;   ///< mask operator: `0xFF(symbol)`, 0 when absent
+  std::uint32_t group = 0;  ///< nesting depth bookkeeping for the printer: number of braces opened before this element
+  std::uint32_t close = 0;  ///< number of braces closed after this element
+  std::uint64_t element = 0;  ///< which element of the flattened array it sets; elements nobody sets are zero
+  bool empty = false;         ///< stands for `{}` inside another list: sets nothing
+  std::string_view field;  ///< of a .samplerref or .texref: the attribute set, `addr_mode_0 = wrap` (value is a kName)
 };
 
 /// A variable in any state space: register, parameter, shared array, global, constant, texture reference.
@@ -218,10 +220,10 @@ struct Variable {
   std::string_view name;
   StateSpace space = StateSpace::kReg;
   ScalarType type = ScalarType::kNone;
-  std::uint32_t vector = 1;                  ///< .v2, .v4
-  std::uint32_t align = 0;                   ///< explicit .align, 0 when absent
-  std::vector<std::uint64_t> dims;           ///< array dimensions, empty for a scalar; first may be 0 = unsized []
-  std::uint32_t range_count = 0;             ///< %r<10> declares %r0 … %r9; 0 for a plain name
+  std::uint32_t vector = 1;         ///< .v2, .v4
+  std::uint32_t align = 0;          ///< explicit .align, 0 when absent
+  std::vector<std::uint64_t> dims;  ///< array dimensions, empty for a scalar; first may be 0 = unsized []
+  std::uint32_t range_count = 0;    ///< %r<10> declares %r0 … %r9; 0 for a plain name
   Linkage linkage = Linkage::kInternal;
   bool has_initializer = false;
   std::vector<Initializer> initializer;
@@ -247,18 +249,18 @@ struct LabelDirective {
   enum class Kind : std::uint8_t { kBranchTargets, kCallTargets, kCallPrototype };
   SourceLoc loc;
   Kind kind = Kind::kBranchTargets;
-  std::string_view name;                      ///< its label
-  std::vector<Operand> targets;               ///< kLabel or kSymbol
-  std::deque<Variable> returns, params;       ///< kCallPrototype
+  std::string_view name;                 ///< its label
+  std::vector<Operand> targets;          ///< kLabel or kSymbol
+  std::deque<Variable> returns, params;  ///< kCallPrototype
   bool noreturn = false;
-  std::string_view rest;                      ///< further attributes kept as text
+  std::string_view rest;  ///< further attributes kept as text
 };
 
 /// Performance directive of a function: .maxntid 256, 1, 1 -> {"maxntid", {256, 1, 1}}.
 struct FunctionDirective {
-  std::string_view name;                      ///< without the dot
+  std::string_view name;  ///< without the dot
   std::vector<std::uint64_t> values;
-  std::string_view text;                      ///< .pragma strings and whatever is not numbers
+  std::string_view text;  ///< .pragma strings and whatever is not numbers
 };
 
 struct Function {
@@ -268,11 +270,11 @@ struct Function {
   Linkage linkage = Linkage::kInternal;
   bool noreturn = false;
   std::vector<std::string_view> attributes;
-  std::deque<Variable> returns;               ///< .func only
+  std::deque<Variable> returns;  ///< .func only
   std::deque<Variable> params;
-  bool variadic_param = false;                ///< last parameter is an unsized array (…[]), or `, ...`
+  bool variadic_param = false;  ///< last parameter is an unsized array (…[]), or `, ...`
   std::vector<FunctionDirective> directives;
-  std::unique_ptr<Block> body;                ///< null for a prototype
+  std::unique_ptr<Block> body;  ///< null for a prototype
 
   const FunctionDirective* FindDirective(std::string_view directive) const;
 };
@@ -288,13 +290,13 @@ using ModuleItem = std::variant<Variable*, Function*, AliasDirective, TextDirect
 
 struct Module {
   StringPool strings;
-  std::uint32_t version_major = 0, version_minor = 0;   ///< .version 9.0
-  std::vector<std::string_view> targets;                ///< .target sm_90a, texmode_independent, debug
+  std::uint32_t version_major = 0, version_minor = 0;  ///< .version 9.0
+  std::vector<std::string_view> targets;               ///< .target sm_90a, texmode_independent, debug
   std::uint32_t address_size = 64;
-  bool has_address_size = false;                        ///< the directive was written
+  bool has_address_size = false;  ///< the directive was written
   std::vector<ModuleItem> items;
   std::deque<Variable> variables;
-  std::deque<Function> functions;   ///< definitions and prototypes; a prototype followed by a definition is two entries
+  std::deque<Function> functions;  ///< definitions and prototypes; a prototype followed by a definition is two entries
 
   /// The definition of that name, else a prototype, else null.
   Function* FindFunction(std::string_view name);

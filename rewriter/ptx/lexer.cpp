@@ -13,11 +13,11 @@ constexpr std::string_view kTokenNames[] = {
 };
 
 enum CharClass : std::uint8_t {
-  kBlank = 1,       // space, tab, CR, FF, VT
+  kBlank = 1,  // space, tab, CR, FF, VT
   kDigit = 2,
   kHexDigit = 4,
-  kNameStart = 8,   // a-z A-Z _ $
-  kName = 16,       // name start or digit
+  kNameStart = 8,  // a-z A-Z _ $
+  kName = 16,      // name start or digit
 };
 
 constexpr std::array<std::uint8_t, 256> kClasses = [] {
@@ -37,7 +37,9 @@ constexpr std::array<std::uint8_t, 256> kClasses = [] {
   return table;
 }();
 
-bool Is(char c, CharClass cls) { return (kClasses[static_cast<unsigned char>(c)] & cls) != 0; }
+bool Is(char c, CharClass cls) {
+  return (kClasses[static_cast<unsigned char>(c)] & cls) != 0;
+}
 
 const char* SkipWhile(const char* p, const char* end, CharClass cls) {
   while (p != end && Is(*p, cls)) ++p;
@@ -53,6 +55,14 @@ const char* LineEnd(const char* p, const char* end) {
 bool IsLineMarker(const char* p, const char* end) {
   p = SkipWhile(p + 1, end, kBlank);
   return p != end && (Is(*p, kDigit) || std::string_view(p, static_cast<std::size_t>(end - p)).starts_with("line"));
+}
+
+// exponent := ( 'e' | 'E' ) ( '+' | '-' )? dec+       `p` itself when there is none
+const char* SkipExponent(const char* p, const char* end) {
+  if (p == end || (*p | 0x20) != 'e') return p;
+  const char* digits = p + 1;
+  if (digits != end && (*digits == '+' || *digits == '-')) ++digits;
+  return digits != end && Is(*digits, kDigit) ? SkipWhile(digits, end, kDigit) : p;
 }
 
 struct TwoChars {
@@ -97,7 +107,9 @@ constexpr std::array<TokenKind, 128> kOneCharTokens = [] {
 
 }  // namespace
 
-std::string_view NameOf(TokenKind kind) { return kTokenNames[static_cast<std::size_t>(kind)]; }
+std::string_view NameOf(TokenKind kind) {
+  return kTokenNames[static_cast<std::size_t>(kind)];
+}
 
 Lexer::Lexer(std::string_view text) : at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()) {
   if (!text.empty()) {
@@ -187,8 +199,13 @@ Token Lexer::Next() {
 }
 
 // dot-word := '.' name-char+ ( '::' name-char+ )*      .global  .shared::cta  .L2::128B  .2d  .m16n8k16
+// A number may start with its dot: no dot-word has digits only.
 Token Lexer::LexDotWord(const char* p) {
   if (end_ - p >= 3 && p[1] == '.' && p[2] == '.') return Make(TokenKind::kEllipsis, p, p + 3);
+  if (const char* q = SkipWhile(p + 1, end_, kDigit); q != p + 1) {
+    q = SkipExponent(q, end_);
+    if (q == end_ || !Is(*q, kName)) return Make(TokenKind::kFloat, p, q);
+  }
   const char* q = SkipWhile(p + 1, end_, kName);
   if (q == p + 1) return Fail(p, q, "a lone '.'");
   while (end_ - q >= 3 && q[0] == ':' && q[1] == ':' && Is(q[2], kName)) q = SkipWhile(q + 2, end_, kName);
@@ -196,7 +213,7 @@ Token Lexer::LexDotWord(const char* p) {
 }
 
 // number := '0x' hex+ 'U'? | '0b' bin+ 'U'? | '0' oct* 'U'? | dec+ 'U'? | '0f' hex{8} | '0d' hex{16}
-//         | dec+ '.' dec* exponent? | dec+ exponent
+//         | dec+ '.' dec* exponent? | dec+ exponent           ( '.' dec+ exponent? is read with the dot-words )
 Token Lexer::LexNumber(const char* p) {
   const char marker = *p == '0' && p + 1 != end_ ? static_cast<char>(p[1] | 0x20) : '\0';
   if (marker == 'f') return LexHexFloat(p, 8);
@@ -212,13 +229,9 @@ Token Lexer::LexNumber(const char* p) {
       kind = TokenKind::kFloat;
       q = SkipWhile(q + 1, end_, kDigit);
     }
-    if (q != end_ && (*q | 0x20) == 'e') {
-      const char* digits = q + 1;
-      if (digits != end_ && (*digits == '+' || *digits == '-')) ++digits;
-      if (digits != end_ && Is(*digits, kDigit)) {
-        kind = TokenKind::kFloat;
-        q = SkipWhile(digits, end_, kDigit);
-      }
+    if (const char* after = SkipExponent(q, end_); after != q) {
+      kind = TokenKind::kFloat;
+      q = after;
     }
   }
   if (kind == TokenKind::kInt && q != end_ && *q == 'U') ++q;
@@ -234,10 +247,10 @@ Token Lexer::LexHexFloat(const char* p, int digits) {
               digits == 8 ? "0f needs exactly 8 hexadecimal digits" : "0d needs exactly 16 hexadecimal digits");
 }
 
-// string := '"' (any character but '"' and newline | '\' any)* '"'
+// string := '"' any character but '"' and newline '"'       a backslash is a character like any other
 Token Lexer::LexString(const char* p) {
   const char* q = p + 1;
-  while (q != end_ && *q != '"' && *q != '\n') q += (*q == '\\' && q + 1 != end_ && q[1] != '\n') ? 2 : 1;
+  while (q != end_ && *q != '"' && *q != '\n') ++q;
   if (q == end_ || *q != '"') return Fail(p, q, "string without its closing quote");
   Token token = Make(TokenKind::kString, p, q + 1);
   token.text = {p + 1, static_cast<std::size_t>(q - p - 1)};

@@ -10,46 +10,46 @@
 namespace gridloom::ptx {
 
 //  X(enumerator, how messages call it)
-#define GL_PTX_TOKENS(X)          \
-  X(kEnd, "end of input")         \
-  X(kError, "malformed token")    \
-  X(kIdent, "identifier")         \
-  X(kDotWord, "directive")        \
-  X(kInt, "integer")              \
-  X(kFloat, "number")             \
-  X(kString, "string")            \
-  X(kLParen, "'('")               \
-  X(kRParen, "')'")               \
-  X(kLBracket, "'['")             \
-  X(kRBracket, "']'")             \
-  X(kLBrace, "'{'")               \
-  X(kRBrace, "'}'")               \
-  X(kComma, "','")                \
-  X(kSemicolon, "';'")            \
-  X(kColon, "':'")                \
-  X(kAt, "'@'")                   \
-  X(kQuestion, "'?'")             \
-  X(kAssign, "'='")               \
-  X(kPlus, "'+'")                 \
-  X(kMinus, "'-'")                \
-  X(kStar, "'*'")                 \
-  X(kSlash, "'/'")                \
-  X(kPercent, "'%'")              \
-  X(kAmp, "'&'")                  \
-  X(kPipe, "'|'")                 \
-  X(kCaret, "'^'")                \
-  X(kTilde, "'~'")                \
-  X(kBang, "'!'")                 \
-  X(kLess, "'<'")                 \
-  X(kGreater, "'>'")              \
-  X(kLessEqual, "'<='")           \
-  X(kGreaterEqual, "'>='")        \
-  X(kEqual, "'=='")               \
-  X(kNotEqual, "'!='")            \
-  X(kAndAnd, "'&&'")              \
-  X(kOrOr, "'||'")                \
-  X(kShiftLeft, "'<<'")           \
-  X(kShiftRight, "'>>'")          \
+#define GL_PTX_TOKENS(X)       \
+  X(kEnd, "end of input")      \
+  X(kError, "malformed token") \
+  X(kIdent, "identifier")      \
+  X(kDotWord, "directive")     \
+  X(kInt, "integer")           \
+  X(kFloat, "number")          \
+  X(kString, "string")         \
+  X(kLParen, "'('")            \
+  X(kRParen, "')'")            \
+  X(kLBracket, "'['")          \
+  X(kRBracket, "']'")          \
+  X(kLBrace, "'{'")            \
+  X(kRBrace, "'}'")            \
+  X(kComma, "','")             \
+  X(kSemicolon, "';'")         \
+  X(kColon, "':'")             \
+  X(kAt, "'@'")                \
+  X(kQuestion, "'?'")          \
+  X(kAssign, "'='")            \
+  X(kPlus, "'+'")              \
+  X(kMinus, "'-'")             \
+  X(kStar, "'*'")              \
+  X(kSlash, "'/'")             \
+  X(kPercent, "'%'")           \
+  X(kAmp, "'&'")               \
+  X(kPipe, "'|'")              \
+  X(kCaret, "'^'")             \
+  X(kTilde, "'~'")             \
+  X(kBang, "'!'")              \
+  X(kLess, "'<'")              \
+  X(kGreater, "'>'")           \
+  X(kLessEqual, "'<='")        \
+  X(kGreaterEqual, "'>='")     \
+  X(kEqual, "'=='")            \
+  X(kNotEqual, "'!='")         \
+  X(kAndAnd, "'&&'")           \
+  X(kOrOr, "'||'")             \
+  X(kShiftLeft, "'<<'")        \
+  X(kShiftRight, "'>>'")       \
   X(kEllipsis, "'...'")
 
 enum class TokenKind : std::uint8_t {

@@ -13,7 +13,9 @@ constexpr OpcodeInfo kOpcodes[] = {
 };
 
 constexpr std::string_view kModifiers[] = {
-    "", "", "",
+    "",
+    "",
+    "",
 #define PTX_MODIFIER(name, text) text,
 #include "rewriter/ptx/modifiers.def"
 #undef PTX_MODIFIER
@@ -21,7 +23,9 @@ constexpr std::string_view kModifiers[] = {
 
 }  // namespace
 
-const OpcodeInfo& Info(Opcode opcode) { return kOpcodes[static_cast<std::size_t>(opcode)]; }
+const OpcodeInfo& Info(Opcode opcode) {
+  return kOpcodes[static_cast<std::size_t>(opcode)];
+}
 
 std::optional<Opcode> OpcodeFromText(std::string_view text) {
   static const auto* index = [] {
@@ -34,7 +38,9 @@ std::optional<Opcode> OpcodeFromText(std::string_view text) {
   return it->second;
 }
 
-std::string_view TextOf(Mod mod) { return kModifiers[static_cast<std::size_t>(mod)]; }
+std::string_view TextOf(Mod mod) {
+  return kModifiers[static_cast<std::size_t>(mod)];
+}
 
 Mod ModFromText(std::string_view text) {
   static const auto* index = [] {

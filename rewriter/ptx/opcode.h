@@ -10,8 +10,27 @@ namespace gridloom::ptx {
 
 /// What an instruction occupies; traits and timing classes derive from it.
 enum class OpClass : std::uint8_t {
-  kUnknown, kAlu, kFma, kDiv, kSfu, kMove, kConvert, kLoad, kStore, kMem, kAtomic, kTexture,
-  kBarrier, kMbarrier, kFence, kWarp, kTensor, kVideo, kBranch, kCall, kControl,
+  kUnknown,
+  kAlu,
+  kFma,
+  kDiv,
+  kSfu,
+  kMove,
+  kConvert,
+  kLoad,
+  kStore,
+  kMem,
+  kAtomic,
+  kTexture,
+  kBarrier,
+  kMbarrier,
+  kFence,
+  kWarp,
+  kTensor,
+  kVideo,
+  kBranch,
+  kCall,
+  kControl,
 };
 
 enum class Opcode : std::uint8_t {
@@ -24,8 +43,8 @@ enum class Opcode : std::uint8_t {
 struct OpcodeInfo {
   std::string_view text;
   OpClass cls;
-  std::uint8_t dsts;                  ///< leading operands that are written
-  std::uint8_t min_srcs, max_srcs;    ///< operands that are read
+  std::uint8_t dsts;                ///< leading operands that are written
+  std::uint8_t min_srcs, max_srcs;  ///< operands that are read
 };
 
 const OpcodeInfo& Info(Opcode opcode);

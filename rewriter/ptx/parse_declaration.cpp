@@ -1,5 +1,5 @@
-// Variables (PTX ISA, 5.4): state space, alignment, attributes, type, names, register ranges, dimensions. Initialisers are
-// in parse_initializer.cpp.
+// Variables (PTX ISA, 5.4): state space, alignment, attributes, type, names, register ranges, dimensions. Initialisers
+// are in parse_initializer.cpp.
 #include <algorithm>
 #include <utility>
 
@@ -35,7 +35,9 @@ const SpaceWord* FindSpaceWord(std::string_view word) {
 
 }  // namespace
 
-bool Parser::StartsDeclaration(std::string_view word) { return FindSpaceWord(word) != nullptr; }
+bool Parser::StartsDeclaration(std::string_view word) {
+  return FindSpaceWord(word) != nullptr;
+}
 
 // linkage := '.visible' | '.extern' | '.weak' | '.common'
 bool Parser::ParseLinkage(Linkage& linkage) {
@@ -62,6 +64,7 @@ bool Parser::ParseModuleVariable(Linkage linkage) {
   do {
     Variable variable = head;
     if (!ParseDeclarator(variable)) return false;
+    if (variable.name.empty()) continue;
     Variable& kept = module_.variables.emplace_back(std::move(variable));
     module_.items.emplace_back(&kept);
     Declare(kept);
@@ -150,7 +153,8 @@ bool Parser::ParseAttributes(std::vector<std::string_view>& attributes) {
     Advance();
     if (At(TokenKind::kLParen)) {
       while (!At(TokenKind::kRParen)) {
-        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError)) return Fail("')' after the attribute");
+        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError))
+          return Fail("')' after the attribute");
         text.append(token_.begin, token_.end);
         Advance();
       }
@@ -180,10 +184,12 @@ bool Parser::ParseRange(Variable& variable) {
   const auto count = At(TokenKind::kInt) ? IntegerFromText(token_.text) : std::nullopt;
   if (!count) return Fail("the number of registers");
   Advance();
-  if (count->bits == 0 || count->bits > kMaxRegisterRange) {
-    return FailAt(loc, "expected 1 to " + std::to_string(kMaxRegisterRange) + " registers, found " + std::to_string(count->bits));
+  if (count->bits > kMaxRegisterRange) {
+    return FailAt(loc, "expected at most " + std::to_string(kMaxRegisterRange) + " registers, found " +
+                           std::to_string(count->bits));
   }
   variable.range_count = static_cast<std::uint32_t>(count->bits);
+  if (count->bits == 0) variable.name = {};  // declares nothing; the callers drop it
   return Expect(TokenKind::kGreater, "after the number of registers");
 }
 
@@ -211,7 +217,8 @@ bool Parser::CheckSize(const Variable& variable) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
   std::uint64_t bytes = std::max<std::uint64_t>(1, variable.element_bytes());
   for (const std::uint64_t size : variable.dims) {
-    if (size > kMostBytes / bytes) return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
+    if (size > kMostBytes / bytes)
+      return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
     bytes *= std::max<std::uint64_t>(1, size);
   }
   return true;

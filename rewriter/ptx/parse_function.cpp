@@ -5,14 +5,15 @@
 
 namespace gridloom::ptx {
 
-// function := ( '.entry' | '.func' ) attributes? ( '(' parameters ')' )? name ( '(' parameters ')' )? function-directive*
+// function := ( '.entry' | '.func' ) attributes? ( '(' parameters ')' )? name ( '(' parameters ')' )?
+// function-directive*
 //             ( ';' | body )
 bool Parser::ParseFunction(Linkage linkage) {
   Function& function = module_.functions.emplace_back();
   function.linkage = linkage;
   function.is_entry = AtWord(".entry");
   Advance();
-  symbols_.PushScope();   // of the parameters
+  symbols_.PushScope();  // of the parameters
   const std::size_t first_pending = pending_.size();
   const bool ok = [&] {
     if (AtWord(".attribute") && !ParseAttributes(function.attributes)) return false;

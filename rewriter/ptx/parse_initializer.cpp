@@ -55,8 +55,11 @@ bool Parser::ParseInitializerList(Variable& variable, std::size_t level, std::ui
   }
   if (!Expect(TokenKind::kRBrace, "after the initializer")) return false;
   if (variable.initializer.size() == start) {
-    // `{}` sets nothing; inside another list its braces would have nowhere to stand.
-    return level == 1 || FailAt(loc, "expected a value between '{' and '}'");
+    if (level == 1) return true;
+    Initializer empty;
+    empty.element = first;
+    empty.empty = true;
+    variable.initializer.push_back(std::move(empty));
   }
   ++variable.initializer[start].group;
   ++variable.initializer.back().close;

@@ -17,8 +17,10 @@ void SetLiteral(const Constant& value, Operand& out) {
   }
   out.kind = OperandKind::kFloat;
   const bool negative = value.bits >> (value.is_single ? 31 : 63) != 0;
-  out.float_literal = {.bits = value.bits, .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64),
-                       .negative = negative, .text = value.text};
+  out.float_literal = {.bits = value.bits,
+                       .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64),
+                       .negative = negative,
+                       .text = value.text};
 }
 
 }  // namespace
@@ -26,7 +28,10 @@ void SetLiteral(const Constant& value, Operand& out) {
 // operands := ( operand ( ',' operand )* )?
 bool Parser::ParseOperands(Instruction& instruction) {
   // Parenthesised lists are parameters of a call; elsewhere a parenthesis starts a constant expression.
-  const OperandContext context{.lists = instruction.opcode == Opcode::kCall || instruction.opcode == Opcode::kUnknown};
+  const OpClass cls = instruction.info().cls;
+  const OperandContext context{.lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
+                               .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore ||
+                                                           cls == OpClass::kAtomic || cls == OpClass::kMem};
   if (At(TokenKind::kSemicolon)) return true;
   std::vector<Operand> operands;
   operands.reserve(4);
@@ -60,7 +65,7 @@ bool Parser::ParseSimpleOperand(Operand& out, OperandContext context) {
   switch (token_.kind) {
     case TokenKind::kIdent:
       if (AtConstant()) return ParseConstantOperand(out);
-      return ParseNamedOperand(out);
+      return ParseNamedOperand(out, context);
     case TokenKind::kLBracket: return ParseAddress(out, context);
     case TokenKind::kLBrace:
       out.kind = OperandKind::kVector;
@@ -77,7 +82,7 @@ bool Parser::ParseSimpleOperand(Operand& out, OperandContext context) {
       if (next.kind != TokenKind::kIdent || next.text == "WARP_SZ") return ParseConstantOperand(out);
       (At(TokenKind::kBang) ? out.negated : out.minus) = true;
       Advance();
-      return ParseNamedOperand(out);
+      return ParseNamedOperand(out, context);
     }
     case TokenKind::kString:
       out.kind = OperandKind::kString;
@@ -113,23 +118,23 @@ bool Parser::ParseConstantOperand(Operand& out) {
 }
 
 // named-operand := name offset?
-bool Parser::ParseNamedOperand(Operand& out) {
-  if (!ParseName(out)) return false;
+bool Parser::ParseNamedOperand(Operand& out, OperandContext context) {
+  if (!ParseName(out, context)) return false;
   return !AtOffset() || ParseOffset(out.offset);
 }
 
 // name := '_' | ident selector? subscript?
-bool Parser::ParseName(Operand& out) {
+bool Parser::ParseName(Operand& out, OperandContext context) {
   out.text = token_.text;
   out.kind = out.text == "_" ? OperandKind::kSink : OperandKind::kName;
   Advance();
   if (At(TokenKind::kDotWord) && !ParseSelector(out)) return false;
-  return !At(TokenKind::kLBracket) || ParseSubscript(out);
+  return !At(TokenKind::kLBracket) || ParseSubscript(out, context);
 }
 
 // offset := ( '+' | '-' ) constant       added to what the operand already has
 bool Parser::ParseOffset(std::int64_t& out) {
-  Match(TokenKind::kPlus);   // a '-' belongs to the constant
+  Match(TokenKind::kPlus);  // a '-' belongs to the constant
   const SourceLoc loc = token_.loc;
   Constant offset;
   if (!ParseConstant(offset)) return false;
@@ -153,13 +158,23 @@ bool Parser::ParseSelector(Operand& out) {
 }
 
 // subscript := '[' constant ']'       element of an array (ISA 6.4.2): the same as array + index * element size
-bool Parser::ParseSubscript(Operand& out) {
+// In a mov it is that address, in a load or store the memory there.
+bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   Advance();
   std::uint64_t index = 0;
   if (!ParseInteger(index, "an array index")) return false;
   const Symbol symbol = symbols_.Find(out.text);
   if (symbol.variable == nullptr) return FailAt(out.loc, "'" + std::string(out.text) + "' is not a declared array");
   out.offset = static_cast<std::int64_t>(index * symbol.variable->element_bytes());
+  if (context.subscripts_are_addresses) {
+    auto address = std::make_unique<AddressOperand>();
+    address->offset = std::exchange(out.offset, 0);
+    address->base.push_back(std::move(out));
+    out = Operand();
+    out.kind = OperandKind::kAddress;
+    out.loc = address->base.front().loc;
+    out.address = std::move(address);
+  }
   return Expect(TokenKind::kRBracket, "after the array index");
 }
 
@@ -198,7 +213,7 @@ bool Parser::ParseAddressBase(AddressOperand& out) {
   out.base.reserve(1);
   Operand& base = out.base.emplace_back();
   base.loc = loc;
-  if (!ParseName(base)) return false;
+  if (!ParseName(base, {})) return false;
   out.offset = std::exchange(base.offset, 0);
   if (!AtOffset()) return true;
   if (!ParseOffset(out.offset)) return false;

@@ -23,22 +23,24 @@ bool Parser::ParseBlock(Block& block) {
 
 // statement := ';' | block | directive-statement | label | instruction
 void Parser::ParseStatement(Block& block) {
+  const char* const start = token_.begin;
   bool ok = false;
   switch (token_.kind) {
-    case TokenKind::kSemicolon:
-      Advance();
-      return;
+    case TokenKind::kSemicolon: Advance(); return;
     case TokenKind::kLBrace: ok = ParseNestedBlock(block); break;
     case TokenKind::kDotWord: ok = ParseDirectiveStatement(block); break;
     case TokenKind::kIdent: ok = Ahead().kind == TokenKind::kColon ? ParseLabel(block) : ParseInstruction(block); break;
     case TokenKind::kAt: ok = ParseInstruction(block); break;
     default: ok = Fail("an instruction, a label, a directive or '}'"); break;
   }
-  if (!ok) RecoverAtStatement();
+  if (!ok) RecoverAtStatement(start);
 }
 
-// Skips past the next ';' of this block, or up to its end. Braces on the way are vectors as a rule; they balance.
-void Parser::RecoverAtStatement() {
+// Skips past the next ';' of this block, or up to its end. Braces on the way are vectors as a rule; they balance. When
+// the statement broke at the start of a line, a ';' was forgotten: that line is read.
+void Parser::RecoverAtStatement(const char* start) {
+  const bool starts_statement = At(TokenKind::kIdent) || At(TokenKind::kDotWord) || At(TokenKind::kAt);
+  if (starts_statement && token_.first_on_line && token_.begin != start) return;
   int depth = 0;
   while (!At(TokenKind::kEnd)) {
     const TokenKind kind = token_.kind;
@@ -87,6 +89,7 @@ bool Parser::ParseLocalVariables(Block& block) {
   do {
     Variable variable = head;
     if (!ParseDeclarator(variable)) return false;
+    if (variable.name.empty()) continue;
     Variable& kept = block.variables.emplace_back(std::move(variable));
     Declare(kept);
     block.statements.emplace_back(&kept);
@@ -108,7 +111,8 @@ bool Parser::ParseLoc(LocDirective& out) {
     AppendToken(rest);
     if (!AtIdent("function_name") && !AtIdent("inlined_at")) return Fail("function_name or inlined_at in .loc");
     AppendToken(rest);
-    while (At(TokenKind::kInt) || At(TokenKind::kPlus) || (At(TokenKind::kIdent) && !token_.first_on_line)) AppendToken(rest);
+    while (At(TokenKind::kInt) || At(TokenKind::kPlus) || (At(TokenKind::kIdent) && !token_.first_on_line))
+      AppendToken(rest);
   }
   out.rest = module_.strings.Intern(rest);
   return true;

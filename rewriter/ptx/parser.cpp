@@ -1,5 +1,7 @@
 #include "rewriter/ptx/parser.h"
 
+#include <algorithm>
+
 #include "rewriter/ptx/parser_impl.h"
 
 namespace gridloom::ptx {
@@ -103,6 +105,7 @@ void Parser::ParseModuleItem() {
     module_.items.emplace_back(directive);
     return true;
   };
+  const char* const start = token_.begin;
   bool ok = false;
   if (Match(TokenKind::kSemicolon)) {
     ok = true;
@@ -133,23 +136,25 @@ void Parser::ParseModuleItem() {
       ok = text_item([this](TextDirective& out) { return ParseUnknownDirective(out); });
     }
   }
-  if (!ok) RecoverAtModule();
+  if (!ok) RecoverAtModule(start);
 }
 
-// Skips to the next directive that starts a line and starts a module item.
-void Parser::RecoverAtModule() {
-  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern",  ".weak",   ".common",
-                                          ".entry",   ".func",   ".global",       ".const",   ".shared", ".section", ".alias"};
+// Skips past the ';' or '}' that ends the item, or up to a directive that starts a line and an item. `start` is where
+// the item began: something is skipped in any case.
+void Parser::RecoverAtModule(const char* start) {
+  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern", ".weak",
+                                          ".common",  ".entry",  ".func",         ".global",  ".const",  ".shared",
+                                          ".section", ".alias",  ".file",         ".pragma"};
   int depth = 0;
-  for (bool first = true; !At(TokenKind::kEnd); first = false) {
-    if (!first && depth <= 0 && token_.first_on_line && At(TokenKind::kDotWord)) {
-      for (const std::string_view start : kStarts) {
-        if (token_.text == start) return;
-      }
-    }
-    if (At(TokenKind::kLBrace)) ++depth;
-    if (At(TokenKind::kRBrace)) --depth;
+  while (!At(TokenKind::kEnd)) {
+    const TokenKind kind = token_.kind;
+    const bool starts =
+        kind == TokenKind::kDotWord && token_.first_on_line && std::ranges::count(kStarts, token_.text) != 0;
+    if (starts && depth <= 0 && token_.begin != start) return;
+    if (kind == TokenKind::kLBrace) ++depth;
+    if (kind == TokenKind::kRBrace) --depth;
     Advance();
+    if (depth <= 0 && (kind == TokenKind::kSemicolon || kind == TokenKind::kRBrace)) return;
   }
 }
 
@@ -192,7 +197,8 @@ bool Parser::ParseAddressSize() {
   const SourceLoc loc = token_.loc;
   std::uint32_t bits = 0;
   if (!ParseInteger32(bits, "32 or 64 after .address_size")) return false;
-  if (bits != 32 && bits != 64) return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
+  if (bits != 32 && bits != 64)
+    return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
   module_.address_size = bits;
   module_.has_address_size = true;
   return true;
@@ -202,7 +208,8 @@ bool Parser::ParseAddressSize() {
 bool Parser::ParseAlias() {
   AliasDirective alias{.loc = token_.loc, .alias = {}, .aliasee = {}};
   Advance();
-  if (!ExpectName(alias.alias, "the alias' name after .alias") || !Expect(TokenKind::kComma, "between the names of .alias") ||
+  if (!ExpectName(alias.alias, "the alias' name after .alias") ||
+      !Expect(TokenKind::kComma, "between the names of .alias") ||
       !ExpectName(alias.aliasee, "the aliased function's name") || !Expect(TokenKind::kSemicolon, "after .alias")) {
     return false;
   }
@@ -210,7 +217,7 @@ bool Parser::ParseAlias() {
   return true;
 }
 
-// file := '.file' int string ( ',' int ',' int )?
+// file := '.file' int string string? ( ',' int ',' int )?       two strings, folder and file, from clang 14
 bool Parser::ParseFile(TextDirective& out) {
   Advance();
   std::string text;
@@ -218,6 +225,7 @@ bool Parser::ParseFile(TextDirective& out) {
   AppendToken(text);
   if (!At(TokenKind::kString)) return Fail("a file name after .file");
   AppendToken(text);
+  if (At(TokenKind::kString)) AppendToken(text);
   while (At(TokenKind::kComma)) {
     AppendToken(text);
     if (!At(TokenKind::kInt)) return Fail("a number after ',' in .file");
@@ -270,8 +278,10 @@ bool Parser::AppendToken(std::string& out) {
 bool Parser::ParseUnknownDirective(TextDirective& out) {
   std::string text;
   int depth = 0;
-  for (Advance(); !At(TokenKind::kEnd); ) {
-    if (depth == 0 && (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0)))) break;
+  for (Advance(); !At(TokenKind::kEnd);) {
+    if (depth == 0 &&
+        (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0))))
+      break;
     const TokenKind kind = token_.kind;
     if (kind == TokenKind::kError) return Fail("a directive");
     AppendToken(text);

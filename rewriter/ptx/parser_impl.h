@@ -1,6 +1,6 @@
 // The recursive-descent parser behind ParseModule. One small function per grammar rule, the rule above its definition,
-// spread over parser.cpp (module), parse_declaration.cpp, parse_function.cpp, parse_statement.cpp, parse_operand.cpp and
-// parse_constant.cpp. A rule returns false after it has reported an error; the enclosing statement then recovers.
+// spread over parser.cpp (module), parse_declaration.cpp, parse_function.cpp, parse_statement.cpp, parse_operand.cpp
+// and parse_constant.cpp. A rule returns false after it has reported an error; the enclosing statement then recovers.
 #pragma once
 
 #include <string>
@@ -29,12 +29,13 @@ class Parser {
 
  private:
   struct OperandContext {
-    bool lists = false;   // ( … ) is a list of operands, as in calls, not a constant expression
+    bool lists = false;                     // ( … ) is a list of operands, as in calls, not a constant expression
+    bool subscripts_are_addresses = false;  // arr[3] stands for [arr + 12]
     int depth = 0;
   };
 
   // --- tokens (parser.cpp)
-  const Token& Ahead();                        // the token after the current one
+  const Token& Ahead();  // the token after the current one
   void Advance();
   bool At(TokenKind kind) const { return token_.kind == kind; }
   bool AtWord(std::string_view text) const { return token_.kind == TokenKind::kDotWord && token_.text == text; }
@@ -50,7 +51,7 @@ class Parser {
 
   // --- module (parser.cpp)
   void ParseModuleItem();
-  void RecoverAtModule();
+  void RecoverAtModule(const char* start);
   bool ParseVersion();
   bool ParseTarget();
   bool ParseAddressSize();
@@ -72,7 +73,7 @@ class Parser {
   bool ParseAlign(std::uint32_t& align);
   bool ParsePointer(Variable& head);
   bool ParseAttributes(std::vector<std::string_view>& attributes);
-  bool ParseDeclarator(Variable& variable);
+  bool ParseDeclarator(Variable& variable);  // a range of no registers comes back without a name
   bool ParseRange(Variable& variable);
   bool ParseDimensions(Variable& variable);
   bool CheckSize(const Variable& variable);
@@ -95,7 +96,7 @@ class Parser {
   // --- statements (parse_statement.cpp)
   bool ParseBlock(Block& block);
   void ParseStatement(Block& block);
-  void RecoverAtStatement();
+  void RecoverAtStatement(const char* start);
   bool ParseDirectiveStatement(Block& block);
   bool ParseLocalVariables(Block& block);
   bool ParseLoc(LocDirective& out);
@@ -113,12 +114,12 @@ class Parser {
   bool ParseOperands(Instruction& instruction);
   bool ParseOperand(Operand& out, OperandContext context);
   bool ParseSimpleOperand(Operand& out, OperandContext context);
-  bool ParseNamedOperand(Operand& out);
-  bool ParseName(Operand& out);
+  bool ParseNamedOperand(Operand& out, OperandContext context);
+  bool ParseName(Operand& out, OperandContext context);
   bool AtOffset() const { return At(TokenKind::kPlus) || At(TokenKind::kMinus); }
   bool ParseOffset(std::int64_t& out);
   bool ParseSelector(Operand& out);
-  bool ParseSubscript(Operand& out);
+  bool ParseSubscript(Operand& out, OperandContext context);
   bool ParseOperandList(std::vector<Operand>& out, TokenKind close, OperandContext context);
   bool ParseAddress(Operand& out, OperandContext context);
   bool ParseAddressBase(AddressOperand& out);
@@ -149,11 +150,11 @@ class Parser {
   Token token_;
   Token ahead_;
   bool has_ahead_ = false;
-  const char* last_end_ = nullptr;             // end of the token consumed last
+  const char* last_end_ = nullptr;  // end of the token consumed last
   int block_depth_ = 0;
   SymbolTable symbols_;
-  std::vector<Operand*> pending_;              // names no declaration explained yet: labels, mostly
-  std::vector<Operand*> function_uses_;        // refer to a prototype; to be moved to the definition
+  std::vector<Operand*> pending_;        // names no declaration explained yet: labels, mostly
+  std::vector<Operand*> function_uses_;  // refer to a prototype; to be moved to the definition
 };
 
 }  // namespace gridloom::ptx

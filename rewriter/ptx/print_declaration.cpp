@@ -100,7 +100,8 @@ void Printer::PrintFunctionHeader(const Function& function) {
     out_ += ' ';
   }
   Write(function.name);
-  const bool ellipsis = function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
+  const bool ellipsis =
+      function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
   if (!function.params.empty() || ellipsis) {
     PrintParameters(function.params, ellipsis);
   } else {
@@ -229,7 +230,7 @@ void Printer::PrintInitializer(const Variable& variable) {
     if (!first) Write(", ");
     first = false;
     out_.append(element.group, '{');
-    PrintInitializerElement(element);
+    if (!element.empty) PrintInitializerElement(element);
     out_.append(element.close, '}');
   }
 }

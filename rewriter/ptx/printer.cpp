@@ -46,8 +46,9 @@ void Printer::WriteHex(std::uint64_t value, int digits) {
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out_ += "0123456789ABCDEF"[value >> shift & 15];
 }
 
+// A negative offset is "+-4": ptxas knows no "-4" there.
 void Printer::WriteOffset(std::int64_t offset) {
-  out_ += offset < 0 ? '-' : '+';
+  Write(offset < 0 ? "+-" : "+");
   const auto bits = static_cast<std::uint64_t>(offset);
   WriteUnsigned(offset < 0 ? 0 - bits : bits);
 }

@@ -1,5 +1,5 @@
-// Writes a module back as PTX text. Printing what was parsed and parsing it again gives the same module; two prints in a
-// row give the same text. Comments, the radix of integers and line breaks are not kept.
+// Writes a module back as PTX text. Printing what was parsed and parsing it again gives the same module; two prints in
+// a row give the same text. Comments, the radix of integers and line breaks are not kept.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The printer behind printer.h: appends to one string. Declarations are in print_declaration.cpp, statements and operands
-// in printer.cpp.
+// The printer behind printer.h: appends to one string. Declarations are in print_declaration.cpp, statements and
+// operands in printer.cpp.
 #pragma once
 
 #include <string>

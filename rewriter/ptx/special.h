@@ -16,11 +16,11 @@ enum class Special : std::uint8_t {
 };
 
 struct SpecialInfo {
-  std::string_view text;       ///< with its percent sign; without the number of a numbered one
-  ScalarType type;             ///< of one component
-  std::uint8_t components;     ///< 4 when it is a vector (%tid), else 1
-  std::uint8_t count;          ///< number of registers in a numbered family, 0 for a plain name
-  std::uint8_t ptx, sm;        ///< first PTX version (major * 10 + minor) and first sm that have it
+  std::string_view text;    ///< with its percent sign; without the number of a numbered one
+  ScalarType type;          ///< of one component
+  std::uint8_t components;  ///< 4 when it is a vector (%tid), else 1
+  std::uint8_t count;       ///< number of registers in a numbered family, 0 for a plain name
+  std::uint8_t ptx, sm;     ///< first PTX version (major * 10 + minor) and first sm that have it
 };
 
 const SpecialInfo& Info(Special special);
@@ -29,10 +29,12 @@ const SpecialInfo& Info(Special special);
 struct SpecialRef {
   Special special;
   std::uint8_t index = 0;
-  char component = 0;          ///< 'x' 'y' 'z' 'w', 0 when the whole register is meant
+  char component = 0;  ///< 'x' 'y' 'z' 'w', 0 when the whole register is meant
 };
 std::optional<SpecialRef> SpecialFromText(std::string_view text);
 
-inline bool IsSpecialRegister(std::string_view text) { return SpecialFromText(text).has_value(); }
+inline bool IsSpecialRegister(std::string_view text) {
+  return SpecialFromText(text).has_value();
+}
 
 }  // namespace gridloom::ptx

@@ -1,5 +1,5 @@
-// Name lookup while a module is parsed (PTX ISA, 4.4 and 5.4.1): nested scopes, where an inner declaration hides an outer
-// one, and register ranges, where `%r<10>` declares %r0 to %r9.
+// Name lookup while a module is parsed (PTX ISA, 4.4 and 5.4.1): nested scopes, where an inner declaration hides an
+// outer one, and register ranges, where `%r<10>` declares %r0 to %r9.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Symbol {
   Function* function = nullptr;
   Label* label = nullptr;
   LabelDirective* directive = nullptr;
-  std::uint32_t index = 0;   ///< element of a register range
-  std::uint32_t depth = 0;   ///< scope that declares it; 0 is the module
+  std::uint32_t index = 0;  ///< element of a register range
+  std::uint32_t depth = 0;  ///< scope that declares it; 0 is the module
 
   bool found() const { return variable != nullptr || function != nullptr || label != nullptr || directive != nullptr; }
 };
@@ -49,11 +49,11 @@ class SymbolTable {
   struct Slot {
     std::string_view name = {};
     std::uint64_t hash = 0;
-    std::uint32_t exact = kNobody, range = kNobody;   ///< innermost declaration of either sort, in declared_
+    std::uint32_t exact = kNobody, range = kNobody;  ///< innermost declaration of either sort, in declared_
   };
   struct Declaration {
     Symbol symbol;
-    std::uint32_t hidden = kNobody;    ///< the declaration of the same name and sort that this one hides
+    std::uint32_t hidden = kNobody;  ///< the declaration of the same name and sort that this one hides
     bool is_range = false;
     std::string_view name = {};
   };
@@ -64,7 +64,7 @@ class SymbolTable {
   void Grow();
   Symbol FindInRange(std::string_view prefix, std::string_view digits) const;
 
-  std::vector<Slot> slots_;                 ///< open addressing, a power of two
+  std::vector<Slot> slots_;  ///< open addressing, a power of two
   std::size_t used_ = 0;
   std::vector<Declaration> declared_;
   std::vector<std::size_t> scope_starts_;

@@ -27,10 +27,12 @@ Parsed Parse(std::string text) {
 
 // The statements of a kernel with some registers.
 Parsed ParseBody(const std::string& body) {
-  return Parse(".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 arr[64];\n"
-               ".func (.reg .u32 x) callee (.reg .u32 y);\n"
-               ".visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<10>;\n.reg .b64 %rd<10>;\n"
-               ".reg .f32 %f<10>;\n.reg .v4 .f32 %v;\n" + body + "\n}\n");
+  return Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 arr[64];\n"
+      ".func (.reg .u32 x) callee (.reg .u32 y);\n"
+      ".visible .entry k(.param .u64 p)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<10>;\n.reg .b64 %rd<10>;\n"
+      ".reg .f32 %f<10>;\n.reg .v4 .f32 %v;\n" +
+      body + "\n}\n");
 }
 
 const Instruction& LastInstruction(const Parsed& parsed) {
@@ -57,7 +59,7 @@ TEST_CASE("Parser_Instructions_PrintAsWritten") {
            "@!%p1 bra LABEL; LABEL:",
            "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
            "ld.param.u64 %rd1, [p];",
-           "ld.global.u32 %r1, [%rd1-4];",
+           "ld.global.u32 %r1, [%rd1+-4];",
            "ld.param.b32 %r1, [p+0];",
            "setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3;",
            "mov.u32 %r1, %tid.x;",
@@ -67,7 +69,8 @@ TEST_CASE("Parser_Instructions_PrintAsWritten") {
            "mov.u64 %rd1, arr+8;",
            "shfl.sync.up.b32 %r1|%p1, %r2, 1, 0, -1;",
            "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];",
-           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], "
+           "[%r4];",
            "call (%r1), callee, (%r2);",
            "call.uni _, callee, (%r2);",
            "ret;",
@@ -89,7 +92,7 @@ TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
   CHECK(Reprint("mov.u32 %r1, WARP_SZ;") == "mov.u32 %r1, WARP_SZ;");
   CHECK(Reprint("mov.u32 %r1, WARP_SZ - 1;") == "mov.u32 %r1, 31;");
   CHECK(Reprint("mov.u32 %r1, ~0 & 0xFF;") == "mov.u32 %r1, 255;");
-  CHECK(Reprint("ld.global.u32 %r1, [%rd1+-4];") == "ld.global.u32 %r1, [%rd1-4];");
+  CHECK(Reprint("ld.global.u32 %r1, [%rd1+-4];") == "ld.global.u32 %r1, [%rd1+-4];");
   CHECK(Reprint("ld.global.u32 %r1, [arr+4*2];") == "ld.global.u32 %r1, [arr+8];");
   CHECK(Reprint("mov.u32 %r1, 1U << 3 | 0b11;") == "mov.u32 %r1, 11U;");
   CHECK(Reprint("mov.f64 %rd1, 1.0/2;") == "mov.f64 %rd1, 0d3FE0000000000000;");
@@ -134,16 +137,18 @@ TEST_CASE("Parser_DeclaredRegister_ShadowsSpecialRegister") {
 }
 
 TEST_CASE("Parser_FunctionUses_PointToTheDefinition") {
-  const Parsed parsed = Parse(".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
+  const Parsed parsed = Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
   REQUIRE(!parsed.sink.has_errors());
   const Block& body = *parsed.module->functions[1].body;
   CHECK(std::get<Instruction>(body.statements[0]).operands[0].function == &parsed.module->functions[2]);
 }
 
 TEST_CASE("Parser_Initializers_KnowTheirElements") {
-  const Parsed parsed = Parse(".version 8.0\n.target sm_90\n.address_size 64\n"
-                              ".global .u32 a[3][2] = {{1}, 5, {7, 8}};\n.global .u32 b[] = {1, 2, 3};\n"
-                              ".global .u8 c[2] = {0xFF(a+4), 0xFF00(a)};\n.global .u64 d = generic(a)+8;\n");
+  const Parsed parsed = Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".global .u32 a[3][2] = {{1}, 5, {7, 8}};\n.global .u32 b[] = {1, 2, 3};\n"
+      ".global .u8 c[2] = {0xFF(a+4), 0xFF00(a)};\n.global .u64 d = generic(a)+8;\n");
   INFO(parsed.errors());
   REQUIRE(!parsed.sink.has_errors());
   std::vector<std::uint64_t> elements;
@@ -157,7 +162,8 @@ TEST_CASE("Parser_Initializers_KnowTheirElements") {
 TEST_CASE("Parser_Errors_PointAtTheTokenAndRecover") {
   const Parsed parsed = ParseBody("add.s32 %r1 %r2;\nld.global.u32 %r1, [%rd1;\nmov.u32 %r3, 1;\n%%%;\nret;");
   CHECK(parsed.sink.error_count() == 3);
-  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") != std::string::npos);
+  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") !=
+        std::string::npos);
   CHECK(LastInstruction(parsed).opcode == Opcode::kRet);
 }
 
