@@ -1,0 +1,7 @@
+// c = a + b.
+#include "device.h"
+
+extern "C" __global__ void VectorAdd(const float* a, const float* b, float* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}

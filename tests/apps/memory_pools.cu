@@ -1,0 +1,71 @@
+// Stream-ordered allocation: reuse in order, pools with attributes, trimming, use from another stream.
+#include "app.h"
+
+__global__ void Fill(int* v, int value, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) v[i] = value + i;
+}
+__global__ void AddTo(int* out, const int* v, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] += v[i];
+}
+
+int main() {
+  int supported = 0;
+  CU(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
+  True("supported", supported == 1);
+  const int n = 10'000;
+  cudaStream_t stream, other;
+  CU(cudaStreamCreate(&stream));
+  CU(cudaStreamCreate(&other));
+  Buffer<int> sum(n);
+  for (int round = 0; round < 20; ++round) {
+    int* temporary = nullptr;
+    CU(cudaMallocAsync(&temporary, n * sizeof(int), stream));
+    Fill<<<(n + 255) / 256, 256, 0, stream>>>(temporary, round, n);
+    AddTo<<<(n + 255) / 256, 256, 0, stream>>>(sum, temporary, n);
+    CU(cudaFreeAsync(temporary, stream));
+  }
+  CU(cudaStreamSynchronize(stream));
+  const auto got = sum.Read();
+  for (int i = 0; i < n; ++i) Same("rounds", i, got[i], 190 + 20 * i);
+
+  cudaMemPool_t pool = nullptr, standard = nullptr;
+  CU(cudaDeviceGetDefaultMemPool(&standard, 0));
+  std::uint64_t threshold = 1 << 20, value = 0;
+  CU(cudaMemPoolSetAttribute(standard, cudaMemPoolAttrReleaseThreshold, &threshold));
+  CU(cudaMemPoolGetAttribute(standard, cudaMemPoolAttrReleaseThreshold, &value));
+  Same("threshold", 0, value, threshold);
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  CU(cudaMemPoolCreate(&pool, &properties));
+  int* from_pool = nullptr;
+  CU(cudaMallocFromPoolAsync(&from_pool, n * sizeof(int), pool, stream));
+  CU(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &value));
+  True("used", value >= n * sizeof(int));
+  Fill<<<(n + 255) / 256, 256, 0, stream>>>(from_pool, 5, n);
+  cudaEvent_t ready;
+  CU(cudaEventCreate(&ready));
+  CU(cudaEventRecord(ready, stream));
+  CU(cudaStreamWaitEvent(other, ready, 0));
+  CU(cudaMemsetAsync(sum, 0, n * sizeof(int), other));
+  AddTo<<<(n + 255) / 256, 256, 0, other>>>(sum, from_pool, n);
+  CU(cudaFreeAsync(from_pool, other));
+  CU(cudaStreamSynchronize(other));
+  const auto again = sum.Read();
+  for (int i = 0; i < n; ++i) Same("pool", i, again[i], 5 + i);
+  CU(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &value));
+  Same("all freed", 0, value, std::uint64_t{0});
+  CU(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &value));
+  True("high water", value >= n * sizeof(int));
+  CU(cudaMemPoolTrimTo(pool, 0));
+  CU(cudaMemPoolDestroy(pool));
+
+  // cudaFree takes stream-ordered memory too.
+  int* p = nullptr;
+  CU(cudaMallocAsync(&p, 64, nullptr));
+  CU(cudaDeviceSynchronize());
+  CU(cudaFree(p));
+  return Verdict();
+}
