@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "rewriter/support/result.h"
 #include "sim/exec/device_memory.h"
@@ -68,6 +70,9 @@ class Engine {
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;         ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
     std::uint64_t printf_fifo_bytes = 1u << 20;
+    std::uint64_t cache_bytes = std::uint64_t{1} << 30;   ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
+    double watchdog_seconds = 60;             ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
+    std::function<void(std::string_view)> log;   ///< for what goes wrong without failing a launch; may be empty
   };
   static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory);
   virtual ~Engine() = default;

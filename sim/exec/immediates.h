@@ -17,6 +17,9 @@ constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unus
 }
 
 /// imm of kBarrier.
-enum class BarrierOp : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
+enum class BarrierOp : std::uint8_t {
+  kSync, kArrive, kRedPopc, kRedAnd, kRedOr,
+  kClusterArrive, kClusterWait,   ///< barrier.cluster: id, count and predicate are ignored
+};
 
 }  // namespace gridloom::exec

@@ -54,21 +54,21 @@ Result<AddressSpace> AddressSpace::Reserve(std::uint64_t bytes) {
   }
 }
 
-AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes) : base_(base), bytes_(bytes) { Insert(base, bytes); }
+AddressSpace::AddressSpace(std::uint64_t base, std::uint64_t bytes) : base_(base), bytes_(bytes) { free_.Give(base, bytes); }
 
 AddressSpace::AddressSpace(AddressSpace&& other) noexcept
-    : base_(other.base_), bytes_(std::exchange(other.bytes_, 0)), by_address_(std::move(other.by_address_)), by_size_(std::move(other.by_size_)) {}
+    : base_(other.base_), bytes_(std::exchange(other.bytes_, 0)), free_(std::move(other.free_)) {}
 
 AddressSpace::~AddressSpace() {
   if (bytes_ != 0) munmap(reinterpret_cast<void*>(base_), bytes_);
 }
 
-void AddressSpace::Insert(std::uint64_t address, std::uint64_t bytes) {
+void ExtentMap::Insert(std::uint64_t address, std::uint64_t bytes) {
   by_address_.emplace(address, bytes);
   by_size_.emplace(bytes, address);
 }
 
-void AddressSpace::Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address, std::uint64_t bytes) {
+void ExtentMap::Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address, std::uint64_t bytes) {
   const auto [start, size] = *extent;
   by_size_.erase({size, start});
   by_address_.erase(extent);
@@ -76,8 +76,8 @@ void AddressSpace::Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, 
   if (address + bytes < start + size) Insert(address + bytes, start + size - address - bytes);
 }
 
-std::uint64_t AddressSpace::Take(std::uint64_t bytes, std::uint64_t align) {
-  if (bytes == 0 || bytes > bytes_) return 0;
+std::uint64_t ExtentMap::Take(std::uint64_t bytes, std::uint64_t align) {
+  if (bytes == 0) return 0;
   // Best fit; extents that only just hold the bytes may lack room to align, but one with `align` more never does.
   constexpr int kTries = 16;
   auto it = by_size_.lower_bound({bytes, 0});
@@ -97,8 +97,8 @@ std::uint64_t AddressSpace::Take(std::uint64_t bytes, std::uint64_t align) {
   return 0;
 }
 
-bool AddressSpace::TakeAt(std::uint64_t address, std::uint64_t bytes) {
-  if (bytes == 0 || !Contains(address) || bytes > base_ + bytes_ - address) return false;
+bool ExtentMap::TakeAt(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || address + bytes < address) return false;
   auto it = by_address_.upper_bound(address);
   if (it == by_address_.begin()) return false;
   --it;
@@ -107,7 +107,7 @@ bool AddressSpace::TakeAt(std::uint64_t address, std::uint64_t bytes) {
   return true;
 }
 
-void AddressSpace::Give(std::uint64_t address, std::uint64_t bytes) {
+void ExtentMap::Give(std::uint64_t address, std::uint64_t bytes) {
   const auto next = by_address_.lower_bound(address);
   std::uint64_t start = address, end = address + bytes;
   if (next != by_address_.begin()) {

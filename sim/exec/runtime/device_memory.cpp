@@ -134,12 +134,12 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
   const bool huge = bytes >= kHugePage;
   const std::unique_lock lock(mutex_);
   if (CountsAgainstLimit(kind) && !Charge(bytes)) return 0;
-  const std::uint64_t base = space_.Take(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}));
+  const std::uint64_t base = space_.free().Take(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}));
   const bool guarded = live_.size() < kMaxGuarded;
   if (base == 0 || mprotect(At(base), guarded ? usable : extent, PROT_READ | PROT_WRITE) != 0) {
     if (base != 0) {
       Withdraw(base, extent);
-      space_.Give(base, extent);
+      space_.free().Give(base, extent);
     }
     if (CountsAgainstLimit(kind)) used_.fetch_sub(bytes, std::memory_order_relaxed);
     return 0;
@@ -157,7 +157,7 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   const Live live = it->second;
   live_.erase(it);
   Withdraw(base, live.extent);
-  space_.Give(base, live.extent);
+  space_.free().Give(base, live.extent);
   if (CountsAgainstLimit(live.allocation.kind)) used_.fetch_sub(live.allocation.bytes, std::memory_order_relaxed);
   return true;
 }
@@ -169,8 +169,8 @@ std::uint64_t DeviceMemoryImpl::Reserve(std::uint64_t bytes, std::uint64_t align
   const std::uint64_t extent = bytes + kGuardBytes;
   const std::unique_lock lock(mutex_);
   std::uint64_t base = 0;
-  if (hint != 0 && hint % align == 0 && space_.TakeAt(hint, extent)) base = hint;
-  if (base == 0) base = space_.Take(extent, align);
+  if (hint != 0 && hint % align == 0 && space_.free().TakeAt(hint, extent)) base = hint;
+  if (base == 0) base = space_.free().Take(extent, align);
   if (base == 0) return 0;
   live_.emplace(base, Live{{base, bytes, MemoryKind::kReserved, next_id_++, nullptr}, extent});
   Note(base + bytes);
@@ -184,7 +184,7 @@ bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
   if (RoundUp(bytes, kPageBytes) != it->second.allocation.bytes) return false;
   const auto piece = pieces_.lower_bound(base);
   if (piece != pieces_.end() && piece->first < base + bytes) return false;   // still mapped
-  space_.Give(base, it->second.extent);
+  space_.free().Give(base, it->second.extent);
   live_.erase(it);
   return true;
 }
@@ -336,7 +336,7 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
     std::int64_t distance = 0;
     const auto clamped = [](std::uint64_t bytes) { return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX)); };
     if (address < candidate.base) distance = -clamped(candidate.base - address);
-    else if (address - candidate.base >= candidate.bytes) distance = clamped(address - candidate.base - candidate.bytes + 1);
+    else if (address - candidate.base >= candidate.bytes) distance = clamped(address - candidate.base - candidate.bytes + 1);   // the byte after the last one is 1 past
     if (!best || std::abs(distance) < std::abs(best->distance)) best = Nearest{candidate, distance};
   };
   if (const auto range = registered_.FindBefore(address)) consider(AsAllocation(*range));

@@ -1,0 +1,246 @@
+#include "sim/exec/runtime/code_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "sim/exec/warp_switch.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
+constexpr std::uint32_t kFormat = 1;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+constexpr std::string_view kSuffix = ".glk";
+
+struct FileHeader {
+  char magic[8];
+  std::uint32_t format, abi;
+  std::uint64_t key[2];
+  std::uint32_t static_shared_bytes, local_bytes;
+  std::uint8_t needs_fiber, simple_barriers, recursive, zero[5];
+  std::uint64_t object_bytes;
+  std::uint64_t checksum[2];   // of the header with this field zero, and of the object
+};
+static_assert(sizeof(FileHeader) == 72 && std::is_trivially_copyable_v<FileHeader>);
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+bool ReadAll(int fd, void* to, std::size_t bytes) {
+  auto* at = static_cast<char*>(to);
+  while (bytes != 0) {
+    const ssize_t got = read(fd, at, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool WriteAll(int fd, const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(from);
+  while (bytes != 0) {
+    const ssize_t put = write(fd, at, bytes);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+
+void Seal(FileHeader header, const std::vector<std::uint8_t>& object, std::uint64_t (&checksum)[2]) {
+  header.checksum[0] = header.checksum[1] = 0;
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  XXH3_128bits_update(&state, &header, sizeof header);
+  XXH3_128bits_update(&state, object.data(), object.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  checksum[0] = hash.low64;
+  checksum[1] = hash.high64;
+}
+
+/// Only the user may be able to put code where this process will run it.
+bool BelongsToUserAlone(const struct stat& status) { return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
+
+bool MakeDirectories(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) mkdir(path.substr(0, slash).c_str(), 0700);
+  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+}
+
+}  // namespace
+
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options, std::string_view compiler_id) {
+  std::string key(reinterpret_cast<const char*>(text_hash.data()), sizeof text_hash);
+  const auto add = [&](std::string_view text) { key.append(text).push_back('\0'); };
+  add(kernel);
+  for (const std::uint32_t size : options.block) add(std::to_string(size));
+  add(options.small_grid ? "small" : "large");
+  add(options.clusters ? "clusters" : "");
+  add(options.memcheck ? "memcheck" : "");
+  add(options.cpu);
+  add(compiler_id);
+  add(std::to_string(kAbiVersion));
+  add(kInlineRingSwitch ? "inline" : "calls");
+  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+  return {hash.low64, hash.high64};
+}
+
+CodeCache::CodeCache(std::string directory, std::uint64_t limit_bytes, Log log)
+    : directory_(std::move(directory)), limit_bytes_(limit_bytes), log_(std::move(log)) {
+  if (directory_.empty()) return;
+  enabled_ = true;
+  struct stat status {};
+  if (!MakeDirectories(directory_) || stat(directory_.c_str(), &status) != 0) Disable(std::strerror(errno));
+  else if (!S_ISDIR(status.st_mode)) Disable("not a directory");
+  else if (!BelongsToUserAlone(status)) Disable("others may write to it, or it belongs to another user");
+  else if (access(directory_.c_str(), R_OK | W_OK | X_OK) != 0) Disable(std::strerror(errno));
+}
+
+void CodeCache::Disable(const std::string& why) {
+  enabled_ = false;
+  if (log_) log_("kernel cache " + directory_ + " is not used: " + why);
+}
+
+std::string CodeCache::PathOf(const CacheKey& key) const {
+  char name[33];
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(key[1]), static_cast<unsigned long long>(key[0]));
+  return directory_ + "/" + name + std::string(kSuffix);
+}
+
+std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
+  if (!enabled_) return std::nullopt;
+  const File file(open(PathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
+  FileHeader header{};
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  if (bytes < sizeof header || bytes > kMaxFileBytes || !ReadAll(file.get(), &header, sizeof header)) return std::nullopt;
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
+  if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes - sizeof header) return std::nullopt;
+  CompiledKernel kernel;
+  kernel.object.resize(header.object_bytes);
+  if (!ReadAll(file.get(), kernel.object.data(), kernel.object.size())) return std::nullopt;
+  std::uint64_t checksum[2];
+  Seal(header, kernel.object, checksum);
+  if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
+  kernel.static_shared_bytes = header.static_shared_bytes;
+  kernel.local_bytes = header.local_bytes;
+  kernel.needs_fiber = header.needs_fiber != 0;
+  kernel.simple_barriers = header.simple_barriers != 0;
+  kernel.recursive = header.recursive != 0;
+  futimens(file.get(), nullptr);   // used just now: what has not been for longest goes first
+  return kernel;
+}
+
+void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
+  if (!enabled_ || kernel.object.size() > kMaxFileBytes - sizeof(FileHeader)) return;
+  FileHeader header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.format = kFormat;
+  header.abi = kAbiVersion;
+  std::ranges::copy(key, header.key);
+  header.static_shared_bytes = kernel.static_shared_bytes;
+  header.local_bytes = kernel.local_bytes;
+  header.needs_fiber = kernel.needs_fiber;
+  header.simple_barriers = kernel.simple_barriers;
+  header.recursive = kernel.recursive;
+  header.object_bytes = kernel.object.size();
+  Seal(header, kernel.object, header.checksum);
+
+  static std::atomic<unsigned> counter{0};
+  const std::string path = PathOf(key);
+  const std::string temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
+  bool written = false;
+  {
+    const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    written = file.ok() && WriteAll(file.get(), &header, sizeof header) && WriteAll(file.get(), kernel.object.data(), kernel.object.size());
+  }
+  if (!written || rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(enabled_, false) && log_) log_("kernel cache " + directory_ + " is not used: " + std::strerror(error));
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  known_bytes_ += sizeof header + kernel.object.size();
+  if (!counted_ || known_bytes_ > limit_bytes_) Evict();
+}
+
+/// Counts the directory and, when it is too big, removes the files that were used least recently.
+void CodeCache::Evict() {
+  struct Entry {
+    std::string path;
+    std::uint64_t bytes;
+    timespec used;
+  };
+  DIR* const listing = opendir(directory_.c_str());
+  if (!listing) return;
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  const timespec now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_REALTIME, &time);
+    return time;
+  }();
+  while (const dirent* const item = readdir(listing)) {
+    const std::string_view name = item->d_name;
+    const bool left_over = name.ends_with(".tmp");
+    if (!name.ends_with(kSuffix) && !left_over) continue;   // not ours
+    std::string path = directory_ + "/" + std::string(name);
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (left_over) {
+      if (now.tv_sec - status.st_mtim.tv_sec > 3600) unlink(path.c_str());   // of a process that was killed
+      continue;
+    }
+    total += static_cast<std::uint64_t>(status.st_size);
+    entries.push_back({std::move(path), static_cast<std::uint64_t>(status.st_size), status.st_mtim});
+  }
+  closedir(listing);
+  if (total > limit_bytes_) {
+    std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.used.tv_sec, entry.used.tv_nsec); });
+    for (const Entry& entry : entries) {
+      if (total <= limit_bytes_ / 10 * 9) break;
+      if (unlink(entry.path.c_str()) == 0) total -= entry.bytes;
+    }
+  }
+  known_bytes_ = total;
+  counted_ = true;
+}
+
+std::string DefaultCacheDirectory() {
+  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache && cache[0] == '/') return std::string(cache) + "/gridloom";
+  if (const char* const home = std::getenv("HOME"); home && home[0] == '/') return std::string(home) + "/.cache/gridloom";
+  return {};
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,29 @@
+// Finds and loads the compiler library when a kernel must be compiled; a program whose kernels are all cached never does.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "sim/exec/compiler/compiler.h"
+
+namespace gridloom::exec {
+
+class CompilerLoader {
+ public:
+  /// With a function given (tests), nothing is loaded and `id` identifies it.
+  explicit CompilerLoader(CompileFn compile = nullptr, std::string id = {});
+
+  /// Identifies the compiler and the processor it compiles for, without loading it: file name, size and time of change of the
+  /// library, and what the processor says of itself.
+  const std::string& id() const { return id_; }
+  Result<CompileFn> Load();
+
+ private:
+  std::string path_, id_;
+  std::once_flag once_;
+  CompileFn compile_ = nullptr;
+  std::string error_;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,306 @@
+#include "sim/exec/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "sim/exec/layout.h"
+#include "sim/exec/runtime/code_cache.h"
+#include "sim/exec/runtime/compiler_loader.h"
+#include "sim/exec/runtime/device_heap.h"
+#include "sim/exec/runtime/engine_internal.h"
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/fault_signal.h"
+#include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/occupancy.h"
+#include "sim/exec/runtime/printf_output.h"
+#include "sim/exec/runtime/program_impl.h"
+#include "sim/exec/runtime/worker_pool.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint32_t kMaxBlockThreads = 1024;
+constexpr std::uint32_t kMaxClusterCtas = 16;
+constexpr std::uint64_t kShareFromNs = 15'000;        // work worth waking another thread for
+constexpr std::uint32_t kSharedAlign = 1024;          // of a CTA's window; more than any variable asks for
+constexpr std::uint32_t kGridWorkspaceBytes = 4096;
+
+using Clock = std::chrono::steady_clock;
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+unsigned AvailableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// Distance between the local memories of two lanes: dense when small, else an odd number of cache lines, so that the same
+/// variable of 32 lanes does not fall into one cache set.
+std::uint32_t LocalStride(std::uint32_t bytes) {
+  if (bytes <= 64) return static_cast<std::uint32_t>(RoundUp(bytes, 16));
+  return static_cast<std::uint32_t>(RoundUp(bytes, 64)) | 64;
+}
+
+LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
+  LaunchFault fault;
+  fault.kind = kind;
+  fault.kernel = kernel.name;
+  fault.text = "kernel " + kernel.name + ": " + std::move(text);
+  return fault;
+}
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts)
+      : options_(options), device_(device), memory_(memory), compiler_(parts.compile, parts.compiler_id),
+        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes),
+        output_(options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
+                                                             : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
+        threads_(options.threads != 0 ? options.threads : AvailableCores()), pool_(threads_ - 1, memory) {
+    services_.memory = &memory_;
+    services_.heap = &heap_;
+    services_.output = &output_;
+    services_.helpers = HelperTable();
+    services_.clock_ghz = std::max(device_.sm.clock_mhz, 1u) / 1000.0;
+    services_.watchdog_seconds = options_.watchdog_seconds;
+    services_.threads = threads_;
+  }
+
+  LaunchFault Run(const LaunchParams& launch, LaunchStats* stats) override;
+  Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) override;
+  std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const override {
+    return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes);
+  }
+  std::uint64_t device_heap_bytes() const override { return heap_.bytes(); }
+  void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
+
+ private:
+  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters);
+  Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
+  std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  void Execute(Launch& launch);
+  std::string CheckShape(const LaunchParams& params) const;
+
+  const Options options_;
+  const sim::DeviceSpec device_;
+  DeviceMemory& memory_;
+  CompilerLoader compiler_;
+  CodeCache cache_;
+  DeviceHeap heap_;
+  PrintfOutput output_;
+  const unsigned threads_;
+  EngineServices services_;
+  WorkerPool pool_;
+  std::atomic<std::uint64_t> grid_id_{0};
+};
+
+/// Serial numbers are never used twice in a process: equipment kept from an earlier launch recognises a new one by them.
+std::uint64_t NextSerial() {
+  static std::atomic<std::uint64_t> serial{0};
+  return serial.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
+  const auto start = Clock::now();
+  const CacheKey key = MakeCacheKey(program.text_hash(), kernel.name, options, compiler_.id());
+  std::optional<CompiledKernel> compiled = cache_.Load(key);
+  LoadedKernel loaded;
+  if (compiled) {
+    // A file that passed its checksum and still does not load is as good as none.
+    auto code = CodeObject::Load(compiled->object, kernel.name);
+    if (code && (*code)->Find("gl_kernel")) loaded.code = std::move(*code);
+    else compiled.reset();
+  }
+  loaded.cache_hit = compiled.has_value();
+  if (!compiled) {
+    GL_TRY(compile, compiler_.Load());
+    compiled.emplace();
+    compile(&program.module(), kernel.name.c_str(), &options, &*compiled);
+    if (!compiled->error.empty()) return Error{compiled->error};
+    GL_TRY(code, CodeObject::Load(compiled->object, kernel.name));
+    loaded.code = std::move(code);
+    cache_.Store(key, *compiled);
+  }
+  loaded.entry = reinterpret_cast<WarpEntry>(reinterpret_cast<std::uintptr_t>(loaded.code->Find("gl_kernel")));
+  if (!loaded.entry || reinterpret_cast<std::uintptr_t>(loaded.entry) >= loaded.code->code_end())
+    return Error{"the compiled object defines no function gl_kernel"};
+  loaded.static_shared_bytes = compiled->static_shared_bytes;
+  loaded.dynamic_shared_offset = LayoutShared(program.module(), *kernel.function).dynamic_offset;
+  loaded.local_bytes = compiled->local_bytes;
+  loaded.needs_fiber = compiled->needs_fiber;
+  loaded.simple_barriers = compiled->simple_barriers;
+  loaded.recursive = compiled->recursive;
+  loaded.build_seconds = Seconds(Clock::now() - start);
+  return loaded;
+}
+
+Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters) {
+  CompileOptions options;
+  options.block[0] = block.x;
+  options.block[1] = block.y;
+  options.block[2] = block.z;
+  constexpr std::uint64_t kSmall = std::uint64_t{1} << 31;
+  options.small_grid = std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall && std::uint64_t{grid.z} * block.z < kSmall;
+  options.clusters = clusters;
+  options.memcheck = options_.memcheck;
+  if (options_.cpu_features == "avx2") options.cpu = "x86-64-v3";
+  else if (options_.cpu_features == "baseline") options.cpu = "x86-64";
+  return program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
+}
+
+Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
+  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0));
+  static_cast<void>(found);
+  return {};
+}
+
+/// Empty when the launch can run at all. The driver API checks more, and reports it as a driver does.
+std::string EngineImpl::CheckShape(const LaunchParams& params) const {
+  const Dim3 &grid = params.grid, &block = params.block, &cluster = params.cluster;
+  if (grid.count() == 0 || block.count() == 0 || cluster.count() == 0) return "a dimension of the launch is 0";
+  if (block.x > kMaxBlockThreads || block.y > kMaxBlockThreads || block.count() > kMaxBlockThreads)
+    return "a block of " + std::to_string(block.count()) + " threads; at most 1024 are possible";
+  if (cluster.count() > kMaxClusterCtas) return "a cluster of " + std::to_string(cluster.count()) + " CTAs; at most 16 are possible";
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return "the grid is no multiple of the cluster";
+  if (params.params.size() > Launch::kMaxParamBytes) return std::to_string(params.params.size()) + " bytes of parameters";
+  if (params.params.size() < params.kernel->params.bytes)
+    return std::to_string(params.params.size()) + " bytes of parameters, " + std::to_string(params.kernel->params.bytes) + " expected";
+  return {};
+}
+
+/// Fills what does not change while the grid runs. Empty, or what is missing.
+std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
+  const Dim3 &grid = params.grid, &block = params.block, &cluster = params.cluster;
+  auto& program = static_cast<ProgramImpl&>(*params.program);
+  launch.serial = NextSerial();
+  launch.kernel = &kernel;
+  launch.kernel_name = params.kernel->name.c_str();
+  launch.services = &services_;
+  launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
+  launch.unit_grid[0] = grid.x / cluster.x;
+  launch.unit_grid[1] = grid.y / cluster.y;
+  launch.unit_grid[2] = grid.z / cluster.z;
+  launch.units = grid.count() / cluster.count();
+
+  LaunchCtx& ctx = launch.ctx;
+  ctx.window_base = memory_.range_base();
+  ctx.window_bytes = memory_.high_water_bytes();
+  ctx.symbols = program.symbol_addresses().data();
+  ctx.helpers = services_.helpers;
+  const Dim3* const dims[] = {&grid, &block, &cluster};
+  std::uint32_t* const into[] = {ctx.grid, ctx.block, ctx.cluster};
+  for (int i = 0; i < 3; ++i) {
+    into[i][0] = dims[i]->x;
+    into[i][1] = dims[i]->y;
+    into[i][2] = dims[i]->z;
+  }
+  const std::uint64_t shared = params.dynamic_shared_bytes != 0 ? std::uint64_t{kernel.dynamic_shared_offset} + params.dynamic_shared_bytes : kernel.static_shared_bytes;
+  if (shared > (1u << 30)) return std::to_string(shared) + " bytes of shared memory";
+  ctx.dynamic_shared_bytes = params.dynamic_shared_bytes;
+  ctx.total_shared_bytes = static_cast<std::uint32_t>(shared);
+  ctx.warps_per_cta = static_cast<std::uint32_t>((block.count() + kWarpSize - 1) / kWarpSize);
+  ctx.grid_id = grid_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+  ctx.sm_count = std::max(device_.sm.count, 1u);
+  ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
+  ctx.owner = &launch;
+  if (kernel.local_bytes != 0 || kernel.recursive) {
+    launch.local_bytes = kernel.local_bytes + static_cast<std::uint32_t>(RoundUp(options_.stack_bytes, 16));
+    launch.local_stride = LocalStride(launch.local_bytes);
+  }
+  if (kernel.needs_fiber && !kernel.simple_barriers) {
+    const std::uint32_t per_sm = CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()), params.dynamic_shared_bytes);
+    const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * ctx.sm_count;
+    launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
+    if (params.cooperative && grid.count() > resident)
+      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " + std::to_string(resident) + " of them at the same time";
+  }
+  return {};
+}
+
+struct Sharing {
+  WorkerPool* pool;
+  Launch* launch;
+  bool shared;
+};
+
+/// Asked by the launching thread after the first CTA: is the rest worth waking other threads?
+bool ShareRest(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left) {
+  auto& sharing = *static_cast<Sharing*>(context);
+  if (first_unit_ns * units_left < kShareFromNs) return false;
+  sharing.shared = true;
+  sharing.pool->Publish(*sharing.launch);
+  return true;
+}
+
+void EngineImpl::Execute(Launch& launch) {
+  Sharing sharing{&pool_, &launch, false};
+  const bool waits = launch.kernel->needs_fiber && !launch.kernel->simple_barriers;
+  const bool can_share = pool_.has_helpers() && launch.units > 1;
+  std::unique_ptr<Worker> worker = pool_.Borrow();
+  worker->KeepParams(launch);
+  if (can_share && waits) {
+    sharing.shared = true;   // CTAs may wait for each other: no point in timing the first one
+    pool_.Publish(launch);
+  }
+  worker->Run(launch, can_share && !waits ? &ShareRest : nullptr, &sharing);
+  if (sharing.shared) pool_.Finish(launch);
+  pool_.Return(std::move(worker));
+}
+
+LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
+  const auto start = Clock::now();
+  if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
+  const bool clusters = params.cluster.count() > 1;
+  const auto found = Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters);
+  if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);
+  const LoadedKernel& kernel = *found->kernel;
+
+  Launch launch;
+  if (std::string error = Describe(params, kernel, launch); !error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
+  launch.param_bytes = params.params;
+  std::uint64_t workspace = 0;
+  if (params.kernel->uses_grid_sync && params.cooperative) {
+    workspace = memory_.Allocate(kGridWorkspaceBytes, kPageBytes, MemoryKind::kInternal);
+    if (workspace == 0) return Refuse(*params.kernel, FaultKind::kOutOfMemory, "no memory for the grid's barrier");
+    std::memcpy(reinterpret_cast<void*>(workspace), &kGridWorkspaceBytes, sizeof kGridWorkspaceBytes);   // begins with its own size
+    launch.ctx.grid_workspace = workspace;
+    launch.ctx.window_bytes = memory_.high_water_bytes();
+  }
+  InstallFaultHandler();
+  PrepareThreadForFaults();
+  services_.running_launches.fetch_add(1, std::memory_order_relaxed);
+  Execute(launch);
+  services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
+  output_.Flush(launch.serial);
+  if (workspace != 0) memory_.Free(workspace);
+  if (stats) {
+    stats->ctas = params.grid.count();
+    stats->warps = stats->ctas * launch.ctx.warps_per_cta;
+    stats->seconds = Seconds(Clock::now() - start);
+    stats->compile_seconds = found->built_now ? kernel.build_seconds : 0;
+    stats->cache_hit = kernel.cache_hit;
+  }
+  return std::move(launch.fault);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts) {
+  if (!options.cpu_features.empty() && options.cpu_features != "avx2" && options.cpu_features != "baseline")
+    return Error{"cpu features '" + options.cpu_features + "' are not known; expected avx2 or baseline"};
+  return std::unique_ptr<Engine>(new EngineImpl(options, device, memory, std::move(parts)));
+}
+
+Result<std::unique_ptr<Engine>> Engine::Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory) {
+  return CreateEngine(options, device, memory, {});
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,72 @@
+#include "sim/exec/runtime/fault.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "sim/exec/runtime/unit.h"
+#include "sim/exec/runtime/worker.h"
+
+namespace gridloom::exec {
+namespace {
+
+std::string Hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; }
+
+bool HasAddress(FaultKind kind) { return kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisalignedAddress; }
+
+}  // namespace
+
+std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
+  std::string text = Hex(address);
+  const auto nearest = memory.FindNearest(address);
+  if (!nearest) return text + ": nothing is allocated";
+  const Allocation& allocation = nearest->allocation;
+  const std::string what = "the allocation of " + std::to_string(allocation.bytes) + " bytes at " + Hex(allocation.base);
+  if (nearest->distance == 0) return text + ": in " + what;
+  if (nearest->distance > 0) return text + ": " + std::to_string(nearest->distance - 1) + " bytes past the end of " + what;
+  return text + ": " + std::to_string(-nearest->distance) + " bytes before " + what;
+}
+
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text) {
+  {
+    const std::lock_guard lock(launch.fault_mutex);
+    if (launch.fault.kind == FaultKind::kNone) {
+      LaunchFault& fault = launch.fault;
+      fault.kind = kind;
+      fault.kernel = launch.kernel_name;
+      fault.address = address;
+      fault.ptx_line = line;
+      std::string place = "kernel " + fault.kernel;
+      if (warp) {
+        const CtaCtx& cta = warp->cta->ctx;
+        fault.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]};
+        const std::uint32_t at = lane < kWarpSize ? lane : 0;
+        fault.thread = {warp->ctx.tid[0][at], warp->ctx.tid[1][at], warp->ctx.tid[2][at]};
+        place += ", CTA " + Triple(fault.cta);
+        place += lane < kWarpSize ? ", thread " + Triple(fault.thread) : ", warp " + std::to_string(warp->ctx.warp_id);
+      }
+      if (line != 0) place += ", PTX line " + std::to_string(line);
+      if (HasAddress(kind) && launch.services && launch.services->memory) text += " " + DescribeAddress(*launch.services->memory, address);
+      fault.text = place + ": " + text;
+    }
+  }
+  launch.stop.store(true, std::memory_order_release);
+}
+
+void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text) {
+  RecordFault(*warp.cta->unit->launch, &warp, kind, lane, address, line, text);
+  LeaveStopped(warp);
+}
+
+void LeaveStopped(Warp& warp) {
+  Worker& worker = warp.cta->unit->worker;
+  worker.access_lane = -1;
+  LeaveWarp(warp, worker.root);
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,29 @@
+// Ends of launches that are not the natural one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/exec/runtime/launch.h"
+
+namespace gridloom::exec {
+
+struct Warp;
+
+/// Lane number for faults of a whole warp.
+inline constexpr std::uint32_t kNoLane = 32;
+
+/// Ends the launch: notes the fault unless an earlier one is noted, tells the other workers to stop, and goes back to the
+/// worker. Callers must not own anything that a destructor would have to free: the warp's stack is simply left.
+[[noreturn]] void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text);
+
+/// The same without leaving: for the worker's own stack.
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text);
+
+/// "0x7000…: 16 bytes past the end of the allocation of 4096 bytes at 0x7000…"
+std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address);
+
+/// A launch that was stopped by another warp: leave this one. Does not return.
+[[noreturn]] void LeaveStopped(Warp& warp);
+
+}  // namespace gridloom::exec

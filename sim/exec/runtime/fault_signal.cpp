@@ -1,0 +1,156 @@
+#include "sim/exec/runtime/fault_signal.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/worker.h"
+
+namespace gridloom::exec {
+namespace {
+
+// Read in the signal handler, so its storage must exist without a call: initial-exec.
+__attribute__((tls_model("initial-exec"))) thread_local Worker* t_worker = nullptr;
+
+__attribute__((tls_model("initial-exec"))) thread_local bool t_passing_on = false;
+
+// Handlers that were there before ours: SIGSEGV, SIGBUS. Replaced, never freed, when a program installs one over ours.
+std::atomic<const struct sigaction*> g_previous[2];
+
+#if defined(__x86_64__)
+std::uintptr_t ProgramCounter(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]); }
+std::uintptr_t StackPointer(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]); }
+void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
+  context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(function));
+  context.uc_mcontext.gregs[REG_RDI] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(argument));
+  context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);   // as after a call
+  context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};                                                       // direction flag
+}
+#elif defined(__aarch64__)
+std::uintptr_t ProgramCounter(const ucontext_t& context) { return context.uc_mcontext.pc; }
+std::uintptr_t StackPointer(const ucontext_t& context) { return context.uc_mcontext.sp; }
+void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
+  context.uc_mcontext.pc = reinterpret_cast<std::uintptr_t>(function);
+  context.uc_mcontext.regs[0] = reinterpret_cast<std::uintptr_t>(argument);
+  context.uc_mcontext.sp = reinterpret_cast<std::uintptr_t>(stack_top);
+}
+#else
+#error "fault_signal.cpp: say where this processor keeps its program counter"
+#endif
+
+/// Runs on the faulting warp's stack, from its top: what was on it is not needed any more.
+void Land(Warp* warp) {
+  Worker& worker = warp->cta->unit->worker;
+  const std::int32_t lane = worker.access_lane;
+  const std::uint32_t line = worker.access_line;
+  worker.access_lane = -1;
+  if (worker.fault_is_stack)
+    RaiseFault(*warp, FaultKind::kStackOverflow, kNoLane, worker.fault_address, 0, "stack overflow: the calls of device functions nest too deeply");
+  RaiseFault(*warp, FaultKind::kIllegalAddress, lane >= 0 ? static_cast<std::uint32_t>(lane) : kNoLane, worker.fault_address, lane >= 0 ? line : 0,
+             "illegal address");
+}
+
+/// True when the fault was a kernel's and the thread will go on at Land.
+bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
+  Worker* const worker = t_worker;
+  if (!worker || !worker->launch || info.si_code <= 0) return false;   // not ours, or sent by somebody
+  const std::uintptr_t pc = ProgramCounter(context);
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const CodeObject* const code = worker->launch->kernel->code.get();
+  const bool in_kernel = code && pc >= code->code_begin() && pc < code->code_end();
+  const bool in_access = worker->access_lane >= 0;
+  const bool in_guard = worker->IsStackGuard(address);
+  if (!in_kernel && !in_access && !in_guard) return false;
+  Warp* warp = worker->WarpAt(StackPointer(context));
+  if (!warp) return false;
+  worker->fault_address = address;
+  worker->fault_is_stack = in_guard;
+  worker->fault_is_bus = signal == SIGBUS;
+  ContinueAt(context, &Land, warp, warp->stack_low + warp->stack_bytes);
+  return true;
+}
+
+void PassOn(int signal, siginfo_t* info, void* context) {
+  const struct sigaction* const previous = g_previous[signal == SIGBUS ? 1 : 0].load(std::memory_order_acquire);
+  const bool has_handler = previous && previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN;
+  if (!has_handler || t_passing_on) {   // a handler that was put over ours, and that we call, may call us in turn
+    // Take the default: the faulting instruction runs again and ends the process. A signal that was sent must be repeated.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    if (info->si_code <= 0) raise(signal);
+    return;
+  }
+  t_passing_on = true;
+  if ((previous->sa_flags & SA_SIGINFO) != 0) previous->sa_sigaction(signal, info, context);
+  else previous->sa_handler(signal);
+  t_passing_on = false;
+}
+
+void Handle(int signal, siginfo_t* info, void* context) {
+  if (!TakeOver(signal, *info, *static_cast<ucontext_t*>(context))) PassOn(signal, info, context);
+}
+
+/// A thread's alternate signal stack.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t current{};
+    if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;   // the program has one
+    memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) {
+      memory_ = nullptr;
+      return;
+    }
+    stack_t ours{};
+    ours.ss_sp = memory_;
+    ours.ss_size = kBytes;
+    sigaltstack(&ours, nullptr);
+  }
+  ~SignalStack() {
+    if (!memory_) return;
+    stack_t current{};
+    if (sigaltstack(nullptr, &current) == 0 && current.ss_sp == memory_) {
+      stack_t none{};
+      none.ss_flags = SS_DISABLE;
+      sigaltstack(&none, nullptr);
+    }
+    munmap(memory_, kBytes);
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 64u << 10;
+  void* memory_ = nullptr;
+};
+
+}  // namespace
+
+void InstallFaultHandler() {
+  static std::mutex mutex;
+  struct sigaction current {};
+  if (sigaction(SIGSEGV, nullptr, &current) == 0 && current.sa_sigaction == &Handle) return;
+  const std::lock_guard lock(mutex);
+  struct sigaction action {};
+  action.sa_sigaction = &Handle;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  const int signals[] = {SIGSEGV, SIGBUS};
+  for (int i = 0; i < 2; ++i) {
+    if (sigaction(signals[i], nullptr, &current) != 0 || current.sa_sigaction == &Handle) continue;
+    g_previous[i].store(new struct sigaction(current), std::memory_order_release);
+    sigaction(signals[i], &action, nullptr);
+  }
+}
+
+void PrepareThreadForFaults() { static thread_local const SignalStack stack; static_cast<void>(stack); }
+
+FaultScope::FaultScope(Worker& worker) { t_worker = &worker; }
+FaultScope::~FaultScope() { t_worker = nullptr; }
+
+}  // namespace gridloom::exec

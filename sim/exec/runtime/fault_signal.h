@@ -1,0 +1,25 @@
+// Turns a SIGSEGV or SIGBUS inside a kernel into a fault of the launch. Every other one goes where it went before.
+#pragma once
+
+namespace gridloom::exec {
+
+class Worker;
+
+/// Makes sure that the handlers are in place, also when the program has installed others since. A handler that was there
+/// before is called for faults that are not ours.
+void InstallFaultHandler();
+
+/// Gives the calling thread an alternate signal stack, unless it has one: a warp whose stack overflowed has no room for the
+/// handler's frame. Taken back when the thread ends.
+void PrepareThreadForFaults();
+
+/// While one lives, the calling thread runs kernels of `worker`.
+class FaultScope {
+ public:
+  explicit FaultScope(Worker& worker);
+  ~FaultScope();
+  FaultScope(const FaultScope&) = delete;
+  FaultScope& operator=(const FaultScope&) = delete;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,48 @@
+// Runtime helpers that generated code calls through LaunchCtx::helpers, and what their implementations share.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "sim/exec/abi.h"
+#include "sim/exec/immediates.h"
+#include "sim/exec/runtime/unit.h"
+#include "sim/exec/runtime/worker.h"
+
+namespace gridloom::exec {
+
+/// Indexed by Helper.
+const HelperFn* HelperTable();
+
+#define GL_HELPER(name, convergent, reads, writes) \
+  void Helper_##name(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args);
+#include "sim/exec/helpers.def"
+#undef GL_HELPER
+
+/// Calls visit(lane) for every lane of a mask, lowest first.
+template <typename F>
+inline void ForEachLane(std::uint32_t mask, F&& visit) {
+  for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(std::countr_zero(mask)));
+}
+
+inline Launch& LaunchOf(const Warp& warp) { return *warp.cta->unit->launch; }
+inline EngineServices& ServicesOf(const Warp& warp) { return *LaunchOf(warp).services; }
+
+/// While one lives, a SIGSEGV in this thread is a fault of the lane named last.
+class LaneAccess {
+ public:
+  LaneAccess(Warp& warp, std::uint32_t line) : worker_(warp.cta->unit->worker) { worker_.access_line = line; }
+  ~LaneAccess() { worker_.access_lane = -1; }
+  LaneAccess(const LaneAccess&) = delete;
+  LaneAccess& operator=(const LaneAccess&) = delete;
+  void At(std::uint32_t lane) { worker_.access_lane = static_cast<std::int32_t>(lane); }
+
+ private:
+  Worker& worker_;
+};
+
+/// The host address behind a lane's address, after all checks short of touching it; raises the fault that is due.
+/// Addresses are host addresses already; `space` says which window they must lie in.
+std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes, bool write);
+
+}  // namespace gridloom::exec

@@ -1,0 +1,61 @@
+// Barriers, yielding, sleeping, clocks.
+#include <time.h>
+
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/helpers.h"
+
+namespace gridloom::exec {
+
+void Helper_kBarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  Unit& unit = *warp.cta->unit;
+  auto* const out = static_cast<std::uint32_t*>(args[0]);
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize;
+  const std::uint32_t id = static_cast<const std::uint32_t*>(args[1])[first];
+  const std::uint32_t threads = static_cast<const std::uint32_t*>(args[2])[first];
+  const std::uint32_t predicate = *static_cast<const std::uint32_t*>(args[3]);
+  const auto op = static_cast<BarrierOp>(imm & 0xff);
+  const bool arrive_only = (imm & kBarrierArriveOnly) != 0;
+  warp.line = line;
+  if (op == BarrierOp::kClusterArrive) return unit.ArriveAtCluster(warp);
+  if (op == BarrierOp::kClusterWait) return unit.WaitForCluster(warp);
+  if (id >= kBarriersPerCta) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "barrier number beyond 15");
+  const bool wait = op != BarrierOp::kArrive && !arrive_only;
+  const std::uint32_t result = unit.ArriveAt(warp, id, threads, mask, predicate, wait, arrive_only);
+  const std::uint32_t count = result & 0x7fffffffu;
+  std::uint32_t value = 0;
+  if (op == BarrierOp::kRedPopc) value = count;
+  if (op == BarrierOp::kRedAnd) value = result >> 31;
+  if (op == BarrierOp::kRedOr) value = count != 0 ? 1 : 0;
+  ForEachLane(mask, [&](std::uint32_t lane) { out[lane] = value; });
+}
+
+void Helper_kBarrierWait(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  warp.cta->unit->WaitForArrivals(warp);
+}
+
+void Helper_kWarpYield(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  if (line != 0) warp.line = line;
+  warp.cta->unit->Yield(warp);
+}
+
+void Helper_kNanosleep(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  // "Suspends for about that time, possibly zero" (PTX ISA): giving way to others is enough.
+  Warp& warp = WarpOf(ctx);
+  if (!LaunchOf(warp).kernel->needs_fiber || LaunchOf(warp).kernel->simple_barriers) return;
+  warp.line = line;
+  warp.cta->unit->Yield(warp);
+}
+
+void Helper_kClock(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  timespec now{};
+  clock_gettime(imm == 1 ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
+  const std::uint64_t ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  const std::uint64_t value = imm == 1 ? ns : static_cast<std::uint64_t>(static_cast<double>(ns) * ServicesOf(WarpOf(ctx)).clock_ghz);
+  auto* const out = static_cast<std::uint64_t*>(args[0]);
+  ForEachLane(mask, [&](std::uint32_t lane) { out[lane] = value; });
+}
+
+}  // namespace gridloom::exec

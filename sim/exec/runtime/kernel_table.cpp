@@ -1,0 +1,46 @@
+#include "sim/exec/runtime/kernel_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gridloom::exec {
+
+bool KernelTable::Slot::Matches(const CompileOptions& options) const {
+  return std::equal(std::begin(block), std::end(block), std::begin(options.block)) && small_grid == options.small_grid &&
+         clusters == options.clusters && memcheck == options.memcheck;
+}
+
+std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* function, CompileOptions& options) {
+  const std::lock_guard lock(mutex_);
+  auto& slots = slots_[function];
+  const auto find = [&] { return std::ranges::find_if(slots, [&](const auto& slot) { return slot->Matches(options); }); };
+  auto it = find();
+  if (it == slots.end() && slots.size() >= kMaxShapes) {
+    std::ranges::fill(options.block, 0u);
+    it = find();
+  }
+  if (it != slots.end()) return *it;
+  auto slot = std::make_shared<Slot>();
+  std::ranges::copy(options.block, slot->block);
+  slot->small_grid = options.small_grid;
+  slot->clusters = options.clusters;
+  slot->memcheck = options.memcheck;
+  slots.push_back(slot);
+  return slot;
+}
+
+Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build) {
+  CompileOptions options = wanted;
+  const std::shared_ptr<Slot> slot = SlotFor(function, options);
+  bool built_now = false;
+  std::call_once(slot->once, [&] {
+    built_now = true;
+    Result<LoadedKernel> built = build(options);
+    if (built) slot->kernel = std::make_unique<LoadedKernel>(std::move(*built));
+    else slot->error = built.error().message;
+  });
+  if (!slot->kernel) return Error{slot->error};
+  return Found{slot->kernel.get(), built_now};
+}
+
+}  // namespace gridloom::exec

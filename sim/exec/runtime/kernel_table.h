@@ -1,0 +1,59 @@
+// Compiled kernels of one program in memory. A kernel is built once per block shape; the ninth shape and all later ones
+// share a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "sim/exec/abi.h"
+#include "sim/exec/compiler/compiler.h"
+#include "sim/exec/runtime/object_loader.h"
+
+namespace gridloom::exec {
+
+/// A kernel ready to run.
+struct LoadedKernel {
+  std::unique_ptr<CodeObject> code;
+  WarpEntry entry = nullptr;
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t dynamic_shared_offset = 0;
+  std::uint32_t local_bytes = 0;
+  bool needs_fiber = false, simple_barriers = false, recursive = false;
+  bool cache_hit = false;
+  double build_seconds = 0;
+};
+
+class KernelTable {
+ public:
+  using Build = std::function<Result<LoadedKernel>(const CompileOptions&)>;
+  struct Found {
+    const LoadedKernel* kernel = nullptr;   ///< lives as long as the table
+    bool built_now = false;
+  };
+  /// `wanted` is specialised on a block shape; the kernel found may not be.
+  Result<Found> Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build);
+
+ private:
+  static constexpr std::size_t kMaxShapes = 8;
+  struct Slot {
+    std::uint32_t block[3];
+    bool small_grid, clusters, memcheck;
+    std::once_flag once;
+    std::unique_ptr<LoadedKernel> kernel;
+    std::string error;
+
+    bool Matches(const CompileOptions& options) const;
+  };
+  std::shared_ptr<Slot> SlotFor(const ptx::Function* function, CompileOptions& options);
+
+  std::mutex mutex_;
+  std::unordered_map<const ptx::Function*, std::vector<std::shared_ptr<Slot>>> slots_;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,65 @@
+// One grid while it runs: what is constant, what its workers share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/exec/abi.h"
+#include "sim/exec/engine.h"
+#include "sim/exec/runtime/kernel_table.h"
+
+namespace gridloom::exec {
+
+class DeviceHeap;
+class PrintfOutput;
+
+/// What helpers and workers need of the engine.
+struct EngineServices {
+  DeviceMemory* memory = nullptr;
+  DeviceHeap* heap = nullptr;
+  PrintfOutput* output = nullptr;
+  const HelperFn* helpers = nullptr;
+  double clock_ghz = 1.0;
+  double watchdog_seconds = 60;
+  unsigned threads = 1;
+  std::atomic<std::uint32_t> running_launches{0};
+};
+
+struct Launch {
+  static constexpr std::size_t kMaxParamBytes = 32764;   // sm_70+ with PTX ISA 8.1
+  static constexpr std::size_t kParamSlack = 4096 + 64;  // generated code may read so far past the end
+
+  LaunchCtx ctx{};
+  std::uint64_t serial = 0;                 ///< unique in the process
+  const LoadedKernel* kernel = nullptr;
+  const char* kernel_name = "";
+  EngineServices* services = nullptr;
+
+  // The grid is handed out in units: a CTA, or a cluster of CTAs that run together.
+  std::uint64_t units = 0;
+  std::uint32_t ctas_per_unit = 1;
+  std::uint32_t unit_grid[3] = {1, 1, 1};
+  std::uint32_t threads_per_cta = 0;
+  std::uint32_t shared_bytes = 0;           ///< of one CTA
+  std::uint32_t local_bytes = 0;            ///< per thread, 0: no local memory
+  std::uint32_t local_stride = 0;
+  std::uint64_t resident_limit = 1;         ///< units that may be started and not finished at the same time
+
+  alignas(64) std::atomic<std::uint64_t> next_unit{0};
+  alignas(64) std::atomic<bool> stop{false};              ///< a fault has ended the grid
+  std::atomic<std::uint64_t> resident{0};                 ///< units started and not finished (spinning kernels only)
+  std::atomic<std::uint64_t> progress{0};                 ///< counts what cannot happen in a dead grid
+  std::atomic<std::uint32_t> active_workers{0}, stuck_workers{0};
+  std::uint32_t participants = 0;                         ///< workers in it besides the caller; guarded by the pool's lock
+
+  std::mutex fault_mutex;
+  LaunchFault fault;
+
+  std::span<const std::byte> param_bytes;   ///< as the program gave them
+};
+
+}  // namespace gridloom::exec

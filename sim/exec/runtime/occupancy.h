@@ -1,0 +1,13 @@
+// How many CTAs of a kernel fit on one SM: the calculation NVIDIA's occupancy calculator does.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/exec/program.h"
+#include "sim/hardware/device_spec.h"
+
+namespace gridloom::exec {
+
+std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes);
+
+}  // namespace gridloom::exec

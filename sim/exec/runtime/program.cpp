@@ -1,0 +1,187 @@
+#include "sim/exec/program.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/initializer.h"
+#include "sim/exec/runtime/program_impl.h"
+#include "sim/exec/runtime/register_estimate.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint32_t kVariableAlign = 16;            // widest access a kernel makes
+constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;   // from this size on a variable has guard gaps of its own
+
+TextHash HashOf(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return {hash.low64, hash.high64};
+}
+
+/// The product of a directive's values (".maxntid 16, 16"), 0 when it is absent.
+std::uint64_t Product(const ptx::FunctionDirective* directive) {
+  if (!directive || directive->values.empty()) return 0;
+  std::uint64_t product = 1;
+  for (const std::uint64_t value : directive->values) product *= value;
+  return product;
+}
+
+void CopyDims(const ptx::FunctionDirective* directive, std::uint32_t (&dims)[3]) {
+  if (!directive || directive->values.empty()) return;
+  for (std::size_t i = 0; i < 3; ++i) dims[i] = i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
+}
+
+bool UsesGridWorkspace(const ptx::Block& block) {
+  for (const ptx::Statement& statement : block.statements) {
+    if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
+      for (const ptx::Operand& operand : instruction->operands)
+        if (operand.kind == ptx::OperandKind::kSpecial && (operand.text == "%envreg1" || operand.text == "%envreg2")) return true;
+    } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
+      if (UsesGridWorkspace(**nested)) return true;
+    }
+  }
+  return false;
+}
+
+std::uint32_t Registers(const ptx::Function& function, std::uint32_t max_threads, bool bounded) {
+  constexpr std::uint32_t kRegisterFile = 65536;
+  std::uint32_t registers = std::max(EstimateRegisters(function), 8u);
+  if (const auto* cap = function.FindDirective("maxnreg"); cap && !cap->values.empty())
+    registers = std::min<std::uint32_t>(registers, static_cast<std::uint32_t>(cap->values[0]));
+  if (bounded && max_threads != 0) registers = std::min(registers, std::max(kRegisterFile / max_threads / 8 * 8, 16u));
+  return registers;
+}
+
+KernelInfo Describe(const ptx::Module& module, const ptx::Function& function) {
+  KernelInfo info;
+  info.name = function.name;
+  info.function = &function;
+  info.params = ptx::LayoutParams(function);
+  for (const ptx::Variable& param : function.params) info.param_bytes.push_back(static_cast<std::uint32_t>(param.bytes()));
+  info.static_shared_bytes = LayoutShared(module, function).static_bytes;
+  info.local_bytes = LayoutLocal(function).bytes;
+  const ptx::FunctionDirective* const required = function.FindDirective("reqntid");
+  CopyDims(required, info.required_block);
+  CopyDims(function.FindDirective("reqnctapercluster"), info.required_cluster);
+  std::uint64_t threads = Product(required);
+  if (threads == 0) threads = Product(function.FindDirective("maxntid"));
+  const bool bounded = threads != 0 && threads <= info.max_threads;
+  if (bounded) info.max_threads = static_cast<std::uint32_t>(threads);
+  info.registers = Registers(function, info.max_threads, bounded);
+  return info;
+}
+
+}  // namespace
+
+ProgramImpl::ProgramImpl(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory)
+    : module_(std::move(module)), text_(std::move(text)), memory_(memory), hash_(HashOf(text_)), symbols_(NumberSymbols(*module_)) {}
+
+ProgramImpl::~ProgramImpl() {
+  for (const std::uint64_t base : allocations_) memory_.Free(base);
+}
+
+Status ProgramImpl::Place() {
+  GL_TRY_STATUS(PlaceVariables());
+  GL_TRY_STATUS(Initialize());
+  DescribeKernels();
+  return {};
+}
+
+Status ProgramImpl::PlaceVariables() {
+  globals_.reserve(symbols_.variables.size());
+  addresses_.assign(symbols_.variables.size(), 0);
+  std::uint64_t packed_bytes = 0;
+  std::vector<std::pair<std::size_t, std::uint64_t>> packed;   // small variables share one allocation: number, offset
+  for (std::size_t number = 0; number < symbols_.variables.size(); ++number) {
+    const ptx::Variable& variable = *symbols_.variables[number];
+    const std::string where = "line " + std::to_string(variable.loc.line) + ": variable " + std::string(variable.name);
+    if (variable.linkage == ptx::Linkage::kExtern) return Error{where + " is declared .extern and defined nowhere"};
+    GlobalInfo info;
+    info.name = variable.name;
+    info.bytes = std::max<std::uint64_t>(InitializedBytes(variable), 1);
+    info.managed = variable.HasAttribute("managed");
+    info.constant = variable.space == ptx::StateSpace::kConst;
+    info.variable = &variable;
+    const std::uint64_t align = std::max(variable.alignment(), kVariableAlign);
+    if ((align & (align - 1)) != 0) return Error{where + " has alignment " + std::to_string(align) + ", which is no power of two"};
+    if (info.managed || info.bytes >= kOwnAllocationBytes || align > kPageBytes) {
+      info.address = memory_.Allocate(info.bytes, align, info.managed ? MemoryKind::kManaged : MemoryKind::kModule, this);
+      if (info.address == 0) return Error{where + " needs " + std::to_string(info.bytes) + " bytes of device memory, which are not there"};
+      allocations_.push_back(info.address);
+    } else {
+      packed_bytes = RoundUp(packed_bytes, align);
+      packed.emplace_back(number, packed_bytes);
+      packed_bytes += info.bytes;
+    }
+    addresses_[number] = info.address;
+    globals_.push_back(std::move(info));
+  }
+  if (packed.empty()) return {};
+  const std::uint64_t base = memory_.Allocate(packed_bytes, kPageBytes, MemoryKind::kModule, this);
+  if (base == 0) return Error{"no device memory for the module's variables (" + std::to_string(packed_bytes) + " bytes)"};
+  allocations_.push_back(base);
+  for (const auto& [number, offset] : packed) addresses_[number] = globals_[number].address = base + offset;
+  return {};
+}
+
+Result<std::uint64_t> ProgramImpl::AddressOf(const ptx::Operand& symbol) const {
+  if (symbol.function) {
+    const auto it = symbols_.function_index.find(symbol.function);
+    if (it == symbols_.function_index.end()) return Error{"function " + std::string(symbol.function->name) + " is used by an initialiser and has no body"};
+    return FunctionPointer(it->second);
+  }
+  if (symbol.variable) {
+    const auto it = symbols_.variable_index.find(symbol.variable);
+    if (it != symbols_.variable_index.end()) return addresses_[it->second];
+  }
+  return Error{"an initialiser names " + std::string(symbol.text) + ", which is neither a global variable nor a function"};
+}
+
+Status ProgramImpl::Initialize() {
+  for (const GlobalInfo& info : globals_) {
+    if (!info.variable->has_initializer) continue;
+    const std::span bytes(reinterpret_cast<std::byte*>(info.address), info.bytes);
+    GL_TRY_STATUS(ApplyInitializer(*info.variable, [this](const ptx::Operand& symbol) { return AddressOf(symbol); }, bytes));
+  }
+  for (const GlobalInfo& info : globals_) global_by_name_.emplace(info.name, &info);
+  return {};
+}
+
+void ProgramImpl::DescribeKernels() {
+  std::uint32_t const_bytes = 0;
+  for (const GlobalInfo& info : globals_)
+    if (info.constant) const_bytes += static_cast<std::uint32_t>(info.bytes);
+  bool functions_use_workspace = false;
+  for (const ptx::Function& function : module_->functions)
+    if (!function.is_entry && function.body) functions_use_workspace |= UsesGridWorkspace(*function.body);
+  for (const ptx::Function& function : module_->functions) {
+    if (!function.is_entry || !function.body) continue;
+    KernelInfo info = Describe(*module_, function);
+    info.const_bytes = const_bytes;
+    info.uses_grid_sync = functions_use_workspace || UsesGridWorkspace(*function.body);
+    kernels_.push_back(std::move(info));
+  }
+  for (const KernelInfo& info : kernels_) kernel_by_name_.emplace(info.name, &info);
+}
+
+const KernelInfo* ProgramImpl::FindKernel(std::string_view name) const {
+  const auto it = kernel_by_name_.find(name);
+  return it == kernel_by_name_.end() ? nullptr : it->second;
+}
+
+const GlobalInfo* ProgramImpl::FindGlobal(std::string_view name) const {
+  const auto it = global_by_name_.find(name);
+  return it == global_by_name_.end() ? nullptr : it->second;
+}
+
+Result<std::shared_ptr<Program>> Program::Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory) {
+  auto program = std::make_shared<ProgramImpl>(std::move(module), std::move(text), memory);
+  GL_TRY_STATUS(program->Place());
+  return std::shared_ptr<Program>(std::move(program));
+}
+
+}  // namespace gridloom::exec

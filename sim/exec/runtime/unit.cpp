@@ -1,0 +1,419 @@
+#include "sim/exec/runtime/unit.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/worker.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::size_t kHelperStackBytes = 16u << 10;   // what helpers may use below a recursing function's check
+
+/// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further down.
+std::size_t StackColour(std::size_t warp) { return (warp * 7 % 64) * 64; }
+
+}  // namespace
+
+void Unit::AlignedFree::operator()(Warp* warps) const { ::operator delete[](warps, std::align_val_t{alignof(Warp)}); }
+
+Unit::~Unit() {
+  for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
+  if (shared_ != 0) memory.Free(shared_);
+  if (local_ != 0) memory.Free(local_);
+}
+
+bool Unit::RequireShared(std::uint64_t bytes) {
+  if (bytes <= shared_capacity_) return true;
+  if (shared_ != 0) memory.Free(shared_);
+  shared_capacity_ = RoundUp(bytes, 64u << 10);
+  shared_ = memory.Allocate(shared_capacity_, kPageBytes, MemoryKind::kInternal);
+  if (shared_ == 0) shared_capacity_ = 0;
+  return shared_ != 0;
+}
+
+bool Unit::RequireLocal(std::uint64_t bytes) {
+  if (bytes <= local_capacity_) return true;
+  if (local_ != 0) memory.Free(local_);
+  local_capacity_ = RoundUp(bytes, kPageBytes);
+  local_ = memory.Allocate(local_capacity_, kPageBytes, MemoryKind::kInternal);
+  if (local_ == 0) local_capacity_ = 0;
+  return local_ != 0;
+}
+
+/// Thread indices of every lane, for blocks of this shape.
+void Unit::SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count) {
+  if (std::ranges::equal(shape_, block) && shape_ctas_ >= cta_count) return;
+  std::ranges::copy(block, shape_);
+  shape_ctas_ = cta_count;
+  const std::uint32_t threads = block[0] * block[1] * block[2];
+  const std::uint32_t per_cta = (threads + kWarpSize - 1) / kWarpSize;
+  for (std::uint32_t c = 0; c < cta_count; ++c) {
+    std::uint32_t x = 0, y = 0, z = 0;
+    for (std::uint32_t w = 0; w < per_cta; ++w) {
+      WarpCtx& ctx = warps[c * per_cta + w].ctx;
+      for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+        ctx.tid[0][lane] = x;
+        ctx.tid[1][lane] = y;
+        ctx.tid[2][lane] = z;
+        if (++x == block[0]) {
+          x = 0;
+          if (++y == block[1]) {
+            y = 0;
+            ++z;
+          }
+        }
+      }
+      for (std::uint32_t d = 0; d < 3; ++d) ctx.tid0[d] = ctx.tid[d][0];
+      const std::uint32_t lanes = std::min(threads - w * kWarpSize, kWarpSize);
+      ctx.initial_mask = lanes == kWarpSize ? ~0u : (1u << lanes) - 1;
+      ctx.warp_id = w;
+    }
+  }
+}
+
+std::string Unit::Adopt(Launch& new_launch, bool fibers) {
+  if (adopted_serial_ == new_launch.serial) return {};
+  launch = &new_launch;
+  const LaunchCtx& lc = new_launch.ctx;
+  const std::uint32_t cta_count = new_launch.ctas_per_unit;
+  warp_count = cta_count * lc.warps_per_cta;
+  if (ctas.size() != cta_count) ctas = std::vector<Cta>(cta_count);
+  if (warp_count > warp_capacity_) {
+    for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
+    void* const memory_for_warps = ::operator new[](warp_count * sizeof(Warp), std::align_val_t{alignof(Warp)}, std::nothrow);
+    if (!memory_for_warps) return "no memory for " + std::to_string(warp_count) + " warps";
+    warps = static_cast<Warp*>(memory_for_warps);
+    std::uninitialized_value_construct_n(warps, warp_count);
+    warp_memory_.reset(warps);
+    warp_capacity_ = warp_count;
+    shape_ctas_ = 0;
+  }
+  const std::size_t stack_bytes = new_launch.kernel->recursive ? Worker::kRecursiveStackBytes : Worker::kStackBytes;
+  const std::size_t stack_count = fibers ? warp_count : 1;
+  if (stack_count > stacks.count() || stack_bytes > stacks.bytes()) {
+    for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
+    if (!stacks.Require(stack_count, stack_bytes)) return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
+  }
+  const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
+  if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count)) return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
+  if (!RequireLocal(local_per_warp * stack_count)) return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
+  SetShape(lc.block, cta_count);
+  for (std::uint32_t c = 0; c < cta_count; ++c) {
+    Cta& cta = ctas[c];
+    cta.unit = this;
+    cta.warps = warps + c * lc.warps_per_cta;
+    cta.ctx.launch = &lc;
+    cta.ctx.owner = &cta;
+    cta.ctx.shared_base = shared_;
+    cta.ctx.shared_bytes = cta_count == 1 ? lc.total_shared_bytes : lc.shared_stride * cta_count;
+    cta.ctx.shared_offset = lc.shared_stride * c;
+    cta.ctx.cluster_rank = c;
+    for (std::uint32_t w = 0; w < lc.warps_per_cta; ++w) {
+      Warp& warp = cta.warps[w];
+      const std::size_t own = fibers ? static_cast<std::size_t>(&warp - warps) : 0;
+      warp.cta = &cta;
+      warp.stack_low = stacks.low(own);
+      warp.stack_bytes = stacks.bytes();
+      warp.ctx.cta = &cta.ctx;
+      warp.ctx.launch = &lc;
+      warp.ctx.owner = &warp;
+      warp.ctx.local_base = local_ + local_per_warp * own;
+      warp.ctx.local_stride = new_launch.local_stride;
+      warp.ctx.local_bytes = new_launch.local_bytes;
+      warp.ctx.stack_limit = warp.stack_low + kHelperStackBytes;
+    }
+  }
+  barriers_ = fibers && !new_launch.kernel->simple_barriers;
+  adopted_serial_ = new_launch.serial;
+  return {};
+}
+
+void Unit::Begin(std::uint64_t index) {
+  const Launch& l = *launch;
+  index_ = index;
+  const std::uint64_t row = index / l.unit_grid[0];
+  position_[0] = static_cast<std::uint32_t>(index - row * l.unit_grid[0]);
+  position_[2] = static_cast<std::uint32_t>(row / l.unit_grid[1]);
+  position_[1] = static_cast<std::uint32_t>(row - std::uint64_t{position_[2]} * l.unit_grid[1]);
+  PlaceCtas();
+}
+
+void Unit::Advance() {
+  const Launch& l = *launch;
+  ++index_;
+  if (++position_[0] == l.unit_grid[0]) {
+    position_[0] = 0;
+    if (++position_[1] == l.unit_grid[1]) {
+      position_[1] = 0;
+      ++position_[2];
+    }
+  }
+  PlaceCtas();
+}
+
+void Unit::PlaceCtas() {
+  const LaunchCtx& lc = launch->ctx;
+  const auto sm = static_cast<std::uint32_t>(index_ % lc.sm_count);
+  if (ctas.size() == 1) {
+    CtaCtx& ctx = ctas[0].ctx;
+    for (int d = 0; d < 3; ++d) ctx.ctaid[d] = position_[d];
+    ctx.smid = sm;
+    ctx.live_warps = lc.warps_per_cta;
+    return;
+  }
+  std::uint32_t offset[3] = {0, 0, 0};
+  for (Cta& cta : ctas) {
+    for (int d = 0; d < 3; ++d) cta.ctx.ctaid[d] = position_[d] * lc.cluster[d] + offset[d];
+    cta.ctx.smid = sm;
+    cta.ctx.live_warps = lc.warps_per_cta;
+    if (++offset[0] == lc.cluster[0]) {
+      offset[0] = 0;
+      if (++offset[1] == lc.cluster[1]) {
+        offset[1] = 0;
+        ++offset[2];
+      }
+    }
+  }
+}
+
+void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
+  const std::uint32_t per_cta = launch->ctx.warps_per_cta;
+  const std::uint32_t first = first_cta * per_cta, last = last_cta * per_cta;
+  const WarpEntry entry = launch->kernel->entry;
+  Warp* previous = &warps[last - 1];
+  for (std::uint32_t i = first; i < last; ++i) {
+    Warp& warp = warps[i];
+    warp.ctx.exited_mask = 0;
+    warp.ctx.local_frame = 0;
+    warp.ctx.prev = &previous->ctx;
+    previous->ctx.next = &warp.ctx;
+    previous = &warp;
+    PrepareStart(warp, StackColour(i), entry);
+  }
+  if (barriers_) {
+    for (std::uint32_t i = first; i < last; ++i) {
+      Warp& warp = warps[i];
+      warp.state = WarpState::kReady;
+      warp.arrived_barriers = 0;
+      warp.waits_for_arrivals = warp.cluster_arrived = false;
+      warp.line = 0;
+    }
+    for (std::uint32_t c = first_cta; c < last_cta; ++c) std::ranges::fill(ctas[c].barriers, Barrier{});
+    cluster_barrier = Barrier{};
+  }
+  ring = &warps[first];
+  for (std::uint32_t c = first_cta; c < last_cta; ++c) ctas[c].ctx.ring = &ring->ctx;
+  runnable = live_warps = last - first;
+  idle_yields = 0;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The ring. `ring` always points to a linked warp, or is null when none is.
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Unit::Unlink(Warp& warp) {
+  --runnable;
+  if (runnable == 0) {
+    ring = nullptr;
+    return;
+  }
+  Warp& next = WarpOf(warp.ctx.next);
+  next.ctx.prev = warp.ctx.prev;
+  warp.ctx.prev->next = &next.ctx;
+  ring = &next;
+}
+
+void Unit::Append(Warp& warp) {
+  warp.state = WarpState::kReady;
+  if (runnable++ == 0) {
+    ring = &warp;
+    warp.ctx.next = warp.ctx.prev = &warp.ctx;
+    return;
+  }
+  warp.ctx.next = &ring->ctx;
+  warp.ctx.prev = ring->ctx.prev;
+  warp.ctx.prev->next = &warp.ctx;
+  ring->ctx.prev = &warp.ctx;
+}
+
+void Unit::End(Warp& warp) {
+  Unlink(warp);
+  --live_warps;
+  --warp.cta->ctx.live_warps;
+  if (barriers_) {
+    warp.state = WarpState::kEnded;
+    idle_yields = 0;
+    ++progress;
+    for (std::uint32_t id = 0; id < kBarriersPerCta; ++id)
+      if (warp.cta->barriers[id].arrived_warps != 0) CompleteIfFull(*warp.cta, id);
+    if (cluster_barrier.arrived_warps != 0) CompleteClusterIfFull();
+  }
+  if (ring) LeaveWarp(warp, *ring);
+  if (live_warps == 0) LeaveWarp(warp, worker.root);
+  RecordFault(*launch, &warp, FaultKind::kDeadlock, kNoLane, 0, warp.line, DescribeWaiting());
+  LeaveStopped(warp);
+}
+
+void Unit::Yield(Warp& warp) {
+  if (launch->stop.load(std::memory_order_relaxed)) LeaveStopped(warp);
+  Warp& next = WarpOf(warp.ctx.next);
+  ring = &next;
+  if (++idle_yields >= runnable) {
+    // Every warp that can run has had its turn and waits for something: let another CTA run.
+    idle_yields = 0;
+    SwitchWarp(warp, worker.root);
+  } else if (&next != &warp) {
+    SwitchWarp(warp, next);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Barriers
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Unit::Block(Warp& warp, std::uint32_t id) {
+  warp.state = WarpState::kAtBarrier;
+  warp.wait_barrier = id;
+  Unlink(warp);
+  if (!ring) {
+    RecordFault(*launch, &warp, FaultKind::kDeadlock, kNoLane, 0, warp.line, DescribeWaiting());
+    LeaveStopped(warp);
+  }
+  SwitchWarp(warp, *ring);
+}
+
+namespace {
+
+std::uint32_t ResultOf(const Barrier& barrier) { return barrier.count | (barrier.all ? 0x80000000u : 0u); }
+
+void Enqueue(Barrier& barrier, Warp& warp) {
+  warp.next_waiter = nullptr;
+  if (barrier.last_waiter) barrier.last_waiter->next_waiter = &warp;
+  else barrier.first_waiter = &warp;
+  barrier.last_waiter = &warp;
+}
+
+bool IsFull(const Barrier& barrier, std::uint32_t live_warps) {
+  if (barrier.needed_threads != 0) return barrier.arrived_threads >= barrier.needed_threads;
+  return barrier.arrived_warps != 0 && barrier.arrived_warps >= live_warps;
+}
+
+}  // namespace
+
+/// Ends a phase: wakes its waiters and empties the barrier.
+void Unit::Release(Barrier& barrier, std::uint32_t result) {
+  for (Warp* waiter = barrier.first_waiter; waiter;) {
+    Warp* const next = waiter->next_waiter;
+    waiter->barrier_result = result;
+    Append(*waiter);
+    waiter = next;
+  }
+  barrier = Barrier{};
+  idle_yields = 0;
+  ++progress;
+}
+
+void Unit::CompleteIfFull(Cta& cta, std::uint32_t id) {
+  Barrier& barrier = cta.barriers[id];
+  if (!IsFull(barrier, cta.ctx.live_warps)) return;
+  const bool partial = barrier.partial;
+  Release(barrier, ResultOf(barrier));
+  if (!partial) return;
+  for (std::uint32_t w = 0; w < launch->ctx.warps_per_cta; ++w) {
+    Warp& warp = cta.warps[w];
+    warp.arrived_barriers &= ~(1u << id);
+    if (warp.state == WarpState::kAtBarrier && warp.waits_for_arrivals && warp.arrived_barriers == 0) {
+      warp.waits_for_arrivals = false;
+      Append(warp);
+    }
+  }
+}
+
+std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate,
+                             bool wait, bool partial) {
+  Cta& cta = *warp.cta;
+  Barrier& barrier = cta.barriers[id];
+  const bool counted = (warp.arrived_barriers >> id & 1) != 0;   // other lanes of it are here already
+  if (!counted) {
+    ++barrier.arrived_warps;
+    barrier.arrived_threads += kWarpSize;
+  }
+  barrier.needed_threads = static_cast<std::uint32_t>(RoundUp(needed_threads, kWarpSize));
+  barrier.count += static_cast<std::uint32_t>(std::popcount(predicate & mask));
+  barrier.all = barrier.all && (predicate & mask) == mask;
+  if (partial) {
+    warp.arrived_barriers |= 1u << id;
+    barrier.partial = true;
+  }
+  if (!wait) {
+    CompleteIfFull(cta, id);
+    return 0;
+  }
+  if (IsFull(barrier, cta.ctx.live_warps)) {
+    const std::uint32_t result = ResultOf(barrier);
+    CompleteIfFull(cta, id);
+    return result;
+  }
+  Enqueue(barrier, warp);
+  Block(warp, id);
+  return warp.barrier_result;
+}
+
+void Unit::WaitForArrivals(Warp& warp) {
+  if (warp.arrived_barriers == 0) return;
+  warp.waits_for_arrivals = true;
+  Block(warp, static_cast<std::uint32_t>(std::countr_zero(warp.arrived_barriers)));
+}
+
+void Unit::CompleteClusterIfFull() {
+  if (!IsFull(cluster_barrier, live_warps)) return;
+  for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].cluster_arrived = false;
+  Release(cluster_barrier, 0);
+}
+
+void Unit::ArriveAtCluster(Warp& warp) {
+  if (warp.cluster_arrived) return;   // the rest of a diverged warp
+  warp.cluster_arrived = true;
+  ++cluster_barrier.arrived_warps;
+  CompleteClusterIfFull();
+}
+
+void Unit::WaitForCluster(Warp& warp) {
+  if (!warp.cluster_arrived) return;
+  Enqueue(cluster_barrier, warp);
+  Block(warp, kClusterBarrier);
+}
+
+std::string Unit::DescribeWaiting() const {
+  constexpr int kMostNamed = 16;
+  std::string text = "deadlock: ";
+  int named = 0, left_out = 0;
+  for (std::uint32_t i = 0; i < warp_count; ++i) {
+    const Warp& warp = warps[i];
+    if (warp.state == WarpState::kEnded) continue;
+    if (named == kMostNamed) {
+      ++left_out;
+      continue;
+    }
+    if (named++ != 0) text += ", ";
+    const std::uint32_t* const id = warp.cta->ctx.ctaid;
+    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(id[0]) + "," + std::to_string(id[1]) + "," + std::to_string(id[2]) + ")";
+    if (warp.state == WarpState::kReady) text += " spins";
+    else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
+    else text += " waits at barrier " + std::to_string(warp.wait_barrier);
+    if (warp.line != 0) text += " (PTX line " + std::to_string(warp.line) + ")";
+  }
+  if (left_out != 0) text += " and " + std::to_string(left_out) + " more warps";
+  return text;
+}
+
+}  // namespace gridloom::exec
+
+void gl_warp_returned(gridloom::exec::WarpCtx* ctx) {
+  gridloom::exec::Warp& warp = gridloom::exec::WarpOf(ctx);
+  warp.cta->unit->End(warp);
+}

@@ -1,0 +1,115 @@
+// A CTA (or a cluster of CTAs) while it runs on a worker: its warps with their stacks, shared windows and local memory, its
+// barriers, and the ring of warps that can go on. Units are kept and used again; what depends on the launch only, or on the
+// block shape only, is computed when that changes. A unit is touched by its worker's thread alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/exec/runtime/barrier.h"
+#include "sim/exec/runtime/context_switch.h"
+#include "sim/exec/runtime/launch.h"
+#include "sim/exec/runtime/stack_area.h"
+
+namespace gridloom::exec {
+
+class Worker;
+struct Unit;
+
+enum class WarpState : std::uint8_t { kReady, kAtBarrier, kEnded };
+
+struct Cta {
+  CtaCtx ctx{};
+  Unit* unit = nullptr;
+  struct Warp* warps = nullptr;
+  Barrier barriers[kBarriersPerCta];
+};
+static_assert(offsetof(Cta, ctx) == 0);
+
+struct Warp : SwitchableWarp {
+  Cta* cta = nullptr;
+  Warp* next_waiter = nullptr;
+  std::uint32_t barrier_result = 0;
+  std::uint32_t arrived_barriers = 0;      ///< bit per id: has arrived with kBarrierArriveOnly, phase not over
+  std::uint32_t wait_barrier = 0, line = 0;   ///< for messages
+  WarpState state = WarpState::kReady;
+  bool waits_for_arrivals = false;         ///< blocked in kBarrierWait (or the cluster's wait)
+  bool cluster_arrived = false;
+};
+
+inline Warp& WarpOf(WarpCtx* ctx) { return static_cast<Warp&>(SwitchableOf(ctx)); }
+
+enum class UnitOutcome : std::uint8_t { kEnded, kParked };
+
+struct Unit {
+  Unit(Worker& worker, DeviceMemory& memory) : worker(worker), memory(memory) {}
+  ~Unit();
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  /// Makes the unit fit for a launch. `fibers`: every warp gets a stack; otherwise they run one after the other on
+  /// stack 0 and share one local area. Empty on success, else what is missing.
+  std::string Adopt(Launch& launch, bool fibers);
+  /// Places the unit in the grid: number `index` in linear order.
+  void Begin(std::uint64_t index);
+  /// Fresh starts for the warps of CTAs [first, last), linked to a ring in order.
+  void LinkRing(std::uint32_t first_cta, std::uint32_t last_cta);
+  /// From number `index` to the next one.
+  void Advance();
+
+  // --- while it runs; all take the running warp ---
+  [[noreturn]] void End(Warp& warp);
+  void Yield(Warp& warp);
+  /// Arrival at a barrier; blocks unless `wait` is false. Returns the number of predicates that held, the top bit: all held.
+  std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate,
+                         bool wait, bool partial);
+  void WaitForArrivals(Warp& warp);
+  void ArriveAtCluster(Warp& warp);
+  void WaitForCluster(Warp& warp);
+  /// The warps that wait, as one sentence.
+  std::string DescribeWaiting() const;
+
+  Worker& worker;
+  DeviceMemory& memory;
+  Launch* launch = nullptr;
+  std::vector<Cta> ctas;
+  Warp* warps = nullptr;               ///< of all CTAs, one after the other
+  std::uint32_t warp_count = 0;        ///< in use; live_warps counts those that have not ended
+  Warp* ring = nullptr;                ///< the warp to go on with
+  std::uint32_t runnable = 0, live_warps = 0;
+  std::uint32_t idle_yields = 0;       ///< yields since something happened
+  std::uint64_t progress = 0;
+  Barrier cluster_barrier;
+  StackArea stacks;
+  std::uint64_t stack_hash = 0;        ///< of its suspended warps, for the watchdog
+
+ private:
+  void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);
+  void PlaceCtas();
+  void Unlink(Warp& warp);
+  void Append(Warp& warp);
+  [[noreturn]] void LeaveForNext(Warp& warp);
+  void Block(Warp& warp, std::uint32_t id);
+  void CompleteIfFull(Cta& cta, std::uint32_t id);
+  void CompleteClusterIfFull();
+  void Release(Barrier& barrier, std::uint32_t result);
+  bool RequireShared(std::uint64_t bytes);
+  bool RequireLocal(std::uint64_t bytes);
+
+  struct AlignedFree {
+    void operator()(Warp* warps) const;
+  };
+  std::unique_ptr<Warp[], AlignedFree> warp_memory_;
+  std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
+  std::uint32_t position_[3] = {0, 0, 0};   // in the grid of units
+  std::uint64_t index_ = 0;
+  bool barriers_ = false;                   // some of its barriers go through the runtime
+  std::uint32_t shape_[3] = {0, 0, 0};
+  std::uint64_t adopted_serial_ = 0;
+  std::uint64_t shared_ = 0, shared_capacity_ = 0;
+  std::uint64_t local_ = 0, local_capacity_ = 0;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,358 @@
+#include "sim/exec/runtime/worker.h"
+
+#include <sched.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
+
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/fault_signal.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint64_t kMaxChunk = 1024;
+constexpr unsigned kRoundsBeforeStart = 4;      // idle rounds over the resident CTAs before another one is started
+constexpr unsigned kRoundsBeforeYield = 64;     // and before other host threads get the core
+constexpr std::size_t kKeptUnits = 16;
+constexpr std::uint64_t kHashInterval = 50'000'000;   // ns between two looks at a grid that seems dead
+constexpr unsigned kHashesToBelieve = 4;
+
+std::uint64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// Reads the stack of a suspended warp; other code must not, so sanitizers are kept out.
+__attribute__((no_sanitize("address", "thread"))) std::uint64_t HashStack(const std::byte* low, const std::byte* high, std::uint64_t hash) {
+  for (; low + 8 <= high; low += 8) {
+    hash ^= *reinterpret_cast<const std::uint64_t*>(low);
+    hash *= 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+/// Generated code assumes round to nearest and all exceptions masked, whatever the program has set for itself.
+class FloatEnvironment {
+ public:
+#if defined(__x86_64__)
+  FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatEnvironment() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#endif
+};
+
+}  // namespace
+
+Unit& Worker::main_unit() {
+  if (units_.empty()) units_.push_back(std::make_unique<Unit>(*this, memory_));
+  return *units_.front();
+}
+
+void Worker::KeepParams(Launch& new_launch) {
+  const std::span<const std::byte> bytes = new_launch.param_bytes;
+  if (params_.size() < bytes.size() + Launch::kParamSlack) params_.resize(bytes.size() + Launch::kParamSlack);
+  std::ranges::copy(bytes, params_.begin());
+  new_launch.ctx.params = reinterpret_cast<const std::uint8_t*>(params_.data());
+}
+
+void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::uint64_t), void* share_context) {
+  launch = &new_launch;
+  share_ = share;
+  share_context_ = share_context;
+  solo_ = share != nullptr;
+  AdoptThreadStack(root);
+  {
+    const FaultScope faults(*this);
+    const FloatEnvironment environment;
+    if (!launch->kernel->needs_fiber) RunDirect();
+    else if (launch->kernel->simple_barriers) RunRings();
+    else RunResident();
+  }
+  launch = nullptr;
+}
+
+/// The next CTAs to run, in linear order. Chunks shrink towards the end of the grid, so that all workers end together.
+bool Worker::Claim(Span& span, std::uint64_t most) {
+  std::uint64_t next = launch->next_unit.load(std::memory_order_relaxed);
+  for (;;) {
+    if (next >= launch->units || launch->stop.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t left = launch->units - next;
+    std::uint64_t count = 1;
+    if (!solo_) count = std::clamp<std::uint64_t>(left / (launch->services->threads * 4), 1, most);
+    else if (!share_) count = left;
+    if (launch->next_unit.compare_exchange_weak(next, next + count, std::memory_order_relaxed)) {
+      span = {next, next + count};
+      return true;
+    }
+  }
+}
+
+namespace {
+
+/// Calls run(first) and run(next) … for every unit that `claim` gives, asking after the very first whether to share.
+template <typename Claim, typename Begin, typename Run>
+void ForEachUnit(Unit& unit, Claim claim, Begin ask, Run run) {
+  std::uint64_t first = 0, end = 0;
+  std::uint64_t started = ask(0);
+  while (claim(first, end)) {
+    unit.Begin(first);
+    for (;;) {
+      if (!run()) return;
+      if (++first == end) break;
+      unit.Advance();
+    }
+    if (started != 0) started = ask(started);
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Kernels without barriers: plain calls, one warp after the other, all on one stack
+// ---------------------------------------------------------------------------------------------------------------------
+
+struct DirectLoop {
+  static std::uint64_t Ask(Worker& worker, std::uint64_t started) {
+    if (!worker.share_) return 0;
+    if (started == 0) return NowNs();
+    const std::uint64_t left = worker.launch->units - std::min(worker.launch->units, worker.launch->next_unit.load(std::memory_order_relaxed));
+    if (left != 0 && worker.share_(worker.share_context_, NowNs() - started, left)) worker.solo_ = false;
+    worker.share_ = nullptr;
+    return 0;
+  }
+
+  template <typename Run>
+  static void ForEach(Worker& worker, Unit& unit, Run run) {
+    ForEachUnit(
+        unit,
+        [&](std::uint64_t& first, std::uint64_t& end) {
+          Worker::Span span{};
+          if (!worker.Claim(span, kMaxChunk)) return false;
+          first = span.first;
+          end = span.end;
+          return true;
+        },
+        [&](std::uint64_t started) { return Ask(worker, started); }, run);
+  }
+
+  static void Entry(WarpCtx* ctx) {
+    Warp& self = WarpOf(ctx);
+    Unit& unit = *self.cta->unit;
+    Worker& worker = unit.worker;
+    const WarpEntry entry = worker.launch->kernel->entry;
+    const std::atomic<bool>& stop = worker.launch->stop;
+    Warp* const last = unit.warps + unit.warp_count;
+    ForEach(worker, unit, [&] {
+      for (Warp* warp = unit.warps; warp != last; ++warp) {
+        worker.direct_warp = warp;
+        warp->ctx.exited_mask = 0;
+        warp->ctx.local_frame = 0;
+        entry(&warp->ctx);
+      }
+      return !stop.load(std::memory_order_relaxed);
+    });
+    LeaveWarp(self, worker.root);
+  }
+};
+
+void Worker::RunDirect() {
+  Unit& unit = main_unit();
+  if (std::string error = unit.Adopt(*launch, false); !error.empty())
+    return RecordFault(*launch, nullptr, FaultKind::kOutOfMemory, kNoLane, 0, 0, std::move(error));
+  direct_warp = unit.warps;
+  PrepareStart(unit.warps[0], 0, &DirectLoop::Entry);
+  SwitchWarp(root, unit.warps[0]);
+  direct_warp = nullptr;
+  if (launch->stop.load(std::memory_order_relaxed)) Abandon(unit);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Kernels whose only waits are full barriers: one CTA at a time, to its end
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Worker::RunRings() {
+  Unit& unit = main_unit();
+  if (std::string error = unit.Adopt(*launch, true); !error.empty())
+    return RecordFault(*launch, nullptr, FaultKind::kOutOfMemory, kNoLane, 0, 0, std::move(error));
+  DirectLoop::ForEach(*this, unit, [&] {
+    for (std::uint32_t c = 0; c < launch->ctas_per_unit; ++c) {
+      unit.LinkRing(c, c + 1);
+      SwitchWarp(root, *unit.ring);
+      if (launch->stop.load(std::memory_order_relaxed)) return false;
+    }
+    return true;
+  });
+  if (launch->stop.load(std::memory_order_relaxed)) Abandon(unit);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Everything else: several CTAs in turn, because one may wait for another
+// ---------------------------------------------------------------------------------------------------------------------
+
+Unit* Worker::TakeUnit() {
+  if (idle_.empty()) {
+    units_.push_back(std::make_unique<Unit>(*this, memory_));
+    return units_.back().get();
+  }
+  Unit* const unit = idle_.back();
+  idle_.pop_back();
+  return unit;
+}
+
+bool Worker::StartUnit() {
+  if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units) return false;
+  if (launch->resident.fetch_add(1, std::memory_order_relaxed) >= launch->resident_limit) {
+    launch->resident.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  Span span{};
+  if (!Claim(span, 1)) {
+    launch->resident.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  Unit* const unit = TakeUnit();
+  if (std::string error = unit->Adopt(*launch, true); !error.empty()) {
+    RecordFault(*launch, nullptr, FaultKind::kOutOfMemory, kNoLane, 0, 0, std::move(error));
+    idle_.push_back(unit);
+    return false;
+  }
+  unit->Begin(span.first);
+  unit->LinkRing(0, launch->ctas_per_unit);
+  resident_.push_back(unit);
+  launch->progress.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Worker::RunResident() {
+  solo_ = false;
+  share_ = nullptr;
+  main_unit();
+  idle_.clear();
+  for (auto it = units_.rbegin(); it != units_.rend(); ++it) idle_.push_back(it->get());
+  resident_.clear();
+  launch->active_workers.fetch_add(1, std::memory_order_relaxed);
+  unsigned idle_rounds = 0;
+  watch_since_ns_ = 0;
+  equal_hashes_ = 0;
+  counted_stuck_ = false;
+  while (!launch->stop.load(std::memory_order_relaxed)) {
+    if (resident_.empty() || idle_rounds >= kRoundsBeforeStart) {
+      if (StartUnit()) {
+        idle_rounds = 0;
+      } else if (resident_.empty()) {
+        if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units) break;
+        sched_yield();   // as many CTAs as the device holds are running elsewhere
+        continue;
+      }
+    }
+    bool progress = false;
+    for (std::size_t i = 0; i < resident_.size();) {
+      Unit& unit = *resident_[i];
+      const std::uint64_t before = unit.progress;
+      SwitchWarp(root, *unit.ring);
+      if (launch->stop.load(std::memory_order_relaxed)) break;
+      progress |= unit.progress != before;
+      if (unit.live_warps != 0) {
+        ++i;
+        continue;
+      }
+      progress = true;
+      launch->resident.fetch_sub(1, std::memory_order_relaxed);
+      resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
+      idle_.push_back(&unit);
+    }
+    if (progress) {
+      launch->progress.fetch_add(1, std::memory_order_relaxed);
+      idle_rounds = 0;
+      watch_since_ns_ = 0;
+      continue;
+    }
+    ++idle_rounds;
+    if (idle_rounds % kRoundsBeforeYield == 0) {
+      sched_yield();
+      if (Watchdog()) break;
+    }
+  }
+  for (Unit* unit : resident_) Abandon(*unit);
+  resident_.clear();
+  if (counted_stuck_) launch->stuck_workers.fetch_sub(1, std::memory_order_relaxed);
+  launch->active_workers.fetch_sub(1, std::memory_order_relaxed);
+  idle_.clear();
+  if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
+}
+
+/// Called while nothing on this worker makes progress. A grid is dead when, for the watchdog's time, no CTA has started,
+/// ended or passed a barrier, and then the suspended warps of all its workers, registers included, stay bit for bit the same
+/// from look to look: what they wait for is not going to come from this grid.
+bool Worker::Watchdog() {
+  const double limit = launch->services->watchdog_seconds;
+  if (limit <= 0) return false;
+  const std::uint64_t now = NowNs();
+  const std::uint64_t progress = launch->progress.load(std::memory_order_relaxed);
+  if (watch_since_ns_ == 0 || progress != watched_progress_) {
+    watched_progress_ = progress;
+    watch_since_ns_ = hashes_since_ns_ = now;
+    equal_hashes_ = 0;
+  } else if (static_cast<double>(now - watch_since_ns_) * 1e-9 >= limit && now - hashes_since_ns_ >= kHashInterval) {
+    hashes_since_ns_ = now;
+    bool same = true;
+    for (Unit* unit : resident_) {
+      std::uint64_t hash = 0;
+      for (std::uint32_t i = 0; i < unit->warp_count; ++i) {
+        const Warp& warp = unit->warps[i];
+        if (warp.state == WarpState::kEnded) continue;
+        hash = HashStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, hash);
+      }
+      same &= hash == unit->stack_hash;
+      unit->stack_hash = hash;
+    }
+    equal_hashes_ = same ? equal_hashes_ + 1 : 0;
+  }
+  const bool stuck = equal_hashes_ >= kHashesToBelieve;
+  if (stuck != counted_stuck_) {
+    counted_stuck_ = stuck;
+    if (stuck) launch->stuck_workers.fetch_add(1, std::memory_order_acq_rel);
+    else launch->stuck_workers.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  if (!stuck || launch->stuck_workers.load(std::memory_order_acquire) != launch->active_workers.load(std::memory_order_acquire)) return false;
+  if (launch->services->running_launches.load(std::memory_order_relaxed) != 1) return false;   // another grid may help it
+  std::string text = resident_.front()->DescribeWaiting();
+  if (resident_.size() > 1) text += "; " + std::to_string(resident_.size() - 1) + " more CTAs wait on this host thread";
+  if (launch->next_unit.load() < launch->units) text += "; CTAs that do not fit on the device at the same time have not started";
+  RecordFault(*launch, resident_.front()->ring, FaultKind::kDeadlock, kNoLane, 0, resident_.front()->ring->line, std::move(text));
+  return true;
+}
+
+/// The warps of a stopped launch are left where they are; their stacks are used again from the top.
+void Worker::Abandon(Unit& unit) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  for (std::uint32_t i = 0; i < unit.warp_count; ++i) ForgetStack(unit.warps[i]);
+#else
+  static_cast<void>(unit);
+#endif
+}
+
+Warp* Worker::WarpAt(std::uintptr_t sp) {
+  for (const auto& unit : units_) {
+    const std::size_t index = unit->stacks.IndexOf(sp);
+    if (index >= unit->stacks.count()) continue;
+    if (direct_warp) return direct_warp;
+    return index < unit->warp_count ? &unit->warps[index] : nullptr;
+  }
+  return nullptr;
+}
+
+bool Worker::IsStackGuard(std::uintptr_t address) {
+  return std::ranges::any_of(units_, [&](const auto& unit) { return unit->stacks.InGuard(address); });
+}
+
+}  // namespace gridloom::exec

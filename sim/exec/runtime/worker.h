@@ -1,0 +1,72 @@
+// A host thread's equipment for running CTAs: its own context to come back to, its units, and what the fault handler needs
+// to know. The thread that launches borrows one; pool threads own one each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/exec/runtime/unit.h"
+
+namespace gridloom::exec {
+
+class Worker {
+ public:
+  explicit Worker(DeviceMemory& memory) : memory_(memory) {}
+
+  /// Runs CTAs of the launch until none is left to start. With `share`, nobody else takes part yet: it is called after the
+  /// first unit, told how long that took and how many are left, and answers whether others do from now on.
+  void Run(Launch& launch, bool (*share)(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left), void* share_context);
+
+  /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
+  void KeepParams(Launch& launch);
+
+  SwitchableWarp root;                  ///< the thread's own stack while a warp runs
+  Launch* launch = nullptr;             ///< not null while this thread may be inside a kernel
+  Warp* direct_warp = nullptr;          ///< the running warp when warps run one after the other
+
+  // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
+  volatile std::int32_t access_lane = -1;
+  volatile std::uint32_t access_line = 0;
+  Warp* volatile access_warp = nullptr;
+  // What the handler saw, read on landing.
+  std::uint64_t fault_address = 0;
+  bool fault_is_stack = false;
+  bool fault_is_bus = false;
+
+  /// The warp whose stack holds `sp`, or null.
+  Warp* WarpAt(std::uintptr_t sp);
+  /// Its stack's guard page holds `address`.
+  bool IsStackGuard(std::uintptr_t address);
+  Unit& main_unit();
+
+  static constexpr std::size_t kStackBytes = 256u << 10;
+  static constexpr std::size_t kRecursiveStackBytes = 1u << 20;
+
+ private:
+  friend struct DirectLoop;
+  struct Span {
+    std::uint64_t first, end;
+  };
+  bool Claim(Span& span, std::uint64_t most);
+  void RunDirect();
+  void RunRings();
+  void RunResident();
+  bool StartUnit();
+  bool Watchdog();
+  Unit* TakeUnit();
+  void Abandon(Unit& unit);
+
+  DeviceMemory& memory_;
+  std::vector<std::byte> params_;
+  std::vector<std::unique_ptr<Unit>> units_;     // units_[0] serves kernels that run one CTA at a time
+  std::vector<Unit*> resident_, idle_;
+  bool solo_ = false;
+  bool (*share_)(void*, std::uint64_t, std::uint64_t) = nullptr;
+  void* share_context_ = nullptr;
+  std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, hashes_since_ns_ = 0;
+  unsigned equal_hashes_ = 0;
+  bool counted_stuck_ = false;
+};
+
+}  // namespace gridloom::exec
