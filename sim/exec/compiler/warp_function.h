@@ -125,6 +125,8 @@ class WarpFunction {
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
   std::vector<Value*> Gather(Value* host, const Access& access);
+  llvm::Function* SlowLoadFunction(unsigned bytes);
+  llvm::Function* SlowStoreFunction(unsigned bytes);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
   void Scatter(Value* host, const Access& access, const std::vector<Value*>& values);
@@ -154,6 +156,9 @@ class WarpFunction {
   llvm::Function* IndirectTarget(llvm::FunctionType* warp_type);
   /// Calls a runtime helper. Pointers in `args` are to 32-lane arrays.
   void CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args);
+  llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more);
+  static Value* AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type);
+  static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args);
   Value* Scratch(unsigned slot, unsigned bytes);   ///< stack buffer shared by all helper calls of the function
   Value* SpillLanes(unsigned slot, Value* lanes);
   Value* ReloadLanes(Value* buffer, llvm::Type* warp_type);

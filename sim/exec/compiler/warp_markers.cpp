@@ -290,6 +290,37 @@ void WarpFunction::CallHelper(Helper helper, Value* mask, Value* line, std::uint
   b_.CreateCall(type, load, {warp_, mask, line, b_.getInt64(imm), pointers});
 }
 
+/// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses, more…) that is never inlined.
+llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more) {
+  llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), WarpType(b_.getInt64Ty())};
+  types.append(more.begin(), more.end());
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::Function::InternalLinkage, name, target_->getParent());
+  function->setAttributes(function->getAttributes().addFnAttributes(context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr(llvm::Attribute::Cold);
+  return function;
+}
+
+Value* WarpFunction::AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type) {
+  auto* buffer = b.CreateAlloca(type);
+  buffer->setAlignment(llvm::Align(64));
+  return buffer;
+}
+
+/// Helper call inside an out-of-line function, with the warp, mask, line and immediate it was given.
+void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args) {
+  const auto field = [&](Value* base, std::size_t offset) {
+    return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
+  };
+  Value* table = field(field(function->getArg(0), offsetof(WarpCtx, launch)), offsetof(LaunchCtx, helpers));
+  Value* callee = field(table, static_cast<std::size_t>(helper) * sizeof(void*));
+  auto* array = llvm::ArrayType::get(b.getPtrTy(), args.size());
+  Value* pointers = b.CreateAlloca(array);
+  for (unsigned i = 0; i < args.size(); ++i) b.CreateStore(args[i], b.CreateConstInBoundsGEP2_32(array, pointers, 0, i));
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+  b.CreateCall(type, callee, {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3), pointers});
+}
+
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   llvm::SmallVector<llvm::Type*, 8> outputs;
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {
@@ -366,17 +397,17 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
   }
   // A pointer that is no function of this signature: the runtime reports it and does not return.
   b.SetInsertPoint(bad);
-  const auto field = [&](Value* base, std::size_t offset) {
-    return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
-  };
-  Value* table = field(field(function->getArg(0), offsetof(WarpCtx, launch)), offsetof(LaunchCtx, helpers));
-  Value* helper = field(table, static_cast<std::size_t>(Helper::kInvalidCall) * sizeof(void*));
-  auto* helper_type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
   Value* target = b.CreateAlloca(b.getInt64Ty());
   b.CreateStore(function->getArg(2), target);
   Value* pointers = b.CreateAlloca(b.getPtrTy());
   b.CreateStore(target, pointers);
-  b.CreateCall(helper_type, helper, {function->getArg(0), function->getArg(1), b.getInt32(0), b.getInt64(0), pointers});
+  const auto field = [&](Value* base, std::size_t offset) {
+    return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
+  };
+  Value* table = field(field(function->getArg(0), offsetof(WarpCtx, launch)), offsetof(LaunchCtx, helpers));
+  auto* helper_type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+  b.CreateCall(helper_type, field(table, static_cast<std::size_t>(Helper::kInvalidCall) * sizeof(void*)),
+               {function->getArg(0), function->getArg(1), b.getInt32(0), b.getInt64(0), pointers});
   b.CreateUnreachable();
   return function;
 }

@@ -186,12 +186,43 @@ Value* WarpFunction::Interleave(const std::vector<Value*>& parts) {
 // Loads
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// <32*n x iB> @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses): calls the helper. One per
+/// access size; out of line, because every access has such a path in both copies of its block.
+llvm::Function* WarpFunction::SlowLoadFunction(unsigned bytes) {
+  const std::string name = "gl.load_slow." + std::to_string(bytes);
+  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
+  llvm::Function* function = OutOfLine(name, data, {});
+  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  Value* out = AlignedAlloca(b, data);
+  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
+  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
+  CallHelperFrom(b, function, Helper::kLoadSlow, {out, addresses});
+  b.CreateRet(b.CreateAlignedLoad(data, out, llvm::Align(64)));
+  return function;
+}
+
+/// The same for stores: one more argument, the data lane by lane.
+llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
+  const std::string name = "gl.store_slow." + std::to_string(bytes);
+  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
+  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
+  llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {data});
+  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
+  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
+  Value* values = AlignedAlloca(b, data);
+  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
+  b.CreateAlignedStore(function->getArg(5), values, llvm::Align(64));
+  CallHelperFrom(b, function, Helper::kStoreSlow, {addresses, values});
+  b.CreateRetVoid();
+  return function;
+}
+
 std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
-  Value* out = Scratch(0, kWarpSize * access.bytes);
-  Value* addresses = SpillLanes(1, host);
-  CallHelper(Helper::kLoadSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {out, addresses});
+  const std::uint64_t imm = access.bytes | static_cast<std::uint64_t>(access.space) << 8;
+  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, mask_, access.line, b_.getInt64(imm), host});
   auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
-  return Deinterleave(b_.CreateAlignedLoad(wide, out, llvm::Align(64)), access.count);
+  return Deinterleave(b_.CreateBitCast(raw, wide), access.count);
 }
 
 std::vector<Value*> WarpFunction::Gather(Value* host, const Access& access) {
@@ -275,11 +306,10 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
   const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
-  Value* out = Scratch(0, kWarpSize * access.bytes);
-  Value* addresses = SpillLanes(1, Splat(host = window.host ? b_.CreateAdd(address, window.host) : address));
-  CallHelper(Helper::kLoadSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {out, addresses});
-  Value* lane = b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue()), b_.getInt64Ty());
-  const std::vector<Value*> slow_parts = load_parts(b_.CreateGEP(b_.getInt8Ty(), out, b_.CreateMul(lane, b_.getInt64(access.bytes))));
+  const std::vector<Value*> lanes = SlowLoad(Splat(window.host ? b_.CreateAdd(address, window.host) : address), access);
+  Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
+  std::vector<Value*> slow_parts;
+  for (Value* part : lanes) slow_parts.push_back(b_.CreateExtractElement(part, lane));
   BasicBlock* slow_end = b_.GetInsertBlock();
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
@@ -364,9 +394,10 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 void WarpFunction::SlowStore(Value* host, const Access& access, const std::vector<Value*>& values) {
-  Value* addresses = SpillLanes(1, host);
-  Value* data = SpillLanes(2, Interleave(values));
-  CallHelper(Helper::kStoreSlow, mask_, access.line, access.bytes | static_cast<std::uint64_t>(access.space) << 8, {addresses, data});
+  const std::uint64_t imm = access.bytes | static_cast<std::uint64_t>(access.space) << 8;
+  llvm::Function* function = SlowStoreFunction(access.bytes);
+  Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
+  b_.CreateCall(function, {warp_, mask_, access.line, b_.getInt64(imm), host, data});
 }
 
 void WarpFunction::Scatter(Value* host, const Access& access, const std::vector<Value*>& values) {

@@ -332,6 +332,8 @@ Value* WarpFunction::EmitLanesIntrinsic(llvm::CallInst& call) {
                            (id == llvm::Intrinsic::powi && i == 1);
     args.push_back(immediate ? call.getArgOperand(i) : Lanes(call.getArgOperand(i)));
   }
+  // "Poison when zero" holds for lanes that are on; lanes that are off must stay harmless, too.
+  if (id == llvm::Intrinsic::ctlz || id == llvm::Intrinsic::cttz || id == llvm::Intrinsic::abs) args[1] = b_.getFalse();
   switch (id) {
     case llvm::Intrinsic::abs:
     case llvm::Intrinsic::smax:

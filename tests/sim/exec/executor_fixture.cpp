@@ -1,0 +1,47 @@
+#include "tests/sim/exec/executor_fixture.h"
+
+#include <stdexcept>
+
+#include "sim/hardware/device_spec.h"
+
+namespace gridloom::test {
+namespace {
+
+template <typename T>
+T Take(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+
+}  // namespace
+
+Executor::Executor(exec::Engine::Options options) {
+  exec::DeviceMemory::Options memory;
+  memory.limit_bytes = std::uint64_t{2} << 30;
+  memory_ = Take(exec::DeviceMemory::Create(memory));
+  engine_ = Take(exec::Engine::Create(options, Take(sim::LoadDevice("h200")), *memory_));
+}
+
+Executor::~Executor() = default;
+
+exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block,
+                                   const ParamBlock& params, std::uint32_t dynamic_shared_bytes) {
+  std::shared_ptr<exec::Program>& program = programs_[ptx];
+  if (!program) {
+    DiagnosticSink sink;
+    auto module = ptx::ParseModule(ptx, sink);
+    if (sink.has_errors()) throw std::runtime_error(FormatDiagnostics(sink, "test.ptx", ptx));
+    program = Take(exec::Program::Load(std::move(module), ptx, *memory_));
+  }
+  exec::LaunchParams launch;
+  launch.program = program;
+  launch.kernel = program->FindKernel(kernel);
+  if (!launch.kernel) throw std::runtime_error("no kernel " + kernel);
+  launch.grid = grid;
+  launch.block = block;
+  launch.dynamic_shared_bytes = dynamic_shared_bytes;
+  launch.params = params.bytes();
+  return engine_->Run(launch);
+}
+
+}  // namespace gridloom::test

@@ -1,0 +1,53 @@
+// Random kernels for differential tests: arbitrary control-flow graphs (irreducible ones, divergent exits, nested and
+// overlapping loops) over a few integer registers, as PTX text and as the same program run thread by thread on the host.
+// Termination is by a per-thread step counter that every block tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gridloom::test {
+
+struct RandomKernelOptions {
+  unsigned blocks = 12;
+  unsigned operations = 5;        ///< most instructions per block
+  unsigned step_limit = 200;      ///< blocks a thread runs before it leaves
+  bool uniform_bias = true;       ///< about half of the branches depend on values equal in the whole CTA
+};
+
+class RandomKernel {
+ public:
+  static constexpr unsigned kRegisters = 8;
+  static constexpr unsigned kInputs = 64;
+
+  RandomKernel(std::uint64_t seed, const RandomKernelOptions& options);
+
+  /// Entry `random_kernel(.u64 in, .u64 out, .u32 seed)`; out has kRegisters words per thread of the grid.
+  std::string Ptx() const;
+  /// What thread `tid` of CTA `ctaid` writes.
+  std::vector<std::uint32_t> Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
+                                 const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> out_before) const;
+
+ private:
+  enum class Op : std::uint8_t { kAdd, kSub, kMul, kXor, kAnd, kShr, kShl, kMin, kSelect, kLoad, kLoadThread, kStore, kDiv, kRem, kPopc };
+  struct Operation {
+    Op op;
+    unsigned dst, a, b;
+    std::uint32_t constant;
+    bool use_constant;
+  };
+  struct Block {
+    std::vector<Operation> operations;
+    unsigned compare_a = 0;            ///< branch when (r[compare_a] & mask) < bound
+    std::uint32_t mask = 0, bound = 0;
+    unsigned on_true = 0, on_false = 0;   ///< block numbers; blocks.size() = exit
+    bool conditional = true;
+  };
+
+  std::string Text(const Operation& operation) const;
+  std::vector<Block> blocks_;
+  unsigned step_limit_;
+};
+
+}  // namespace gridloom::test
