@@ -22,4 +22,15 @@ enum class BarrierOp : std::uint8_t {
   kClusterArrive, kClusterWait,   ///< barrier.cluster: id, count and predicate are ignored
 };
 
+/// imm of kFence: a full fence, or one that only keeps the accesses around it in order (no instruction on x86-64).
+inline constexpr std::uint64_t kFenceFull = 0;
+inline constexpr std::uint64_t kFenceOrder = 1;
+
+/// imm of kF64Rounded: op | rounding << 8. One operation on f64 in a rounding mode other than to nearest.
+enum class F64Op : std::uint8_t { kAdd, kMul, kFma, kDiv, kSqrt };
+enum class F64Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
+constexpr std::uint64_t F64Imm(F64Op op, F64Rounding rounding) {
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(rounding) << 8;
+}
+
 }  // namespace gridloom::exec

@@ -1,0 +1,31 @@
+// PTX -> SPMD form (spmd.h): lifts a kernel and every function it can reach.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rewriter/ptx/ir.h"
+#include "sim/exec/compiler/compiler.h"
+#include "sim/exec/compiler/spmd.h"
+
+namespace gridloom::exec {
+
+struct LiftedKernel {
+  std::string error;                       ///< not empty: refused; one sentence that names the PTX construct
+  std::uint32_t error_line = 0;            ///< PTX line of it
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;           ///< per thread: the deepest chain of frames, each function once if recursive
+  bool recursive = false;
+  llvm::Function* kernel = nullptr;        ///< `void gl_spmd_kernel()`
+  /// Functions an indirect call may reach, by their number in the symbol table (FunctionPointer(number)).
+  std::vector<std::pair<std::uint32_t, llvm::Function*>> address_taken;
+};
+
+/// Signature of a device function `f` in SPMD form: (i64 frame base, i64 local offset of every return value that does not
+/// come back in a register, then the parameters). Scalar parameters are values of their PTX type, all others i64 local
+/// offsets. A single scalar return value is the LLVM return value.
+LiftedKernel LiftKernel(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out);
+
+}  // namespace gridloom::exec

@@ -1,0 +1,72 @@
+// atom and red (PTX ISA, 9.7.13.5 and 9.7.13.6).
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+struct AtomicName {
+  Mod mod;
+  AtomicOp on_signed, on_unsigned, on_float;
+};
+
+constexpr AtomicName kAtomicNames[] = {
+    {Mod::kAdd, AtomicOp::kAdd, AtomicOp::kAdd, AtomicOp::kFAdd}, {Mod::kMin, AtomicOp::kMin, AtomicOp::kUMin, AtomicOp::kFMin},
+    {Mod::kMax, AtomicOp::kMax, AtomicOp::kUMax, AtomicOp::kFMax}, {Mod::kInc, AtomicOp::kInc, AtomicOp::kInc, AtomicOp::kInc},
+    {Mod::kDec, AtomicOp::kDec, AtomicOp::kDec, AtomicOp::kDec},  {Mod::kAnd, AtomicOp::kAnd, AtomicOp::kAnd, AtomicOp::kAnd},
+    {Mod::kOr, AtomicOp::kOr, AtomicOp::kOr, AtomicOp::kOr},      {Mod::kXor, AtomicOp::kXor, AtomicOp::kXor, AtomicOp::kXor},
+    {Mod::kExch, AtomicOp::kExch, AtomicOp::kExch, AtomicOp::kExch}, {Mod::kCas, AtomicOp::kCas, AtomicOp::kCas, AtomicOp::kCas},
+};
+
+AtomicType TypeOfAtomic(ScalarType type) {
+  switch (type) {
+    case ScalarType::kF16: return AtomicType::kF16;
+    case ScalarType::kBF16: return AtomicType::kBF16;
+    case ScalarType::kF16x2: return AtomicType::kF16x2;
+    case ScalarType::kBF16x2: return AtomicType::kBF16x2;
+    case ScalarType::kF32: return AtomicType::kF32;
+    case ScalarType::kF64: return AtomicType::kF64;
+    default: break;
+  }
+  switch (ptx::BitsOf(type)) {
+    case 16: return AtomicType::kI16;
+    case 64: return AtomicType::kI64;
+    case 128: return AtomicType::kI128;
+    default: return AtomicType::kI32;
+  }
+}
+
+}  // namespace
+
+AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) const {
+  // The operation is the last such modifier: `.min` may follow a `.and`-less prefix but never another operation.
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    for (const AtomicName& name : kAtomicNames) {
+      if (name.mod != modifier.mod) continue;
+      return ptx::IsFloat(type) ? name.on_float : ptx::IsSigned(type) ? name.on_signed : name.on_unsigned;
+    }
+  }
+  RefuseInstruction("has no known operation");
+}
+
+// atom d, [a], b {, c};  red [a], b. Vector forms are atomic element by element.
+void FunctionLifter::LiftAtom(const Instruction& inst) {
+  if (inst.Has(Mod::kAsync)) return LiftRedAsync(inst);
+  const ScalarType type = inst.type();
+  const bool is_red = inst.opcode == Opcode::kRed;
+  const std::size_t first = is_red ? 0 : 1;
+  const AtomicOp op = AtomicOpOf(inst, type);
+  const Place place = Locate(Op(first), inst.space());
+  if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
+  const std::vector<Operand> sources = Components(Op(first + 1));
+  const std::vector<Operand> targets = is_red || IsUnused(Op(0)) ? std::vector<Operand>() : Components(Op(0));
+  std::vector<Value*> b;
+  for (const Operand& source : sources) b.push_back(Read(source, type));
+  Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    Value* address = i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(i * ptx::BytesOf(type)));
+    Value* old = b_.Atomic(place.space, op, TypeOfAtomic(type), address, b[i], c, targets.empty());
+    if (i < targets.size()) Write(targets[i], old, type);
+  }
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,156 @@
+// Comparisons, selection and data movement (PTX ISA, 9.7.6, 9.7.9.1).
+#include "rewriter/ptx/special.h"
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+using Predicate = llvm::CmpInst::Predicate;
+
+struct Comparison {
+  Mod op;
+  Predicate signed_int, unsigned_int, floating;
+};
+
+constexpr Predicate kNone = Predicate::BAD_ICMP_PREDICATE;
+
+// .lo .ls .hi .hs are the unsigned ones; .equ … .geu hold for unordered operands too; .num and .nan test for order.
+constexpr Comparison kComparisons[] = {
+    {Mod::kEq, Predicate::ICMP_EQ, Predicate::ICMP_EQ, Predicate::FCMP_OEQ},
+    {Mod::kNe, Predicate::ICMP_NE, Predicate::ICMP_NE, Predicate::FCMP_ONE},
+    {Mod::kLt, Predicate::ICMP_SLT, Predicate::ICMP_ULT, Predicate::FCMP_OLT},
+    {Mod::kLe, Predicate::ICMP_SLE, Predicate::ICMP_ULE, Predicate::FCMP_OLE},
+    {Mod::kGt, Predicate::ICMP_SGT, Predicate::ICMP_UGT, Predicate::FCMP_OGT},
+    {Mod::kGe, Predicate::ICMP_SGE, Predicate::ICMP_UGE, Predicate::FCMP_OGE},
+    {Mod::kLo, Predicate::ICMP_ULT, Predicate::ICMP_ULT, kNone},
+    {Mod::kLs, Predicate::ICMP_ULE, Predicate::ICMP_ULE, kNone},
+    {Mod::kHi, Predicate::ICMP_UGT, Predicate::ICMP_UGT, kNone},
+    {Mod::kHs, Predicate::ICMP_UGE, Predicate::ICMP_UGE, kNone},
+    {Mod::kEqu, kNone, kNone, Predicate::FCMP_UEQ},
+    {Mod::kNeu, kNone, kNone, Predicate::FCMP_UNE},
+    {Mod::kLtu, kNone, kNone, Predicate::FCMP_ULT},
+    {Mod::kLeu, kNone, kNone, Predicate::FCMP_ULE},
+    {Mod::kGtu, kNone, kNone, Predicate::FCMP_UGT},
+    {Mod::kGeu, kNone, kNone, Predicate::FCMP_UGE},
+    {Mod::kNum, kNone, kNone, Predicate::FCMP_ORD},
+    {Mod::kNanCmp, kNone, kNone, Predicate::FCMP_UNO},
+};
+
+const Comparison* FindComparison(const Instruction& inst) {
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    for (const Comparison& comparison : kComparisons) {
+      if (comparison.op == modifier.mod) return &comparison;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// Result of the instruction's comparison for every lane of the type (two for f16x2 and bf16x2).
+std::vector<Value*> FunctionLifter::Compare(const Instruction& inst, ScalarType type) {
+  const Comparison* comparison = FindComparison(inst);
+  if (!comparison) RefuseInstruction("has no comparison operator");
+  const bool is_float = ptx::IsFloat(type);
+  const Predicate predicate = is_float ? comparison->floating : ptx::IsSigned(type) ? comparison->signed_int : comparison->unsigned_int;
+  if (predicate == kNone) RefuseInstruction("has a comparison operator that does not go with its type");
+  std::vector<Value*> results;
+  if (is_float) {
+    const std::vector<Value*> a = ReadFloatLanes(Op(1), type, inst.Has(Mod::kFtz));
+    const std::vector<Value*> b = ReadFloatLanes(Op(2), type, inst.Has(Mod::kFtz));
+    for (std::size_t i = 0; i < a.size(); ++i) results.push_back(b_.CreateFCmp(predicate, a[i], b[i]));
+  } else {
+    results.push_back(b_.CreateICmp(predicate, Read(Op(1), type), Read(Op(2), type)));
+  }
+  return results;
+}
+
+// .and .or .xor with the predicate operand, when there is one.
+Value* FunctionLifter::Combine(const Instruction& inst, Value* compared, std::size_t operand) {
+  if (operand >= OpCount()) return compared;
+  Value* c = ReadPredicate(Op(operand));
+  if (inst.Has(Mod::kAnd)) return b_.CreateAnd(compared, c);
+  if (inst.Has(Mod::kOr)) return b_.CreateOr(compared, c);
+  if (inst.Has(Mod::kXor)) return b_.CreateXor(compared, c);
+  RefuseInstruction("has a third source but no .and, .or or .xor");
+}
+
+// setp: p, or p|q where q is the outcome of the opposite comparison (for packed types, of the upper half).
+void FunctionLifter::LiftSetp(const Instruction& inst) {
+  const std::vector<Value*> compared = Compare(inst, inst.type());
+  const bool pair = Op(0).kind == OperandKind::kPair;
+  Value* p = Combine(inst, compared[0], 3);
+  Value* q = nullptr;
+  if (pair) q = Combine(inst, compared.size() > 1 ? compared[1] : b_.CreateNot(compared[0]), 3);
+  Write(pair ? Op(0).elements[0] : Op(0), p, ScalarType::kPred);
+  if (pair) Write(Op(0).elements[1], q, ScalarType::kPred);
+}
+
+// set: 1.0 for a float destination, all ones for an integer one.
+void FunctionLifter::LiftSet(const Instruction& inst) {
+  const ScalarType to = inst.type(0), from = inst.type(1);
+  std::vector<Value*> lanes = Compare(inst, from);
+  const unsigned bits = ptx::BitsOf(to) / static_cast<unsigned>(lanes.size());
+  std::uint64_t one = ~std::uint64_t{0};
+  if (to == ScalarType::kF32) one = 0x3f800000;
+  if (to == ScalarType::kF16 || to == ScalarType::kF16x2) one = 0x3c00;
+  if (to == ScalarType::kBF16 || to == ScalarType::kBF16x2) one = 0x3f80;
+  for (Value*& lane : lanes) {
+    lane = b_.CreateSelect(Combine(inst, lane, 3), b_.getInt(llvm::APInt(64, one).trunc(bits)), b_.getIntN(bits, 0));
+  }
+  Write(Op(0), JoinLanes(lanes, TypeOf(to)), to);
+}
+
+void FunctionLifter::LiftSelp(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  Write(Op(0), b_.CreateSelect(ReadPredicate(Op(3)), Read(Op(1), type), Read(Op(2), type)), type);
+}
+
+// slct: c >= 0 ? a : b; a NaN selects b.
+void FunctionLifter::LiftSlct(const Instruction& inst) {
+  const ScalarType type = inst.type(0), test = inst.type(1);
+  Value* c = Read(Op(3), test);
+  Value* zero = llvm::Constant::getNullValue(c->getType());
+  Value* condition = test == ScalarType::kF32 ? b_.CreateFCmpOGE(c, zero) : b_.CreateICmpSGE(c, zero);
+  // Subnormal inputs flushed by .ftz compare greater or equal to zero whatever their sign.
+  if (test == ScalarType::kF32 && inst.Has(Mod::kFtz)) condition = b_.CreateFCmpOGE(Flush(c), zero);
+  Write(Op(0), b_.CreateSelect(condition, Read(Op(1), type), Read(Op(2), type)), type);
+}
+
+// mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`; vectors move component by component.
+void FunctionLifter::LiftMov(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const Operand& dst = Op(0);
+  const Operand& src = Op(1);
+  if (inst.vector_width() > 1) {
+    const std::vector<Operand> to = Components(dst);
+    std::vector<Operand> from = Components(src);
+    if (from.size() == 1 && src.kind == OperandKind::kSpecial) {
+      for (std::size_t i = 0; i < to.size(); ++i) Write(to[i], Resize(ReadSpecialComponent(src.text, i), TypeOf(type), false), type);
+      return;
+    }
+    if (to.size() != from.size()) RefuseInstruction("moves between vectors of different widths");
+    std::vector<Value*> values;
+    for (const Operand& operand : from) values.push_back(Read(operand, type));
+    for (std::size_t i = 0; i < to.size(); ++i) Write(to[i], values[i], type);
+    return;
+  }
+  if (src.kind == OperandKind::kVector) {
+    const std::size_t lanes = src.elements.size();
+    std::vector<Value*> parts;
+    auto* lane_type = b_.getIntNTy(ptx::BitsOf(type) / static_cast<unsigned>(lanes));
+    for (const Operand& operand : src.elements) {
+      const ScalarType bits = BitsType(lane_type->getIntegerBitWidth());
+      parts.push_back(Resize(Read(operand, bits), lane_type, false));
+    }
+    return Write(dst, JoinLanes(parts, TypeOf(type)), type);
+  }
+  if (dst.kind == OperandKind::kVector) {
+    const std::vector<Value*> parts = SplitLanes(Read(src, type), static_cast<unsigned>(dst.elements.size()));
+    for (std::size_t i = 0; i < parts.size(); ++i) Write(dst.elements[i], parts[i], BitsType(parts[i]->getType()->getIntegerBitWidth()));
+    return;
+  }
+  Write(dst, Read(src, type), type);
+}
+
+}  // namespace gridloom::exec

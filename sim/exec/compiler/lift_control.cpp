@@ -1,0 +1,84 @@
+// Branches, ends, barriers and the like (PTX ISA, 9.7.12, 9.7.13.1, 9.7.19).
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+
+void FunctionLifter::LiftBra(const Instruction& inst) {
+  const Operand& target = Op(0);
+  if (target.kind != OperandKind::kLabel) Refuse("branch target '" + std::string(target.text) + "' is not a label");
+  llvm::BasicBlock* block = BlockOf(*target.label);
+  if (inst.guard) {
+    auto* next = NewBlock("next");
+    b_.CreateCondBr(GuardValue(*inst.guard), block, next);
+    b_.SetInsertPoint(next);
+    return;
+  }
+  b_.CreateBr(block);
+  terminated_ = true;
+}
+
+// brx.idx index, list: an index beyond the list is undefined behaviour; it goes to the last target.
+void FunctionLifter::LiftBrx(const Instruction& inst) {
+  const ptx::LabelDirective* list = Op(1).directive;
+  if (!list || list->targets.empty()) RefuseInstruction("needs a .branchtargets list");
+  Value* index = Read(Op(0), ScalarType::kU32);
+  auto target = [&](const Operand& operand) {
+    if (operand.kind != OperandKind::kLabel) Refuse("branch target '" + std::string(operand.text) + "' is not a label");
+    return BlockOf(*operand.label);
+  };
+  auto* jump = b_.CreateSwitch(index, target(list->targets.back()), static_cast<unsigned>(list->targets.size()));
+  for (std::size_t i = 0; i + 1 < list->targets.size(); ++i) jump->addCase(b_.getInt32(static_cast<std::uint32_t>(i)), target(list->targets[i]));
+  terminated_ = true;
+}
+
+void FunctionLifter::LiftRet(const Instruction&) { EmitReturn(); }
+
+void FunctionLifter::LiftExit(const Instruction&) {
+  terminated_ = true;
+  if (function_.is_entry) {
+    b_.CreateRetVoid();
+    return;
+  }
+  b_.ExitThread();
+  llvm::Type* type = ir_->getReturnType();
+  if (type->isVoidTy()) {
+    b_.CreateRetVoid();
+  } else {
+    b_.CreateRet(llvm::Constant::getNullValue(type));
+  }
+}
+
+// trap and brkpt end the grid with an error; there is no debugger to stop in.
+void FunctionLifter::LiftTrap(const Instruction& inst) {
+  b_.CallHelper(Helper::kTrap, {}, {}, inst.opcode == Opcode::kBrkpt ? 1 : 0);
+}
+
+void FunctionLifter::LiftNanosleep(const Instruction&) { b_.CallHelper(Helper::kNanosleep, {}, {Read(Op(0), ScalarType::kU32)}); }
+
+// bar.sync a {, b};  bar.arrive a, b;  bar.red.op d, a {, b}, {!}c;  bar.warp.sync mask;  barrier{.cta} likewise.
+void FunctionLifter::LiftBar(const Instruction& inst) {
+  if (inst.Has(Mod::kWarp)) return b_.WarpSync(Read(Op(0), ScalarType::kB32));
+  if (inst.Has(Mod::kCluster)) return LiftClusterBarrier(inst);
+  Value* zero = b_.getInt32(0);
+  auto number = [&](std::size_t n) { return n < OpCount() ? Read(Op(n), ScalarType::kU32) : zero; };
+  if (inst.Has(Mod::kArrive)) {
+    b_.Barrier(BarrierOp::kArrive, number(0), number(1), b_.getFalse());
+    return;
+  }
+  if (!inst.Has(Mod::kRed)) {
+    b_.Barrier(BarrierOp::kSync, number(0), number(1), b_.getFalse());
+    return;
+  }
+  const std::size_t last = OpCount() - 1;
+  const BarrierOp op = inst.Has(Mod::kPopc) ? BarrierOp::kRedPopc : inst.Has(Mod::kAnd) ? BarrierOp::kRedAnd : BarrierOp::kRedOr;
+  Value* result = b_.Barrier(op, number(1), last >= 3 ? number(2) : zero, ReadPredicate(Op(last)));
+  if (op == BarrierOp::kRedPopc) return Write(Op(0), result, ScalarType::kU32);
+  Write(Op(0), b_.CreateICmpNE(result, zero), ScalarType::kPred);
+}
+
+// barrier.cluster.arrive and .wait. Without clusters every CTA is a cluster of its own, whose threads must still meet.
+void FunctionLifter::LiftClusterBarrier(const Instruction& inst) {
+  b_.CallHelper(Helper::kClusterBarrier, {}, {}, inst.Has(Mod::kWait) ? 1 : 0);
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,254 @@
+// Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5). Half-width types compute in f32, where one operation on them is
+// exact or keeps enough bits that rounding the result once more cannot change it.
+#include "sim/exec/compiler/float_emit_.h"
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+bool IsHalf(ScalarType type) { return type == ScalarType::kF16 || type == ScalarType::kF16x2; }
+bool IsBFloat(ScalarType type) { return type == ScalarType::kBF16 || type == ScalarType::kBF16x2; }
+
+Rounding RoundingOf(const Instruction& inst) {
+  if (inst.Has(Mod::kRz)) return Rounding::kRz;
+  if (inst.Has(Mod::kRm)) return Rounding::kRm;
+  if (inst.Has(Mod::kRp)) return Rounding::kRp;
+  return Rounding::kRn;
+}
+
+}  // namespace
+
+std::vector<Value*> FunctionLifter::ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
+  Value* packed = Read(operand, type);
+  std::vector<Value*> lanes{packed};
+  if (ptx::Info(type).lanes > 1) lanes = SplitLanes(packed, ptx::Info(type).lanes);
+  for (Value*& lane : lanes) {
+    if (type == ScalarType::kF32x2) lane = b_.CreateBitCast(lane, b_.getFloatTy());
+    if (IsBFloat(type)) lane = emit_.BFloatToFloat(lane);
+    if (IsHalf(type)) lane = ftz ? FlushHalf(lane) : lane;
+    if (IsHalf(type)) lane = emit_.HalfToFloat(lane);
+    if (ftz && !IsHalf(type) && type != ScalarType::kF64) lane = emit_.Flush(lane);
+  }
+  return lanes;
+}
+
+// Subnormal f16 -> zero of the same sign.
+Value* FunctionLifter::FlushHalf(Value* half) {
+  Value* small = b_.CreateICmpEQ(b_.CreateAnd(half, 0x7c00), b_.getInt16(0));
+  return b_.CreateSelect(small, b_.CreateAnd(half, 0x8000), half);
+}
+
+Value* FunctionLifter::Flush(Value* x) { return emit_.Flush(x); }
+
+// Applies .sat, .relu and .ftz to every lane, rounds half-width types and writes.
+void FunctionLifter::WriteFloatLanes(const Instruction& inst, std::vector<Value*> lanes, ScalarType type) {
+  for (Value*& lane : lanes) {
+    if (inst.Has(Mod::kSat)) lane = emit_.Saturate(lane);
+    if (inst.Has(Mod::kRelu)) lane = emit_.MinMax(lane, llvm::ConstantFP::get(lane->getType(), 0.0), true, true);
+    if (inst.Has(Mod::kFtz) && !IsHalf(type) && type != ScalarType::kF64) lane = emit_.Flush(lane);
+    if (IsBFloat(type)) lane = emit_.FloatToBFloat(lane);
+    if (IsHalf(type)) lane = emit_.FloatToHalf(lane);
+    if (IsHalf(type) && inst.Has(Mod::kFtz)) lane = FlushHalf(lane);
+  }
+  Write(Op(0), lanes.size() == 1 ? b_.CreateBitCast(lanes[0], TypeOf(type)) : JoinLanes(lanes, TypeOf(type)), type);
+}
+
+// f64 results other than to nearest: exactly, by a helper that sets the host's rounding mode for itself.
+Value* FunctionLifter::RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c) {
+  Value* zero = llvm::ConstantFP::get(b_.getDoubleTy(), 0.0);
+  return b_.CallHelper(Helper::kF64Rounded, {b_.getDoubleTy()}, {a, b ? b : zero, c ? c : zero},
+                       F64Imm(op, static_cast<F64Rounding>(rounding)));
+}
+
+// add, sub, mul. Mixed precision (add.f32.f16 d, a, c) reads its first operand in the second type.
+void FunctionLifter::LiftFloatArithmetic(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const ScalarType first = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
+  const bool ftz = inst.Has(Mod::kFtz);
+  const Rounding rounding = RoundingOf(inst);
+  const std::vector<Value*> a = ReadFloatLanes(Op(1), first, ftz);
+  const std::vector<Value*> b = ReadFloatLanes(Op(2), type, ftz);
+  std::vector<Value*> results;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const bool mul = inst.opcode == Opcode::kMul;
+    Value* y = inst.opcode == Opcode::kSub ? b_.CreateFNeg(b[i]) : b[i];
+    if (rounding == Rounding::kRn) {
+      results.push_back(mul ? b_.CreateFMul(a[i], y) : inst.opcode == Opcode::kSub ? b_.CreateFSub(a[i], b[i]) : b_.CreateFAdd(a[i], y));
+    } else if (type == ScalarType::kF64) {
+      results.push_back(RoundedF64(mul ? F64Op::kMul : F64Op::kAdd, rounding, a[i], y, nullptr));
+    } else {
+      results.push_back(emit_.Round(mul ? emit_.Mul(a[i], y) : emit_.Add(a[i], y, rounding == Rounding::kRm), rounding));
+    }
+  }
+  WriteFloatLanes(inst, results, type);
+}
+
+// fma, and mad of the floating types, which is the same.
+void FunctionLifter::LiftFma(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const ScalarType factor = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
+  const bool ftz = inst.Has(Mod::kFtz);
+  const Rounding rounding = RoundingOf(inst);
+  const std::vector<Value*> a = ReadFloatLanes(Op(1), factor, ftz);
+  const std::vector<Value*> b = ReadFloatLanes(Op(2), factor, ftz);
+  const std::vector<Value*> c = ReadFloatLanes(Op(3), type, ftz);
+  std::vector<Value*> results;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (IsHalf(type)) {
+      // The product of two f16 is exact in f32; the sum must not be rounded twice.
+      results.push_back(emit_.AddToOdd(b_.CreateFMul(a[i], b[i]), c[i]));
+    } else if (IsBFloat(type)) {
+      results.push_back(emit_.RoundToOdd(emit_.Fma(a[i], b[i], c[i], false)));
+    } else if (rounding == Rounding::kRn) {
+      results.push_back(b_.CreateIntrinsic(llvm::Intrinsic::fma, {a[i]->getType()}, {a[i], b[i], c[i]}));
+    } else if (type == ScalarType::kF64) {
+      results.push_back(RoundedF64(F64Op::kFma, rounding, a[i], b[i], c[i]));
+    } else {
+      results.push_back(emit_.Round(emit_.Fma(a[i], b[i], c[i], rounding == Rounding::kRm), rounding));
+    }
+  }
+  WriteFloatLanes(inst, results, type);
+}
+
+// div.approx, .full and the rounded ones: all divide as IEEE does.
+void FunctionLifter::LiftFloatDivide(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const bool ftz = inst.Has(Mod::kFtz);
+  const Rounding rounding = RoundingOf(inst);
+  Value* a = ReadFloatLanes(Op(1), type, ftz)[0];
+  Value* b = ReadFloatLanes(Op(2), type, ftz)[0];
+  Value* result = nullptr;
+  if (rounding == Rounding::kRn) {
+    result = b_.CreateFDiv(a, b);
+  } else if (type == ScalarType::kF64) {
+    result = RoundedF64(F64Op::kDiv, rounding, a, b, nullptr);
+  } else {
+    result = emit_.Round(emit_.Div(a, b), rounding);
+  }
+  if (inst.Has(Mod::kApprox)) {
+    // "For 2^126 < |b| < 2^128, if a is infinity, div.approx.f32 returns NaN, otherwise returns 0" (ISA, div).
+    Value* huge = b_.CreateFCmpOGT(emit_.Abs(b), emit_.F32(0x1p126f));
+    Value* zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, emit_.F32(0), b);
+    result = b_.CreateSelect(huge, b_.CreateFMul(a, zero), result);
+  }
+  WriteFloatLanes(inst, {result}, type);
+}
+
+void FunctionLifter::LiftFloatMinMax(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const bool ftz = inst.Has(Mod::kFtz), xorsign = inst.Has(Mod::kXorsign);
+  std::vector<std::vector<Value*>> sources;
+  for (std::size_t i = 1; i < OpCount(); ++i) sources.push_back(ReadFloatLanes(Op(i), type, ftz));
+  std::vector<Value*> results = sources[0];
+  for (std::size_t lane = 0; lane < results.size(); ++lane) {
+    Value* sign = nullptr;
+    for (std::vector<Value*>& source : sources) {
+      if (xorsign) sign = sign ? b_.CreateXor(sign, emit_.Bits(source[lane])) : emit_.Bits(source[lane]);
+      if (inst.Has(Mod::kAbs)) source[lane] = emit_.Abs(source[lane]);
+    }
+    Value* result = sources[0][lane];
+    for (std::size_t i = 1; i < sources.size(); ++i) {
+      result = emit_.MinMax(result, sources[i][lane], inst.opcode == Opcode::kMax, inst.Has(Mod::kNaN));
+    }
+    if (xorsign) {
+      Value* signed_result = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, b_.CreateBitCast(sign, result->getType()));
+      result = b_.CreateSelect(emit_.IsNaN(result), result, signed_result);
+    }
+    results[lane] = result;
+  }
+  WriteFloatLanes(inst, results, type);
+}
+
+// abs and neg change the sign bit only, of NaNs too; .ftz flushes.
+void FunctionLifter::LiftSign(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const unsigned lanes = ptx::Info(type).lanes;
+  std::vector<Value*> parts = SplitLanes(Read(Op(1), type), lanes);
+  for (Value*& part : parts) {
+    const unsigned bits = part->getType()->getIntegerBitWidth();
+    if (inst.Has(Mod::kFtz)) part = IsHalf(type) ? FlushHalf(part) : AsInt(Flush(b_.CreateBitCast(part, b_.getFloatTy())));
+    Value* sign = b_.getInt(llvm::APInt::getSignMask(bits));
+    part = inst.opcode == Opcode::kAbs ? b_.CreateAnd(part, b_.CreateNot(sign)) : b_.CreateXor(part, sign);
+  }
+  Write(Op(0), JoinLanes(parts, TypeOf(type)), type);
+}
+
+// testp: zeros count as normal numbers.
+void FunctionLifter::LiftTestp(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  Value* x = Read(Op(1), type);
+  Value* magnitude = emit_.Abs(x);
+  const bool single = type == ScalarType::kF32;
+  Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
+  Value* smallest = single ? emit_.F32(0x1p-126f) : emit_.F64(0x1p-1022);
+  Value* zero = llvm::ConstantFP::get(x->getType(), 0.0);
+  Value* subnormal = b_.CreateAnd(b_.CreateFCmpOLT(magnitude, smallest), b_.CreateFCmpONE(x, zero));
+  Value* finite = b_.CreateFCmpOLT(magnitude, infinity);
+  Value* result = nullptr;
+  if (inst.Has(Mod::kFinite)) result = finite;
+  if (inst.Has(Mod::kInfinite)) result = b_.CreateFCmpOEQ(magnitude, infinity);
+  if (inst.Has(Mod::kNumber)) result = b_.CreateFCmpORD(x, x);
+  if (inst.Has(Mod::kNotanumber)) result = emit_.IsNaN(x);
+  if (inst.Has(Mod::kNormal)) result = b_.CreateAnd(finite, b_.CreateNot(subnormal));
+  if (inst.Has(Mod::kSubnormal)) result = subnormal;
+  if (!result) RefuseInstruction("has no known test");
+  Write(Op(0), result, ScalarType::kPred);
+}
+
+// copysign d, a, b: the value of b with the sign of a.
+void FunctionLifter::LiftCopysign(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  Write(Op(0), b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, Read(Op(2), type), Read(Op(1), type)), type);
+}
+
+// rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh
+void FunctionLifter::LiftFloatUnary(const Instruction& inst) {
+  if (inst.opcode == Opcode::kAbs || inst.opcode == Opcode::kNeg) return LiftSign(inst);
+  const ScalarType type = inst.type();
+  std::vector<Value*> lanes = ReadFloatLanes(Op(1), type, inst.Has(Mod::kFtz));
+  for (Value*& lane : lanes) lane = type == ScalarType::kF64 ? UnaryF64(inst, lane) : UnaryF32(inst, lane);
+  WriteFloatLanes(inst, lanes, type);
+}
+
+Value* FunctionLifter::UnaryF32(const Instruction& inst, Value* x) {
+  const Rounding rounding = RoundingOf(inst);
+  switch (inst.opcode) {
+    case Opcode::kRcp:
+      return rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F32(1), x) : emit_.Round(emit_.Div(emit_.F32(1), x), rounding);
+    case Opcode::kSqrt:
+      return rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x) : emit_.Round(emit_.Sqrt(x), rounding);
+    case Opcode::kRsqrt: return b_.CreateFDiv(emit_.F32(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+    case Opcode::kSin: return emit_.SinCos(x, false);
+    case Opcode::kCos: return emit_.SinCos(x, true);
+    case Opcode::kLg2: return emit_.Log2(x);
+    case Opcode::kEx2: return emit_.Exp2(x);
+    case Opcode::kTanh: return emit_.Tanh(x);
+    default: RefuseInstruction();
+  }
+}
+
+// The .approx.ftz forms of f64 look at the upper word only and leave the lower word of the result zero (ISA, rcp and
+// rsqrt .approx.ftz.f64).
+Value* FunctionLifter::UnaryF64(const Instruction& inst, Value* x) {
+  const Rounding rounding = RoundingOf(inst);
+  const bool coarse = inst.Has(Mod::kApprox) && inst.Has(Mod::kFtz);
+  auto upper = [&](Value* value) {
+    return b_.CreateBitCast(b_.CreateAnd(emit_.Bits(value), ~std::uint64_t{0xffffffff}), b_.getDoubleTy());
+  };
+  if (coarse) x = emit_.Flush(upper(x));
+  Value* result = nullptr;
+  switch (inst.opcode) {
+    case Opcode::kRcp:
+      result = rounding == Rounding::kRn ? b_.CreateFDiv(emit_.F64(1), x) : RoundedF64(F64Op::kDiv, rounding, emit_.F64(1), x, nullptr);
+      break;
+    case Opcode::kSqrt:
+      result = rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)
+                                         : RoundedF64(F64Op::kSqrt, rounding, x, nullptr, nullptr);
+      break;
+    case Opcode::kRsqrt: result = b_.CreateFDiv(emit_.F64(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x)); break;
+    default: RefuseInstruction();
+  }
+  return coarse ? emit_.Flush(upper(result)) : result;
+}
+
+}  // namespace gridloom::exec

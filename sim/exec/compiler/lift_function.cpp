@@ -1,0 +1,150 @@
+// One function: its blocks in the order they are reached, guards, dispatch. Only code that can be reached is lifted.
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+// Instructions that only write registers: under a guard they run always and a select keeps the old value.
+bool IsPure(const Instruction& inst) {
+  switch (inst.info().cls) {
+    case ptx::OpClass::kAlu:
+    case ptx::OpClass::kFma:
+    case ptx::OpClass::kDiv:
+    case ptx::OpClass::kSfu:
+    case ptx::OpClass::kMove:
+    case ptx::OpClass::kConvert:
+    case ptx::OpClass::kVideo: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+FunctionLifter::FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir)
+    : module_(module), function_(function), ir_(ir), b_(module.out()),
+      emit_(b_, module.options().cpu == "x86-64") {}
+
+void FunctionLifter::Refuse(const std::string& what) const { throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what}; }
+
+void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("instruction '" + inst_->FullName() + "' " + why); }
+
+const Operand& FunctionLifter::Op(std::size_t n) const {
+  if (n >= inst_->operands.size()) RefuseInstruction("has too few operands");
+  return inst_->operands[n];
+}
+
+void FunctionLifter::Flatten(const ptx::Block& block) {
+  for (const ptx::Statement& statement : block.statements) {
+    if (const auto* instruction = std::get_if<Instruction>(&statement)) {
+      items_.push_back({.instruction = instruction});
+    } else if (const auto* label = std::get_if<ptx::Label*>(&statement)) {
+      label_index_[*label] = items_.size();
+      items_.push_back({.label = *label});
+    } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
+      Flatten(**nested);
+    }
+  }
+}
+
+llvm::BasicBlock* FunctionLifter::NewBlock(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, ir_); }
+
+llvm::BasicBlock* FunctionLifter::BlockOf(const ptx::Label& label) {
+  auto [it, inserted] = label_blocks_.try_emplace(&label, nullptr);
+  if (inserted) {
+    it->second = NewBlock("label");
+    pending_labels_.push_back(&label);
+  }
+  return it->second;
+}
+
+// Entry block: allocas and their zeroes (before entry_end_), parameters, then the body.
+void FunctionLifter::Run() {
+  auto* entry = NewBlock("entry");
+  auto* body = NewBlock("body");
+  b_.SetInsertPoint(entry);
+  entry_end_ = b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  b_.line = function_.loc.line;
+  Flatten(*function_.body);
+  PlaceParams();
+  ReceiveParams();
+  LiftFrom(0);
+  while (!pending_labels_.empty()) {
+    const ptx::Label* label = pending_labels_.back();
+    pending_labels_.pop_back();
+    if (lifted_labels_.contains(label)) continue;
+    b_.SetInsertPoint(BlockOf(*label));
+    terminated_ = false;
+    LiftFrom(label_index_.at(label));
+  }
+}
+
+void FunctionLifter::LiftFrom(std::size_t index) {
+  bool first = true;
+  for (; index < items_.size(); ++index, first = false) {
+    const Item& item = items_[index];
+    if (item.instruction) {
+      if (LiftInstruction(*item.instruction)) return;
+      continue;
+    }
+    llvm::BasicBlock* block = BlockOf(*item.label);
+    if (!(first && b_.GetInsertBlock() == block)) b_.CreateBr(block);
+    if (!lifted_labels_.insert(item.label).second) return;
+    b_.SetInsertPoint(block);
+  }
+  EmitReturn();
+}
+
+bool FunctionLifter::LiftInstruction(const Instruction& inst) {
+  inst_ = &inst;
+  b_.line = inst.loc.line;
+  terminated_ = false;
+  const Handler handler = HandlerFor(inst.opcode);
+  if (!handler) RefuseInstruction();
+  if (!inst.guard) {
+    (this->*handler)(inst);
+  } else if (inst.opcode == Opcode::kBra) {
+    LiftBra(inst);
+  } else if (IsPure(inst)) {
+    guard_ = GuardValue(*inst.guard);
+    (this->*handler)(inst);
+    guard_ = nullptr;
+  } else {
+    LiftGuarded(inst, handler);
+  }
+  inst_ = nullptr;
+  return terminated_;
+}
+
+void FunctionLifter::LiftGuarded(const Instruction& inst, Handler handler) {
+  auto* then = NewBlock("guarded");
+  auto* next = NewBlock("next");
+  b_.CreateCondBr(GuardValue(*inst.guard), then, next);
+  b_.SetInsertPoint(then);
+  (this->*handler)(inst);
+  if (!terminated_) b_.CreateBr(next);
+  terminated_ = false;
+  b_.SetInsertPoint(next);
+}
+
+// What `ret` does; the value comes from the return parameter.
+void FunctionLifter::EmitReturn() {
+  terminated_ = true;
+  if (ir_->getReturnType()->isVoidTy()) {
+    b_.CreateRetVoid();
+    return;
+  }
+  const ptx::Variable& variable = function_.returns[0];
+  llvm::Type* type = ir_->getReturnType();
+  Value* value = nullptr;
+  if (variable.space == StateSpace::kReg) {
+    value = ReadRegister(variable, 0, 0);
+  } else if (const auto it = scalar_params_.find(&variable); it != scalar_params_.end()) {
+    value = b_.CreateLoad(type, it->second);
+  } else {
+    value = b_.LoadMem(Space::kLocal, type, 1, memory_params_.at(&variable), false);
+  }
+  b_.CreateRet(value);
+}
+
+}  // namespace gridloom::exec

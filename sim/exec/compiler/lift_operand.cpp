@@ -1,0 +1,172 @@
+// Registers, immediates and symbols as values (PTX ISA, 6.4 and 9.2: operands and their sizes).
+#include <cstring>
+
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+std::uint32_t ComponentIndex(char element) {
+  switch (element) {
+    case 'y':
+    case 'g': return 1;
+    case 'z':
+    case 'b': return 2;
+    case 'w':
+    case 'a': return 3;
+    default: return 0;
+  }
+}
+
+llvm::APFloat LiteralFloat(const ptx::FloatLiteral& literal) {
+  const llvm::APInt bits(literal.width, literal.bits);
+  return llvm::APFloat(literal.width == 32 ? llvm::APFloat::IEEEsingle() : llvm::APFloat::IEEEdouble(), bits);
+}
+
+std::uint64_t FloatBits(const ptx::FloatLiteral& literal, const llvm::fltSemantics& semantics) {
+  llvm::APFloat value = LiteralFloat(literal);
+  bool inexact = false;
+  value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return value.bitcastToAPInt().getZExtValue();
+}
+
+// A float literal keeps its bits where the type has its width and is converted otherwise.
+std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ScalarType type) {
+  switch (ptx::BitsOf(type)) {
+    case 64: return FloatBits(literal, llvm::APFloat::IEEEdouble());
+    case 32: return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2 ? literal.bits
+                                                                              : FloatBits(literal, llvm::APFloat::IEEEsingle());
+    case 16: return FloatBits(literal, type == ScalarType::kBF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf());
+    default: return literal.bits;
+  }
+}
+
+}  // namespace
+
+llvm::AllocaInst* FunctionLifter::EntryAlloca(llvm::Type* type, const llvm::Twine& name) {
+  llvm::IRBuilder<> entry(entry_end_);
+  llvm::AllocaInst* slot = entry.CreateAlloca(type, nullptr, name);
+  entry.CreateStore(llvm::Constant::getNullValue(type), slot);
+  return slot;
+}
+
+llvm::AllocaInst* FunctionLifter::RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
+  llvm::AllocaInst*& slot = registers_[{&variable, index, component}];
+  if (!slot) {
+    llvm::Twine name = llvm::Twine(llvm::StringRef(variable.name.data(), variable.name.size()));
+    slot = variable.range_count != 0 ? EntryAlloca(TypeOf(variable.type), name + llvm::Twine(index))
+                                     : EntryAlloca(TypeOf(variable.type), name);
+  }
+  return slot;
+}
+
+Value* FunctionLifter::ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component) {
+  return b_.CreateLoad(TypeOf(variable.type), RegisterSlot(variable, index, component));
+}
+
+void FunctionLifter::WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value,
+                                   ScalarType type) {
+  llvm::AllocaInst* slot = RegisterSlot(variable, index, component);
+  value = Resize(value, slot->getAllocatedType(), ptx::IsSigned(type));
+  if (guard_) value = b_.CreateSelect(guard_, value, b_.CreateLoad(slot->getAllocatedType(), slot));
+  b_.CreateStore(value, slot);
+}
+
+Value* FunctionLifter::AsInt(Value* value) {
+  llvm::Type* type = value->getType();
+  if (type->isIntegerTy()) return value;
+  return b_.CreateBitCast(value, b_.getIntNTy(type->getScalarSizeInBits()));
+}
+
+Value* FunctionLifter::Resize(Value* value, llvm::Type* type, bool is_signed) {
+  if (value->getType() == type) return value;
+  value = AsInt(value);
+  auto* bits = b_.getIntNTy(type->getScalarSizeInBits());
+  value = is_signed ? b_.CreateSExtOrTrunc(value, bits) : b_.CreateZExtOrTrunc(value, bits);
+  return b_.CreateBitCast(value, type);
+}
+
+Value* FunctionLifter::Immediate(const Operand& operand, ScalarType type) {
+  llvm::Type* ir_type = TypeOf(type);
+  const unsigned bits = ir_type->getScalarSizeInBits();
+  llvm::APInt value(bits, 0);
+  if (operand.kind == OperandKind::kFloat) {
+    value = llvm::APInt(64, LiteralBits(operand.float_literal, type)).zextOrTrunc(bits);
+  } else if (type == ScalarType::kPred) {
+    value = llvm::APInt(1, operand.int_literal.value != 0);
+  } else {
+    value = llvm::APInt(64, operand.int_literal.value);
+    value = operand.int_literal.negative ? value.sextOrTrunc(bits) : value.zextOrTrunc(bits);
+  }
+  return b_.CreateBitCast(b_.getInt(value), ir_type);
+}
+
+Value* FunctionLifter::ReadSymbol(const Operand& operand) {
+  if (operand.function) return b_.getInt64(FunctionPointer(module_.TakeAddress(*operand.function, inst_->loc.line)));
+  Value* address = VariableAddress(*operand.variable);
+  return operand.offset == 0 ? address : b_.CreateAdd(address, b_.getInt64(static_cast<std::uint64_t>(operand.offset)));
+}
+
+Value* FunctionLifter::Read(const Operand& operand, ScalarType type) {
+  Value* value = nullptr;
+  switch (operand.kind) {
+    case OperandKind::kInt:
+    case OperandKind::kFloat: return Immediate(operand, type);
+    case OperandKind::kSpecial: value = ReadSpecial(operand.text); break;
+    case OperandKind::kSymbol: value = ReadSymbol(operand); break;
+    case OperandKind::kRegister: value = ReadRegister(*operand.variable, operand.index, ComponentIndex(operand.element)); break;
+    default: Refuse("'" + std::string(operand.text) + "' is not a value '" + inst_->FullName() + "' can read");
+  }
+  const bool is_signed = operand.kind == OperandKind::kRegister && ptx::IsSigned(operand.variable->type);
+  value = Resize(value, TypeOf(type), is_signed);
+  if (operand.negated) value = b_.CreateNot(value);
+  if (operand.minus) value = value->getType()->isIntegerTy() ? b_.CreateNeg(value) : b_.CreateFNeg(value);
+  return value;
+}
+
+void FunctionLifter::Write(const Operand& operand, Value* value, ScalarType type) {
+  if (operand.kind == OperandKind::kSink) return;
+  if (operand.kind != OperandKind::kRegister) Refuse("destination of '" + inst_->FullName() + "' is not a register");
+  WriteRegister(*operand.variable, operand.index, ComponentIndex(operand.element), value, type);
+}
+
+std::vector<Operand> FunctionLifter::Components(const Operand& operand) const {
+  if (operand.kind == OperandKind::kVector) return operand.elements;
+  if (operand.kind != OperandKind::kRegister || operand.variable->vector <= 1 || operand.element != 0) return {operand};
+  std::vector<Operand> components;
+  for (std::uint32_t i = 0; i < operand.variable->vector; ++i) {
+    components.push_back(operand);
+    components.back().element = "xyzw"[i & 3];
+  }
+  return components;
+}
+
+Value* FunctionLifter::GuardValue(const ptx::Guard& guard) {
+  if (!guard.predicate) Refuse("guard '" + std::string(guard.text) + "' is not a declared predicate");
+  Value* value = ReadRegister(*guard.predicate, guard.index, 0);
+  return guard.negated ? b_.CreateNot(value) : value;
+}
+
+std::vector<Value*> FunctionLifter::SplitLanes(Value* packed, unsigned lanes) {
+  packed = AsInt(packed);
+  const unsigned bits = packed->getType()->getIntegerBitWidth() / lanes;
+  std::vector<Value*> parts;
+  for (unsigned i = 0; i < lanes; ++i) {
+    parts.push_back(b_.CreateTrunc(i == 0 ? packed : b_.CreateLShr(packed, i * bits), b_.getIntNTy(bits)));
+  }
+  return parts;
+}
+
+Value* FunctionLifter::JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type) {
+  auto* whole = b_.getIntNTy(type->getScalarSizeInBits());
+  const unsigned bits = whole->getIntegerBitWidth() / static_cast<unsigned>(lanes.size());
+  Value* packed = nullptr;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    Value* part = b_.CreateZExt(AsInt(lanes[i]), whole);
+    if (i != 0) part = b_.CreateShl(part, i * bits);
+    packed = packed ? b_.CreateOr(packed, part) : part;
+  }
+  return b_.CreateBitCast(packed, type);
+}
+
+}  // namespace gridloom::exec

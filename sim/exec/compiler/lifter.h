@@ -1,0 +1,323 @@
+// Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter lifts one function, instruction by
+// instruction, through the table in lift_table.cpp. An instruction group is one lift_*.cpp file of member functions.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "rewriter/ptx/ir.h"
+#include "sim/exec/compiler/float_emit.h"
+#include "sim/exec/compiler/lift.h"
+#include "sim/exec/compiler/spmd.h"
+#include "sim/exec/layout.h"
+
+namespace gridloom::exec {
+
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::ScalarType;
+using ptx::StateSpace;
+
+/// Thrown where something cannot be lifted; LiftKernel turns it into LiftedKernel::error. Never leaves the lifter.
+struct Refusal {
+  std::uint32_t line = 0;
+  std::string what;
+};
+
+/// A scalar travels in a register of LLVM; anything else lies in local memory and travels as its offset.
+inline bool IsDirect(const ptx::Variable& variable) { return variable.dims.empty() && variable.vector == 1; }
+
+/// The bit type of that many bits (8, 16, 32, 64, 128).
+ScalarType BitsType(unsigned bits);
+
+/// LLVM type of a PTX value: iN by its bits (f16 and packed types too), float and double for f32 and f64.
+llvm::Type* IrType(llvm::LLVMContext& context, ScalarType type);
+
+class ModuleLifter {
+ public:
+  ModuleLifter(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out);
+  LiftedKernel Run();
+
+  const ptx::Module& module() const { return module_; }
+  const CompileOptions& options() const { return options_; }
+  const SymbolTable& symbols() const { return symbols_; }
+  const SharedLayout& shared() const { return shared_; }
+  SpmdModule& out() { return out_; }
+
+  /// The LLVM function of a definition, lifted later on; null when there is only a prototype.
+  llvm::Function* FunctionFor(const ptx::Function& function);
+  /// Notes that a function's address is used and returns its number.
+  std::uint32_t TakeAddress(const ptx::Function& function, std::uint32_t line);
+  /// Every function whose address module initialisers hold can be called too.
+  void NoteIndirectCall();
+  llvm::FunctionType* Signature(const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params);
+
+  /// Call graph and frame sizes, filled by the function lifters.
+  struct Frame {
+    std::uint32_t bytes = 0;
+    bool calls_indirectly = false;
+    std::vector<const ptx::Function*> callees;
+  };
+  Frame& frame(const ptx::Function& function) { return frames_[&function]; }
+
+ private:
+  std::uint32_t StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& path, bool& recursive);
+
+  const ptx::Module& module_;
+  const ptx::Function& kernel_;
+  const CompileOptions& options_;
+  SpmdModule& out_;
+  SymbolTable symbols_;
+  SharedLayout shared_;
+  std::unordered_map<const ptx::Function*, llvm::Function*> functions_;
+  std::vector<const ptx::Function*> pending_;
+  std::map<std::uint32_t, const ptx::Function*> address_taken_;
+  std::unordered_map<const ptx::Function*, Frame> frames_;
+  bool initializers_noted_ = false;
+};
+
+class FunctionLifter {
+ public:
+  FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir);
+  void Run();
+
+  /// The member function that lifts an opcode, or null.
+  using Handler = void (FunctionLifter::*)(const Instruction&);
+  static Handler HandlerFor(Opcode opcode);
+
+  // One per group of opcodes; see lift_table.cpp for which goes where.
+  void LiftAddSub(const Instruction& inst);
+  void LiftMul(const Instruction& inst);
+  void LiftMad(const Instruction& inst);
+  void LiftMul24(const Instruction& inst);
+  void LiftDivRem(const Instruction& inst);
+  void LiftSad(const Instruction& inst);
+  void LiftAbsNeg(const Instruction& inst);
+  void LiftMinMax(const Instruction& inst);
+  void LiftDotProduct(const Instruction& inst);
+  void LiftLogic(const Instruction& inst);
+  void LiftCnot(const Instruction& inst);
+  void LiftShift(const Instruction& inst);
+  void LiftFunnelShift(const Instruction& inst);
+  void LiftLop3(const Instruction& inst);
+  void LiftPrmt(const Instruction& inst);
+  void LiftBitCount(const Instruction& inst);
+  void LiftBfind(const Instruction& inst);
+  void LiftFns(const Instruction& inst);
+  void LiftBfe(const Instruction& inst);
+  void LiftBfi(const Instruction& inst);
+  void LiftSzext(const Instruction& inst);
+  void LiftBmsk(const Instruction& inst);
+  void LiftSetp(const Instruction& inst);
+  void LiftSet(const Instruction& inst);
+  void LiftSelp(const Instruction& inst);
+  void LiftSlct(const Instruction& inst);
+  void LiftMov(const Instruction& inst);
+  void LiftCvt(const Instruction& inst);
+  void LiftFma(const Instruction& inst);
+  void LiftFloatUnary(const Instruction& inst);
+  void LiftTestp(const Instruction& inst);
+  void LiftCopysign(const Instruction& inst);
+  void LiftLd(const Instruction& inst);
+  void LiftSt(const Instruction& inst);
+  void LiftAtom(const Instruction& inst);
+  void LiftCvta(const Instruction& inst);
+  void LiftIsspacep(const Instruction& inst);
+  void LiftAlloca(const Instruction& inst);
+  void LiftFence(const Instruction& inst);
+  void LiftNoOp(const Instruction& inst);
+  void LiftCreatepolicy(const Instruction& inst);
+  void LiftBra(const Instruction& inst);
+  void LiftBrx(const Instruction& inst);
+  void LiftRet(const Instruction& inst);
+  void LiftExit(const Instruction& inst);
+  void LiftTrap(const Instruction& inst);
+  void LiftCall(const Instruction& inst);
+  void LiftBar(const Instruction& inst);
+  void LiftNanosleep(const Instruction& inst);
+  void LiftVote(const Instruction& inst);
+  void LiftShfl(const Instruction& inst);
+  void LiftActivemask(const Instruction& inst);
+  void LiftElect(const Instruction& inst);
+
+ private:
+  // ------------------------------------------------------------------------------------------------------ lift_function.cpp
+  struct Item {
+    const Instruction* instruction = nullptr;   ///< null: a label
+    const ptx::Label* label = nullptr;
+  };
+  void Flatten(const ptx::Block& block);
+  void LiftFrom(std::size_t index);
+  /// Lifts one instruction; true when it ends its block.
+  bool LiftInstruction(const Instruction& inst);
+  void LiftGuarded(const Instruction& inst, Handler handler);
+  void EmitReturn();
+  llvm::BasicBlock* BlockOf(const ptx::Label& label);
+  llvm::BasicBlock* NewBlock(const char* name);
+  [[noreturn]] void Refuse(const std::string& what) const;
+  /// Refuses the current instruction as a whole, by its full name.
+  [[noreturn]] void RefuseInstruction(const std::string& why = "is not supported") const;
+
+  // ------------------------------------------------------------------------------------------------------- lift_operand.cpp
+  llvm::Type* TypeOf(ScalarType type) { return IrType(b_.getContext(), type); }
+  /// Value of a source operand as an instruction of that type sees it: wider registers are cut, narrower ones extended.
+  Value* Read(const Operand& operand, ScalarType type);
+  Value* ReadPredicate(const Operand& operand) { return Read(operand, ScalarType::kPred); }
+  Value* Immediate(const Operand& operand, ScalarType type);
+  Value* ReadSymbol(const Operand& operand);
+  /// Stores a result of that type; a wider register gets it sign- or zero-extended as the type says. Under a guard the
+  /// register keeps its old value where the guard is off.
+  void Write(const Operand& operand, Value* value, ScalarType type);
+  void WriteRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component, Value* value, ScalarType type);
+  Value* ReadRegister(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
+  llvm::AllocaInst* RegisterSlot(const ptx::Variable& variable, std::uint32_t index, std::uint32_t component);
+  llvm::AllocaInst* EntryAlloca(llvm::Type* type, const llvm::Twine& name);
+  Value* Resize(Value* value, llvm::Type* type, bool is_signed);
+  Value* AsInt(Value* value);
+  /// The single-component operands a vector operand stands for: {a, b} or a vector register.
+  std::vector<Operand> Components(const Operand& operand) const;
+  bool IsUnused(const Operand& operand) const { return operand.kind == OperandKind::kSink; }
+  Value* GuardValue(const ptx::Guard& guard);
+
+  // -------------------------------------------------------------------------------------------------------- lift_address.cpp
+  struct Place {
+    enum class Kind : std::uint8_t { kMemory, kKernelParam, kScalarParam } kind = Kind::kMemory;
+    Space space = Space::kGeneric;
+    Value* address = nullptr;                 ///< kMemory, kKernelParam: i64
+    llvm::AllocaInst* slot = nullptr;         ///< kScalarParam
+    std::int64_t offset = 0;                  ///< kScalarParam
+  };
+  /// Where [address] lies for an access in `space`.
+  Place Locate(const Operand& address, StateSpace space);
+  /// i64 address of a memory operand; refuses scalar parameters.
+  Value* AddressOf(const Operand& address, StateSpace space);
+  Value* VariableAddress(const ptx::Variable& variable);
+  Space SpaceOf(StateSpace space) const;
+  void PlaceParams();
+  void ReceiveParams();
+  void FindAddressedParams();
+  Value* LocalAddress(std::uint32_t offset);
+  /// Local offset where the frame of a callee starts.
+  Value* CalleeFrame();
+
+  void Fence(std::uint64_t imm);
+
+  // --------------------------------------------------------------------------------------------------------- lift_special.cpp
+  Value* ReadSpecial(std::string_view text);
+  Value* Dimension(unsigned axis);
+  Value* RangedSpecial(Special special, std::uint64_t low, std::uint64_t high);
+
+  // ------------------------------------------------------------------------------------------------------------ shared parts
+  Value* MulHigh(Value* a, Value* b, bool is_signed);
+  Value* MinMax(Value* a, Value* b, bool is_signed, bool max);
+  void LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract);
+  llvm::AllocaInst* CarrySlot();
+  /// Splits a packed value into lanes of `bits`, and back.
+  std::vector<Value*> SplitLanes(Value* packed, unsigned lanes);
+  Value* JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type);
+  /// Applies a function of two lanes to packed operands.
+  template <typename Combine>
+  Value* MapLanes(Value* a, Value* b, unsigned lanes, Combine combine) {
+    if (lanes == 1) return combine(a, b);
+    const std::vector<Value*> x = SplitLanes(a, lanes), y = SplitLanes(b, lanes);
+    std::vector<Value*> out;
+    for (unsigned i = 0; i < lanes; ++i) out.push_back(combine(x[i], y[i]));
+    return JoinLanes(out, a->getType());
+  }
+  Value* Product(const Instruction& inst, ScalarType& type);
+  Value* ShiftOrZero(Value* a, Value* count, bool left);
+  Value* ShiftSigned(Value* a, Value* count);
+  Value* Ctlz(Value* a);
+  Value* LowMask(llvm::Type* type, Value* length);
+  std::vector<Value*> Compare(const Instruction& inst, ScalarType type);
+  Value* Combine(const Instruction& inst, Value* compared, std::size_t operand);
+  Value* Lut3(Value* a, Value* b, Value* c, unsigned table);
+
+  // ----------------------------------------------------------------------------------------- lift_float.cpp, lift_convert.cpp
+  /// Lanes of an operand as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal inputs.
+  std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz);
+  void WriteFloatLanes(const Instruction& inst, std::vector<Value*> lanes, ScalarType type);
+  Value* Flush(Value* x);
+  Value* FlushHalf(Value* half);
+  Value* RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c);
+  void LiftFloatArithmetic(const Instruction& inst);
+  void LiftFloatDivide(const Instruction& inst);
+  void LiftFloatMinMax(const Instruction& inst);
+  void LiftSign(const Instruction& inst);
+  Value* UnaryF32(const Instruction& inst, Value* x);
+  Value* UnaryF64(const Instruction& inst, Value* x);
+  Value* IntToInt(const Instruction& inst, Value* source, ScalarType from, ScalarType to);
+  Value* IntToFloat(const Instruction& inst, Value* source, ScalarType from, ScalarType to);
+  Value* FloatToInt(const Instruction& inst, Value* x, ScalarType from, ScalarType to);
+  Value* FloatToFloat(const Instruction& inst, Value* x, ScalarType from, ScalarType to);
+  Exact ExactInt(Value* source, ScalarType from);
+  Value* HalfToFloat(Value* half, ScalarType type);
+  Value* RoundToHalf(Value* x, ScalarType type, Rounding rounding);
+  Value* SaturateHalf(Value* half, ScalarType type);
+  void LiftCvtPacked(const Instruction& inst);
+
+  // ------------------------------------------------------------------------------------------------- lift_warp, lift_atomic …
+  Value* SyncMembers(const Instruction& inst);
+  AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
+  void LiftRedAsync(const Instruction& inst);
+  void LiftClusterBarrier(const Instruction& inst);
+  Value* ReadSpecialComponent(std::string_view text, std::size_t component);
+
+  struct Call {
+    const Operand* callee = nullptr;
+    const std::vector<Operand>* returns = nullptr;
+    const std::vector<Operand>* args = nullptr;
+    const ptx::LabelDirective* prototype = nullptr;
+  };
+  Call ParseCall(const Instruction& inst) const;
+  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
+                llvm::Function* direct, Value* indirect);
+  bool LiftSystemCall(const Call& call, std::string_view name);
+  Value* ReadArgument(const Operand& operand, const ptx::Variable& formal);
+  void WriteReturn(const Operand& operand, Value* value, ScalarType type);
+
+  const Operand& Op(std::size_t n) const;
+  std::size_t OpCount() const { return inst_->operands.size(); }
+
+  ModuleLifter& module_;
+  const ptx::Function& function_;
+  llvm::Function* ir_;
+  SpmdBuilder b_;
+  FloatEmitter emit_;
+  const Instruction* inst_ = nullptr;          ///< being lifted
+  Value* guard_ = nullptr;                     ///< i1 under which register writes happen, null: always
+  bool terminated_ = false;                    ///< the current block has its terminator
+
+  std::vector<Item> items_;
+  std::unordered_map<const ptx::Label*, std::size_t> label_index_;
+  std::unordered_map<const ptx::Label*, llvm::BasicBlock*> label_blocks_;
+  std::unordered_set<const ptx::Label*> lifted_labels_;
+  std::vector<const ptx::Label*> pending_labels_;
+
+  llvm::Instruction* entry_end_ = nullptr;     ///< allocas and their first stores go before it
+  std::map<std::tuple<const ptx::Variable*, std::uint32_t, std::uint32_t>, llvm::AllocaInst*> registers_;
+  llvm::AllocaInst* carry_ = nullptr;
+
+  // Parameters: of the kernel (offset in the parameter block), scalars in an alloca, all others in local memory.
+  std::unordered_map<const ptx::Variable*, std::uint32_t> kernel_params_;
+  std::unordered_map<const ptx::Variable*, llvm::AllocaInst*> scalar_params_;
+  std::unordered_map<const ptx::Variable*, Value*> memory_params_;
+  std::unordered_set<const ptx::Variable*> addressed_params_;
+  std::uint32_t kernel_param_copy_ = ~0u;      ///< frame offset of the copy that cvta.param needs
+
+  LocalLayout local_;
+  std::uint32_t frame_bytes_ = 0;
+  Value* frame_base_ = nullptr;                ///< i64
+  llvm::AllocaInst* dynamic_top_ = nullptr;    ///< end of the frame including alloca
+};
+
+}  // namespace gridloom::exec
