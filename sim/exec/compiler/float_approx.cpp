@@ -3,6 +3,9 @@
 #include "sim/exec/compiler/float_emit.h"
 
 namespace gridloom::exec {
+
+using llvm::Value;
+
 namespace {
 
 // x + kMagic - kMagic rounds |x| < 2^22 to the nearest integer; the integer also stands in the low bits of x + kMagic.

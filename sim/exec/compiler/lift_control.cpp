@@ -76,9 +76,10 @@ void FunctionLifter::LiftBar(const Instruction& inst) {
   Write(Op(0), b_.CreateICmpNE(result, zero), ScalarType::kPred);
 }
 
-// barrier.cluster.arrive and .wait. Without clusters every CTA is a cluster of its own, whose threads must still meet.
+// barrier.cluster.arrive and .wait: of all threads of the cluster. Without clusters every CTA is one of its own.
 void FunctionLifter::LiftClusterBarrier(const Instruction& inst) {
-  b_.CallHelper(Helper::kClusterBarrier, {}, {}, inst.Has(Mod::kWait) ? 1 : 0);
+  const BarrierOp op = inst.Has(Mod::kWait) ? BarrierOp::kClusterWait : BarrierOp::kClusterArrive;
+  b_.Barrier(op, b_.getInt32(0), b_.getInt32(0), b_.getFalse());
 }
 
 }  // namespace gridloom::exec

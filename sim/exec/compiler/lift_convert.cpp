@@ -1,5 +1,8 @@
 // cvt between integers, f16, bf16, f32 and f64 (PTX ISA, 9.7.9.21). Formats of 8 bits and less, tf32 and packed results are
 // in lift_convert_packed.cpp.
+#include <algorithm>
+#include <cmath>
+
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {

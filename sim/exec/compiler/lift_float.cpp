@@ -1,6 +1,5 @@
 // Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5). Half-width types compute in f32, where one operation on them is
 // exact or keeps enough bits that rounding the result once more cannot change it.
-#include "sim/exec/compiler/float_emit_.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {

@@ -1,4 +1,8 @@
 // Special registers (PTX ISA, chapter 10) and ranges of thread coordinates.
+#include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+
 #include "rewriter/ptx/special.h"
 #include "sim/exec/compiler/lifter.h"
 
