@@ -1,0 +1,109 @@
+// Runs every benchmark on the CUDA driver it sees, on OpenCL and as plain C++, in one process and on the same input,
+// compares the results and prints one JSON line per benchmark. tests/bench/run starts it under Gridloom and makes the
+// table.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/apps/driver/host.h"
+#include "tests/bench/benchmarks.h"
+
+EMBED(kPtx, BENCH_PTX);
+EMBED(kSource, BENCH_CL);
+
+namespace {
+
+struct Options {
+  int threads = 1;
+  double scale = 1, seconds = 0.5;
+  std::string only;
+  bool cuda = true;
+};
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : "0"; };
+    if (!std::strcmp(argv[i], "--threads"))
+      options.threads = std::atoi(value());
+    else if (!std::strcmp(argv[i], "--scale"))
+      options.scale = std::atof(value());
+    else if (!std::strcmp(argv[i], "--seconds"))
+      options.seconds = std::atof(value());
+    else if (!std::strcmp(argv[i], "--only"))
+      options.only = value();
+    else if (!std::strcmp(argv[i], "--no-cuda"))
+      options.cuda = false;  // OpenCL and C++ alone, to check those
+    else {
+      std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda]\n", argv[0]);
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Timing {
+  double first = 0, best = 0;  ///< seconds; the first run includes compilation
+};
+template <class Run>
+Timing Measure(double seconds, Run run) {
+  const double begin = Now();
+  run();
+  Timing timing{Now() - begin, 1e30};
+  for (int repeat = 0; repeat < 5 || (Now() - begin < seconds && repeat < 2000); ++repeat) {
+    const double start = Now();
+    run();
+    timing.best = std::min(timing.best, Now() - start);
+  }
+  return timing;
+}
+
+long Differences(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  if (got.size() != want.size()) return -1;
+  double largest = 0;
+  for (const double v : want) largest = std::max(largest, std::fabs(v));
+  long bad = 0;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
+  return bad;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = Parse(argc, argv);
+  const auto cuda = options.cuda ? bench::OpenCuda(kPtx) : nullptr;
+  std::string reason;
+  const auto opencl = bench::OpenOpenCl(kSource, &reason);
+  std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n",
+              cuda ? cuda->name().c_str() : "", opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
+  long failures = 0;
+  for (const bench::Benchmark& b : bench::AllBenchmarks(options.scale)) {
+    if (!options.only.empty() && b.name != options.only) continue;
+    const Timing native = Measure(options.seconds, [&] { b.run_native(options.threads); });
+    const auto want = b.native_result();
+    Timing timings[2];
+    long bad[2] = {0, 0};
+    bench::Device* devices[2] = {cuda.get(), opencl.get()};
+    for (int k = 0; k < 2; ++k) {
+      if (!devices[k]) continue;
+      b.upload(*devices[k]);
+      timings[k] = Measure(options.seconds, [&] { b.run(*devices[k]), devices[k]->Finish(); });
+      bad[k] = Differences(b.download(*devices[k]), want, b.tolerance);
+      failures += bad[k] != 0;
+    }
+    std::printf(
+        "{\"name\": \"%s\", \"shape\": \"%s\", \"native\": %.9f, \"cuda\": %.9f, \"cuda_first\": %.9f, \"cuda_wrong\": "
+        "%ld, "
+        "\"opencl\": %.9f, \"opencl_first\": %.9f, \"opencl_wrong\": %ld}\n",
+        b.name.c_str(), b.shape.c_str(), native.best, timings[0].best, timings[0].first, bad[0], timings[1].best,
+        timings[1].first, bad[1]);
+    std::fflush(stdout);
+  }
+  return failures != 0;
+}
