@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "sim/hardware/device_spec.h"
+#include "sim/hardware/device_files.h"
 
 namespace gridloom::test {
 namespace {

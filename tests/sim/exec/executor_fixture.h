@@ -19,9 +19,9 @@ class ParamBlock {
  public:
   template <typename T>
   ParamBlock& Add(const T& value) {
-    bytes_.resize((bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T));
-    const auto* from = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), from, from + sizeof(T));
+    const std::size_t offset = (bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    bytes_.resize(offset + sizeof(T));
+    std::memcpy(bytes_.data() + offset, &value, sizeof(T));
     return *this;
   }
   const std::vector<std::byte>& bytes() const { return bytes_; }
