@@ -1,0 +1,85 @@
+// What every generated entry point does: forward to a real driver if there is one, else check that the call is allowed
+// now, run the hook, and let no exception cross the C interface.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <new>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/api/driver_api.h"
+#include "interpose/session/thread_state.h"
+
+namespace gridloom::api {
+
+/// What must be true before a hook runs.
+enum class Need : std::uint8_t {
+  kNone,
+  kInit,       ///< cuInit was called, and not in a parent process
+  kContext,    ///< the thread has a current context, and no kernel of it has failed
+  kLaunch,     ///< as kContext; the call starts kernels
+};
+
+enum class Mode : std::uint8_t { kUndecided, kVirtual, kReal };
+extern std::atomic<Mode> g_mode;
+/// Addresses in the real driver, [function][twin]; filled before g_mode becomes kReal.
+extern void* g_real[kFunctionCount][2];
+
+/// Reads the settings once and decides who answers: our virtual GPU or a real driver.
+Mode DecideMode();
+inline Mode CurrentMode() {
+  const Mode mode = g_mode.load(std::memory_order_acquire);   // pairs with the release in DecideMode
+  return mode != Mode::kUndecided ? mode : DecideMode();
+}
+
+/// Success, NOT_INITIALIZED, INVALID_CONTEXT, CONTEXT_IS_DESTROYED, or the error a kernel left behind.
+cuda::CUresult CheckNeed(Need need);
+/// One log line per name and process. `why` may be empty.
+cuda::CUresult AnswerUnsupported(Fn fn, const char* why);
+cuda::CUresult AnswerException(Fn fn, const std::exception* error);
+cuda::CUresult MissingInRealDriver(Fn fn);
+void CountRealLaunch(Fn fn);
+/// cuGetProcAddress on a real GPU: the real answer, except that launching functions lead through us.
+cuda::CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags,
+                                  cuda::CUdriverProcAddressQueryResult* status);
+
+template <Fn F, bool kTwin, typename... Args>
+cuda::CUresult CallReal(Args... args) {
+  if constexpr (F == Fn::cuGetProcAddress) return RealGetProcAddress(args..., nullptr);
+  else if constexpr (F == Fn::cuGetProcAddress_v2) return RealGetProcAddress(args...);
+  else {
+    void* const real = g_real[static_cast<std::size_t>(F)][kTwin];
+    if (real == nullptr) return MissingInRealDriver(F);
+    return reinterpret_cast<cuda::CUresult (*)(Args...)>(real)(args...);
+  }
+}
+
+template <Fn F, bool kTwin, Need kNeed, typename... Args>
+cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
+  if (CurrentMode() == Mode::kReal) [[unlikely]] {
+    if constexpr (kNeed == Need::kLaunch) CountRealLaunch(F);
+    return CallReal<F, kTwin, Args...>(args...);
+  }
+  if constexpr (kNeed != Need::kNone) {
+    if (const auto status = CheckNeed(kNeed); status != cuda::CUDA_SUCCESS) return status;
+  }
+  const session::DefaultStreamScope scope(kTwin);
+  try {
+    return hook(args...);
+  } catch (const std::bad_alloc&) {
+    return cuda::CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    return AnswerException(F, &error);
+  } catch (...) {
+    return AnswerException(F, nullptr);
+  }
+}
+
+template <Fn F, bool kTwin, typename... Args>
+cuda::CUresult Refuse(const char* why, Args... args) noexcept {
+  if (CurrentMode() == Mode::kReal) return CallReal<F, kTwin, Args...>(args...);
+  return AnswerUnsupported(F, why);
+}
+
+}  // namespace gridloom::api

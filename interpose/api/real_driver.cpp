@@ -1,0 +1,143 @@
+#include "interpose/api/real_driver.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "interpose/api/entry.h"
+#include "interpose/session/log.h"
+#include "interpose/session/settings.h"
+
+namespace gridloom::api {
+
+using namespace cuda;
+using session::LogLevel;
+
+std::atomic<Mode> g_mode{Mode::kUndecided};
+void* g_real[kFunctionCount][2];
+
+namespace {
+
+std::array<std::atomic<std::uint64_t>, kFunctionCount> g_launches;
+
+using GetProcAddressV2 = CUresult (*)(const char*, void**, int, std::uint64_t, CUdriverProcAddressQueryResult*);
+using GetProcAddressV1 = CUresult (*)(const char*, void**, int, std::uint64_t);
+
+/// Directories of LD_LIBRARY_PATH, then where distributions and NVIDIA's installer put the driver.
+std::vector<std::string> Candidates() {
+  if (const auto& given = session::TheSettings().real_driver; given && !given->empty()) return {*given};
+  std::vector<std::string> files;
+  if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
+    for (const char* at = path; *at != '\0';) {
+      const std::size_t length = std::strcspn(at, ":");
+      if (length != 0) files.push_back(std::string(at, length) + "/libcuda.so.1");
+      at += length + (at[length] == ':');
+    }
+  }
+  for (const char* directory : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib",
+                                "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"}) {
+    files.push_back(std::string(directory) + "/libcuda.so.1");
+  }
+  return files;
+}
+
+bool SameFile(const std::string& file, const char* other) {
+  struct stat a {}, b {};
+  return stat(file.c_str(), &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+bool RealGpuVisible() {
+  struct stat info {};
+  return stat("/dev/nvidiactl", &info) == 0 || stat("/dev/dxg", &info) == 0;
+}
+
+bool LoadRealDriver(std::string* why) {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&LoadRealDriver), &self);
+  *why = "no libcuda.so.1 of a GPU driver was found";
+  for (const std::string& file : Candidates()) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) continue;
+    if (self.dli_fname != nullptr && SameFile(file, self.dli_fname)) continue;
+    void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      *why = dlerror();
+      continue;
+    }
+    if (dlsym(handle, "cuGetProcAddress") == RowOf(Fn::cuGetProcAddress).address) continue;   // a copy of ourselves
+    for (std::size_t i = 0; i < kFunctionCount; ++i) {
+      const Row& row = Table()[i];
+      g_real[i][0] = dlsym(handle, row.symbol);
+      if (*row.twin_suffix != '\0') g_real[i][1] = dlsym(handle, (std::string(row.symbol) + row.twin_suffix).c_str());
+    }
+    GL_LOG(kInfo, "calls go to the real driver %s", file.c_str());
+    return true;
+  }
+  return false;
+}
+
+Mode DecideMode() {
+  static std::mutex* const mutex = new std::mutex;
+  const std::lock_guard lock(*mutex);
+  if (const Mode mode = g_mode.load(std::memory_order_acquire); mode != Mode::kUndecided) return mode;
+  const auto& device = session::TheSettings().device;
+  const bool asked = device && *device == "real";
+  Mode mode = Mode::kVirtual;
+  if (asked || ((!device || device->empty()) && RealGpuVisible())) {
+    std::string why;
+    if (LoadRealDriver(&why)) {
+      mode = Mode::kReal;
+      // Launch counts belong to the summary of a run.
+      if (session::IsOn(session::TheSettings().summary)) {
+        std::atexit([] {
+          std::uint64_t total = 0;
+          for (const auto& count : g_launches) total += count.load(std::memory_order_relaxed);
+          session::LogText(session::Format("\ngridloom: %llu launches on the real GPU\n", static_cast<unsigned long long>(total)));
+        });
+      }
+    } else if (asked) {
+      session::LogFormat(LogLevel::kError, "GRIDLOOM_DEVICE=real: %s; the program sees no GPU", why.c_str());
+    }
+  }
+  g_mode.store(mode, std::memory_order_release);
+  return mode;
+}
+
+CUresult MissingInRealDriver(Fn fn) {
+  session::LogFormat(LogLevel::kWarn, "the real driver has no %s", RowOf(fn).symbol);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void CountRealLaunch(Fn fn) {
+  g_launches[static_cast<std::size_t>(fn)].fetch_add(1, std::memory_order_relaxed);
+  GL_LOG(kTrace, "%s", RowOf(fn).symbol);
+}
+
+CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags, CUdriverProcAddressQueryResult* status) {
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (void* const real = g_real[static_cast<std::size_t>(Fn::cuGetProcAddress_v2)][0]) {
+    result = reinterpret_cast<GetProcAddressV2>(real)(symbol, pfn, version, flags, status);
+  } else if (void* const old = g_real[static_cast<std::size_t>(Fn::cuGetProcAddress)][0]) {
+    result = reinterpret_cast<GetProcAddressV1>(old)(symbol, pfn, version, flags);
+  } else {
+    return MissingInRealDriver(Fn::cuGetProcAddress_v2);
+  }
+  if (result != CUDA_SUCCESS || symbol == nullptr || pfn == nullptr || *pfn == nullptr || version > kDriverVersion) return result;
+  // Everything else is called directly, at no cost. Only what must be seen leads through us.
+  const Lookup ours = Find(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+  if (ours.row == nullptr) return result;
+  const bool lookup = std::strcmp(ours.row->name, "cuGetProcAddress") == 0;
+  const std::size_t index = static_cast<std::size_t>(ours.row - Table().data());
+  const bool twin = ours.address == ours.row->twin_address;
+  if ((ours.row->launches || lookup) && g_real[index][twin] != nullptr) *pfn = ours.address;
+  return result;
+}
+
+}  // namespace gridloom::api

@@ -1,0 +1,14 @@
+// The driver of a real GPU behind the shim: found by path, loaded beside us, called through g_real (interpose/api/entry.h).
+#pragma once
+
+#include <string>
+
+namespace gridloom::api {
+
+/// True when the machine has a GPU whose kernel driver is loaded.
+bool RealGpuVisible();
+
+/// Loads the real libcuda.so.1 and fills g_real; the reason when it cannot be found or is ourselves.
+bool LoadRealDriver(std::string* why);
+
+}  // namespace gridloom::api
