@@ -1,0 +1,144 @@
+// A CUDA context: the streams, the error a kernel left behind, limits, and what must go when the context goes.
+// Contexts are never freed, only marked destroyed, because threads may still have them on their stacks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/stream.h"
+#include "interpose/session/task.h"
+#include "sim/exec/device_memory.h"
+
+namespace gridloom::session {
+
+class Device;
+
+/// Allocations of a context: what cuMemAlloc and its like gave out, so that the context's end can take it back.
+class ContextMemory {
+ public:
+  enum class Kind : std::uint8_t { kDevice, kManaged, kPinned, kRegistered };
+  struct Block {
+    Kind kind = Kind::kDevice;
+    std::uint64_t bytes = 0;
+    unsigned flags = 0;
+    bool sync_memops = false;
+  };
+  void Add(std::uint64_t address, Block block);
+  /// Nothing when no block of one of the kinds starts there.
+  std::optional<Block> Take(std::uint64_t address, std::initializer_list<Kind> kinds);
+  std::optional<Block> Find(std::uint64_t address) const;
+  bool SetSyncMemops(std::uint64_t address, bool on);
+  void FreeAll(exec::DeviceMemory& memory);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Block> blocks_;
+};
+
+class Context {
+ public:
+  Context(Device& device, bool primary);
+
+  Device& device() const { return device_; }
+  bool primary() const { return primary_; }
+  std::uint64_t id() const { return id_; }
+  cuda::CUcontext handle() { return reinterpret_cast<cuda::CUcontext>(this); }
+
+  /// The error a kernel left behind, or that the context is gone; success otherwise.
+  cuda::CUresult status() const { return status_.load(std::memory_order_acquire); }
+  bool failed() const { return status() != cuda::CUDA_SUCCESS; }
+  /// The first failure stays.
+  void Fail(cuda::CUresult status);
+
+  std::atomic<unsigned> flags{0};
+  std::atomic<int> api_version{0};
+  std::atomic<cuda::CUfunc_cache> cache_config{cuda::CU_FUNC_CACHE_PREFER_NONE};
+  std::atomic<cuda::CUsharedconfig> shared_config{cuda::CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
+  std::atomic<std::uint64_t> limits[10];
+
+  ContextMemory memory;
+
+  // ---- streams --------------------------------------------------------------------------------------------------------
+  Stream& legacy_stream() { return *legacy_; }
+  /// The default stream of the calling thread.
+  StreamPtr per_thread_stream();
+  StreamPtr CreateStream(Stream::Kind kind, int priority);
+  /// What the handle means in this context; null when it is not a stream of it.
+  StreamPtr FindStream(cuda::CUstream handle);
+  void ForgetStream(const StreamPtr& stream);
+
+  /// Puts `task` behind what the stream's rules say it must follow, and behind `after`.
+  void Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after = {});
+  /// The same, and runs it on the calling thread if it can start at once.
+  /// Answers whether it did.
+  bool EnqueueOrRun(Stream& stream, const TaskPtr& task);
+  /// The same, and returns when it is done.
+  void EnqueueAndWait(Stream& stream, const TaskPtr& task);
+  /// Puts a group into the stream: `first`, then what `submit` submits behind it, then `last` behind the tasks it answers.
+  void EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last,
+                    const std::function<std::vector<TaskPtr>()>& submit, std::span<const TaskPtr> after);
+  /// Everything an operation put into the stream now would wait for is done.
+  bool Idle(Stream& stream);
+  void Wait(Stream& stream);
+  void WaitAll();
+  bool AllIdle();
+  /// Lane under which tasks of the stream may be run by waiting threads.
+  static std::uint64_t Lane(const Stream& stream) { return stream.id(); }
+
+  // ---- life -----------------------------------------------------------------------------------------------------------
+  bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
+  /// Waits for all work, runs the destructors of context-local storage and gives everything back.
+  void Destroy();
+  /// A primary context comes back to life by cuDevicePrimaryCtxRetain.
+  void Revive();
+  int retain_count = 0;      ///< primary: guarded by the device's mutex
+
+  // ---- context-local storage (runtime export table) -----------------------------------------------------------------------
+  using StorageDestructor = void (*)(cuda::CUcontext context, void* key, void* value);
+  void PutStorage(void* key, void* value, StorageDestructor destructor);
+  bool GetStorage(void* key, void** value) const;
+  bool DeleteStorage(void* key);
+
+ private:
+  std::vector<TaskPtr> Predecessors(const Stream& stream, std::span<const TaskPtr> after) const;
+
+  Device& device_;
+  const bool primary_;
+  const std::uint64_t id_;
+  std::atomic<cuda::CUresult> status_{cuda::CUDA_SUCCESS};
+  std::atomic<bool> destroyed_{false};
+
+  mutable std::mutex queue_mutex_;    ///< guards every Stream::tail_ and the lists below
+  StreamPtr legacy_;
+  std::vector<StreamPtr> streams_;    ///< all but the legacy one
+  std::unordered_map<std::uint64_t, StreamPtr> per_thread_;   ///< by thread number
+  std::unordered_map<cuda::CUstream, StreamPtr> by_handle_;
+
+  struct Storage {
+    void* value;
+    StorageDestructor destructor;
+  };
+  mutable std::mutex storage_mutex_;
+  std::unordered_map<void*, Storage> storage_;
+};
+
+/// Top of the calling thread's stack; null when empty.
+Context* CurrentContext();
+/// Top of the stack, which CheckNeed found to be usable.
+Context& ThisContext();
+void PushContext(Context* context);
+/// Null when the stack was empty.
+Context* PopContext();
+void SetContext(Context* context);
+
+}  // namespace gridloom::session

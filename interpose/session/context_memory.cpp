@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "interpose/session/context.h"
+
+namespace gridloom::session {
+
+void ContextMemory::Add(std::uint64_t address, Block block) {
+  const std::lock_guard lock(mutex_);
+  blocks_[address] = block;
+}
+
+std::optional<ContextMemory::Block> ContextMemory::Take(std::uint64_t address, std::initializer_list<Kind> kinds) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end() || std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end()) return std::nullopt;
+  const Block block = found->second;
+  blocks_.erase(found);
+  return block;
+}
+
+std::optional<ContextMemory::Block> ContextMemory::Find(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool ContextMemory::SetSyncMemops(std::uint64_t address, bool on) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return false;
+  found->second.sync_memops = on;
+  return true;
+}
+
+void ContextMemory::FreeAll(exec::DeviceMemory& memory) {
+  decltype(blocks_) blocks;
+  {
+    const std::lock_guard lock(mutex_);
+    blocks.swap(blocks_);
+  }
+  for (const auto& [address, block] : blocks) {
+    if (block.kind == Kind::kRegistered) memory.UnregisterHost(reinterpret_cast<void*>(address));
+    else memory.Free(address);
+  }
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,245 @@
+#include "interpose/session/copy.h"
+
+#include <cstring>
+
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+struct Side {
+  std::byte* base = nullptr;
+  std::size_t pitch = 0, slice = 0;
+  std::shared_ptr<Array> array;
+};
+
+bool DeviceRange(Context& context, std::uint64_t address, std::size_t bytes, bool write) {
+  return bytes == 0 || context.device().memory().Accessible(address, bytes, write);
+}
+
+struct SideRequest {
+  CUmemorytype type;
+  std::uint64_t host, device;
+  CUarray array;
+  std::size_t x, y, z, pitch, height;
+};
+
+/// Bytes from the first to the last one that a box of rows touches.
+std::uint64_t Span(std::size_t pitch, std::size_t slice, std::size_t width, std::size_t height, std::size_t depth) {
+  return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth, bool write, Side* side) {
+  if (r.type == CU_MEMORYTYPE_ARRAY) {
+    side->array = Process::Get().arrays.Find(r.array);
+    if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const exec::ImageLevel& level = side->array->level();
+    if (r.x + width > std::uint64_t{level.width} * side->array->texel_bytes() || r.y + height > level.height || r.z + depth > level.depth) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    side->pitch = level.row_bytes;
+    side->slice = level.slice_bytes;
+    side->base = reinterpret_cast<std::byte*>(level.base) + r.z * side->slice + r.y * side->pitch + r.x;
+    return CUDA_SUCCESS;
+  }
+  if (r.type < CU_MEMORYTYPE_HOST || r.type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+  side->pitch = r.pitch != 0 ? r.pitch : r.x + width;
+  if (height * depth > 1 && r.pitch != 0 && r.pitch < r.x + width) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t rows = r.height != 0 ? r.height : r.y + height;
+  if (depth > 1 && r.height != 0 && r.height < r.y + height) return CUDA_ERROR_INVALID_VALUE;
+  side->slice = side->pitch * rows;
+  const std::uint64_t start = r.type == CU_MEMORYTYPE_HOST ? r.host : r.device;
+  if (start == 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t base = start + r.z * side->slice + r.y * side->pitch + r.x;
+  side->base = reinterpret_cast<std::byte*>(base);
+  const bool ours = r.type == CU_MEMORYTYPE_DEVICE || (r.type == CU_MEMORYTYPE_UNIFIED && IsOurs(context, base));
+  if (ours && !DeviceRange(context, base, Span(side->pitch, side->slice, width, height, depth), write)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool IsOurs(Context& context, std::uint64_t pointer) { return context.device().memory().Find(pointer).has_value(); }
+
+CUresult MakeCopy(Context& context, End dst_end, std::uint64_t dst, End src_end, std::uint64_t src, std::size_t bytes, CopyOp* op) {
+  if (bytes != 0) {
+    if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto bad = [&](End end, std::uint64_t pointer, bool write) {
+      if (end == End::kHost || (end == End::kAny && !IsOurs(context, pointer))) return false;
+      return !DeviceRange(context, pointer, bytes, write);
+    };
+    if (bad(dst_end, dst, true) || bad(src_end, src, false)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  op->src = reinterpret_cast<const std::byte*>(src);
+  op->dst = reinterpret_cast<std::byte*>(dst);
+  op->width = bytes;
+  op->src_pitch = op->dst_pitch = op->src_slice = op->dst_slice = bytes;
+  CUDA_MEMCPY3D& d = op->described;
+  const auto type = [](End end) {
+    return end == End::kHost ? CU_MEMORYTYPE_HOST : end == End::kDevice ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+  };
+  d.src_type = type(src_end);
+  d.dst_type = type(dst_end);
+  d.src_host = reinterpret_cast<const void*>(src_end == End::kHost ? src : 0);
+  d.dst_host = reinterpret_cast<void*>(dst_end == End::kHost ? dst : 0);
+  d.src_device = src_end == End::kHost ? 0 : src;
+  d.dst_device = dst_end == End::kHost ? 0 : dst;
+  d.src_pitch = d.dst_pitch = d.width_bytes = bytes;
+  d.src_height = d.dst_height = d.height = d.depth = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeCopy(Context& context, const CUDA_MEMCPY3D& c, CopyOp* op) {
+  if (c.src_lod != 0 || c.dst_lod != 0) return CUDA_ERROR_INVALID_VALUE;
+  op->described = c;
+  op->width = c.width_bytes;
+  op->height = c.height;
+  op->depth = c.depth;
+  if (c.width_bytes == 0 || c.height == 0 || c.depth == 0) return CUDA_SUCCESS;
+  const auto& memory = context.device().spec().memory;
+  if ((c.src_type != CU_MEMORYTYPE_ARRAY && c.src_pitch > memory.max_pitch_bytes) ||
+      (c.dst_type != CU_MEMORYTYPE_ARRAY && c.dst_pitch > memory.max_pitch_bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Side src, dst;
+  const SideRequest from{c.src_type, reinterpret_cast<std::uint64_t>(c.src_host), c.src_device, c.src_array, c.src_x_bytes,
+                         c.src_y, c.src_z, c.src_pitch, c.src_height};
+  const SideRequest to{c.dst_type, reinterpret_cast<std::uint64_t>(c.dst_host), c.dst_device, c.dst_array, c.dst_x_bytes,
+                       c.dst_y, c.dst_z, c.dst_pitch, c.dst_height};
+  if (const auto status = Resolve(context, from, c.width_bytes, c.height, c.depth, false, &src); status != CUDA_SUCCESS) return status;
+  if (const auto status = Resolve(context, to, c.width_bytes, c.height, c.depth, true, &dst); status != CUDA_SUCCESS) return status;
+  op->src = src.base;
+  op->dst = dst.base;
+  op->src_pitch = src.pitch;
+  op->dst_pitch = dst.pitch;
+  op->src_slice = src.slice;
+  op->dst_slice = dst.slice;
+  op->src_array = std::move(src.array);
+  op->dst_array = std::move(dst.array);
+  return CUDA_SUCCESS;
+}
+
+CUDA_MEMCPY3D Widen(const CUDA_MEMCPY2D& c) {
+  CUDA_MEMCPY3D wide{};
+  wide.src_x_bytes = c.src_x_bytes;
+  wide.src_y = c.src_y;
+  wide.src_type = c.src_type;
+  wide.src_host = c.src_host;
+  wide.src_device = c.src_device;
+  wide.src_array = c.src_array;
+  wide.src_pitch = c.src_pitch;
+  wide.dst_x_bytes = c.dst_x_bytes;
+  wide.dst_y = c.dst_y;
+  wide.dst_type = c.dst_type;
+  wide.dst_host = c.dst_host;
+  wide.dst_device = c.dst_device;
+  wide.dst_array = c.dst_array;
+  wide.dst_pitch = c.dst_pitch;
+  wide.width_bytes = c.width_bytes;
+  wide.height = c.height;
+  wide.depth = 1;
+  return wide;
+}
+
+CUresult MakeArrayCopy(Context& context, CUarray dst_array, std::size_t dst_offset, CUarray src_array, std::size_t src_offset,
+                       End linear_end, std::uint64_t linear, std::size_t bytes, CopyOp* op) {
+  // Offsets count bytes along the first row, as these calls are meant for one-dimensional arrays.
+  CUDA_MEMCPY3D c{};
+  c.width_bytes = bytes;
+  c.height = c.depth = 1;
+  const CUmemorytype type = linear_end == End::kHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  if (src_array != nullptr) {
+    c.src_type = CU_MEMORYTYPE_ARRAY;
+    c.src_array = src_array;
+    c.src_x_bytes = src_offset;
+  } else {
+    c.src_type = type;
+    c.src_host = reinterpret_cast<const void*>(linear);
+    c.src_device = linear;
+  }
+  if (dst_array != nullptr) {
+    c.dst_type = CU_MEMORYTYPE_ARRAY;
+    c.dst_array = dst_array;
+    c.dst_x_bytes = dst_offset;
+  } else {
+    c.dst_type = type;
+    c.dst_host = reinterpret_cast<void*>(linear);
+    c.dst_device = linear;
+  }
+  return MakeCopy(context, c, op);
+}
+
+namespace {
+
+// Up to here a copy is cheaper than waking a thread for it.
+constexpr std::size_t kInlineBytes = 64u << 10;
+
+void Stage(CopyOp& op) {
+  const std::size_t slice = op.width * op.height;
+  op.staged = std::shared_ptr<std::byte[]>(new std::byte[slice * op.depth]);
+  for (std::size_t z = 0; z < op.depth; ++z) {
+    for (std::size_t y = 0; y < op.height; ++y) {
+      std::memcpy(op.staged.get() + z * slice + y * op.width, op.src + z * op.src_slice + y * op.src_pitch, op.width);
+    }
+  }
+  op.src = op.staged.get();
+  op.src_pitch = op.width;
+  op.src_slice = slice;
+}
+
+}  // namespace
+
+CUresult SubmitCopyAsync(Stream& stream, CopyOp op) {
+  Context& context = stream.context();
+  const std::size_t bytes = op.width * op.height * op.depth;
+  if (bytes == 0 || stream.capture != nullptr) return Submit(stream, std::move(op));
+  const auto pageable = [&](const std::byte* pointer, const std::shared_ptr<Array>& array) {
+    return array == nullptr && !IsOurs(context, reinterpret_cast<std::uint64_t>(pointer));
+  };
+  if (pageable(op.dst, op.dst_array)) return Submit(stream, std::move(op), Waiting::kYes);
+  if (pageable(op.src, op.src_array)) {
+    if (context.Idle(stream)) return Submit(stream, std::move(op), Waiting::kYes);
+    Stage(op);
+    return Submit(stream, std::move(op));
+  }
+  return Submit(stream, std::move(op), bytes <= kInlineBytes ? Waiting::kIfIdle : Waiting::kNo);
+}
+
+CUresult CheckBatch(Context& context, const CUstreamBatchMemOpParams* items, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    std::size_t bytes = 0;
+    bool write = false;
+    switch (items[i].operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32: bytes = 4; break;
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64: bytes = 8; break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = 4; write = true; break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64: bytes = 8; write = true; break;
+      case CU_STREAM_MEM_OP_BARRIER: continue;
+      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::uint64_t address = items[i].value.address;
+    if (address % bytes != 0 || !context.device().memory().Accessible(address, bytes, write)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeFill(Context& context, const CUDA_MEMSET_NODE_PARAMS& p, FillOp* op) {
+  if (p.element_size != 1 && p.element_size != 2 && p.element_size != 4) return CUDA_ERROR_INVALID_VALUE;
+  op->params = p;
+  if (p.width == 0 || p.height == 0) {
+    op->params.height = 0;
+    return CUDA_SUCCESS;
+  }
+  const std::size_t row = p.width * p.element_size;
+  if (p.dst == 0 || p.dst % p.element_size != 0 || (p.height > 1 && (p.pitch < row || p.pitch % p.element_size != 0))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!DeviceRange(context, p.dst, (p.height - 1) * p.pitch + row, true)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,96 @@
+#include "interpose/session/device.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+
+#include "interpose/session/log.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+std::mutex g_factory_mutex;
+BackendFactory& Factory() {
+  static BackendFactory* const factory = new BackendFactory;
+  return *factory;
+}
+
+}  // namespace
+
+void SetBackendFactory(BackendFactory factory) {
+  const std::lock_guard lock(g_factory_mutex);
+  Factory() = std::move(factory);
+}
+
+BackendFactory TheBackendFactory() {
+  const std::lock_guard lock(g_factory_mutex);
+  return Factory();
+}
+
+Device::Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes)
+    : ordinal_(ordinal), spec_(std::move(spec)), memory_bytes_(memory_bytes) {
+  primary_ = std::make_unique<Context>(*this, true);
+}
+
+CUuuid Device::uuid() const {
+  // Stable across runs, as a real GPU's is: a function of what the device is and where it sits.
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(spec_.name.data(), spec_.name.size(), static_cast<XXH64_hash_t>(ordinal_) + 1);
+  CUuuid uuid;
+  std::memcpy(uuid.bytes, &hash.low64, 8);
+  std::memcpy(uuid.bytes + 8, &hash.high64, 8);
+  return uuid;
+}
+
+void Device::SetDefaultLimits(Context& context) const {
+  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1u << 20;
+  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8u << 20;
+  context.limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  context.limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
+}
+
+Backend* Device::backend() {
+  std::call_once(backend_once_, [this] {
+    const BackendFactory factory = TheBackendFactory();
+    if (!factory) {
+      Log(LogLevel::kError, "this build has no executor: kernels cannot run");
+      return;
+    }
+    auto made = factory(spec_, memory_bytes_);
+    if (made.ok()) backend_ = std::move(made).value();
+    else Log(LogLevel::kError, "the virtual GPU cannot start: " + made.error().message);
+  });
+  return backend_.get();
+}
+
+std::shared_ptr<MemoryPool> Device::default_pool() {
+  const std::lock_guard lock(pool_mutex_);
+  if (default_pool_ == nullptr) default_pool_ = std::make_shared<MemoryPool>(*this);
+  return default_pool_;
+}
+
+std::shared_ptr<MemoryPool> Device::current_pool() {
+  {
+    const std::lock_guard lock(pool_mutex_);
+    if (current_pool_ != nullptr) return current_pool_;
+  }
+  return default_pool();
+}
+
+void Device::set_current_pool(std::shared_ptr<MemoryPool> pool) {
+  const std::lock_guard lock(pool_mutex_);
+  current_pool_ = std::move(pool);
+}
+
+std::shared_ptr<MemoryPool> Device::graph_pool() {
+  const std::lock_guard lock(pool_mutex_);
+  if (graph_pool_ == nullptr) graph_pool_ = std::make_shared<MemoryPool>(*this);
+  return graph_pool_;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,60 @@
+// One virtual GPU: its facts, its memory and engine (made when first needed), its primary context.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/backend.h"
+#include "interpose/session/context.h"
+#include "interpose/session/pool.h"
+#include "sim/hardware/device_spec.h"
+
+namespace gridloom::session {
+
+class Device {
+ public:
+  Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes);
+
+  int ordinal() const { return ordinal_; }
+  const sim::DeviceSpec& spec() const { return spec_; }
+  ComputeCapability compute_capability() const { return spec_.compute_capability; }
+  std::uint64_t memory_bytes() const { return memory_bytes_; }
+  cuda::CUuuid uuid() const;
+  static constexpr int kPciDomain = 0;
+  int pci_bus() const { return ordinal_ + 1; }
+  static constexpr int kPciDevice = 0;
+
+  /// The answer to cuDeviceGetAttribute; 0 for attributes nobody knows.
+  int Attribute(cuda::CUdevice_attribute attribute) const;
+  void SetDefaultLimits(Context& context) const;
+
+  Context& primary() { return *primary_; }
+  std::mutex& primary_mutex() { return primary_mutex_; }
+
+  /// Makes the backend if there is none yet; null when that failed (the reason was logged).
+  Backend* backend();
+  bool has_backend() const { return backend_ != nullptr; }
+  exec::DeviceMemory& memory() { return backend_->memory(); }
+  exec::Engine& engine() { return backend_->engine(); }
+
+  std::shared_ptr<MemoryPool> default_pool();
+  std::shared_ptr<MemoryPool> current_pool();
+  void set_current_pool(std::shared_ptr<MemoryPool> pool);
+  std::shared_ptr<MemoryPool> graph_pool();
+
+ private:
+  const int ordinal_;
+  const sim::DeviceSpec spec_;
+  const std::uint64_t memory_bytes_;
+  std::unique_ptr<Context> primary_;
+  std::mutex primary_mutex_;
+  std::once_flag backend_once_;
+  std::unique_ptr<Backend> backend_;
+  std::mutex pool_mutex_;
+  std::shared_ptr<MemoryPool> default_pool_, current_pool_, graph_pool_;
+};
+
+}  // namespace gridloom::session

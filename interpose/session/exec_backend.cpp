@@ -1,0 +1,61 @@
+#include "interpose/session/exec_backend.h"
+
+#include <cstdlib>
+
+#include "interpose/session/log.h"
+#include "interpose/session/settings.h"
+
+namespace gridloom::session {
+namespace {
+
+class ExecBackend final : public Backend {
+ public:
+  ExecBackend(std::unique_ptr<exec::DeviceMemory> memory, std::unique_ptr<exec::Engine> engine)
+      : memory_(std::move(memory)), engine_(std::move(engine)) {}
+  exec::DeviceMemory& memory() override { return *memory_; }
+  exec::Engine& engine() override { return *engine_; }
+  Result<std::shared_ptr<exec::Program>> Load(std::unique_ptr<ptx::Module> module, std::string text) override {
+    return exec::Program::Load(std::move(module), std::move(text), *memory_);
+  }
+
+ private:
+  std::unique_ptr<exec::DeviceMemory> memory_;
+  std::unique_ptr<exec::Engine> engine_;
+};
+
+/// $XDG_CACHE_HOME/gridloom, or ~/.cache/gridloom; empty for `off` and where there is no home.
+std::string CacheDirectory() {
+  const Settings& settings = TheSettings();
+  if (settings.cache_dir) return *settings.cache_dir == "off" ? std::string() : *settings.cache_dir;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return std::string(cache) + "/gridloom";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/gridloom";
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, std::uint64_t memory_bytes) {
+  const Settings& settings = TheSettings();
+  exec::DeviceMemory::Options memory_options;
+  memory_options.limit_bytes = memory_bytes;
+  GL_TRY(memory, exec::DeviceMemory::Create(memory_options));
+  exec::Engine::Options options;
+  if (settings.threads) {
+    options.threads = static_cast<unsigned>(std::strtoul(settings.threads->c_str(), nullptr, 10));
+    if (options.threads == 0) return Error{"GRIDLOOM_THREADS=" + *settings.threads + " is not a number of threads"};
+  }
+  options.cache_dir = CacheDirectory();
+  if (settings.cache_size) {
+    const auto bytes = ParseBytes(*settings.cache_size, 0);
+    if (!bytes) return Error{"GRIDLOOM_CACHE_SIZE=" + *settings.cache_size + " is not a size such as 512M"};
+    options.cache_bytes = *bytes;
+  }
+  if (settings.watchdog) options.watchdog_seconds = std::strtod(settings.watchdog->c_str(), nullptr);
+  options.memcheck = IsOn(settings.memcheck);
+  if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;
+  options.log = [](std::string_view message) { Log(LogLevel::kWarn, message); };
+  GL_TRY(engine, exec::Engine::Create(options, device, *memory));
+  return std::unique_ptr<Backend>(std::make_unique<ExecBackend>(std::move(memory), std::move(engine)));
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,128 @@
+#include "interpose/session/graph.h"
+
+#include <algorithm>
+
+#include "interpose/session/device.h"
+#include "interpose/session/pool.h"
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+bool UserObject::Release(unsigned count, bool* gone) {
+  std::int64_t before = count_.load();
+  do {
+    if (before < count) return false;
+  } while (!count_.compare_exchange_weak(before, before - count));
+  *gone = before == count;
+  if (*gone && destroy_ != nullptr) destroy_(object_);
+  return true;
+}
+
+GraphNode::~GraphNode() {
+  // Memory of an allocation node lives as long as the node.
+  if (const auto* alloc = std::get_if<AllocOp>(&operation); alloc != nullptr && alloc->params.pointer != 0) {
+    if (const auto pool = MemoryPool::Find(alloc->params.pointer)) pool->Free(alloc->params.pointer);
+  }
+}
+
+CUgraphNodeType GraphNode::type() const {
+  struct Visitor {
+    CUgraphNodeType operator()(const EmptyOp&) const { return CU_GRAPH_NODE_TYPE_EMPTY; }
+    CUgraphNodeType operator()(const KernelOp&) const { return CU_GRAPH_NODE_TYPE_KERNEL; }
+    CUgraphNodeType operator()(const CopyOp&) const { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    CUgraphNodeType operator()(const FillOp&) const { return CU_GRAPH_NODE_TYPE_MEMSET; }
+    CUgraphNodeType operator()(const HostOp&) const { return CU_GRAPH_NODE_TYPE_HOST; }
+    CUgraphNodeType operator()(const EventRecordOp&) const { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
+    CUgraphNodeType operator()(const EventWaitOp&) const { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
+    CUgraphNodeType operator()(const AllocOp&) const { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
+    CUgraphNodeType operator()(const FreeOp&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+    CUgraphNodeType operator()(const BatchOp&) const { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
+    CUgraphNodeType operator()(const ChildOp&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
+  };
+  return std::visit(Visitor{}, operation);
+}
+
+Graph::~Graph() {
+  for (const auto& node : nodes_) Process::Get().graph_nodes.Remove(node->handle());
+  bool gone = false;
+  for (const auto& [object, count] : user_objects) object->Release(count, &gone);
+}
+
+CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {
+  for (std::size_t i = 0; i < dependencies.size(); ++i) {
+    if (dependencies[i] == nullptr || &dependencies[i]->graph != this) return CUDA_ERROR_INVALID_VALUE;
+    if (std::find(dependencies.begin(), dependencies.begin() + static_cast<std::ptrdiff_t>(i), dependencies[i]) !=
+        dependencies.begin() + static_cast<std::ptrdiff_t>(i)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  auto made = std::make_shared<GraphNode>(*this, std::move(operation));
+  made->dependencies = dependencies;
+  made->index = static_cast<std::uint32_t>(nodes_.size());
+  for (GraphNode* dependency : dependencies) dependency->dependents.push_back(made.get());
+  *node = made.get();
+  nodes_.push_back(made);
+  Process::Get().graph_nodes.Add(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+void Graph::RemoveNode(GraphNode& node) {
+  for (GraphNode* other : node.dependencies) std::erase(other->dependents, &node);
+  for (GraphNode* other : node.dependents) std::erase(other->dependencies, &node);
+  const std::uint32_t index = node.index;
+  Process::Get().graph_nodes.Remove(node.handle());
+  nodes_.erase(nodes_.begin() + index);   // may free the node
+  for (std::size_t i = index; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<std::uint32_t>(i);
+}
+
+CUresult Graph::AddEdge(GraphNode& from, GraphNode& to) {
+  if (&from == &to || std::ranges::find(to.dependencies, &from) != to.dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
+  from.dependents.push_back(&to);
+  to.dependencies.push_back(&from);
+  return CUDA_SUCCESS;
+}
+
+CUresult Graph::RemoveEdge(GraphNode& from, GraphNode& to) {
+  if (std::erase(to.dependencies, &from) == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::erase(from.dependents, &to);
+  return CUDA_SUCCESS;
+}
+
+bool Graph::Order(std::vector<GraphNode*>* order) const {
+  std::vector<std::uint32_t> missing(nodes_.size());
+  order->clear();
+  for (const auto& node : nodes_) {
+    missing[node->index] = static_cast<std::uint32_t>(node->dependencies.size());
+    if (missing[node->index] == 0) order->push_back(node.get());
+  }
+  for (std::size_t i = 0; i < order->size(); ++i) {
+    for (GraphNode* next : (*order)[i]->dependents) {
+      if (--missing[next->index] == 0) order->push_back(next);
+    }
+  }
+  return order->size() == nodes_.size();
+}
+
+std::shared_ptr<Graph> Graph::Clone() const {
+  const auto lock = Lock();
+  auto copy = std::make_shared<Graph>();
+  std::vector<GraphNode*> made;
+  for (const auto& node : nodes_) {
+    GraphNode* twin = nullptr;
+    Operation operation = node->operation;
+    if (auto* child = std::get_if<ChildOp>(&operation)) child->graph = child->graph->Clone();
+    copy->AddNode(std::move(operation), {}, &twin);
+    twin->cloned_from = node.get();
+    made.push_back(twin);
+  }
+  for (const auto& node : nodes_) {
+    for (const GraphNode* dependency : node->dependencies) copy->AddEdge(*made[dependency->index], *made[node->index]);
+  }
+  copy->user_objects = user_objects;
+  for (const auto& [object, count] : user_objects) object->Retain(count);
+  return copy;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,114 @@
+// Graphs of operations: built node by node or captured from streams, instantiated, launched.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/operation.h"
+#include "interpose/session/task.h"
+
+namespace gridloom::session {
+
+class Graph;
+
+/// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
+class UserObject {
+ public:
+  UserObject(void* object, cuda::CUhostFn destroy, unsigned references) : object_(object), destroy_(destroy), count_(references) {}
+  void Retain(unsigned count) { count_.fetch_add(count); }
+  /// Runs the destructor when the last reference goes. False when more are given back than there are.
+  bool Release(unsigned count, bool* gone);
+
+ private:
+  void* const object_;
+  const cuda::CUhostFn destroy_;
+  std::atomic<std::int64_t> count_;
+};
+
+class GraphNode {
+ public:
+  GraphNode(Graph& graph, Operation operation) : graph(graph), operation(std::move(operation)) {}
+  ~GraphNode();
+  cuda::CUgraphNode handle() { return reinterpret_cast<cuda::CUgraphNode>(this); }
+  cuda::CUgraphNodeType type() const;
+
+  Graph& graph;
+  Operation operation;
+  std::vector<GraphNode*> dependencies, dependents;
+  GraphNode* cloned_from = nullptr;                        ///< may be gone; compared, never followed
+  std::uint32_t index = 0;                                 ///< place in the graph's list
+};
+
+/// Guarded by its mutex, which callers take (Lock) around several steps.
+class Graph : public std::enable_shared_from_this<Graph> {
+ public:
+  Graph() = default;
+  ~Graph();
+  cuda::CUgraph handle() { return reinterpret_cast<cuda::CUgraph>(this); }
+  std::unique_lock<std::recursive_mutex> Lock() const { return std::unique_lock(mutex_); }
+
+  /// INVALID_VALUE when a dependency is not of this graph or named twice.
+  cuda::CUresult AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node);
+  void RemoveNode(GraphNode& node);
+  cuda::CUresult AddEdge(GraphNode& from, GraphNode& to);
+  cuda::CUresult RemoveEdge(GraphNode& from, GraphNode& to);
+  const std::vector<std::shared_ptr<GraphNode>>& nodes() const { return nodes_; }
+  /// Every node after all it depends on; empty result and false when there is a cycle.
+  bool Order(std::vector<GraphNode*>* order) const;
+  std::shared_ptr<Graph> Clone() const;
+
+  /// References this graph holds on user objects.
+  std::map<std::shared_ptr<UserObject>, unsigned> user_objects;
+
+ private:
+  mutable std::recursive_mutex mutex_;
+  std::vector<std::shared_ptr<GraphNode>> nodes_;
+};
+
+/// A graph made ready to launch: its operations and dependencies are copies.
+class GraphExec : public std::enable_shared_from_this<GraphExec> {
+ public:
+  struct Node {
+    Operation operation;
+    std::vector<std::uint32_t> dependencies;
+    std::shared_ptr<GraphExec> child;      ///< of a child graph node
+    GraphNode* origin = nullptr;           ///< node it was made from: an identity only
+    bool enabled = true;
+  };
+  /// INVALID_VALUE for a cycle.
+  static cuda::CUresult Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec);
+  ~GraphExec();
+  cuda::CUgraphExec handle() { return reinterpret_cast<cuda::CUgraphExec>(this); }
+  std::uint64_t flags() const { return flags_; }
+
+  /// The node made from `origin`; null when there is none. Callers hold Lock().
+  Node* Find(const GraphNode* origin);
+  std::unique_lock<std::mutex> Lock() const { return std::unique_lock(mutex_); }
+  /// Takes over the operations of a graph of the same shape.
+  cuda::CUresult Update(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info);
+
+  cuda::CUresult Launch(Stream& stream);
+
+ private:
+  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for.
+  std::vector<TaskPtr> SubmitNodes(Context& context, const TaskPtr& first);
+
+  mutable std::mutex mutex_;
+  std::uint64_t flags_ = 0;
+  std::vector<Node> nodes_;                ///< in an order that respects dependencies
+  TaskPtr last_launch_;                    ///< two launches of one executable graph never overlap
+  std::map<std::shared_ptr<UserObject>, unsigned> user_objects_;
+  std::vector<std::shared_ptr<const Graph>> kept_;   ///< graphs whose allocation nodes this one uses
+};
+
+/// cuGraphLaunch: refused while the stream is being captured.
+cuda::CUresult LaunchGraph(Stream& stream, const std::shared_ptr<GraphExec>& exec);
+
+}  // namespace gridloom::session

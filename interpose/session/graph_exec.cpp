@@ -1,0 +1,147 @@
+#include <algorithm>
+
+#include "interpose/session/capture.h"
+#include "interpose/session/graph.h"
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+bool HasKind(const Graph& graph, CUgraphNodeType type) {
+  return std::ranges::any_of(graph.nodes(), [type](const auto& node) { return node->type() == type; });
+}
+
+}  // namespace
+
+CUresult GraphExec::Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec) {
+  const auto lock = graph.Lock();
+  auto made = std::make_shared<GraphExec>();
+  made->flags_ = flags;
+  std::vector<GraphNode*> order;
+  if (!graph.Order(&order)) return CUDA_ERROR_INVALID_VALUE;
+  std::unordered_map<const GraphNode*, std::uint32_t> place;
+  for (GraphNode* node : order) {
+    Node entry;
+    entry.operation = node->operation;
+    entry.origin = node;
+    for (const GraphNode* dependency : node->dependencies) entry.dependencies.push_back(place.at(dependency));
+    if (const auto* child = std::get_if<ChildOp>(&node->operation)) {
+      if (const auto status = Instantiate(*child->graph, flags, &entry.child); status != CUDA_SUCCESS) return status;
+    }
+    place[node] = static_cast<std::uint32_t>(made->nodes_.size());
+    made->nodes_.push_back(std::move(entry));
+  }
+  made->user_objects_ = graph.user_objects;
+  for (const auto& [object, count] : made->user_objects_) object->Retain(count);
+  if (HasKind(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC)) made->kept_.push_back(graph.shared_from_this());
+  *exec = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+GraphExec::~GraphExec() {
+  bool gone = false;
+  for (const auto& [object, count] : user_objects_) object->Release(count, &gone);
+}
+
+GraphExec::Node* GraphExec::Find(const GraphNode* origin) {
+  const auto found = std::ranges::find(nodes_, origin, &Node::origin);
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info) {
+  const auto graph_lock = graph.Lock();
+  const auto lock = Lock();
+  const auto fail = [info](CUgraphExecUpdateResult result, GraphNode* node) {
+    *info = {result, node == nullptr ? nullptr : node->handle(), nullptr};
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  };
+  // Nodes correspond in the order in which they were added, as captures of the same code give them.
+  std::vector<GraphNode*> order;
+  if (!graph.Order(&order) || order.size() != nodes_.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
+  std::unordered_map<const GraphNode*, std::uint32_t> place;
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i]->operation.index() != nodes_[i].operation.index()) {
+      return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, order[i]);
+    }
+    std::vector<std::uint32_t> dependencies;
+    for (const GraphNode* dependency : order[i]->dependencies) dependencies.push_back(place.at(dependency));
+    auto known = nodes_[i].dependencies;
+    std::ranges::sort(dependencies);
+    std::ranges::sort(known);
+    if (dependencies != known) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, order[i]);
+    if (std::holds_alternative<AllocOp>(order[i]->operation) || std::holds_alternative<FreeOp>(order[i]->operation)) {
+      return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, order[i]);
+    }
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (const auto* child = std::get_if<ChildOp>(&order[i]->operation)) {
+      if (const auto status = nodes_[i].child->Update(*child->graph, info); status != CUDA_SUCCESS) return status;
+    }
+    nodes_[i].operation = order[i]->operation;
+    nodes_[i].origin = order[i];
+  }
+  *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
+  return CUDA_SUCCESS;
+}
+
+std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& first) {
+  std::vector<TaskPtr> ends;       // per node: the task others wait for
+  std::vector<bool> waited(nodes_.size(), false);
+  for (const Node& node : nodes_) {
+    std::vector<TaskPtr> after;
+    for (const std::uint32_t dependency : node.dependencies) {
+      after.push_back(ends[dependency]);
+      waited[dependency] = true;
+    }
+    if (after.empty()) after.push_back(first);
+    // An event of a node is recorded, or waited for, when the graph is launched.
+    if (const auto* wait = std::get_if<EventWaitOp>(&node.operation); wait != nullptr && node.enabled) {
+      after.push_back(wait->event->marker());
+    }
+    if (node.child != nullptr) {
+      const TaskPtr begin = MakeTask(0, [] {});
+      TaskPool::Get().Submit(begin, after);
+      const std::vector<TaskPtr> leaves = node.child->SubmitNodes(context, begin);
+      const TaskPtr end = MakeTask(0, [] {});
+      TaskPool::Get().Submit(end, leaves.empty() ? std::vector<TaskPtr>{begin} : leaves);
+      ends.push_back(end);
+      continue;
+    }
+    const TaskPtr task = node.enabled ? MakeTask(0, [&context, operation = node.operation] { Run(context, operation); })
+                                      : MakeTask(0, [] {});
+    if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
+      record->event->set_marker(task);
+    }
+    TaskPool::Get().Submit(task, after);
+    ends.push_back(task);
+  }
+  std::vector<TaskPtr> leaves;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!waited[i]) leaves.push_back(ends[i]);
+  }
+  if (leaves.empty()) leaves.push_back(first);
+  return leaves;
+}
+
+CUresult GraphExec::Launch(Stream& stream) {
+  const auto lock = Lock();
+  Context& context = stream.context();
+  const TaskPtr first = MakeTask(0, [] {});
+  // The executable graph lives until its last launch has ended, even if the program destroys it before.
+  const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
+  const std::vector<TaskPtr> after = {last_launch_};
+  context.EnqueueGroup(stream, first, last, [&] { return SubmitNodes(context, first); }, after);
+  last_launch_ = last;
+  return CUDA_SUCCESS;
+}
+
+CUresult LaunchGraph(Stream& stream, const std::shared_ptr<GraphExec>& exec) {
+  if (const auto status = RefuseWhileCapturing(stream); status != CUDA_SUCCESS) return status;
+  return exec->Launch(stream);
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,303 @@
+#include "interpose/session/module.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpose/session/errors.h"
+#include "interpose/session/log.h"
+#include "interpose/session/process.h"
+#include "interpose/session/texture.h"
+#include "rewriter/image/fatbin.h"
+#include "rewriter/image/image_set.h"
+#include "rewriter/image/select.h"
+#include "rewriter/ptx/linker.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+CUresult ParseTexts(const std::vector<std::string>& texts, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
+  std::string complaints;
+  for (const std::string& source : texts) {
+    DiagnosticSink sink;
+    parts->push_back(ptx::ParseModule(source, sink));
+    if (sink.diagnostics().empty()) continue;
+    (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, "ptx", source);
+  }
+  if (complaints.empty()) return CUDA_SUCCESS;
+  log->error += complaints;
+  LogFormat(LogLevel::kError, "PTX has errors:\n%s", complaints.c_str());
+  return CUDA_ERROR_INVALID_PTX;
+}
+
+/// Functions that device code calls and nobody defines: the device's own library.
+bool IsProvided(std::string_view name) {
+  return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
+         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("__fatDevice");
+}
+
+CUresult LinkParts(std::vector<std::unique_ptr<ptx::Module>> parts, std::unique_ptr<ptx::Module>* module, JitLog* log) {
+  std::vector<ptx::LinkInput> inputs;
+  for (auto& part : parts) inputs.push_back({Format("part %zu", inputs.size() + 1), std::move(part)});
+  auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
+  if (!linked.ok()) {
+    log->error += linked.error().message + "\n";
+    LogFormat(LogLevel::kError, "the parts of a program do not link: %s", linked.error().message.c_str());
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  *module = std::move(linked).value();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult LinkTexts(const std::vector<std::string>& texts, std::string* image, JitLog* log) {
+  std::vector<std::unique_ptr<ptx::Module>> parts;
+  if (const auto status = ParseTexts(texts, &parts, log); status != CUDA_SUCCESS) return status;
+  std::unique_ptr<ptx::Module> module;
+  if (const auto status = LinkParts(std::move(parts), &module, log); status != CUDA_SUCCESS) return status;
+  *image = ptx::PrintModule(*module);
+  return CUDA_SUCCESS;
+}
+
+// ---- Kernel -------------------------------------------------------------------------------------------------------------
+
+CUresult Kernel::Bind(Context* context, Bound* bound) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Instance& instance : instances_) {
+      if (instance.context == context || context == nullptr) {
+        *bound = instance.bound;
+        return CUDA_SUCCESS;
+      }
+    }
+  }
+  const auto code = code_.lock();
+  if (code == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Bound made;
+  if (const auto status = code->ProgramFor(context, &made.program); status != CUDA_SUCCESS) return status;
+  made.info = made.program->FindKernel(name_);
+  if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *bound = made;
+  if (context == nullptr) return CUDA_SUCCESS;   // the first context that asks adopts the program
+  const std::lock_guard lock(mutex_);
+  instances_.push_back({context, std::move(made), {}});
+  return CUDA_SUCCESS;
+}
+
+CUresult Kernel::Prepare(Context& context, const Bound& bound, exec::Dim3 block) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Instance& instance : instances_) {
+      if (instance.context != &context) continue;
+      for (const exec::Dim3& shape : instance.prepared) {
+        if (SameShape(shape, block)) return CUDA_SUCCESS;
+      }
+    }
+  }
+  const Status status = context.device().engine().Prepare(bound.program, *bound.info, block);
+  if (!status.ok()) {
+    LogFormat(LogLevel::kError, "kernel %s cannot run: %s", name_.c_str(), status.error().message.c_str());
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  const std::lock_guard lock(mutex_);
+  for (Instance& instance : instances_) {
+    if (instance.context != &context) continue;
+    if (instance.prepared.size() >= 16) instance.prepared.erase(instance.prepared.begin());
+    instance.prepared.push_back(block);
+  }
+  return CUDA_SUCCESS;
+}
+
+void Kernel::ForgetContext(Context& context) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(instances_, [&](const Instance& instance) { return instance.context == &context; });
+}
+
+// ---- Code ---------------------------------------------------------------------------------------------------------------
+
+Code::Code(Device& device, std::vector<std::string> texts, bool from_runtime)
+    : device_(device), texts_(std::move(texts)), from_runtime_(from_runtime) {}
+
+Code::~Code() = default;
+
+CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_ptr<Code>* code) {
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof(magic));
+  const bool from_runtime = magic == image::kWrapperMagic;
+
+  const auto refuse = [log](const std::string& message, CUresult status) {
+    LogFormat(LogLevel::kError, "%s", message.c_str());
+    if (log != nullptr) log->error += message + "\n";
+    return status;
+  };
+  const auto images = image::ReadImagePointer(image);
+  if (!images.ok()) return refuse("device code cannot be read: " + images.error().message, CUDA_ERROR_INVALID_IMAGE);
+  std::vector<std::string> texts;
+  if (!images->containers.empty()) {
+    const auto entries = image::SelectPtx(*images, device.compute_capability());
+    if (!entries.ok()) return refuse(entries.error().message, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    for (const image::Entry* entry : *entries) {
+      auto text = entry->Read();
+      if (!text.ok()) return refuse("PTX cannot be read: " + text.error().message, CUDA_ERROR_INVALID_IMAGE);
+      texts.push_back(std::move(text).value());
+    }
+  }
+  *code = std::shared_ptr<Code>(new Code(device, std::move(texts), from_runtime));
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Code> Code::FromTexts(std::vector<std::string> texts, Device& device) {
+  return std::shared_ptr<Code>(new Code(device, std::move(texts), false));
+}
+
+CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
+  std::vector<std::unique_ptr<ptx::Module>> parts;
+  if (const auto status = ParseTexts(texts_, &parts, log); status != CUDA_SUCCESS) return status;
+  if (!texts_.empty()) *text = texts_.front();
+  if (parts.empty()) {   // a container without entries: legal, and holds nothing
+    *module = std::make_unique<ptx::Module>();
+    return CUDA_SUCCESS;
+  }
+  if (parts.size() == 1) {
+    *module = std::move(parts.front());
+    return CUDA_SUCCESS;
+  }
+  const CUresult status = LinkParts(std::move(parts), module, log);
+  if (status == CUDA_SUCCESS) *text = ptx::PrintModule(**module);
+  return status;
+}
+
+CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* program, JitLog* log) {
+  const auto lookup = [&] {
+    const std::lock_guard lock(mutex_);
+    for (Instance& instance : instances_) {
+      if (instance.context == nullptr && context != nullptr) instance.context = context;   // adopt
+      if (instance.context == context || context == nullptr) {
+        *program = instance.program;
+        return true;
+      }
+    }
+    return false;
+  };
+  if (lookup()) return CUDA_SUCCESS;
+  const std::lock_guard loading(load_mutex_);
+  if (lookup()) return CUDA_SUCCESS;
+  if (failed_ != CUDA_SUCCESS) {
+    if (log != nullptr) *log = failed_log_;
+    return failed_;
+  }
+  JitLog own_log;
+  std::unique_ptr<ptx::Module> module;
+  std::string text;
+  CUresult status = Parse(&module, &text, &own_log);
+  if (status == CUDA_SUCCESS) {
+    Backend* const backend = device_.backend();
+    if (backend == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+    auto loaded = backend->Load(std::move(module), std::move(text));
+    if (loaded.ok()) {
+      *program = std::move(loaded).value();
+    } else {
+      own_log.error += loaded.error().message + "\n";
+      LogFormat(LogLevel::kError, "a module cannot be loaded: %s", loaded.error().message.c_str());
+      status = CUDA_ERROR_INVALID_PTX;
+    }
+  }
+  if (log != nullptr) *log = own_log;
+  if (status != CUDA_SUCCESS) {
+    failed_ = status;
+    failed_log_ = std::move(own_log);
+    return status;
+  }
+  const std::lock_guard lock(mutex_);
+  instances_.push_back({context, *program});
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Kernel>& kernel = kernels_[std::string(name)];
+  if (kernel == nullptr) {
+    kernel = std::make_shared<Kernel>(weak_from_this(), std::string(name), from_runtime_);
+    Process::Get().kernels.Add(kernel);
+  }
+  return kernel;
+}
+
+CUresult Code::FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel) {
+  std::shared_ptr<exec::Program> program;
+  if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
+  if (program->FindKernel(name) == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *kernel = KernelNamed(name);
+  return CUDA_SUCCESS;
+}
+
+CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels) {
+  std::shared_ptr<exec::Program> program;
+  if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
+  for (const exec::KernelInfo& info : program->kernels()) kernels->push_back(KernelNamed(info.name));
+  return CUDA_SUCCESS;
+}
+
+CUresult Code::FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global) {
+  std::shared_ptr<exec::Program> program;
+  if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
+  *global = program->FindGlobal(name);   // lives as long as the program, which this code keeps
+  return *global != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+void Code::Unload() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, kernel] : kernels_) Process::Get().kernels.Remove(kernel->kernel_handle());
+  for (const auto& [name, texref] : texrefs_) Process::Get().texrefs.Remove(reinterpret_cast<CUtexref>(texref.get()));
+  kernels_.clear();
+  texrefs_.clear();
+  instances_.clear();
+}
+
+void Code::ForgetContext(Context& context) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(instances_, [&](const Instance& instance) { return instance.context == &context; });
+  for (const auto& [name, kernel] : kernels_) kernel->ForgetContext(context);
+}
+
+std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view name, Context* context) {
+  const exec::GlobalInfo* global = nullptr;
+  if (FindGlobal(name, context, &global) != CUDA_SUCCESS) return nullptr;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<TextureReference>& texref = texrefs_[std::string(name)];
+  if (texref == nullptr) {
+    texref = std::make_shared<TextureReference>();
+    texref->address = global->address;
+    Process::Get().texrefs.Add(texref);
+  }
+  return texref;
+}
+
+// ---- Library ------------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<Module> Library::ModuleIn(Context& context) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Module>& module = modules_[&context];
+  if (module == nullptr) {
+    module = std::make_shared<Module>(code_, context, false);
+    Process::Get().modules.Add(module);
+  }
+  return module;
+}
+
+std::vector<std::shared_ptr<Module>> Library::TakeModules() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Module>> modules;
+  for (auto& [context, module] : modules_) modules.push_back(std::move(module));
+  modules_.clear();
+  return modules;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,153 @@
+// Device code a program loaded: the PTX chosen for the device, its program per context, its kernels.
+// CUmodule and CUlibrary are two views of it; CUfunction and CUkernel are the same object.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/device.h"
+#include "sim/exec/engine.h"
+#include "sim/exec/program.h"
+
+namespace gridloom::session {
+
+class Code;
+class TextureReference;
+
+/// What the compiler had to say, for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER.
+struct JitLog {
+  std::string info, error;
+};
+
+/// Parses and links PTX texts and prints the result, as cuLinkComplete does.
+cuda::CUresult LinkTexts(const std::vector<std::string>& texts, std::string* image, JitLog* log);
+
+class Kernel {
+ public:
+  Kernel(std::weak_ptr<Code> code, std::string name, bool from_runtime)
+      : code_(std::move(code)), name_(std::move(name)), from_runtime_(from_runtime) {}
+
+  const std::string& name() const { return name_; }
+  /// Loaded by the CUDA runtime: configuration errors have the number that runtime programs expect.
+  bool from_runtime() const { return from_runtime_; }
+  std::shared_ptr<Code> code() const { return code_.lock(); }
+  cuda::CUkernel kernel_handle() { return reinterpret_cast<cuda::CUkernel>(this); }
+  cuda::CUfunction function_handle() { return reinterpret_cast<cuda::CUfunction>(this); }
+
+  struct Bound {
+    std::shared_ptr<exec::Program> program;
+    const exec::KernelInfo* info = nullptr;
+  };
+  /// The kernel as loaded in a context (null: wherever it is loaded, loading it without a context if need be).
+  cuda::CUresult Bind(Context* context, Bound* bound);
+  /// Compiles for a block shape unless that was done; the sentence of a refusal goes to the log.
+  cuda::CUresult Prepare(Context& context, const Bound& bound, exec::Dim3 block);
+
+  void ForgetContext(Context& context);
+
+  std::atomic<int> max_dynamic_shared{-1};      ///< -1: what a block gets without opting in
+  std::atomic<int> shared_carveout{-1};
+  std::atomic<int> nonportable_cluster{0};
+  std::atomic<int> required_cluster[3]{0, 0, 0};
+  std::atomic<int> cluster_policy{0};
+  std::atomic<cuda::CUfunc_cache> cache_config{cuda::CU_FUNC_CACHE_PREFER_NONE};
+
+  /// State of the launch interface of CUDA 3 (cuFuncSetBlockShape, cuParamSet*, cuLaunchGrid).
+  struct LegacyLaunch {
+    std::uint32_t block[3] = {1, 1, 1};
+    std::uint32_t shared_bytes = 0;
+    std::vector<std::byte> params;
+  };
+  std::mutex legacy_mutex;
+  LegacyLaunch legacy;
+
+ private:
+  struct Instance {
+    Context* context;
+    Bound bound;
+    std::vector<exec::Dim3> prepared;
+  };
+  const std::weak_ptr<Code> code_;
+  const std::string name_;
+  const bool from_runtime_;
+  std::mutex mutex_;
+  std::vector<Instance> instances_;
+};
+
+class Code : public std::enable_shared_from_this<Code> {
+ public:
+  /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet.
+  static cuda::CUresult Load(const void* image, Device& device, JitLog* log, std::shared_ptr<Code>* code);
+  /// Code of several PTX texts that refer to each other (cuLink).
+  static std::shared_ptr<Code> FromTexts(std::vector<std::string> texts, Device& device);
+  ~Code();
+
+  Device& device() const { return device_; }
+  /// The program in a context, parsed and placed on first use. Null context: any, or one that the first context adopts.
+  cuda::CUresult ProgramFor(Context* context, std::shared_ptr<exec::Program>* program, JitLog* log = nullptr);
+  /// NOT_FOUND when there is no such kernel.
+  cuda::CUresult FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel);
+  cuda::CUresult AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels);
+  cuda::CUresult FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global);
+  /// Takes its kernels out of the handle table.
+  void Unload();
+  void ForgetContext(Context& context);
+  std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
+
+ private:
+  Code(Device& device, std::vector<std::string> texts, bool from_runtime);
+  cuda::CUresult Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const;
+  std::shared_ptr<Kernel> KernelNamed(std::string_view name);
+
+  Device& device_;
+  const std::vector<std::string> texts_;
+  const bool from_runtime_;
+  std::mutex load_mutex_;     ///< one thread at a time parses
+  std::mutex mutex_;
+  struct Instance {
+    Context* context;
+    std::shared_ptr<exec::Program> program;
+  };
+  std::vector<Instance> instances_;
+  cuda::CUresult failed_ = cuda::CUDA_SUCCESS;   ///< a parse error is found once
+  JitLog failed_log_;
+  std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels_;
+  std::unordered_map<std::string, std::shared_ptr<TextureReference>> texrefs_;
+};
+
+class Module {
+ public:
+  Module(std::shared_ptr<Code> code, Context& context, bool owns_code)
+      : code_(std::move(code)), context_(context), owns_code_(owns_code) {}
+  Code& code() const { return *code_; }
+  Context& context() const { return context_; }
+  bool owns_code() const { return owns_code_; }   ///< false: a library's module in one context
+
+ private:
+  const std::shared_ptr<Code> code_;
+  Context& context_;
+  const bool owns_code_;
+};
+
+class Library {
+ public:
+  explicit Library(std::shared_ptr<Code> code) : code_(std::move(code)) {}
+  Code& code() const { return *code_; }
+  /// The module of this library in a context; always the same handle.
+  std::shared_ptr<Module> ModuleIn(Context& context);
+  std::vector<std::shared_ptr<Module>> TakeModules();
+
+ private:
+  const std::shared_ptr<Code> code_;
+  std::mutex mutex_;
+  std::unordered_map<Context*, std::shared_ptr<Module>> modules_;
+};
+
+}  // namespace gridloom::session

@@ -1,0 +1,97 @@
+// What a stream or a graph node can do. One description for both: a stream runs it, a capturing stream records it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/array.h"
+#include "interpose/session/context.h"
+#include "interpose/session/module.h"
+
+namespace gridloom::session {
+
+class Graph;
+class MemoryPool;
+
+/// A kernel launch whose configuration was checked. Made by interpose/session/launch.cpp and nowhere else.
+struct KernelOp {
+  std::shared_ptr<Kernel> kernel;
+  Kernel::Bound bound;
+  exec::Dim3 grid, block, cluster;
+  std::uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;
+  std::vector<std::byte> params;
+  int priority = 0;
+};
+
+/// Rows of `width` bytes; every address is plain memory, arrays included.
+struct CopyOp {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  std::size_t width = 0, height = 1, depth = 1;
+  std::size_t src_pitch = 0, src_slice = 0, dst_pitch = 0, dst_slice = 0;
+  std::shared_ptr<Array> src_array, dst_array;     ///< kept alive until the copy is done
+  std::shared_ptr<std::byte[]> staged;             ///< copy of a pageable source, see SubmitCopy
+  cuda::CUDA_MEMCPY3D described{};                 ///< for cuGraphMemcpyNodeGetParams
+};
+
+struct FillOp {
+  cuda::CUDA_MEMSET_NODE_PARAMS params{};
+};
+
+/// Exactly one of the two functions is set.
+struct HostOp {
+  cuda::CUhostFn function = nullptr;
+  cuda::CUstreamCallback callback = nullptr;
+  cuda::CUstream stream = nullptr;                 ///< what the callback is told
+  void* data = nullptr;
+};
+
+struct EventRecordOp {
+  EventPtr event;
+};
+struct EventWaitOp {
+  EventPtr event;
+};
+
+struct AllocOp {
+  cuda::CUDA_MEM_ALLOC_NODE_PARAMS params{};       ///< pointer filled when the node is made
+};
+struct FreeOp {
+  std::uint64_t address = 0;
+  std::shared_ptr<MemoryPool> pool;                ///< null: memory of a graph's allocation node
+};
+
+struct BatchOp {
+  std::vector<cuda::CUstreamBatchMemOpParams> items;
+  unsigned flags = 0;
+};
+
+struct ChildOp {
+  std::shared_ptr<Graph> graph;
+};
+struct EmptyOp {};
+
+using Operation = std::variant<EmptyOp, KernelOp, CopyOp, FillOp, HostOp, EventRecordOp, EventWaitOp, AllocOp, FreeOp, BatchOp, ChildOp>;
+
+/// Runs the operation on the calling thread. A kernel's fault becomes the context's error; after one, only host callbacks
+/// still run (they are told). Event and child operations are expressed as dependencies and do nothing here.
+void Run(Context& context, const Operation& operation);
+
+/// How the host waits for an operation it submits.
+enum class Waiting : std::uint8_t {
+  kNo,         ///< returns at once
+  kIfIdle,     ///< runs here when nothing is in the way, else returns at once: for small copies and fills
+  kYes,
+};
+
+/// Puts an operation into a stream, or into the graph the stream is being captured to. Answers the error of the context
+/// when the host waited for the end.
+cuda::CUresult Submit(Stream& stream, Operation operation, Waiting waiting = Waiting::kNo);
+
+}  // namespace gridloom::session

@@ -1,0 +1,59 @@
+// Stream-ordered memory: pools that keep freed blocks for the next allocation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "interpose/api/cuda_types.h"
+
+namespace gridloom::session {
+
+class Device;
+
+/// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once.
+class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
+ public:
+  explicit MemoryPool(Device& device, std::uint64_t max_bytes = 0) : device_(device), max_bytes_(max_bytes) {}
+  ~MemoryPool();
+
+  Device& device() const { return device_; }
+  cuda::CUmemoryPool handle() { return reinterpret_cast<cuda::CUmemoryPool>(this); }
+
+  /// 0 when memory is exhausted.
+  std::uint64_t Allocate(std::uint64_t bytes);
+  /// False when the block is not in use.
+  bool Free(std::uint64_t address);
+  bool Owns(std::uint64_t address) const;
+  /// Gives cached blocks back to the device until at most `keep` bytes are held.
+  void Trim(std::uint64_t keep);
+
+  cuda::CUresult SetAttribute(cuda::CUmemPool_attribute attribute, const void* value);
+  cuda::CUresult GetAttribute(cuda::CUmemPool_attribute attribute, void* value) const;
+  std::uint64_t used() const;
+  std::uint64_t used_high() const;
+  std::uint64_t reserved() const;
+  std::uint64_t reserved_high() const;
+  void ResetHigh();
+
+  /// A destroyed pool lives on until its last block was freed.
+  static void KeepUntilEmpty(std::shared_ptr<MemoryPool> pool);
+  /// The pool whose live block starts at `address`; null for other memory.
+  static std::shared_ptr<MemoryPool> Find(std::uint64_t address);
+
+ private:
+  void TrimLocked(std::uint64_t keep);
+
+  Device& device_;
+  const std::uint64_t max_bytes_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> used_;       ///< address -> bytes of the block
+  std::multimap<std::uint64_t, std::uint64_t> cached_;          ///< bytes -> address
+  std::uint64_t used_bytes_ = 0, used_high_ = 0, cached_bytes_ = 0, reserved_high_ = 0;
+  std::uint64_t release_threshold_ = 0;
+  int reuse_flags_[3] = {1, 1, 1};
+};
+
+}  // namespace gridloom::session

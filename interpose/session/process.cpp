@@ -1,0 +1,148 @@
+#include "interpose/session/process.h"
+
+#include <pthread.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "interpose/session/array.h"
+#include "interpose/session/graph.h"
+#include "interpose/session/link_job.h"
+#include "interpose/session/log.h"
+#include "interpose/session/module.h"
+#include "interpose/session/pool.h"
+#include "interpose/session/program_scan.h"
+#include "interpose/session/settings.h"
+#include "interpose/session/task.h"
+#include "interpose/session/texture.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+std::atomic<bool> g_child_of_user{false};   // forked after cuInit: the virtual GPU stayed with the parent
+
+void AfterForkInChild() {
+  if (Process::Get().init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
+  TaskPool::Get().AbandonAfterFork();
+}
+
+std::uint64_t HostMemoryBytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t MemoryBytes(const sim::DeviceSpec& spec) {
+  const std::uint64_t host = HostMemoryBytes();
+  if (const auto& text = TheSettings().memory) {
+    if (const auto bytes = ParseBytes(*text, host); bytes && *bytes != 0) return *bytes;
+    LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMORY=%s is neither a size (512M, 8G) nor a share (50%%); using the default", text->c_str());
+  }
+  return std::min(spec.memory.size_bytes, host / 4 * 3);
+}
+
+/// CUDA_VISIBLE_DEVICES: ordinals in the order wanted, up to the first one that does not exist.
+std::vector<int> VisibleOrdinals(int count) {
+  std::vector<int> all;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  const auto& text = TheSettings().visible_devices;
+  if (!text) return all;
+  std::vector<int> wanted;
+  std::size_t at = 0;
+  while (at <= text->size()) {
+    const auto comma = std::min(text->find(',', at), text->size());
+    const std::string item = text->substr(at, comma - at);
+    at = comma + 1;
+    char* end = nullptr;
+    const long ordinal = std::strtol(item.c_str(), &end, 10);
+    if (item.starts_with("GPU-")) wanted.push_back(0);
+    else if (item.empty() || end != item.c_str() + item.size() || ordinal < 0 || ordinal >= count) break;
+    else wanted.push_back(static_cast<int>(ordinal));
+  }
+  return wanted;
+}
+
+Result<sim::DeviceSpec> ChooseDevice() {
+  const auto& asked = TheSettings().device;
+  if (asked && !asked->empty() && *asked != "real") return sim::LoadDevice(*asked);
+  auto spec = sim::LoadDevice(sim::kDefaultDevice);
+  if (!spec.ok()) return spec;
+  const ComputeCapability wanted = CapabilityForProgram(spec->compute_capability);
+  if (wanted == spec->compute_capability) return spec;
+  GL_LOG(kInfo, "the program's PTX needs compute capability %s: using device %s", wanted.text().c_str(),
+         sim::GenericDeviceId(wanted).c_str());
+  return sim::LoadDevice(sim::GenericDeviceId(wanted));
+}
+
+}  // namespace
+
+Process& Process::Get() {
+  static Process* const process = new Process;
+  return *process;
+}
+
+Process::Process() = default;
+
+CUresult Process::Init() {
+  if (g_child_of_user.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::lock_guard lock(init_mutex_);
+  if (initialised_) return init_status();
+  const CUresult status = MakeDevices();
+  status_.store(status, std::memory_order_release);
+  initialised_ = status == CUDA_SUCCESS;
+  static const int installed = pthread_atfork(nullptr, nullptr, AfterForkInChild);
+  static_cast<void>(installed);
+  return status;
+}
+
+CUresult Process::MakeDevices() {
+  const Settings& settings = TheSettings();
+  eager_loading_ = settings.module_loading && strcasecmp(settings.module_loading->c_str(), "EAGER") == 0;
+  launch_blocking_ = IsOn(settings.launch_blocking);
+  auto spec = ChooseDevice();
+  if (!spec.ok()) {
+    Log(LogLevel::kError, spec.error().message);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  devices_.clear();
+  for (const int ordinal : VisibleOrdinals(1)) {
+    static_cast<void>(ordinal);
+    devices_.push_back(std::make_unique<Device>(static_cast<int>(devices_.size()), *spec, MemoryBytes(*spec)));
+    auto& primary = devices_.back()->primary();
+    contexts_.Add(std::shared_ptr<Context>(&primary, [](Context*) {}));
+  }
+  if (devices_.empty()) return CUDA_ERROR_NO_DEVICE;
+  GL_LOG(kInfo, "virtual GPU %s, compute capability %s, %llu MiB", spec->name.c_str(), spec->compute_capability.text().c_str(),
+         static_cast<unsigned long long>(devices_.front()->memory_bytes() >> 20));
+  return CUDA_SUCCESS;
+}
+
+Device* Process::FindDevice(CUdevice ordinal) const {
+  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size() ? devices_[static_cast<std::size_t>(ordinal)].get() : nullptr;
+}
+
+std::shared_ptr<Context> Process::AddContext(Device& device) {
+  auto context = std::make_shared<Context>(device, false);
+  contexts_.Add(context);
+  return context;
+}
+
+Context* Process::FindContext(CUcontext handle) const { return contexts_.Find(handle).get(); }
+
+void Process::ReleaseContextObjects(Context& context) {
+  for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
+    if (module->owns_code()) module->code().Unload();
+  }
+  libraries.ForEach([&](const std::shared_ptr<Library>& library) { library->code().ForgetContext(context); });
+  events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
+  mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
+  arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });
+  if (context.device().has_backend()) context.memory.FreeAll(context.device().memory());
+}
+
+bool Process::child_of_user() { return g_child_of_user.load(std::memory_order_relaxed); }
+
+}  // namespace gridloom::session

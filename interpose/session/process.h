@@ -1,0 +1,85 @@
+// Everything the shim knows in this process. Never destroyed: the CUDA runtime calls the driver from its own exit handlers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/context.h"
+#include "interpose/session/device.h"
+#include "interpose/session/handle_table.h"
+#include "interpose/session/stream.h"
+
+namespace gridloom::session {
+
+class Array;
+class Graph;
+class GraphExec;
+class GraphNode;
+class Kernel;
+class Library;
+class LinkJob;
+class MemoryPool;
+class MipmappedArray;
+class Module;
+class TextureReference;
+class UserObject;
+
+class Process {
+ public:
+  static Process& Get();
+
+  /// cuInit: reads the settings, looks at the program and makes the devices. Later calls repeat the first answer.
+  cuda::CUresult Init();
+  /// CUDA_SUCCESS once Init succeeded in this very process; NOT_INITIALIZED in a child forked after it.
+  cuda::CUresult init_status() const { return status_.load(std::memory_order_acquire); }
+
+  std::size_t device_count() const { return devices_.size(); }
+  Device* FindDevice(cuda::CUdevice ordinal) const;
+  /// The device whose memory the pointer points into; the first one when none.
+  Device& first_device() const { return *devices_.front(); }
+  bool eager_loading() const { return eager_loading_; }
+  bool launch_blocking() const { return launch_blocking_; }
+
+  std::shared_ptr<Context> AddContext(Device& device);
+  /// Null for a handle that was never a context.
+  Context* FindContext(cuda::CUcontext handle) const;
+
+  HandleTable<Event, cuda::CUevent> events;
+  HandleTable<Library, cuda::CUlibrary> libraries;
+  HandleTable<Module, cuda::CUmodule> modules;
+  HandleTable<Kernel, cuda::CUkernel> kernels;
+  HandleTable<Array, cuda::CUarray> arrays;
+  HandleTable<MipmappedArray, cuda::CUmipmappedArray> mipmaps;
+  HandleTable<TextureReference, cuda::CUtexref> texrefs;
+  HandleTable<Graph, cuda::CUgraph> graphs;
+  HandleTable<GraphNode, cuda::CUgraphNode> graph_nodes;
+  HandleTable<GraphExec, cuda::CUgraphExec> graph_execs;
+  HandleTable<MemoryPool, cuda::CUmemoryPool> pools;
+  HandleTable<UserObject, cuda::CUuserObject> user_objects;
+  HandleTable<LinkJob, cuda::CUlinkState> link_jobs;
+
+  /// What belongs to a context and goes with it: modules, events, arrays, memory.
+  void ReleaseContextObjects(Context& context);
+
+  /// True in a process that was forked by one that had called cuInit.
+  static bool child_of_user();
+
+ private:
+  Process();
+  ~Process() = delete;
+  cuda::CUresult MakeDevices();
+
+  std::mutex init_mutex_;
+  std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
+  bool initialised_ = false;
+  std::vector<std::unique_ptr<Device>> devices_;
+  bool eager_loading_ = false;
+  bool launch_blocking_ = false;
+  HandleTable<Context, cuda::CUcontext> contexts_;
+};
+
+}  // namespace gridloom::session

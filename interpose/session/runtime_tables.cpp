@@ -1,0 +1,175 @@
+// The runtime's private function tables. Layouts are facts observed at the interface; docs/shim.md lists which runtime asks
+// for which. A table is an array of eight-byte slots; unless noted, slot 0 holds its size in bytes.
+#include "interpose/session/runtime_tables.h"
+
+#include <cstring>
+
+#include "hooks.h"
+#include "interpose/session/context.h"
+#include "interpose/session/device.h"
+#include "interpose/session/log.h"
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+using Slot = const void*;
+template <typename F>
+Slot Entry(F* function) {
+  return reinterpret_cast<Slot>(function);
+}
+Slot Size(std::size_t bytes) { return reinterpret_cast<Slot>(bytes); }
+
+// ---- the runtime's own interface: modules of 11.x runtimes, identity of primary contexts -----------------------------------------
+
+/// The handle that cuDevicePrimaryCtxRetain will give, without making it current or counting a reference.
+CUresult PrimaryContext(CUcontext* context, CUdevice ordinal) {
+  Device* const device = Process::Get().FindDevice(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  *context = device->primary().handle();
+  return CUDA_SUCCESS;
+}
+CUresult LoadWrapper(CUmodule* module, const void* wrapper) noexcept {
+  try {
+    return hooks::cuModuleLoadData(module, wrapper);
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+CUresult LoadWrapperLong(CUmodule* module, const void* wrapper, void*, void*, unsigned) { return LoadWrapper(module, wrapper); }
+CUresult LoadContainer(const void* container, CUmodule* module, void*, void*, unsigned) { return LoadWrapper(module, container); }
+void ForgetWrapper(void*) {}
+void LoadCompilers() {}
+
+Slot g_interface[13];
+
+// ---- tools: flags that say which call-backs a tracing tool wants; none does ------------------------------------------------------
+
+// Never written: a set flag would make the runtime report through slots that lead nowhere.
+unsigned char g_callback_flags[4096], g_other_flags[64];
+void CallbackFlags(void** flags, std::size_t* count) {
+  *flags = g_callback_flags;
+  *count = sizeof(g_callback_flags) / 4;
+}
+void OtherFlags(void** flags, std::size_t* count) {
+  *flags = g_other_flags;
+  *count = 14;
+}
+CUresult Nothing() { return CUDA_SUCCESS; }
+
+Slot g_hooks[7], g_tools[4];
+
+// ---- values the runtime keeps per context; the hottest of all entries: one look-up per runtime call -------------------------------
+
+Context* FindOwner(CUcontext handle) { return handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle); }
+CUresult PutStorage(CUcontext handle, void* key, void* value, Context::StorageDestructor destructor) {
+  Context* const context = FindOwner(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  context->PutStorage(key, value, destructor);
+  return CUDA_SUCCESS;
+}
+CUresult DeleteStorage(CUcontext handle, void* key) {
+  Context* const context = FindOwner(handle);
+  return context != nullptr && context->DeleteStorage(key) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult GetStorage(void** value, CUcontext handle, void* key) {
+  Context* const context = FindOwner(handle);
+  return context != nullptr && context->GetStorage(key, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+Slot g_storage[4];   // no size slot
+
+CUresult CheckContext(CUcontext, unsigned* flag, const void**) {
+  *flag = 0;
+  return CUDA_SUCCESS;
+}
+unsigned NoChecks() { return 0; }
+
+Slot g_checks[4];
+
+// ---- start-up check ------------------------------------------------------------------------------------------------------------
+
+Slot g_handshake[3];
+CUresult Handshake(std::uint32_t version, std::uint64_t unix_seconds, std::uint8_t* result) {
+  if (AnswerHandshake(version, unix_seconds, g_interface, g_handshake, result)) return CUDA_SUCCESS;
+  static std::atomic<bool> told{false};
+  if (!told.exchange(true)) {
+    Log(LogLevel::kError,
+        "this build leaves out the CUDA runtime's start-up check (GRIDLOOM_RUNTIME_HANDSHAKE=OFF), so programs that use the "
+        "runtime cannot start on the virtual GPU; programs of the driver interface can");
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+struct Row {
+  unsigned char id[16];
+  const void* table;
+};
+
+const Row kTables[] = {
+    {{0x6B, 0xD5, 0xFB, 0x6C, 0x5B, 0xF4, 0xE7, 0x4A, 0x89, 0x87, 0xD9, 0x39, 0x12, 0xFD, 0x9D, 0xF9}, g_interface},
+    {{0xA0, 0x94, 0x79, 0x8C, 0x2E, 0x74, 0x2E, 0x74, 0x93, 0xF2, 0x08, 0x00, 0x20, 0x0C, 0x0A, 0x66}, g_hooks},
+    {{0x42, 0xD8, 0x5A, 0x81, 0x23, 0xF6, 0xCB, 0x47, 0x82, 0x98, 0xF6, 0xE7, 0x8A, 0x3A, 0xEC, 0xDC}, g_tools},
+    {{0xC6, 0x93, 0x33, 0x6E, 0x11, 0x21, 0xDF, 0x11, 0xA8, 0xC3, 0x68, 0xF3, 0x55, 0xD8, 0x95, 0x93}, g_storage},
+    {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}, g_checks},
+    {{0xD4, 0x08, 0x20, 0x55, 0xBD, 0xE6, 0x70, 0x4B, 0x8D, 0x34, 0xBA, 0x12, 0x3C, 0x66, 0xE1, 0xF2}, g_handshake},
+};
+
+/// Slots nobody was seen to call lead to a function that does nothing.
+void FillTables() {
+  for (Slot& slot : g_interface) slot = Entry(&Nothing);
+  g_interface[0] = Size(sizeof(g_interface));
+  g_interface[1] = Entry(&LoadWrapper);
+  g_interface[2] = Entry(&PrimaryContext);
+  g_interface[6] = Entry(&LoadWrapperLong);
+  g_interface[7] = Entry(&ForgetWrapper);
+  g_interface[8] = Entry(&LoadContainer);
+  g_interface[12] = Entry(&LoadCompilers);
+  for (Slot& slot : g_hooks) slot = Entry(&Nothing);
+  g_hooks[0] = Size(sizeof(g_hooks));
+  g_hooks[2] = Entry(&CallbackFlags);
+  g_hooks[6] = Entry(&OtherFlags);
+  for (Slot& slot : g_tools) slot = Entry(&Nothing);
+  g_tools[0] = Size(sizeof(g_tools));
+  g_storage[0] = Entry(&PutStorage);
+  g_storage[1] = Entry(&DeleteStorage);
+  g_storage[2] = Entry(&GetStorage);
+  g_storage[3] = nullptr;
+  for (Slot& slot : g_checks) slot = Entry(&Nothing);
+  g_checks[0] = Size(sizeof(g_checks));
+  g_checks[2] = Entry(&CheckContext);
+  g_checks[3] = Entry(&NoChecks);
+  g_handshake[0] = Size(sizeof(g_handshake));
+  g_handshake[1] = Entry(&Handshake);
+  g_handshake[2] = Entry(&Nothing);
+}
+
+}  // namespace
+
+const void* FindExportTable(const CUuuid& id) {
+  static const bool filled = (FillTables(), true);
+  static_cast<void>(filled);
+  for (const Row& row : kTables) {
+    if (std::memcmp(row.id, id.bytes, 16) == 0) return row.table;
+  }
+  return nullptr;
+}
+
+}  // namespace gridloom::session
+
+namespace gridloom::hooks {
+
+CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+  if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *table = session::FindExportTable(*id);
+  if (*table != nullptr) return CUDA_SUCCESS;
+  std::string text;
+  for (const unsigned char byte : id->bytes) text += session::Format("%02X", byte);
+  GL_LOG(kInfo, "cuGetExportTable: no table %s", text.c_str());
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,83 @@
+// Streams and events: the order of asynchronous operations.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/task.h"
+
+namespace gridloom::session {
+
+class Context;
+class Capture;
+class GraphNode;
+
+/// A queue of operations. Blocking streams, each thread's own default stream among them, and the legacy stream wait for
+/// each other: an operation of the legacy stream waits for all earlier ones of blocking streams, and the other way round.
+class Stream {
+ public:
+  enum class Kind : std::uint8_t { kLegacy, kPerThread, kBlocking, kNonBlocking };
+  Stream(Context& context, Kind kind, int priority);
+
+  Context& context() const { return context_; }
+  Kind kind() const { return kind_; }
+  bool blocking() const { return kind_ != Kind::kNonBlocking; }
+  int priority() const { return priority_.load(std::memory_order_relaxed); }
+  void set_priority(int priority) { priority_.store(priority, std::memory_order_relaxed); }
+  std::uint64_t id() const { return id_; }
+  /// What cuStreamGetId's caller and handles see.
+  cuda::CUstream handle() const;
+
+  std::atomic<cuda::CUsynchronizationPolicy> sync_policy{cuda::CU_SYNC_POLICY_AUTO};
+  cuda::CUaccessPolicyWindow access_policy_window{};   ///< kept for cuStreamGetAttribute only
+
+  // ---- capture: guarded by CaptureMutex() ----
+  std::shared_ptr<Capture> capture;                    ///< null when not capturing
+  std::vector<GraphNode*> capture_tail;                ///< what the next captured operation depends on
+
+ private:
+  friend class Context;
+  Context& context_;
+  const Kind kind_;
+  std::atomic<int> priority_;
+  const std::uint64_t id_;
+  TaskPtr tail_;               ///< last operation; guarded by the context's queue mutex
+};
+
+using StreamPtr = std::shared_ptr<Stream>;
+
+class Event {
+ public:
+  Event(Context& context, unsigned flags) : context_(context), flags_(flags) {}
+  Context& context() const { return context_; }
+  unsigned flags() const { return flags_; }
+  bool timed() const { return (flags_ & cuda::CU_EVENT_DISABLE_TIMING) == 0; }
+
+  /// The marker of the last record; null when never recorded.
+  TaskPtr marker() const {
+    const std::lock_guard lock(mutex_);
+    return marker_;
+  }
+  void set_marker(TaskPtr marker) {
+    const std::lock_guard lock(mutex_);
+    marker_ = std::move(marker);
+  }
+
+  // ---- capture: guarded by CaptureMutex() ----
+  std::weak_ptr<Capture> capture;                      ///< the capture it was last recorded in
+  std::vector<GraphNode*> capture_nodes;               ///< nodes a waiter depends on
+
+ private:
+  Context& context_;
+  const unsigned flags_;
+  mutable std::mutex mutex_;
+  TaskPtr marker_;
+};
+
+using EventPtr = std::shared_ptr<Event>;
+
+}  // namespace gridloom::session

@@ -1,0 +1,65 @@
+#include "interpose/session/summary.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "interpose/session/log.h"
+#include "interpose/session/settings.h"
+
+namespace gridloom::session {
+namespace {
+
+std::string Demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  std::string result = status == 0 ? text.get() : name;
+  if (const auto open = result.find('('); open != std::string::npos) result.resize(open);
+  return result;
+}
+
+}  // namespace
+
+Summary& Summary::Get() {
+  static Summary* const summary = new Summary;
+  return *summary;
+}
+
+Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
+  // Registered with the first kernel, so before the program's own exit handlers that came earlier; the text is written
+  // after the CUDA runtime's clean-up only if that was registered later. Either way every finished launch is in it.
+  if (wanted_) std::atexit([] { LogText(Summary::Get().Text()); });
+}
+
+void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats) {
+  if (!wanted_ && !LogEnabled(LogLevel::kDebug)) return;
+  GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(),
+         static_cast<unsigned long long>(stats.ctas), stats.seconds * 1e3, stats.compile_seconds * 1e3,
+         stats.cache_hit ? " (from cache)" : "");
+  const std::lock_guard lock(mutex_);
+  Line& line = lines_[kernel];
+  ++line.launches;
+  line.ctas += stats.ctas;
+  line.seconds += stats.seconds;
+  line.compile_seconds += stats.compile_seconds;
+}
+
+std::string Summary::Text() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
+  std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::string text = Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s\n", rows.size(), "kernel", "launches", "CTAs",
+                            "time ms", "compile ms");
+  for (const auto& [name, line] : rows) {
+    std::string shown = Demangled(name);
+    if (shown.size() > 40) shown = shown.substr(0, 37) + "...";
+    text += Format("%-40s %9llu %12llu %12.3f %12.3f\n", shown.c_str(), static_cast<unsigned long long>(line.launches),
+                   static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
+  }
+  return text;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,142 @@
+#include "interpose/session/task.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+
+namespace gridloom::session {
+
+TaskPool& TaskPool::Get() {
+  alignas(TaskPool) static unsigned char storage[sizeof(TaskPool)];
+  static TaskPool* const pool = new (storage) TaskPool;
+  return *pool;
+}
+
+TaskPool::TaskPool() = default;
+
+std::int64_t TaskPool::NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool TaskPool::Link(const TaskPtr& task, std::span<const TaskPtr> after) {
+  for (const TaskPtr& dependency : after) {
+    if (dependency == nullptr || dependency->done()) continue;
+    // Under mutex_: a task that is not done here takes its successors along when it ends.
+    dependency->successors_.push_back(task);
+    ++task->waits_;
+  }
+  return task->waits_ == 0;
+}
+
+void TaskPool::Push(TaskPtr task, std::unique_lock<std::mutex>& lock) {
+  task->state_.store(Task::State::kReady, std::memory_order_relaxed);
+  ready_.push_back(std::move(task));
+  if (idle_ >= ready_.size()) {
+    lock.unlock();
+    work_.notify_one();
+    lock.lock();
+    return;
+  }
+  if (threads_ >= kMaxThreads) return;   // a busy thread takes it later
+  ++threads_;
+  // Signals belong to the program's own threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  try {
+    std::thread([this] { ThreadMain(); }).detach();
+  } catch (...) {
+    --threads_;
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    if (threads_ == 0) throw;
+    return;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {
+  std::unique_lock lock(mutex_);
+  if (Link(task, after)) Push(task, lock);
+}
+
+bool TaskPool::SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after) {
+  const std::unique_lock lock(mutex_);
+  if (!Link(task, after)) return false;
+  task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+  return true;
+}
+
+TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
+  task->Run();
+  task->Drop();
+  std::vector<TaskPtr> successors;
+  TaskPtr next;
+  {
+    std::unique_lock lock(mutex_);
+    task->finished_ns_.store(NowNs(), std::memory_order_release);
+    task->state_.store(Task::State::kDone, std::memory_order_release);   // pairs with done() and Wait
+    successors.swap(task->successors_);
+    for (TaskPtr& successor : successors) {
+      if (--successor->waits_ != 0) continue;
+      if (next == nullptr && only_lane != 0 && (only_lane == ~std::uint64_t{0} || successor->lane_ == only_lane)) {
+        successor->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+        next = std::move(successor);
+      } else {
+        Push(std::move(successor), lock);
+      }
+    }
+  }
+  task->state_.notify_all();
+  return next;
+}
+
+void TaskPool::Wait(const TaskPtr& task) {
+  while (!task->done()) {
+    TaskPtr mine;
+    if (task->lane_ != 0) {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::ranges::find_if(ready_, [&](const TaskPtr& t) { return t->lane_ == task->lane_; });
+      if (found != ready_.end()) {
+        mine = std::move(*found);
+        ready_.erase(found);
+        mine->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+      }
+    }
+    while (mine != nullptr) mine = RunClaimed(mine, task->done() ? 0 : task->lane_);
+    const auto state = task->state_.load(std::memory_order_acquire);
+    if (state == Task::State::kDone) return;
+    task->state_.wait(state, std::memory_order_acquire);
+  }
+}
+
+void TaskPool::ThreadMain() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (ready_.empty()) {
+      ++idle_;
+      const bool woken = work_.wait_for(lock, std::chrono::seconds(5), [this] { return !ready_.empty(); });
+      --idle_;
+      if (!woken) {
+        if (threads_ <= kKeptThreads) continue;
+        --threads_;
+        return;
+      }
+    }
+    TaskPtr task = std::move(ready_.front());
+    ready_.pop_front();
+    task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+    lock.unlock();
+    while (task != nullptr) task = RunClaimed(task, ~std::uint64_t{0});
+    lock.lock();
+  }
+}
+
+void TaskPool::AbandonAfterFork() {
+  new (this) TaskPool;   // the parent's threads and whatever they held do not exist here
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,109 @@
+// Work that runs asynchronously to the host: a graph of tasks, each run once all tasks it waits for are done. Streams,
+// events and graphs are expressed as dependencies. A pool of host threads runs ready tasks; it grows when every thread is
+// busy, because tasks may wait for each other through memory (kernels that poll, cuStreamWaitValue32).
+//
+// Invariants, guarded by the pool's mutex:
+//   1. A task's state only moves forward: waiting -> ready -> running -> done.
+//   2. A task is ready exactly when `waits_` is zero and nobody has claimed it.
+//   3. No lock is held while a task runs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gridloom::session {
+
+class Task;
+using TaskPtr = std::shared_ptr<Task>;
+
+class Task {
+ public:
+  enum class State : std::uint32_t { kWaiting, kReady, kRunning, kDone };
+  virtual ~Task() = default;
+
+  bool done() const { return state_.load(std::memory_order_acquire) == State::kDone; }
+  /// Steady-clock nanoseconds at which the task ended; 0 before.
+  std::int64_t finished_ns() const { return finished_ns_.load(std::memory_order_acquire); }
+
+ protected:
+  /// `lane` groups tasks that a waiting thread may run itself; 0: only the pool's threads run it (host callbacks).
+  explicit Task(std::uint64_t lane) : lane_(lane) {}
+
+ private:
+  friend class TaskPool;
+  virtual void Run() noexcept = 0;
+  /// Frees what the task captured, as soon as it has run.
+  virtual void Drop() noexcept {}
+
+  std::atomic<State> state_{State::kWaiting};
+  std::atomic<std::int64_t> finished_ns_{0};
+  std::uint32_t waits_ = 0;
+  const std::uint64_t lane_;
+  std::vector<TaskPtr> successors_;
+};
+
+/// A task that calls a function object.
+template <typename F>
+TaskPtr MakeTask(std::uint64_t lane, F function) {
+  struct Call final : Task {
+    Call(std::uint64_t lane, F&& f) : Task(lane), function(std::move(f)) {}
+    ~Call() override { Drop(); }
+    void Run() noexcept override { function(); }
+    void Drop() noexcept override {
+      if (std::exchange(live, false)) function.~F();
+    }
+    union {
+      F function;
+    };
+    bool live = true;
+  };
+  return std::make_shared<Call>(lane, std::move(function));
+}
+
+class TaskPool {
+ public:
+  /// The process's pool; never destroyed. Its threads start with the first task.
+  static TaskPool& Get();
+
+  /// Runs `task` once all of `after` are done. Null and finished entries are fine.
+  void Submit(const TaskPtr& task, std::span<const TaskPtr> after);
+  /// As Submit, but when nothing is in the task's way it belongs to the caller, who must call RunHere (answer: true).
+  bool SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after);
+  void RunHere(const TaskPtr& task) { RunClaimed(task, 0); }
+  /// Returns when the task is done. Meanwhile the caller runs ready tasks of the same lane.
+  void Wait(const TaskPtr& task);
+
+  /// In a forked child the threads are gone: drop everything so that the child can at least exit.
+  void AbandonAfterFork();
+
+  static std::int64_t NowNs();
+
+ private:
+  TaskPool();
+  ~TaskPool() = delete;
+
+  /// Links the task behind `after`; true when it is ready at once.
+  bool Link(const TaskPtr& task, std::span<const TaskPtr> after);
+  void Push(TaskPtr task, std::unique_lock<std::mutex>& lock);
+  /// Runs a claimed task; returns a task that became ready and is claimed for the caller, if any.
+  TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t only_lane);
+  void ThreadMain();
+
+  static constexpr unsigned kMaxThreads = 512;
+  static constexpr unsigned kKeptThreads = 8;   ///< further threads end after being idle for a while
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<TaskPtr> ready_;
+  unsigned threads_ = 0;
+  unsigned idle_ = 0;
+};
+
+}  // namespace gridloom::session

@@ -1,0 +1,218 @@
+#include "interpose/session/texture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+struct Records {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, TextureRecord> textures, surfaces;
+};
+
+Records& TheRecords() {
+  static Records* const records = new Records;
+  return *records;
+}
+
+/// The memory behind a resource description.
+CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record, bool* normalized) {
+  const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
+    const auto known = FormatOf(format);
+    if (!known) return CUDA_ERROR_NOT_SUPPORTED;
+    if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
+    image->type = known->type;
+    image->channels = static_cast<std::uint8_t>(channels);
+    *normalized = known->normalized;
+    return CUDA_SUCCESS;
+  };
+  Process& process = Process::Get();
+  switch (desc.type) {
+    case CU_RESOURCE_TYPE_ARRAY:
+      record->array = process.arrays.Find(desc.array);
+      if (record->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      *image = record->array->Resource();
+      *normalized = FormatOf(record->array->descriptor().format)->normalized;
+      return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+      record->mipmap = process.mipmaps.Find(desc.mipmap);
+      if (record->mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      *image = record->mipmap->Resource();
+      *normalized = FormatOf(record->mipmap->levels().front()->descriptor().format)->normalized;
+      return CUDA_SUCCESS;
+    case CU_RESOURCE_TYPE_LINEAR: {
+      if (const auto status = describe(desc.linear.format, desc.linear.num_channels); status != CUDA_SUCCESS) return status;
+      const std::uint64_t texels = desc.linear.bytes / image->texel_bytes();
+      const Device& device = ThisContext().device();
+      if (desc.linear.pointer == 0 || texels == 0 || texels > device.spec().texture.max_1d_linear) return CUDA_ERROR_INVALID_VALUE;
+      image->kind = exec::ImageResource::Kind::kLinear;
+      image->dims = 1;
+      image->levels[0] = {desc.linear.pointer, static_cast<std::uint32_t>(texels), 1, 1, desc.linear.bytes, desc.linear.bytes};
+      break;
+    }
+    case CU_RESOURCE_TYPE_PITCH2D: {
+      if (const auto status = describe(desc.pitch2d.format, desc.pitch2d.num_channels); status != CUDA_SUCCESS) return status;
+      const Device& device = ThisContext().device();
+      const auto& p = desc.pitch2d;
+      if (p.pointer == 0 || p.width == 0 || p.height == 0 || p.pitch_bytes < p.width * image->texel_bytes() ||
+          p.width > device.spec().texture.max_2d_linear_width || p.height > device.spec().texture.max_2d_linear_height ||
+          (p.height > 1 && p.pitch_bytes % device.spec().texture.pitch_alignment_bytes != 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+      image->kind = exec::ImageResource::Kind::kPitch2D;
+      image->dims = 2;
+      image->levels[0] = {p.pointer, static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1,
+                          p.pitch_bytes, p.pitch_bytes * p.height};
+      break;
+    }
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  const exec::ImageLevel& level = image->levels[0];
+  if (!ThisContext().device().memory().Accessible(level.base, level.slice_bytes, false)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+exec::AddressMode ModeOf(CUaddress_mode mode) {
+  switch (mode) {
+    case CU_TR_ADDRESS_MODE_WRAP: return exec::AddressMode::kWrap;
+    case CU_TR_ADDRESS_MODE_MIRROR: return exec::AddressMode::kMirror;
+    case CU_TR_ADDRESS_MODE_BORDER: return exec::AddressMode::kBorder;
+    default: return exec::AddressMode::kClamp;
+  }
+}
+
+/// Reads a cut of the image, and its texels as another format of the same size.
+CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* image) {
+  if (view.format == CU_RES_VIEW_FORMAT_NONE) return CUDA_SUCCESS;
+  if (view.format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1) return CUDA_ERROR_NOT_SUPPORTED;
+  using exec::ChannelType;
+  constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8, ChannelType::kSigned8, ChannelType::kUnsigned16,
+                                    ChannelType::kSigned16, ChannelType::kUnsigned32, ChannelType::kSigned32,
+                                    ChannelType::kHalf, ChannelType::kFloat};
+  const unsigned index = static_cast<unsigned>(view.format) - 1;   // three channel counts per type
+  const std::uint32_t before = image->texel_bytes();
+  image->type = kTypes[index / 3];
+  image->channels = static_cast<std::uint8_t>(1u << (index % 3));
+  if (image->texel_bytes() != before) return CUDA_ERROR_INVALID_VALUE;
+  if (view.last_mipmap_level >= image->level_count || view.first_mipmap_level > view.last_mipmap_level) return CUDA_ERROR_INVALID_VALUE;
+  std::copy(image->levels + view.first_mipmap_level, image->levels + view.last_mipmap_level + 1, image->levels);
+  image->level_count = static_cast<std::uint8_t>(view.last_mipmap_level - view.first_mipmap_level + 1);
+  if (image->layered || image->cubemap) {
+    if (view.first_layer > view.last_layer || view.last_layer >= image->levels[0].depth) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < image->level_count; ++i) {
+      image->levels[i].base += view.first_layer * image->levels[i].slice_bytes;
+      image->levels[i].depth = view.last_layer - view.first_layer + 1;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view,
+                       std::uint64_t* object) {
+  TextureRecord record{resource, texture, view != nullptr ? *view : CUDA_RESOURCE_VIEW_DESC{}, view != nullptr, nullptr, nullptr};
+  exec::TextureObject made;
+  bool normalized = false;
+  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
+  if (view != nullptr) {
+    if (const auto status = ApplyView(*view, &made.image); status != CUDA_SUCCESS) return status;
+  }
+  for (int i = 0; i < 3; ++i) made.address[i] = ModeOf(texture.address_mode[i]);
+  made.filter = texture.filter_mode == CU_TR_FILTER_MODE_LINEAR ? exec::FilterMode::kLinear : exec::FilterMode::kPoint;
+  made.mip_filter = texture.mipmap_filter_mode == CU_TR_FILTER_MODE_LINEAR ? exec::FilterMode::kLinear : exec::FilterMode::kPoint;
+  made.read_as_integer = (texture.flags & kTexReadAsInteger) != 0 && !normalized;
+  made.normalized_coordinates = (texture.flags & kTexNormalizedCoordinates) != 0;
+  made.srgb = (texture.flags & kTexSrgb) != 0;
+  made.seamless_cubemap = (texture.flags & kTexSeamlessCubemap) != 0;
+  made.lod_bias = texture.mipmap_level_bias;
+  made.min_lod = texture.min_mipmap_level_clamp;
+  made.max_lod = texture.max_mipmap_level_clamp;
+  made.max_anisotropy = texture.max_anisotropy;
+  std::copy(texture.border_color, texture.border_color + 4, made.border);
+  const bool whole_numbers = made.image.type != exec::ChannelType::kHalf && made.image.type != exec::ChannelType::kFloat &&
+                             (made.read_as_integer || exec::BytesOf(made.image.type) == 4);
+  if (made.filter == exec::FilterMode::kLinear && whole_numbers) return CUDA_ERROR_INVALID_VALUE;
+  *object = exec::ImageTable::Get().Add(made);
+  if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(TheRecords().mutex);
+  TheRecords().textures[*object] = std::move(record);
+  return CUDA_SUCCESS;
+}
+
+CUresult DestroyTexture(std::uint64_t object) {
+  if (!exec::ImageTable::Get().RemoveTexture(object)) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(TheRecords().mutex);
+  TheRecords().textures.erase(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult FindTexture(std::uint64_t object, TextureRecord* record) {
+  const std::lock_guard lock(TheRecords().mutex);
+  const auto found = TheRecords().textures.find(object);
+  if (found == TheRecords().textures.end()) return CUDA_ERROR_INVALID_VALUE;
+  *record = found->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object) {
+  if (resource.type != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+  TextureRecord record{resource, {}, {}, false, nullptr, nullptr};
+  exec::SurfaceObject made;
+  bool normalized = false;
+  if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
+  if ((record.array->descriptor().flags & kArray3DSurfaceLdst) == 0) return CUDA_ERROR_INVALID_VALUE;
+  *object = exec::ImageTable::Get().Add(made);
+  if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(TheRecords().mutex);
+  TheRecords().surfaces[*object] = std::move(record);
+  return CUDA_SUCCESS;
+}
+
+CUresult DestroySurface(std::uint64_t object) {
+  if (!exec::ImageTable::Get().RemoveSurface(object)) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(TheRecords().mutex);
+  TheRecords().surfaces.erase(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult FindSurface(std::uint64_t object, TextureRecord* record) {
+  const std::lock_guard lock(TheRecords().mutex);
+  const auto found = TheRecords().surfaces.find(object);
+  if (found == TheRecords().surfaces.end()) return CUDA_ERROR_INVALID_VALUE;
+  *record = found->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult TextureReference::Rebind() {
+  if (!bound) return CUDA_SUCCESS;
+  std::uint64_t made = 0;
+  if (const auto status = CreateTexture(resource, texture, nullptr, &made); status != CUDA_SUCCESS) return status;
+  if (object != 0) DestroyTexture(object);
+  object = made;
+  if (address != 0) std::memcpy(reinterpret_cast<void*>(address), &object, sizeof(object));
+  return CUDA_SUCCESS;
+}
+
+CUresult TextureReference::BindSurface(CUarray array) {
+  CUDA_RESOURCE_DESC desc{};
+  desc.type = CU_RESOURCE_TYPE_ARRAY;
+  desc.array = array;
+  std::uint64_t made = 0;
+  if (const auto status = CreateSurface(desc, &made); status != CUDA_SUCCESS) return status;
+  if (object != 0) DestroySurface(object);
+  object = made;
+  resource = desc;
+  bound = true;
+  if (address != 0) std::memcpy(reinterpret_cast<void*>(address), &object, sizeof(object));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::session
