@@ -1,0 +1,211 @@
+// Contexts: creation, the thread's stack, limits, synchronisation.
+#include "hooks/support.h"
+#include "interpose/session/capture.h"
+
+namespace gridloom::hooks {
+
+namespace {
+
+CUresult Create(CUcontext* context, unsigned flags, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(context != nullptr && (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  const auto made = TheProcess().AddContext(*device);
+  made->flags = flags;
+  session::PushContext(made.get());
+  *context = made->handle();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) { return Create(context, flags, device); }
+
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int count, unsigned flags, CUdevice device) {
+  if (count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  return Create(context, flags, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned flags, CUdevice device) {
+  if (params != nullptr && params->num_exec_affinity_params != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  if (params != nullptr && params->cig_params != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return Create(context, flags, device);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle) {
+  Context* const context = TheProcess().FindContext(handle);
+  if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (session::CurrentContext() == context) session::PopContext();
+  context->Destroy();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle) {
+  Context* context = TheProcess().FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->destroyed() && !context->primary()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  session::PushContext(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* handle) {
+  Context* const context = session::PopContext();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  Store(handle, context->handle());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+  if (handle == nullptr) {
+    session::SetContext(nullptr);
+    return CUDA_SUCCESS;
+  }
+  Context* const context = TheProcess().FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->destroyed() && !context->primary()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  session::SetContext(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* handle) {
+  GL_CU_REQUIRE(handle != nullptr);
+  Context* const context = session::CurrentContext();
+  *handle = context == nullptr ? nullptr : context->handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
+  GL_CU_REQUIRE(device != nullptr);
+  Context* const context = handle == nullptr ? session::CurrentContext() : TheProcess().FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = context->device().ordinal();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) { return cuCtxGetDevice_v2(device, nullptr); }
+
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
+  Context* context = nullptr;
+  GL_CU_REQUIRE(version != nullptr);
+  GL_CU_TRY(FindContext(handle, &context));
+  *version = static_cast<unsigned>(context->api_version.load());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext handle, std::uint64_t* id) {
+  Context* context = nullptr;
+  GL_CU_REQUIRE(id != nullptr);
+  GL_CU_TRY(FindContext(handle, &context));
+  *id = context->id();
+  return CUDA_SUCCESS;
+}
+
+// The usage count of CUDA 3's contexts: attaching and detaching a live context changes nothing that can be seen.
+CUresult cuCtxAttach(CUcontext* handle, unsigned flags) {
+  GL_CU_REQUIRE(handle != nullptr && flags == 0);
+  Context* context = nullptr;
+  GL_CU_TRY(FindContext(nullptr, &context));
+  *handle = context->handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxDetach(CUcontext handle) {
+  Context* context = nullptr;
+  return FindContext(handle, &context);
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle) {
+  Context* context = nullptr;
+  GL_CU_TRY(FindContext(handle, &context));
+  GL_CU_TRY(session::RefuseWhileAnyCaptures(*context));
+  context->WaitAll();
+  return context->status();
+}
+
+CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  GL_CU_REQUIRE(flags != nullptr);
+  *flags = ThisContext().flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetFlags(unsigned flags) {
+  GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+  ThisContext().flags = flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  Context& context = ThisContext();
+  GL_CU_REQUIRE(limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED);
+  switch (limit) {
+    case CU_LIMIT_MALLOC_HEAP_SIZE: context.device().engine().set_device_heap_bytes(value); break;
+    case CU_LIMIT_STACK_SIZE:
+      GL_CU_REQUIRE(value <= context.device().spec().thread.max_local_bytes);
+      value = (value + 15) / 16 * 16;
+      break;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+      if (context.device().spec().l2.persisting_bytes == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+      value = std::min<std::size_t>(value, context.device().spec().l2.persisting_bytes);
+      break;
+    case CU_LIMIT_SHMEM_SIZE:
+    case CU_LIMIT_CIG_ENABLED:
+    case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    default: break;
+  }
+  context.limits[limit] = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  GL_CU_REQUIRE(value != nullptr && limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED);
+  if (limit >= CU_LIMIT_SHMEM_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *value = ThisContext().limits[limit];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  GL_CU_REQUIRE(config != nullptr);
+  *config = ThisContext().cache_config;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  GL_CU_REQUIRE(config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL);
+  ThisContext().cache_config = config;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
+  GL_CU_REQUIRE(config != nullptr);
+  // Banks of four bytes since Maxwell, whatever was asked for.
+  *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+  ThisContext().shared_config = config;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  Store(least, 0);
+  Store(greatest, -5);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxResetPersistingL2Cache() { return CUDA_SUCCESS; }
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  GL_CU_REQUIRE(flags == 0);
+  Context* context = nullptr;
+  GL_CU_TRY(FindContext(peer, &context));
+  return &context->device() == &ThisContext().device() ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  Context* context = nullptr;
+  GL_CU_TRY(FindContext(peer, &context));
+  return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,199 @@
+// Devices and their primary contexts.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "hooks/support.h"
+#include "interpose/session/array.h"
+#include "interpose/session/pool.h"
+
+namespace gridloom::hooks {
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  GL_CU_REQUIRE(device != nullptr);
+  Device* found = nullptr;
+  GL_CU_TRY(FindDevice(ordinal, &found));
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  GL_CU_REQUIRE(count != nullptr);
+  *count = static_cast<int>(TheProcess().device_count());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(name != nullptr && length > 0);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  std::snprintf(name, static_cast<std::size_t>(length), "%s", device->spec().name.c_str());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(uuid != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *uuid = device->uuid();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(bytes != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *bytes = device->memory_bytes();
+  return CUDA_SUCCESS;
+}
+
+// Succeeds for numbers nobody knows: the runtime asks for attributes of newer drivers and gives up on the first error.
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(value != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *value = device->Attribute(attribute);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(prop != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  const auto get = [device](CUdevice_attribute attribute) { return device->Attribute(attribute); };
+  *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+           {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+           {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+           get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK), get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+           get(CU_DEVICE_ATTRIBUTE_WARP_SIZE), get(CU_DEVICE_ATTRIBUTE_MAX_PITCH), get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+           get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE), get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(major != nullptr && minor != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *major = static_cast<int>(device->compute_capability().major);
+  *minor = static_cast<int>(device->compute_capability().minor);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(text != nullptr && length >= 13);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", Device::kPciDomain, device->pci_bus(), Device::kPciDevice);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* ordinal, const char* text) {
+  GL_CU_REQUIRE(ordinal != nullptr && text != nullptr);
+  unsigned domain = 0, bus = 0, number = 0, function = 0;
+  if (std::sscanf(text, "%x:%x:%x.%x", &domain, &bus, &number, &function) < 3) {
+    domain = 0;
+    GL_CU_REQUIRE(std::sscanf(text, "%x:%x.%x", &bus, &number, &function) >= 2);
+  }
+  for (std::size_t i = 0; i < TheProcess().device_count(); ++i) {
+    const Device* device = TheProcess().FindDevice(static_cast<int>(i));
+    if (domain != Device::kPciDomain || bus != static_cast<unsigned>(device->pci_bus()) || number != Device::kPciDevice) continue;
+    *ordinal = static_cast<int>(i);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice ordinal, CUdevice peer) {
+  Device *a = nullptr, *b = nullptr;
+  GL_CU_REQUIRE(can != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &a));
+  GL_CU_TRY(FindDevice(peer, &b));
+  *can = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice ordinal, CUdevice peer) {
+  Device *a = nullptr, *b = nullptr;
+  GL_CU_REQUIRE(value != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &a));
+  GL_CU_TRY(FindDevice(peer, &b));
+  if (a == b) return CUDA_ERROR_INVALID_DEVICE;
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(std::size_t* width, CUarray_format format, unsigned channels, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(width != nullptr && session::FormatOf(format) && channels != 0);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *width = device->spec().texture.max_1d_linear;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(supported != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *supported = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  GL_CU_REQUIRE(mode != nullptr);
+  *mode = TheProcess().eager_loading() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+  return CUDA_SUCCESS;
+}
+
+// ---- primary contexts -------------------------------------------------------------------------------------------------
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(context != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  const std::lock_guard lock(device->primary_mutex());
+  if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  Context& primary = device->primary();
+  if (primary.retain_count++ == 0 && primary.destroyed()) primary.Revive();
+  *context = primary.handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  const std::lock_guard lock(device->primary_mutex());
+  Context& primary = device->primary();
+  if (primary.retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--primary.retain_count == 0) primary.Destroy();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  const std::lock_guard lock(device->primary_mutex());
+  Context& primary = device->primary();
+  primary.Destroy();
+  // Whoever still holds a reference keeps the handle; the next use finds a fresh context behind it.
+  primary.Revive();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned flags) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  device->primary().flags = flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
+  Device* device = nullptr;
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  const std::lock_guard lock(device->primary_mutex());
+  Store(flags, device->primary().flags.load());
+  Store(active, device->primary().retain_count > 0);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,85 @@
+// Events.
+#include "hooks/support.h"
+#include "interpose/session/capture.h"
+
+namespace gridloom::hooks {
+
+using session::EventPtr;
+
+namespace {
+
+CUresult FindEvent(CUevent handle, EventPtr* event) {
+  *event = TheProcess().events.Find(handle);
+  return *event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/// Events of a live capture stand for graph nodes: the host can neither wait for them nor ask.
+CUresult RefuseCaptured(const session::Event& event) {
+  const std::lock_guard lock(session::CaptureMutex());
+  const auto capture = event.capture.lock();
+  if (capture == nullptr || capture->streams.front()->capture != capture) return CUDA_SUCCESS;
+  capture->invalidated = true;
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  GL_CU_REQUIRE(event != nullptr && (flags & ~kKnown) == 0);
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+    GL_CU_REQUIRE((flags & CU_EVENT_DISABLE_TIMING) != 0);
+  }
+  *event = TheProcess().events.Add(std::make_shared<session::Event>(ThisContext(), flags));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent handle) {
+  return TheProcess().events.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
+  GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) == 0);
+  EventPtr event;
+  GL_CU_TRY(FindEvent(handle, &event));
+  session::StreamPtr stream;
+  GL_CU_TRY(FindStream(stream_handle, &stream));
+  if (&event->context() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
+  bool captured = false;
+  GL_CU_TRY(session::CaptureRecord(*stream, event, flags, &captured));
+  return captured ? CUDA_SUCCESS : session::Submit(*stream, session::EventRecordOp{event}, session::Waiting::kIfIdle);
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+
+CUresult cuEventQuery(CUevent handle) {
+  EventPtr event;
+  GL_CU_TRY(FindEvent(handle, &event));
+  GL_CU_TRY(RefuseCaptured(*event));
+  const auto marker = event->marker();
+  if (event->context().failed()) return event->context().status();
+  return marker == nullptr || marker->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent handle) {
+  EventPtr event;
+  GL_CU_TRY(FindEvent(handle, &event));
+  GL_CU_TRY(RefuseCaptured(*event));
+  if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
+  return event->context().status();
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+  GL_CU_REQUIRE(milliseconds != nullptr);
+  EventPtr start, end;
+  GL_CU_TRY(FindEvent(start_handle, &start));
+  GL_CU_TRY(FindEvent(end_handle, &end));
+  if (!start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
+  const auto from = start->marker(), to = end->marker();
+  if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (start->context().failed()) return start->context().status();
+  if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
+  *milliseconds = static_cast<float>(static_cast<double>(to->finished_ns() - from->finished_ns()) * 1e-6);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,153 @@
+// Allocation: device, pitched, managed, pinned, registered.
+#include <algorithm>
+
+#include "hooks/support.h"
+#include "interpose/session/capture.h"
+#include "interpose/session/pool.h"
+
+namespace gridloom::hooks {
+
+using Kind = session::ContextMemory::Kind;
+
+namespace {
+
+CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memory_kind, Kind kind, unsigned flags, std::size_t align = 512) {
+  GL_CU_REQUIRE(pointer != nullptr && bytes != 0);
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  Context& context = ThisContext();
+  std::uint64_t address = context.device().memory().Allocate(bytes, align, memory_kind, &context);
+  if (address == 0) {
+    // Blocks that pools keep for later come back before memory counts as exhausted.
+    context.WaitAll();
+    context.device().default_pool()->Trim(0);
+    address = context.device().memory().Allocate(bytes, align, memory_kind, &context);
+  }
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  context.memory.Add(address, {kind, bytes, flags, false});
+  *pointer = address;
+  return CUDA_SUCCESS;
+}
+
+/// The context that owns the block, which need not be the current one.
+Context* OwnerOf(CUdeviceptr pointer) {
+  const auto allocation = ThisContext().device().memory().Find(pointer);
+  return allocation ? static_cast<Context*>(allocation->tag) : nullptr;
+}
+
+CUresult Free(CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  Context* const owner = OwnerOf(pointer);
+  if (owner == nullptr || !owner->memory.Find(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  owner->WaitAll();   // freeing waits for the work that may use the block
+  if (!owner->memory.Take(pointer, kinds)) return CUDA_ERROR_INVALID_VALUE;
+  return owner->device().memory().Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  const exec::DeviceMemory& memory = ThisContext().device().memory();
+  Store(free, memory.limit_bytes() - std::min(memory.used_bytes(), memory.limit_bytes()));
+  Store(total, memory.limit_bytes());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
+  return Allocate(pointer, bytes, exec::MemoryKind::kDevice, Kind::kDevice, 0);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width, std::size_t height, unsigned element) {
+  GL_CU_REQUIRE(pitch != nullptr && width != 0 && height != 0 && (element == 4 || element == 8 || element == 16));
+  const auto& spec = ThisContext().device().spec();
+  const std::size_t step = std::max<std::size_t>(spec.texture.alignment_bytes, 512);
+  const std::size_t row = (width + step - 1) / step * step;
+  GL_CU_REQUIRE(row <= spec.memory.max_pitch_bytes);
+  GL_CU_TRY(Allocate(pointer, row * height, exec::MemoryKind::kDevice, Kind::kDevice, 0));
+  *pitch = row;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
+  GL_CU_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+  return Allocate(pointer, bytes, exec::MemoryKind::kManaged, Kind::kManaged, flags);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  if (pointer == 0) return CUDA_SUCCESS;
+  if (const auto pool = session::MemoryPool::Find(pointer)) {
+    GL_CU_TRY(session::RefuseUnsafeCall());
+    ThisContext().WaitAll();
+    return pool->Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  return Free(pointer, {Kind::kDevice, Kind::kManaged});
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
+  const auto allocation = ThisContext().device().memory().Find(pointer);
+  if (!allocation) return CUDA_ERROR_NOT_FOUND;
+  Store(base, allocation->base);
+  Store(bytes, allocation->bytes);
+  return CUDA_SUCCESS;
+}
+
+// ---- host memory ---------------------------------------------------------------------------------------------------------
+
+CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  constexpr unsigned kKnown = kMemHostAllocPortable | kMemHostAllocDeviceMap | kMemHostAllocWriteCombined;
+  GL_CU_REQUIRE(pointer != nullptr && (flags & ~kKnown) == 0);
+  CUdeviceptr address = 0;
+  GL_CU_TRY(Allocate(&address, bytes, exec::MemoryKind::kPinned, Kind::kPinned, flags | kMemHostAllocDeviceMap));
+  *pointer = reinterpret_cast<void*>(address);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
+CUresult cuMemAllocHost(void** pointer, unsigned bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
+
+CUresult cuMemFreeHost(void* pointer) {
+  GL_CU_REQUIRE(pointer != nullptr);
+  return Free(reinterpret_cast<CUdeviceptr>(pointer), {Kind::kPinned});
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
+  GL_CU_REQUIRE(device_pointer != nullptr && flags == 0);
+  const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
+  GL_CU_REQUIRE(allocation && (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered));
+  *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+  GL_CU_REQUIRE(flags != nullptr);
+  const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
+  GL_CU_REQUIRE(allocation && allocation->tag != nullptr);
+  const auto block = static_cast<Context*>(allocation->tag)->memory.Find(allocation->base);
+  GL_CU_REQUIRE(block && (block->kind == Kind::kPinned || block->kind == Kind::kRegistered));
+  *flags = block->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
+  constexpr unsigned kKnown = kMemHostRegisterPortable | kMemHostRegisterDeviceMap | kMemHostRegisterIoMemory | kMemHostRegisterReadOnly;
+  GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && (flags & ~kKnown) == 0);
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  Context& context = ThisContext();
+  exec::DeviceMemory& memory = context.device().memory();
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  if (memory.Find(address) || memory.Find(address + bytes - 1)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (!memory.RegisterHost(pointer, bytes, (flags & kMemHostRegisterReadOnly) != 0, &context)) return CUDA_ERROR_INVALID_VALUE;
+  context.memory.Add(address, {Kind::kRegistered, bytes, flags | kMemHostAllocDeviceMap, false});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void* pointer) {
+  GL_CU_REQUIRE(pointer != nullptr);
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  Context* const owner = OwnerOf(address);
+  if (owner == nullptr) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  owner->WaitAll();
+  if (!owner->memory.Take(address, {Kind::kRegistered})) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  return owner->device().memory().UnregisterHost(pointer) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+}  // namespace gridloom::hooks

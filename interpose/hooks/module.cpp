@@ -1,0 +1,240 @@
+// Modules and libraries: loading, and what is found in them.
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "hooks/support.h"
+#include "interpose/session/capture.h"
+#include "interpose/session/jit_options.h"
+#include "interpose/session/module.h"
+#include "interpose/session/task.h"
+#include "interpose/session/texture.h"
+
+namespace gridloom::hooks {
+
+using session::Code;
+using session::JitLog;
+using session::JitOptions;
+using session::Library;
+using session::Module;
+
+namespace {
+
+CUresult ReadWhole(const char* file, std::string* bytes) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return CUDA_ERROR_FILE_NOT_FOUND;
+  bytes->assign(std::istreambuf_iterator<char>(stream), {});
+  return CUDA_SUCCESS;
+}
+
+/// Loads and, unless loading is lazy, parses and places. The log goes into the option buffers in any case.
+CUresult LoadCode(const void* image, Device& device, Context* context, bool lazy, JitOptions& options, std::shared_ptr<Code>* code) {
+  const std::int64_t start = session::TaskPool::NowNs();
+  JitLog log;
+  CUresult status = Code::Load(image, device, &log, code);
+  if (status == CUDA_SUCCESS && !lazy) {
+    std::shared_ptr<exec::Program> program;
+    JitLog parse_log;
+    status = (*code)->ProgramFor(context, &program, &parse_log);
+    log.info += parse_log.info;
+    log.error += parse_log.error;
+  }
+  options.Store(log, static_cast<float>(session::TaskPool::NowNs() - start) * 1e-6f);
+  return status;
+}
+
+CUresult FindModule(CUmodule handle, std::shared_ptr<Module>* module) {
+  *module = TheProcess().modules.Find(handle);
+  return *module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult FindLibrary(CUlibrary handle, std::shared_ptr<Library>* library) {
+  *library = TheProcess().libraries.Find(handle);
+  return *library != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* keys, void** values) {
+  GL_CU_REQUIRE(module != nullptr && image != nullptr);
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  JitOptions options;
+  GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
+  Context& context = ThisContext();
+  std::shared_ptr<Code> code;
+  GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
+  *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+
+CUresult cuModuleLoad(CUmodule* module, const char* file) {
+  GL_CU_REQUIRE(module != nullptr && file != nullptr);
+  std::string bytes;
+  GL_CU_TRY(ReadWhole(file, &bytes));
+  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  return cuModuleLoadData(module, bytes.c_str());
+}
+
+CUresult cuModuleUnload(CUmodule handle) {
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;   // a library's: goes with cuLibraryUnload
+  module->context().WaitAll();
+  TheProcess().modules.Remove(handle);
+  module->code().Unload();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
+  GL_CU_REQUIRE(function != nullptr && name != nullptr);
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  std::shared_ptr<session::Kernel> kernel;
+  GL_CU_TRY(module->code().FindKernel(name, &module->context(), &kernel));
+  *function = kernel->function_handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
+  GL_CU_REQUIRE(name != nullptr);
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  const exec::GlobalInfo* global = nullptr;
+  GL_CU_TRY(module->code().FindGlobal(name, &module->context(), &global));
+  Store(pointer, global->address);
+  Store(bytes, global->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule handle) {
+  GL_CU_REQUIRE(count != nullptr);
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  std::vector<std::shared_ptr<session::Kernel>> kernels;
+  GL_CU_TRY(module->code().AllKernels(&module->context(), &kernels));
+  *count = static_cast<unsigned>(kernels.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule handle) {
+  GL_CU_REQUIRE(functions != nullptr || count == 0);
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  std::vector<std::shared_ptr<session::Kernel>> kernels;
+  GL_CU_TRY(module->code().AllKernels(&module->context(), &kernels));
+  for (std::size_t i = 0; i < kernels.size() && i < count; ++i) functions[i] = kernels[i]->function_handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetTexRef(CUtexref* texref, CUmodule handle, const char* name) {
+  GL_CU_REQUIRE(texref != nullptr && name != nullptr);
+  std::shared_ptr<Module> module;
+  GL_CU_TRY(FindModule(handle, &module));
+  const auto found = module->code().FindTextureReference(name, &module->context());
+  if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *texref = reinterpret_cast<CUtexref>(found.get());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetSurfRef(CUsurfref* surfref, CUmodule handle, const char* name) {
+  return cuModuleGetTexRef(reinterpret_cast<CUtexref*>(surfref), handle, name);
+}
+
+// ---- libraries: device code without a context ------------------------------------------------------------------------------
+
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
+                           CUlibraryOption*, void**, unsigned) {
+  GL_CU_REQUIRE(library != nullptr && image != nullptr);
+  JitOptions options;
+  GL_CU_TRY(JitOptions::Parse(jit_count, jit_keys, jit_values, &options));
+  const bool lazy = !TheProcess().eager_loading() && !options.wants_logs();
+  std::shared_ptr<Code> code;
+  Context* const context = session::CurrentContext();
+  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  GL_CU_TRY(LoadCode(image, device, nullptr, lazy, options, &code));
+  *library = TheProcess().libraries.Add(std::make_shared<Library>(std::move(code)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
+                               CUlibraryOption* keys, void** values, unsigned count) {
+  GL_CU_REQUIRE(library != nullptr && file != nullptr);
+  std::string bytes;
+  GL_CU_TRY(ReadWhole(file, &bytes));
+  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  return cuLibraryLoadData(library, bytes.c_str(), jit_keys, jit_values, jit_count, keys, values, count);
+}
+
+CUresult cuLibraryUnload(CUlibrary handle) {
+  const auto library = TheProcess().libraries.Remove(handle);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  for (const auto& module : library->TakeModules()) {
+    TheProcess().modules.Remove(reinterpret_cast<CUmodule>(module.get()));
+  }
+  library->code().Unload();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary handle, const char* name) {
+  GL_CU_REQUIRE(kernel != nullptr && name != nullptr);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  std::shared_ptr<session::Kernel> found;
+  GL_CU_TRY(library->code().FindKernel(name, session::CurrentContext(), &found));
+  *kernel = found->kernel_handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle) {
+  GL_CU_REQUIRE(module != nullptr);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  *module = reinterpret_cast<CUmodule>(library->ModuleIn(ThisContext()).get());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+  GL_CU_REQUIRE(name != nullptr);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  const exec::GlobalInfo* global = nullptr;
+  GL_CU_TRY(library->code().FindGlobal(name, &ThisContext(), &global));
+  Store(pointer, global->address);
+  Store(bytes, global->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+  GL_CU_REQUIRE(name != nullptr);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  const exec::GlobalInfo* global = nullptr;
+  GL_CU_TRY(library->code().FindGlobal(name, nullptr, &global));
+  if (!global->managed) return CUDA_ERROR_NOT_FOUND;
+  Store(pointer, global->address);
+  Store(bytes, global->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary handle) {
+  GL_CU_REQUIRE(count != nullptr);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  std::vector<std::shared_ptr<session::Kernel>> kernels;
+  GL_CU_TRY(library->code().AllKernels(session::CurrentContext(), &kernels));
+  *count = static_cast<unsigned>(kernels.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary handle) {
+  GL_CU_REQUIRE(kernels != nullptr || count == 0);
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  std::vector<std::shared_ptr<session::Kernel>> found;
+  GL_CU_TRY(library->code().AllKernels(session::CurrentContext(), &found));
+  for (std::size_t i = 0; i < found.size() && i < count; ++i) kernels[i] = found[i]->kernel_handle();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,173 @@
+// Stream-ordered allocation and memory pools.
+#include "interpose/session/pool.h"
+
+#include "hooks/support.h"
+#include "interpose/session/capture.h"
+#include "interpose/session/operation.h"
+
+namespace gridloom::hooks {
+
+using session::MemoryPool;
+
+namespace {
+
+CUresult FindPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
+  *pool = TheProcess().pools.Find(handle);
+  GL_CU_REQUIRE(*pool != nullptr);
+  return CUDA_SUCCESS;
+}
+
+/// Pools of the device are entered in the handle table when a program first sees them.
+CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
+  if (TheProcess().pools.Find(pool->handle()) == nullptr) TheProcess().pools.Add(pool);
+  return pool->handle();
+}
+
+CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* pointer, std::size_t bytes, CUstream handle) {
+  GL_CU_REQUIRE(pointer != nullptr && bytes != 0);
+  session::StreamPtr stream;
+  GL_CU_TRY(FindStream(handle, &stream));
+  {
+    const std::lock_guard lock(session::CaptureMutex());
+    if (stream->capture != nullptr) return session::CaptureAllocation(*stream, bytes, pointer);
+  }
+  std::uint64_t address = pool->Allocate(bytes);
+  if (address == 0) {
+    stream->context().WaitAll();   // frees on their way
+    address = pool->Allocate(bytes);
+  }
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  *pointer = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceOf(const CUmemLocation* location, Device** device) {
+  GL_CU_REQUIRE(location != nullptr);
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;   // pools of host memory
+  return FindDevice(location->id, device);
+}
+
+}  // namespace
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return AllocateFrom(ThisContext().device().current_pool(), pointer, bytes, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindPool(handle, &pool));
+  return AllocateFrom(pool, pointer, bytes, stream);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
+  session::StreamPtr stream;
+  GL_CU_TRY(FindStream(handle, &stream));
+  if (pointer == 0) return CUDA_SUCCESS;
+  if (auto pool = MemoryPool::Find(pointer)) {
+    const bool of_graph = pool == ThisContext().device().graph_pool();
+    return session::Submit(*stream, session::FreeOp{pointer, of_graph ? nullptr : std::move(pool)}, session::Waiting::kIfIdle);
+  }
+  // Memory of cuMemAlloc may be freed in stream order too.
+  const auto allocation = ThisContext().device().memory().Find(pointer);
+  GL_CU_REQUIRE(allocation && allocation->base == pointer && allocation->kind == exec::MemoryKind::kDevice);
+  return hooks::cuMemFree_v2(pointer);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
+  GL_CU_REQUIRE(handle != nullptr && props != nullptr && props->alloc_type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  if (props->handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;   // sharing with other processes
+  Device* device = nullptr;
+  GL_CU_TRY(DeviceOf(&props->location, &device));
+  if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, props->max_size));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool handle) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_REQUIRE(pool != pool->device().default_pool());
+  TheProcess().pools.Remove(handle);
+  if (pool->device().current_pool() == pool) pool->device().set_current_pool(nullptr);
+  session::MemoryPool::KeepUntilEmpty(std::move(pool));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t keep) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindPool(handle, &pool));
+  pool->Trim(keep);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_REQUIRE(value != nullptr);
+  GL_CU_TRY(FindPool(handle, &pool));
+  return pool->SetAttribute(attribute, value);
+}
+CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_REQUIRE(value != nullptr);
+  GL_CU_TRY(FindPool(handle, &pool));
+  return pool->GetAttribute(attribute, value);
+}
+// The owning device has access always; there is no other.
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindPool(handle, &pool));
+  for (std::size_t i = 0; i < count; ++i) {
+    Device* device = nullptr;
+    GL_CU_TRY(DeviceOf(&map[i].location, &device));
+    GL_CU_REQUIRE(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
+  std::shared_ptr<MemoryPool> pool;
+  Device* device = nullptr;
+  GL_CU_REQUIRE(flags != nullptr);
+  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_TRY(DeviceOf(location, &device));
+  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* handle, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(handle != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *handle = Publish(device->default_pool());
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool* handle, CUdevice ordinal) {
+  Device* device = nullptr;
+  GL_CU_REQUIRE(handle != nullptr);
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  *handle = Publish(device->current_pool());
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
+  Device* device = nullptr;
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindDevice(ordinal, &device));
+  GL_CU_TRY(FindPool(handle, &pool));
+  device->set_current_pool(std::move(pool));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType) {
+  Device* device = nullptr;
+  GL_CU_TRY(DeviceOf(location, &device));
+  return cuDeviceGetDefaultMemPool(handle, device->ordinal());
+}
+CUresult cuMemGetMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType) {
+  Device* device = nullptr;
+  GL_CU_TRY(DeviceOf(location, &device));
+  return cuDeviceGetMemPool(handle, device->ordinal());
+}
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemoryPool pool) {
+  Device* device = nullptr;
+  GL_CU_TRY(DeviceOf(location, &device));
+  return cuDeviceSetMemPool(device->ordinal(), pool);
+}
+
+}  // namespace gridloom::hooks

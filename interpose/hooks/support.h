@@ -1,0 +1,50 @@
+// What the hooks share.
+#pragma once
+
+#include <memory>
+
+#include "hooks.h"
+#include "interpose/session/context.h"
+#include "interpose/session/process.h"
+
+/// Returns the status of a call from the hook unless it succeeded.
+#define GL_CU_TRY(call)                                                                                 \
+  do {                                                                                                  \
+    if (const ::gridloom::cuda::CUresult gl_status = (call); gl_status != ::gridloom::cuda::CUDA_SUCCESS) return gl_status; \
+  } while (false)
+
+/// Returns INVALID_VALUE from the hook when the condition does not hold.
+#define GL_CU_REQUIRE(condition) \
+  if (!(condition)) return ::gridloom::cuda::CUDA_ERROR_INVALID_VALUE
+
+namespace gridloom::hooks {
+
+using session::Context;
+using session::Device;
+using session::Process;
+using session::ThisContext;
+
+inline Process& TheProcess() { return Process::Get(); }
+
+/// The stream a handle means in the current context.
+inline CUresult FindStream(CUstream handle, session::StreamPtr* stream) {
+  *stream = ThisContext().FindStream(handle);
+  return *stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+inline CUresult FindDevice(CUdevice ordinal, Device** device) {
+  *device = TheProcess().FindDevice(ordinal);
+  return *device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+/// A context handle that may be null for the current one.
+inline CUresult FindContext(CUcontext handle, Context** context) {
+  *context = handle == nullptr ? session::CurrentContext() : TheProcess().FindContext(handle);
+  if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return (*context)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+/// Stores through an optional result pointer.
+template <typename T, typename V>
+void Store(T* pointer, V value) {
+  if (pointer != nullptr) *pointer = static_cast<T>(value);
+}
+
+}  // namespace gridloom::hooks

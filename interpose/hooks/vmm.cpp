@@ -1,0 +1,190 @@
+// Virtual memory management: address ranges, physical memory, mappings.
+#include <map>
+#include <mutex>
+
+#include "hooks/support.h"
+
+namespace gridloom::hooks {
+
+namespace {
+
+constexpr std::size_t kGranularity = 2u << 20;   // what real devices report
+
+struct Physical {
+  std::size_t bytes = 0;
+  CUmemAllocationProp prop{};
+  unsigned references = 1;
+  std::uint64_t handle = 0;      // of DeviceMemory
+};
+struct Mapping {
+  std::size_t bytes = 0;
+  CUmemGenericAllocationHandle physical = 0;
+  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+};
+struct Table {
+  std::mutex mutex;
+  std::map<CUmemGenericAllocationHandle, Physical> physical;
+  std::map<CUdeviceptr, Mapping> mappings;
+};
+Table& TheTable() {
+  static Table* const table = new Table;
+  return *table;
+}
+
+CUresult TheMemory(exec::DeviceMemory** memory) {
+  Context* const context = session::CurrentContext();
+  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  if (device.backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  *memory = &device.memory();
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckProp(const CUmemAllocationProp* prop) {
+  GL_CU_REQUIRE(prop != nullptr && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  if (prop->requested_handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;   // sharing between processes
+  if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    Device* device = nullptr;
+    return FindDevice(prop->location.id, &device);
+  }
+  return prop->location.type >= CU_MEM_LOCATION_TYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
+  GL_CU_REQUIRE(granularity != nullptr && prop != nullptr);
+  *granularity = kGranularity;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t align, CUdeviceptr hint, std::uint64_t flags) {
+  GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0 && (align & (align - 1)) == 0);
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  *pointer = memory->Reserve(bytes, std::max(align, kGranularity), hint);
+  return *pointer != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t bytes) {
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  return memory->Release(pointer, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* prop, std::uint64_t flags) {
+  GL_CU_REQUIRE(handle != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0);
+  GL_CU_TRY(CheckProp(prop));
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  const std::uint64_t physical = memory->CreatePhysical(bytes);
+  if (physical == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(TheTable().mutex);
+  TheTable().physical[physical] = {bytes, *prop, 1, physical};
+  *handle = physical;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  const std::lock_guard lock(TheTable().mutex);
+  const auto found = TheTable().physical.find(handle);
+  GL_CU_REQUIRE(found != TheTable().physical.end());
+  if (--found->second.references != 0) return CUDA_SUCCESS;
+  TheTable().physical.erase(found);
+  memory->DestroyPhysical(handle);   // the memory itself goes with its last mapping
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle, std::uint64_t flags) {
+  GL_CU_REQUIRE(pointer != 0 && bytes != 0 && bytes % kGranularity == 0 && offset % kGranularity == 0 && flags == 0);
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  const std::lock_guard lock(TheTable().mutex);
+  const auto found = TheTable().physical.find(handle);
+  GL_CU_REQUIRE(found != TheTable().physical.end() && offset + bytes <= found->second.bytes);
+  if (!memory->Map(pointer, bytes, handle, offset)) return CUDA_ERROR_INVALID_VALUE;
+  memory->Protect(pointer, bytes, false, false);   // until cuMemSetAccess
+  TheTable().mappings[pointer] = {bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  if (Context* const context = session::CurrentContext()) context->WaitAll();
+  const std::lock_guard lock(TheTable().mutex);
+  auto& mappings = TheTable().mappings;
+  // Whole mappings only, one or several in a row.
+  CUdeviceptr at = pointer;
+  while (at < pointer + bytes) {
+    const auto found = mappings.find(at);
+    GL_CU_REQUIRE(found != mappings.end() && at + found->second.bytes <= pointer + bytes);
+    at += found->second.bytes;
+  }
+  if (!memory->Unmap(pointer, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  mappings.erase(mappings.lower_bound(pointer), mappings.lower_bound(pointer + bytes));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions, std::size_t count) {
+  GL_CU_REQUIRE(descriptions != nullptr && count != 0);
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (descriptions[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+      Device* device = nullptr;
+      GL_CU_TRY(FindDevice(descriptions[i].location.id, &device));
+    }
+    access = std::max(access, descriptions[i].flags);
+  }
+  const std::lock_guard lock(TheTable().mutex);
+  auto& mappings = TheTable().mappings;
+  for (CUdeviceptr at = pointer; at < pointer + bytes;) {
+    const auto found = mappings.find(at);
+    GL_CU_REQUIRE(found != mappings.end());
+    found->second.access = access;
+    at += found->second.bytes;
+  }
+  const bool read = access != CU_MEM_ACCESS_FLAGS_PROT_NONE, write = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return memory->Protect(pointer, bytes, read, write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAccess(std::uint64_t* flags, const CUmemLocation* location, CUdeviceptr pointer) {
+  GL_CU_REQUIRE(flags != nullptr && location != nullptr);
+  const std::lock_guard lock(TheTable().mutex);
+  const auto& mappings = TheTable().mappings;
+  auto found = mappings.upper_bound(pointer);
+  GL_CU_REQUIRE(found != mappings.begin());
+  --found;
+  GL_CU_REQUIRE(pointer < found->first + found->second.bytes);
+  *flags = found->second.access;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+  GL_CU_REQUIRE(prop != nullptr);
+  const std::lock_guard lock(TheTable().mutex);
+  const auto found = TheTable().physical.find(handle);
+  GL_CU_REQUIRE(found != TheTable().physical.end());
+  *prop = found->second.prop;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  GL_CU_REQUIRE(handle != nullptr);
+  const auto pointer = reinterpret_cast<CUdeviceptr>(address);
+  const std::lock_guard lock(TheTable().mutex);
+  auto found = TheTable().mappings.upper_bound(pointer);
+  GL_CU_REQUIRE(found != TheTable().mappings.begin());
+  --found;
+  GL_CU_REQUIRE(pointer < found->first + found->second.bytes);
+  const auto physical = TheTable().physical.find(found->second.physical);
+  GL_CU_REQUIRE(physical != TheTable().physical.end());
+  ++physical->second.references;
+  *handle = physical->first;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::hooks
