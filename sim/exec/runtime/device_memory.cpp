@@ -77,7 +77,8 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
 
   void BeforeFork() override { mutex_.lock(); }
   void AfterForkInParent() override { mutex_.unlock(); }
-  void AfterForkInChild() override { mutex_.unlock(); }
+  // The child's thread has another number than the one that locked, and the C library looks at it: make the lock anew.
+  void AfterForkInChild() override { std::construct_at(&mutex_); }
 
  private:
   struct Live {
