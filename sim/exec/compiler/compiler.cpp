@@ -66,6 +66,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
     out.error = vectorized.error;
     return;
   }
+  if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "warp form", out)) return;
   OptimizeWarp(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());

@@ -74,6 +74,9 @@ ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, l
     divergent_region_.clear();
     Solve();
   }
+  for (const auto& [value, shape] : shapes_) {
+    if (shape.kind == ShapeKind::kIndexed) indexes_.insert(shape.index);
+  }
 }
 
 Shape ShapeAnalysis::Of(const llvm::Value* value) const {

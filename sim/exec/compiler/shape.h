@@ -54,6 +54,8 @@ class ShapeAnalysis {
   /// Loops that can wait for another thread: their back edge burns fuel.
   bool Waits(const llvm::Loop* loop) const { return waiting_loops_.contains(loop); }
   bool has_waiting_loops() const { return !waiting_loops_.empty(); }
+  /// True when some indexed value has `value` as its index: it is needed wherever that value is.
+  bool IsIndex(const llvm::Value* value) const { return indexes_.contains(value); }
 
  private:
   void FindWaitingLoops();
@@ -80,6 +82,7 @@ class ShapeAnalysis {
   llvm::DenseSet<const llvm::BasicBlock*> divergent_joins_;      ///< blocks whose phis are vectors
   llvm::DenseSet<const llvm::BasicBlock*> divergent_region_;     ///< blocks that only some lanes may reach together
   llvm::DenseSet<const llvm::Loop*> waiting_loops_;
+  llvm::DenseSet<const llvm::Value*> indexes_;
 };
 
 Shape UniformShape(std::uint8_t base_align = 0);

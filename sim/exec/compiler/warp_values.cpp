@@ -163,7 +163,7 @@ Value* WarpFunction::Materialize(Value* value, const Shape& shape) {
 void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   const Shape& shape = ShapeOf(instruction);
   (shape.vector() ? lanes_cache_ : base_cache_)[instruction] = value;
-  if (!UsedOutside(*instruction)) return;
+  if (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction)) return;
   // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no other
   // lane can still need the old value. Out of step every definition keeps the lanes that are off.
   StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->lockstep() ? mask_ : nullptr);
