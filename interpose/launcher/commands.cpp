@@ -1,0 +1,44 @@
+#include "interpose/launcher/commands.h"
+
+#include <cstdio>
+
+namespace gridloom::launcher {
+namespace {
+
+constexpr CommandRow kCommands[] = {
+    {"run", "Run an unmodified CUDA program, on a machine without a GPU too.", "[OPTIONS] [--] PROGRAM [ARGUMENTS...]",
+     "  gridloom run -- ./vectoradd 1000000\n"
+     "  gridloom run --device a100 --summary -- ./app\n"
+     "  gridloom run --memcheck -- ./app               names each bad access of a kernel\n"
+     "  gridloom run --device real -- ./app            on the GPU of this machine\n",
+     MakeRun},
+    {"inspect", "Show what is in a program, library, fat binary, cubin or PTX file.", "[OPTIONS] FILE",
+     "  gridloom inspect ./app\n"
+     "  gridloom inspect --details ./app\n"
+     "  gridloom inspect --check ./app                 would all kernels run?\n"
+     "  gridloom inspect --kernel add ./app            only kernels whose name contains \"add\", with details\n"
+     "  gridloom inspect --json kernels.ptx | jq '.containers[].kernels[].name'\n",
+     MakeInspect},
+    {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
+     "  gridloom devices\n"
+     "  gridloom devices h200\n"
+     "  gridloom devices --json ./my-gpu.yaml\n",
+     MakeDevices},
+    {"doctor", "Say what is wrong with this machine, and the command that mends it.", "[OPTIONS]",
+     "  gridloom doctor\n"
+     "  gridloom doctor --json\n",
+     MakeDoctor},
+};
+
+}  // namespace
+
+std::span<const CommandRow> Commands() {
+  return kCommands;
+}
+
+int Fail(std::string_view message) {
+  std::fprintf(stderr, "gridloom: %.*s\n", static_cast<int>(message.size()), message.data());
+  return kExitFailed;
+}
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,15 @@
+// The makers of all commands; each is defined in the command's own file.
+#pragma once
+
+#include <memory>
+
+#include "interpose/launcher/command.h"
+
+namespace gridloom::launcher {
+
+std::unique_ptr<Command> MakeRun();
+std::unique_ptr<Command> MakeInspect();
+std::unique_ptr<Command> MakeDevices();
+std::unique_ptr<Command> MakeDoctor();
+
+}  // namespace gridloom::launcher

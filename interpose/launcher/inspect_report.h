@@ -1,0 +1,89 @@
+// What `gridloom inspect` knows about a file; inspect_text.cpp and inspect_json.cpp show it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rewriter/image/image_set.h"
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/result.h"
+
+namespace gridloom::launcher {
+
+struct ParameterReport {
+  std::string name;
+  std::string type;  ///< "u64", "b8[24]"
+  std::uint32_t offset = 0, bytes = 0, align = 0;
+};
+
+struct KernelReport {
+  std::string name;       ///< as a driver finds it
+  std::string demangled;  ///< as its source spells it
+  std::vector<ParameterReport> parameters;
+  std::uint32_t parameter_bytes = 0;
+  std::map<std::string, std::uint64_t> registers;  ///< declared, by width: "pred", "b16", "b32", "b64", "b128"
+  std::uint32_t shared_bytes = 0;                  ///< static, callees included
+  bool dynamic_shared = false;                     ///< refers to .extern .shared
+  std::uint32_t local_bytes = 0;                   ///< of the kernel itself
+  std::vector<std::string> barriers;       ///< which it uses, callees included: "0", "1", "from a register", "cluster"
+  std::vector<std::string> launch_bounds;  ///< directives as written: "maxntid 256, 1, 1"
+  std::uint64_t instructions = 0;          ///< of the kernel itself
+  std::uint64_t callee_instructions = 0;   ///< of the functions it may call
+  std::vector<std::string> system_calls;   ///< vprintf, malloc, …: called but defined nowhere
+  std::vector<std::string> unknown_opcodes;  ///< not in the instruction table; running them is refused
+  std::string check;                         ///< of `--check`: "compiles", or why it is refused; empty without
+  bool refused = false;
+};
+
+/// Kernels known from machine code only.
+struct MachineKernelReport {
+  std::string name, demangled;
+  std::uint64_t code_bytes = 0, shared_bytes = 0;
+};
+
+struct EntryReport {
+  std::string kind;  ///< "PTX 9.0", "machine code", "kind 64"
+  std::string arch;
+  std::string compression;  ///< "", "LZ4", "zstd"
+  std::uint64_t stored_bytes = 0, bytes = 0;
+  std::string source_name, options;
+  bool debug = false;
+  bool selected = false;  ///< the PTX whose kernels are shown
+  std::string error;      ///< why it could not be read
+};
+
+struct ContainerReport {
+  std::string section;
+  bool relocatable = false;
+  std::vector<EntryReport> entries;
+  std::vector<KernelReport> kernels;                 ///< of the selected PTX
+  std::vector<MachineKernelReport> machine_kernels;  ///< when there is no PTX for the device
+  std::uint64_t device_functions = 0, global_bytes = 0, constant_bytes = 0;
+  std::vector<std::string> diagnostics;  ///< of the selected PTX, as a compiler prints them
+  std::unique_ptr<ptx::Module> module;   ///< the selected PTX, when it has no syntax errors
+};
+
+struct InspectReport {
+  std::string file;
+  std::string format;
+  ComputeCapability device;  ///< the one PTX was selected for
+  std::vector<ContainerReport> containers;
+  std::string note;  ///< what a user should know: nothing to run, machine code only
+};
+
+/// Reads a file and everything in it. Without `device`, the default device's compute capability or, if the file needs
+/// another one, that.
+Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device);
+
+/// Facts about one kernel of a module.
+KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel);
+
+/// "add(float*, int)" for "_Z3addPfi"; the name itself when it is not mangled.
+std::string Demangle(const std::string& name);
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,53 @@
+#include "interpose/launcher/installation.h"
+
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> FirstExisting(std::initializer_list<fs::path> candidates) {
+  for (const fs::path& candidate : candidates) {
+    std::error_code error;
+    if (fs::exists(candidate, error)) return candidate.lexically_normal();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+fs::path ToolDirectory() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path{} : self.parent_path();
+}
+
+std::optional<fs::path> FindLibrary(std::string_view name) {
+  const fs::path directory = ToolDirectory();
+  return FirstExisting({directory / name, directory / "../lib/gridloom" / name});
+}
+
+std::optional<fs::path> FindDriverLinks() {
+  const fs::path directory = ToolDirectory();
+  const auto link = FirstExisting({directory / "driver/libcuda.so.1", directory / "../lib/gridloom/libcuda.so.1"});
+  if (!link) return std::nullopt;
+  return link->parent_path();
+}
+
+fs::path CacheDirectory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  const std::string own = variable("GRIDLOOM_CACHE_DIR");
+  if (!own.empty()) return own == "off" ? fs::path{} : fs::path(own);
+  const std::string cache = variable("XDG_CACHE_HOME");
+  if (!cache.empty()) return fs::path(cache) / "gridloom";
+  const std::string home = variable("HOME");
+  return home.empty() ? fs::path{} : fs::path(home) / ".cache/gridloom";
+}
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,34 @@
+// Where the parts of Gridloom are, relative to this tool: in the build tree or in an installed tree that may be moved.
+//
+//   part                       build tree                    installed
+//   gridloom                   build/                        bin/
+//   libgridloom.so             build/                        lib/gridloom/
+//   libgridloom-compiler.so    build/                        lib/gridloom/
+//   libcuda.so (a link)        build/driver/                 lib/gridloom/
+//   device files               build/configs/devices/        share/gridloom/devices/
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace gridloom::launcher {
+
+inline constexpr std::string_view kShim = "libgridloom.so";
+inline constexpr std::string_view kCompiler = "libgridloom-compiler.so";
+
+/// Folder of this executable.
+std::filesystem::path ToolDirectory();
+
+/// A library of Gridloom's, or nothing when it is in neither place.
+std::optional<std::filesystem::path> FindLibrary(std::string_view name);
+
+/// Folder with links named libcuda.so and libcuda.so.1 to the shim, for programs that search for the driver by name
+/// instead of being content with a preloaded one.
+std::optional<std::filesystem::path> FindDriverLinks();
+
+/// Folder of compiled kernels: GRIDLOOM_CACHE_DIR, else XDG_CACHE_HOME/gridloom, else ~/.cache/gridloom. Empty when
+/// there is none (`off`, or no home).
+std::filesystem::path CacheDirectory();
+
+}  // namespace gridloom::launcher

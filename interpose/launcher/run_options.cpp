@@ -1,0 +1,141 @@
+#include "interpose/launcher/run_options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <sstream>
+
+#include "rewriter/support/suggest.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> CheckDevice(const std::string& name) {
+  if (name == "real") return name;
+  GL_TRY(device, sim::LoadDevice(name));
+  // The program may change its folder before the shim reads the file.
+  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".yaml");
+  return is_file ? fs::absolute(name).string() : name;
+}
+
+Result<std::string> CheckLevel(const std::string& level) {
+  static constexpr std::array<std::string_view, 6> kLevels{"off", "error", "warn", "info", "debug", "trace"};
+  if (std::ranges::find(kLevels, level) != kLevels.end()) return level;
+  const std::string_view nearest = NearestName(level, kLevels);
+  return Error{"--log is '" + level + "'; expected off, error, warn, info, debug or trace" +
+               (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+}
+
+Result<std::string> CheckThreads(const std::string& text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || value == 0 || value > 1024)
+    return Error{"--threads is '" + text + "'; expected a number from 1 to 1024"};
+  return text;
+}
+
+Result<std::string> AbsolutePath(const std::string& path) {
+  return fs::absolute(path).string();
+}
+
+Result<std::string> CheckCache(const std::string& path) {
+  return path == "off" ? path : fs::absolute(path).string();
+}
+
+const std::vector<RunOption>& Options() {
+  static const std::vector<RunOption> options{
+      {"--device,-d",
+       "NAME|FILE",
+       "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
+       {{"GRIDLOOM_DEVICE", "{}"}},
+       CheckDevice},
+      {"--memory",
+       "SIZE",
+       "device memory: 4G, 512M, or a share of this machine's such as 50%",
+       {{"GRIDLOOM_MEMORY", "{}"}},
+       nullptr},
+      {"--threads",
+       "N",
+       "host threads that run kernels (default: one per core)",
+       {{"GRIDLOOM_THREADS", "{}"}},
+       CheckThreads},
+      {"--memcheck",
+       "",
+       "check every access of every kernel and name each bad one",
+       {{"GRIDLOOM_MEMCHECK", "1"}},
+       nullptr},
+      {"--summary,-s",
+       "",
+       "at the end, show which kernels ran, how often and how long",
+       {{"GRIDLOOM_SUMMARY", "1"}},
+       nullptr},
+      {"--quiet,-q",
+       "",
+       "no messages of Gridloom's but errors",
+       {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}},
+       nullptr},
+      {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
+      {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, AbsolutePath},
+      {"--cache",
+       "FOLDER|off",
+       "where compiled kernels are kept (default: ~/.cache/gridloom)",
+       {{"GRIDLOOM_CACHE_DIR", "{}"}},
+       CheckCache},
+  };
+  return options;
+}
+
+/// True when `argument` is an option whose value is the next argument.
+bool TakesNext(const std::string& argument) {
+  for (const RunOption& option : Options()) {
+    if (option.placeholder.empty()) continue;
+    std::istringstream flags{std::string(option.flags)};
+    for (std::string flag; std::getline(flags, flag, ',');) {
+      if (flag == argument) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const RunOption> RunOptions() {
+  return Options();
+}
+
+Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::string& value) {
+  std::string checked = value;
+  if (option.check != nullptr) {
+    GL_TRY(result, option.check(value));
+    checked = std::move(result);
+  }
+  std::vector<Assignment> assignments = option.set;
+  for (Assignment& assignment : assignments) {
+    if (assignment.second == "{}") assignment.second = checked;
+  }
+  return assignments;
+}
+
+RunArguments SplitRunArguments(const std::vector<std::string>& arguments) {
+  RunArguments split;
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    if (*argument == "--") {
+      split.program.assign(argument + 1, arguments.end());
+      break;
+    }
+    if (!argument->starts_with('-')) {
+      split.program.assign(argument, arguments.end());
+      break;
+    }
+    split.own.push_back(*argument);
+    if (TakesNext(*argument) && argument + 1 != arguments.end()) split.own.push_back(*++argument);
+  }
+  return split;
+}
+
+}  // namespace gridloom::launcher

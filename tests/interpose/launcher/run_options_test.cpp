@@ -1,0 +1,59 @@
+#include "interpose/launcher/run_options.h"
+
+#include <catch2/catch.hpp>
+
+namespace gridloom::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void CheckSplit(const Words& arguments, const Words& own, const Words& program) {
+  const RunArguments split = SplitRunArguments(arguments);
+  CHECK(split.own == own);
+  CHECK(split.program == program);
+}
+
+const RunOption& Option(std::string_view flag) {
+  for (const RunOption& option : RunOptions()) {
+    if (option.flags.substr(0, option.flags.find(',')) == flag) return option;
+  }
+  FAIL("no option " << flag);
+  throw 0;
+}
+
+std::string ErrorOf(std::string_view flag, const std::string& value) {
+  const auto assignments = Assignments(Option(flag), value);
+  return assignments.ok() ? "" : assignments.error().message;
+}
+
+TEST_CASE("SplitRunArguments_TheProgramsOptionsAreItsOwn") {
+  CheckSplit({"--device", "a100", "-s", "--", "./app", "--device", "x", "--"}, {"--device", "a100", "-s"},
+             {"./app", "--device", "x", "--"});
+  CheckSplit({"-q", "./app", "-q"}, {"-q"}, {"./app", "-q"});
+  CheckSplit({"--device=a100", "./app"}, {"--device=a100"}, {"./app"});
+  CheckSplit({"-d", "a100", "./app"}, {"-d", "a100"}, {"./app"});
+  CheckSplit({"--", "--weird"}, {}, {"--weird"});
+  CheckSplit({"--device"}, {"--device"}, {});
+  CheckSplit({}, {}, {});
+}
+
+TEST_CASE("Assignments_AreWhatTheShimReads") {
+  CHECK(*Assignments(Option("--device"), "a100") == std::vector<Assignment>{{"GRIDLOOM_DEVICE", "a100"}});
+  CHECK(*Assignments(Option("--device"), "real") == std::vector<Assignment>{{"GRIDLOOM_DEVICE", "real"}});
+  CHECK(*Assignments(Option("--memcheck"), "") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}});
+  CHECK(*Assignments(Option("--quiet"), "") ==
+        std::vector<Assignment>{{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}});
+  CHECK(Assignments(Option("--log-file"), "x.log")->at(0).second.starts_with("/"));
+  CHECK(Assignments(Option("--cache"), "off")->at(0).second == "off");
+}
+
+TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
+  CHECK(ErrorOf("--device", "h2000").find("did you mean 'h200'?") != std::string::npos);
+  CHECK(ErrorOf("--log", "wran") ==
+        "--log is 'wran'; expected off, error, warn, info, debug or trace; did you mean 'warn'?");
+  CHECK(ErrorOf("--threads", "0") == "--threads is '0'; expected a number from 1 to 1024");
+  CHECK(ErrorOf("--threads", "2x") == "--threads is '2x'; expected a number from 1 to 1024");
+}
+
+}  // namespace
+}  // namespace gridloom::launcher

@@ -1,0 +1,163 @@
+// The tool as a person uses it: started as a program, in an installed tree with a stand-in for the driver shim.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int exit_code = 0;   ///< 128 + signal when a signal ended it
+  std::string output;  ///< stdout and stderr
+};
+
+/// An installed tree in a folder that vanishes with the test.
+class Installation {
+ public:
+  Installation() : root_("/tmp/gridloom_tool_" + std::to_string(getpid())) {
+    const fs::path tests = fs::read_symlink("/proc/self/exe").parent_path();
+    fs::create_directories(root_ / "bin");
+    fs::create_directories(root_ / "lib/gridloom");
+    fs::create_directories(root_ / "share/gridloom");
+    fs::copy_file(tests / "../gridloom", root_ / "bin/gridloom", fs::copy_options::overwrite_existing);
+    fs::copy_file(tests / "libgl_fake_shim.so", Shim(), fs::copy_options::overwrite_existing);
+    fs::create_symlink("libgridloom.so", root_ / "lib/gridloom/libcuda.so.1");
+    fs::copy("configs/devices", root_ / "share/gridloom/devices", fs::copy_options::recursive);
+  }
+  ~Installation() { fs::remove_all(root_); }
+
+  fs::path root() const { return root_; }
+  fs::path Shim() const { return root_ / "lib/gridloom/libgridloom.so"; }
+
+  /// Runs `gridloom ARGUMENTS` through a shell.
+  Outcome Run(const std::string& arguments) const {
+    const std::string command = "cd " + root_.string() + " && exec ./bin/gridloom " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    Outcome outcome;
+    for (char buffer[4096]; std::fgets(buffer, sizeof buffer, pipe) != nullptr;) outcome.output += buffer;
+    const int status = pclose(pipe);
+    outcome.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return outcome;
+  }
+
+ private:
+  fs::path root_;
+};
+
+bool Has(const Outcome& outcome, std::string_view text) {
+  return outcome.output.find(text) != std::string::npos;
+}
+
+TEST_CASE("Run_KeepsTheProgramsExitCodeAndSignals") {
+  const Installation tree;
+  CHECK(tree.Run("run -- sh -c 'exit 42'").exit_code == 42);
+  CHECK(tree.Run("run true").exit_code == 0);
+  CHECK(tree.Run("run -- sh -c 'kill -TERM $$'").exit_code == 128 + SIGTERM);
+}
+
+TEST_CASE("Run_PreloadsTheShimAndPassesOptionsOn") {
+  const Installation tree;
+  const Outcome outcome = tree.Run("run --device a100 --memcheck --log debug -- env");
+  CHECK(outcome.exit_code == 0);
+  CHECK(Has(outcome, "LD_PRELOAD=" + fs::canonical(tree.Shim()).string()));
+  CHECK(Has(outcome, "LD_LIBRARY_PATH=" + (fs::canonical(tree.root()) / "lib/gridloom").string()));
+  CHECK(Has(outcome, "GRIDLOOM_DEVICE=a100\n"));
+  CHECK(Has(outcome, "GRIDLOOM_MEMCHECK=1\n"));
+  CHECK(Has(outcome, "GRIDLOOM_LOG=debug\n"));
+  const Outcome loaded = tree.Run("run -- grep -c libgridloom.so /proc/self/maps");
+  CHECK(loaded.exit_code == 0);
+}
+
+TEST_CASE("Run_OwnFailures_Are125To127WithOneSentence") {
+  const Installation tree;
+  Outcome outcome = tree.Run("run -- ./nosuch");
+  CHECK(outcome.exit_code == 127);
+  CHECK(outcome.output == "gridloom: cannot find program './nosuch'\n");
+  std::ofstream(tree.root() / "someprogram") << "#!/no/such/interpreter\n";
+  outcome = tree.Run("run someprogram");
+  CHECK(outcome.exit_code == 127);
+  CHECK(Has(outcome, "did you mean './someprogram'?"));
+  outcome = tree.Run("run ./someprogram");
+  CHECK(outcome.exit_code == 126);
+  CHECK(Has(outcome, "`chmod +x ./someprogram` makes it so"));
+  fs::permissions(tree.root() / "someprogram", fs::perms::owner_all);
+  outcome = tree.Run("run ./someprogram");
+  CHECK(outcome.exit_code == 127);
+  CHECK(Has(outcome, "interpreter"));
+  CHECK(tree.Run("run ./lib").exit_code == 126);
+  CHECK(tree.Run("run").exit_code == 125);
+  CHECK(tree.Run("run --device h2000 -- true").exit_code == 125);
+  fs::remove(tree.Shim());
+  outcome = tree.Run("run true");
+  CHECK(outcome.exit_code == 125);
+  CHECK(Has(outcome, "cannot find libgridloom.so"));
+}
+
+TEST_CASE("Run_DryRun_PrintsACommandLineThatDoesTheSame") {
+  const Installation tree;
+  const Outcome outcome = tree.Run("run --dry-run -q -- sh -c 'echo $GRIDLOOM_LOG'");
+  CHECK(outcome.exit_code == 0);
+  REQUIRE(outcome.output.ends_with("\n"));
+  FILE* pipe = popen(outcome.output.c_str(), "r");
+  char line[64] = "";
+  REQUIRE(std::fgets(line, sizeof line, pipe) != nullptr);
+  pclose(pipe);
+  CHECK(std::string(line) == "error\n");
+}
+
+TEST_CASE("Tool_Usage") {
+  const Installation tree;
+  CHECK(tree.Run("").exit_code == 125);
+  CHECK(tree.Run("--help").exit_code == 0);
+  CHECK(Has(tree.Run("--version"), "gridloom "));
+  for (const std::string command : {"run", "inspect", "devices", "doctor"}) {
+    const Outcome help = tree.Run(command + " --help");
+    CHECK(help.exit_code == 0);
+    CHECK(Has(help, "usage: gridloom " + command));
+    CHECK(Has(help, "examples:"));
+  }
+  CHECK(tree.Run("inspekt x").output == "gridloom: unknown command 'inspekt'; did you mean 'inspect'?\n");
+  CHECK(Has(tree.Run("run --devise a100 -- true"), "unknown option '--devise'; did you mean '--device'?"));
+}
+
+TEST_CASE("Devices_ListsThemAndShowsOne") {
+  const Installation tree;
+  CHECK(Has(tree.Run("devices"), "Hopper data-centre GPU"));
+  CHECK(Has(tree.Run("devices h200"), "sm.max_threads"));
+  const auto list = nlohmann::json::parse(tree.Run("devices --json").output);
+  CHECK(list.size() >= 15);
+  const auto one = nlohmann::json::parse(tree.Run("devices --json h200").output);
+  CHECK(one["sm"]["count"] == 132);
+  CHECK(one["memory"]["ecc"] == true);
+  CHECK(tree.Run("devices h2000").exit_code == 125);
+}
+
+TEST_CASE("Inspect_OfOurselves_FindsNoDeviceCode") {
+  const Installation tree;
+  CHECK(Has(tree.Run("inspect bin/gridloom"), "ELF executable\nnote: no device code"));
+  CHECK(tree.Run("inspect nosuch").exit_code == 125);
+  CHECK(tree.Run("inspect").exit_code == 125);
+}
+
+TEST_CASE("Doctor_NamesWhatIsMissingAndWhatMendsIt") {
+  const Installation tree;
+  const Outcome outcome = tree.Run("doctor");
+  CHECK(outcome.exit_code == 1);  // the stand-in tree has no compiler library
+  CHECK(Has(outcome, "cannot find libgridloom-compiler.so"));
+  CHECK(Has(outcome, "to mend it: scripts/build"));
+  const auto checks = nlohmann::json::parse(tree.Run("doctor --json").output);
+  CHECK(checks.size() >= 8);
+  CHECK(checks[0]["check"] == "processor");
+}
+
+}  // namespace
+}  // namespace gridloom::launcher
