@@ -61,7 +61,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
   OptimizeSpmd(spmd, *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
-  const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options);
+  const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {
     out.error = vectorized.error;
     return;

@@ -92,8 +92,10 @@ llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
 
 }  // namespace
 
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options) {
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
+                          std::uint32_t static_shared_bytes) {
   WarpModule module(spmd, options, address_taken);
+  module.static_shared_bytes = static_shared_bytes;
   module.avx512 = kernel->getFnAttribute("target-features").isValid() &&
                   kernel->getFnAttribute("target-features").getValueAsString().contains("+avx512f");
   std::vector<llvm::Function*> sources = DeviceFunctions(spmd.ir(), spmd, kernel);

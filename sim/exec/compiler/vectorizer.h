@@ -29,7 +29,8 @@ struct VectorizeResult {
 using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
 
 /// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
-VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken,
-                          const CompileOptions& options);
+/// `static_shared_bytes`: shared memory every launch has at least, so that accesses proven below it need no check.
+VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
+                          std::uint32_t static_shared_bytes);
 
 }  // namespace gridloom::exec

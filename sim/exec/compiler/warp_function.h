@@ -25,6 +25,7 @@ struct WarpModule {
   const CompileOptions& options;
   const AddressTaken& address_taken;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> warp_of;   ///< device function -> its warp form
+  std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
   std::string error;
@@ -116,6 +117,7 @@ class WarpFunction {
   Window WindowOf(Space space);
   Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);
   std::optional<Linear> AsLinear(Value* address);
+  bool ProvenInRange(const Value* address, const Access& access) const;
   Value* LinearInRange(const Linear& linear, const Access& access, const Window& window);
   Value* LanesInRange(Value* addresses, const Access& access, const Window& window);
   Value* HostLanes(Value* addresses, const Access& access, const Window& window);
@@ -123,8 +125,13 @@ class WarpFunction {
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
   void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
+  Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
   std::vector<Value*> Gather(Value* host, const Access& access);
+  std::vector<Value*> LoadLanes(Value* address, Value* host, const Access& access);
+  void StoreLanes(Value* address, Value* host, const Access& access, const std::vector<Value*>& values);
+  Value* HalvesConsecutive(Value* address, Value* host, const Access& access);
+
   llvm::Function* SlowLoadFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(unsigned bytes);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);

@@ -1,6 +1,7 @@
 // Loads, stores and atomics of the warp form. One compare checks window and alignment (rotating the offset right by
 // log2(size) moves misaligned low bits to the top, where the compare fails); consecutive lanes become vector accesses per
 // 16-lane half; the rest gathers and scatters; what fails the check goes to a runtime helper that decides lane by lane.
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -77,6 +78,15 @@ std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
     linear.pattern[lane] = shape.pattern[lane] + shape.scale * (index.pattern[lane] - low);
   }
   return linear;
+}
+
+/// True when the address alone proves the access: inside the static shared memory every launch has, and aligned.
+bool WarpFunction::ProvenInRange(const Value* address, const Access& access) const {
+  if (access.space != Space::kShared || module_.options.clusters) return false;
+  const llvm::KnownBits known = llvm::computeKnownBits(address, source_.getDataLayout());
+  if (known.countMinTrailingZeros() < Log2(access.bytes)) return false;
+  const llvm::APInt most = known.getMaxValue();
+  return most.getActiveBits() < 32 && most.getZExtValue() + access.bytes <= module_.static_shared_bytes;
 }
 
 /// i1: every lane of a linear access is inside the window and aligned. False constant when the pattern itself is misaligned.
@@ -247,48 +257,89 @@ std::vector<Value*> WarpFunction::Gather(Value* host, const Access& access) {
   return parts;
 }
 
+/// <16*count x T> from a half whose lanes are consecutive or all the same, at base + offset.
+Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access) {
+  Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
+  auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
+  if (kind == HalfKind::kConsecutive) {
+    if (!divergent_) return b_.CreateAlignedLoad(wide, at, llvm::Align(access.bytes >= 16 ? 16 : access.bytes), access.strong);
+    return b_.CreateMaskedLoad(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count), llvm::Constant::getNullValue(wide));
+  }
+  if (divergent_) {
+    // A half without active lanes may point anywhere in the window, mapped or not.
+    Value* active = b_.CreateICmpNE(b_.CreateAnd(mask_, b_.getInt32(half == 0 ? 0xFFFF : 0xFFFF0000u)), b_.getInt32(0));
+    at = b_.CreateSelect(active, at, warp_);
+  }
+  std::vector<Value*> parts;
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* element = b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
+                                          llvm::Align(1), access.strong);
+    parts.push_back(b_.CreateVectorSplat(kHalf, element));
+  }
+  return Interleave(parts);
+}
+
 /// A checked linear load whose halves are consecutive or all the same.
 std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access& access, const Window& window) {
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
-  const auto pointer = [&](std::int64_t offset) {
-    return b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
-  };
-  const llvm::Align align(access.bytes >= 16 ? 16 : access.bytes);
-  std::vector<Value*> low_high[2];
+  Value* halves[2];
   for (unsigned half = 0; half < 2; ++half) {
-    const std::int64_t offset = linear.pattern[half * kHalf];
-    auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
-    if (Classify(linear.pattern, half, access.bytes) == HalfKind::kConsecutive) {
-      Value* loaded = divergent_ ? b_.CreateMaskedLoad(wide, pointer(offset), llvm::Align(access.element_bytes), HalfMask(half, access.count),
-                                                       llvm::Constant::getNullValue(wide))
-                                 : static_cast<Value*>(b_.CreateAlignedLoad(wide, pointer(offset), align, access.strong));
-      low_high[half] = Deinterleave(loaded, access.count);
-      continue;
-    }
-    Value* at = pointer(offset);
-    if (divergent_) {
-      // A half without active lanes may point anywhere in the window, mapped or not.
-      Value* active = b_.CreateICmpNE(b_.CreateAnd(mask_, b_.getInt32(half == 0 ? 0xFFFF : 0xFFFF0000u)), b_.getInt32(0));
-      at = b_.CreateSelect(active, at, warp_);
-    }
-    for (unsigned part = 0; part < access.count; ++part) {
-      Value* element = b_.CreateAlignedLoad(access.element, b_.CreateConstGEP1_64(b_.getInt8Ty(), at, part * access.element_bytes),
-                                            llvm::Align(1), access.strong);
-      low_high[half].push_back(b_.CreateVectorSplat(kHalf, element));
-    }
+    halves[half] = LoadHalf(base, linear.pattern[half * kHalf], Classify(linear.pattern, half, access.bytes), half, access);
   }
-  std::vector<Value*> parts;
+  llvm::SmallVector<int, 128> both;
+  for (unsigned i = 0; i < kWarpSize * access.count; ++i) both.push_back(static_cast<int>(i));
+  return Deinterleave(b_.CreateShuffleVector(halves[0], halves[1], both), access.count);
+}
+
+// Addresses that only look irregular (a row index times an unknown pitch plus the column) are often consecutive in each
+// half. The test is cheap beside a gather; on 32-bit indices when the address is built on one.
+Value* WarpFunction::HalvesConsecutive(Value* address, Value* host, const Access& access) {
+  const Shape shape = ShapeOf(address);
+  LanePattern steps;
+  Value* lanes = host;
+  const bool on_index = shape.kind == ShapeKind::kIndexed && shape.scale == access.bytes && shape.pattern == LanePattern{};
+  if (on_index) lanes = Lanes(const_cast<Value*>(shape.index));
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * (on_index ? 1 : access.bytes);
+  Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
+  llvm::SmallVector<int, 32> first;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
+  Value* same = ToBits(b_.CreateICmpEQ(starts, b_.CreateShuffleVector(starts, first)));
+  if (divergent_) same = b_.CreateOr(same, b_.CreateNot(mask_));
+  return b_.CreateICmpEQ(same, b_.getInt32(-1));
+}
+
+/// A checked load of any addresses: two vector loads where the halves turn out consecutive, else a gather. A half without
+/// active lanes passes the test with any address; its masked load touches nothing.
+std::vector<Value*> WarpFunction::LoadLanes(Value* address, Value* host, const Access& access) {
+  if (access.count != 1 || access.space == Space::kLocal) return Gather(host, access);
+  BasicBlock* rows = NewBlock("rows");
+  BasicBlock* gather = NewBlock("gather");
+  BasicBlock* done = NewBlock("gathered");
+  Value* consecutive = HalvesConsecutive(address, host, access);
+  if (divergent_) MaskLanes();
+  b_.CreateCondBr(consecutive, rows, gather);
+  b_.SetInsertPoint(rows);
+  Value* low = LoadHalf(b_.CreateExtractElement(host, std::uint64_t{0}), 0, HalfKind::kConsecutive, 0, access);
+  Value* high = LoadHalf(b_.CreateExtractElement(host, std::uint64_t{kHalf}), 0, HalfKind::kConsecutive, 1, access);
   llvm::SmallVector<int, 32> both;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) both.push_back(static_cast<int>(lane));
-  for (unsigned part = 0; part < access.count; ++part) {
-    parts.push_back(b_.CreateShuffleVector(low_high[0][part], low_high[1][part], both));
-  }
-  return parts;
+  for (unsigned i = 0; i < kWarpSize; ++i) both.push_back(static_cast<int>(i));
+  Value* from_rows = b_.CreateShuffleVector(low, high, both);
+  rows = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(gather);
+  Value* gathered = Gather(host, access)[0];
+  gather = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  auto* phi = b_.CreatePHI(from_rows->getType(), 2);
+  phi->addIncoming(from_rows, rows);
+  phi->addIncoming(gathered, gather);
+  return {phi};
 }
 
 void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window) {
   Value* address = Base(call.getArgOperand(0));
-  Value* ok = LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  Value* ok = ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
   BasicBlock* fast = NewBlock("load");
   BasicBlock* slow = NewBlock("load_slow");
   BasicBlock* done = NewBlock("loaded");
@@ -346,7 +397,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   Value* lanes = nullptr;
   Value* ok;
   if (linear && halves) {
-    ok = LinearInRange(*linear, access, window);
+    ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
     lanes = Lanes(address);
     ok = odd_size ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
@@ -360,7 +411,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
     if (odd_size) {
       for (unsigned part = 0; part < access.count; ++part) fast_parts.push_back(llvm::PoisonValue::get(WarpType(access.element)));
     } else {
-      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : Gather(HostLanes(lanes, access, window), access);
+      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : LoadLanes(address, HostLanes(lanes, access, window), access);
     }
     fast = b_.GetInsertBlock();
     b_.CreateBr(done);
@@ -426,6 +477,34 @@ void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const
   }
 }
 
+/// A checked store to any addresses, as LoadLanes.
+void WarpFunction::StoreLanes(Value* address, Value* host, const Access& access, const std::vector<Value*>& values) {
+  if (access.count != 1 || access.space == Space::kLocal) return Scatter(host, access, values);
+  BasicBlock* rows = NewBlock("rows");
+  BasicBlock* scatter = NewBlock("scatter");
+  BasicBlock* done = NewBlock("scattered");
+  Value* consecutive = HalvesConsecutive(address, host, access);
+  if (divergent_) MaskLanes();
+  b_.CreateCondBr(consecutive, rows, scatter);
+  b_.SetInsertPoint(rows);
+  for (unsigned half = 0; half < 2; ++half) {
+    llvm::SmallVector<int, 16> pick;
+    for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
+    Value* data = b_.CreateShuffleVector(values[0], pick);
+    Value* at = b_.CreateIntToPtr(b_.CreateExtractElement(host, std::uint64_t{half * kHalf}), b_.getPtrTy());
+    if (divergent_) {
+      b_.CreateMaskedStore(data, at, llvm::Align(access.element_bytes), HalfMask(half, 1));
+    } else {
+      b_.CreateAlignedStore(data, at, llvm::Align(access.element_bytes), access.strong);
+    }
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(scatter);
+  Scatter(host, access, values);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
 void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   const Access access = AccessOf(call, info);
   const Window window = WindowOf(info.space);
@@ -445,7 +524,7 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   Value* lanes = nullptr;
   Value* ok;
   if (halves) {
-    ok = LinearInRange(*linear, access, window);
+    ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
     lanes = Lanes(address);
     ok = no_scatter ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
@@ -458,7 +537,7 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
     if (halves) {
       StoreHalves(*linear, access, window, values);
     } else if (!no_scatter) {
-      Scatter(HostLanes(lanes, access, window), access, values);
+      StoreLanes(address, HostLanes(lanes, access, window), access, values);
     }
     b_.CreateBr(done);
   }
