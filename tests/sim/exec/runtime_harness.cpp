@@ -21,7 +21,7 @@ void FakeCompile(const ptx::Module*, const char* name, const CompileOptions*, Co
   ++g_compilations;
   const NativeKernel& kernel = g_kernels.at(name);
   out->error = kernel.error;
-  out->object = ThunkObject(reinterpret_cast<const void*>(kernel.entry));
+  out->object = kernel.object.empty() ? ThunkObject(reinterpret_cast<const void*>(kernel.entry)) : kernel.object;
   out->needs_fiber = kernel.needs_fiber;
   out->simple_barriers = kernel.simple_barriers;
   out->recursive = kernel.recursive;

@@ -22,6 +22,7 @@ struct NativeKernel {
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   std::uint32_t static_shared_bytes = 0, local_bytes = 0;
   std::string error = {};
+  std::vector<std::uint8_t> object = {};   ///< code instead of `entry`
 };
 
 class Harness {

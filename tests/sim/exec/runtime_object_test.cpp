@@ -7,7 +7,9 @@
 #include <random>
 
 #include "sim/exec/runtime/object_loader.h"
+#include "sim/exec/warp_switch.h"
 #include "tests/sim/exec/elf_builder.h"
+#include "tests/sim/exec/runtime_harness.h"
 
 using namespace gridloom;
 using namespace gridloom::exec;
@@ -74,6 +76,52 @@ TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
     CHECK((address >= (*object)->code_begin() && address < (*object)->code_end()));
   }
   if (loaded_objects == 0) WARN("no C compiler: objects made by one are not tested");
+}
+
+TEST_CASE("RingSwitchAssembly_InCompiledCode_IsABarrier") {
+  if (!kInlineRingSwitch) return;
+  std::string assembly;
+  for (const char c : std::string(kRingSwitchAsm)) {
+    if (c == '\n') assembly += "\\n";
+    else if (c == '\t') assembly += ' ';
+    else if (c == '%') assembly += "%%";
+    else assembly += c;
+  }
+  // Warps of odd number leave early; the others check that they see what every warp wrote before the barrier.
+  const std::string text = R"(
+    struct Cta { void* launch; unsigned long shared; };
+    struct Launch { unsigned long window, bytes; unsigned long* params; };
+    struct Warp { struct Cta* cta; struct Launch* launch; unsigned id; };
+    void gl_kernel(struct Warp* warp) {
+      volatile unsigned* shared = (volatile unsigned*)warp->cta->shared;
+      double sum = 0;
+      for (unsigned i = 1; i <= 100; ++i) {
+        if ((warp->id & 1) && i == 50) return;
+        shared[warp->id] = i;
+        sum += i;
+        for (int twice = 0; twice < 2; ++twice) {
+          asm volatile(")" + assembly + R"(" : : "D"(warp) : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
+            "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+          if (twice == 0)
+            for (unsigned w = 0; w < 8; ++w)
+              if (shared[w] != i && !((w & 1) && i >= 50)) __sync_fetch_and_add((unsigned*)warp->launch->params[0], 1);
+        }
+      }
+      if (sum != 5050) __sync_fetch_and_add((unsigned*)warp->launch->params[0], 1);
+      __sync_fetch_and_add((unsigned*)warp->launch->params[0] + 1, 1);
+    })";
+  for (const char* const flags : {"-fPIC -mno-red-zone", "-fPIC -mno-red-zone -O0", "-fPIC -mno-red-zone -fno-omit-frame-pointer"}) {
+    const auto object = Compile(text, flags);
+    if (object.empty()) continue;
+    Harness h(2);
+    h.Add("ring", {.needs_fiber = true, .simple_barriers = true, .static_shared_bytes = 64, .object = object});
+    auto* const cells = h.Allocate<std::uint32_t>(2);
+    const LaunchFault fault = h.Run("ring", {50, 1, 1}, {256, 1, 1}, {reinterpret_cast<std::uint64_t>(cells)});
+    INFO(fault.text);
+    CHECK(fault.kind == FaultKind::kNone);
+    CHECK(cells[0] == 0);
+    CHECK(cells[1] == 50 * 4);
+  }
 }
 
 TEST_CASE("Load_UnknownExternalOrWritableData_IsRefusedByName") {
