@@ -15,7 +15,9 @@ std::string_view StringPool::Intern(std::string_view text) {
 }
 
 // Moving a deque keeps the addresses of its strings, also of the short ones that hold their characters themselves.
-void StringPool::Absorb(StringPool&& other) { absorbed_.push_back(std::move(other)); }
+void StringPool::Absorb(StringPool&& other) {
+  absorbed_.push_back(std::move(other));
+}
 
 Operand::Operand(const Operand& other)
     : kind(other.kind),

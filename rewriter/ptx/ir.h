@@ -32,7 +32,7 @@ struct LabelDirective;
 class StringPool {
  public:
   StringPool() = default;
-  StringPool(StringPool&&) = default;             // keeps the addresses of all characters
+  StringPool(StringPool&&) = default;  // keeps the addresses of all characters
   StringPool& operator=(StringPool&&) = default;
 
   /// Keeps a copy of a whole text; what is parsed from it are views into this copy.
@@ -98,10 +98,11 @@ enum class OperandKind : std::uint8_t {
 struct Operand {
   OperandKind kind = OperandKind::kName;
   SourceLoc loc;
-  bool negated = false;          ///< !p
-  bool minus = false;            ///< -a on a register (older PTX)
-  char element = 0;              ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
-  std::string_view selector;     ///< longer selector of a video instruction, without the dot: "b0", "h1", "b3210"
+  bool negated = false;       ///< !p
+  bool minus = false;         ///< -a on a register (older PTX)
+  char element = 0;           ///< 'x' 'y' 'z' 'w' (also r g b a) for a component of a vector register, else 0
+  std::string_view selector;  ///< longer suffix without the dot: "b0", "h1", "b3210" of a video operand, "unified" of
+                              ///< an address
   Variable* variable = nullptr;  ///< kRegister, kSymbol
   std::uint32_t index = 0;       ///< kRegister declared as a range: the 5 of %r5 (variable is the `%r<10>` declaration)
   Function* function = nullptr;  ///< kSymbol

@@ -52,7 +52,7 @@ std::optional<Opcode> OpcodeFromText(std::string_view text);
 
 /// Dot-suffixes with a meaning of their own. Types and state spaces are found by TypeFromText and SpaceFromText; a
 /// modifier that is a type has mod kType, one that is a state space kSpace, and what no table knows kOther.
-enum class Mod : std::uint8_t {
+enum class Mod : std::uint16_t {
   kOther,
   kType,
   kSpace,

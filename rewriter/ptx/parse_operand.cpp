@@ -187,7 +187,7 @@ bool Parser::ParseOperandList(std::vector<Operand>& out, TokenKind close, Operan
   return Expect(close, "after the list of operands");
 }
 
-// address := '[' address-base ( ',' operand )* ']'
+// address := '[' address-base ( ',' operand )* ']' '.unified'?
 bool Parser::ParseAddress(Operand& out, OperandContext context) {
   out.kind = OperandKind::kAddress;
   out.address = std::make_unique<AddressOperand>();
@@ -196,7 +196,12 @@ bool Parser::ParseAddress(Operand& out, OperandContext context) {
   while (Match(TokenKind::kComma)) {
     if (!ParseOperand(out.address->elements.emplace_back(), context)) return false;
   }
-  return Expect(TokenKind::kRBracket, "after the address");
+  if (!Expect(TokenKind::kRBracket, "after the address")) return false;
+  if (At(TokenKind::kDotWord)) {
+    out.selector = token_.text.substr(1);
+    Advance();
+  }
+  return true;
 }
 
 // address-base := constant | name offset?

@@ -151,6 +151,7 @@ void Printer::PrintOperand(const Operand& operand) {
     case OperandKind::kFloat: PrintFloat(operand.float_literal); break;
     case OperandKind::kAddress:
       if (operand.address) PrintAddress(*operand.address);
+      PrintSelector(operand);
       break;
     case OperandKind::kVector:
       out_ += '{';
@@ -189,6 +190,11 @@ void Printer::PrintName(const Operand& operand) {
   } else {
     Write(operand.text);
   }
+  PrintSelector(operand);
+  if (operand.offset != 0) WriteOffset(operand.offset);
+}
+
+void Printer::PrintSelector(const Operand& operand) {
   if (operand.element != 0) {
     out_ += '.';
     out_ += operand.element;
@@ -196,7 +202,6 @@ void Printer::PrintName(const Operand& operand) {
     out_ += '.';
     Write(operand.selector);
   }
-  if (operand.offset != 0) WriteOffset(operand.offset);
 }
 
 void Printer::PrintVariableName(const Variable& variable, std::uint32_t index) {

@@ -45,6 +45,7 @@ class Printer {
   void PrintLoc(const LocDirective& loc);
   void PrintGuard(const Guard& guard);
   void PrintName(const Operand& operand);
+  void PrintSelector(const Operand& operand);
   void PrintVariableName(const Variable& variable, std::uint32_t index);
   void PrintInt(const IntLiteral& literal);
   void PrintFloat(const FloatLiteral& literal);

@@ -1,0 +1,97 @@
+#include "rewriter/ptx/form.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "rewriter/ptx/defuse.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+
+using namespace gridloom;
+using namespace gridloom::ptx;
+
+namespace {
+
+constexpr std::size_t kOpcodeCount = 1
+#define PTX_OPCODE(...) +1
+#include "rewriter/ptx/opcodes.def"
+#undef PTX_OPCODE
+    ;
+
+// Registers that one instruction defines and uses, as text: "def %r1 %p1 use %r2 %rd1 guard %p2".
+std::string DefsAndUses(const std::string& text) {
+  DiagnosticSink sink;
+  const auto module = ParseModule(
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.func (.reg .b32 o) f(.reg .b32 i);\n.entry k() {\n.reg .pred "
+      "%p<9>; "
+      ".reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<20>; .reg .v4 .f32 %v; .shared .b8 smem[64];\nL:\n" +
+          text + "\n}",
+      sink);
+  INFO(FormatDiagnostics(sink, "t", text));
+  REQUIRE(!sink.has_errors());
+  const auto& instruction = std::get<Instruction>(module->functions.back().body->statements.back());
+  std::string out = "def";
+  VisitDefs(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
+  out += " use";
+  VisitUses(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
+  VisitGuard(instruction, [&](const Variable& variable, std::uint32_t index) {
+    out += " guard " + std::string(variable.name) + std::to_string(index);
+  });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("Forms_EveryOpcodeButCallHasOne") {
+  for (std::size_t i = 1; i < kOpcodeCount; ++i) {
+    const auto opcode = static_cast<Opcode>(i);
+    INFO(Info(opcode).text);
+    CHECK(FormsOf(opcode).empty() == (opcode == Opcode::kCall));
+  }
+}
+
+TEST_CASE("Forms_OperandCountsAreThoseOfTheOpcodeTable") {
+  for (std::size_t i = 1; i < kOpcodeCount; ++i) {
+    const OpcodeInfo& info = Info(static_cast<Opcode>(i));
+    for (const Form& form : FormsOf(static_cast<Opcode>(i))) {
+      INFO(info.text << " " << (form.modifiers.empty() ? "" : form.modifiers.front()));
+      CHECK(form.min_operands() >= std::size_t{info.min_srcs});
+      CHECK(form.operands.size() <= std::size_t{info.dsts} + info.max_srcs);
+    }
+  }
+}
+
+TEST_CASE("DefUse_FollowsTheForm") {
+  CHECK(DefsAndUses("add.s32 %r1, %r2, 5;") == "def %r1 use %r2");
+  CHECK(DefsAndUses("@!%p3 setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p4;") == "def %p1 %p2 use %r1 %r2 !%p4 guard %p3");
+  CHECK(DefsAndUses("ld.global.v2.u32 {%r1, _}, [%rd1+8];") == "def %r1 use %rd1");
+  CHECK(DefsAndUses("st.global.v2.f32 [%rd1], {%f1, %v.y};") == "def use %rd1 %f1 %v.y");
+  CHECK(DefsAndUses("atom.global.add.u32 %r1, [%rd1], %r2;") == "def %r1 use %rd1 %r2");
+  CHECK(DefsAndUses("shfl.sync.up.b32 %r1|%p1, %r2, %r3, 0, -1;") == "def %r1 %p1 use %r2 %r3");
+  CHECK(DefsAndUses("bar.red.popc.u32 %r1, 0, %p1;") == "def %r1 use %p1");
+  CHECK(DefsAndUses("bar.red.popc.u32 %r1, 0, %r2, %p1;") == "def %r1 use %r2 %p1");
+  CHECK(DefsAndUses("bar.sync %r1;") == "def use %r1");
+  CHECK(DefsAndUses("call (%r1), f, (%r2);") == "def %r1 use %r2");
+  CHECK(DefsAndUses("call %rd1, (%r2), L;") == "def use %rd1 %r2");
+  CHECK(DefsAndUses("cp.async.ca.shared.global [%r1], [%rd1], 4, %r2;") == "def use %r1 %rd1 %r2");
+  CHECK(DefsAndUses("mbarrier.arrive.shared.b64 %rd1, [%r2], %r3;") == "def %rd1 use %r2 %r3");
+  CHECK(DefsAndUses("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%r1, %r2}];") ==
+        "def %f1 %f2 %f3 %f4 %p1 use %rd1 %r1 %r2");
+  CHECK(DefsAndUses(
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;") ==
+        "def %f1 %f2 %f3 %f4 use %f1 %f2 %f3 %f4 %rd1 %rd2 %p1");
+  CHECK(DefsAndUses("unheardof.u32 %r1, [%rd1], %r2;") == "def %r1 %r2 use %r1 %rd1 %r2");
+}
+
+TEST_CASE("Carry_IsReadAndWritten") {
+  const auto flags = [](const std::string& name, Opcode opcode, bool cc) {
+    Instruction instruction;
+    instruction.opcode = opcode;
+    instruction.name = name;
+    if (cc) instruction.modifiers.push_back({Mod::kCc, "cc"});
+    return std::pair(ReadsCarry(instruction), WritesCarry(instruction));
+  };
+  CHECK(flags("add", Opcode::kAdd, true) == std::pair(false, true));
+  CHECK(flags("addc", Opcode::kAddc, false) == std::pair(true, false));
+  CHECK(flags("madc", Opcode::kMadc, true) == std::pair(true, true));
+}
