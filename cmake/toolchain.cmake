@@ -20,3 +20,6 @@ if(GRIDLOOM_SANITIZE)
   add_compile_options(-fsanitize=${GRIDLOOM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${GRIDLOOM_SANITIZE})
 endif()
+if(GRIDLOOM_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)   # coverage in every library, for the fuzzers to follow
+endif()

@@ -1,6 +1,7 @@
 #include "interpose/launcher/run_options.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 namespace gridloom::launcher {
 namespace {
@@ -53,6 +54,17 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
         "--log is 'wran'; expected off, error, warn, info, debug or trace; did you mean 'warn'?");
   CHECK(ErrorOf("--threads", "0") == "--threads is '0'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--threads", "2x") == "--threads is '2x'; expected a number from 1 to 1024");
+}
+
+TEST_CASE("RunOptions_SetOnlyVariablesThatTheShimReads") {
+  const std::set<std::string> read{
+#define GL_SETTING(field, variable, meaning) variable,
+#include "interpose/session/settings.def"
+#undef GL_SETTING
+  };
+  for (const RunOption& option : RunOptions()) {
+    for (const Assignment& assignment : option.set) CHECK(read.contains(assignment.first));
+  }
 }
 
 }  // namespace
