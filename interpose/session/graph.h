@@ -43,6 +43,7 @@ class GraphNode {
   Operation operation;
   std::vector<GraphNode*> dependencies, dependents;
   GraphNode* cloned_from = nullptr;                        ///< may be gone; compared, never followed
+  std::vector<void*> param_pointers;                       ///< of a kernel node, for cuGraphKernelNodeGetParams
   std::uint32_t index = 0;                                 ///< place in the graph's list
 };
 

@@ -82,7 +82,6 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
       if (const auto status = nodes_[i].child->Update(*child->graph, info); status != CUDA_SUCCESS) return status;
     }
     nodes_[i].operation = order[i]->operation;
-    nodes_[i].origin = order[i];
   }
   *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
   return CUDA_SUCCESS;

@@ -1,0 +1,230 @@
+// Texture and surface references, the module-scope variables of programs before CUDA 12. Every change is put into effect at
+// once on a reference that is bound.
+#include <algorithm>
+
+#include "hooks/support.h"
+#include "interpose/session/texture.h"
+
+namespace gridloom::hooks {
+
+using session::TextureReference;
+
+namespace {
+
+CUresult FindReference(CUtexref handle, std::shared_ptr<TextureReference>* reference) {
+  *reference = TheProcess().texrefs.Find(handle);
+  return *reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/// Changes a reference under its lock and puts the change into effect.
+template <typename Change>
+CUresult Alter(CUtexref handle, Change change) {
+  std::shared_ptr<TextureReference> reference;
+  GL_CU_TRY(FindReference(handle, &reference));
+  const std::lock_guard lock(reference->mutex);
+  GL_CU_TRY(change(*reference));
+  return reference->Rebind();
+}
+/// Reads a reference under its lock.
+template <typename Read>
+CUresult Query(CUtexref handle, Read read) {
+  std::shared_ptr<TextureReference> reference;
+  GL_CU_TRY(FindReference(handle, &reference));
+  const std::lock_guard lock(reference->mutex);
+  return read(*reference);
+}
+
+}  // namespace
+
+CUresult cuTexRefCreate(CUtexref* handle) {
+  GL_CU_REQUIRE(handle != nullptr);
+  *handle = TheProcess().texrefs.Add(std::make_shared<TextureReference>());
+  return CUDA_SUCCESS;
+}
+CUresult cuTexRefDestroy(CUtexref handle) {
+  return TheProcess().texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned flags) {
+  GL_CU_REQUIRE(flags == kTexRefOverrideFormat);
+  return Alter(handle, [array](TextureReference& r) {
+    const auto found = TheProcess().arrays.Find(array);
+    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    r.resource = {};
+    r.resource.type = CU_RESOURCE_TYPE_ARRAY;
+    r.resource.array = array;
+    r.format = found->descriptor().format;
+    r.channels = found->descriptor().num_channels;
+    r.bound = true;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray mipmap, unsigned flags) {
+  GL_CU_REQUIRE(flags == kTexRefOverrideFormat);
+  return Alter(handle, [mipmap](TextureReference& r) {
+    const auto found = TheProcess().mipmaps.Find(mipmap);
+    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    r.resource = {};
+    r.resource.type = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    r.resource.mipmap = mipmap;
+    r.bound = true;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetAddress_v2(std::size_t* offset, CUtexref handle, CUdeviceptr pointer, std::size_t bytes) {
+  Store(offset, 0);
+  return Alter(handle, [pointer, bytes](TextureReference& r) {
+    r.resource = {};
+    r.resource.type = CU_RESOURCE_TYPE_LINEAR;
+    r.resource.linear.pointer = pointer;
+    r.resource.linear.format = r.format;
+    r.resource.linear.num_channels = r.channels;
+    r.resource.linear.bytes = bytes;
+    r.bound = pointer != 0;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr pointer, std::size_t pitch) {
+  GL_CU_REQUIRE(descriptor != nullptr);
+  return Alter(handle, [&](TextureReference& r) {
+    r.format = descriptor->format;
+    r.channels = descriptor->num_channels;
+    r.resource = {};
+    r.resource.type = CU_RESOURCE_TYPE_PITCH2D;
+    r.resource.pitch2d.pointer = pointer;
+    r.resource.pitch2d.format = r.format;
+    r.resource.pitch2d.num_channels = r.channels;
+    r.resource.pitch2d.width = descriptor->width;
+    r.resource.pitch2d.height = descriptor->height;
+    r.resource.pitch2d.pitch_bytes = pitch;
+    r.bound = true;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
+  GL_CU_REQUIRE(session::FormatOf(format) && (channels == 1 || channels == 2 || channels == 4));
+  return Alter(handle, [=](TextureReference& r) {
+    r.format = format;
+    r.channels = static_cast<unsigned>(channels);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
+  GL_CU_REQUIRE(dim >= 0 && dim < 3 && mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER);
+  return Alter(handle, [=](TextureReference& r) {
+    r.texture.address_mode[dim] = mode;
+    return CUDA_SUCCESS;
+  });
+}
+
+// Setters and getters of single fields.
+#define GL_TEXREF_SET(name, type, field)                      \
+  CUresult cuTexRefSet##name(CUtexref handle, type value) {   \
+    return Alter(handle, [value](TextureReference& r) {       \
+      r.texture.field = value;                                \
+      return CUDA_SUCCESS;                                    \
+    });                                                       \
+  }
+#define GL_TEXREF_GET(name, type, field)                      \
+  CUresult cuTexRefGet##name(type* value, CUtexref handle) {  \
+    GL_CU_REQUIRE(value != nullptr);                          \
+    return Query(handle, [value](TextureReference& r) {       \
+      *value = static_cast<type>(r.texture.field);            \
+      return CUDA_SUCCESS;                                    \
+    });                                                       \
+  }
+GL_TEXREF_SET(FilterMode, CUfilter_mode, filter_mode)
+GL_TEXREF_SET(MipmapFilterMode, CUfilter_mode, mipmap_filter_mode)
+GL_TEXREF_SET(MipmapLevelBias, float, mipmap_level_bias)
+GL_TEXREF_SET(MaxAnisotropy, unsigned, max_anisotropy)
+GL_TEXREF_SET(Flags, unsigned, flags)
+GL_TEXREF_GET(FilterMode, CUfilter_mode, filter_mode)
+GL_TEXREF_GET(MipmapFilterMode, CUfilter_mode, mipmap_filter_mode)
+GL_TEXREF_GET(MipmapLevelBias, float, mipmap_level_bias)
+GL_TEXREF_GET(MaxAnisotropy, int, max_anisotropy)
+GL_TEXREF_GET(Flags, unsigned, flags)
+#undef GL_TEXREF_SET
+#undef GL_TEXREF_GET
+
+CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
+  return Alter(handle, [=](TextureReference& r) {
+    r.texture.min_mipmap_level_clamp = least;
+    r.texture.max_mipmap_level_clamp = most;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefSetBorderColor(CUtexref handle, float* colour) {
+  GL_CU_REQUIRE(colour != nullptr);
+  return Alter(handle, [colour](TextureReference& r) {
+    std::copy_n(colour, 4, r.texture.border_color);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetMipmapLevelClamp(float* least, float* most, CUtexref handle) {
+  return Query(handle, [=](TextureReference& r) {
+    Store(least, r.texture.min_mipmap_level_clamp);
+    Store(most, r.texture.max_mipmap_level_clamp);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetBorderColor(float* colour, CUtexref handle) {
+  GL_CU_REQUIRE(colour != nullptr);
+  return Query(handle, [colour](TextureReference& r) {
+    std::copy_n(r.texture.border_color, 4, colour);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int dim) {
+  GL_CU_REQUIRE(mode != nullptr && dim >= 0 && dim < 3);
+  return Query(handle, [=](TextureReference& r) {
+    *mode = r.texture.address_mode[dim];
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
+  return Query(handle, [=](TextureReference& r) {
+    Store(format, r.format);
+    Store(channels, r.channels);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetAddress_v2(CUdeviceptr* pointer, CUtexref handle) {
+  GL_CU_REQUIRE(pointer != nullptr);
+  return Query(handle, [pointer](TextureReference& r) {
+    if (!r.bound || r.resource.type < CU_RESOURCE_TYPE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
+    *pointer = r.resource.type == CU_RESOURCE_TYPE_LINEAR ? r.resource.linear.pointer : r.resource.pitch2d.pointer;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetArray(CUarray* array, CUtexref handle) {
+  GL_CU_REQUIRE(array != nullptr);
+  return Query(handle, [array](TextureReference& r) {
+    if (!r.bound || r.resource.type != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+    *array = r.resource.array;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* mipmap, CUtexref handle) {
+  GL_CU_REQUIRE(mipmap != nullptr);
+  return Query(handle, [mipmap](TextureReference& r) {
+    if (!r.bound || r.resource.type != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+    *mipmap = r.resource.mipmap;
+    return CUDA_SUCCESS;
+  });
+}
+// The texture unit an argument names lost its meaning with CUDA 3.2; the reference itself carries all that matters.
+CUresult cuParamSetTexRef(CUfunction, int, CUtexref handle) {
+  std::shared_ptr<TextureReference> reference;
+  return FindReference(handle, &reference);
+}
+
+CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned flags) {
+  GL_CU_REQUIRE(flags == 0);
+  std::shared_ptr<TextureReference> reference;
+  GL_CU_TRY(FindReference(reinterpret_cast<CUtexref>(handle), &reference));
+  const std::lock_guard lock(reference->mutex);
+  return reference->BindSurface(array);
+}
+CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) { return cuTexRefGetArray(array, reinterpret_cast<CUtexref>(handle)); }
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,51 @@
+// Texture and surface objects.
+#include "interpose/session/texture.h"
+
+#include "hooks/support.h"
+
+namespace gridloom::hooks {
+
+using session::TextureRecord;
+
+CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
+  GL_CU_REQUIRE(object != nullptr && resource != nullptr && texture != nullptr);
+  return session::CreateTexture(*resource, *texture, view, object);
+}
+CUresult cuTexObjectDestroy(CUtexObject object) { return session::DestroyTexture(object); }
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+  GL_CU_REQUIRE(resource != nullptr);
+  TextureRecord record;
+  GL_CU_TRY(session::FindTexture(object, &record));
+  *resource = record.resource;
+  return CUDA_SUCCESS;
+}
+CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject object) {
+  GL_CU_REQUIRE(texture != nullptr);
+  TextureRecord record;
+  GL_CU_TRY(session::FindTexture(object, &record));
+  *texture = record.texture;
+  return CUDA_SUCCESS;
+}
+CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
+  GL_CU_REQUIRE(view != nullptr);
+  TextureRecord record;
+  GL_CU_TRY(session::FindTexture(object, &record));
+  GL_CU_REQUIRE(record.has_view);
+  *view = record.view;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+  GL_CU_REQUIRE(object != nullptr && resource != nullptr);
+  return session::CreateSurface(*resource, object);
+}
+CUresult cuSurfObjectDestroy(CUsurfObject object) { return session::DestroySurface(object); }
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
+  GL_CU_REQUIRE(resource != nullptr);
+  TextureRecord record;
+  GL_CU_TRY(session::FindSurface(object, &record));
+  *resource = record.resource;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::hooks

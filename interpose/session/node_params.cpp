@@ -1,0 +1,117 @@
+#include "interpose/session/node_params.h"
+
+#include "interpose/session/capture.h"
+#include "interpose/session/copy.h"
+#include "interpose/session/launch.h"
+#include "interpose/session/process.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+CUresult NodeContext(CUcontext handle, Context** context) {
+  *context = handle == nullptr ? CurrentContext() : Process::Get().FindContext(handle);
+  return *context != nullptr && !(*context)->destroyed() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUDA_KERNEL_NODE_PARAMS_v2 Widen(const CUDA_KERNEL_NODE_PARAMS_v1& p) {
+  return {p.function,    p.grid_dim_x,  p.grid_dim_y,       p.grid_dim_z,    p.block_dim_x, p.block_dim_y,
+          p.block_dim_z, p.shared_mem_bytes, p.kernel_params, p.extra, nullptr, nullptr};
+}
+
+CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Operation* operation) {
+  Context* target = &context;
+  if (p.context != nullptr) {
+    if (const auto status = NodeContext(p.context, &target); status != CUDA_SUCCESS) return status;
+  }
+  LaunchRequest request;
+  request.function = p.function != nullptr ? p.function : reinterpret_cast<CUfunction>(p.kernel);
+  request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
+  request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
+  request.dynamic_shared_bytes = p.shared_mem_bytes;
+  request.kernel_params = p.kernel_params;
+  request.extra = p.extra;
+  KernelOp op;
+  if (const auto status = MakeKernelOp(*target, request, &op); status != CUDA_SUCCESS) return status;
+  *operation = std::move(op);
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeOperation(Context& context, const CUDA_MEMCPY3D& p, Operation* operation) {
+  CopyOp op;
+  if (const auto status = MakeCopy(context, p, &op); status != CUDA_SUCCESS) return status;
+  *operation = std::move(op);
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeOperation(Context& context, const CUDA_MEMSET_NODE_PARAMS& p, Operation* operation) {
+  FillOp op;
+  if (const auto status = MakeFill(context, p, &op); status != CUDA_SUCCESS) return status;
+  *operation = op;
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeOperation(Context&, const CUDA_HOST_NODE_PARAMS& p, Operation* operation) {
+  if (p.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HostOp op;
+  op.function = p.fn;
+  op.data = p.user_data;
+  *operation = op;
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeOperation(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& p, Operation* operation) {
+  if (p.count == 0 || p.params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const auto status = CheckBatch(context, p.params, p.count); status != CUDA_SUCCESS) return status;
+  *operation = BatchOp{{p.params, p.params + p.count}, p.flags};
+  return CUDA_SUCCESS;
+}
+
+CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operation) {
+  Process& process = Process::Get();
+  switch (p.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: return MakeOperation(context, p.kernel, operation);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return MakeOperation(context, p.memcpy.copy, operation);
+    case CU_GRAPH_NODE_TYPE_MEMSET: return MakeOperation(context, p.memset.params, operation);
+    case CU_GRAPH_NODE_TYPE_HOST: return MakeOperation(context, p.host, operation);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return MakeOperation(context, p.mem_op, operation);
+    case CU_GRAPH_NODE_TYPE_EMPTY: *operation = EmptyOp{}; return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_GRAPH: {
+      const auto child = process.graphs.Find(p.graph.graph);
+      if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      *operation = ChildOp{child->Clone()};
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
+      const auto event = process.events.Find(p.event);
+      if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (p.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) *operation = EventWaitOp{event};
+      else *operation = EventRecordOp{event};
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      AllocOp op;
+      if (const auto status = MakeAllocOp(context.device(), p.alloc, &op); status != CUDA_SUCCESS) return status;
+      p.alloc.pointer = op.params.pointer;
+      *operation = op;
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      if (p.free_pointer == 0) return CUDA_ERROR_INVALID_VALUE;
+      *operation = FreeOp{p.free_pointer, nullptr};
+      return CUDA_SUCCESS;
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  node.param_pointers.clear();
+  for (const std::uint32_t offset : op.bound.info->params.offsets) {
+    node.param_pointers.push_back(const_cast<std::byte*>(op.params.data()) + offset);
+  }
+  *p = {op.kernel->function_handle(), op.grid.x, op.grid.y, op.grid.z, op.block.x, op.block.y, op.block.z, op.dynamic_shared_bytes,
+        node.param_pointers.data(), nullptr, nullptr, nullptr};
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,27 @@
+// Between the parameter structs of graph nodes and operations.
+#pragma once
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/graph.h"
+#include "interpose/session/operation.h"
+
+namespace gridloom::session {
+
+cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_KERNEL_NODE_PARAMS_v2& params, Operation* operation);
+cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMCPY3D& params, Operation* operation);
+cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMSET_NODE_PARAMS& params, Operation* operation);
+cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_HOST_NODE_PARAMS& params, Operation* operation);
+cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_BATCH_MEM_OP_NODE_PARAMS& params, Operation* operation);
+/// Any kind of node (cuGraphAddNode). An allocation's address is written back into `params`. NOT_SUPPORTED for conditional
+/// and semaphore nodes.
+cuda::CUresult MakeOperation(Context& context, cuda::CUgraphNodeParams& params, Operation* operation);
+
+cuda::CUDA_KERNEL_NODE_PARAMS_v2 Widen(const cuda::CUDA_KERNEL_NODE_PARAMS_v1& params);
+
+/// What a kernel node was given. The parameter pointers lead into the node and stay valid until it is changed.
+void Describe(GraphNode& node, const KernelOp& op, cuda::CUDA_KERNEL_NODE_PARAMS_v2* params);
+
+/// The context a node belongs to: the one named, else the current one.
+cuda::CUresult NodeContext(cuda::CUcontext handle, Context** context);
+
+}  // namespace gridloom::session
