@@ -100,6 +100,14 @@ constexpr Row kRows[] = {
     {Opcode::kShfl, &FunctionLifter::LiftShfl},
     {Opcode::kActivemask, &FunctionLifter::LiftActivemask},
     {Opcode::kElect, &FunctionLifter::LiftElect},
+    {Opcode::kTex, &FunctionLifter::LiftTexture},
+    {Opcode::kTld4, &FunctionLifter::LiftTexture},
+    {Opcode::kTxq, &FunctionLifter::LiftImageQuery},
+    {Opcode::kSuq, &FunctionLifter::LiftImageQuery},
+    {Opcode::kIstypep, &FunctionLifter::LiftIstypep},
+    {Opcode::kSuld, &FunctionLifter::LiftSurface},
+    {Opcode::kSust, &FunctionLifter::LiftSurface},
+    {Opcode::kSured, &FunctionLifter::LiftSurfaceReduce},
 };
 
 constexpr auto MakeTable() {

@@ -14,6 +14,7 @@
 #include "sim/exec/compiler/float_emit.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/spmd.h"
+#include "sim/exec/image_immediates.h"
 #include "sim/exec/layout.h"
 
 namespace gridloom::exec {
@@ -148,6 +149,11 @@ class FunctionLifter {
   void LiftShfl(const Instruction& inst);
   void LiftActivemask(const Instruction& inst);
   void LiftElect(const Instruction& inst);
+  void LiftTexture(const Instruction& inst);
+  void LiftImageQuery(const Instruction& inst);
+  void LiftIstypep(const Instruction& inst);
+  void LiftSurface(const Instruction& inst);
+  void LiftSurfaceReduce(const Instruction& inst);
 
  private:
   // ------------------------------------------------------------------------------------------------------ lift_function.cpp
@@ -271,6 +277,14 @@ class FunctionLifter {
   void LiftRedAsync(const Instruction& inst);
   void LiftClusterBarrier(const Instruction& inst);
   Value* ReadSpecialComponent(std::string_view text, std::size_t component);
+
+  // -------------------------------------------------------------------------------------------------------- lift_texture.cpp
+  Value* ImageHandle(const Operand& operand);
+  void ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type, llvm::SmallVectorImpl<Value*>& out);
+  void ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next, llvm::SmallVectorImpl<Value*>& inputs);
+  void WriteTexels(const Operand& destination, Value* texels, ScalarType type);
+  SurfaceImm SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const;
+  void ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs);
 
   struct Call {
     const Operand* callee = nullptr;

@@ -92,6 +92,7 @@ std::uint64_t InitializedBytes(const ptx::Variable& variable) {
 }
 
 Status ApplyInitializer(const ptx::Variable& variable, const SymbolAddressFn& address, std::span<std::byte> bytes) {
+  if (ptx::Info(variable.type).cls == ptx::TypeClass::kOpaque) return {};   // a sampler's attributes: the compiler reads them
   const std::uint32_t scalar_bytes = ptx::BytesOf(variable.type);
   Walker walker(variable);
   for (const ptx::Initializer& element : variable.initializer) {
