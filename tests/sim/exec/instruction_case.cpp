@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <sstream>
 
 namespace gridloom::exec {
 namespace {
@@ -208,7 +209,9 @@ std::string BatchKernel(const std::vector<InstructionCase>& cases) {
   std::string text = ".version 8.7\n.target sm_100a\n.address_size 64\n"
                      ".visible .entry batch(.param .u64 in, .param .u64 out, .param .u32 threads)\n{\n"
                      "  .reg .b32 %t, %me, %threads, %i; .reg .b64 %in, %out, %in0, %out0, %o;\n"
-                     "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, %tid.x;\n";
+                     "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, %ctaid.x;\n"
+                     "  mov.u32 %t, %ntid.x;\n  mov.u32 %i, %tid.x;\n  mad.lo.u32 %me, %me, %t, %i;\n"
+                     "  .reg .pred %beyond;\n  setp.ge.u32 %beyond, %me, %threads;\n  @%beyond exit;\n";
   for (std::size_t n = 0; n < cases.size(); ++n) {
     const InstructionCase& test = cases[n];
     text += "  {\n";
@@ -222,6 +225,25 @@ std::string BatchKernel(const std::vector<InstructionCase>& cases) {
     text += "  }\n";
   }
   return text + "  ret;\n}\n";
+}
+
+std::string Describe(const InstructionCase& test, const Values& in, const Values& out, const Values& wanted) {
+  std::ostringstream text;
+  text << test.ptx << std::hex << "  in:";
+  for (std::size_t i = 0; i < test.src.size(); ++i) text << ' ' << in.v[i];
+  text << "  got:";
+  for (std::size_t i = 0; i < test.dst.size(); ++i) text << ' ' << out.v[i];
+  text << "  wanted:";
+  for (std::size_t i = 0; i < test.dst.size(); ++i) text << ' ' << wanted.v[i];
+  return text.str();
+}
+
+const std::vector<InstructionTable>& InstructionTables() {
+  static const std::vector<InstructionTable> kTables{
+      {"integer", IntegerCases}, {"logic", LogicCases}, {"compare", CompareCases}, {"float", FloatCases},
+      {"half", HalfCases},       {"approx", ApproxCases}, {"convert", ConvertCases},
+  };
+  return kTables;
 }
 
 }  // namespace gridloom::exec

@@ -49,6 +49,13 @@ InstructionCase Exact2(std::string ptx, std::vector<std::string_view> dst, std::
 InstructionCase Near(std::string ptx, std::vector<std::string_view> src, double ulps, double absolute,
                      std::function<double(const Values&)> expected);
 
+/// All tables by name.
+struct InstructionTable {
+  std::string_view name;
+  std::vector<InstructionCase> (*cases)();
+};
+const std::vector<InstructionTable>& InstructionTables();
+
 std::vector<InstructionCase> IntegerCases();
 std::vector<InstructionCase> LogicCases();
 std::vector<InstructionCase> CompareCases();
@@ -59,6 +66,9 @@ std::vector<InstructionCase> ConvertCases();
 std::vector<InstructionCase> PackedConvertCases();
 std::vector<InstructionCase> VideoCases();
 
+/// What went wrong, for a message.
+std::string Describe(const InstructionCase& test, const Values& in, const Values& out, const Values& wanted);
+
 /// Bits of a register of that type.
 unsigned TypeBits(std::string_view type);
 /// Whether `bits` is a NaN of a floating type (in any lane of a packed one, the lanes that are equal aside).
@@ -67,8 +77,8 @@ bool SameValue(std::string_view type, std::uint64_t a, std::uint64_t b);
 /// Input tuples of a case: edge values against each other, then random ones, always the same.
 std::vector<Values> InputsOf(const InstructionCase& test, std::size_t count);
 
-/// One kernel that runs all cases of a batch for thread %tid.x. Parameters: u64 in, u64 out, arrays of Values, indexed
-/// [case * threads + tid]; u32 threads.
+/// One kernel that runs all cases of a batch, an input tuple per thread of a one-dimensional grid. Parameters: u64 in, u64
+/// out: arrays of Values indexed [case * threads + thread]; u32 threads.
 std::string BatchKernel(const std::vector<InstructionCase>& cases);
 
 }  // namespace gridloom::exec

@@ -1,7 +1,5 @@
 // Runs the instruction tables through the lifter alone, thread by thread.
 #include <catch2/catch.hpp>
-#include <iomanip>
-#include <sstream>
 
 #include "tests/sim/exec/instruction_case.h"
 #include "tests/sim/exec/spmd_runner.h"
@@ -12,17 +10,6 @@ namespace {
 
 constexpr std::size_t kBatch = 24;
 constexpr std::size_t kThreads = 3000;
-
-std::string Describe(const InstructionCase& test, const Values& in, const Values& out, const Values& wanted) {
-  std::ostringstream text;
-  text << test.ptx << std::hex << "  in:";
-  for (std::size_t i = 0; i < test.src.size(); ++i) text << ' ' << in.v[i];
-  text << "  got:";
-  for (std::size_t i = 0; i < test.dst.size(); ++i) text << ' ' << out.v[i];
-  text << "  wanted:";
-  for (std::size_t i = 0; i < test.dst.size(); ++i) text << ' ' << wanted.v[i];
-  return text.str();
-}
 
 void RunBatch(const std::vector<InstructionCase>& cases, const CompileOptions& options) {
   const std::string kernel = BatchKernel(cases);
@@ -60,19 +47,15 @@ void RunAll(std::vector<InstructionCase> cases, const CompileOptions& options = 
 
 }  // namespace
 
-TEST_CASE("Lift_IntegerInstructions_MatchHost") { RunAll(IntegerCases()); }
-TEST_CASE("Lift_LogicInstructions_MatchHost") { RunAll(LogicCases()); }
-TEST_CASE("Lift_CompareInstructions_MatchHost") { RunAll(CompareCases()); }
-TEST_CASE("Lift_FloatInstructions_MatchHost") { RunAll(FloatCases()); }
-TEST_CASE("Lift_HalfInstructions_MatchHost") { RunAll(HalfCases()); }
-TEST_CASE("Lift_ApproximateInstructions_WithinTheirError") { RunAll(ApproxCases()); }
-TEST_CASE("Lift_Conversions_MatchHost") { RunAll(ConvertCases()); }
+TEST_CASE("Lift_Instructions_MatchHost") {
+  for (const InstructionTable& table : InstructionTables()) {
+    SECTION(std::string(table.name)) { RunAll(table.cases()); }
+  }
+}
 
+// The floating-point code that stands in for what old CPUs lack.
 TEST_CASE("Lift_FloatInstructions_WithoutSse4_MatchHost") {
   CompileOptions options;
   options.cpu = "x86-64";
-  RunAll(FloatCases(), options);
-  RunAll(HalfCases(), options);
-  RunAll(ApproxCases(), options);
-  RunAll(ConvertCases(), options);
+  for (const auto cases : {FloatCases, HalfCases, ApproxCases, ConvertCases}) RunAll(cases(), options);
 }
