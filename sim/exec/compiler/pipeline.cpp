@@ -155,11 +155,14 @@ void SetTarget(llvm::Module& module, const llvm::TargetMachine& machine) {
   }
 }
 
-void OptimizeSpmd(SpmdModule& spmd, llvm::TargetMachine& machine) {
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::TargetMachine& machine) {
+  // Functions reached only through pointers have no use the optimiser could see.
+  for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   MarkForInlining(spmd);
   RunPasses(spmd.ir(), machine,
             "always-inline,globaldce,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
             "loop-mssa(licm),gvn,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
+  for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
   LowerKernelExits(spmd);
   RunPasses(spmd.ir(), machine, "function(lower-switch,fix-irreducible)");
   SplitAtBarriers(spmd);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/exec/compiler/spmd.h"
+#include "sim/exec/compiler/vectorizer.h"
 
 namespace gridloom::exec {
 
@@ -21,7 +22,8 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
 
 /// Optimises the SPMD form and brings its control flow into the shape the vectoriser needs: no switches, reducible,
 /// loops with one latch that ends in an unconditional branch, LCSSA, barriers at block ends.
-void OptimizeSpmd(SpmdModule& spmd, llvm::TargetMachine& machine);
+/// `address_taken` functions are kept although nothing in the module refers to them.
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::TargetMachine& machine);
 
 /// Optimises the warp form.
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine);

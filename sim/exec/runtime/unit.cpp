@@ -198,7 +198,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     for (std::uint32_t i = first; i < last; ++i) {
       Warp& warp = warps[i];
       warp.state = WarpState::kReady;
-      warp.arrived_barriers = 0;
+      warp.arrived_barriers = warp.counted_barriers = 0;
       warp.waits_for_arrivals = warp.cluster_arrived = false;
       warp.line = 0;
     }
@@ -325,7 +325,8 @@ void Unit::CompleteIfFull(Cta& cta, std::uint32_t id) {
   if (!partial) return;
   for (std::uint32_t w = 0; w < launch->ctx.warps_per_cta; ++w) {
     Warp& warp = cta.warps[w];
-    warp.arrived_barriers &= ~(1u << id);
+    warp.arrived_barriers &= ~(warp.counted_barriers & 1u << id);
+    warp.counted_barriers &= ~(1u << id);
     if (warp.state == WarpState::kAtBarrier && warp.waits_for_arrivals && warp.arrived_barriers == 0) {
       warp.waits_for_arrivals = false;
       Append(warp);
@@ -337,8 +338,8 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
                              bool wait, bool partial) {
   Cta& cta = *warp.cta;
   Barrier& barrier = cta.barriers[id];
-  const bool counted = (warp.arrived_barriers >> id & 1) != 0;   // other lanes of it are here already
-  if (!counted) {
+  // Lanes of a diverged warp do not count yet: the warp arrives when its last lane has (WaitForArrivals).
+  if (!partial) {
     ++barrier.arrived_warps;
     barrier.arrived_threads += kWarpSize;
   }
@@ -348,6 +349,7 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
   if (partial) {
     warp.arrived_barriers |= 1u << id;
     barrier.partial = true;
+    return 0;
   }
   if (!wait) {
     CompleteIfFull(cta, id);
@@ -364,6 +366,13 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
 }
 
 void Unit::WaitForArrivals(Warp& warp) {
+  for (std::uint32_t id = 0; id < kBarriersPerCta; ++id) {
+    if ((warp.arrived_barriers & ~warp.counted_barriers & 1u << id) == 0) continue;
+    warp.counted_barriers |= 1u << id;
+    ++warp.cta->barriers[id].arrived_warps;
+    warp.cta->barriers[id].arrived_threads += kWarpSize;
+    CompleteIfFull(*warp.cta, id);
+  }
   if (warp.arrived_barriers == 0) return;
   warp.waits_for_arrivals = true;
   Block(warp, static_cast<std::uint32_t>(std::countr_zero(warp.arrived_barriers)));

@@ -32,7 +32,8 @@ struct Warp : SwitchableWarp {
   Cta* cta = nullptr;
   Warp* next_waiter = nullptr;
   std::uint32_t barrier_result = 0;
-  std::uint32_t arrived_barriers = 0;      ///< bit per id: has arrived with kBarrierArriveOnly, phase not over
+  std::uint32_t arrived_barriers = 0;      ///< bit per id: lanes have arrived with kBarrierArriveOnly, phase not over
+  std::uint32_t counted_barriers = 0;      ///< of those, the ones the whole warp has arrived at
   std::uint32_t wait_barrier = 0, line = 0;   ///< for messages
   WarpState state = WarpState::kReady;
   bool waits_for_arrivals = false;         ///< blocked in kBarrierWait (or the cluster's wait)
