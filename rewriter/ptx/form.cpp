@@ -85,9 +85,9 @@ Access AccessOf(char letter) {
 
 // The type part of an operand's text, removed from it.
 void TakeType(std::string_view& text, OperandForm& out) {
-  const std::size_t end = text.find_first_of("vV~!|?", text.empty() ? 0 : 1);
+  const std::size_t end = text.find_first_of("vV~!|?_", text.empty() ? 0 : 1);
   const std::string_view name = text.substr(0, end);
-  if (name.empty() || name.find_first_of("vV~!|?") == 0) return;
+  if (name.empty() || name.find_first_of("vV~!|?_") == 0) return;
   text.remove_prefix(name.size());
   if (name == "*") return;
   if (name[0] >= '0' && name[0] <= '9') {
@@ -113,6 +113,7 @@ OperandForm ParseOperandForm(std::string_view text) {
     out.wider_ok |= flag == '~';
     out.negatable |= flag == '!';
     out.optional |= flag == '?';
+    out.discardable |= flag == '_';
   }
   return out;
 }

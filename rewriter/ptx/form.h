@@ -40,6 +40,7 @@ struct OperandForm {
   bool negatable = false;               ///< !p or -a
   bool pair = false;                    ///< may be d|p with a predicate p
   bool optional = false;
+  bool discardable = false;  ///< `_` will do as the destination
 
   bool writes() const { return access == Access::kWrite || access == Access::kReadWrite; }
   bool reads() const { return access == Access::kRead || access == Access::kReadWrite; }

@@ -54,6 +54,11 @@ bool Parser::ParseInitializerList(Variable& variable, std::size_t level, std::ui
     if (!Match(TokenKind::kComma)) break;
   }
   if (!Expect(TokenKind::kRBrace, "after the initializer")) return false;
+  const bool open = level == 1 && !variable.dims.empty() && variable.dims.front() == 0;
+  const std::uint64_t room = ScalarsAt(variable, level - 1);
+  if (!open && next - first > room) {
+    return FailAt(loc, "more initial values than elements (" + std::to_string(room) + ") between '{' and '}'");
+  }
   if (variable.initializer.size() == start) {
     if (level == 1) return true;
     Initializer empty;

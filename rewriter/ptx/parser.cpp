@@ -139,7 +139,7 @@ void Parser::ParseModuleItem() {
   if (!ok) RecoverAtModule(start);
 }
 
-// Skips past the ';' or '}' that ends the item, or up to a directive that starts a line and an item. `start` is where
+// Skips past the ';' that ends the item, or up to a directive that starts a line and an item. `start` is where
 // the item began: something is skipped in any case.
 void Parser::RecoverAtModule(const char* start) {
   constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern", ".weak",
@@ -154,7 +154,7 @@ void Parser::RecoverAtModule(const char* start) {
     if (kind == TokenKind::kLBrace) ++depth;
     if (kind == TokenKind::kRBrace) --depth;
     Advance();
-    if (depth <= 0 && (kind == TokenKind::kSemicolon || kind == TokenKind::kRBrace)) return;
+    if (depth <= 0 && kind == TokenKind::kSemicolon) return;
   }
 }
 

@@ -1,0 +1,218 @@
+#include "rewriter/ptx/verifier.h"
+
+#include <algorithm>
+
+#include "rewriter/ptx/verifier_impl.h"
+
+namespace gridloom::ptx {
+namespace {
+
+struct TargetRow {
+  unsigned sm;
+  unsigned ptx;           // first version that knows the target
+  unsigned ptx_specific;  // … its 'a' variant; 0: there is none
+};
+// PTX ISA, chapter 13 (release notes) and 11.1.2.
+constexpr TargetRow kTargets[] = {
+    {10, 10, 0},  {11, 10, 0},   {12, 12, 0},   {13, 12, 0},   {20, 20, 0},   {21, 20, 0},   {30, 30, 0},   {32, 40, 0},
+    {35, 31, 0},  {37, 41, 0},   {50, 40, 0},   {52, 41, 0},   {53, 42, 0},   {60, 50, 0},   {61, 50, 0},   {62, 50, 0},
+    {70, 60, 0},  {72, 61, 0},   {75, 63, 0},   {80, 70, 0},   {86, 71, 0},   {87, 74, 0},   {88, 90, 0},   {89, 78, 0},
+    {90, 78, 80}, {100, 86, 86}, {101, 86, 86}, {103, 88, 88}, {110, 90, 90}, {120, 87, 87}, {121, 88, 88},
+};
+
+std::string VersionText(unsigned ptx) {
+  return std::to_string(ptx / 10) + '.' + std::to_string(ptx % 10);
+}
+
+}  // namespace
+
+bool VerifyModule(const Module& module, DiagnosticSink& sink) {
+  const std::size_t before = sink.error_count();
+  Verifier(module, sink).VerifyModule();
+  return sink.error_count() == before;
+}
+
+Target TargetOf(const Module& module) {
+  Target target{.sm = module.sm()};
+  for (const std::string_view name : module.targets) {
+    if (!name.starts_with("sm_") && !name.starts_with("compute_")) continue;
+    if (name.back() == 'a' || name.back() == 'f') target.suffix = name.back();
+    break;
+  }
+  return target;
+}
+
+Verifier::Verifier(const Module& module, DiagnosticSink& sink)
+    : module_(module), sink_(sink), ptx_(module.version_major * 10 + module.version_minor), target_(TargetOf(module)) {}
+
+void Verifier::UnknownWord(SourceLoc loc, std::string message) {
+  if (ptx_ <= kNewestPtx) {
+    sink_.Error(loc, std::move(message));
+  } else {
+    sink_.Warning(loc, std::move(message));
+  }
+}
+
+void Verifier::VerifyModule() {
+  VerifyHeader();
+  VerifyGlobalNames();
+  for (const ModuleItem& item : module_.items) {
+    if (sink_.full()) return;
+    if (const auto* variable = std::get_if<Variable*>(&item)) {
+      VerifyVariable(**variable, /*in_body=*/false);
+    } else if (const auto* function = std::get_if<Function*>(&item)) {
+      VerifyFunction(**function);
+    } else if (const auto* alias = std::get_if<AliasDirective>(&item)) {
+      VerifyAlias(*alias);
+    }
+  }
+}
+
+// .version and .target stand first, and the version is late enough for the target.
+void Verifier::VerifyHeader() {
+  constexpr SourceLoc kTop{1, 1};
+  if (module_.version_major == 0) Error(kTop, "expected .version before everything else");
+  if (module_.targets.empty()) return Error(kTop, "expected .target after .version");
+  if (target_.sm == 0)
+    return Error(kTop, "expected a target such as sm_90, found '" + std::string(module_.targets[0]) + "'");
+  const auto* row = std::ranges::find(kTargets, target_.sm, &TargetRow::sm);
+  const std::string name(module_.targets[0]);
+  if (row == std::end(kTargets)) return UnknownWord(kTop, "unknown target '" + name + "'");
+  const unsigned needed = target_.suffix != '\0' ? row->ptx_specific : row->ptx;
+  if (needed == 0) return Error(kTop, "unknown target '" + name + "'");
+  if (ptx_ < needed) {
+    Error(kTop,
+          "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Names
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Verifier::DeclareName(Names& names, std::string_view name, SourceLoc loc) {
+  if (name == "_") return;
+  const auto [it, fresh] = names.emplace(name, loc);
+  if (fresh) return;
+  Error(loc,
+        "'" + std::string(name) + "' is declared twice in one scope, first in line " + std::to_string(it->second.line));
+}
+
+// Functions may be declared any number of times and defined once; variables are declared once, save after .extern.
+void Verifier::VerifyGlobalNames() {
+  Names variables, definitions;
+  for (const Variable& variable : module_.variables) {
+    if (variable.linkage != Linkage::kExtern) DeclareName(variables, variable.name, variable.loc);
+  }
+  for (const Function& function : module_.functions) {
+    if (function.body != nullptr) DeclareName(definitions, function.name, function.loc);
+    if (variables.contains(function.name)) DeclareName(variables, function.name, function.loc);
+  }
+}
+
+void Verifier::VerifyAlias(const AliasDirective& alias) {
+  const Function* aliasee = module_.FindFunction(alias.aliasee);
+  if (aliasee == nullptr || aliasee->body == nullptr) {
+    Error(alias.loc, "expected a function defined in this module, found '" + std::string(alias.aliasee) + "'");
+  } else if (aliasee->is_entry) {
+    Error(alias.loc, "'" + std::string(alias.aliasee) + "' is a kernel; .alias is for functions");
+  }
+  if (module_.FindFunction(alias.alias) == nullptr) {
+    Error(alias.loc, "the alias '" + std::string(alias.alias) + "' needs a prototype before it");
+  }
+  CheckNeeds(alias.loc, ".alias", {.ptx = 63, .sm = 30});
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Functions and blocks
+// ---------------------------------------------------------------------------------------------------------------------
+
+void Verifier::VerifyFunction(const Function& function) {
+  VerifyParameters(function);
+  if (function.noreturn && !function.returns.empty()) Error(function.loc, "a .noreturn function returns nothing");
+  if (function.body == nullptr) return;
+  Names names;
+  for (const Variable& variable : function.returns) DeclareName(names, variable.name, variable.loc);
+  for (const Variable& variable : function.params) DeclareName(names, variable.name, variable.loc);
+  VerifyBlock(*function.body, {}, 0);
+}
+
+void Verifier::VerifyParameters(const Function& function) {
+  if (function.is_entry && !function.returns.empty()) Error(function.loc, "a kernel returns nothing");
+  std::uint64_t bytes = 0;
+  for (const Variable& param : function.params) {
+    const bool space_ok = param.space == StateSpace::kParam || (!function.is_entry && param.space == StateSpace::kReg);
+    if (!space_ok)
+      Error(param.loc, "expected a parameter in .param" + std::string(function.is_entry ? "" : " or .reg"));
+    bytes += param.bytes();
+  }
+  // ISA 7.1: 4352 bytes, 32764 from PTX 8.1 on for sm_70 and later. Functions have no such limit.
+  const std::uint64_t limit = ptx_ >= 81 && target_.sm >= 70 ? 32764 : 4352;
+  if (function.is_entry && bytes > limit) {
+    Error(function.loc,
+          "the parameters take " + std::to_string(bytes) + " bytes; the limit is " + std::to_string(limit));
+  }
+  for (const Variable& variable : function.params) VerifyVariableType(variable);
+  for (const Variable& variable : function.returns) VerifyVariableType(variable);
+}
+
+void Verifier::VerifyBlockNames(const Block& block, Names& names) {
+  Names labels;
+  std::unordered_map<std::string_view, const Variable*> ranges;
+  for (const Statement& statement : block.statements) {
+    if (const auto* label = std::get_if<Label*>(&statement)) {
+      DeclareName(names, (*label)->name, (*label)->loc);
+    } else if (const auto* directive = std::get_if<std::unique_ptr<LabelDirective>>(&statement)) {
+      DeclareName(names, (*directive)->name, (*directive)->loc);
+    } else if (const auto* variable = std::get_if<Variable*>(&statement)) {
+      if ((*variable)->range_count == 0) {
+        DeclareName(names, (*variable)->name, (*variable)->loc);
+      } else if (!ranges.emplace((*variable)->name, *variable).second) {
+        Error((*variable)->loc,
+              "the registers '" + std::string((*variable)->name) + "<…>' are declared twice in one scope");
+      }
+    }
+  }
+}
+
+void Verifier::VerifyBlock(const Block& block, Names names, int depth) {
+  VerifyBlockNames(block, names);
+  for (const Statement& statement : block.statements) {
+    if (sink_.full()) return;
+    if (const auto* instruction = std::get_if<Instruction>(&statement)) {
+      VerifyInstruction(*instruction);
+    } else if (const auto* variable = std::get_if<Variable*>(&statement)) {
+      VerifyVariable(**variable, /*in_body=*/true);
+    } else if (const auto* directive = std::get_if<std::unique_ptr<LabelDirective>>(&statement)) {
+      VerifyLabelDirective(**directive);
+    } else if (const auto* inner = std::get_if<std::unique_ptr<Block>>(&statement)) {
+      VerifyBlock(**inner, {}, depth + 1);
+    }
+  }
+}
+
+void Verifier::VerifyLabelDirective(const LabelDirective& directive) {
+  for (const Operand& target : directive.targets) {
+    if (directive.kind == LabelDirective::Kind::kBranchTargets && target.kind != OperandKind::kLabel) {
+      Error(target.loc, "undefined label '" + std::string(target.text) + "'");
+    }
+    if (directive.kind == LabelDirective::Kind::kCallTargets && target.function == nullptr) {
+      Error(target.loc, "undefined function '" + std::string(target.text) + "'");
+    }
+  }
+}
+
+void Verifier::CheckNeeds(SourceLoc loc, const std::string& what, const Requirement& needs) {
+  if (ptx_ == 0 || target_.sm == 0) return;  // reported once
+  if (ptx_ < needs.ptx) {
+    Error(loc, "'" + what + "' needs .version " + VersionText(needs.ptx) + " or later, found " + VersionText(ptx_));
+  } else if (target_.sm < needs.sm) {
+    Error(loc, "'" + what + "' needs .target sm_" + std::to_string(needs.sm) + (needs.specific ? "a" : "") +
+                   " or later, found " + std::string(module_.targets.empty() ? "none" : module_.targets[0]));
+  } else if (needs.specific && target_.suffix == '\0') {
+    Error(loc, "'" + what + "' needs an architecture-specific target such as sm_" + std::to_string(target_.sm) +
+                   "a, found " + std::string(module_.targets[0]));
+  }
+}
+
+}  // namespace gridloom::ptx

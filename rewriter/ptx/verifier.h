@@ -1,0 +1,18 @@
+// Checks what a parsed module means (PTX ISA chapters 5 to 11): symbols, declarations, and for every instruction its
+// modifiers, operands, types, state spaces, PTX version and target.
+#pragma once
+
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/diagnostic.h"
+
+namespace gridloom::ptx {
+
+/// Reports everything wrong with the module; returns whether nothing was. Accepts what compilers emit; it is no
+/// complete model of ptxas, and lets pass what it does not understand. Opcodes and modifiers no table knows are errors
+/// up to the newest PTX version the tables describe, and warnings in modules of a later one.
+bool VerifyModule(const Module& module, DiagnosticSink& sink);
+
+/// The newest PTX version the tables describe, as major * 10 + minor.
+inline constexpr unsigned kNewestPtx = 90;
+
+}  // namespace gridloom::ptx

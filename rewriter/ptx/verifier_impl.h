@@ -1,0 +1,98 @@
+// The verifier behind VerifyModule: verifier.cpp (module, scopes, functions), verify_declaration.cpp,
+// verify_instruction.cpp (modifiers, requirements, arity, special rules), verify_operand.cpp (types and state spaces),
+// verify_call.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rewriter/ptx/form.h"
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/diagnostic.h"
+
+namespace gridloom::ptx {
+
+/// .target of a module, taken apart.
+struct Target {
+  unsigned sm = 0;
+  char suffix = '\0';  ///< 'a' or 'f' of an architecture- or family-specific target
+};
+Target TargetOf(const Module& module);
+
+class Verifier {
+ public:
+  Verifier(const Module& module, DiagnosticSink& sink);
+
+  void VerifyModule();
+
+ private:
+  void Error(SourceLoc loc, std::string message) { sink_.Error(loc, std::move(message)); }
+  /// An error when the module's PTX version is one the tables describe, else a warning.
+  void UnknownWord(SourceLoc loc, std::string message);
+
+  // --- module, scopes, functions (verifier.cpp)
+  using Names = std::unordered_map<std::string_view, SourceLoc>;
+  void VerifyHeader();
+  void VerifyGlobalNames();
+  void VerifyFunction(const Function& function);
+  void VerifyParameters(const Function& function);
+  void VerifyAlias(const AliasDirective& alias);
+  void VerifyBlock(const Block& block, Names names, int depth);
+  void VerifyBlockNames(const Block& block, Names& names);
+  void DeclareName(Names& names, std::string_view name, SourceLoc loc);
+  void VerifyLabelDirective(const LabelDirective& directive);
+  void CheckNeeds(SourceLoc loc, const std::string& what, const Requirement& needs);
+
+  // --- declarations (verify_declaration.cpp)
+  void VerifyVariable(const Variable& variable, bool in_body);
+  void VerifyVariableType(const Variable& variable);
+  void VerifyArray(const Variable& variable, bool in_body);
+  void VerifyInitializer(const Variable& variable);
+  bool InitializerFits(const Variable& variable, const Initializer& element);
+
+  // --- instructions (verify_instruction.cpp)
+  void VerifyInstruction(const Instruction& instruction);
+  void VerifyGuard(const Instruction& instruction);
+  bool VerifyModifiers(const Instruction& instruction);
+  bool VerifyTypes(const Instruction& instruction, const Form& form);
+  bool VerifyCount(const Instruction& instruction, const Form& form);
+  bool VerifySpace(const Instruction& instruction);
+  void VerifyOperands(const Instruction& instruction, const Form& form);
+  bool VerifyUndefined(const Operand& operand);
+
+  // --- operands (verify_operand.cpp)
+  bool VerifyOperand(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifyPair(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifyVector(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifyElement(const Instruction& instruction, const OperandForm& form, const Operand& element);
+  bool VerifyPacked(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifyScalar(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type);
+  bool VerifyRegister(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type);
+  bool VerifyConstant(const Instruction& instruction, const OperandForm& form, const Operand& operand, ScalarType type);
+  bool VerifySpecial(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifySymbol(const Instruction& instruction, const OperandForm& form, const Operand& operand);
+  bool VerifyMemory(const Instruction& instruction, const Operand& operand);
+  bool VerifyMemoryBase(const Instruction& instruction, const Operand& base);
+  bool Fail(const Operand& operand, std::string message);
+  bool Mismatch(const Instruction& instruction, const Operand& operand, std::string_view expected);
+
+  // --- calls (verify_call.cpp)
+  struct CallParts;
+  void VerifyCall(const Instruction& instruction);
+  bool SplitCall(const Instruction& instruction, CallParts& parts);
+  void VerifyCallSignature(const Instruction& instruction, const CallParts& parts, const std::deque<Variable>& returns,
+                           const std::deque<Variable>& params, bool variadic);
+  void VerifyArgument(const Operand& argument, const Variable& parameter, bool is_result);
+
+  const Module& module_;
+  DiagnosticSink& sink_;
+  unsigned ptx_ = 0;  // version as major * 10 + minor
+  Target target_;
+};
+
+/// Whether a register of one type may stand where an instruction wants another (ISA 9.4, table of operand types).
+bool RegisterFits(ScalarType declared, ScalarType wanted, bool wider_ok);
+
+}  // namespace gridloom::ptx

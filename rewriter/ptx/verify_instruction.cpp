@@ -1,0 +1,143 @@
+// Instructions against the instruction table: modifiers, types, PTX version and target, number of operands.
+#include <algorithm>
+
+#include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/verifier_impl.h"
+
+namespace gridloom::ptx {
+namespace {
+
+// m64n128k16: the shapes of wgmma are too many for a table.
+bool IsShape(std::string_view text) {
+  std::size_t at = 0;
+  for (const char letter : {'m', 'n', 'k'}) {
+    if (at == text.size() || text[at] != letter) return false;
+    const std::size_t digits = ++at;
+    while (at != text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    if (at == digits) return false;
+  }
+  return at == text.size();
+}
+
+// The state space a load or store of this instruction may not have.
+bool IsWritable(StateSpace space) {
+  return space != StateSpace::kConst && space != StateSpace::kParamEntry;
+}
+
+bool HasSpace(const Instruction& instruction) {
+  return instruction.space() != StateSpace::kNone;
+}
+
+}  // namespace
+
+void Verifier::VerifyInstruction(const Instruction& instruction) {
+  VerifyGuard(instruction);
+  if (instruction.opcode == Opcode::kUnknown) {
+    return UnknownWord(instruction.loc, "unknown instruction '" + std::string(instruction.name) + "'");
+  }
+  if (!VerifyModifiers(instruction)) return;
+  for (const Operand& operand : instruction.operands) {
+    if (!VerifyUndefined(operand)) return;
+  }
+  if (instruction.opcode == Opcode::kCall) return VerifyCall(instruction);
+  const Form* form = FormOf(instruction);
+  if (form == nullptr || !VerifyTypes(instruction, *form)) return;
+  CheckNeeds(instruction.loc, instruction.FullName(), NeedsOf(instruction, *form));
+  if (VerifyCount(instruction, *form) && VerifySpace(instruction)) VerifyOperands(instruction, *form);
+}
+
+// guard := '@' '!'? predicate register
+void Verifier::VerifyGuard(const Instruction& instruction) {
+  if (!instruction.guard) return;
+  const Guard& guard = *instruction.guard;
+  if (guard.predicate == nullptr) {
+    Error(guard.loc, "undefined predicate '" + std::string(guard.text) + "'");
+  } else if (guard.predicate->type != ScalarType::kPred) {
+    Error(guard.loc, "expected a predicate after '@', found '" + std::string(guard.text) + "' of type ." +
+                         std::string(Info(guard.predicate->type).text));
+  }
+}
+
+bool Verifier::VerifyModifiers(const Instruction& instruction) {
+  for (const Modifier& modifier : instruction.modifiers) {
+    if (modifier.mod != Mod::kOther || IsShape(modifier.text)) continue;
+    UnknownWord(instruction.loc,
+                "unknown modifier '." + std::string(modifier.text) + "' of " + std::string(instruction.name));
+    return false;
+  }
+  return true;
+}
+
+bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
+  for (const OperandForm& operand : form.operands) {
+    const bool from_modifier = operand.rule == TypeRule::kModifier || operand.rule == TypeRule::kWide;
+    if (!from_modifier || TypeOf(operand, instruction) != ScalarType::kNone) continue;
+    Error(instruction.loc,
+          "'" + instruction.FullName() + "' needs " + (operand.modifier == 0 ? "a type" : "another type"));
+    return false;
+  }
+  for (std::size_t i = 0; i < form.types.size(); ++i) {
+    const ScalarType type = instruction.type(i);
+    const std::string name = "'" + instruction.FullName() + "'";
+    if (type == ScalarType::kNone) {
+      Error(instruction.loc, name + " needs " + (i == 0 ? "a type" : "another type"));
+      return false;
+    }
+    if (std::ranges::find(form.types[i], type) != form.types[i].end()) continue;
+    Error(instruction.loc,
+          name + ": " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
+    return false;
+  }
+  return true;
+}
+
+bool Verifier::VerifyCount(const Instruction& instruction, const Form& form) {
+  const std::size_t most = form.operands.size(), count = instruction.operands.size();
+  // The second operation of a video instruction needs its third operand.
+  const bool secondary = instruction.info().cls == OpClass::kVideo &&
+                         (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
+  const std::size_t least = secondary ? most : form.min_operands();
+  if (count >= least && count <= most) return true;
+  Error(instruction.loc, "'" + instruction.FullName() + "' takes " + std::to_string(least) +
+                             (least != most ? " to " + std::to_string(most) : "") + " operands, found " +
+                             std::to_string(count));
+  return false;
+}
+
+bool Verifier::VerifySpace(const Instruction& instruction) {
+  const OpClass cls = instruction.info().cls;
+  const StateSpace space = instruction.space();
+  const bool writes = cls == OpClass::kStore || cls == OpClass::kAtomic;
+  if (writes && HasSpace(instruction) && !IsWritable(space)) {
+    Error(instruction.loc,
+          "'" + instruction.FullName() + "' cannot write to state space ." + std::string(TextOf(space)));
+    return false;
+  }
+  if (cls == OpClass::kAtomic && (space == StateSpace::kLocal || space == StateSpace::kParam)) {
+    Error(instruction.loc, "no atomic operations in state space ." + std::string(TextOf(space)));
+    return false;
+  }
+  return true;
+}
+
+void Verifier::VerifyOperands(const Instruction& instruction, const Form& form) {
+  const std::size_t count = instruction.operands.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!VerifyOperand(instruction, *form.At(i, count), instruction.operands[i])) return;
+  }
+}
+
+// Names nobody declares, wherever they stand in the operand.
+bool Verifier::VerifyUndefined(const Operand& operand) {
+  if (operand.kind == OperandKind::kName && operand.directive == nullptr) {
+    const bool is_register = operand.text.starts_with('%');
+    return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" +
+                             std::string(operand.text) + "'");
+  }
+  const auto defined = [this](const Operand& inner) { return VerifyUndefined(inner); };
+  if (!std::ranges::all_of(operand.elements, defined)) return false;
+  if (operand.address == nullptr) return true;
+  return std::ranges::all_of(operand.address->base, defined) && std::ranges::all_of(operand.address->elements, defined);
+}
+
+}  // namespace gridloom::ptx
