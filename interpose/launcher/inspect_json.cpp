@@ -55,6 +55,7 @@ Json ToJson(const EntryReport& entry) {
 
 Json ToJson(const ContainerReport& container, const InspectView& view) {
   Json json;
+  if (!container.member.empty()) json["member"] = container.member;
   if (!container.section.empty()) json["section"] = container.section;
   json["relocatable"] = container.relocatable;
   json["entries"] = Json::array();

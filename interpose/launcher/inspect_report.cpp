@@ -96,6 +96,7 @@ void ReportCubins(const Container& container, ContainerReport& report) {
 
 ContainerReport ReportContainer(const Container& container, ComputeCapability device) {
   ContainerReport report;
+  report.member = container.member;
   report.section = container.section;
   report.relocatable = container.relocatable;
   const Entry* selected = image::SelectPtx(container, device);

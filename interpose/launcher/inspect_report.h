@@ -58,6 +58,7 @@ struct EntryReport {
 };
 
 struct ContainerReport {
+  std::string member;  ///< of a static library
   std::string section;
   bool relocatable = false;
   std::vector<EntryReport> entries;

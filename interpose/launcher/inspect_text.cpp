@@ -142,6 +142,7 @@ std::string ModuleSummary(const ContainerReport& container) {
 
 std::string ContainerText(const ContainerReport& container, std::size_t number, const InspectView& view) {
   std::string title = Coloured(Colour::kBold, "container " + std::to_string(number));
+  if (!container.member.empty()) title += "  " + container.member;
   if (!container.section.empty()) title += "  " + container.section;
   if (container.relocatable) title += "  (separately compiled, linked with the others)";
   std::string text = "\n" + title + "  " + ModuleSummary(container) + "\n" + EntriesText(container);

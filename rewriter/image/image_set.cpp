@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rewriter/image/archive.h"
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/fatbin.h"
@@ -54,6 +55,22 @@ Result<ImageSet> ReadElfImages(Bytes bytes) {
         container.relocatable = wanted.relocatable;
         set.containers.push_back(std::move(container));
       }
+    }
+  }
+  return set;
+}
+
+/// Members that are no object files with device code count for nothing.
+Result<ImageSet> ReadArchiveImages(Bytes bytes) {
+  GL_TRY(members, ReadArchive(bytes));
+  ImageSet set{.format = Format::kArchive};
+  for (const ArchiveMember& member : members) {
+    if (!LooksLikeElf(member.data)) continue;
+    auto images = ReadElfImages(member.data);
+    if (!images.ok()) return Error{std::string(member.name) + ": " + images.error().message};
+    for (Container& container : images->containers) {
+      container.member = member.name;
+      set.containers.push_back(std::move(container));
     }
   }
   return set;
@@ -107,8 +124,9 @@ bool Arch::PtxRunsOn(ComputeCapability device) const {
 }
 
 std::string_view TextOf(Format format) {
-  static constexpr std::string_view kTexts[] = {"ELF executable", "ELF shared object",  "ELF object file", "cubin",
-                                                "fat binary",     "fat binary wrapper", "PTX text"};
+  static constexpr std::string_view kTexts[] = {
+      "ELF executable", "ELF shared object", "ELF object file",    "static library",
+      "cubin",          "fat binary",        "fat binary wrapper", "PTX text"};
   return kTexts[static_cast<std::size_t>(format)];
 }
 
@@ -120,6 +138,7 @@ bool ImageSet::HasKind(EntryKind kind) const {
 
 Result<ImageSet> ReadImages(Bytes bytes) {
   if (LooksLikeElf(bytes)) return ReadElfImages(bytes);
+  if (LooksLikeArchive(bytes)) return ReadArchiveImages(bytes);
   if (ContainerSize(bytes)) {
     GL_TRY(containers, ReadContainers(bytes));
     ImageSet set{.format = Format::kFatbin};

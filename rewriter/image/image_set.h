@@ -1,5 +1,6 @@
 // What a file or a pointer handed to the driver holds: device code in all the wrappings it comes in.
 //
+//   static library                    its members, which are object files
 //   ELF executable, library, object   sections .nv_fatbin and __nv_relfatbin: fat binary containers, one after the
 //   other fat binary wrapper (in memory)    points to a container; version 2 also to the parts of an -rdc program fat
 //   binary container              entries: PTX text or cubin, plain, LZ4 or zstd cubin                             ELF
@@ -62,12 +63,13 @@ struct Entry {
 
 /// Entries that belong together: alternatives for one module.
 struct Container {
+  std::string_view member{};   ///< of a static library: the object file, else empty
   std::string_view section{};  ///< ".nv_fatbin" or "__nv_relfatbin" in an ELF file, else empty
   bool relocatable = false;    ///< built with -rdc: its PTX refers to symbols of the other relocatable containers
   std::vector<Entry> entries{};
 };
 
-enum class Format : std::uint8_t { kExecutable, kSharedObject, kObject, kCubin, kFatbin, kWrapper, kPtx };
+enum class Format : std::uint8_t { kExecutable, kSharedObject, kObject, kArchive, kCubin, kFatbin, kWrapper, kPtx };
 /// "ELF executable", "fat binary", …
 std::string_view TextOf(Format format);
 

@@ -149,6 +149,36 @@ TEST_CASE("ReadImageFile_NamesTheFileInEveryError") {
   CHECK(*set->containers[0].entries[0].Read() == testing::kPtx90);
 }
 
+/// One member of an archive, with its header.
+std::string Member(std::string name, const std::string& data) {
+  const auto field = [](std::string text, std::size_t width) {
+    text.resize(width, ' ');
+    return text;
+  };
+  return field(std::move(name), 16) + field("0", 12) + field("0", 6) + field("0", 6) + field("644", 8) +
+         field(std::to_string(data.size()), 10) + "`\n" + data + (data.size() % 2 == 1 ? "\n" : "");
+}
+
+TEST_CASE("ReadImages_StaticLibrary_GivesTheContainersOfItsMembers") {
+  const Buffer object = MakeElf(ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{}})}});
+  const std::string bytes(AsText(object));
+  const std::string archive = "!<arch>\n" + Member("/", "symbols") +
+                              Member("//", "a_very_long_name_of_an_object.o/\n") + Member("short.o/", bytes) +
+                              Member("notes.txt/", "odd") + Member("/0", bytes);
+  const auto set = ReadImages(AsBytes(archive));
+  INFO((set.ok() ? "" : set.error().message));
+  REQUIRE(set.ok());
+  CHECK(set->format == Format::kArchive);
+  REQUIRE(set->containers.size() == 2);
+  CHECK(set->containers[0].member == "short.o");
+  CHECK(set->containers[1].member == "a_very_long_name_of_an_object.o");
+  for (std::size_t length = 9; length < archive.size() - 1; ++length) {
+    const std::string cut = archive.substr(0, length);
+    const auto part = ReadImages(AsBytes(cut));
+    if (part.ok()) CHECK(part->containers.size() < 2);
+  }
+}
+
 TEST_CASE("ReadPtxHeader_Forms") {
   CHECK(ReadPtxHeader(".version 9.0 .target sm_100f, debug")->arch.text() == "sm_100f");
   CHECK(ReadPtxHeader(".version\t1.4\n.target sm_10, map_f64_to_f32\n")->version_minor == 4);
