@@ -33,6 +33,7 @@ class Inspect final : public Command {
     }
     auto report = InspectFile(file_, capability);
     if (!report.ok()) return Fail(report.error().message);
+    if (!AnyWanted(*report)) return Fail("no kernel in " + file_ + " has a name that contains '" + view_.kernel + "'");
     if (check_) {
       const Status checked = CheckKernels(*report);
       if (!checked.ok()) return Fail(checked.error().message);
@@ -43,6 +44,13 @@ class Inspect final : public Command {
   }
 
  private:
+  bool AnyWanted(const InspectReport& report) const {
+    const auto wanted = [this](const auto& kernel) { return Wanted(view_, kernel.name, kernel.demangled); };
+    return view_.kernel.empty() || std::ranges::any_of(report.containers, [&](const ContainerReport& container) {
+             return std::ranges::any_of(container.kernels, wanted) ||
+                    std::ranges::any_of(container.machine_kernels, wanted);
+           });
+  }
   static bool AnyRefused(const InspectReport& report) {
     return std::ranges::any_of(report.containers, [](const ContainerReport& container) {
       return std::ranges::any_of(container.kernels, &KernelReport::refused);

@@ -26,8 +26,9 @@ void CheckContainer(exec::CompileFn compile, const ptx::Module& module, Containe
     exec::CompiledKernel compiled;
     const exec::CompileOptions options;
     compile(&module, kernel.name.c_str(), &options, &compiled);
-    kernel.check = compiled.error.empty() ? "compiles" : compiled.error;
     kernel.refused = !compiled.error.empty();
+    kernel.check = kernel.refused ? compiled.error : "compiles";
+    if (compiled.error_line != 0) kernel.check = "line " + std::to_string(compiled.error_line) + ": " + kernel.check;
   }
 }
 

@@ -118,7 +118,10 @@ class KernelWalk {
 
 }  // namespace
 
+// nvcc makes the names of file-local kernels unique: __nv_static_52__f4510a67_…_2317245__Z4fillPi.
 std::string Demangle(const std::string& name) {
+  const std::size_t inner = name.starts_with("__nv_static_") ? name.find("__Z") : std::string::npos;
+  if (inner != std::string::npos) return "static " + Demangle(name.substr(inner + 1));
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                     std::free);

@@ -34,7 +34,7 @@ std::string CompressionText(Compression compression) {
 
 EntryReport ReportEntry(const Entry& entry, bool selected) {
   return {.kind = KindText(entry),
-          .arch = entry.arch.text(),
+          .arch = entry.arch.capability.sm() != 0 ? entry.arch.text() : "unknown",
           .compression = CompressionText(entry.compression),
           .stored_bytes = entry.stored.size(),
           .bytes = entry.uncompressed_bytes,

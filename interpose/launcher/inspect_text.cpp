@@ -27,6 +27,19 @@ std::string RegistersText(const KernelReport& kernel) {
   return parts.empty() ? "none" : Joined(parts);
 }
 
+/// "3/0/12/8": predicates and registers of 16, 32 and 64 bits; those of 128 bits count as two of 64.
+std::string RegistersColumn(const KernelReport& kernel) {
+  const auto count = [&](const char* width) -> std::uint64_t {
+    const auto found = kernel.registers.find(width);
+    return found == kernel.registers.end() ? 0 : found->second;
+  };
+  std::string text;
+  for (const std::uint64_t number : {count("pred"), count("b16"), count("b32"), count("b64") + 2 * count("b128")}) {
+    text += (text.empty() ? "" : "/") + std::to_string(number);
+  }
+  return text;
+}
+
 std::string SharedText(const KernelReport& kernel) {
   if (!kernel.dynamic_shared) return SizeText(kernel.shared_bytes);
   return kernel.shared_bytes == 0 ? "dynamic" : SizeText(kernel.shared_bytes) + " + dynamic";
@@ -56,7 +69,7 @@ std::string EntriesText(const ContainerReport& container) {
 }
 
 std::string KernelTable(const ContainerReport& container, const InspectView& view) {
-  Table table({">instr", "registers", ">shared", ">local", ">parameters", "barriers", "threads", "kernel"});
+  Table table({">instr", ">pred/16/32/64", ">shared", ">local", ">params", "bar", "threads", "kernel"});
   for (const KernelReport& kernel : container.kernels) {
     if (!Wanted(view, kernel.name, kernel.demangled)) continue;
     const std::string parameters = std::to_string(kernel.parameters.size()) + ", " + SizeText(kernel.parameter_bytes);
@@ -65,7 +78,7 @@ std::string KernelTable(const ContainerReport& container, const InspectView& vie
       name = Coloured(Colour::kRed, "[refused] ") + name;
     else if (!kernel.unknown_opcodes.empty())
       name = Coloured(Colour::kRed, "[unknown instructions] ") + name;
-    table.Add({std::to_string(kernel.instructions), RegistersText(kernel), SharedText(kernel),
+    table.Add({std::to_string(kernel.instructions), RegistersColumn(kernel), SharedText(kernel),
                SizeText(kernel.local_bytes), parameters, kernel.barriers.empty() ? "-" : Joined(kernel.barriers),
                BoundsColumn(kernel), name});
   }

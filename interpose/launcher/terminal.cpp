@@ -98,7 +98,9 @@ std::string Table::Text(std::size_t indent) const {
     for (const auto& row : rows_) width = std::max(width, Width(row[i]));
     widths.push_back(width);
   }
-  std::string text = Coloured(Colour::kDim, Line(header_, widths, indent));
+  std::string header = Line(header_, widths, indent);
+  header.pop_back();  // the colour ends before the line does
+  std::string text = Coloured(Colour::kDim, header) + "\n";
   for (const auto& row : rows_) text += Line(row, widths, indent);
   return text;
 }

@@ -150,6 +150,7 @@ TEST_CASE("InspectFile_NeedsANewerDevice_IsReadForThatOne") {
 TEST_CASE("Demangle_LeavesPlainNamesAlone") {
   CHECK(Demangle("vectoradd") == "vectoradd");
   CHECK(Demangle("_Z3addPfi") == "add(float*, int)");
+  CHECK(Demangle("__nv_static_29__89ba12d2_9_second_cu_counter__Z9same_namePi") == "static same_name(int*)");
 }
 
 }  // namespace
