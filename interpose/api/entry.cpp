@@ -1,5 +1,6 @@
 #include "interpose/api/entry.h"
 
+#include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 
@@ -7,6 +8,13 @@ namespace gridloom::api {
 
 using namespace cuda;
 using session::LogLevel;
+
+std::atomic<bool> g_trace{false};
+
+void Trace(Fn fn, CUresult status) {
+  const char* const name = session::NameOf(status);
+  session::LogFormat(LogLevel::kTrace, "%s -> %s", RowOf(fn).symbol, name != nullptr ? name : std::to_string(status).c_str());
+}
 
 CUresult CheckNeed(Need need) {
   const CUresult status = session::Process::Get().init_status();

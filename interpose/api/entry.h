@@ -33,6 +33,10 @@ inline Mode CurrentMode() {
   return mode != Mode::kUndecided ? mode : DecideMode();
 }
 
+/// GRIDLOOM_LOG=trace: one line per call of the virtual GPU, with its answer.
+extern std::atomic<bool> g_trace;
+void Trace(Fn fn, cuda::CUresult status);
+
 /// Success, NOT_INITIALIZED, INVALID_CONTEXT, CONTEXT_IS_DESTROYED, or the error a kernel left behind.
 cuda::CUresult CheckNeed(Need need);
 /// One log line per name and process. `why` may be empty.
@@ -66,7 +70,9 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
   }
   const session::DefaultStreamScope scope(kTwin);
   try {
-    return hook(args...);
+    const cuda::CUresult status = hook(args...);
+    if (g_trace.load(std::memory_order_relaxed)) [[unlikely]] Trace(F, status);
+    return status;
   } catch (const std::bad_alloc&) {
     return cuda::CUDA_ERROR_OUT_OF_MEMORY;
   } catch (const std::exception& error) {

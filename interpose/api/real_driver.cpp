@@ -106,6 +106,7 @@ Mode DecideMode() {
       session::LogFormat(LogLevel::kError, "GRIDLOOM_DEVICE=real: %s; the program sees no GPU", why.c_str());
     }
   }
+  g_trace.store(session::LogEnabled(LogLevel::kTrace), std::memory_order_relaxed);
   g_mode.store(mode, std::memory_order_release);
   return mode;
 }

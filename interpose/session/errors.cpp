@@ -45,16 +45,8 @@ const char* TextOf(CUresult status) {
 }
 
 std::string Describe(const exec::LaunchFault& fault) {
-  const char* name = NameOf(StatusOf(fault.kind));
-  std::string text = Format("kernel %s stopped with %s: %s", fault.kernel.c_str(), name, fault.text.c_str());
-  if (fault.kind != exec::FaultKind::kCompile && fault.kind != exec::FaultKind::kOutOfMemory) {
-    text += Format(" [CTA (%u,%u,%u), thread (%u,%u,%u)", fault.cta.x, fault.cta.y, fault.cta.z, fault.thread.x,
-                   fault.thread.y, fault.thread.z);
-    if (fault.ptx_line != 0) text += Format(", PTX line %u", fault.ptx_line);
-    if (fault.address != 0) text += Format(", address 0x%llx", static_cast<unsigned long long>(fault.address));
-    text += "]";
-  }
-  return text;
+  // The text says which kernel stopped where.
+  return Format("%s: %s", NameOf(StatusOf(fault.kind)), fault.text.c_str());
 }
 
 }  // namespace gridloom::session

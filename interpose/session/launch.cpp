@@ -15,6 +15,8 @@ namespace {
 /// The number the runtime passes on as cudaErrorInvalidConfiguration. No name of the driver interface; a driver that
 /// answers INVALID_VALUE here shows runtime programs "invalid argument" instead of "invalid configuration argument".
 constexpr auto kInvalidConfiguration = static_cast<CUresult>(9);
+/// Likewise cudaErrorInvalidDeviceFunction: the runtime hands a pointer that is no kernel of its own straight to the driver.
+constexpr auto kInvalidFunction = static_cast<CUresult>(98);
 
 CUresult Refuse(const Kernel& kernel, CUresult status, const std::string& why) {
   LogFormat(LogLevel::kInfo, "launch of %s refused: %s", kernel.name().c_str(), why.c_str());
@@ -36,6 +38,10 @@ CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelIn
   if (!Fits(request.block, spec.block.max_x, spec.block.max_y, spec.block.max_z) || request.block.count() > spec.block.max_threads) {
     return Refuse(kernel, configuration, Format("block %s is empty or larger than %u threads", Text(request.block).c_str(),
                                                 spec.block.max_threads));
+  }
+  if (info.max_threads != 0 && request.block.count() > info.max_threads) {
+    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, Format("block %s is larger than this kernel's launch bound of %u threads",
+                                                           Text(request.block).c_str(), info.max_threads));
   }
   if (request.block.count() > MaxThreads(context.device(), info)) {
     return Refuse(kernel, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
@@ -133,7 +139,7 @@ std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, 
 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   op->kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
-  if (op->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (op->kernel == nullptr) return Process::Get().runtime_present() ? kInvalidFunction : CUDA_ERROR_INVALID_HANDLE;
   if (const auto status = op->kernel->Bind(&context, &op->bound); status != CUDA_SUCCESS) return status;
   const exec::KernelInfo& info = *op->bound.info;
   if (const auto status = CheckShape(context, *op->kernel, info, request); status != CUDA_SUCCESS) return status;

@@ -19,7 +19,7 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   };
   const std::string_view bytes(static_cast<const char*>(data), size);
   if (type == CU_JIT_INPUT_PTX) {
-    texts.emplace_back(bytes.substr(0, bytes.find('\0')));
+    sources.push_back({name, std::string(bytes.substr(0, bytes.find('\0')))});
     return CUDA_SUCCESS;
   }
   if (type == CU_JIT_INPUT_NVVM) return refuse("link-time optimisation input is not supported", CUDA_ERROR_NOT_SUPPORTED);
@@ -31,7 +31,7 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   for (const image::Entry* entry : *entries) {
     auto text = entry->Read();
     if (!text.ok()) return refuse(text.error().message, CUDA_ERROR_INVALID_IMAGE);
-    texts.push_back(std::move(text).value());
+    sources.push_back({name, std::move(text).value()});
   }
   return CUDA_SUCCESS;
 }
@@ -39,7 +39,7 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
 CUresult LinkJob::Complete(Device& device, void** data, std::size_t* size) {
   const std::lock_guard lock(mutex);
   JitLog log;
-  if (const auto status = LinkTexts(texts, &image, &log); status != CUDA_SUCCESS) {
+  if (const auto status = LinkTexts(sources, &image, &log); status != CUDA_SUCCESS) {
     options.Store(log, 0);
     return status;
   }

@@ -16,7 +16,7 @@ class LinkJob {
  public:
   JitOptions options;          ///< of cuLinkCreate: its log buffers are filled by every step
   std::mutex mutex;
-  std::vector<std::string> texts;
+  std::vector<PtxSource> sources;
   std::string image;           ///< what cuLinkComplete handed out
 
   /// Adds what is at `data`: PTX text, a fat binary, or an object that carries them.

@@ -20,15 +20,17 @@ using namespace cuda;
 
 namespace {
 
+constexpr std::uint32_t kElfMagic = 0x464C457F;   // "\x7f" "ELF"
+
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-CUresult ParseTexts(const std::vector<std::string>& texts, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
+CUresult ParseSources(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
   std::string complaints;
-  for (const std::string& source : texts) {
+  for (const PtxSource& source : sources) {
     DiagnosticSink sink;
-    parts->push_back(ptx::ParseModule(source, sink));
+    parts->push_back(ptx::ParseModule(source.text, sink));
     if (sink.diagnostics().empty()) continue;
-    (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, "ptx", source);
+    (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
   }
   if (complaints.empty()) return CUDA_SUCCESS;
   log->error += complaints;
@@ -39,12 +41,12 @@ CUresult ParseTexts(const std::vector<std::string>& texts, std::vector<std::uniq
 /// Functions that device code calls and nobody defines: the device's own library.
 bool IsProvided(std::string_view name) {
   return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
-         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("__fatDevice");
+         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp");
 }
 
-CUresult LinkParts(std::vector<std::unique_ptr<ptx::Module>> parts, std::unique_ptr<ptx::Module>* module, JitLog* log) {
+CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts, std::unique_ptr<ptx::Module>* module, JitLog* log) {
   std::vector<ptx::LinkInput> inputs;
-  for (auto& part : parts) inputs.push_back({Format("part %zu", inputs.size() + 1), std::move(part)});
+  for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i])});
   auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
   if (!linked.ok()) {
     log->error += linked.error().message + "\n";
@@ -57,11 +59,11 @@ CUresult LinkParts(std::vector<std::unique_ptr<ptx::Module>> parts, std::unique_
 
 }  // namespace
 
-CUresult LinkTexts(const std::vector<std::string>& texts, std::string* image, JitLog* log) {
+CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log) {
   std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseTexts(texts, &parts, log); status != CUDA_SUCCESS) return status;
+  if (const auto status = ParseSources(sources, &parts, log); status != CUDA_SUCCESS) return status;
   std::unique_ptr<ptx::Module> module;
-  if (const auto status = LinkParts(std::move(parts), &module, log); status != CUDA_SUCCESS) return status;
+  if (const auto status = LinkParts(sources, std::move(parts), &module, log); status != CUDA_SUCCESS) return status;
   *image = ptx::PrintModule(*module);
   return CUDA_SUCCESS;
 }
@@ -122,8 +124,8 @@ void Kernel::ForgetContext(Context& context) {
 
 // ---- Code ---------------------------------------------------------------------------------------------------------------
 
-Code::Code(Device& device, std::vector<std::string> texts, bool from_runtime)
-    : device_(device), texts_(std::move(texts)), from_runtime_(from_runtime) {}
+Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime)
+    : device_(device), sources_(std::move(sources)), from_runtime_(from_runtime) {}
 
 Code::~Code() = default;
 
@@ -138,29 +140,29 @@ CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_
     return status;
   };
   const auto images = image::ReadImagePointer(image);
+  // What is neither an ELF file nor a fat binary can only be meant as PTX.
+  const bool text = magic != image::kWrapperMagic && magic != image::kContainerMagic && magic != kElfMagic;
+  if (!images.ok() && text) return refuse("this is not PTX: " + images.error().message, CUDA_ERROR_INVALID_PTX);
   if (!images.ok()) return refuse("device code cannot be read: " + images.error().message, CUDA_ERROR_INVALID_IMAGE);
-  std::vector<std::string> texts;
+  std::vector<PtxSource> sources;
   if (!images->containers.empty()) {
     const auto entries = image::SelectPtx(*images, device.compute_capability());
     if (!entries.ok()) return refuse(entries.error().message, CUDA_ERROR_NO_BINARY_FOR_GPU);
     for (const image::Entry* entry : *entries) {
       auto text = entry->Read();
       if (!text.ok()) return refuse("PTX cannot be read: " + text.error().message, CUDA_ERROR_INVALID_IMAGE);
-      texts.push_back(std::move(text).value());
+      std::string name = entry->source_name.empty() ? Format("part %zu", sources.size() + 1) : std::string(entry->source_name);
+      sources.push_back({entries->size() == 1 && entry->source_name.empty() ? "ptx" : std::move(name), std::move(text).value()});
     }
   }
-  *code = std::shared_ptr<Code>(new Code(device, std::move(texts), from_runtime));
+  *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));
   return CUDA_SUCCESS;
-}
-
-std::shared_ptr<Code> Code::FromTexts(std::vector<std::string> texts, Device& device) {
-  return std::shared_ptr<Code>(new Code(device, std::move(texts), false));
 }
 
 CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
   std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseTexts(texts_, &parts, log); status != CUDA_SUCCESS) return status;
-  if (!texts_.empty()) *text = texts_.front();
+  if (const auto status = ParseSources(sources_, &parts, log); status != CUDA_SUCCESS) return status;
+  if (!sources_.empty()) *text = sources_.front().text;
   if (parts.empty()) {   // a container without entries: legal, and holds nothing
     *module = std::make_unique<ptx::Module>();
     return CUDA_SUCCESS;
@@ -169,7 +171,7 @@ CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, Ji
     *module = std::move(parts.front());
     return CUDA_SUCCESS;
   }
-  const CUresult status = LinkParts(std::move(parts), module, log);
+  const CUresult status = LinkParts(sources_, std::move(parts), module, log);
   if (status == CUDA_SUCCESS) *text = ptx::PrintModule(**module);
   return status;
 }

@@ -26,8 +26,12 @@ struct JitLog {
   std::string info, error;
 };
 
+/// PTX and what to call it in messages.
+struct PtxSource {
+  std::string name, text;
+};
 /// Parses and links PTX texts and prints the result, as cuLinkComplete does.
-cuda::CUresult LinkTexts(const std::vector<std::string>& texts, std::string* image, JitLog* log);
+cuda::CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log);
 
 class Kernel {
  public:
@@ -85,8 +89,6 @@ class Code : public std::enable_shared_from_this<Code> {
  public:
   /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet.
   static cuda::CUresult Load(const void* image, Device& device, JitLog* log, std::shared_ptr<Code>* code);
-  /// Code of several PTX texts that refer to each other (cuLink).
-  static std::shared_ptr<Code> FromTexts(std::vector<std::string> texts, Device& device);
   ~Code();
 
   Device& device() const { return device_; }
@@ -102,12 +104,12 @@ class Code : public std::enable_shared_from_this<Code> {
   std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
 
  private:
-  Code(Device& device, std::vector<std::string> texts, bool from_runtime);
+  Code(Device& device, std::vector<PtxSource> sources, bool from_runtime);
   cuda::CUresult Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const;
   std::shared_ptr<Kernel> KernelNamed(std::string_view name);
 
   Device& device_;
-  const std::vector<std::string> texts_;
+  const std::vector<PtxSource> sources_;
   const bool from_runtime_;
   std::mutex load_mutex_;     ///< one thread at a time parses
   std::mutex mutex_;

@@ -111,7 +111,7 @@ void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p
     node.param_pointers.push_back(const_cast<std::byte*>(op.params.data()) + offset);
   }
   *p = {op.kernel->function_handle(), op.grid.x, op.grid.y, op.grid.z, op.block.x, op.block.y, op.block.z, op.dynamic_shared_bytes,
-        node.param_pointers.data(), nullptr, nullptr, nullptr};
+        node.param_pointers.data(), nullptr, op.kernel->kernel_handle(), nullptr};
 }
 
 }  // namespace gridloom::session

@@ -44,6 +44,10 @@ class Process {
   bool eager_loading() const { return eager_loading_; }
   bool launch_blocking() const { return launch_blocking_; }
 
+  /// The CUDA runtime is in this process: it asked for its private tables.
+  bool runtime_present() const { return runtime_present_.load(std::memory_order_relaxed); }
+  void set_runtime_present() { runtime_present_.store(true, std::memory_order_relaxed); }
+
   std::shared_ptr<Context> AddContext(Device& device);
   /// Null for a handle that was never a context.
   Context* FindContext(cuda::CUcontext handle) const;
@@ -75,6 +79,7 @@ class Process {
 
   std::mutex init_mutex_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
+  std::atomic<bool> runtime_present_{false};
   bool initialised_ = false;
   std::vector<std::unique_ptr<Device>> devices_;
   bool eager_loading_ = false;
