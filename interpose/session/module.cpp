@@ -13,6 +13,7 @@
 #include "rewriter/ptx/linker.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/verifier.h"
 
 namespace gridloom::session {
 
@@ -24,11 +25,13 @@ constexpr std::uint32_t kElfMagic = 0x464C457F;   // "\x7f" "ELF"
 
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-CUresult ParseSources(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
+/// `verify`: for text that people and programs wrote; what nvcc put into a binary has been through ptxas.
+CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
   std::string complaints;
   for (const PtxSource& source : sources) {
     DiagnosticSink sink;
     parts->push_back(ptx::ParseModule(source.text, sink));
+    if (verify && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink);
     if (sink.diagnostics().empty()) continue;
     (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
   }
@@ -61,7 +64,7 @@ CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::uniqu
 
 CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log) {
   std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseSources(sources, &parts, log); status != CUDA_SUCCESS) return status;
+  if (const auto status = ParseSources(sources, true, &parts, log); status != CUDA_SUCCESS) return status;
   std::unique_ptr<ptx::Module> module;
   if (const auto status = LinkParts(sources, std::move(parts), &module, log); status != CUDA_SUCCESS) return status;
   *image = ptx::PrintModule(*module);
@@ -161,7 +164,7 @@ CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_
 
 CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
   std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseSources(sources_, &parts, log); status != CUDA_SUCCESS) return status;
+  if (const auto status = ParseSources(sources_, !from_runtime_, &parts, log); status != CUDA_SUCCESS) return status;
   if (!sources_.empty()) *text = sources_.front().text;
   if (parts.empty()) {   // a container without entries: legal, and holds nothing
     *module = std::make_unique<ptx::Module>();

@@ -154,7 +154,7 @@ const void* FindExportTable(const CUuuid& id) {
   static_cast<void>(filled);
   for (const Row& row : kTables) {
     if (std::memcmp(row.id, id.bytes, 16) != 0) continue;
-    Process::Get().set_runtime_present();
+    if (row.table == g_interface) Process::Get().set_runtime_present();
     return row.table;
   }
   return nullptr;

@@ -1,0 +1,131 @@
+// Errors as a driver reports them.
+#include <cstring>
+#include <thread>
+
+#include "tests/interpose/fixture.h"
+
+using namespace gridloom;
+using test::FakeEngine;
+
+namespace {
+
+CUresult Launch(CUfunction function, unsigned grid, unsigned block, unsigned shared = 0, CUstream stream = nullptr) {
+  return cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, stream, nullptr, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("LaunchConfiguration_IsCheckedAgainstTheDevice", "[errors]") {
+  const test::Fixture fixture;
+  const CUfunction nothing = fixture.Function("nothing");
+  CHECK(Launch(nothing, 0, 32) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(nothing, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(nothing, 1, 1025) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuLaunchKernel(nothing, 1, 65536, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 65, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(fixture.Function("bounded"), 1, 65) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(nothing, 1, 32, 48 * 1024 + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(fixture.Function("shared"), 1, 32, 48 * 1024 - 1023) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Launch(nullptr, 1, 32) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(Launch(nothing, 1, 32, 0, reinterpret_cast<CUstream>(0x1234)) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuLaunchCooperativeKernel(nothing, 1u << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  CHECK(FakeEngine::Get().launches() == 0);
+  CU_OK(Launch(nothing, 1, 32));   // none of it sticks
+  CU_OK(cuCtxSynchronize());
+}
+
+TEST_CASE("DynamicShared_BeyondTheDefaultNeedsOptIn", "[errors]") {
+  const test::Fixture fixture;
+  const CUfunction shared = fixture.Function("shared");
+  int limit = 0;
+  CU_OK(cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared));
+  CHECK(limit == 48 * 1024 - 1024);
+  CHECK(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 * 1024));
+  CU_OK(Launch(shared, 1, 32, 100 * 1024));
+  CU_OK(cuCtxSynchronize());
+}
+
+TEST_CASE("KernelFault_IsStickyUntilTheContextIsReset", "[errors]") {
+  const test::Fixture fixture;
+  FakeEngine::Get().set_body([](const exec::LaunchParams&) {
+    exec::LaunchFault fault;
+    fault.kind = exec::FaultKind::kIllegalAddress;
+    return fault;
+  });
+  const CUfunction nothing = fixture.Function("nothing");
+  CU_OK(Launch(nothing, 1, 32));
+  CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  FakeEngine::Get().set_body(nullptr);
+  CHECK(Launch(nothing, 1, 32) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CUdeviceptr pointer = 0;
+  CHECK(cuMemAlloc_v2(&pointer, 16) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CUcontext current = nullptr;
+  CU_OK(cuCtxGetCurrent(&current));
+  CU_OK(cuDevicePrimaryCtxReset(0));
+  CU_OK(cuMemAlloc_v2(&pointer, 16));
+  CU_OK(cuCtxSynchronize());
+}
+
+TEST_CASE("FaultKinds_MapToDriverErrors", "[errors]") {
+  using exec::FaultKind;
+  const std::pair<FaultKind, CUresult> kinds[] = {
+      {FaultKind::kMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS}, {FaultKind::kIllegalInstruction, CUDA_ERROR_ILLEGAL_INSTRUCTION},
+      {FaultKind::kTrap, CUDA_ERROR_LAUNCH_FAILED},                   {FaultKind::kAssert, CUDA_ERROR_ASSERT},
+      {FaultKind::kStackOverflow, CUDA_ERROR_LAUNCH_FAILED},          {FaultKind::kInvalidPc, CUDA_ERROR_INVALID_PC},
+      {FaultKind::kDeadlock, CUDA_ERROR_LAUNCH_TIMEOUT}};
+  for (const auto& [kind, status] : kinds) {
+    const test::Fixture fixture;
+    FakeEngine::Get().set_body([kind = kind](const exec::LaunchParams&) {
+      exec::LaunchFault fault;
+      fault.kind = kind;
+      return fault;
+    });
+    CU_OK(Launch(fixture.Function("nothing"), 1, 32));
+    CHECK(cuStreamSynchronize(nullptr) == status);
+  }
+}
+
+TEST_CASE("Calls_WithoutContextOrInit_SayWhatIsMissing", "[errors]") {
+  const test::Fixture fixture;
+  std::thread([] {
+    CUdeviceptr pointer = 0;
+    CHECK(cuMemAlloc_v2(&pointer, 16) == CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = reinterpret_cast<CUcontext>(1);
+    CU_OK(cuCtxGetCurrent(&context));
+    CHECK(context == nullptr);
+    CHECK(cuCtxPopCurrent_v2(&context) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1234)) == CUDA_ERROR_INVALID_CONTEXT);
+  }).join();
+}
+
+TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
+  const test::Fixture fixture;
+  CUmodule module = nullptr;
+  char log[512] = "";
+  CUjit_option keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CHECK(cuModuleLoadDataEx(&module, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry broken( { ret; }\n", 2, keys, values) ==
+        CUDA_ERROR_INVALID_PTX);
+  CHECK(std::strstr(log, ":4:") != nullptr);   // names the line
+  CHECK(reinterpret_cast<std::uintptr_t>(values[1]) == std::strlen(log));
+  CHECK(cuModuleLoadData(&module, "hello") == CUDA_ERROR_INVALID_PTX);
+  CHECK(cuModuleLoad(&module, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);
+  CUfunction function = nullptr;
+  CHECK(cuModuleGetFunction(&function, fixture.module, "missing") == CUDA_ERROR_NOT_FOUND);
+  CUdeviceptr pointer = 0;
+  std::size_t bytes = 0;
+  CHECK(cuModuleGetGlobal_v2(&pointer, &bytes, fixture.module, "missing") == CUDA_ERROR_NOT_FOUND);
+  CU_OK(cuModuleGetGlobal_v2(&pointer, &bytes, fixture.module, "table"));
+  CHECK(bytes == 64);
+}
+
+TEST_CASE("Names_CoverEveryStatus", "[errors]") {
+  const char* text = nullptr;
+  CU_OK(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
+  CHECK(std::string(text) == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  CU_OK(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+  CHECK(std::string(text) == "out of memory");
+  CHECK(cuGetErrorString(static_cast<CUresult>(12345), &text) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(text == nullptr);
+}
