@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -17,6 +16,8 @@
 
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/terminal.h"
+#include "sim/exec/device_memory.h"
+#include "sim/exec/runtime/address_space.h"
 #include "sim/hardware/device_files.h"
 
 namespace gridloom::launcher {
@@ -26,7 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLittleMemory = 2ull << 30;
 constexpr std::uint64_t kLittleDisk = 256ull << 20;
-constexpr std::uint64_t kReservedRange = 1ull << 40;  // what the shim reserves for device memory: addresses, not memory
+constexpr std::uint64_t kReservedRange =
+    exec::DeviceMemory::Options{}.range_bytes;  // what the shim reserves for device memory: addresses, not memory
 
 Finding Good(std::string text) {
   return {Verdict::kGood, std::move(text), ""};
@@ -80,25 +82,24 @@ Finding LookAtMemory() {
   return Good(text);
 }
 
-Finding LookAtAddressSpace() {
+/// What keeps a process from reserving addresses, and the command that lifts it.
+std::string AddressSpaceCure() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    return Problem("address space is limited to " + SizeText(limit.rlim_cur) +
-                       " per process; device memory needs a range of 1 TiB of addresses (not of memory)",
-                   "ulimit -v unlimited");
-  }
-  void* range = mmap(nullptr, kReservedRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range != MAP_FAILED) {
-    munmap(range, kReservedRange);
-    return Good("1 TiB of addresses can be reserved");
-  }
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return "ulimit -v unlimited";
   std::uint64_t overcommit = 0;
-  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2) {
-    return Problem("the kernel refuses to reserve addresses beyond its memory (vm.overcommit_memory is 2)",
-                   "sudo sysctl vm.overcommit_memory=0");
-  }
-  return Problem("1 TiB of addresses cannot be reserved; a container or sandbox limits this process",
-                 "lift its limit on virtual memory");
+  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2)
+    return "sudo sysctl vm.overcommit_memory=0";
+  return "lift the limit on virtual memory of the container or sandbox that this process is in";
+}
+
+/// Reserves addresses the way the shim does.
+Finding LookAtAddressSpace() {
+  const auto space = exec::AddressSpace::Reserve(kReservedRange);
+  if (!space.ok()) return Problem(space.error().message, AddressSpaceCure());
+  if (space->bytes() >= kReservedRange) return Good(SizeText(space->bytes()) + " can be reserved for device memory");
+  return Note("only " + SizeText(space->bytes()) +
+                  " can be reserved for device memory, virtual memory being limited: programs cannot have more",
+              AddressSpaceCure());
 }
 
 /// Loads a library to see whether everything it needs is there.

@@ -4,6 +4,8 @@
 #include <string>
 #include <system_error>
 
+#include "sim/exec/runtime/code_cache.h"
+
 namespace gridloom::launcher {
 namespace {
 
@@ -38,16 +40,9 @@ std::optional<fs::path> FindDriverLinks() {
 }
 
 fs::path CacheDirectory() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value != nullptr ? value : "");
-  };
-  const std::string own = variable("GRIDLOOM_CACHE_DIR");
-  if (!own.empty()) return own == "off" ? fs::path{} : fs::path(own);
-  const std::string cache = variable("XDG_CACHE_HOME");
-  if (!cache.empty()) return fs::path(cache) / "gridloom";
-  const std::string home = variable("HOME");
-  return home.empty() ? fs::path{} : fs::path(home) / ".cache/gridloom";
+  const char* own = std::getenv("GRIDLOOM_CACHE_DIR");
+  if (own == nullptr) return exec::DefaultCacheDirectory();
+  return std::string_view(own) == "off" ? fs::path{} : fs::path(own);
 }
 
 }  // namespace gridloom::launcher

@@ -27,8 +27,8 @@ std::optional<std::filesystem::path> FindLibrary(std::string_view name);
 /// instead of being content with a preloaded one.
 std::optional<std::filesystem::path> FindDriverLinks();
 
-/// Folder of compiled kernels: GRIDLOOM_CACHE_DIR, else XDG_CACHE_HOME/gridloom, else ~/.cache/gridloom. Empty when
-/// there is none (`off`, or no home).
+/// Folder of compiled kernels: GRIDLOOM_CACHE_DIR, else the runtime's default. Empty when there is none (`off`, or no
+/// home).
 std::filesystem::path CacheDirectory();
 
 }  // namespace gridloom::launcher
