@@ -78,6 +78,8 @@ int main() {
   std::string bad = ptx;
   bad.replace(bad.find("mad.lo.u32 %r4"), 10, "mad.xx.u32");
   CUmodule none = nullptr;
+  values[1] = reinterpret_cast<void*>(sizeof info);   // the driver wrote the lengths of the logs there
+  values[3] = reinterpret_cast<void*>(sizeof error);
   Result("invalid PTX", cuModuleLoadDataEx(&none, bad.c_str(), 5, options, values), CUDA_ERROR_INVALID_PTX);
   True("log filled", std::strlen(error) > 10);
   const CUresult garbage = cuModuleLoadData(&none, "this is not an image");

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The shim exports exactly the functions of the API table; with a toolkit at hand, the table is the toolkit's.
+
+    exports_test.py <libgridloom.so> <driver_api.txt> [<toolkit folder>]
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def exports(library):
+    listing = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2] for line in listing.splitlines()}
+
+
+def table(path):
+    names = set()
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line and not line.startswith("#"):
+            symbol, _, _, twin, _ = (part.strip() for part in line.split("|"))
+            names.add(symbol)
+            if twin != "-":
+                names.add(f"{symbol}_{twin.split()[0]}")
+    return names
+
+
+def compare(what, found, wanted):
+    for name in sorted(wanted - found):
+        print(f"{what}: missing {name}")
+    for name in sorted(found - wanted):
+        print(f"{what}: unexpected {name}")
+    return found == wanted
+
+
+def is_version(toolkit, version):
+    header = toolkit / "include/cuda.h"
+    major, minor = version.split(".")
+    return header.exists() and f"#define CUDA_VERSION {int(major) * 1000 + int(minor) * 10}\n" in header.read_text()
+
+
+def main():
+    library, api = sys.argv[1], table(sys.argv[2])
+    good = compare("library", exports(library), api)
+    dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
+    if not re.search(r"SONAME.*\[libcuda\.so\.1\]", dynamic):
+        print("the SONAME is not libcuda.so.1")
+        good = False
+    if "BIND_NOW" not in dynamic and "NOW" not in dynamic:
+        print("the library is not bound at load time")
+        good = False
+    stub = None
+    if len(sys.argv) > 3 and is_version(pathlib.Path(sys.argv[3]), "13.0"):
+        folders = (pathlib.Path(sys.argv[3]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
+        stub = next((path for path in folders if path.exists()), None)
+    if stub:
+        good = compare("toolkit", api, exports(stub)) and good
+    print("exports: " + ("same" if good else "different"), len(api), "functions" + ("" if stub else ", no toolkit of that version to compare with"))
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
