@@ -1,7 +1,6 @@
 // Immediates and argument order of the texture and surface helpers: what the lifter writes and the runtime reads.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "sim/exec/immediates.h"
@@ -80,14 +79,5 @@ struct SurfaceImm {
   bool sign_by_format = false;         ///< kSurfaceReduce: min and max are signed if the surface's format is
   std::uint8_t unused = 0;
 };
-
-template <typename Imm>
-constexpr std::uint64_t PackImm(const Imm& imm) {
-  return std::bit_cast<std::uint64_t>(imm);
-}
-template <typename Imm>
-constexpr Imm UnpackImm(std::uint64_t imm) {
-  return std::bit_cast<Imm>(imm);
-}
 
 }  // namespace gridloom::exec

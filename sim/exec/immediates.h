@@ -1,6 +1,7 @@
 // Immediates of markers and runtime helpers: what the lifter writes, the vectoriser passes on and the runtime reads.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace gridloom::exec {
@@ -31,6 +32,16 @@ enum class F64Op : std::uint8_t { kAdd, kMul, kFma, kDiv, kSqrt };
 enum class F64Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
 constexpr std::uint64_t F64Imm(F64Op op, F64Rounding rounding) {
   return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(rounding) << 8;
+}
+
+/// Immediates with several fields are structs of eight bytes.
+template <typename Imm>
+constexpr std::uint64_t PackImm(const Imm& imm) {
+  return std::bit_cast<std::uint64_t>(imm);
+}
+template <typename Imm>
+constexpr Imm UnpackImm(std::uint64_t imm) {
+  return std::bit_cast<Imm>(imm);
 }
 
 }  // namespace gridloom::exec

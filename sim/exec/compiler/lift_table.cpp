@@ -108,6 +108,11 @@ constexpr Row kRows[] = {
     {Opcode::kSuld, &FunctionLifter::LiftSurface},
     {Opcode::kSust, &FunctionLifter::LiftSurface},
     {Opcode::kSured, &FunctionLifter::LiftSurfaceReduce},
+    {Opcode::kMma, &FunctionLifter::LiftMma},
+    {Opcode::kWmma, &FunctionLifter::LiftWmma},
+    {Opcode::kLdmatrix, &FunctionLifter::LiftLdmatrix},
+    {Opcode::kStmatrix, &FunctionLifter::LiftStmatrix},
+    {Opcode::kMovmatrix, &FunctionLifter::LiftMovmatrix},
 };
 
 constexpr auto MakeTable() {

@@ -16,6 +16,7 @@
 #include "sim/exec/compiler/spmd.h"
 #include "sim/exec/image_immediates.h"
 #include "sim/exec/layout.h"
+#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 
@@ -154,6 +155,11 @@ class FunctionLifter {
   void LiftIstypep(const Instruction& inst);
   void LiftSurface(const Instruction& inst);
   void LiftSurfaceReduce(const Instruction& inst);
+  void LiftMma(const Instruction& inst);
+  void LiftWmma(const Instruction& inst);
+  void LiftLdmatrix(const Instruction& inst);
+  void LiftStmatrix(const Instruction& inst);
+  void LiftMovmatrix(const Instruction& inst);
 
  private:
   // ------------------------------------------------------------------------------------------------------ lift_function.cpp
@@ -285,6 +291,13 @@ class FunctionLifter {
   void WriteTexels(const Operand& destination, Value* texels, ScalarType type);
   SurfaceImm SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const;
   void ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs);
+
+  // --------------------------------------------------------------------------------------------------------- lift_tensor.cpp
+  MmaImm MmaImmOf(const Instruction& inst) const;
+  MatrixRowsImm MatrixRowsImmOf(const Instruction& inst, Space space) const;
+  void ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out);
+  void WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide);
+  Value* HostAddress(const Place& place);
 
   struct Call {
     const Operand* callee = nullptr;

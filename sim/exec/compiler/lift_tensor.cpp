@@ -1,0 +1,246 @@
+// mma, wmma, ldmatrix, stmatrix and movmatrix (PTX ISA, 9.7.14) as calls of runtime helpers. All of them need the whole warp:
+// the ISA lets a program reach them with all lanes or not at all. Sparse and block-scaled products are refused.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "sim/exec/compiler/lifter.h"
+#include "sim/exec/tensor_immediates.h"
+
+namespace gridloom::exec {
+namespace {
+
+struct Shape {
+  std::uint16_t m = 0, n = 0, k = 0;
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+/// The modifier m16n8k16.
+std::optional<Shape> ShapeOf(const Instruction& inst) {
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    const char* at = modifier.text.data();
+    const char* const end = at + modifier.text.size();
+    Shape shape;
+    const auto take = [&](char letter, std::uint16_t& value) {
+      if (at == end || *at != letter) return false;
+      const auto [next, error] = std::from_chars(at + 1, end, value);
+      at = next;
+      return error == std::errc();
+    };
+    if (take('m', shape.m) && take('n', shape.n) && take('k', shape.k) && at == end) return shape;
+  }
+  return std::nullopt;
+}
+
+std::optional<MatrixType> MatrixTypeOf(ScalarType type) {
+  switch (type) {
+    case ScalarType::kF16: return MatrixType::kF16;
+    case ScalarType::kBF16: return MatrixType::kBF16;
+    case ScalarType::kTF32: return MatrixType::kTF32;
+    case ScalarType::kF32: return MatrixType::kF32;
+    case ScalarType::kF64: return MatrixType::kF64;
+    case ScalarType::kS8: return MatrixType::kS8;
+    case ScalarType::kU8: return MatrixType::kU8;
+    case ScalarType::kS4: return MatrixType::kS4;
+    case ScalarType::kU4: return MatrixType::kU4;
+    case ScalarType::kB1: return MatrixType::kB1;
+    case ScalarType::kS32: return MatrixType::kS32;
+    case ScalarType::kE4M3: return MatrixType::kE4M3;
+    case ScalarType::kE5M2: return MatrixType::kE5M2;
+    case ScalarType::kE3M2: return MatrixType::kE3M2;
+    case ScalarType::kE2M3: return MatrixType::kE2M3;
+    case ScalarType::kE2M1: return MatrixType::kE2M1;
+    default: return std::nullopt;
+  }
+}
+
+/// Which shapes go with a factor's type: those of mma and those of wmma.
+struct ShapeRow {
+  std::initializer_list<MatrixType> types;
+  std::initializer_list<Shape> mma, wmma;
+};
+
+bool IsKnownShape(MatrixType type, const Shape& shape, bool wmma) {
+  static const ShapeRow kRows[] = {
+      {{MatrixType::kF16}, {{8, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kBF16}, {{16, 8, 8}, {16, 8, 16}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kTF32}, {{16, 8, 4}, {16, 8, 8}}, {{16, 16, 8}}},
+      {{MatrixType::kF64}, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{8, 8, 4}}},
+      {{MatrixType::kS8, MatrixType::kU8}, {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kS4, MatrixType::kU4}, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{8, 8, 32}}},
+      {{MatrixType::kB1}, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}}, {{8, 8, 128}}},
+      {{MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3, MatrixType::kE2M1}, {{16, 8, 16}, {16, 8, 32}}, {}}};
+  for (const ShapeRow& row : kRows) {
+    if (std::find(row.types.begin(), row.types.end(), type) == row.types.end()) continue;
+    const auto& shapes = wmma ? row.wmma : row.mma;
+    return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+  }
+  return false;
+}
+
+bool IsAccumulator(MatrixType factor, MatrixType accumulator) {
+  if (factor == MatrixType::kF64) return accumulator == MatrixType::kF64;
+  if (IsIntegerMatrix(factor)) return accumulator == MatrixType::kS32;
+  if (accumulator == MatrixType::kF16) return factor != MatrixType::kBF16 && factor != MatrixType::kTF32;
+  return accumulator == MatrixType::kF32;
+}
+
+MatrixRounding RoundingOf(const Instruction& inst) {
+  if (inst.Has(Mod::kRz)) return MatrixRounding::kZero;
+  if (inst.Has(Mod::kRm)) return MatrixRounding::kDown;
+  if (inst.Has(Mod::kRp)) return MatrixRounding::kUp;
+  return MatrixRounding::kNearest;
+}
+
+bool HasText(const Instruction& inst, std::string_view text) {
+  return std::any_of(inst.modifiers.begin(), inst.modifiers.end(), [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+}
+
+std::uint8_t CountOf(const Instruction& inst) { return inst.Has(Mod::kX4) ? 4 : inst.Has(Mod::kX2) ? 2 : 1; }
+
+/// The layouts of A and B: the first and the second of .row and .col.
+std::uint8_t LayoutFlags(const Instruction& inst) {
+  std::uint8_t flags = 0;
+  unsigned seen = 0;
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (modifier.mod != Mod::kRow && modifier.mod != Mod::kCol) continue;
+    if (seen == 0 && modifier.mod == Mod::kCol) flags |= MmaImm::kColumnA;
+    if (seen == 1 && modifier.mod == Mod::kRow) flags |= MmaImm::kRowB;
+    ++seen;
+  }
+  return flags;
+}
+
+}  // namespace
+
+MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
+  const bool wmma = inst.opcode == Opcode::kWmma;
+  const std::optional<Shape> shape = ShapeOf(inst);
+  if (!shape || HasText(inst, "block_scale")) RefuseInstruction();
+  // d, a, b, c; wmma with halves names only d and c.
+  const bool halves = inst.type(2) == ScalarType::kNone;
+  const auto type = [&](std::size_t n, std::size_t of_halves) {
+    const std::optional<MatrixType> found = halves ? (of_halves == 2 ? MatrixType::kF16 : MatrixTypeOf(inst.type(of_halves))) : MatrixTypeOf(inst.type(n));
+    if (!found) RefuseInstruction();
+    return *found;
+  };
+  const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
+  const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
+  if (!matching || !IsKnownShape(a, *shape, wmma) || !IsAccumulator(a, c) || !IsAccumulator(a, d)) RefuseInstruction();
+  MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
+  imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);
+  imm.accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(c) | static_cast<unsigned>(d) << 4);
+  imm.rounding = RoundingOf(inst);
+  // wmma's fragments do not depend on the layout their matrix was loaded with.
+  imm.flags = wmma ? 0 : LayoutFlags(inst);
+  if (!wmma && !imm.is_quad_pair() && imm.flags != 0) RefuseInstruction();
+  if (inst.Has(Mod::kSatfinite)) imm.flags |= MmaImm::kSaturate;
+  if (inst.Has(Mod::kAnd)) imm.flags |= MmaImm::kAndPopc;
+  return imm;
+}
+
+/// Appends the `count` different registers of a fragment; wmma repeats those of halves when there are fewer than eight.
+void FunctionLifter::ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out) {
+  const std::vector<Operand> registers = Components(operand);
+  if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
+  for (unsigned i = 0; i < count; ++i) out.push_back(AsInt(Read(registers[i], wide ? ScalarType::kB64 : ScalarType::kB32)));
+}
+
+void FunctionLifter::WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide) {
+  const std::vector<Operand> registers = Components(operand);
+  if (registers.size() % count != 0 || registers.empty()) RefuseInstruction("has a fragment of another size");
+  for (unsigned i = 0; i < registers.size(); ++i) {
+    Write(registers[i], count == 1 ? result : b_.CreateExtractValue(result, i % count), wide ? ScalarType::kB64 : ScalarType::kB32);
+  }
+}
+
+// mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c;  wmma.mma likewise
+void FunctionLifter::LiftMma(const Instruction& inst) {
+  if (inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata")) RefuseInstruction();
+  const MmaImm imm = MmaImmOf(inst);
+  const bool wide = imm.a() == MatrixType::kF64;
+  llvm::SmallVector<Value*, 24> inputs;
+  ReadFragment(Op(1), RegistersOfA(imm), wide, inputs);
+  ReadFragment(Op(2), RegistersOfB(imm), wide, inputs);
+  ReadFragment(Op(3), AccumulatorRegisters(imm, imm.c()), wide, inputs);
+  const unsigned count = AccumulatorRegisters(imm, imm.d());
+  const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
+  WriteFragment(Op(0), b_.CallHelper(Helper::kMma, outputs, inputs, PackImm(imm)), count, wide);
+}
+
+void FunctionLifter::LiftWmma(const Instruction& inst) {
+  if (inst.Has(Mod::kMma)) return LiftMma(inst);
+  const bool load = inst.Has(Mod::kLoad);
+  const std::optional<Shape> shape = ShapeOf(inst);
+  const std::optional<MatrixType> type = MatrixTypeOf(inst.type());
+  if (!shape || !type) RefuseInstruction();
+  MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
+  if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
+  if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
+  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, true)) RefuseInstruction();
+  imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
+  imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
+  imm.column_major = inst.Has(Mod::kCol);
+  const bool along_k = imm.column_major == (imm.role == MatrixRole::kB);
+  if (BitsOf(*type) < 8 && !along_k) RefuseInstruction();
+  const Place place = Locate(Op(load ? 1 : 0), inst.space());
+  imm.space = place.space;
+  Value* stride = OpCount() > 2 ? Read(Op(2), ScalarType::kU32) : b_.getInt32(imm.column_major ? imm.rows : imm.columns);
+  llvm::SmallVector<Value*, 12> inputs{HostAddress(place), stride};
+  const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
+  const bool wide = *type == MatrixType::kF64;
+  if (!load) {
+    ReadFragment(Op(1), count, wide, inputs);
+    b_.CallHelper(Helper::kMatrixStore, {}, inputs, PackImm(imm));
+    return;
+  }
+  const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
+  WriteFragment(Op(0), b_.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide);
+}
+
+/// Helpers take host addresses.
+Value* FunctionLifter::HostAddress(const Place& place) {
+  if (place.kind != Place::Kind::kMemory) RefuseInstruction("cannot access a parameter");
+  return place.space == Space::kShared || place.space == Space::kLocal ? b_.ToGeneric(place.space, place.address) : place.address;
+}
+
+MatrixRowsImm FunctionLifter::MatrixRowsImmOf(const Instruction& inst, Space space) const {
+  MatrixRowsImm imm{.matrices = CountOf(inst), .transposed = inst.Has(Mod::kTrans), .space = space};
+  if (HasText(inst, "b6x16_p32")) imm.format = RowFormat::kSixBits;
+  if (HasText(inst, "b4x16_p64")) imm.format = RowFormat::kFourBits;
+  imm.bytes = HasText(inst, "m16n16") || HasText(inst, "m16n8");
+  // Matrices of bytes exist transposed only; 8 x 16 ones of packed elements only as they are.
+  const bool packed_rows = HasText(inst, "m8n16") && imm.format != RowFormat::kPlain && !imm.transposed;
+  const bool halves = HasText(inst, "m8n8") && inst.type() == ScalarType::kB16;
+  const bool bytes = imm.bytes && imm.transposed && (imm.format != RowFormat::kPlain || inst.type() == ScalarType::kB8);
+  if (!packed_rows && !halves && !bytes) RefuseInstruction();
+  if (HasText(inst, "m16n16") && imm.matrices == 4) RefuseInstruction();
+  return imm;
+}
+
+// ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type r, [p]
+void FunctionLifter::LiftLdmatrix(const Instruction& inst) {
+  const Place place = Locate(Op(1), inst.space());
+  const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
+  const unsigned count = imm.matrices * (imm.bytes ? 2u : 1u);
+  if (Components(Op(0)).size() != count) RefuseInstruction("has a destination of another size");
+  const llvm::SmallVector<llvm::Type*, 4> outputs(count, b_.getInt32Ty());
+  WriteFragment(Op(0), b_.CallHelper(Helper::kLoadRows, outputs, {HostAddress(place)}, PackImm(imm)), count, false);
+}
+
+// stmatrix.sync.aligned.shape.num{.trans}{.ss}.type [p], r
+void FunctionLifter::LiftStmatrix(const Instruction& inst) {
+  const Place place = Locate(Op(0), inst.space());
+  const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
+  if (Components(Op(1)).size() != imm.matrices) RefuseInstruction("has a source of another size");
+  llvm::SmallVector<Value*, 5> inputs{HostAddress(place)};
+  ReadFragment(Op(1), imm.matrices, false, inputs);
+  b_.CallHelper(Helper::kStoreRows, {}, inputs, PackImm(imm));
+}
+
+// movmatrix.sync.aligned.m8n8.trans.b16 d, a
+void FunctionLifter::LiftMovmatrix(const Instruction&) {
+  Write(Op(0), b_.CallHelper(Helper::kTransposeMatrix, {b_.getInt32Ty()}, {Read(Op(1), ScalarType::kB32)}), ScalarType::kB32);
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,94 @@
+// Immediates of the matrix helpers, and the sizes of fragments: what the lifter writes and the runtime reads.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "sim/exec/immediates.h"
+
+namespace gridloom::exec {
+
+enum class MatrixType : std::uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8, kS4, kU4, kB1, kS32, kE4M3, kE5M2, kE3M2, kE2M3, kE2M1 };
+
+/// Bits of an element in a register or in memory; kinds of 4 and 6 bits sit in bytes (.kind::f8f6f4).
+constexpr unsigned BitsOf(MatrixType type) {
+  switch (type) {
+    case MatrixType::kF64: return 64;
+    case MatrixType::kTF32: case MatrixType::kF32: case MatrixType::kS32: return 32;
+    case MatrixType::kF16: case MatrixType::kBF16: return 16;
+    case MatrixType::kS4: case MatrixType::kU4: return 4;
+    case MatrixType::kB1: return 1;
+    default: return 8;
+  }
+}
+constexpr bool IsIntegerMatrix(MatrixType type) {
+  return type == MatrixType::kS8 || type == MatrixType::kU8 || type == MatrixType::kS4 || type == MatrixType::kU4 || type == MatrixType::kB1;
+}
+
+enum class MatrixRounding : std::uint8_t { kNearest, kZero, kDown, kUp };
+
+/// imm of kMma: D = A B + C. in: registers of A, B, C; out: registers of D. Registers are i32, of f64 matrices i64.
+struct MmaImm {
+  std::uint8_t m = 0, n = 0;
+  std::uint16_t k = 0;
+  std::uint8_t types = 0;              ///< a | b << 4
+  std::uint8_t accumulators = 0;       ///< c | d << 4
+  MatrixRounding rounding = MatrixRounding::kNearest;
+  std::uint8_t flags = 0;
+
+  static constexpr std::uint8_t kSaturate = 1, kAndPopc = 2, kColumnA = 4, kRowB = 8;
+  constexpr MatrixType a() const { return static_cast<MatrixType>(types & 15); }
+  constexpr MatrixType b() const { return static_cast<MatrixType>(types >> 4); }
+  constexpr MatrixType c() const { return static_cast<MatrixType>(accumulators & 15); }
+  constexpr MatrixType d() const { return static_cast<MatrixType>(accumulators >> 4); }
+  constexpr bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+  /// mma.m8n8k4 of halves is four products at once, one per pair of quads, with fragments of its own.
+  constexpr bool is_quad_pair() const { return m == 8 && n == 8 && k == 4 && a() == MatrixType::kF16; }
+};
+
+enum class MatrixRole : std::uint8_t { kA, kB, kAccumulator };
+
+/// Registers per lane that hold `rows` x `columns` elements as A (rows by k) or B (columns of B by k) or accumulator: a
+/// register of all lanes is a block of 8 rows, each 4 lanes wide.
+constexpr unsigned FragmentRegisters(MatrixRole role, MatrixType type, unsigned rows, unsigned columns) {
+  const unsigned bits = rows * columns * BitsOf(type) / 32;
+  if (role == MatrixRole::kAccumulator) return type == MatrixType::kF16 ? rows * columns / 64 : rows * columns / 32;
+  return bits / (type == MatrixType::kF64 ? 64 : 32);
+}
+
+/// Registers of each operand of a product.
+constexpr unsigned RegistersOfA(const MmaImm& imm) {
+  return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kA, imm.a(), imm.m, imm.k);
+}
+constexpr unsigned RegistersOfB(const MmaImm& imm) {
+  return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kB, imm.b(), imm.n, imm.k);
+}
+constexpr unsigned AccumulatorRegisters(const MmaImm& imm, MatrixType type) {
+  if (imm.is_quad_pair()) return type == MatrixType::kF16 ? 4 : 8;
+  return FragmentRegisters(MatrixRole::kAccumulator, type, imm.m, imm.n);
+}
+
+/// imm of kMatrixLoad and kMatrixStore (wmma.load, wmma.store). in: i64 host address, i32 distance of two rows or columns in
+/// elements, [registers]; out of kMatrixLoad: registers.
+struct MatrixMemoryImm {
+  MatrixRole role = MatrixRole::kA;
+  MatrixType type = MatrixType::kF16;
+  std::uint8_t rows = 0, columns = 0;  ///< of A: m, k; of B: k, n; of an accumulator: m, n
+  bool column_major = false;
+  Space space = Space::kGeneric;
+  std::uint8_t unused[2] = {};
+};
+
+enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };   ///< b6x16_p32, b4x16_p64: unpacked to a byte each
+
+/// imm of kLoadRows and kStoreRows (ldmatrix, stmatrix). in: i64 host address of a row, [registers]; out: registers.
+struct MatrixRowsImm {
+  std::uint8_t matrices = 1;
+  bool transposed = false;
+  bool bytes = false;                  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
+  RowFormat format = RowFormat::kPlain;
+  Space space = Space::kShared;
+  std::uint8_t unused[3] = {};
+};
+
+}  // namespace gridloom::exec
