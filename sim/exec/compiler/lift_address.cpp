@@ -94,7 +94,8 @@ void FunctionLifter::PlaceParams() {
     kernel_param_copy_ = RoundUp(frame_bytes_, 128);
     frame_bytes_ = kernel_param_copy_ + RoundUp(ptx::LayoutParams(function_).bytes, 8);
   }
-  frame_bytes_ = RoundUp(frame_bytes_, kFrameAlign);
+  // A frame that is not empty tells the runtime that the thread needs local memory.
+  frame_bytes_ = RoundUp(std::max(frame_bytes_, has_alloca ? 1u : 0u), kFrameAlign);
   if (has_alloca) {
     dynamic_top_ = EntryAlloca(b_.getInt64Ty(), "top");
     b_.CreateStore(LocalAddress(frame_bytes_), dynamic_top_);

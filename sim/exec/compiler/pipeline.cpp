@@ -18,6 +18,9 @@
 namespace gridloom::exec {
 namespace {
 
+/// Instructions of a warp form above which compile time counts for more than the last bit of speed.
+constexpr std::size_t kLargeModule = 20000;
+
 /// Runs a textual pass pipeline over the module.
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, const char* pipeline) {
   llvm::LoopAnalysisManager loops;
@@ -161,7 +164,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
   MarkForInlining(spmd);
   RunPasses(spmd.ir(), machine,
             "always-inline,globaldce,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
-            "loop-mssa(licm),gvn,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
+            "loop-mssa(licm),gvn<no-pre;no-load-pre>,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
   LowerKernelExits(spmd);
   RunPasses(spmd.ir(), machine, "function(lower-switch,fix-irreducible)");
@@ -171,8 +174,17 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
 }
 
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
+  std::size_t instructions = 0;
+  for (const llvm::Function& function : module) instructions += function.getInstructionCount();
+  // Some passes and the scheduler of the code generator take more than linear time: very large kernels go without.
+  if (instructions > kLargeModule) {
+    machine.setOptLevel(llvm::CodeGenOptLevel::Less);
+    RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
+    return;
+  }
   RunPasses(module, machine,
-            "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),gvn,adce,simplifycfg)");
+            "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,early-cse,loop-mssa(licm),"
+            "gvn<no-pre;no-load-pre>,adce,simplifycfg)");
 }
 
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error) {

@@ -1,6 +1,7 @@
 #include "sim/exec/compiler/vectorizer.h"
 
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -30,12 +31,24 @@ void WarpFunction::Emit() {
   }
   EmitDispatch();
   ConnectDispatch();
+  KeepSlotsInMemory();
   b_.SetInsertPoint(done_);
   if (return_slot_) {
     b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));
   } else {
     b_.CreateRetVoid();
   }
+}
+
+// In registers, every value that lives across blocks becomes a phi at every block the dispatcher can enter: the product of
+// both explodes in large kernels. There the slots stay in memory, by letting their addresses escape into an empty assembly.
+void WarpFunction::KeepSlotsInMemory() {
+  constexpr std::size_t kMostPhis = 12000;
+  if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
+  b_.SetInsertPoint(entry_->getTerminator());
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
+  auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
+  for (const auto& [instruction, slot] : slots_) b_.CreateCall(escape, {slot});
 }
 
 namespace {

@@ -62,6 +62,7 @@ class WarpFunction {
   void Pend(unsigned block, Value* mask);
   void EmitDispatch();
   void ConnectDispatch();
+  void KeepSlotsInMemory();
   Value* NextPendingAfter(unsigned current, unsigned but_not);
   void TakePending(Value* index);
   llvm::BasicBlock* SlowArrival(unsigned block);
