@@ -19,6 +19,9 @@ endif()
 if(GRIDLOOM_SANITIZE)
   add_compile_options(-fsanitize=${GRIDLOOM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${GRIDLOOM_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)   # GCC 12 takes instrumented standard containers for uninitialised
+  endif()
 endif()
 if(GRIDLOOM_FUZZERS)
   add_compile_options(-fsanitize=fuzzer-no-link)   # coverage in every library, for the fuzzers to follow

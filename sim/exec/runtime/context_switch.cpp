@@ -193,14 +193,18 @@ void AdoptThreadStack(SwitchableWarp& root) {
 #endif
 }
 
+void ForgetFrames(SwitchableWarp& warp) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (warp.stack_low) __asan_unpoison_memory_region(warp.stack_low, warp.stack_bytes);
+#endif
+}
+
 void ForgetStack(SwitchableWarp& warp) {
 #if defined(__SANITIZE_THREAD__)
   if (warp.sanitizer_fiber) __tsan_destroy_fiber(warp.sanitizer_fiber);
   warp.sanitizer_fiber = nullptr;
 #endif
-#if defined(__SANITIZE_ADDRESS__)
-  if (warp.stack_low) __asan_unpoison_memory_region(warp.stack_low, warp.stack_bytes);
-#endif
+  ForgetFrames(warp);
 }
 
 }  // namespace gridloom::exec

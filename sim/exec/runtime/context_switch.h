@@ -32,6 +32,8 @@ void SwitchWarp(SwitchableWarp& from, SwitchableWarp& to);
 
 /// Tells the sanitizers about a worker's own stack (the calling thread's).
 void AdoptThreadStack(SwitchableWarp& root);
+/// Tells the sanitizers that a stack will be used from its top again, whatever lies on it now.
+void ForgetFrames(SwitchableWarp& warp);
 /// Gives up what a sanitizer keeps for a stack that goes away.
 void ForgetStack(SwitchableWarp& warp);
 

@@ -20,8 +20,13 @@ __attribute__((tls_model("initial-exec"))) thread_local Worker* t_worker = nullp
 
 __attribute__((tls_model("initial-exec"))) thread_local bool t_passing_on = false;
 
-// Handlers that were there before ours: SIGSEGV, SIGBUS. Replaced, never freed, when a program installs one over ours.
-std::atomic<const struct sigaction*> g_previous[2];
+// Handlers that were there before ours: SIGSEGV, SIGBUS. A new one comes in front when a program installs one over ours;
+// none is ever freed, because a handler may be reading it.
+struct Previous {
+  struct sigaction action;
+  const Previous* older;
+};
+std::atomic<const Previous*> g_previous[2];
 
 #if defined(__x86_64__)
 std::uintptr_t ProgramCounter(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]); }
@@ -72,12 +77,14 @@ bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   worker->fault_address = address;
   worker->fault_is_stack = in_guard;
   worker->fault_is_bus = signal == SIGBUS;
+  ForgetFrames(*warp);
   ContinueAt(context, &Land, warp, warp->stack_low + warp->stack_bytes);
   return true;
 }
 
 void PassOn(int signal, siginfo_t* info, void* context) {
-  const struct sigaction* const previous = g_previous[signal == SIGBUS ? 1 : 0].load(std::memory_order_acquire);
+  const Previous* const entry = g_previous[signal == SIGBUS ? 1 : 0].load(std::memory_order_acquire);
+  const struct sigaction* const previous = entry ? &entry->action : nullptr;
   const bool has_handler = previous && previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN;
   if (!has_handler || t_passing_on) {   // a handler that was put over ours, and that we call, may call us in turn
     // Take the default: the faulting instruction runs again and ends the process. A signal that was sent must be repeated.
@@ -143,7 +150,7 @@ void InstallFaultHandler() {
   const int signals[] = {SIGSEGV, SIGBUS};
   for (int i = 0; i < 2; ++i) {
     if (sigaction(signals[i], nullptr, &current) != 0 || current.sa_sigaction == &Handle) continue;
-    g_previous[i].store(new struct sigaction(current), std::memory_order_release);
+    g_previous[i].store(new Previous{current, g_previous[i].load()}, std::memory_order_release);
     sigaction(signals[i], &action, nullptr);
   }
 }

@@ -187,10 +187,13 @@ TEST_CASE("Atomic_OutOfBounds_IsAFaultOfItsThread") {
   Harness h(1);
   const std::uint64_t global = h.memory->Allocate(4096, 256, MemoryKind::kDevice);
   const auto at = [&](std::uint64_t address, Space space) {
-    return RunOne(h, [=](WarpCtx* warp) {
-      const std::uint64_t base = space == Space::kShared ? warp->cta->shared_base : 0;
-      Atomic<std::uint32_t>(warp, AtomicOp::kAdd, AtomicType::kI32, space, std::vector<std::uint64_t>(32, base + address), std::vector<std::uint32_t>(32, 1),
-                            std::vector<std::uint32_t>(32), 1u << 17);
+    return RunOne(h, [=](WarpCtx* warp) {   // arrays only: a fault leaves the warp without running destructors
+      alignas(64) std::uint64_t addresses[32];
+      alignas(64) std::uint32_t ones[32], old[32];
+      std::fill(std::begin(addresses), std::end(addresses), address + (space == Space::kShared ? warp->cta->shared_base : 0));
+      std::fill(std::begin(ones), std::end(ones), 1u);
+      void* args[] = {old, addresses, ones, ones};
+      CallHelper(warp, Helper::kAtomic, 1u << 17, 9, AtomicImm(AtomicOp::kAdd, AtomicType::kI32, false, space), args);
     });
   };
   CHECK(at(global, Space::kGlobal).kind == FaultKind::kNone);
