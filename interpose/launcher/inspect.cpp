@@ -20,7 +20,7 @@ class Inspect final : public Command {
     app.add_option("--kernel,-k", view_.kernel, "only kernels whose name contains this, with details")
         ->type_name("TEXT");
     app.add_flag("--details", view_.details, "a paragraph per kernel: parameters with offsets, and all else");
-    app.add_flag("--check", check_, "compile each kernel, and say which are refused and why");
+    app.add_flag("--check", check_, "verify the PTX and compile each kernel; say which are refused and why");
     app.add_flag("--json", json_, "print JSON, with all details");
   }
 

@@ -4,6 +4,7 @@
 
 #include "interpose/launcher/installation.h"
 #include "rewriter/ptx/linker.h"
+#include "rewriter/ptx/verifier.h"
 #include "sim/exec/compiler/compiler.h"
 
 namespace gridloom::launcher {
@@ -51,6 +52,9 @@ Status CheckKernels(InspectReport& report) {
   bool has_parts = false;
   for (ContainerReport& container : report.containers) {
     if (container.module == nullptr) continue;
+    DiagnosticSink sink;
+    ptx::VerifyModule(*container.module, sink);
+    AddDiagnostics(sink, container);
     if (container.relocatable)
       has_parts = true;
     else

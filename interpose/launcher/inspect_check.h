@@ -1,4 +1,5 @@
-// `gridloom inspect --check`: would the kernels run? Each is compiled, as its first launch would, and thrown away.
+// `gridloom inspect --check`: would the kernels run? Their PTX is verified, and each is compiled as its first launch
+// would compile it, and thrown away.
 #pragma once
 
 #include "interpose/launcher/inspect_report.h"

@@ -61,17 +61,16 @@ void ReportModule(const ptx::Module& module, ContainerReport& report) {
 }
 
 void ReportPtx(const Entry& entry, EntryReport& entry_report, ContainerReport& report) {
-  const auto text = entry.Read();
+  auto text = entry.Read();
   if (!text.ok()) {
     entry_report.error = text.error().message;
     return;
   }
+  report.ptx = *std::move(text);
+  if (!entry.source_name.empty()) report.ptx_name = entry.source_name;
   DiagnosticSink sink;
-  auto module = ptx::ParseModule(*text, sink);
-  for (const Diagnostic& diagnostic : sink.diagnostics()) {
-    report.diagnostics.push_back(
-        FormatDiagnostic(diagnostic, entry.source_name.empty() ? "PTX" : entry.source_name, *text));
-  }
+  auto module = ptx::ParseModule(report.ptx, sink);
+  AddDiagnostics(sink, report);
   ReportModule(*module, report);
   if (!sink.has_errors()) report.module = std::move(module);
 }
@@ -94,8 +93,9 @@ void ReportCubins(const Container& container, ContainerReport& report) {
   }
 }
 
-ContainerReport ReportContainer(const Container& container, ComputeCapability device) {
+ContainerReport ReportContainer(const Container& container, ComputeCapability device, const std::string& ptx_name) {
   ContainerReport report;
+  report.ptx_name = ptx_name;
   report.member = container.member;
   report.section = container.section;
   report.relocatable = container.relocatable;
@@ -122,6 +122,12 @@ std::string NoteOn(const image::ImageSet& set, ComputeCapability device) {
 
 }  // namespace
 
+void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container) {
+  for (const Diagnostic& diagnostic : sink.diagnostics()) {
+    container.diagnostics.push_back(FormatDiagnostic(diagnostic, container.ptx_name, container.ptx));
+  }
+}
+
 Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device) {
   GL_TRY(set, image::ReadImageFile(file));
   InspectReport report;
@@ -129,8 +135,10 @@ Result<InspectReport> InspectFile(const std::filesystem::path& file, std::option
   report.format = image::TextOf(set.format);
   report.device = device.value_or(image::FittingCapability(set, kDefaultCapability).value_or(kDefaultCapability));
   report.note = NoteOn(set, report.device);
-  for (const Container& container : set.containers)
-    report.containers.push_back(ReportContainer(container, report.device));
+  const std::string ptx_name = set.format == image::Format::kPtx ? report.file : "PTX";
+  for (const Container& container : set.containers) {
+    report.containers.push_back(ReportContainer(container, report.device, ptx_name));
+  }
   return report;
 }
 

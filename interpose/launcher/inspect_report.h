@@ -65,6 +65,8 @@ struct ContainerReport {
   std::vector<KernelReport> kernels;                 ///< of the selected PTX
   std::vector<MachineKernelReport> machine_kernels;  ///< when there is no PTX for the device
   std::uint64_t device_functions = 0, global_bytes = 0, constant_bytes = 0;
+  std::string ptx_name;                  ///< of the selected PTX, for diagnostics
+  std::string ptx;                       ///< its text
   std::vector<std::string> diagnostics;  ///< of the selected PTX, as a compiler prints them
   std::unique_ptr<ptx::Module> module;   ///< the selected PTX, when it has no syntax errors
 };
@@ -80,6 +82,9 @@ struct InspectReport {
 /// Reads a file and everything in it. Without `device`, the default device's compute capability or, if the file needs
 /// another one, that.
 Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device);
+
+/// Adds what a sink holds about the container's PTX to its diagnostics.
+void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container);
 
 /// Facts about one kernel of a module.
 KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel);

@@ -167,6 +167,7 @@ std::string ContainerText(const ContainerReport& container, std::size_t number, 
     text += KernelTable(container, view);
   }
   text += MachineKernels(container, view);
+  if (!container.diagnostics.empty()) text += "\n";
   for (const std::string& diagnostic : container.diagnostics) text += diagnostic;
   return text;
 }
