@@ -44,4 +44,27 @@ constexpr Imm UnpackImm(std::uint64_t imm) {
   return std::bit_cast<Imm>(imm);
 }
 
+/// imm of kRedux: op | type << 8 | flags.
+enum class ReduxOp : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
+enum class ReduxType : std::uint8_t { kU32, kS32, kF32 };
+inline constexpr std::uint64_t kReduxAbs = 1 << 16, kReduxNaN = 1 << 17;
+constexpr std::uint64_t ReduxImm(ReduxOp op, ReduxType type) {
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8;
+}
+
+/// imm of kMbarrier.
+enum class MbarrierOp : std::uint8_t {
+  kInit,            ///< in: count
+  kInvalidate,
+  kArrive,          ///< in: count; out: state before it
+  kArriveDrop,      ///< in: count
+  kExpectTx,        ///< in: bytes
+  kCompleteTx,      ///< in: bytes
+  kArriveExpectTx,  ///< in: 1, bytes in `second`
+  kTestState,       ///< in: state; out: whether its phase is over
+  kTestParity,      ///< in: parity
+  kPendingCount,    ///< in: state
+  kArriveDropExpectTx,
+};
+
 }  // namespace gridloom::exec

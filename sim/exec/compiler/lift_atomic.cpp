@@ -38,7 +38,6 @@ AtomicType TypeOfAtomic(ScalarType type) {
 }  // namespace
 
 AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) const {
-  // The operation is the last such modifier: `.min` may follow a `.and`-less prefix but never another operation.
   for (const ptx::Modifier& modifier : inst.modifiers) {
     for (const AtomicName& name : kAtomicNames) {
       if (name.mod != modifier.mod) continue;
@@ -50,7 +49,6 @@ AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) co
 
 // atom d, [a], b {, c};  red [a], b. Vector forms are atomic element by element.
 void FunctionLifter::LiftAtom(const Instruction& inst) {
-  if (inst.Has(Mod::kAsync)) return LiftRedAsync(inst);
   const ScalarType type = inst.type();
   const bool is_red = inst.opcode == Opcode::kRed;
   const std::size_t first = is_red ? 0 : 1;
@@ -67,6 +65,7 @@ void FunctionLifter::LiftAtom(const Instruction& inst) {
     Value* old = b_.Atomic(place.space, op, TypeOfAtomic(type), address, b[i], c, targets.empty());
     if (i < targets.size()) Write(targets[i], old, type);
   }
+  if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, b.size());
 }
 
 }  // namespace gridloom::exec

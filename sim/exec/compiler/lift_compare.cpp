@@ -47,6 +47,12 @@ const Comparison* FindComparison(const Instruction& inst) {
 
 }  // namespace
 
+llvm::CmpInst::Predicate FunctionLifter::ComparisonOf(const Instruction& inst, bool is_signed) const {
+  const Comparison* comparison = FindComparison(inst);
+  if (!comparison || comparison->signed_int == kNone) RefuseInstruction("has no comparison operator for integers");
+  return is_signed ? comparison->signed_int : comparison->unsigned_int;
+}
+
 // Result of the instruction's comparison for every lane of the type (two for f16x2 and bf16x2).
 std::vector<Value*> FunctionLifter::Compare(const Instruction& inst, ScalarType type) {
   const Comparison* comparison = FindComparison(inst);

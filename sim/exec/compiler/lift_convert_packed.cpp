@@ -1,9 +1,180 @@
-// cvt to and from packed and narrow formats (PTX ISA, 9.7.9.21 and 9.7.9.22).
+// cvt to and from packed and narrow formats: f16x2, bf16x2, tf32, 8 bits and less, ue8m0; cvt.pack (PTX ISA, 9.7.9.21 and
+// 9.7.9.22).
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+namespace {
 
-void FunctionLifter::LiftCvtPacked(const Instruction&) { RefuseInstruction(); }
-void FunctionLifter::LiftRedAsync(const Instruction&) { RefuseInstruction(); }
+/// A format of at most 8 bits.
+struct NarrowFormat {
+  ScalarType pair;            ///< the PTX type of two of them
+  unsigned mantissa, bias;
+  std::uint32_t largest, nan; ///< codes; formats without NaN convert it to the largest number
+  unsigned bits;              ///< of one element in the pair
+};
+
+constexpr NarrowFormat kNarrowFormats[] = {
+    {ScalarType::kE4M3x2, 3, 7, 0x7e, 0x7f, 8},  {ScalarType::kE5M2x2, 2, 15, 0x7b, 0x7f, 8}, {ScalarType::kE2M1x2, 1, 1, 0x7, 0x7, 4},
+    {ScalarType::kE2M3x2, 3, 1, 0x1f, 0x1f, 8},  {ScalarType::kE3M2x2, 2, 3, 0x1f, 0x1f, 8},
+};
+
+const NarrowFormat* NarrowFormatOf(ScalarType type) {
+  for (const NarrowFormat& format : kNarrowFormats) {
+    if (format.pair == type) return &format;
+  }
+  return nullptr;
+}
+
+/// Place of the sign in an element: above exponent and mantissa.
+unsigned SignBit(const NarrowFormat& format) {
+  switch (format.pair) {
+    case ScalarType::kE2M1x2: return 3;
+    case ScalarType::kE2M3x2:
+    case ScalarType::kE3M2x2: return 5;
+    default: return 7;
+  }
+}
+
+bool IsHalfPair(ScalarType type) { return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2; }
+ScalarType HalfOf(ScalarType pair) { return pair == ScalarType::kBF16x2 ? ScalarType::kBF16 : ScalarType::kF16; }
+
+}  // namespace
+
+// f32 -> code in the low bits of an i32, to nearest even, beyond the range the largest number. Normal numbers round in
+// integers; adding a power of two whose last place is the format's smallest step rounds subnormal ones.
+static Value* EncodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, const NarrowFormat& format) {
+  Value* bits = emit.Bits(x);
+  Value* magnitude = ir.CreateAnd(bits, 0x7fffffff);
+  const unsigned drop = 23 - format.mantissa;
+  Value* odd = ir.CreateAnd(ir.CreateLShr(magnitude, drop), 1);
+  Value* rebased = ir.CreateSub(magnitude, ir.getInt32((127 - format.bias) << 23));
+  Value* normal = ir.CreateLShr(ir.CreateAdd(rebased, ir.CreateAdd(odd, ir.getInt32((1u << (drop - 1)) - 1))), drop);
+  Value* step = emit.FromBits32((127 + 23 + 1 - format.bias - format.mantissa) << 23);
+  Value* small = ir.CreateSub(emit.Bits(ir.CreateFAdd(ir.CreateBitCast(magnitude, ir.getFloatTy()), step)), emit.Bits(step));
+  Value* is_small = ir.CreateICmpULT(magnitude, ir.getInt32((128 - format.bias) << 23));
+  Value* code = ir.CreateSelect(is_small, small, normal);
+  code = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, code, ir.getInt32(format.largest));
+  Value* sign = ir.CreateShl(ir.CreateLShr(bits, 31), SignBit(format));
+  return ir.CreateSelect(emit.IsNaN(x), ir.getInt32(format.nan), ir.CreateOr(code, sign));
+}
+
+// Code -> f32, exactly: the fraction in place, the exponent rebased by a multiplication that also normalises.
+static Value* DecodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code, const NarrowFormat& format) {
+  const unsigned sign_bit = SignBit(format);
+  Value* magnitude = ir.CreateAnd(code, (1u << sign_bit) - 1);
+  Value* placed = ir.CreateBitCast(ir.CreateShl(magnitude, 23 - format.mantissa), ir.getFloatTy());
+  Value* value = ir.CreateFMul(placed, emit.FromBits32((127 + 127 - format.bias) << 23));
+  const bool has_infinity = format.pair == ScalarType::kE5M2x2;
+  if (has_infinity) value = ir.CreateSelect(ir.CreateICmpEQ(magnitude, ir.getInt32(0x7c)), emit.FromBits32(0x7f800000), value);
+  const bool has_nan = has_infinity || format.pair == ScalarType::kE4M3x2;
+  Value* sign = ir.CreateShl(ir.CreateAnd(ir.CreateLShr(code, sign_bit), 1), 31);
+  value = ir.CreateBitCast(ir.CreateOr(emit.Bits(value), sign), ir.getFloatTy());
+  if (has_nan) value = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(has_infinity ? 0x7d : 0x7f)), emit.FromBits32(0x7fffffff), value);
+  return value;
+}
+
+void FunctionLifter::LiftCvtPacked(const Instruction& inst) {
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (modifier.text == "pack") return LiftCvtPack(inst);
+  }
+  const ScalarType to = inst.type(0), from = inst.type(1);
+  if (inst.Has(Mod::kRs)) RefuseInstruction("with stochastic rounding is not supported");
+  if (to == ScalarType::kTF32) return LiftCvtTf32(inst);
+  if (to == ScalarType::kUE8M0x2 || from == ScalarType::kUE8M0x2) return LiftCvtScale(inst);
+  const NarrowFormat* narrow_to = NarrowFormatOf(to);
+  const NarrowFormat* narrow_from = NarrowFormatOf(from);
+  // Two f32 (the first for the upper half), or a pair to take apart. `lanes` holds f32, the lower one first.
+  std::vector<Value*> lanes;
+  if (from == ScalarType::kF32 && OpCount() == 3) {
+    lanes = {Read(Op(2), from), Read(Op(1), from)};
+  } else if (IsHalfPair(from)) {
+    for (Value* half : SplitLanes(Read(Op(1), from), 2)) lanes.push_back(HalfToFloat(half, HalfOf(from)));
+  } else if (narrow_from) {
+    Value* both = Resize(Read(Op(1), from), b_.getInt32Ty(), false);
+    const std::uint32_t mask = (1u << narrow_from->bits) - 1;
+    lanes = {DecodeNarrow(b_, emit_, b_.CreateAnd(both, mask), *narrow_from),
+             DecodeNarrow(b_, emit_, b_.CreateAnd(b_.CreateLShr(both, narrow_from->bits), mask), *narrow_from)};
+  } else {
+    RefuseInstruction();
+  }
+  if (inst.Has(Mod::kRelu)) {
+    for (Value*& lane : lanes) lane = emit_.MinMax(lane, emit_.F32(0), true, true);
+  }
+  if (narrow_to) {
+    Value* low = EncodeNarrow(b_, emit_, lanes[0], *narrow_to);
+    Value* high = EncodeNarrow(b_, emit_, lanes[1], *narrow_to);
+    return Write(Op(0), Resize(b_.CreateOr(low, b_.CreateShl(high, narrow_to->bits)), TypeOf(to), false), to);
+  }
+  if (!IsHalfPair(to)) RefuseInstruction();
+  const Rounding rounding = inst.Has(Mod::kRz) ? Rounding::kRz : Rounding::kRn;
+  for (Value*& lane : lanes) {
+    lane = RoundToHalf(lane, HalfOf(to), rounding);
+    if (inst.Has(Mod::kSatfinite)) lane = SaturateHalf(lane, HalfOf(to));
+  }
+  Write(Op(0), JoinLanes(lanes, TypeOf(to)), to);
+}
+
+// tf32 is an f32 whose last 13 bits are zero.
+void FunctionLifter::LiftCvtTf32(const Instruction& inst) {
+  Value* x = Read(Op(1), ScalarType::kF32);
+  if (inst.Has(Mod::kRelu)) x = emit_.MinMax(x, emit_.F32(0), true, true);
+  Value* bits = emit_.Bits(x);
+  Value* bias = b_.getInt32(0);
+  if (inst.Has(Mod::kRna)) bias = b_.getInt32(0x1000);
+  if (inst.Has(Mod::kRn)) bias = b_.CreateAdd(b_.CreateAnd(b_.CreateLShr(bits, 13), 1), b_.getInt32(0xfff));
+  Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, bias), b_.getInt32(~0x1fffu));
+  if (inst.Has(Mod::kSatfinite)) {
+    Value* infinite = b_.CreateICmpEQ(b_.CreateAnd(rounded, 0x7fffffff), b_.getInt32(0x7f800000));
+    rounded = b_.CreateSelect(infinite, b_.CreateSub(rounded, b_.getInt32(0x2000)), rounded);
+  }
+  Write(Op(0), b_.CreateSelect(emit_.IsNaN(x), b_.getInt32(0x7fffffff), rounded), ScalarType::kB32);
+}
+
+// ue8m0: powers of two from 2^-127 (code 0) to 2^127 (0xfe), NaN 0xff; signs are dropped.
+void FunctionLifter::LiftCvtScale(const Instruction& inst) {
+  if (inst.type(1) == ScalarType::kUE8M0x2) {
+    std::vector<Value*> lanes = SplitLanes(Read(Op(1), inst.type(1)), 2);
+    for (Value*& lane : lanes) {
+      Value* code = b_.CreateZExt(lane, b_.getInt16Ty());
+      Value* value = b_.CreateSelect(b_.CreateICmpEQ(code, b_.getInt16(0)), b_.getInt16(0x40), b_.CreateShl(code, 7));
+      lane = b_.CreateSelect(b_.CreateICmpEQ(code, b_.getInt16(0xff)), b_.getInt16(0x7fff), value);
+    }
+    return Write(Op(0), JoinLanes(lanes, b_.getInt32Ty()), inst.type(0));
+  }
+  std::vector<Value*> lanes;
+  if (inst.type(1) == ScalarType::kF32) {
+    lanes = {Read(Op(2), ScalarType::kF32), Read(Op(1), ScalarType::kF32)};
+  } else {
+    for (Value* half : SplitLanes(Read(Op(1), inst.type(1)), 2)) lanes.push_back(emit_.BFloatToFloat(half));
+  }
+  for (Value*& lane : lanes) {
+    Value* magnitude = b_.CreateAnd(emit_.Bits(lane), 0x7fffffff);
+    // Below 2^-126 the exponent field is 0; 2^-127 itself has fraction 0x400000 there.
+    Value* exponent = b_.CreateLShr(magnitude, 23);
+    Value* fraction = b_.CreateAnd(magnitude, 0x7fffff);
+    if (inst.Has(Mod::kRp)) {
+      Value* exact = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), b_.getInt32(0x400000), b_.getInt32(0));
+      exponent = b_.CreateAdd(exponent, b_.CreateZExt(b_.CreateICmpUGT(fraction, exact), b_.getInt32Ty()));
+    }
+    Value* limit = b_.getInt32(inst.Has(Mod::kSatfinite) ? 0xfe : 0xff);
+    Value* code = MinMax(exponent, limit, false, false);
+    lane = b_.CreateTrunc(b_.CreateSelect(emit_.IsNaN(lane), b_.getInt32(0xff), code), b_.getInt8Ty());
+  }
+  Write(Op(0), JoinLanes(lanes, b_.getInt16Ty()), inst.type(0));
+}
+
+// cvt.pack.sat.type.s32 {.b32} d, a, b {, c}: a and b saturated to the type and packed, b lowest; with c its bits move up
+// by two elements to make room.
+void FunctionLifter::LiftCvtPack(const Instruction& inst) {
+  const ScalarType type = inst.type(0);
+  const unsigned bits = ptx::BitsOf(type);
+  auto narrow = [&](const Operand& operand) {
+    Value* value = ClampTo(Resize(Read(operand, inst.type(1)), b_.getInt64Ty(), ptx::IsSigned(inst.type(1))), bits, ptx::IsSigned(type));
+    return b_.CreateAnd(b_.CreateTrunc(value, b_.getInt32Ty()), b_.getInt32((1u << bits) - 1));
+  };
+  Value* packed = b_.CreateOr(b_.CreateShl(narrow(Op(1)), bits), narrow(Op(2)));
+  if (OpCount() > 3) packed = b_.CreateOr(packed, b_.CreateShl(Read(Op(3), ScalarType::kB32), 2 * bits));
+  Write(Op(0), packed, ScalarType::kB32);
+}
 
 }  // namespace gridloom::exec

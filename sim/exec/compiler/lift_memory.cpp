@@ -51,6 +51,7 @@ void FunctionLifter::LiftSt(const Instruction& inst) {
     case Place::Kind::kMemory:
       if (inst.Has(Mod::kRelease)) Fence(kFenceOrder);
       b_.StoreMem(place.space, values, place.address, IsStrong(inst));
+      if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, values.size());
       return;
     case Place::Kind::kKernelParam: RefuseInstruction("stores to a kernel parameter");
     case Place::Kind::kScalarParam: break;

@@ -72,4 +72,34 @@ void FunctionLifter::LiftElect(const Instruction& inst) {
   if (pair) Write(Op(0).elements[1], is_leader, ScalarType::kPred);
 }
 
+// match.any.sync d, a, members: lanes with our value; match.all.sync d|p: the members when all values are the same, else 0.
+void FunctionLifter::LiftMatch(const Instruction& inst) {
+  const bool all = inst.Has(Mod::kAll);
+  Value* value = b_.CreateZExt(Read(Op(1), inst.type()), b_.getInt64Ty());
+  Value* members = SyncMembers(inst);
+  if (!all) return Write(Op(0), b_.CallHelper(Helper::kMatchAny, {b_.getInt32Ty()}, {value, members}), ScalarType::kB32);
+  Value* result = b_.CallHelper(Helper::kMatchAll, {b_.getInt32Ty(), b_.getInt1Ty()}, {value, members});
+  const bool pair = Op(0).kind == OperandKind::kPair;
+  Write(pair ? Op(0).elements[0] : Op(0), b_.CreateExtractValue(result, 0), ScalarType::kB32);
+  if (pair) Write(Op(0).elements[1], b_.CreateExtractValue(result, 1), ScalarType::kPred);
+}
+
+// redux.sync.op.type d, a, members
+void FunctionLifter::LiftRedux(const Instruction& inst) {
+  static constexpr std::pair<Mod, ReduxOp> kOps[] = {{Mod::kAdd, ReduxOp::kAdd}, {Mod::kMin, ReduxOp::kMin}, {Mod::kMax, ReduxOp::kMax},
+                                                     {Mod::kAnd, ReduxOp::kAnd}, {Mod::kOr, ReduxOp::kOr},   {Mod::kXor, ReduxOp::kXor}};
+  const ScalarType type = inst.type();
+  const ReduxType kind = type == ScalarType::kF32 ? ReduxType::kF32 : ptx::IsSigned(type) ? ReduxType::kS32 : ReduxType::kU32;
+  for (const auto& [mod, op] : kOps) {
+    if (!inst.Has(mod)) continue;
+    std::uint64_t imm = ReduxImm(op, kind);
+    if (inst.Has(Mod::kAbs)) imm |= kReduxAbs;
+    if (inst.Has(Mod::kNaN)) imm |= kReduxNaN;
+    Value* value = Read(Op(1), ScalarType::kB32);
+    Value* members = SyncMembers(inst);
+    return Write(Op(0), b_.CallHelper(Helper::kRedux, {b_.getInt32Ty()}, {value, members}, imm), ScalarType::kB32);
+  }
+  RefuseInstruction();
+}
+
 }  // namespace gridloom::exec

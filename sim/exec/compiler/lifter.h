@@ -150,6 +150,14 @@ class FunctionLifter {
   void LiftShfl(const Instruction& inst);
   void LiftActivemask(const Instruction& inst);
   void LiftElect(const Instruction& inst);
+  void LiftMatch(const Instruction& inst);
+  void LiftRedux(const Instruction& inst);
+  void LiftVideoScalar(const Instruction& inst);
+  void LiftVideoSimd(const Instruction& inst);
+  void LiftVmad(const Instruction& inst);
+  void LiftMbarrier(const Instruction& inst);
+  void LiftCp(const Instruction& inst);
+  void LiftMapa(const Instruction& inst);
   void LiftTexture(const Instruction& inst);
   void LiftImageQuery(const Instruction& inst);
   void LiftIstypep(const Instruction& inst);
@@ -276,11 +284,23 @@ class FunctionLifter {
   Value* RoundToHalf(Value* x, ScalarType type, Rounding rounding);
   Value* SaturateHalf(Value* half, ScalarType type);
   void LiftCvtPacked(const Instruction& inst);
+  void LiftCvtTf32(const Instruction& inst);
+  void LiftCvtScale(const Instruction& inst);
+  void LiftCvtPack(const Instruction& inst);
+  Value* ClampTo(Value* value, unsigned bits, bool is_signed);
+  Value* VideoPart(const Operand& operand, ScalarType type);
+  Value* VideoValue(const Instruction& inst, Value* a, Value* b);
+  llvm::CmpInst::Predicate ComparisonOf(const Instruction& inst, bool is_signed) const;
 
   // ------------------------------------------------------------------------------------------------- lift_warp, lift_atomic …
   Value* SyncMembers(const Instruction& inst);
   AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
-  void LiftRedAsync(const Instruction& inst);
+  Value* Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second);
+  Value* MbarrierAddress(const Operand& operand, StateSpace space);
+  void LiftSmallCopy(const Instruction& inst);
+  void LiftBulkCopy(const Instruction& inst);
+  void LiftAsyncTail(const Instruction& inst, std::size_t values);
+  void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
   void LiftClusterBarrier(const Instruction& inst);
   Value* ReadSpecialComponent(std::string_view text, std::size_t component);
 

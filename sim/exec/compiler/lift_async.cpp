@@ -1,0 +1,191 @@
+// Asynchronous copies and mbarriers (PTX ISA, 9.7.9.25, 9.7.13.15). Copies happen at once, in order: groups are complete when
+// they are committed, and transaction bytes are reported when the copy is made.
+#include "sim/exec/compiler/lifter.h"
+
+namespace gridloom::exec {
+namespace {
+
+bool HasText(const Instruction& inst, std::string_view text) {
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (modifier.text == text) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Value* FunctionLifter::Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second) {
+  auto* i64 = b_.getInt64Ty();
+  return b_.CallHelper(Helper::kMbarrier, {i64}, {address, Resize(operand, i64, false), second ? Resize(second, i64, false) : b_.getInt64(0)},
+                       static_cast<std::uint64_t>(op));
+}
+
+// Host address of an mbarrier operand: shared or generic.
+Value* FunctionLifter::MbarrierAddress(const Operand& operand, StateSpace space) {
+  const Place place = Locate(operand, space);
+  if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
+  return place.space == Space::kShared ? b_.ToGeneric(Space::kShared, place.address) : place.address;
+}
+
+void FunctionLifter::LiftMbarrier(const Instruction& inst) {
+  Value* one = b_.getInt32(1);
+  auto space = [&] { return inst.space(); };
+  if (inst.Has(Mod::kPendingCount)) {
+    Value* count = Mbarrier(MbarrierOp::kPendingCount, b_.getInt64(0), Read(Op(1), ScalarType::kB64), nullptr);
+    return Write(Op(0), b_.CreateTrunc(count, b_.getInt32Ty()), ScalarType::kU32);
+  }
+  if (inst.Has(Mod::kInit)) {
+    Mbarrier(MbarrierOp::kInit, MbarrierAddress(Op(0), space()), Read(Op(1), ScalarType::kU32), nullptr);
+    return;
+  }
+  if (inst.Has(Mod::kInval)) {
+    Mbarrier(MbarrierOp::kInvalidate, MbarrierAddress(Op(0), space()), one, nullptr);
+    return;
+  }
+  if (inst.Has(Mod::kTestWait) || inst.Has(Mod::kTryWait)) {
+    const bool parity = inst.Has(Mod::kParity);
+    Value* operand = Read(Op(2), parity ? ScalarType::kU32 : ScalarType::kB64);
+    Value* over = Mbarrier(parity ? MbarrierOp::kTestParity : MbarrierOp::kTestState, MbarrierAddress(Op(1), space()), operand, nullptr);
+    return Write(Op(0), b_.CreateICmpNE(over, b_.getInt64(0)), ScalarType::kPred);
+  }
+  const bool drop = inst.Has(Mod::kArriveDrop);
+  const bool arrives = drop || inst.Has(Mod::kArrive);
+  const bool expects = inst.Has(Mod::kExpectTx);
+  if (!arrives) {
+    if (!expects && !inst.Has(Mod::kCompleteTx)) RefuseInstruction();
+    const MbarrierOp op = expects ? MbarrierOp::kExpectTx : MbarrierOp::kCompleteTx;
+    Mbarrier(op, MbarrierAddress(Op(0), space()), Read(Op(1), ScalarType::kU32), nullptr);
+    return;
+  }
+  // arrive state, [a] {, count}; remote ones have no state.
+  const std::size_t at = Op(0).kind == OperandKind::kAddress ? 0 : 1;
+  Value* second = at + 1 < OpCount() ? Read(Op(at + 1), ScalarType::kU32) : one;
+  Value* address = MbarrierAddress(Op(at), space());
+  Value* state = nullptr;
+  if (expects) {
+    state = Mbarrier(drop ? MbarrierOp::kArriveDropExpectTx : MbarrierOp::kArriveExpectTx, address, one, second);
+  } else {
+    state = Mbarrier(drop ? MbarrierOp::kArriveDrop : MbarrierOp::kArrive, address, second, nullptr);
+  }
+  if (at == 1) Write(Op(0), state, ScalarType::kB64);
+}
+
+// cp.async and relatives. Tensor copies and reductions in flight are refused by name.
+void FunctionLifter::LiftCp(const Instruction& inst) {
+  const bool bulk = inst.Has(Mod::kBulk);
+  if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
+  if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch")) && !inst.Has(Mod::kTensor)) return;
+  if (inst.Has(Mod::kTensor) || inst.Has(Mod::kReduce) || !inst.Has(Mod::kAsync)) RefuseInstruction();
+  if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
+    // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
+    if (inst.Has(Mod::kNoinc)) Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
+    return;
+  }
+  if (bulk) return LiftBulkCopy(inst);
+  LiftSmallCopy(inst);
+}
+
+// cp.async.{ca,cg}.shared.global [dst], [src], cp-size {, src-size | ignore-src} {, policy}: bytes beyond src-size are zero.
+void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
+  const std::uint64_t size = Op(2).int_literal.value;
+  if (Op(2).kind != OperandKind::kInt || (size != 4 && size != 8 && size != 16)) RefuseInstruction("needs a size of 4, 8 or 16");
+  Value* to = AddressOf(Op(0), StateSpace::kShared);
+  Value* from = AddressOf(Op(1), StateSpace::kGlobal);
+  const bool has_policy = inst.Has(Mod::kL2CacheHint);
+  const bool has_source_size = OpCount() > 3 + (has_policy ? 1u : 0u);
+  auto* i32 = b_.getInt32Ty();
+  const unsigned words = static_cast<unsigned>(size / 4);
+  auto copy_all = [&] {
+    Value* loaded = b_.LoadMem(Space::kGlobal, i32, words, from, false);
+    llvm::SmallVector<Value*, 4> values;
+    for (unsigned i = 0; i < words; ++i) values.push_back(words == 1 ? loaded : b_.CreateExtractValue(loaded, i));
+    b_.StoreMem(Space::kShared, values, to, false);
+  };
+  if (!has_source_size) return copy_all();
+  const bool predicate = Op(3).kind == OperandKind::kRegister && Op(3).variable->type == ScalarType::kPred;
+  Value* count = predicate ? b_.CreateSelect(ReadPredicate(Op(3)), b_.getInt32(0), b_.getInt32(static_cast<std::uint32_t>(size)))
+                           : Read(Op(3), ScalarType::kU32);
+  auto* full = NewBlock("full");
+  auto* partial = NewBlock("partial");
+  auto* done = NewBlock("done");
+  b_.CreateCondBr(b_.CreateICmpUGE(count, b_.getInt32(static_cast<std::uint32_t>(size))), full, partial);
+  b_.SetInsertPoint(full);
+  copy_all();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(partial);
+  b_.StoreMem(Space::kShared, llvm::SmallVector<Value*, 4>(words, b_.getInt32(0)), to, false);
+  CopyBytes(Space::kShared, to, Space::kGlobal, from, b_.CreateZExt(count, b_.getInt64Ty()), 1);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+// Copies `bytes`, a multiple of `step` (1 or 16).
+void FunctionLifter::CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step) {
+  auto* before = b_.GetInsertBlock();
+  auto* head = NewBlock("copy");
+  auto* body = NewBlock("copy.body");
+  auto* after = NewBlock("copied");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* offset = b_.CreatePHI(b_.getInt64Ty(), 2);
+  offset->addIncoming(b_.getInt64(0), before);
+  b_.CreateCondBr(b_.CreateICmpULT(offset, bytes), body, after);
+  b_.SetInsertPoint(body);
+  llvm::Type* element = step == 1 ? static_cast<llvm::Type*>(b_.getInt8Ty()) : b_.getInt64Ty();
+  const unsigned count = step == 1 ? 1 : 2;
+  Value* loaded = b_.LoadMem(from_space, element, count, b_.CreateAdd(from, offset), false);
+  llvm::SmallVector<Value*, 2> values;
+  for (unsigned i = 0; i < count; ++i) values.push_back(count == 1 ? loaded : b_.CreateExtractValue(loaded, i));
+  b_.StoreMem(to_space, values, b_.CreateAdd(to, offset), false);
+  offset->addIncoming(b_.CreateAdd(offset, b_.getInt64(step)), b_.GetInsertBlock());
+  b_.CreateBr(head);
+  b_.SetInsertPoint(after);
+}
+
+// cp.async.bulk.dst.src.completion [dst], [src], size {, [mbar]}: multiples of 16 bytes.
+void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
+  if (HasText(inst, "multicast::cluster") || HasText(inst, "cp_mask")) RefuseInstruction();
+  std::vector<StateSpace> spaces;
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (modifier.mod == Mod::kSpace) spaces.push_back(*ptx::SpaceFromText(modifier.text));
+  }
+  if (spaces.size() < 2) RefuseInstruction("names no two state spaces");
+  Value* size = Read(Op(2), ScalarType::kU32);
+  CopyBytes(SpaceOf(spaces[0]), AddressOf(Op(0), spaces[0]), SpaceOf(spaces[1]), AddressOf(Op(1), spaces[1]),
+            b_.CreateZExt(size, b_.getInt64Ty()), 16);
+  if (inst.Has(Mod::kMbarrier) || HasText(inst, "mbarrier::complete_tx::bytes")) {
+    Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(3), StateSpace::kShared), size, nullptr);
+  }
+}
+
+// st.async and red.async: the plain form, then the bytes are reported to the mbarrier given last.
+void FunctionLifter::LiftAsyncTail(const Instruction& inst, std::size_t values) {
+  if (!HasText(inst, "mbarrier::complete_tx::bytes") && !inst.Has(Mod::kMbarrier)) return;
+  const auto bytes = static_cast<std::uint32_t>(values * ptx::BytesOf(inst.type()));
+  Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(OpCount() - 1), StateSpace::kShared), b_.getInt32(bytes), nullptr);
+}
+
+// mapa: the place in CTA b's shared window that corresponds to a place in ours; getctarank: whose window it is.
+void FunctionLifter::LiftMapa(const Instruction& inst) {
+  const ScalarType type = inst.type();
+  const bool shared = inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster || inst.space() == StateSpace::kSharedCta;
+  auto* i64 = b_.getInt64Ty();
+  const bool rank_of = inst.opcode == Opcode::kGetctarank;
+  Value* address = Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), i64, false);
+  if (!module_.options().clusters) {
+    if (rank_of) return Write(Op(0), b_.getInt32(0), ScalarType::kU32);
+    return Write(Op(0), Resize(address, TypeOf(type), false), type);
+  }
+  // A variable stands for its offset; as a generic operand it must become an address first.
+  const bool is_offset = shared || Op(1).kind == OperandKind::kSymbol;
+  Value* offset = is_offset ? address : b_.FromGeneric(Space::kShared, address);
+  Value* stride = b_.CreateZExt(b_.SpecialReg(Special::kSharedStride), i64);
+  Value* guarded = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, stride, b_.getInt64(1));
+  if (rank_of) return Write(Op(0), b_.CreateTrunc(b_.CreateUDiv(offset, guarded), b_.getInt32Ty()), ScalarType::kU32);
+  Value* rank = b_.CreateZExt(Read(Op(2), ScalarType::kU32), i64);
+  Value* mapped = b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride));
+  if (!shared) mapped = b_.ToGeneric(Space::kShared, mapped);
+  Write(Op(0), Resize(mapped, TypeOf(type), false), type);
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,79 @@
+// mbarrier objects (PTX ISA, 9.7.13.15): 64 bits in shared memory.
+//   bits 0-19 arrivals still missing, 20-39 arrivals of the next phase, 40 parity of the current phase,
+//   41-63 transaction bytes still to come (signed).
+// All CTAs of a cluster run on one thread, so plain accesses are atomic enough.
+#include <cstring>
+
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/helpers.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint64_t kCountMask = 0xfffff;
+
+struct Barrier64 {
+  std::uint64_t missing = 0, expected = 0, parity = 0;
+  std::int64_t bytes = 0;
+
+  static Barrier64 Read(std::uint64_t word) {
+    return {word & kCountMask, word >> 20 & kCountMask, word >> 40 & 1, static_cast<std::int64_t>(word) >> 41};
+  }
+  std::uint64_t Word() const {
+    return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 | static_cast<std::uint64_t>(bytes) << 41;
+  }
+  void CompleteIfDone() {
+    if (missing != 0 || bytes != 0) return;
+    parity ^= 1;
+    missing = expected;
+  }
+};
+
+}  // namespace
+
+void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  auto* const out = static_cast<std::uint64_t*>(args[0]);
+  const auto* const addresses = static_cast<const std::uint64_t*>(args[1]);
+  const auto* const operands = static_cast<const std::uint64_t*>(args[2]);
+  const auto* const seconds = static_cast<const std::uint64_t*>(args[3]);
+  const auto op = static_cast<MbarrierOp>(imm);
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    const std::uint64_t operand = operands[lane];
+    if (op == MbarrierOp::kPendingCount) {
+      out[lane] = operand & kCountMask;
+      return;
+    }
+    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, true);
+    std::uint64_t word;
+    std::memcpy(&word, place, sizeof word);
+    Barrier64 barrier = Barrier64::Read(word);
+    std::uint64_t result = word;
+    switch (op) {
+      case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
+      case MbarrierOp::kInvalidate: barrier = {}; break;
+      case MbarrierOp::kArriveExpectTx:
+      case MbarrierOp::kArriveDropExpectTx: barrier.bytes += static_cast<std::int64_t>(seconds[lane]); [[fallthrough]];
+      case MbarrierOp::kArrive:
+      case MbarrierOp::kArriveDrop:
+        if (op == MbarrierOp::kArriveDrop || op == MbarrierOp::kArriveDropExpectTx) barrier.expected -= operand;
+        if (operand > barrier.missing) RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "more arrivals at an mbarrier than it expects");
+        barrier.missing -= operand;
+        barrier.CompleteIfDone();
+        break;
+      case MbarrierOp::kExpectTx: barrier.bytes += static_cast<std::int64_t>(operand); break;
+      case MbarrierOp::kCompleteTx:
+        barrier.bytes -= static_cast<std::int64_t>(operand);
+        barrier.CompleteIfDone();
+        break;
+      case MbarrierOp::kTestState: result = barrier.parity != (operand >> 40 & 1); break;
+      case MbarrierOp::kTestParity: result = barrier.parity != (operand & 1); break;
+      case MbarrierOp::kPendingCount: break;
+    }
+    word = barrier.Word();
+    if (op != MbarrierOp::kTestState && op != MbarrierOp::kTestParity) std::memcpy(place, &word, sizeof word);
+    out[lane] = result;
+  });
+}
+
+}  // namespace gridloom::exec
