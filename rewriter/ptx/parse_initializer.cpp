@@ -24,7 +24,9 @@ bool Parser::ParseInitializer(Variable& variable) {
   if (!At(TokenKind::kLBrace)) return ParseInitializerElement(variable, 0);
   const bool opaque = Info(variable.type).cls == TypeClass::kOpaque;
   if (opaque && Ahead().kind == TokenKind::kIdent) return ParseFieldList(variable);
-  if (!CheckSize(variable) || !ParseInitializerList(variable, 1, 0)) return false;
+  if (!CheckSize(variable)) return false;
+  variable.initializer.reserve(std::min<std::uint64_t>(ScalarsAt(variable, 0), 1024));
+  if (!ParseInitializerList(variable, 1, 0)) return false;
   // `a[] = { … }` gets its size from the list.
   if (variable.dims.empty() || variable.dims.front() != 0) return true;
   std::uint64_t scalars = 0;
