@@ -91,9 +91,13 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
       if (is_w) return b_.getInt32(0);
       if (!options.clusters) return b_.SpecialReg(At(Special::kNctaidX, axis));
       return ceil_div(b_.SpecialReg(At(Special::kNctaidX, axis)), cluster_dim(axis));
-    // Performance monitors and the driver's private registers read as zero: nothing counts or writes them. No shared
-    // memory is reserved for the system.
-    case S::kPm: case S::kEnvreg: case S::kReservedSmemOffsetBegin: case S::kReservedSmemOffsetEnd:
+    // Of the driver's private registers, cooperative groups read two: the address of the grid barrier's memory.
+    case S::kEnvreg:
+      if (ref->index == 1) return b_.SpecialReg(Special::kGridWorkspaceHigh);
+      if (ref->index == 2) return b_.SpecialReg(Special::kGridWorkspaceLow);
+      return b_.getInt32(0);
+    // Performance monitors read as zero: nothing counts. No shared memory is reserved for the system.
+    case S::kPm: case S::kReservedSmemOffsetBegin: case S::kReservedSmemOffsetEnd:
     case S::kReservedSmemOffsetCap: case S::kReservedSmemOffset: return b_.getInt32(0);
     case S::kPm0_64: case S::kPm1_64: case S::kPm2_64: case S::kPm3_64: case S::kPm4_64: case S::kPm5_64:
     case S::kPm6_64: case S::kPm7_64: case S::kCurrentGraphExec: return b_.getInt64(0);

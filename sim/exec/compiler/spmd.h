@@ -52,6 +52,7 @@ enum class Special : std::uint8_t {
   kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
   kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kDynamicSharedBytes, kTotalSharedBytes,
   kClusterRank, kClusterDimX, kClusterDimY, kClusterDimZ, kSharedOffset, kSharedStride,
+  kGridWorkspaceLow, kGridWorkspaceHigh,
 };
 
 struct MarkerInfo {

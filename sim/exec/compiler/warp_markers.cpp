@@ -123,6 +123,8 @@ void WarpFunction::EmitSpecial(llvm::CallInst& call, Special special) {
     case Special::kClusterDimZ: value = LaunchField(word(offsetof(LaunchCtx, cluster), 2), i32); break;
     case Special::kSharedOffset: value = CtaField(offsetof(CtaCtx, shared_offset), i32); break;
     case Special::kSharedStride: value = LaunchField(offsetof(LaunchCtx, shared_stride), i32); break;
+    case Special::kGridWorkspaceLow: value = LaunchField(offsetof(LaunchCtx, grid_workspace), i32); break;
+    case Special::kGridWorkspaceHigh: value = LaunchField(word(offsetof(LaunchCtx, grid_workspace), 1), i32); break;
   }
   Define(&call, value);
 }
