@@ -57,5 +57,5 @@ TEST_CASE("Lift_Instructions_MatchHost") {
 TEST_CASE("Lift_FloatInstructions_WithoutSse4_MatchHost") {
   CompileOptions options;
   options.cpu = "x86-64";
-  for (const auto cases : {FloatCases, HalfCases, ApproxCases, ConvertCases}) RunAll(cases(), options);
+  for (const auto cases : {FloatCases, HalfCases, ApproxCases, ConvertCases, PackedConvertCases}) RunAll(cases(), options);
 }

@@ -1,0 +1,191 @@
+// cvt to and from packed and narrow formats (PTX ISA, 9.7.9.21, 9.7.9.22).
+#include <algorithm>
+#include <cmath>
+
+#include "tests/sim/exec/instruction_case.h"
+#include "tests/sim/exec/reference_float.h"
+
+namespace gridloom::exec {
+namespace {
+
+using reference::Decode;
+using reference::Format;
+using reference::Mode;
+using reference::Quad;
+
+struct Variant {
+  std::string suffix;
+  Mode mode;
+  bool relu, satfinite;
+};
+const Variant kVariants[] = {{".rn", Mode::kNearest, false, false},     {".rz", Mode::kZero, false, false},
+                             {".rn.relu", Mode::kNearest, true, false}, {".rn.satfinite", Mode::kNearest, false, true},
+                             {".rz.relu.satfinite", Mode::kZero, true, true}};
+
+// f32 -> a format with infinities and canonical NaN `nan`.
+std::uint64_t ToFloat(double x, const Format& f, const Variant& v, std::uint64_t nan) {
+  if (std::isnan(x)) return nan;
+  if (v.relu && std::signbit(x)) x = 0;
+  const std::uint64_t infinity = static_cast<std::uint64_t>((1 << f.exponent) - 1) << f.mantissa;
+  const std::uint64_t sign = std::uint64_t{std::signbit(x)} << (f.mantissa + f.exponent);
+  std::uint64_t code = std::isinf(x) ? sign | infinity : reference::Round(Quad(x), std::signbit(x), f, v.mode);
+  if (v.satfinite && (code & ~sign) == infinity) --code;
+  return code;
+}
+
+void AddHalfPairs(std::vector<InstructionCase>& cases) {
+  struct Kind {
+    std::string pair, single;
+    std::string_view pair_name, single_name;
+    Format format;
+  };
+  static const Kind kKinds[] = {{"f16x2", "f16", "f16x2", "f16", reference::kF16}, {"bf16x2", "bf16", "bf16x2", "bf16", reference::kBF16}};
+  for (const Kind& kind : kKinds) {
+    for (const Variant& v : kVariants) {
+      cases.push_back(Exact("cvt" + v.suffix + "." + kind.pair + ".f32 %d0, %s0, %s1;", kind.pair_name, {"f32", "f32"}, [&kind, v](const Values& in) {
+        return ToFloat(static_cast<double>(in.f32(1)), kind.format, v, 0x7fff) | ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff) << 16;
+      }));
+      cases.push_back(Exact("cvt" + v.suffix + "." + kind.single + ".f32 %d0, %s0;", kind.single_name, {"f32"},
+                            [&kind, v](const Values& in) { return ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff); }));
+    }
+  }
+}
+
+void AddTf32(std::vector<InstructionCase>& cases) {
+  const Variant variants[] = {{".rna", Mode::kAway, false, false},          {".rn", Mode::kNearest, false, false},
+                              {".rz", Mode::kZero, false, false},           {".rn.relu", Mode::kNearest, true, false},
+                              {".rna.satfinite", Mode::kAway, false, true}, {".rz.relu", Mode::kZero, true, false}};
+  for (const Variant& v : variants) {
+    cases.push_back(Exact("cvt" + v.suffix + ".tf32.f32 %d0, %s0;", "b32", {"f32"}, [v](const Values& in) {
+      const double x = static_cast<double>(in.f32(0));
+      return std::isnan(x) ? 0x7fffffff : ToFloat(x, reference::kTF32, v, 0) << 13;
+    }));
+  }
+}
+
+struct Narrow {
+  std::string name;
+  Format format;
+  std::uint64_t nan;
+  unsigned bits;
+  std::string_view register_type;
+};
+const Narrow kNarrows[] = {{"e4m3x2", reference::kE4M3, 0x7f, 8, "b16"}, {"e5m2x2", reference::kE5M2, 0x7f, 8, "b16"},
+                           {"e2m3x2", reference::kE2M3, 0x1f, 8, "b16"}, {"e3m2x2", reference::kE3M2, 0x1f, 8, "b16"},
+                           {"e2m1x2", reference::kE2M1, 0x7, 4, "b8"}};
+
+std::uint64_t ToNarrow(double x, const Narrow& narrow, bool relu) {
+  const Format& f = narrow.format;
+  if (std::isnan(x)) return narrow.nan;
+  if (relu && std::signbit(x)) x = 0;
+  const std::uint64_t sign = std::uint64_t{std::signbit(x)} << (f.mantissa + f.exponent);
+  const std::uint64_t largest = narrow.name == "e5m2x2" ? 0x7b : narrow.name == "e4m3x2" ? 0x7e : narrow.nan;
+  if (std::isinf(x)) return sign | largest;
+  return sign | std::min(reference::Round(Quad(x), std::signbit(x), f, Mode::kNearest) & ~sign, largest);
+}
+
+// The .e2m1x2 form works on .b8 registers, which only cvt and mov know: it goes through one.
+std::string WithByte(const Narrow& narrow, const std::string& before, const std::string& after, bool to_narrow) {
+  if (narrow.bits == 8) return before + (to_narrow ? "%d0" : "%s0") + after;
+  if (to_narrow) return ".reg .b8 %byte; " + before + "%byte" + after + " cvt.u16.u8 %d0, %byte;";
+  return ".reg .b8 %byte; cvt.u8.u16 %byte, %s0; " + before + "%byte" + after;
+}
+
+void AddNarrow(std::vector<InstructionCase>& cases) {
+  for (const Narrow& narrow : kNarrows) {
+    for (const bool relu : {false, true}) {
+      const std::string suffix = std::string(".rn.satfinite") + (relu ? ".relu." : ".");
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f32 ", ", %s0, %s1;", true), "b16", {"f32", "f32"}, [&narrow, relu](const Values& in) {
+        return ToNarrow(static_cast<double>(in.f32(1)), narrow, relu) | ToNarrow(static_cast<double>(in.f32(0)), narrow, relu) << narrow.bits;
+      }));
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f16x2 ", ", %s0;", true), "b16", {"f16x2"}, [&narrow, relu](const Values& in) {
+        return ToNarrow(Decode(in.v[0] & 0xffff, reference::kF16), narrow, relu) |
+               ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kF16), narrow, relu) << narrow.bits;
+      }));
+      cases.push_back(Exact(WithByte(narrow, std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + narrow.name + " %d0, ", ";", false), "f16x2", {"b16"},
+                            [&narrow, relu](const Values& in) {
+                              auto lane = [&](std::uint64_t code) -> std::uint64_t {
+                                if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
+                                const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
+                                if (is_nan) return 0x7fff;
+                                const double x = Decode(code, narrow.format);
+                                if (relu && std::signbit(x)) return 0;
+                                if (std::isinf(x)) return x < 0 ? 0xfc00 : 0x7c00;
+                                return reference::Round(Quad(x), std::signbit(x), reference::kF16, Mode::kNearest);
+                              };
+                              const std::uint64_t mask = (1u << narrow.bits) - 1;
+                              return lane(in.v[0] & mask) | lane(in.v[0] >> narrow.bits & mask) << 16;
+                            }));
+    }
+  }
+}
+
+// Powers of two without sign: exponent of the next one below (.rz) or above (.rp).
+void AddScales(std::vector<InstructionCase>& cases) {
+  for (const bool up : {false, true}) {
+    for (const bool saturate : {false, true}) {
+      auto code = [=](double x) -> std::uint64_t {
+        x = std::fabs(x);
+        if (std::isnan(x)) return 0xff;
+        const int largest = saturate ? 254 : 255;
+        if (std::isinf(x)) return static_cast<std::uint64_t>(largest);
+        if (x == 0) return 0;
+        int exponent = std::ilogb(x);
+        if (up && std::ldexp(1.0, exponent) < x) ++exponent;
+        return static_cast<std::uint64_t>(std::clamp(exponent + 127, 0, largest));
+      };
+      const std::string suffix = std::string(up ? ".rp" : ".rz") + (saturate ? ".satfinite" : "");
+      cases.push_back(Exact("cvt" + suffix + ".ue8m0x2.f32 %d0, %s0, %s1;", "b16", {"f32", "f32"}, [=](const Values& in) {
+        return code(static_cast<double>(in.f32(1))) | code(static_cast<double>(in.f32(0))) << 8;
+      }));
+      cases.push_back(Exact("cvt" + suffix + ".ue8m0x2.bf16x2 %d0, %s0;", "b16", {"bf16x2"}, [=](const Values& in) {
+        return code(Decode(in.v[0] & 0xffff, reference::kBF16)) | code(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16)) << 8;
+      }));
+    }
+  }
+  cases.push_back(Exact("cvt.rn.bf16x2.ue8m0x2 %d0, %s0;", "bf16x2", {"b16"}, [](const Values& in) {
+    auto lane = [](std::uint64_t code) -> std::uint64_t {
+      if (code == 0xff) return 0x7fff;
+      return reference::Round(reference::PowerOf2(static_cast<int>(code) - 127), false, reference::kBF16, Mode::kNearest);
+    };
+    return lane(in.v[0] & 0xff) | lane(in.v[0] >> 8 & 0xff) << 16;
+  }));
+}
+
+void AddPack(std::vector<InstructionCase>& cases) {
+  struct Kind {
+    std::string type;
+    unsigned bits;
+    bool is_signed, with_c;
+  };
+  for (const Kind& kind : {Kind{"u16", 16, false, false}, Kind{"s16", 16, true, false}, Kind{"u8", 8, false, true}, Kind{"s8", 8, true, true},
+                           Kind{"u4", 4, false, true}, Kind{"s4", 4, true, true}, Kind{"u2", 2, false, true}, Kind{"s2", 2, true, true}}) {
+    auto pack = [=](const Values& in) {
+      auto lane = [&](std::int64_t x) {
+        const std::int64_t high = (std::int64_t{1} << (kind.bits - (kind.is_signed ? 1 : 0))) - 1;
+        const std::int64_t low = kind.is_signed ? -(std::int64_t{1} << (kind.bits - 1)) : 0;
+        return static_cast<std::uint64_t>(std::clamp(x, low, high)) & ((std::uint64_t{1} << kind.bits) - 1);
+      };
+      return lane(in.s32(0)) << kind.bits | lane(in.s32(1)) | (kind.with_c ? in.v[2] << (2 * kind.bits) : 0);
+    };
+    if (!kind.with_c) {
+      cases.push_back(Exact("cvt.pack.sat." + kind.type + ".s32 %d0, %s0, %s1;", "b32", {"s32", "s32"}, pack));
+    } else {
+      cases.push_back(Exact("cvt.pack.sat." + kind.type + ".s32.b32 %d0, %s0, %s1, %s2;", "b32", {"s32", "s32", "b32"}, pack));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<InstructionCase> PackedConvertCases() {
+  std::vector<InstructionCase> cases;
+  AddHalfPairs(cases);
+  AddTf32(cases);
+  AddNarrow(cases);
+  AddScales(cases);
+  AddPack(cases);
+  return cases;
+}
+
+}  // namespace gridloom::exec
