@@ -1,0 +1,314 @@
+// Instructions between lanes, asynchronous copies and mbarriers, through the whole executor against host references.
+#include <bit>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <random>
+
+#include "tests/sim/exec/executor_fixture.h"
+
+using namespace gridloom;
+using namespace gridloom::exec;
+
+namespace {
+
+constexpr std::uint32_t kThreads = 96;
+
+struct Lane {
+  std::uint32_t a, b;
+};
+
+// Kernel skeleton: %r1 and %r2 are the thread's inputs, %r3 and %r4 its outputs, %r5 its index, %r6 its lane.
+std::string Kernel(const std::string& body) {
+  return ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+         "  .reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .pred %p<8>; .reg .f32 %f<4>;\n"
+         "  ld.param.u64 %rd1, [in];\n  ld.param.u64 %rd2, [out];\n  mov.u32 %r5, %tid.x;\n  mov.u32 %r6, %laneid;\n"
+         "  mul.wide.u32 %rd3, %r5, 8;\n  add.u64 %rd1, %rd1, %rd3;\n  add.u64 %rd2, %rd2, %rd3;\n"
+         "  ld.global.v2.u32 {%r1, %r2}, [%rd1];\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n" +
+         body + "\n  st.global.v2.u32 [%rd2], {%r3, %r4};\n  ret;\n}\n";
+}
+
+std::vector<Lane> Run(const std::string& body, const std::vector<Lane>& in) {
+  test::Executor executor;
+  std::vector<Lane> out(in.size(), Lane{0xdead, 0xdead});
+  const std::uint64_t in_device = executor.Upload(in), out_device = executor.Upload(out);
+  const LaunchFault fault = executor.Launch(Kernel(body), "k", {1, 1, 1}, {static_cast<std::uint32_t>(in.size()), 1, 1},
+                                            test::ParamBlock().Add(in_device).Add(out_device));
+  INFO(body << '\n' << fault.text);
+  REQUIRE(fault.kind == FaultKind::kNone);
+  executor.Download(out_device, out);
+  return out;
+}
+
+std::vector<Lane> RandomLanes(std::uint32_t limit_a, std::uint32_t limit_b, std::uint32_t count = kThreads) {
+  std::mt19937 random(7);
+  std::vector<Lane> lanes(count);
+  for (Lane& lane : lanes) lane = {limit_a == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_a),
+                                   limit_b == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_b)};
+  return lanes;
+}
+
+// Checks every thread against a function of its warp's inputs and its lane.
+void Check(const std::string& body, const std::vector<Lane>& in, const std::function<Lane(const Lane* warp, std::uint32_t lanes, std::uint32_t lane)>& expected) {
+  const std::vector<Lane> out = Run(body, in);
+  for (std::uint32_t i = 0; i < in.size(); ++i) {
+    const std::uint32_t first = i / 32 * 32, lanes = std::min<std::uint32_t>(32, static_cast<std::uint32_t>(in.size()) - first);
+    const Lane wanted = expected(&in[first], lanes, i - first);
+    INFO(body << " thread " << i);
+    CHECK(out[i].a == wanted.a);
+    CHECK(out[i].b == wanted.b);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Shfl_AllModesAndSegments_FollowTheManual") {
+  for (const std::string mode : {"up", "down", "bfly", "idx"}) {
+    for (const std::uint32_t c : {0x1fu, 0u, 0x1018u, 0x181fu, 0x1c07u}) {
+      const std::string body = "  and.b32 %r2, %r2, 31;\n  shfl.sync." + mode + ".b32 %r3|%p1, %r1, %r2, " + std::to_string(c) +
+                               ", -1;\n  selp.u32 %r4, 1, 0, %p1;";
+      Check(body, RandomLanes(0, 40), [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+        const int b = static_cast<int>(warp[lane].b & 31), segment = static_cast<int>(c >> 8 & 31), clamp = static_cast<int>(c & 31);
+        const int me = static_cast<int>(lane), low = me & segment, high = low | (clamp & ~segment & 31);
+        int j = 0;
+        bool valid = false;
+        if (mode == "up") j = me - b, valid = j >= high;
+        if (mode == "down") j = me + b, valid = j <= high;
+        if (mode == "bfly") j = me ^ b, valid = j <= high;
+        if (mode == "idx") j = low | (b & ~segment & 31), valid = j <= high;
+        if (!valid) j = me;
+        return Lane{warp[j].a, valid};
+      });
+    }
+  }
+}
+
+TEST_CASE("Shfl_ConstantDistance_FollowsTheManual") {
+  Check("  shfl.sync.bfly.b32 %r3, %r1, 5, 0x1f, -1;\n  shfl.sync.down.b32 %r4, %r1, 3, 0x1f, -1;", RandomLanes(0, 0),
+        [](const Lane* warp, std::uint32_t, std::uint32_t lane) { return Lane{warp[lane ^ 5].a, warp[lane + 3 < 32 ? lane + 3 : lane].a}; });
+}
+
+TEST_CASE("Vote_AllForms_FollowTheManual") {
+  struct Form {
+    std::string text;
+    std::function<std::uint32_t(std::uint32_t holds, std::uint32_t members)> result;
+  };
+  const Form forms[] = {{"all", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m; }},
+                        {"any", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) != 0; }},
+                        {"uni", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m || (h & m) == 0; }}};
+  for (const std::uint32_t limit : {1u, 2u, 100u}) {
+    for (const Form& form : forms) {
+      Check("  setp.ne.u32 %p1, %r1, 0;\n  vote.sync." + form.text + ".pred %p2, %p1, -1;\n  selp.u32 %r3, 1, 0, %p2;\n  vote.sync.ballot.b32 %r4, !%p1, -1;",
+            RandomLanes(limit, 0), [&](const Lane* warp, std::uint32_t lanes, std::uint32_t) {
+              std::uint32_t holds = 0;
+              for (std::uint32_t i = 0; i < lanes; ++i) holds |= static_cast<std::uint32_t>(warp[i].a != 0) << i;
+              return Lane{form.result(holds, ~0u), ~holds};
+            });
+    }
+  }
+}
+
+TEST_CASE("Vote_InDivergentCode_CountsActiveMembers") {
+  const std::string body = R"(
+  and.b32 %r7, %r6, 3;
+  setp.eq.u32 %p1, %r7, 0;
+  @%p1 bra QUARTER;
+  setp.ne.u32 %p2, %r1, 0;
+  vote.sync.ballot.b32 %r3, %p2, 0xeeeeeeee;
+  activemask.b32 %r4;
+  bra DONE;
+QUARTER:
+  setp.ne.u32 %p2, %r1, 0;
+  vote.sync.ballot.b32 %r3, %p2, 0x11111111;
+  activemask.b32 %r4;
+DONE:)";
+  Check(body, RandomLanes(2, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+    std::uint32_t holds = 0;
+    for (std::uint32_t i = 0; i < lanes; ++i) holds |= static_cast<std::uint32_t>(warp[i].a != 0) << i;
+    const std::uint32_t side = lane % 4 == 0 ? 0x11111111 : 0xeeeeeeee;
+    return Lane{holds & side, side};
+  });
+}
+
+TEST_CASE("Match_AnyAndAll_FindEqualValues") {
+  for (const std::uint32_t limit : {1u, 4u, 20u}) {
+    Check("  match.any.sync.b32 %r3, %r1, -1;\n  match.all.sync.b32 %r4|%p1, %r1, -1;\n  @!%p1 add.u32 %r4, %r4, 7;", RandomLanes(limit, 0),
+          [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+            std::uint32_t same = 0;
+            for (std::uint32_t i = 0; i < lanes; ++i) same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a) << i;
+            return Lane{same, same == ~0u ? ~0u : 7u};
+          });
+  }
+  Check("  mov.b64 %rd4, {%r1, %r2};\n  match.any.sync.b64 %r3, %rd4, -1;", RandomLanes(2, 3), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+    std::uint32_t same = 0;
+    for (std::uint32_t i = 0; i < lanes; ++i) same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a && warp[i].b == warp[lane].b) << i;
+    return Lane{same, 0};
+  });
+}
+
+TEST_CASE("Redux_AllOperations_Combine") {
+  using S = std::int32_t;
+  struct Form {
+    std::string text;
+    std::uint32_t (*combine)(std::uint32_t, std::uint32_t);
+  };
+  const Form forms[] = {{"add.u32", [](auto a, auto b) { return a + b; }},
+                        {"min.u32", [](auto a, auto b) { return std::min(a, b); }},
+                        {"max.u32", [](auto a, auto b) { return std::max(a, b); }},
+                        {"min.s32", [](auto a, auto b) { return static_cast<S>(a) < static_cast<S>(b) ? a : b; }},
+                        {"max.s32", [](auto a, auto b) { return static_cast<S>(a) > static_cast<S>(b) ? a : b; }},
+                        {"and.b32", [](auto a, auto b) { return a & b; }},
+                        {"or.b32", [](auto a, auto b) { return a | b; }},
+                        {"xor.b32", [](auto a, auto b) { return a ^ b; }}};
+  for (const Form& form : forms) {
+    // The lower and the upper half of the warp reduce apart.
+    Check("  setp.lt.u32 %p1, %r6, 16;\n  selp.b32 %r7, 0x0000ffff, 0xffff0000, %p1;\n  redux.sync." + form.text + " %r3, %r1, %r7;", RandomLanes(0, 0),
+          [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+            const std::uint32_t first = lane & 16;
+            std::uint32_t total = warp[first].a;
+            for (std::uint32_t i = first + 1; i < first + 16; ++i) total = form.combine(total, warp[i].a);
+            return Lane{total, 0};
+          });
+  }
+}
+
+TEST_CASE("Elect_LowestMemberLeads") {
+  Check("  elect.sync %r3|%p1, 0xffffffff;\n  selp.u32 %r4, 1, 0, %p1;", RandomLanes(0, 0),
+        [](const Lane*, std::uint32_t, std::uint32_t lane) { return Lane{0, lane == 0}; });
+}
+
+TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
+  for (const std::uint32_t size : {4u, 8u, 16u}) {
+    const std::string cache = size == 16 ? "cg" : "ca";
+    const std::string body = R"(
+  .shared .align 16 .b8 buffer[1600];
+  mov.u32 %r7, buffer;
+  mad.lo.u32 %r7, %r6, 16, %r7;
+  st.shared.v4.u32 [%r7], {-1, -1, -1, -1};
+  and.b32 %r8, %r2, 31;
+  min.u32 %r8, %r8, )" + std::to_string(size) + R"(;
+  ld.param.u64 %rd4, [in];
+  and.b32 %r9, %r5, 0xfffffffe;
+  mul.wide.u32 %rd5, %r9, 8;
+  add.u64 %rd4, %rd4, %rd5;
+  cp.async.)" + cache + ".shared.global [%r7], [%rd4], " + std::to_string(size) + R"(, %r8;
+  cp.async.commit_group;
+  cp.async.wait_group 0;
+  ld.shared.u32 %r3, [%r7];
+  ld.shared.u32 %r4, [%r7+)" + std::to_string(size == 4 ? 4 : size - 4) + "];";
+    std::vector<Lane> in = RandomLanes(0, 32, 32);
+    Check(body, in, [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+      std::uint8_t bytes[16];
+      std::memset(bytes, 0xff, sizeof bytes);
+      std::memset(bytes, 0, size);
+      std::memcpy(bytes, &warp[lane & ~1u], std::min(warp[lane].b & 31, size));
+      Lane out;
+      std::memcpy(&out.a, bytes, 4);
+      std::memcpy(&out.b, bytes + (size == 4 ? 4 : size - 4), 4);
+      return out;
+    });
+  }
+}
+
+// Producer and consumer warps hand a buffer over through two mbarriers, four rounds; the last warp's threads all arrive.
+TEST_CASE("Mbarrier_ProducerConsumer_SeesEveryRound") {
+  const std::string body = R"(
+  .shared .align 8 .b64 full;
+  .shared .align 8 .b64 empty;
+  .shared .align 4 .b8 buffer[128];
+  mov.u32 %r7, full;
+  mov.u32 %r8, empty;
+  setp.eq.u32 %p1, %r5, 0;
+  @%p1 mbarrier.init.shared.b64 [%r7], 32;
+  @%p1 mbarrier.init.shared.b64 [%r8], 64;
+  bar.sync 0;
+  mov.u32 %r9, 0;
+  mov.u32 %r10, buffer;
+  mad.lo.u32 %r10, %r6, 4, %r10;
+  setp.lt.u32 %p2, %r5, 32;
+  @%p2 bra PRODUCE;
+CONSUME:
+  and.b32 %r11, %r9, 1;
+WAIT_FULL:
+  mbarrier.try_wait.parity.shared.b64 %p3, [%r7], %r11;
+  @!%p3 bra WAIT_FULL;
+  ld.shared.u32 %r12, [%r10];
+  add.u32 %r3, %r3, %r12;
+  mbarrier.arrive.shared.b64 _, [%r8];
+  add.u32 %r9, %r9, 1;
+  setp.lt.u32 %p4, %r9, 4;
+  @%p4 bra CONSUME;
+  bra DONE;
+PRODUCE:
+  mul.lo.u32 %r12, %r9, 1000;
+  add.u32 %r12, %r12, %r6;
+  st.shared.u32 [%r10], %r12;
+  mbarrier.arrive.shared.b64 %rd4, [%r7];
+  and.b32 %r11, %r9, 1;
+WAIT_EMPTY:
+  mbarrier.test_wait.parity.shared.b64 %p3, [%r8], %r11;
+  @!%p3 bra WAIT_EMPTY;
+  add.u32 %r9, %r9, 1;
+  setp.lt.u32 %p4, %r9, 4;
+  @%p4 bra PRODUCE;
+DONE:
+  mov.u32 %r4, %r9;)";
+  const std::vector<Lane> out = Run(body, RandomLanes(0, 0));
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    CHECK(out[i].a == (i < 32 ? 0 : 6000 + 4 * (i % 32)));
+    CHECK(out[i].b == 4);
+  }
+}
+
+TEST_CASE("Mbarrier_StateTokens_AndDrops") {
+  const std::string body = R"(
+  .shared .align 8 .b64 barrier;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra DONE;
+  mbarrier.init.shared.b64 [barrier], 3;
+  mbarrier.arrive.shared.b64 %rd4, [barrier];
+  mbarrier.pending_count.b64 %r7, %rd4;
+  mbarrier.test_wait.shared.b64 %p2, [barrier], %rd4;
+  selp.u32 %r8, 1, 0, %p2;
+  mbarrier.arrive_drop.shared.b64 %rd5, [barrier];
+  mbarrier.arrive.shared.b64 %rd6, [barrier], 1;
+  mbarrier.test_wait.shared.b64 %p2, [barrier], %rd4;
+  selp.u32 %r9, 1, 0, %p2;
+  mbarrier.arrive.shared.b64 %rd7, [barrier];
+  mbarrier.pending_count.b64 %r10, %rd7;
+  mad.lo.u32 %r3, %r7, 10, %r8;
+  mad.lo.u32 %r3, %r3, 10, %r9;
+  mad.lo.u32 %r3, %r3, 10, %r10;
+  mbarrier.inval.shared.b64 [barrier];
+DONE:)";
+  // Three were missing; not over; over after two more; the next phase expects two.
+  CHECK(Run(body, RandomLanes(0, 0))[0].a == 3012);
+}
+
+TEST_CASE("BulkCopy_ReportsBytesToTheBarrier") {
+  const std::string body = R"(
+  .shared .align 16 .b8 buffer[256];
+  .shared .align 8 .b64 barrier;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared.b64 [barrier], 1;
+  mbarrier.arrive.expect_tx.shared.b64 %rd4, [barrier], 256;
+  mov.u32 %r7, buffer;
+  mov.u32 %r8, barrier;
+  ld.param.u64 %rd5, [in];
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%rd5], 256, [%r8];
+READY:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p2, [barrier], 0;
+  @!%p2 bra WAIT;
+  mov.u32 %r7, buffer;
+  and.b32 %r9, %r5, 31;
+  mad.lo.u32 %r7, %r9, 8, %r7;
+  ld.shared.v2.u32 {%r3, %r4}, [%r7];)";
+  const std::vector<Lane> in = RandomLanes(0, 0);
+  const std::vector<Lane> out = Run(body, in);
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    CHECK(out[i].a == in[i % 32].a);
+    CHECK(out[i].b == in[i % 32].b);
+  }
+}
