@@ -1,5 +1,7 @@
 #include "sim/exec/compiler/float_emit.h"
 
+#include "sim/exec/compiler/lift_flush.h"
+
 namespace gridloom::exec {
 
 using llvm::Value;
@@ -111,10 +113,9 @@ Value* FloatEmitter::AddToOdd(Value* a, Value* b) {
 }
 
 Value* FloatEmitter::Flush(Value* x) {
-  const bool single = x->getType()->isFloatTy();
-  Value* smallest = single ? F32(0x1p-126f) : F64(0x1p-1022);
-  Value* zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, single ? F32(0) : F64(0), x);
-  return b_.CreateSelect(b_.CreateFCmpOLT(Abs(x), smallest), zero, x);
+  if (x->getType()->isFloatTy()) return MarkFlush(b_, x);
+  Value* zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, F64(0), x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(Abs(x), F64(0x1p-1022)), zero, x);
 }
 
 Value* FloatEmitter::Saturate(Value* x) {

@@ -39,7 +39,7 @@ class FloatEmitter {
   /// Likewise the sum of two f32.
   Value* AddToOdd(Value* a, Value* b);
 
-  /// Subnormal f32 or f64 -> zero of the same sign.
+  /// Subnormal f32 or f64 -> zero of the same sign. For f32 a mark that ExpandFlushes replaces.
   Value* Flush(Value* x);
   /// Into [0, 1]; NaN becomes +0.
   Value* Saturate(Value* x);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/exec/compiler/lift_flush.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -108,6 +109,7 @@ LiftedKernel ModuleLifter::Run() {
   } else {
     address_taken_.clear();
   }
+  ExpandFlushes(out_.ir());
   std::unordered_set<const ptx::Function*> path;
   result.local_bytes = StackBytes(kernel_, path, result.recursive);
   result.static_shared_bytes = shared_.static_bytes;

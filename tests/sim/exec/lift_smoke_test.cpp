@@ -55,3 +55,45 @@ TEST_CASE("Lift_VectorAdd_ComputesSums") {
   for (unsigned tid = 0; tid < 100; ++tid) runner.Run(&params, tid, 100);
   for (int i = 0; i < 100; ++i) CHECK(c[i] == (i < 90 ? 1.5f * static_cast<float>(i) : 0.0f));
 }
+
+namespace {
+
+std::size_t Count(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+// A chain of .ftz instructions flushes each result once and no operand again, whatever registers hold them.
+TEST_CASE("Lift_FtzChain_FlushesEachResultOnce") {
+  const std::string ptx = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .f32 x, .param .u64 out, .param .u32 n)
+{
+  .reg .pred %p1; .reg .b32 %r<6>; .reg .b64 %rd1; .reg .f32 %f<6>;
+  ld.param.f32 %f1, [x];
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, 0;
+  mul.ftz.f32 %f2, %f1, %f1;
+  mov.b32 %r4, %f2;
+LOOP:
+  fma.rn.ftz.f32 %r4, %r4, %f2, %r4;
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p1, %r2, %r1;
+  @%p1 bra LOOP;
+  neg.ftz.f32 %f5, %r4;
+  st.global.f32 [%rd1], %f5;
+  ret;
+}
+)";
+  SpmdRunner runner(ptx, "k");
+  REQUIRE(runner.error() == "");
+  INFO(runner.ir());
+  // Of x (twice, as it is read twice), the product and the sum in the loop; the mask of the exponent stands for a flush.
+  CHECK(Count(runner.ir(), ", 2139095040") == 4);
+}
