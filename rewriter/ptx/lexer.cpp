@@ -112,6 +112,7 @@ std::string_view NameOf(TokenKind kind) {
 }
 
 Lexer::Lexer(std::string_view text) : at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()) {
+  if (text.starts_with("\xEF\xBB\xBF")) at_ += 3;  // a byte order mark
   if (!text.empty()) {
     if (const void* nul = std::memchr(text.data(), '\0', text.size())) end_ = static_cast<const char*>(nul);
   }

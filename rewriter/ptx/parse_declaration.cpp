@@ -64,10 +64,12 @@ bool Parser::ParseModuleVariable(Linkage linkage) {
   do {
     Variable variable = head;
     if (!ParseDeclarator(variable)) return false;
-    if (variable.name.empty()) continue;
-    Variable& kept = module_.variables.emplace_back(std::move(variable));
-    module_.items.emplace_back(&kept);
-    Declare(kept);
+    const bool kept = ExpandRange(std::move(variable), [this](Variable one) {
+      Variable& added = module_.variables.emplace_back(std::move(one));
+      module_.items.emplace_back(&added);
+      Declare(added);
+    });
+    if (!kept) return false;
   } while (Match(TokenKind::kComma));
   return Expect(TokenKind::kSemicolon, "after the declaration");
 }
@@ -189,8 +191,32 @@ bool Parser::ParseRange(Variable& variable) {
                            std::to_string(count->bits));
   }
   variable.range_count = static_cast<std::uint32_t>(count->bits);
-  if (count->bits == 0) variable.name = {};  // declares nothing; the callers drop it
+  if (count->bits == 0) variable.name = {};  // declares nothing: ExpandRange drops it
   return Expect(TokenKind::kGreater, "after the number of registers");
+}
+
+// `.global .u32 x<4>` is short for x0, x1, x2, x3. Registers stay a range, there may be many.
+bool Parser::ExpandRange(Variable variable, const std::function<void(Variable)>& keep) {
+  if (variable.name.empty()) return true;
+  if (variable.range_count == 0 || variable.space == StateSpace::kReg) {
+    keep(std::move(variable));
+    return true;
+  }
+  const std::uint32_t count = std::exchange(variable.range_count, 0);
+  if (!CountExpanded(count, variable.loc)) return false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Variable one = variable;
+    one.name = module_.strings.Intern(std::string(variable.name) + std::to_string(i));
+    keep(std::move(one));
+  }
+  return true;
+}
+
+// Few characters can ask for many names: there is a limit to what a module gets.
+bool Parser::CountExpanded(std::uint64_t count, SourceLoc loc) {
+  constexpr std::uint64_t kMostExpanded = 1u << 16;
+  expanded_ += count;
+  return expanded_ <= kMostExpanded || FailAt(loc, "more than 65536 names declared by ranges");
 }
 
 // dimensions := '[' ']' ? ( '[' constant ']' )*

@@ -58,8 +58,7 @@ bool Parser::ParseParameters(std::deque<Variable>& out, bool* variadic) {
 bool Parser::ParseParameter(std::deque<Variable>& out) {
   Variable variable;
   if (!ParseDeclarationHead(variable, /*is_param=*/true) || !ParseDeclarator(variable)) return false;
-  out.push_back(std::move(variable));
-  return true;
+  return ExpandRange(std::move(variable), [&out](Variable one) { out.push_back(std::move(one)); });
 }
 
 bool Parser::ParseFunctionDirectives(Function& function) {

@@ -18,6 +18,7 @@ bool Parser::ParseBlock(Block& block) {
   --block_depth_;
   if (sink_.full()) return false;
   if (Match(TokenKind::kRBrace)) return true;
+  if (std::exchange(reported_end_, true)) return false;
   return FailAt(block.loc, "block without its closing '}'");
 }
 
@@ -89,10 +90,12 @@ bool Parser::ParseLocalVariables(Block& block) {
   do {
     Variable variable = head;
     if (!ParseDeclarator(variable)) return false;
-    if (variable.name.empty()) continue;
-    Variable& kept = block.variables.emplace_back(std::move(variable));
-    Declare(kept);
-    block.statements.emplace_back(&kept);
+    const bool kept = ExpandRange(std::move(variable), [this, &block](Variable one) {
+      Variable& added = block.variables.emplace_back(std::move(one));
+      Declare(added);
+      block.statements.emplace_back(&added);
+    });
+    if (!kept) return false;
   } while (Match(TokenKind::kComma));
   return Expect(TokenKind::kSemicolon, "after the declaration");
 }
@@ -153,13 +156,25 @@ bool Parser::ParseLabelDirective(Block& block, std::string_view name, SourceLoc 
   return true;
 }
 
-// target-list := ident ( ',' ident )*
+// target-list := target ( ',' target )*       target := ident ( '<' int '>' )?, where L<2> is short for L0, L1
 bool Parser::ParseTargetList(LabelDirective& out) {
   do {
     Operand target;
     target.loc = token_.loc;
     if (!ExpectName(target.text, "the name of a target")) return false;
-    out.targets.push_back(std::move(target));
+    if (!Match(TokenKind::kLess)) {
+      out.targets.push_back(std::move(target));
+      continue;
+    }
+    const auto count = At(TokenKind::kInt) ? IntegerFromText(token_.text) : std::nullopt;
+    if (!count) return Fail("the number of targets");
+    if (!CountExpanded(count->bits, token_.loc)) return false;
+    Advance();
+    for (std::uint64_t i = 0; i < count->bits; ++i) {
+      Operand& one = out.targets.emplace_back(target);
+      one.text = module_.strings.Intern(std::string(target.text) + std::to_string(i));
+    }
+    if (!Expect(TokenKind::kGreater, "after the number of targets")) return false;
   } while (Match(TokenKind::kComma));
   return true;
 }

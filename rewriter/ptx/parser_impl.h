@@ -3,6 +3,7 @@
 // and parse_constant.cpp. A rule returns false after it has reported an error; the enclosing statement then recovers.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,8 @@ class Parser {
   bool ParseAttributes(std::vector<std::string_view>& attributes);
   bool ParseDeclarator(Variable& variable);  // a range of no registers comes back without a name
   bool ParseRange(Variable& variable);
+  bool ExpandRange(Variable variable, const std::function<void(Variable)>& keep);
+  bool CountExpanded(std::uint64_t count, SourceLoc loc);
   bool ParseDimensions(Variable& variable);
   bool CheckSize(const Variable& variable);
   bool ParseInitializer(Variable& variable);
@@ -152,6 +155,8 @@ class Parser {
   bool has_ahead_ = false;
   const char* last_end_ = nullptr;  // end of the token consumed last
   int block_depth_ = 0;
+  std::uint64_t expanded_ = 0;  // names that came from ranges outside .reg
+  bool reported_end_ = false;   // a block without its '}' is reported once, not for every block around it
   SymbolTable symbols_;
   std::vector<Operand*> pending_;        // names no declaration explained yet: labels, mostly
   std::vector<Operand*> function_uses_;  // refer to a prototype; to be moved to the definition

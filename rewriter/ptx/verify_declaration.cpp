@@ -61,7 +61,6 @@ void Verifier::VerifyArray(const Variable& variable, bool in_body) {
     if (!variable.dims.empty()) Error(variable.loc, "register " + Quoted(variable) + " cannot be an array");
     return;
   }
-  if (variable.range_count != 0) return Error(variable.loc, "only registers are declared as a range");
   if (variable.dims.empty() || variable.dims.front() != 0 || variable.space == StateSpace::kParam) return;
   const bool open_ok = variable.linkage == Linkage::kExtern || (in_body && variable.space == StateSpace::kShared);
   if (!open_ok) Error(variable.loc, "array " + Quoted(variable) + " needs a size, or .extern before it");

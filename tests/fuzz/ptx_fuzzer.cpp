@@ -1,5 +1,6 @@
-// Any bytes as PTX: lexer, parser and verifier must survive them. What the parser understood, errors or not, must print,
-// and the print must be a fixed point: it parses, prints the same again, and the verifier says the same about it.
+// Any bytes as PTX: lexer, parser and verifier must survive them. What the parser understood, errors or not, must
+// print, and the print must be a fixed point: it parses, prints the same again, and the verifier says the same about
+// it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -63,9 +64,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   DiagnosticSink second_sink;
   const auto second = ParseModule(printed, second_sink);
-  if (second_sink.has_errors()) Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
+  if (second_sink.has_errors())
+    Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
   const std::string reprinted = PrintModule(*second);
   if (reprinted != printed) Complain("no fixed point", printed, reprinted);
-  if (VerifyModule(*second, second_sink) != verified) Complain("the verifier changed its mind", printed, FormatDiagnostics(second_sink, "printed", printed));
+  if (VerifyModule(*second, second_sink) != verified)
+    Complain("the verifier changed its mind", printed, FormatDiagnostics(second_sink, "printed", printed));
   return 0;
 }
