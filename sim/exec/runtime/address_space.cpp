@@ -26,10 +26,12 @@ constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 46;
 
 void* TryReserve(std::uint64_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+#if !defined(__SANITIZE_THREAD__)
   void* const hint = reinterpret_cast<void*>(kPreferredBase);
   void* at = mmap(hint, bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == hint) return at;
   if (at != MAP_FAILED) munmap(at, bytes);   // a kernel that does not know the flag
+#endif
   return mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
 }
 

@@ -75,10 +75,13 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::optional<Nearest> FindNearest(std::uint64_t address) const override;
   bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const override;
 
-  void BeforeFork() override { mutex_.lock(); }
-  void AfterForkInParent() override { mutex_.unlock(); }
-  // The child's thread has another number than the one that locked, and the C library looks at it: make the lock anew.
-  void AfterForkInChild() override { std::construct_at(&mutex_); }
+  void BeforeFork() override { mutex_->lock(); }
+  void AfterForkInParent() override { mutex_->unlock(); }
+  // The child's thread has another number than the one that locked, and the C library looks at it: take a new lock.
+  void AfterForkInChild() override {
+    static_cast<void>(mutex_.release());
+    mutex_ = std::make_unique<std::shared_mutex>();
+  }
 
  private:
   struct Live {
@@ -105,7 +108,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   void SplitAt(std::uint64_t address);
   void Unreference(std::uint64_t handle);
 
-  mutable std::shared_mutex mutex_;
+  std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
   AddressSpace space_;
   std::map<std::uint64_t, Live> live_;
   Pieces pieces_;
@@ -133,7 +136,7 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
   const std::uint64_t usable = RoundUp(bytes, kPageBytes);
   const std::uint64_t extent = usable + kGuardBytes;
   const bool huge = bytes >= kHugePage;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   if (CountsAgainstLimit(kind) && !Charge(bytes)) return 0;
   const std::uint64_t base = space_.free().Take(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}));
   const bool guarded = live_.size() < kMaxGuarded;
@@ -152,7 +155,7 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
 }
 
 bool DeviceMemoryImpl::Free(std::uint64_t base) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   const auto it = live_.find(base);
   if (it == live_.end() || it->second.allocation.kind == MemoryKind::kReserved) return false;
   const Live live = it->second;
@@ -168,7 +171,7 @@ std::uint64_t DeviceMemoryImpl::Reserve(std::uint64_t bytes, std::uint64_t align
   bytes = RoundUp(bytes, kPageBytes);
   align = std::max(align, kPageBytes);
   const std::uint64_t extent = bytes + kGuardBytes;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   std::uint64_t base = 0;
   if (hint != 0 && hint % align == 0 && space_.free().TakeAt(hint, extent)) base = hint;
   if (base == 0) base = space_.free().Take(extent, align);
@@ -179,7 +182,7 @@ std::uint64_t DeviceMemoryImpl::Reserve(std::uint64_t bytes, std::uint64_t align
 }
 
 bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   const auto it = live_.find(base);
   if (it == live_.end() || it->second.allocation.kind != MemoryKind::kReserved) return false;
   if (RoundUp(bytes, kPageBytes) != it->second.allocation.bytes) return false;
@@ -193,7 +196,7 @@ bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
 std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes) {
   if (bytes == 0) return 0;
   bytes = RoundUp(bytes, kPageBytes);
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   if (!Charge(bytes)) return 0;
   const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
@@ -215,7 +218,7 @@ void DeviceMemoryImpl::Unreference(std::uint64_t handle) {
 }
 
 bool DeviceMemoryImpl::DestroyPhysical(std::uint64_t handle) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   const auto it = physicals_.find(handle);
   if (it == physicals_.end() || it->second.destroyed) return false;
   it->second.destroyed = true;
@@ -225,7 +228,7 @@ bool DeviceMemoryImpl::DestroyPhysical(std::uint64_t handle) {
 
 bool DeviceMemoryImpl::Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) {
   if (bytes == 0 || (address | bytes | offset) % kPageBytes != 0) return false;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   const Live* const live = LiveAt(address);
   if (!live || live->allocation.kind != MemoryKind::kReserved) return false;
   if (bytes > live->allocation.base + live->allocation.bytes - address) return false;
@@ -269,7 +272,7 @@ void DeviceMemoryImpl::SplitAt(std::uint64_t address) {
 
 bool DeviceMemoryImpl::Unmap(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   if (!Covered(address, bytes)) return false;
   SplitAt(address);
   SplitAt(address + bytes);
@@ -285,7 +288,7 @@ bool DeviceMemoryImpl::Unmap(std::uint64_t address, std::uint64_t bytes) {
 
 bool DeviceMemoryImpl::Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) {
   if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   if (!Covered(address, bytes)) return false;
   if (mprotect(At(address), bytes, Protection(readable, writable)) != 0) return false;
   SplitAt(address);
@@ -301,12 +304,12 @@ bool DeviceMemoryImpl::RegisterHost(void* host, std::uint64_t bytes, bool read_o
   const auto base = reinterpret_cast<std::uint64_t>(host);
   if (host == nullptr || base + bytes < base) return false;
   if (base < space_.base() + space_.bytes() && base + bytes > space_.base()) return false;
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   return registered_.Add({base, bytes, next_id_++, read_only, tag});
 }
 
 bool DeviceMemoryImpl::UnregisterHost(void* host) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(*mutex_);
   return registered_.Remove(reinterpret_cast<std::uint64_t>(host));
 }
 
@@ -325,7 +328,7 @@ std::optional<Allocation> DeviceMemoryImpl::Find(std::uint64_t address) const {
     if (!range) return std::nullopt;
     return AsAllocation(*range);
   }
-  const std::shared_lock lock(mutex_);
+  const std::shared_lock lock(*mutex_);
   const Live* const live = LiveAt(address);
   if (!live) return std::nullopt;
   return live->allocation;
@@ -342,7 +345,7 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
   };
   if (const auto range = registered_.FindBefore(address)) consider(AsAllocation(*range));
   if (const auto range = registered_.FindAfter(address)) consider(AsAllocation(*range));
-  const std::shared_lock lock(mutex_);
+  const std::shared_lock lock(*mutex_);
   const auto program_owned = [](const auto& entry) { return entry.second.allocation.kind != MemoryKind::kInternal; };
   const auto after = live_.upper_bound(address);
   if (const auto it = std::find_if(after, live_.end(), program_owned); it != live_.end()) consider(it->second.allocation);
@@ -362,7 +365,7 @@ bool DeviceMemoryImpl::PiecesAccessible(std::uint64_t address, std::uint64_t byt
 bool DeviceMemoryImpl::Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const {
   if (bytes == 0 || address + bytes < address) return bytes == 0;
   if (!space_.Contains(address)) return registered_.Accessible(address, bytes, write);
-  const std::shared_lock lock(mutex_);
+  const std::shared_lock lock(*mutex_);
   const Live* const live = LiveAt(address);
   if (!live || bytes > live->allocation.base + live->allocation.bytes - address) return false;
   return live->allocation.kind != MemoryKind::kReserved || PiecesAccessible(address, bytes, write);
