@@ -114,6 +114,7 @@ void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry) {
 }
 
 __attribute__((no_sanitize("thread"))) void SwitchWarp(SwitchableWarp& from, SwitchableWarp& to) {
+  if (&from == &to) return;
   BeforeSwitch(from, to, false);
   gl_switch_warp(&from.ctx, &to.ctx);
   AfterSwitch(from);
@@ -156,6 +157,7 @@ void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry) {
 }
 
 __attribute__((no_sanitize("thread"))) void SwitchWarp(SwitchableWarp& from, SwitchableWarp& to) {
+  if (&from == &to) return;
   BeforeSwitch(from, to, false);
   Handover handover{&from, &to};
   const boost_context::transfer_t back = boost_context::jump_fcontext(to.ctx.saved_sp, &handover);
