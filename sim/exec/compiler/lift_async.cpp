@@ -70,12 +70,12 @@ void FunctionLifter::LiftMbarrier(const Instruction& inst) {
   if (at == 1) Write(Op(0), state, ScalarType::kB64);
 }
 
-// cp.async and relatives. Tensor copies and reductions in flight are refused by name.
+// cp.async and relatives. Tensor copies are refused by name.
 void FunctionLifter::LiftCp(const Instruction& inst) {
   const bool bulk = inst.Has(Mod::kBulk);
   if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
   if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch")) && !inst.Has(Mod::kTensor)) return;
-  if (inst.Has(Mod::kTensor) || inst.Has(Mod::kReduce) || !inst.Has(Mod::kAsync)) RefuseInstruction();
+  if (inst.Has(Mod::kTensor) || !inst.Has(Mod::kAsync)) RefuseInstruction();
   if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
     // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
     if (inst.Has(Mod::kNoinc)) Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
@@ -119,43 +119,105 @@ void FunctionLifter::LiftSmallCopy(const Instruction& inst) {
   b_.SetInsertPoint(done);
 }
 
-// Copies `bytes`, a multiple of `step` (1 or 16).
-void FunctionLifter::CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step) {
+// for (offset = 0; offset < end; offset += step) body(offset)
+template <typename Body>
+void FunctionLifter::ForOffsets(Value* end, std::uint64_t step, Body body) {
   auto* before = b_.GetInsertBlock();
-  auto* head = NewBlock("copy");
-  auto* body = NewBlock("copy.body");
-  auto* after = NewBlock("copied");
+  auto* head = NewBlock("loop");
+  auto* inside = NewBlock("loop.body");
+  auto* after = NewBlock("loop.end");
   b_.CreateBr(head);
   b_.SetInsertPoint(head);
   llvm::PHINode* offset = b_.CreatePHI(b_.getInt64Ty(), 2);
   offset->addIncoming(b_.getInt64(0), before);
-  b_.CreateCondBr(b_.CreateICmpULT(offset, bytes), body, after);
-  b_.SetInsertPoint(body);
-  llvm::Type* element = step == 1 ? static_cast<llvm::Type*>(b_.getInt8Ty()) : b_.getInt64Ty();
-  const unsigned count = step == 1 ? 1 : 2;
-  Value* loaded = b_.LoadMem(from_space, element, count, b_.CreateAdd(from, offset), false);
-  llvm::SmallVector<Value*, 2> values;
-  for (unsigned i = 0; i < count; ++i) values.push_back(count == 1 ? loaded : b_.CreateExtractValue(loaded, i));
-  b_.StoreMem(to_space, values, b_.CreateAdd(to, offset), false);
+  b_.CreateCondBr(b_.CreateICmpULT(offset, end), inside, after);
+  b_.SetInsertPoint(inside);
+  body(offset);
   offset->addIncoming(b_.CreateAdd(offset, b_.getInt64(step)), b_.GetInsertBlock());
   b_.CreateBr(head);
   b_.SetInsertPoint(after);
 }
 
-// cp.async.bulk.dst.src.completion [dst], [src], size {, [mbar]}: multiples of 16 bytes.
+// Copies `bytes`, a multiple of `step` (1 or 16).
+void FunctionLifter::CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step) {
+  ForOffsets(bytes, step, [&](Value* offset) {
+    llvm::Type* element = step == 1 ? static_cast<llvm::Type*>(b_.getInt8Ty()) : b_.getInt64Ty();
+    const unsigned count = step == 1 ? 1 : 2;
+    Value* loaded = b_.LoadMem(from_space, element, count, b_.CreateAdd(from, offset), false);
+    llvm::SmallVector<Value*, 2> values;
+    for (unsigned i = 0; i < count; ++i) values.push_back(count == 1 ? loaded : b_.CreateExtractValue(loaded, i));
+    b_.StoreMem(to_space, values, b_.CreateAdd(to, offset), false);
+  });
+}
+
+// cp.async.bulk.dst.src.completion {.multicast::cluster} [dst], [src], size {, [mbar]} {, mask}: multiples of 16 bytes.
+// cp.reduce.async.bulk….op.type combines element by element instead.
 void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
-  if (HasText(inst, "multicast::cluster") || HasText(inst, "cp_mask")) RefuseInstruction();
+  if (HasText(inst, "cp_mask")) RefuseInstruction();
   std::vector<StateSpace> spaces;
   for (const ptx::Modifier& modifier : inst.modifiers) {
     if (modifier.mod == Mod::kSpace) spaces.push_back(*ptx::SpaceFromText(modifier.text));
   }
   if (spaces.size() < 2) RefuseInstruction("names no two state spaces");
+  const Space to_space = SpaceOf(spaces[0]), from_space = SpaceOf(spaces[1]);
+  Value* to = AddressOf(Op(0), spaces[0]);
+  Value* from = AddressOf(Op(1), spaces[1]);
   Value* size = Read(Op(2), ScalarType::kU32);
-  CopyBytes(SpaceOf(spaces[0]), AddressOf(Op(0), spaces[0]), SpaceOf(spaces[1]), AddressOf(Op(1), spaces[1]),
-            b_.CreateZExt(size, b_.getInt64Ty()), 16);
-  if (inst.Has(Mod::kMbarrier) || HasText(inst, "mbarrier::complete_tx::bytes")) {
-    Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(3), StateSpace::kShared), size, nullptr);
+  Value* bytes = b_.CreateZExt(size, b_.getInt64Ty());
+  const bool reports = inst.Has(Mod::kMbarrier) || HasText(inst, "mbarrier::complete_tx::bytes");
+  if (HasText(inst, "multicast::cluster")) {
+    Value* barrier = AddressOf(Op(3), StateSpace::kShared);
+    return MulticastCopy(to, from_space, from, bytes, barrier, Read(Op(4), ScalarType::kU16));
   }
+  if (inst.Has(Mod::kReduce)) {
+    ReduceBytes(inst, to_space, to, from_space, from, bytes);
+  } else {
+    CopyBytes(to_space, to, from_space, from, bytes, 16);
+  }
+  if (reports) Mbarrier(MbarrierOp::kCompleteTx, MbarrierAddress(Op(3), StateSpace::kShared), size, nullptr);
+}
+
+// Element-wise atomics, as the ISA defines bulk reductions.
+void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value* to, Space from_space, Value* from, Value* bytes) {
+  const ScalarType type = inst.type();
+  if (type == ScalarType::kNone) RefuseInstruction("has no type");
+  const AtomicOp op = AtomicOpOf(inst, type);
+  ForOffsets(bytes, ptx::BytesOf(type), [&](Value* offset) {
+    Value* value = b_.LoadMem(from_space, TypeOf(type), 1, b_.CreateAdd(from, offset), false);
+    b_.Atomic(to_space, op, AtomicTypeOf(type), b_.CreateAdd(to, offset), value, nullptr, true);
+  });
+}
+
+// The same place in the shared window of every CTA named by the mask; its barrier hears of it there.
+void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask) {
+  constexpr std::uint64_t kMaxClusterCtas = 16;
+  auto* i64 = b_.getInt64Ty();
+  const bool clusters = module_.options().clusters;
+  Value* stride = clusters ? b_.CreateZExt(b_.SpecialReg(Special::kSharedStride), i64) : b_.getInt64(0);
+  Value* guarded = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, stride, b_.getInt64(1));
+  auto place = [&](Value* offset, Value* rank) {
+    return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset;
+  };
+  Value* members = b_.CreateZExt(mask, i64);
+  ForOffsets(b_.getInt64(clusters ? kMaxClusterCtas : 1), 1, [&](Value* rank) {
+    auto* chosen = NewBlock("member");
+    auto* next = NewBlock("next.member");
+    b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(members, rank), b_.getInt1Ty()), chosen, next);
+    b_.SetInsertPoint(chosen);
+    CopyBytes(Space::kShared, place(to, rank), from_space, from, bytes, 16);
+    Mbarrier(MbarrierOp::kCompleteTx, b_.ToGeneric(Space::kShared, place(barrier, rank)), bytes, nullptr);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+  });
+}
+
+// st.bulk [a], size, 0: zeroes size bytes, a multiple of 8.
+void FunctionLifter::LiftBulkStore(const Instruction& inst) {
+  const Place place = Locate(Op(0), inst.space());
+  if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
+  ForOffsets(Read(Op(1), ScalarType::kU64), 8, [&](Value* offset) {
+    b_.StoreMem(place.space, {b_.getInt64(0)}, b_.CreateAdd(place.address, offset), false);
+  });
 }
 
 // st.async and red.async: the plain form, then the bytes are reported to the mbarrier given last.

@@ -17,7 +17,9 @@ constexpr AtomicName kAtomicNames[] = {
     {Mod::kExch, AtomicOp::kExch, AtomicOp::kExch, AtomicOp::kExch}, {Mod::kCas, AtomicOp::kCas, AtomicOp::kCas, AtomicOp::kCas},
 };
 
-AtomicType TypeOfAtomic(ScalarType type) {
+}  // namespace
+
+AtomicType FunctionLifter::AtomicTypeOf(ScalarType type) {
   switch (type) {
     case ScalarType::kF16: return AtomicType::kF16;
     case ScalarType::kBF16: return AtomicType::kBF16;
@@ -34,8 +36,6 @@ AtomicType TypeOfAtomic(ScalarType type) {
     default: return AtomicType::kI32;
   }
 }
-
-}  // namespace
 
 AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) const {
   for (const ptx::Modifier& modifier : inst.modifiers) {
@@ -62,7 +62,7 @@ void FunctionLifter::LiftAtom(const Instruction& inst) {
   Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
   for (std::size_t i = 0; i < b.size(); ++i) {
     Value* address = i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(i * ptx::BytesOf(type)));
-    Value* old = b_.Atomic(place.space, op, TypeOfAtomic(type), address, b[i], c, targets.empty());
+    Value* old = b_.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty());
     if (i < targets.size()) Write(targets[i], old, type);
   }
   if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, b.size());

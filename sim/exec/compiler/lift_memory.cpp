@@ -40,6 +40,7 @@ void FunctionLifter::LiftLd(const Instruction& inst) {
 }
 
 void FunctionLifter::LiftSt(const Instruction& inst) {
+  if (inst.Has(Mod::kBulk)) return LiftBulkStore(inst);
   const ScalarType type = inst.type();
   if (type == ScalarType::kNone) RefuseInstruction("has no type");
   const std::vector<Operand> src = Components(Op(1));

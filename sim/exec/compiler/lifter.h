@@ -294,11 +294,17 @@ class FunctionLifter {
 
   // ------------------------------------------------------------------------------------------------- lift_warp, lift_atomic …
   Value* SyncMembers(const Instruction& inst);
+  static AtomicType AtomicTypeOf(ScalarType type);
   AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
   Value* Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second);
   Value* MbarrierAddress(const Operand& operand, StateSpace space);
   void LiftSmallCopy(const Instruction& inst);
   void LiftBulkCopy(const Instruction& inst);
+  void LiftBulkStore(const Instruction& inst);
+  void ReduceBytes(const Instruction& inst, Space to_space, Value* to, Space from_space, Value* from, Value* bytes);
+  void MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask);
+  template <typename Body>
+  void ForOffsets(Value* end, std::uint64_t step, Body body);
   void LiftAsyncTail(const Instruction& inst, std::size_t values);
   void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
   void LiftClusterBarrier(const Instruction& inst);

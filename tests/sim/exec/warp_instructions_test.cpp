@@ -312,3 +312,35 @@ WAIT:
     CHECK(out[i].b == in[i % 32].b);
   }
 }
+
+TEST_CASE("BulkReduce_AddsElements_BulkStoreZeroes") {
+  const std::string body = R"(
+  .shared .align 16 .b8 buffer[256];
+  .shared .align 16 .b8 zeroed[64];
+  mov.u32 %r7, buffer;
+  and.b32 %r9, %r5, 31;
+  mad.lo.u32 %r8, %r9, 8, %r7;
+  setp.lt.u32 %p2, %r5, 32;
+  @%p2 st.shared.v2.u32 [%r8], {%r5, 1000};
+  st.shared.u32 [zeroed+60], 77;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra READY;
+  ld.param.u64 %rd5, [out];
+  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd5], [%r7], 256;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  mov.u64 %rd6, 64;
+  mov.u32 %r10, zeroed;
+  st.bulk.weak.shared::cta [%r10], %rd6, 0;
+READY:
+  bar.sync 0;
+  ld.global.v2.u32 {%r3, %r4}, [%rd2];
+  ld.shared.u32 %r10, [zeroed+60];
+  add.u32 %r4, %r4, %r10;)";
+  const std::vector<Lane> out = Run(body, RandomLanes(0, 0));
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    CHECK(out[i].a == 0xdead + (i < 32 ? i : 0));
+    CHECK(out[i].b == 0xdead + (i < 32 ? 1000 : 0));
+  }
+}
