@@ -2,9 +2,13 @@
 
 #include <sys/mman.h>
 
-#include "sim/exec/runtime/address_space.h"
-
 namespace gridloom::exec {
+namespace {
+
+// More than a frame of generated code, which may be some tens of KiB: it must not step over the guard.
+constexpr std::size_t kGuardBytes = 64u << 10;
+
+}  // namespace
 
 StackArea::~StackArea() { Unmap(); }
 
@@ -18,7 +22,7 @@ bool StackArea::Require(std::size_t count, std::size_t bytes) {
   if (count <= count_ && bytes <= bytes_) return true;
   Unmap();
   bytes_ = bytes;
-  stride_ = bytes + kPageBytes;
+  stride_ = bytes + kGuardBytes;
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
   void* const memory = mmap(nullptr, count * stride_, PROT_READ | PROT_WRITE, kFlags, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -26,7 +30,7 @@ bool StackArea::Require(std::size_t count, std::size_t bytes) {
   count_ = count;
   // A process may have some 65,000 mappings. When they run out the stacks still work, only unguarded.
   for (std::size_t i = 0; i < count; ++i)
-    if (mprotect(base_ + i * stride_, kPageBytes, PROT_NONE) != 0) break;
+    if (mprotect(base_ + i * stride_, kGuardBytes, PROT_NONE) != 0) break;
   return true;
 }
 
