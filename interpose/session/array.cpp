@@ -120,6 +120,7 @@ CUresult MipmappedArray::Create(Context& context, const CUDA_ARRAY3D_DESCRIPTOR&
   for (unsigned i = 0; i < levels; ++i) {
     std::shared_ptr<Array> array;
     if (const auto status = Array::Create(context, level, &array); status != CUDA_SUCCESS) return status;
+    array->mipmap_level_ = true;
     made->levels_.push_back(std::move(array));
     const auto halve = [](std::size_t& extent) { extent = extent == 0 ? 0 : std::max<std::size_t>(extent / 2, 1); };
     halve(level.width);

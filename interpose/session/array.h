@@ -30,6 +30,9 @@ class Array {
   const cuda::CUDA_ARRAY3D_DESCRIPTOR& descriptor() const { return descriptor_; }
   const exec::ImageLevel& level() const { return level_; }
   std::uint32_t texel_bytes() const { return texel_bytes_; }
+  /// The driver lets surfaces write a level of a mipmapped array that was not made for them; programs build their
+  /// mipmaps so.
+  bool surface_access() const { return mipmap_level_ || (descriptor_.flags & cuda::kArray3DSurfaceLdst) != 0; }
   cuda::CUarray handle() { return reinterpret_cast<cuda::CUarray>(this); }
   /// The array as a texture or surface resource of one level.
   exec::ImageResource Resource() const;
@@ -42,6 +45,7 @@ class Array {
   exec::ImageLevel level_;
   std::uint32_t texel_bytes_ = 0;
   bool owns_memory_ = true;
+  bool mipmap_level_ = false;
 };
 
 class MipmappedArray {

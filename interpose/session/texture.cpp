@@ -168,7 +168,7 @@ CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object
   exec::SurfaceObject made;
   bool normalized = false;
   if (const auto status = ResourceOf(resource, &made.image, &record, &normalized); status != CUDA_SUCCESS) return status;
-  if ((record.array->descriptor().flags & kArray3DSurfaceLdst) == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!record.array->surface_access()) return CUDA_ERROR_INVALID_VALUE;
   *object = exec::ImageTable::Get().Add(made);
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);

@@ -6,6 +6,25 @@ __global__ void Sample(cudaTextureObject_t texture, const float* lod, float* out
   if (i < n) out[i] = tex2DLod<float>(texture, 0.3f, 0.7f, lod[i]);
 }
 
+__global__ void FillLevel(cudaSurfaceObject_t level, int side) {
+  const int x = threadIdx.x, y = threadIdx.y;
+  if (x < side && y < side) surf2Dwrite(100.0f + y * side + x, level, x * 4, y);
+}
+
+/// A level takes surface writes although the mipmap was made without cudaArraySurfaceLoadStore.
+static void WriteThroughSurface(cudaMipmappedArray_t mipmap, int number, int side) {
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypeArray;
+  CU(cudaGetMipmappedArrayLevel(&resource.res.array.array, mipmap, number));
+  cudaSurfaceObject_t surface = 0;
+  CU(cudaCreateSurfaceObject(&surface, &resource));
+  FillLevel<<<1, dim3(16, 16)>>>(surface, side);
+  CU_LAUNCHED();
+  std::vector<float> got(side * side);
+  CU(cudaMemcpy2DFromArray(got.data(), side * 4, resource.res.array.array, 0, 0, side * 4, side, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < side * side; ++i) Same("surface on a level", i, got[i], 100.0f + i);
+}
+
 int main() {
   const int levels = 5, side = 16;
   const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
@@ -46,5 +65,6 @@ int main() {
         Same("point", i, got[i], static_cast<float>(10 * (std::floor(lod + 0.5) + 1)));
     }
   }
+  WriteThroughSurface(mipmap, 1, side / 2);
   return Verdict();
 }
