@@ -42,12 +42,15 @@ void WarpFunction::Emit() {
 
 // In registers, every value that lives across blocks becomes a phi at every block the dispatcher can enter: the product of
 // both explodes in large kernels. There the slots stay in memory, by letting their addresses escape into an empty assembly.
+// What only barriers touch stays in memory always.
 void WarpFunction::KeepSlotsInMemory() {
   constexpr std::size_t kMostPhis = 12000;
-  if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
   b_.SetInsertPoint(entry_->getTerminator());
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
+  if (has_barriers_) b_.CreateCall(escape, {parked_});
+  if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
+  b_.CreateCall(escape, {mask_slot_});
   for (const auto& [instruction, slot] : slots_) b_.CreateCall(escape, {slot});
 }
 
