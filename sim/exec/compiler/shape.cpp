@@ -428,7 +428,9 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kBallot:
     case MarkerKind::kActiveMask:
     case MarkerKind::kBarrier: return lockstep_ ? UniformShape() : VectorShape();
-    case MarkerKind::kShuffle: return lockstep_ && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+    // A broadcast of what is the same everywhere. Other shuffles may read lanes that do not take part (EmitShuffle).
+    case MarkerKind::kShuffle:
+      return lockstep_ && Of(call.getArgOperand(0)).uniform() && Of(call.getArgOperand(1)).uniform() ? UniformShape() : VectorShape();
     default: return VectorShape();
   }
 }

@@ -213,10 +213,13 @@ Value* WarpFunction::Permute(Value* lanes, Value* index) {
   return out;
 }
 
+/// A lane that does not take part gives zero. The manual leaves it open (ISA 9.7.9.6), hardware does so, and programs rely on
+/// it: sums over a warp's first lanes shuffle down from lanes that are not there.
 void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   Value* value = call.getArgOperand(0);
   if (ShapeOf(&call).uniform()) return Define(&call, Base(value));
-  Value* lanes = Lanes(value);
+  Value* own = Lanes(value);
+  Value* lanes = divergent_ ? b_.CreateSelect(MaskLanes(), own, llvm::Constant::getNullValue(own->getType())) : own;
   Value* source = call.getArgOperand(1);
   const Shape shape = ShapeOf(source);
   Value* moved = nullptr;
@@ -230,7 +233,7 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   }
   Value* valid = call.getArgOperand(2);
   if (!llvm::isa<llvm::ConstantInt>(valid) || llvm::cast<llvm::ConstantInt>(valid)->isZero()) {
-    moved = b_.CreateSelect(Lanes(valid), moved, lanes);
+    moved = b_.CreateSelect(Lanes(valid), moved, own);
   }
   Define(&call, moved);
 }

@@ -87,6 +87,17 @@ TEST_CASE("Shfl_ConstantDistance_FollowsTheManual") {
         [](const Lane* warp, std::uint32_t, std::uint32_t lane) { return Lane{warp[lane ^ 5].a, warp[lane + 3 < 32 ? lane + 3 : lane].a}; });
 }
 
+TEST_CASE("Shfl_FromALaneThatDoesNotTakePart_GivesZero") {
+  // %laneid < 5 take part; a value of the lane and one that is the same everywhere.
+  Check("  mov.u32 %r3, %laneid;\n  setp.ge.u32 %p1, %r3, 5;\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n  @%p1 bra Done;\n"
+        "  shfl.sync.down.b32 %r3, %r1, 3, 0x1f, 0x1f;\n  mov.u32 %r4, 7;\n  shfl.sync.bfly.b32 %r4, %r4, 4, 0x1f, 0x1f;\nDone:",
+        RandomLanes(0, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+          if (lane >= 5) return Lane{0, 0};
+          const std::uint32_t there = std::min<std::uint32_t>(lanes, 5);
+          return Lane{lane + 3 < there ? warp[lane + 3].a : 0, (lane ^ 4) < there ? 7u : 0u};
+        });
+}
+
 TEST_CASE("Vote_AllForms_FollowTheManual") {
   struct Form {
     std::string text;
