@@ -7,7 +7,7 @@ Writes  api_ids.inc      GL_FN(symbol): one per function, in table order
         api_rows.inc     GL_ROW(...): look-up rows with the addresses of the exports, sorted by name and version
         api_exports.cpp  every exported function: forwards to its hook, or refuses by name
         hooks.h          declarations of the hand-written hooks
-        exports.map      linker version script: nothing but the driver's names is visible
+        exports.map      linker version script: nothing but the driver's names and NVRTC's is visible
 """
 import pathlib
 import re
@@ -66,6 +66,10 @@ def export(function, suffix, hooks, refused):
     return f"GL_EXPORT CUresult {function.symbol}{suffix}({function.params}) {{\n  return {body};\n}}\n"
 
 
+# Functions of NVRTC that the shim answers (interpose/hooks/nvrtc.cpp).
+NVRTC = ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]
+
+
 def main():
     table, hooks_file, out = map(pathlib.Path, sys.argv[1:4])
     out.mkdir(parents=True, exist_ok=True)
@@ -88,7 +92,7 @@ def main():
         launch = "true" if hooks.get(f.symbol, ("",))[0] == "kLaunch" else "false"
         rows.append(f'GL_ROW({f.symbol}, "{f.name}", {f.version}, {kind}, {f.twin_version}, {twin}, {trait}, {launch})\n')
     write("api_rows.inc", note + "".join(rows))
-    symbols = [f.symbol for f in functions] + [f"{f.symbol}_{f.twin}" for f in functions if f.twin]
+    symbols = [f.symbol for f in functions] + [f"{f.symbol}_{f.twin}" for f in functions if f.twin] + NVRTC
     write("exports.map", "{\n  global:\n" + "".join(f"    {s};\n" for s in sorted(symbols)) + "  local:\n    *;\n};\n")
 
     targets = {}

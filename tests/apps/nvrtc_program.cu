@@ -1,4 +1,4 @@
-// NVRTC: a program text compiled at run time, a template instantiated by name expression, a compile error with its log.
+// NVRTC: a program text compiled at run time, to PTX and for a real architecture, a template instantiated by name expression, a compile error with its log.
 #include <nvrtc.h>
 
 #include "driver.h"
@@ -23,8 +23,34 @@ extern "C" __global__ void Bias(float* y, int n) {
 }
 )";
 
+/// A program that asks for machine code of its device gets what runs there.
+void CompileForRealArchitecture() {
+  nvrtcProgram program;
+  RTC(nvrtcCreateProgram(&program, "extern \"C\" __global__ void Squares(int* out) { out[threadIdx.x] = threadIdx.x * threadIdx.x; }",
+                         "squares.cu", 0, nullptr, nullptr));
+  const char* options[] = {"--gpu-architecture=sm_90"};
+  RTC(nvrtcCompileProgram(program, 1, options));
+  std::size_t size = 0;
+  RTC(nvrtcGetCUBINSize(program, &size));
+  std::string code(size, 0);
+  RTC(nvrtcGetCUBIN(program, code.data()));
+  RTC(nvrtcDestroyProgram(&program));
+  CUmodule module;
+  CUfunction squares;
+  DRV(cuModuleLoadData(&module, code.data()));
+  DRV(cuModuleGetFunction(&squares, module, "Squares"));
+  Buffer<int> out(100);
+  int* pointer = out;
+  void* arguments[] = {&pointer};
+  DRV(cuLaunchKernel(squares, 1, 1, 1, 100, 1, 1, 0, nullptr, arguments, nullptr));
+  CU_LAUNCHED();
+  const auto got = out.Read();
+  for (int i = 0; i < 100; ++i) Same("squares", i, got[i], i * i);
+}
+
 int main() {
   CU(cudaFree(nullptr));
+  CompileForRealArchitecture();
   nvrtcProgram program;
   RTC(nvrtcCreateProgram(&program, kSource, "axpy.cu", 0, nullptr, nullptr));
   RTC(nvrtcAddNameExpression(program, "Axpy<float>"));
