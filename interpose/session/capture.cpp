@@ -245,7 +245,10 @@ CUresult RefuseWhileAnyCaptures(Context& context) {
 
 void AbandonCapture(Stream& stream) {
   const std::lock_guard lock(CaptureMutex());
-  if (const auto capture = stream.capture) Finish(capture);
+  const auto capture = stream.capture;
+  if (capture == nullptr) return;
+  if (capture->origin == &stream) return Finish(capture);
+  stream.capture = nullptr;   // the capture keeps the stream, and with it what has not led back to the origin
 }
 
 }  // namespace gridloom::session

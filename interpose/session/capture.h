@@ -50,6 +50,7 @@ cuda::CUresult RefuseWhileCapturing(Stream& stream);
 cuda::CUresult RefuseUnsafeCall();
 /// A stream of the context is capturing.
 cuda::CUresult RefuseWhileAnyCaptures(Context& context);
+/// The stream goes: a capture that began in it ends, one that it joined goes on.
 void AbandonCapture(Stream& stream);
 
 }  // namespace gridloom::session

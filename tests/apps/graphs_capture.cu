@@ -39,6 +39,30 @@ cudaGraph_t Capture(cudaStream_t main_stream, cudaStream_t side, float* a, float
   return graph;
 }
 
+/// A stream that joined and led back may be destroyed before the capture ends.
+static void DestroyJoinedStream(cudaStream_t stream, float* a, int n) {
+  cudaStream_t side;
+  cudaEvent_t fork, join;
+  CU(cudaStreamCreate(&side));
+  CU(cudaEventCreate(&fork));
+  CU(cudaEventCreate(&join));
+  CU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CU(cudaEventRecord(fork, stream));
+  CU(cudaStreamWaitEvent(side, fork, 0));
+  CU(cudaMemsetAsync(a, 0, n * sizeof(float), side));
+  CU(cudaEventRecord(join, side));
+  CU(cudaStreamWaitEvent(stream, join, 0));
+  CU(cudaStreamDestroy(side));
+  CU(cudaEventDestroy(fork));
+  CU(cudaEventDestroy(join));
+  cudaGraph_t graph = nullptr;
+  CU(cudaStreamEndCapture(stream, &graph));
+  std::size_t nodes = 0;
+  CU(cudaGraphGetNodes(graph, nullptr, &nodes));
+  Same("nodes of a destroyed stream", 0, nodes, std::size_t{1});
+  CU(cudaGraphDestroy(graph));
+}
+
 int main() {
   const int n = 1000;
   float* host = nullptr;
@@ -92,6 +116,7 @@ int main() {
   Error("invalidated", cudaStreamEndCapture(stream, &broken), cudaErrorStreamCaptureInvalidated);
   cudaGetLastError();
   True("no graph", broken == nullptr);
+  DestroyJoinedStream(stream, a, n);
   CU(cudaGraphExecDestroy(exec));
   CU(cudaGraphExecDestroy(cloned));
   return Verdict();
