@@ -105,32 +105,21 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
 }
 
 /// The operation for every active lane in turn; old values go to `out` when it is not null.
-void WarpFunction::AtomicLoop(std::uint64_t imm, Space space, Value* host, Value* out, Value* b, Value* c) {
+void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* c) {
   llvm::Type* type = b->getType()->getScalarType();
-  Value* addresses = SpillLanes(1, host);
+  Value* pointers = SpillPointers(at, access, window);
   Value* b_buffer = SpillLanes(2, b);
   Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
-  BasicBlock* before = b_.GetInsertBlock();
-  BasicBlock* loop = NewBlock("atomic_lane");
-  BasicBlock* done = NewBlock("atomic_lanes_done");
-  b_.CreateBr(loop);
-  b_.SetInsertPoint(loop);
-  auto* left = b_.CreatePHI(b_.getInt32Ty(), 2);
-  left->addIncoming(mask_, before);
-  Value* lane = b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue()), b_.getInt64Ty());
-  const auto element = [&](llvm::Type* of, Value* buffer) { return b_.CreateLoad(of, b_.CreateGEP(of, buffer, lane)); };
-  Value* pointer = b_.CreateIntToPtr(element(b_.getInt64Ty(), addresses), b_.getPtrTy());
-  Value* old = LaneAtomic(imm, space, pointer, element(type, b_buffer), c_buffer ? element(type, c_buffer) : nullptr);
-  if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
-  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, b_.getInt32(1)));
-  left->addIncoming(rest, loop);
-  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt32(0)), done, loop);
-  b_.SetInsertPoint(done);
+  ForEachActiveLane([&](Value* lane) {
+    const auto element = [&](Value* buffer) { return b_.CreateLoad(type, b_.CreateGEP(type, buffer, lane)); };
+    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
+    if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
+  });
 }
 
 void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned bytes = info.element->getScalarSizeInBits() / 8;
-  const Access access{info.element, 1, bytes, bytes, info.space, true, call.getArgOperand(3)};
+  const Access access{info.element, 1, bytes, bytes, bytes, info.space, true, call.getArgOperand(3)};
   const Window window = WindowOf(info.space);
   Value* address = call.getArgOperand(0);
   const bool wanted = !call.use_empty();
@@ -151,8 +140,8 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   }
   const bool same_address = ShapeOf(address).uniform();
   const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
-  Value* lanes = Lanes(address);
-  Value* ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : LanesInRange(lanes, access, window);
+  const Irregular at = IrregularOf(address, access);
+  Value* ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : IrregularInRange(at, access, window);
   if (divergent_) MaskLanes();
   BasicBlock* fast = NewBlock("atomic");
   BasicBlock* slow = NewBlock("atomic_slow");
@@ -167,14 +156,14 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
       Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
       LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
     } else {
-      AtomicLoop(info.imm, info.space, HostLanes(lanes, access, window), wanted ? out : nullptr, b, c);
+      AtomicLoop(info.imm, at, access, window, wanted ? out : nullptr, b, c);
     }
     b_.CreateBr(done);
   }
   {
     Scope scope(*this);
     b_.SetInsertPoint(slow);
-    SlowAtomic(HostLanes(lanes, access, window), access, info.imm, out, b, c);
+    SlowAtomic(HostLanes(Lanes(address), access, window), access, info.imm, out, b, c);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);

@@ -85,6 +85,7 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction)) continue;
+    if (UsedOutside(instruction) && IsEntryValue(&instruction)) continue;   // made at the entry when it is first asked for
     if (instruction.isTerminator()) {
       EmitTerminator(instruction);
       return;

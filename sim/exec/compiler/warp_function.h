@@ -1,6 +1,6 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it, warp_control.cpp holds
-// control flow, warp_values.cpp values and plain instructions, warp_memory.cpp loads and stores, warp_atomics.cpp
-// atomics, warp_markers.cpp the rest.
+// control flow, warp_values.cpp values and plain instructions, warp_entry.cpp what is computed once per warp,
+// warp_memory.cpp loads and stores, warp_irregular.cpp those without a pattern, warp_atomics.cpp atomics, warp_markers.cpp the rest.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -94,6 +94,10 @@ class WarpFunction {
   Value* Splat(Value* scalar);
   Value* PatternVector(const LanePattern& pattern, llvm::Type* element);
 
+  // --- entry values (warp_entry.cpp) ---
+  bool IsEntryValue(const Value* value);
+  Value* EntryBase(llvm::Instruction* instruction);
+
   // --- memory (warp_memory.cpp) ---
   struct Window {
     Value* low;      ///< subtracted from the address before the check (null: 0)
@@ -103,7 +107,7 @@ class WarpFunction {
   };
   struct Access {
     llvm::Type* element;
-    unsigned count, element_bytes, bytes;
+    unsigned count, element_bytes, bytes, align;   ///< align: what the program promises, a power of two
     Space space;
     bool strong;
     Value* line;
@@ -120,7 +124,6 @@ class WarpFunction {
   std::optional<Linear> AsLinear(Value* address);
   bool ProvenInRange(const Value* address, const Access& access) const;
   Value* LinearInRange(const Linear& linear, const Access& access, const Window& window);
-  Value* LanesInRange(Value* addresses, const Access& access, const Window& window);
   Value* HostLanes(Value* addresses, const Access& access, const Window& window);
   static HalfKind Classify(const LanePattern& pattern, unsigned half, unsigned bytes);
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
@@ -128,28 +131,65 @@ class WarpFunction {
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
-  std::vector<Value*> Gather(Value* host, const Access& access);
-  std::vector<Value*> LoadLanes(Value* address, Value* host, const Access& access);
-  void StoreLanes(Value* address, Value* host, const Access& access, const std::vector<Value*>& values);
-  Value* HalvesConsecutive(Value* address, Value* host, const Access& access);
-
   llvm::Function* SlowLoadFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(unsigned bytes);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
+  void StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values);
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
-  void Scatter(Value* host, const Access& access, const std::vector<Value*>& values);
   void SlowStore(Value* host, const Access& access, const std::vector<Value*>& values);
   std::vector<Value*> Deinterleave(Value* wide, unsigned count);
   Value* Interleave(const std::vector<Value*>& parts);
   Value* HalfMask(unsigned half, unsigned count);
+  Value* ActiveLanes();
   void CompilerFence();
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
+
+  // --- irregular accesses (warp_irregular.cpp) ---
+  /// The lanes' addresses: 64 bits each, or the scalar of `address` plus (index * factor) << shift.
+  struct Irregular {
+    Value* address;
+    Value* lanes;   ///< <32 x i64>, null when indexed
+    Value* index;   ///< <32 x i32>, null when not
+    std::int64_t factor;
+    unsigned shift;
+    bool index_signed;
+  };
+  struct IndexBounds {
+    Value *low, *steps;
+    unsigned rotate;
+  };
+  struct Consecutive {
+    Value* quick = nullptr;   ///< null: never
+    std::function<Value*()> full;
+  };
+  struct Split {
+    llvm::BasicBlock *rows, *others, *joined;
+  };
+  Irregular IrregularOf(Value* address, const Access& access);
+  IndexBounds MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window);
+  Value* IrregularInRange(const Irregular& at, const Access& access, const Window& window);
+  Value* ScaledIndex(const Irregular& at);
+  Value* HostPointers(const Irregular& at, const Access& access, const Window& window);
+  Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
+  Value* LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane);
+  void ForEachActiveLane(const std::function<void(Value* lane)>& body);
+  Consecutive HalvesConsecutive(const Irregular& at, const Access& access);
+  Value* HalfAddress(const Irregular& at, unsigned half, const Window& window);
+  std::optional<Split> SplitByRows(const Irregular& at, const Access& access);
+  Value* GatherSmall(const Irregular& at, const Access& access, const Window& window);
+  Value* GatherWhole(const Irregular& at, const Access& access, const Window& window);
+  std::vector<Value*> LoadQuads(const Irregular& at, const Access& access, const Window& window);
+  std::vector<Value*> Gather(const Irregular& at, const Access& access, const Window& window);
+  std::vector<Value*> LoadIrregular(const Irregular& at, const Access& access, const Window& window);
+  void Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
+  void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
+  void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
 
   // --- atomics (warp_atomics.cpp) ---
   void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
   void SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c);
   Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);
-  void AtomicLoop(std::uint64_t imm, Space space, Value* host, Value* out, Value* b, Value* c);
+  void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* c);
 
   // --- markers (warp_markers.cpp) ---
   void EmitMarker(llvm::CallInst& call, const MarkerInfo& info);
@@ -243,6 +283,7 @@ class WarpFunction {
   Value* mask_lanes_ = nullptr;
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
   llvm::DenseMap<const Value*, Shape> shape_cache_;
+  llvm::DenseMap<const Value*, bool> is_entry_value_;
 };
 
 }  // namespace gridloom::exec

@@ -156,7 +156,7 @@ void WarpFunction::EmitParam(llvm::CallInst& call, const MarkerInfo& info) {
 void WarpFunction::EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& info) {
   Value* address = call.getArgOperand(0);
   const Window window = WindowOf(info.space == Space::kGeneric ? Space::kGlobal : info.space);
-  const Access access{nullptr, 1, 1, 1, info.space, false, nullptr};
+  const Access access{nullptr, 1, 1, 1, 1, info.space, false, nullptr};
   if (info.kind == MarkerKind::kIsSpace) {
     Value* lanes = Lanes(address);
     Value* low = info.space == Space::kLocal    ? HostLanes(Splat(b_.getInt64(0)), access, window)
@@ -166,7 +166,7 @@ void WarpFunction::EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& i
     if (info.space == Space::kGlobal) {
       // Shared and local memory lie in the device range, too, but are not global.
       Value* shared = b_.CreateICmpULT(b_.CreateSub(lanes, Splat(WindowOf(Space::kShared).host)), Splat(WindowOf(Space::kShared).limit));
-      const Access local{nullptr, 1, 1, 1, Space::kLocal, false, nullptr};
+      const Access local{nullptr, 1, 1, 1, 1, Space::kLocal, false, nullptr};
       const Window local_window = WindowOf(Space::kLocal);
       Value* in_local = b_.CreateICmpULT(b_.CreateSub(lanes, HostLanes(Splat(b_.getInt64(0)), local, local_window)), Splat(local_window.limit));
       inside = b_.CreateNot(b_.CreateOr(shared, in_local));

@@ -52,8 +52,8 @@ Value* WarpFunction::ScaledLimit(const Window& window, unsigned shift, std::uint
 
 WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned element_bytes = info.element->getScalarSizeInBits() / 8;
-  return {info.element, info.count, element_bytes, element_bytes * info.count, info.space, info.strong,
-          call.getArgOperand(call.arg_size() - 1)};
+  const unsigned bytes = element_bytes * info.count;
+  return {info.element, info.count, element_bytes, bytes, bytes, info.space, info.strong, call.getArgOperand(call.arg_size() - 1)};
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -103,18 +103,6 @@ Value* WarpFunction::LinearInRange(const Linear& linear, const Access& access, c
   return linear.valid ? b_.CreateAnd(ok, linear.valid) : ok;
 }
 
-/// i1: every active lane is inside the window and aligned.
-Value* WarpFunction::LanesInRange(Value* addresses, const Access& access, const Window& window) {
-  Value* offsets = window.low ? b_.CreateSub(addresses, Splat(window.low)) : addresses;
-  const unsigned shift = Log2(access.bytes);
-  if (shift != 0) {
-    offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
-  }
-  Value* inside = ToBits(b_.CreateICmpULT(offsets, Splat(ScaledLimit(window, shift, 0))));
-  if (divergent_) inside = b_.CreateOr(inside, b_.CreateNot(mask_));
-  return b_.CreateICmpEQ(inside, b_.getInt32(-1));
-}
-
 /// Host addresses of the lanes' window addresses.
 Value* WarpFunction::HostLanes(Value* addresses, const Access& access, const Window& window) {
   if (access.space == Space::kLocal) {
@@ -145,6 +133,11 @@ Value* WarpFunction::HalfMask(unsigned half, unsigned count) {
   llvm::SmallVector<int, 128> pick;
   for (unsigned i = 0; i < kHalf * count; ++i) pick.push_back(static_cast<int>(half * kHalf + i / count));
   return b_.CreateShuffleVector(MaskLanes(), pick);
+}
+
+/// <32 x i1>: the active lanes.
+Value* WarpFunction::ActiveLanes() {
+  return divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
 }
 
 /// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
@@ -235,34 +228,12 @@ std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
   return Deinterleave(b_.CreateBitCast(raw, wide), access.count);
 }
 
-std::vector<Value*> WarpFunction::Gather(Value* host, const Access& access) {
-  std::vector<Value*> parts;
-  llvm::Type* ptrs = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
-  Value* lanes = divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
-  for (unsigned part = 0; part < access.count; ++part) {
-    Value* at = part == 0 ? host : b_.CreateAdd(host, Splat(b_.getInt64(part * access.element_bytes)));
-    llvm::Type* type = WarpType(access.element);
-    if (access.element_bytes >= 4) {
-      parts.push_back(b_.CreateMaskedGather(type, b_.CreateIntToPtr(at, ptrs), llvm::Align(access.element_bytes), lanes));
-      continue;
-    }
-    // Bytes and halfwords: gather the aligned word around them (never crosses a page) and shift.
-    llvm::Type* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kWarpSize);
-    Value* word_at = b_.CreateAnd(at, Splat(b_.getInt64(~std::uint64_t{3})));
-    Value* word = b_.CreateMaskedGather(words, b_.CreateIntToPtr(word_at, ptrs), llvm::Align(4), lanes);
-    Value* shift = b_.CreateShl(b_.CreateTrunc(b_.CreateAnd(at, Splat(b_.getInt64(3))), words), Splat(b_.getInt32(3)));
-    llvm::Type* narrow = llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), kWarpSize);
-    parts.push_back(b_.CreateBitCast(b_.CreateTrunc(b_.CreateLShr(word, shift), narrow), type));
-  }
-  return parts;
-}
-
 /// <16*count x T> from a half whose lanes are consecutive or all the same, at base + offset.
 Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access) {
   Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
   auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
   if (kind == HalfKind::kConsecutive) {
-    if (!divergent_) return b_.CreateAlignedLoad(wide, at, llvm::Align(access.bytes >= 16 ? 16 : access.bytes), access.strong);
+    if (!divergent_) return b_.CreateAlignedLoad(wide, at, llvm::Align(std::min(access.align, 16u)), access.strong);
     return b_.CreateMaskedLoad(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count), llvm::Constant::getNullValue(wide));
   }
   if (divergent_) {
@@ -289,52 +260,6 @@ std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access&
   llvm::SmallVector<int, 128> both;
   for (unsigned i = 0; i < kWarpSize * access.count; ++i) both.push_back(static_cast<int>(i));
   return Deinterleave(b_.CreateShuffleVector(halves[0], halves[1], both), access.count);
-}
-
-// Addresses that only look irregular (a row index times an unknown pitch plus the column) are often consecutive in each
-// half. The test is cheap beside a gather; on 32-bit indices when the address is built on one.
-Value* WarpFunction::HalvesConsecutive(Value* address, Value* host, const Access& access) {
-  const Shape shape = ShapeOf(address);
-  LanePattern steps;
-  Value* lanes = host;
-  const bool on_index = shape.kind == ShapeKind::kIndexed && shape.scale == access.bytes && shape.pattern == LanePattern{};
-  if (on_index) lanes = Lanes(const_cast<Value*>(shape.index));
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * (on_index ? 1 : access.bytes);
-  Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
-  llvm::SmallVector<int, 32> first;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
-  Value* same = ToBits(b_.CreateICmpEQ(starts, b_.CreateShuffleVector(starts, first)));
-  if (divergent_) same = b_.CreateOr(same, b_.CreateNot(mask_));
-  return b_.CreateICmpEQ(same, b_.getInt32(-1));
-}
-
-/// A checked load of any addresses: two vector loads where the halves turn out consecutive, else a gather. A half without
-/// active lanes passes the test with any address; its masked load touches nothing.
-std::vector<Value*> WarpFunction::LoadLanes(Value* address, Value* host, const Access& access) {
-  if (access.count != 1 || access.space == Space::kLocal) return Gather(host, access);
-  BasicBlock* rows = NewBlock("rows");
-  BasicBlock* gather = NewBlock("gather");
-  BasicBlock* done = NewBlock("gathered");
-  Value* consecutive = HalvesConsecutive(address, host, access);
-  if (divergent_) MaskLanes();
-  b_.CreateCondBr(consecutive, rows, gather);
-  b_.SetInsertPoint(rows);
-  Value* low = LoadHalf(b_.CreateExtractElement(host, std::uint64_t{0}), 0, HalfKind::kConsecutive, 0, access);
-  Value* high = LoadHalf(b_.CreateExtractElement(host, std::uint64_t{kHalf}), 0, HalfKind::kConsecutive, 1, access);
-  llvm::SmallVector<int, 32> both;
-  for (unsigned i = 0; i < kWarpSize; ++i) both.push_back(static_cast<int>(i));
-  Value* from_rows = b_.CreateShuffleVector(low, high, both);
-  rows = b_.GetInsertBlock();
-  b_.CreateBr(done);
-  b_.SetInsertPoint(gather);
-  Value* gathered = Gather(host, access)[0];
-  gather = b_.GetInsertBlock();
-  b_.CreateBr(done);
-  b_.SetInsertPoint(done);
-  auto* phi = b_.CreatePHI(from_rows->getType(), 2);
-  phi->addIncoming(from_rows, rows);
-  phi->addIncoming(gathered, gather);
-  return {phi};
 }
 
 void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window) {
@@ -394,13 +319,13 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   BasicBlock* fast = NewBlock("load");
   BasicBlock* slow = NewBlock("load_slow");
   BasicBlock* done = NewBlock("loaded");
-  Value* lanes = nullptr;
+  Irregular irregular{};
   Value* ok;
   if (linear && halves) {
     ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
-    lanes = Lanes(address);
-    ok = odd_size ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
+    irregular = IrregularOf(address, access);
+    ok = odd_size ? static_cast<Value*>(b_.getFalse()) : IrregularInRange(irregular, access, window);
   }
   if (divergent_) MaskLanes();
   b_.CreateCondBr(ok, fast, slow, Likely());
@@ -411,7 +336,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
     if (odd_size) {
       for (unsigned part = 0; part < access.count; ++part) fast_parts.push_back(llvm::PoisonValue::get(WarpType(access.element)));
     } else {
-      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : LoadLanes(address, HostLanes(lanes, access, window), access);
+      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : LoadIrregular(irregular, access, window);
     }
     fast = b_.GetInsertBlock();
     b_.CreateBr(done);
@@ -419,7 +344,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   {
     Scope scope(*this);
     b_.SetInsertPoint(slow);
-    slow_parts = SlowLoad(HostLanes(lanes ? lanes : Lanes(address), access, window), access);
+    slow_parts = SlowLoad(HostLanes(Lanes(address), access, window), access);
     slow = b_.GetInsertBlock();
     b_.CreateBr(done);
   }
@@ -451,58 +376,26 @@ void WarpFunction::SlowStore(Value* host, const Access& access, const std::vecto
   b_.CreateCall(function, {warp_, mask_, access.line, b_.getInt64(imm), host, data});
 }
 
-void WarpFunction::Scatter(Value* host, const Access& access, const std::vector<Value*>& values) {
-  llvm::Type* ptrs = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
-  Value* lanes = divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
-  for (unsigned part = 0; part < access.count; ++part) {
-    Value* at = part == 0 ? host : b_.CreateAdd(host, Splat(b_.getInt64(part * access.element_bytes)));
-    b_.CreateMaskedScatter(values[part], b_.CreateIntToPtr(at, ptrs), llvm::Align(access.element_bytes), lanes);
+/// Stores the lanes of a half to consecutive places from the host address `at`.
+void WarpFunction::StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values) {
+  llvm::SmallVector<int, 16> pick;
+  for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
+  std::vector<Value*> parts;
+  for (Value* value : values) parts.push_back(b_.CreateShuffleVector(value, pick));
+  Value* wide = Interleave(parts);
+  at = b_.CreateIntToPtr(at, b_.getPtrTy());
+  if (divergent_) {
+    b_.CreateMaskedStore(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count));
+  } else {
+    b_.CreateAlignedStore(wide, at, llvm::Align(std::min(access.align, 16u)), access.strong);
   }
 }
 
 void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values) {
   Value* base = window.host ? b_.CreateAdd(linear.base, window.host) : linear.base;
   for (unsigned half = 0; half < 2; ++half) {
-    llvm::SmallVector<int, 16> pick;
-    for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
-    std::vector<Value*> parts;
-    for (Value* value : values) parts.push_back(b_.CreateShuffleVector(value, pick));
-    Value* wide = Interleave(parts);
-    Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalf]))), b_.getPtrTy());
-    if (divergent_) {
-      b_.CreateMaskedStore(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count));
-    } else {
-      b_.CreateAlignedStore(wide, at, llvm::Align(access.bytes >= 16 ? 16 : access.bytes), access.strong);
-    }
+    StoreHalf(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[half * kHalf]))), half, access, values);
   }
-}
-
-/// A checked store to any addresses, as LoadLanes.
-void WarpFunction::StoreLanes(Value* address, Value* host, const Access& access, const std::vector<Value*>& values) {
-  if (access.count != 1 || access.space == Space::kLocal) return Scatter(host, access, values);
-  BasicBlock* rows = NewBlock("rows");
-  BasicBlock* scatter = NewBlock("scatter");
-  BasicBlock* done = NewBlock("scattered");
-  Value* consecutive = HalvesConsecutive(address, host, access);
-  if (divergent_) MaskLanes();
-  b_.CreateCondBr(consecutive, rows, scatter);
-  b_.SetInsertPoint(rows);
-  for (unsigned half = 0; half < 2; ++half) {
-    llvm::SmallVector<int, 16> pick;
-    for (unsigned lane = 0; lane < kHalf; ++lane) pick.push_back(static_cast<int>(half * kHalf + lane));
-    Value* data = b_.CreateShuffleVector(values[0], pick);
-    Value* at = b_.CreateIntToPtr(b_.CreateExtractElement(host, std::uint64_t{half * kHalf}), b_.getPtrTy());
-    if (divergent_) {
-      b_.CreateMaskedStore(data, at, llvm::Align(access.element_bytes), HalfMask(half, 1));
-    } else {
-      b_.CreateAlignedStore(data, at, llvm::Align(access.element_bytes), access.strong);
-    }
-  }
-  b_.CreateBr(done);
-  b_.SetInsertPoint(scatter);
-  Scatter(host, access, values);
-  b_.CreateBr(done);
-  b_.SetInsertPoint(done);
 }
 
 void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
@@ -512,22 +405,21 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   std::vector<Value*> values;
   for (unsigned part = 0; part < access.count; ++part) values.push_back(Lanes(call.getArgOperand(1 + part)));
   if (access.strong) CompilerFence();
-  // Scatters of less than a word, and of 16 bytes a lane, have no instruction: the helper does them.
-  const bool no_scatter = access.element_bytes < 4 || access.element_bytes > 8 || access.bytes > 32;
   const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
   std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
                       Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
+  const bool same = info.space != Space::kLocal && !odd_size && ShapeOf(address).uniform();
   BasicBlock* fast = NewBlock("store");
   BasicBlock* slow = NewBlock("store_slow");
   BasicBlock* done = NewBlock("stored");
-  Value* lanes = nullptr;
+  Irregular irregular{};
   Value* ok;
-  if (halves) {
+  if (halves || same) {
     ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
-    lanes = Lanes(address);
-    ok = no_scatter ? static_cast<Value*>(b_.getFalse()) : LanesInRange(lanes, access, window);
+    irregular = IrregularOf(address, access);
+    ok = odd_size ? static_cast<Value*>(b_.getFalse()) : IrregularInRange(irregular, access, window);
   }
   if (divergent_) MaskLanes();
   b_.CreateCondBr(ok, fast, slow, Likely());
@@ -536,15 +428,17 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
     b_.SetInsertPoint(fast);
     if (halves) {
       StoreHalves(*linear, access, window, values);
-    } else if (!no_scatter) {
-      StoreLanes(address, HostLanes(lanes, access, window), access, values);
+    } else if (same) {
+      StoreSame(linear->base, access, window, values);
+    } else if (!odd_size) {
+      StoreIrregular(irregular, access, window, values);
     }
     b_.CreateBr(done);
   }
   {
     Scope scope(*this);
     b_.SetInsertPoint(slow);
-    SlowStore(HostLanes(lanes ? lanes : Lanes(address), access, window), access, values);
+    SlowStore(HostLanes(Lanes(address), access, window), access, values);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);

@@ -128,7 +128,8 @@ Value* WarpFunction::PatternVector(const LanePattern& pattern, llvm::Type* eleme
 Value* WarpFunction::Base(Value* value) {
   if (llvm::isa<llvm::Constant>(value)) return value;
   if (auto it = base_cache_.find(value); it != base_cache_.end()) return it->second;
-  Value* loaded = LoadSlot(llvm::cast<llvm::Instruction>(value));
+  auto* instruction = llvm::cast<llvm::Instruction>(value);
+  Value* loaded = IsEntryValue(value) ? EntryBase(instruction) : LoadSlot(instruction);
   base_cache_[value] = loaded;
   return loaded;
 }
@@ -163,7 +164,7 @@ Value* WarpFunction::Materialize(Value* value, const Shape& shape) {
 void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   const Shape& shape = ShapeOf(instruction);
   (shape.vector() ? lanes_cache_ : base_cache_)[instruction] = value;
-  if (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction)) return;
+  if (IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction))) return;
   // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no other
   // lane can still need the old value. Out of step every definition keeps the lanes that are off.
   StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->lockstep() ? mask_ : nullptr);

@@ -1,0 +1,384 @@
+// Loads and stores whose lanes follow no pattern known at compile time. Where the address is built on a 32-bit index, check
+// and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are loaded as such;
+// what a lane loads is fetched in one piece and taken apart afterwards.
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/Support/MathExtras.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/exec/compiler/warp_function.h"
+
+namespace gridloom::exec {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kHalf = kWarpSize / 2;
+
+unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value)); }
+
+llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
+  llvm::SmallVector<int, 128> numbers;
+  for (unsigned i = 0; i < count; ++i) numbers.push_back(static_cast<int>(first + i));
+  return numbers;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The check
+// ---------------------------------------------------------------------------------------------------------------------
+
+WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& access) {
+  const Shape shape = ShapeOf(address);
+  const bool indexed = shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
+  if (indexed) {
+    // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte offsets.
+    const unsigned shift = access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
+    const std::int64_t factor = shape.scale >> shift;
+    const bool aligned = shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
+    if (aligned && factor < (1 << 20)) return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
+  }
+  return {address, Lanes(address), nullptr, 1, 0, false};
+}
+
+/// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside).
+WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window) {
+  const auto i64 = [&](std::int64_t value) { return b_.getInt64(static_cast<std::uint64_t>(value)); };
+  const std::int64_t scale = at.factor << at.shift;
+  const unsigned rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
+  const auto floor_divide = [&](Value* value) -> Value* {
+    if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale))) return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
+    Value* quotient = b_.CreateSDiv(value, i64(scale));
+    Value* rest = b_.CreateSub(value, b_.CreateMul(quotient, i64(scale)));
+    return b_.CreateAdd(quotient, b_.CreateAShr(rest, 63));
+  };
+  Value* offset = window.low ? b_.CreateSub(base, window.low) : base;
+  Value* lowest = b_.CreateNeg(floor_divide(offset));
+  Value* highest = floor_divide(b_.CreateSub(b_.CreateSub(window.limit, i64(access.bytes)), offset));
+  // index * factor must stay inside 32 bits; an unsigned index inside these bounds is not negative as a signed one.
+  const std::int64_t most = (std::numeric_limits<std::int32_t>::max() - 7) / at.factor >> rotate << rotate;
+  lowest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, lowest, i64(at.index_signed ? -most : 0));
+  highest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, highest, i64(most));
+  Value* steps = b_.CreateAdd(b_.CreateAShr(b_.CreateSub(highest, lowest), rotate), i64(1));
+  Value* none = b_.CreateICmpSLT(highest, lowest);
+  if (access.align > 1) none = b_.CreateOr(none, b_.CreateICmpNE(b_.CreateAnd(offset, i64(access.align - 1)), i64(0)));
+  steps = b_.CreateSelect(none, i64(0), steps);
+  return {b_.CreateTrunc(lowest, b_.getInt32Ty()), b_.CreateTrunc(steps, b_.getInt32Ty()), rotate};
+}
+
+/// i1: every active lane is inside the window and aligned.
+Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access, const Window& window) {
+  Value* outside = nullptr;
+  if (at.index) {
+    IndexBounds bounds;
+    if (IsEntryValue(at.address)) {
+      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) + "." +
+                              std::to_string(access.align);
+      bounds.low = AtEntry(key, [&] {
+        const IndexBounds made = MakeBounds(at, EntryBase(llvm::cast<llvm::Instruction>(at.address)), access, window);
+        entry_values_[key + "steps"] = made.steps;
+        bounds.rotate = made.rotate;
+        return made.low;
+      });
+      bounds.steps = entry_values_[key + "steps"];
+      const std::int64_t scale = at.factor << at.shift;
+      bounds.rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
+    } else {
+      bounds = MakeBounds(at, Base(at.address), access, window);
+    }
+    Value* steps = b_.CreateSub(at.index, Splat(bounds.low));
+    if (bounds.rotate != 0) {
+      steps = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {steps->getType()}, {steps, steps, Splat(b_.getInt32(bounds.rotate))});
+    }
+    outside = b_.CreateICmpUGE(steps, Splat(bounds.steps));
+  } else {
+    Value* offsets = window.low ? b_.CreateSub(at.lanes, Splat(window.low)) : at.lanes;
+    const unsigned shift = Log2(access.align);
+    if (shift != 0) {
+      offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
+    }
+    outside = b_.CreateICmpUGE(offsets, Splat(ScaledLimit(window, shift, access.bytes - access.align)));
+  }
+  if (divergent_) outside = b_.CreateAnd(outside, MaskLanes());
+  return b_.CreateICmpEQ(ToBits(outside), b_.getInt32(0));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Addresses
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// The index in units of 1 << shift bytes: <32 x i32>, signed.
+Value* WarpFunction::ScaledIndex(const Irregular& at) {
+  return at.factor == 1 ? at.index : b_.CreateMul(at.index, Splat(b_.getInt32(static_cast<std::uint32_t>(at.factor))));
+}
+
+/// <32 x ptr>: the lanes' host addresses.
+Value* WarpFunction::HostPointers(const Irregular& at, const Access& access, const Window& window) {
+  llvm::Type* pointers = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
+  if (!at.index) return b_.CreateIntToPtr(HostLanes(at.lanes, access, window), pointers);
+  Value* base = Base(at.address);
+  if (window.host) base = b_.CreateAdd(base, window.host);
+  Value* wide = b_.CreateSExt(ScaledIndex(at), WarpType(b_.getInt64Ty()));
+  return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), wide);
+}
+
+/// i1: the active lanes of each half are consecutive. Addresses that only look irregular (a row index times an unknown pitch
+/// plus the column) often are. `quick` looks at the first two lanes alone: it decides whether the full test is worth it.
+WarpFunction::Consecutive WarpFunction::HalvesConsecutive(const Irregular& at, const Access& access) {
+  Value* lanes = at.index ? at.index : at.lanes;
+  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
+  if (access.bytes % unit != 0) return {};
+  const std::int64_t step = access.bytes / unit;
+  llvm::Type* element = lanes->getType()->getScalarType();
+  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
+  Consecutive result;
+  result.quick = b_.CreateICmpEQ(apart, llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step)));
+  result.full = [this, lanes, element, step] {
+    LanePattern steps;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
+    Value* starts = b_.CreateSub(lanes, PatternVector(steps, element));
+    llvm::SmallVector<int, 32> first;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
+    Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
+    if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
+    return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
+  };
+  return result;
+}
+
+/// The host address (i64) of the first lane of a half.
+Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Window& window) {
+  Value* start = nullptr;
+  if (at.index) {
+    Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalf}), b_.getInt64Ty());
+    start = b_.CreateAdd(Base(at.address), b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
+  } else {
+    start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalf});
+  }
+  return window.host ? b_.CreateAdd(start, window.host) : start;
+}
+
+/// Leaves the current block for a new block `rows` when the halves are consecutive, else for a new block `others`.
+std::optional<WarpFunction::Split> WarpFunction::SplitByRows(const Irregular& at, const Access& access) {
+  if (divergent_) MaskLanes();
+  const Consecutive consecutive = access.space == Space::kLocal ? Consecutive{} : HalvesConsecutive(at, access);
+  if (!consecutive.quick) return std::nullopt;
+  const Split split{NewBlock("rows"), NewBlock("others"), NewBlock("joined")};
+  BasicBlock* test = NewBlock("rows_test");
+  b_.CreateCondBr(consecutive.quick, test, split.others);
+  b_.SetInsertPoint(test);
+  b_.CreateCondBr(consecutive.full(), split.rows, split.others);
+  return split;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Loads
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// Bytes and halfwords: gathers the aligned words around them (they never cross a page) and shifts.
+Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, const Window& window) {
+  llvm::Type* words = WarpType(b_.getInt32Ty());
+  Value* pointers = nullptr;
+  Value* byte = nullptr;
+  if (at.index) {
+    Value* base = Base(at.address);
+    if (window.host) base = b_.CreateAdd(base, window.host);
+    Value* offset = b_.CreateAdd(ScaledIndex(at), Splat(b_.CreateTrunc(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt32Ty())));
+    byte = b_.CreateAnd(offset, Splat(b_.getInt32(3)));
+    Value* word = b_.CreateAnd(offset, Splat(b_.getInt32(~3u)));
+    Value* start = b_.CreateIntToPtr(b_.CreateAnd(base, b_.getInt64(~std::uint64_t{3})), b_.getPtrTy());
+    pointers = b_.CreateGEP(b_.getInt8Ty(), start, b_.CreateSExt(word, WarpType(b_.getInt64Ty())));
+  } else {
+    Value* host = HostLanes(at.lanes, access, window);
+    byte = b_.CreateTrunc(b_.CreateAnd(host, Splat(b_.getInt64(3))), words);
+    pointers = b_.CreateIntToPtr(b_.CreateAnd(host, Splat(b_.getInt64(~std::uint64_t{3}))), WarpType(b_.getPtrTy()));
+  }
+  Value* word = b_.CreateMaskedGather(words, pointers, llvm::Align(4), ActiveLanes());
+  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))), WarpType(b_.getIntNTy(access.bytes * 8)));
+}
+
+/// <32 * count x T>: what each lane loads, lane by lane.
+Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, const Window& window) {
+  if (access.bytes < 4) return GatherSmall(at, access, window);
+  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align), ActiveLanes());
+}
+
+/// Four words a lane: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
+std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& access, const Window& window) {
+  auto* quad = llvm::FixedVectorType::get(b_.getInt32Ty(), 4);
+  Value* offsets = at.index ? ScaledIndex(at) : HostLanes(at.lanes, access, window);
+  if (divergent_) {
+    // Lanes that are off load what an active one does.
+    Value* active = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
+    offsets = b_.CreateSelect(MaskLanes(), offsets, Splat(b_.CreateExtractElement(offsets, active)));
+  }
+  Value* start = nullptr;
+  if (at.index) {
+    Value* base = Base(at.address);
+    start = b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy());
+  }
+  // Through memory: a reload costs less than taking an element out of a vector. Volatile, or LLVM would undo that.
+  Value* buffer = SpillLanes(5, offsets);
+  llvm::Type* offset_type = offsets->getType()->getScalarType();
+  const auto load = [&](unsigned lane) -> Value* {
+    Value* offset = b_.CreateAlignedLoad(offset_type, b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane), llvm::Align(4), true);
+    Value* pointer = at.index ? b_.CreateGEP(b_.getIntNTy(8u << at.shift), start, b_.CreateSExt(offset, b_.getInt64Ty()))
+                              : b_.CreateIntToPtr(offset, b_.getPtrTy());
+    return b_.CreateAlignedLoad(quad, pointer, llvm::Align(access.align));
+  };
+  const auto concatenate = [&](Value* a, Value* b) {
+    const unsigned count = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
+    return b_.CreateShuffleVector(a, b, Range(0, 2 * count));
+  };
+  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all four.
+  const auto unpack = [&](Value* a, Value* b, unsigned words, bool high) {
+    llvm::SmallVector<int, 16> pick;
+    for (unsigned block = 0; block < 4; ++block) {
+      for (unsigned i = 0; i < 4; ++i) {
+        const unsigned pair = i / words, from = block * 4 + (high ? 2 : 0) + (words == 1 ? pair / 2 : i % 2);
+        pick.push_back(static_cast<int>(pair % 2 == 0 ? from : from + kHalf));
+      }
+    }
+    return b_.CreateShuffleVector(a, b, pick);
+  };
+  std::vector<Value*> halves[2];
+  for (unsigned half = 0; half < 2; ++half) {
+    Value* rows[4];
+    for (unsigned row = 0; row < 4; ++row) {
+      const unsigned lane = half * kHalf + row;
+      rows[row] = concatenate(concatenate(load(lane), load(lane + 4)), concatenate(load(lane + 8), load(lane + 12)));
+    }
+    Value* low01 = unpack(rows[0], rows[1], 1, false);
+    Value* high01 = unpack(rows[0], rows[1], 1, true);
+    Value* low23 = unpack(rows[2], rows[3], 1, false);
+    Value* high23 = unpack(rows[2], rows[3], 1, true);
+    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false), unpack(high01, high23, 2, true)};
+  }
+  std::vector<Value*> parts;
+  for (unsigned part = 0; part < 4; ++part) {
+    parts.push_back(b_.CreateBitCast(concatenate(halves[0][part], halves[1][part]), WarpType(access.element)));
+  }
+  return parts;
+}
+
+std::vector<Value*> WarpFunction::Gather(const Irregular& at, const Access& access, const Window& window) {
+  if (access.bytes == 16 && access.count == 4) return LoadQuads(at, access, window);
+  if (access.bytes <= 8) {
+    auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
+    return Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count);
+  }
+  std::vector<Value*> parts;
+  Value* pointers = HostPointers(at, access, window);
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
+    parts.push_back(b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+  }
+  return parts;
+}
+
+/// A checked load of any addresses: two vector loads where the halves turn out consecutive, else a gather. A half without
+/// active lanes passes the test with any address; its masked load touches nothing.
+std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Access& access, const Window& window) {
+  const std::optional<Split> split = SplitByRows(at, access);
+  if (!split) return Gather(at, access, window);
+  b_.SetInsertPoint(split->rows);
+  Value* low = LoadHalf(HalfAddress(at, 0, window), 0, HalfKind::kConsecutive, 0, access);
+  Value* high = LoadHalf(HalfAddress(at, 1, window), 0, HalfKind::kConsecutive, 1, access);
+  const std::vector<Value*> from_rows = Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * access.count)), access.count);
+  BasicBlock* rows_end = b_.GetInsertBlock();
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->others);
+  std::vector<Value*> parts = Gather(at, access, window);
+  BasicBlock* others_end = b_.GetInsertBlock();
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->joined);
+  for (unsigned part = 0; part < access.count; ++part) {
+    auto* phi = b_.CreatePHI(parts[part]->getType(), 2);
+    phi->addIncoming(from_rows[part], rows_end);
+    phi->addIncoming(parts[part], others_end);
+    parts[part] = phi;
+  }
+  return parts;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Stores
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// One lane's pointer, from what SpillPointers put into memory.
+Value* WarpFunction::LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane) {
+  if (!at.index) {
+    return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)), b_.getPtrTy());
+  }
+  Value* index = b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
+  Value* base = Base(at.address);
+  if (window.host) base = b_.CreateAdd(base, window.host);
+  return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), index);
+}
+
+Value* WarpFunction::SpillPointers(const Irregular& at, const Access& access, const Window& window) {
+  return SpillLanes(1, at.index ? ScaledIndex(at) : HostLanes(at.lanes, access, window));
+}
+
+/// `body` for every active lane in turn.
+void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& body) {
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* loop = NewBlock("lane");
+  BasicBlock* done = NewBlock("lanes_done");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  auto* left = b_.CreatePHI(b_.getInt32Ty(), 2);
+  left->addIncoming(mask_, before);
+  body(b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue()), b_.getInt64Ty()));
+  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, b_.getInt32(1)));
+  left->addIncoming(rest, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt32(0)), done, loop);
+  b_.SetInsertPoint(done);
+}
+
+/// Words and double words have a scatter instruction; smaller and larger pieces are stored lane after lane.
+void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  Value* data = Interleave(values);
+  if (access.bytes == 4 || access.bytes == 8) {
+    b_.CreateMaskedScatter(b_.CreateBitCast(data, WarpType(b_.getIntNTy(access.bytes * 8))), HostPointers(at, access, window),
+                           llvm::Align(access.align), ActiveLanes());
+    return;
+  }
+  llvm::Type* piece = access.bytes < 4 ? static_cast<llvm::Type*>(b_.getIntNTy(access.bytes * 8))
+                                       : llvm::FixedVectorType::get(b_.getInt32Ty(), access.bytes / 4);
+  Value* pointers = SpillPointers(at, access, window);
+  Value* pieces = SpillLanes(2, data);
+  ForEachActiveLane([&](Value* lane) {
+    Value* value = b_.CreateAlignedLoad(piece, b_.CreateGEP(piece, pieces, lane), llvm::Align(access.bytes));
+    b_.CreateAlignedStore(value, LanePointer(at, pointers, window, lane), llvm::Align(access.align));
+  });
+}
+
+/// A checked store to any addresses, as LoadIrregular.
+void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  const std::optional<Split> split = SplitByRows(at, access);
+  if (!split) return Scatter(at, access, window, values);
+  b_.SetInsertPoint(split->rows);
+  for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->others);
+  Scatter(at, access, window, values);
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->joined);
+}
+
+/// All lanes store to one address: one of them wins, here the last.
+void WarpFunction::StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  Value* host = window.host ? b_.CreateAdd(base, window.host) : base;
+  Value* lane = b_.CreateSub(b_.getInt32(31), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, mask_, b_.getTrue()));
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
+    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes), access.strong);
+  }
+}
+
+}  // namespace gridloom::exec
