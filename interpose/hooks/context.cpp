@@ -161,8 +161,9 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
 
 CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   GL_CU_REQUIRE(value != nullptr && limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED);
-  if (limit >= CU_LIMIT_SHMEM_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  *value = ThisContext().limits[limit];
+  if (limit == CU_LIMIT_SHMEM_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  // No context shares its GPU with graphics (CIG).
+  *value = limit > CU_LIMIT_SHMEM_SIZE ? std::size_t{0} : ThisContext().limits[limit].load();
   return CUDA_SUCCESS;
 }
 
