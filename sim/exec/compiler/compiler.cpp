@@ -71,6 +71,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   OptimizeWarp(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
   out.object = EmitObject(spmd.ir(), *machine, out.error);
+  out.frame_bytes = FrameBytes(out.object);
   out.static_shared_bytes = lifted.static_shared_bytes;
   out.local_bytes = lifted.local_bytes;
   out.recursive = lifted.recursive;

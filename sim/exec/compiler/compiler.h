@@ -24,6 +24,7 @@ struct CompiledKernel {
   std::vector<std::uint8_t> object;    ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t local_bytes = 0;       ///< per thread, kernel and callees without recursion
+  std::uint32_t frame_bytes = 0;       ///< stack frames of kernel and device functions together, each once
   bool needs_fiber = false;            ///< has barriers or spin loops: warps of a CTA must be able to switch
   bool simple_barriers = false;        ///< only full-CTA barrier 0: the in-line ring switch suffices
   bool recursive = false;

@@ -21,6 +21,8 @@ namespace {
 
 /// Instructions of a warp form above which compile time counts for more than the last bit of speed.
 constexpr std::size_t kLargeModule = 20000;
+/// Above this the register allocator's live-range splitting takes minutes: such kernels get the allocator of unoptimised code.
+constexpr std::size_t kHugeModule = 80000;
 
 /// Keeps out of code generation what costs more than it brings: the pass that moves scalar integer work into mask registers
 /// walks the whole function once per candidate (84 % of the time in kernels of hundreds of blocks) and finds nothing to gain.
@@ -187,7 +189,7 @@ void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
   for (const llvm::Function& function : module) instructions += function.getInstructionCount();
   // Some passes and the scheduler of the code generator take more than linear time: very large kernels go without.
   if (instructions > kLargeModule) {
-    machine.setOptLevel(llvm::CodeGenOptLevel::Less);
+    machine.setOptLevel(instructions > kHugeModule ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
     RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
     return;
   }
