@@ -89,8 +89,8 @@ gridloom_app(illegal_address MISSING "a wild store that now and then ends the pr
 gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
 
 # Libraries of kernels.
-gridloom_app(thrust_algorithms TIMEOUT 300 MISSING "compile time")
-gridloom_app(cub_primitives TIMEOUT 300 MISSING "compile time")
+gridloom_app(thrust_algorithms TIMEOUT 600)
+gridloom_app(cub_primitives TIMEOUT 600)
 
 # The same programs built in other ways.
 gridloom_app(vectoradd AS vectoradd_shared_runtime CUDART shared)

@@ -17,7 +17,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "3";
+constexpr const char* kCompilerVersion = "4";
 
 std::string Print(const llvm::Module& module) {
   std::string text;

@@ -7,7 +7,9 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/DataExtractor.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Host.h>
@@ -141,6 +143,7 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const std::string& cpu, s
   }
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
+  options.EmitStackSizeSection = true;   // FrameBytes
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, name, features.getString(), options, llvm::Reloc::PIC_,
                                                                           llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
@@ -157,6 +160,9 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
   function.addFnAttr("prefer-vector-width", avx512 ? "512" : "256");
   function.addFnAttr("min-legal-vector-width", avx512 ? "512" : "256");
   function.addFnAttr("no-trapping-math", "true");
+  // A frame wider than half a stack guard is touched step by step, so that it cannot reach past the guard (stack_area.cpp).
+  function.addFnAttr("probe-stack", "inline-asm");
+  function.addFnAttr("stack-probe-size", "32768");
   function.addFnAttr(llvm::Attribute::NoRedZone);   // the ring switch pushes onto the stack
   function.addFnAttr(llvm::Attribute::NullPointerIsValid);
 }
@@ -210,6 +216,29 @@ std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& 
   }
   passes.run(module);
   return {bytes.begin(), bytes.end()};
+}
+
+std::uint32_t FrameBytes(const std::vector<std::uint8_t>& object) {
+  const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
+  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return 0;
+  }
+  std::uint64_t total = 0;
+  for (const llvm::object::SectionRef& section : (*file)->sections()) {
+    const auto name = llvm::expectedToOptional(section.getName());
+    const auto contents = llvm::expectedToOptional(section.getContents());
+    if (!name || !contents || *name != ".stack_sizes") continue;
+    llvm::DataExtractor data(*contents, true, 8);
+    // Entries: the function's address, then its frame in ULEB128.
+    for (llvm::DataExtractor::Cursor at(0); at && !data.eof(at);) {
+      data.skip(at, 8);
+      total += data.getULEB128(at);
+      if (!at) llvm::consumeError(at.takeError());
+    }
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(total, UINT32_MAX));
 }
 
 }  // namespace gridloom::exec

@@ -31,4 +31,7 @@ void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine);
 /// Relocatable object of the module.
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error);
 
+/// Bytes of stack that the functions of an object made by EmitObject take together, each once.
+std::uint32_t FrameBytes(const std::vector<std::uint8_t>& object);
+
 }  // namespace gridloom::exec

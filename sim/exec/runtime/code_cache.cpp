@@ -22,7 +22,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
 
@@ -31,7 +31,8 @@ struct FileHeader {
   std::uint32_t format, abi;
   std::uint64_t key[2];
   std::uint32_t static_shared_bytes, local_bytes;
-  std::uint8_t needs_fiber, simple_barriers, recursive, zero[5];
+  std::uint8_t needs_fiber, simple_barriers, recursive, zero;
+  std::uint32_t frame_bytes;
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];   // of the header with this field zero, and of the object
 };
@@ -153,6 +154,7 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
   kernel.static_shared_bytes = header.static_shared_bytes;
   kernel.local_bytes = header.local_bytes;
+  kernel.frame_bytes = header.frame_bytes;
   kernel.needs_fiber = header.needs_fiber != 0;
   kernel.simple_barriers = header.simple_barriers != 0;
   kernel.recursive = header.recursive != 0;
@@ -169,6 +171,7 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   std::ranges::copy(key, header.key);
   header.static_shared_bytes = kernel.static_shared_bytes;
   header.local_bytes = kernel.local_bytes;
+  header.frame_bytes = kernel.frame_bytes;
   header.needs_fiber = kernel.needs_fiber;
   header.simple_barriers = kernel.simple_barriers;
   header.recursive = kernel.recursive;

@@ -135,6 +135,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.static_shared_bytes = compiled->static_shared_bytes;
   loaded.dynamic_shared_offset = LayoutShared(program.module(), *kernel.function).dynamic_offset;
   loaded.local_bytes = compiled->local_bytes;
+  loaded.frame_bytes = compiled->frame_bytes;
   loaded.needs_fiber = compiled->needs_fiber;
   loaded.simple_barriers = compiled->simple_barriers;
   loaded.recursive = compiled->recursive;

@@ -24,6 +24,7 @@ struct LoadedKernel {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t local_bytes = 0;
+  std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   bool cache_hit = false;
   double build_seconds = 0;

@@ -92,7 +92,11 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     warp_capacity_ = warp_count;
     shape_ctas_ = 0;
   }
-  const std::size_t stack_bytes = new_launch.kernel->recursive ? Worker::kRecursiveStackBytes : Worker::kStackBytes;
+  const std::size_t room = new_launch.kernel->recursive ? Worker::kRecursiveStackBytes : Worker::kStackBytes;
+  // Large kernels have frames of many KiB; the room on top is for runtime helpers.
+  constexpr std::size_t kFramesInRoom = 64u << 10;
+  const std::size_t frames = std::max<std::size_t>(new_launch.kernel->frame_bytes, kFramesInRoom) - kFramesInRoom;
+  const std::size_t stack_bytes = room + (frames + 0xFFFF) / 0x10000 * 0x10000;
   const std::size_t stack_count = fibers ? warp_count : 1;
   if (stack_count > stacks.count() || stack_bytes > stacks.bytes()) {
     for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
