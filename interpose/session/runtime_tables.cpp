@@ -90,6 +90,30 @@ unsigned NoChecks() { return 0; }
 
 Slot g_checks[4];
 
+// ---- contexts and streams as the CUDA libraries see them; cuBLAS asks before results that the host reads ---------------------------
+
+CUresult NotKnown() { return CUDA_ERROR_NOT_SUPPORTED; }
+/// cuBLAS leaves the first argument undefined: the context is the current one.
+CUresult ContextNumber(CUcontext, std::uint64_t* number) {
+  if (CurrentContext() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return hooks::cuCtxGetId(nullptr, number);
+}
+CUresult StreamIdentity(CUcontext, CUstream handle, const void** identity) {
+  Context* const context = CurrentContext();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const StreamPtr stream = context->FindStream(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *identity = stream.get();
+  return CUDA_SUCCESS;
+}
+/// What is asked of a stream is not known; cuBLAS takes zero for a stream it may use as it is.
+CUresult StreamState(CUcontext, const void*, std::uint64_t* state) {
+  *state = 0;
+  return CUDA_SUCCESS;
+}
+
+Slot g_contexts[95];
+
 // ---- start-up check ------------------------------------------------------------------------------------------------------------
 
 Slot g_handshake[3];
@@ -115,6 +139,7 @@ const Row kTables[] = {
     {{0x42, 0xD8, 0x5A, 0x81, 0x23, 0xF6, 0xCB, 0x47, 0x82, 0x98, 0xF6, 0xE7, 0x8A, 0x3A, 0xEC, 0xDC}, g_tools},
     {{0xC6, 0x93, 0x33, 0x6E, 0x11, 0x21, 0xDF, 0x11, 0xA8, 0xC3, 0x68, 0xF3, 0x55, 0xD8, 0x95, 0x93}, g_storage},
     {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}, g_checks},
+    {{0x21, 0x31, 0x8C, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8C, 0xA6, 0x41, 0xFF, 0x73, 0x24, 0xC8, 0xF2}, g_contexts},
     {{0xD4, 0x08, 0x20, 0x55, 0xBD, 0xE6, 0x70, 0x4B, 0x8D, 0x34, 0xBA, 0x12, 0x3C, 0x66, 0xE1, 0xF2}, g_handshake},
 };
 
@@ -142,6 +167,11 @@ void FillTables() {
   g_checks[0] = Size(sizeof(g_checks));
   g_checks[2] = Entry(&CheckContext);
   g_checks[3] = Entry(&NoChecks);
+  for (Slot& slot : g_contexts) slot = Entry(&NotKnown);
+  g_contexts[0] = Size(sizeof(g_contexts));
+  g_contexts[4] = Entry(&ContextNumber);
+  g_contexts[39] = Entry(&StreamState);
+  g_contexts[51] = Entry(&StreamIdentity);
   g_handshake[0] = Size(sizeof(g_handshake));
   g_handshake[1] = Entry(&Handshake);
   g_handshake[2] = Entry(&Nothing);
