@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "interpose/session/process.h"
+#include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
 
@@ -12,14 +13,45 @@ using namespace cuda;
 
 namespace {
 
+/// A destroyed object that kernels submitted before may still read. Programs destroy objects right after a launch.
+struct Retired {
+  CUcontext context;
+  std::uint64_t object;
+  bool texture;
+  TextureRecord record;   ///< keeps its array
+};
+
 struct Records {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, TextureRecord> textures, surfaces;
+  std::vector<Retired> retired;
 };
 
 Records& TheRecords() {
   static Records* const records = new Records;
   return *records;
+}
+
+/// Removes the retired objects of contexts without work. The caller holds the records' mutex.
+void SweepRetired(Records& records) {
+  std::erase_if(records.retired, [](const Retired& retired) {
+    Context* const context = Process::Get().FindContext(retired.context);
+    if (context != nullptr && !context->destroyed() && !context->AllIdle()) return false;
+    exec::ImageTable& table = exec::ImageTable::Get();
+    retired.texture ? table.RemoveTexture(retired.object) : table.RemoveSurface(retired.object);
+    return true;
+  });
+}
+
+CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::uint64_t object, bool texture) {
+  Records& records = TheRecords();
+  const auto found = objects.find(object);
+  if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;
+  Context* const context = CurrentContext();
+  records.retired.push_back({context != nullptr ? context->handle() : nullptr, object, texture, std::move(found->second)});
+  objects.erase(found);
+  SweepRetired(records);
+  return CUDA_SUCCESS;
 }
 
 /// The memory behind a resource description.
@@ -144,14 +176,13 @@ CUresult CreateTexture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DE
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);
   TheRecords().textures[*object] = std::move(record);
+  SweepRetired(TheRecords());
   return CUDA_SUCCESS;
 }
 
 CUresult DestroyTexture(std::uint64_t object) {
-  if (!exec::ImageTable::Get().RemoveTexture(object)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(TheRecords().mutex);
-  TheRecords().textures.erase(object);
-  return CUDA_SUCCESS;
+  return Retire(TheRecords().textures, object, true);
 }
 
 CUresult FindTexture(std::uint64_t object, TextureRecord* record) {
@@ -173,14 +204,13 @@ CUresult CreateSurface(const CUDA_RESOURCE_DESC& resource, std::uint64_t* object
   if (*object == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheRecords().mutex);
   TheRecords().surfaces[*object] = std::move(record);
+  SweepRetired(TheRecords());
   return CUDA_SUCCESS;
 }
 
 CUresult DestroySurface(std::uint64_t object) {
-  if (!exec::ImageTable::Get().RemoveSurface(object)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(TheRecords().mutex);
-  TheRecords().surfaces.erase(object);
-  return CUDA_SUCCESS;
+  return Retire(TheRecords().surfaces, object, false);
 }
 
 CUresult FindSurface(std::uint64_t object, TextureRecord* record) {

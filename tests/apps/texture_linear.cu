@@ -1,4 +1,7 @@
 // Textures over linear and pitched memory, 1D arrays, formats, fetch outside the range, layered 1D, properties.
+#include <chrono>
+#include <thread>
+
 #include "texture.h"
 
 __global__ void Fetch(cudaTextureObject_t texture, const int* index, float2* out, int n) {
@@ -80,6 +83,19 @@ int main() {
   CU_LAUNCHED();
   const auto r = reversed.Read();
   for (int i = 0; i < width * height; ++i) Same("pitched", i, r[i], rows[i / width * width + width - 1 - i % width]);
+
+  // Destroyed while the kernel that reads it waits in the stream.
+  Buffer<short> later(width * height);
+  cudaStream_t stream;
+  CU(cudaStreamCreate(&stream));
+  CU(cudaLaunchHostFunc(stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }, nullptr));
+  Pitched<<<height, width, 0, stream>>>(texture, later, width);
+  CU(cudaDestroyTextureObject(texture));
+  True("destroyed twice", cudaDestroyTextureObject(texture) != cudaSuccess);
+  cudaGetLastError();
+  CU(cudaStreamSynchronize(stream));
+  const auto l = later.Read();
+  for (int i = 0; i < width * height; ++i) Same("destroyed", i, l[i], r[i]);
 
   std::vector<float> layers(20 * 5);
   for (int i = 0; i < 100; ++i) layers[i] = i * 1.5f;
