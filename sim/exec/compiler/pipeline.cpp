@@ -34,6 +34,13 @@ class CodeGenGate : public llvm::OptPassGate {
   bool isEnabled() const override { return true; }
 };
 
+/// Machine vectors a 32-lane operation becomes, relative to AVX-512: narrower processors have that much more code to compile.
+std::size_t PiecesPerOperation(const llvm::TargetMachine& machine) {
+  const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
+  if (info->checkFeatures("+avx512f")) return 1;
+  return info->checkFeatures("+avx2") ? 2 : 4;
+}
+
 /// Runs a textual pass pipeline over the module.
 void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, const char* pipeline) {
   llvm::LoopAnalysisManager loops;
@@ -193,6 +200,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
   std::size_t instructions = 0;
   for (const llvm::Function& function : module) instructions += function.getInstructionCount();
+  instructions *= PiecesPerOperation(machine);
   // Some passes and the scheduler of the code generator take more than linear time: very large kernels go without.
   if (instructions > kLargeModule) {
     machine.setOptLevel(instructions > kHugeModule ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
