@@ -286,7 +286,8 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     stats->ctas = params.grid.count();
     stats->warps = stats->ctas * launch.ctx.warps_per_cta;
     stats->seconds = Seconds(Clock::now() - start);
-    stats->compile_seconds = found->built_now ? kernel.build_seconds : 0;
+    // Most kernels are built before their launch is queued; the first launch that ends answers for it.
+    stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;
     stats->cache_hit = kernel.cache_hit;
   }
   return std::move(launch.fault);

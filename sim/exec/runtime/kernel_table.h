@@ -28,6 +28,7 @@ struct LoadedKernel {
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   bool cache_hit = false;
   double build_seconds = 0;
+  mutable bool build_reported = false;   ///< a launch's statistics have said build_seconds; through std::atomic_ref
 };
 
 class KernelTable {
