@@ -158,6 +158,7 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   op->dynamic_shared_bytes = request.dynamic_shared_bytes;
   op->cooperative = request.cooperative;
   op->priority = request.priority;
+  if (request.from_device) return CUDA_SUCCESS;
   return op->kernel->Prepare(context, op->bound, request.block);
 }
 

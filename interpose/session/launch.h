@@ -17,6 +17,7 @@ struct LaunchRequest {
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
   int priority = 0;
+  bool from_device = false;                      ///< launched by a grid: compiled when it runs, not on the launching warp's stack
   void** kernel_params = nullptr;                ///< a pointer to each parameter's value, or
   void** extra = nullptr;                        ///< a list of keys and values with a ready parameter block, or
   std::span<const std::byte> block_of_params;    ///< the block itself (legacy interface)

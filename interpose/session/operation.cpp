@@ -5,6 +5,7 @@
 
 #include "interpose/session/capture.h"
 #include "interpose/session/device.h"
+#include "interpose/session/device_launch.h"
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/pool.h"
@@ -17,7 +18,8 @@ using namespace cuda;
 
 namespace {
 
-void RunKernel(Context& context, const KernelOp& op) {
+/// Runs one grid. What it launches itself goes to `children`.
+void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   if (context.failed()) return;
   exec::LaunchParams launch;
   launch.program = op.bound.program;
@@ -28,12 +30,19 @@ void RunKernel(Context& context, const KernelOp& op) {
   launch.dynamic_shared_bytes = op.dynamic_shared_bytes;
   launch.params = op.params;
   launch.cooperative = op.cooperative;
+  launch.children = &children;
   exec::LaunchStats stats;
   const exec::LaunchFault fault = context.device().engine().Run(launch, &stats);
   Summary::Get().Add(op.kernel->name(), stats);
   if (fault.kind == exec::FaultKind::kNone) return;
   Log(LogLevel::kError, Describe(fault));
   context.Fail(StatusOf(fault.kind));
+}
+
+void RunKernel(Context& context, const KernelOp& op) {
+  DeviceGrid grid(context, op, &RunGrid);
+  RunGrid(context, op, grid);
+  grid.Finish();
 }
 
 void RunCopy(const CopyOp& op) {

@@ -43,10 +43,12 @@ void TaskPool::Push(TaskPtr task, std::unique_lock<std::mutex>& lock) {
   }
   if (threads_ >= kMaxThreads) return;   // a busy thread takes it later
   ++threads_;
-  // Signals belong to the program's own threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  // Signals belong to the program's own threads. Only faults must arrive here: the kernel kills a process for one that is
+  // blocked, and kernels that run on this thread may fault (sim/exec/runtime/fault_signal.cpp).
+  sigset_t blocked, old;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, &old);
   try {
     std::thread([this] { ThreadMain(); }).detach();
   } catch (...) {

@@ -55,10 +55,34 @@ Error NoUsablePtx(const ImageSet& set, ComputeCapability device) {
                " does not run" + other + flag};
 }
 
-bool RunsOn(const ImageSet& set, ComputeCapability device) {
-  return std::ranges::all_of(set.containers, [&](const Container& container) {
-    return !HasPtx(container) || SelectPtx(container, device) != nullptr;
+/// For a part of an -rdc program that carries machine code for the device, but PTX only for a newer one: that PTX, the least
+/// new first. NVIDIA's device runtime library (libcudadevrt) is built so: machine code for every architecture, PTX for the
+/// last one. Gridloom can run it on any device, since a newer instruction set only adds.
+const Entry* StandIn(const Container& container, ComputeCapability device) {
+  if (!container.relocatable) return nullptr;
+  const bool for_device = std::ranges::any_of(container.entries, [&](const Entry& entry) {
+    const ComputeCapability code = entry.arch.capability;
+    return entry.kind == EntryKind::kCubin && code.major == device.major && code.minor <= device.minor;
   });
+  if (!for_device) return nullptr;
+  const Entry* best = nullptr;
+  for (const Entry& entry : container.entries) {
+    if (entry.kind != EntryKind::kPtx || entry.arch.capability < device) continue;
+    if (best == nullptr || Rank(entry) < Rank(*best)) best = &entry;
+  }
+  return best;
+}
+
+/// The PTX of every container that has some fits the device. Parts may be stood in for, but not all of them.
+bool RunsOn(const ImageSet& set, ComputeCapability device) {
+  bool stands_in = false, fits = false;
+  for (const Container& container : set.containers) {
+    if (!HasPtx(container)) continue;
+    if (SelectPtx(container, device) != nullptr) fits = true;
+    else if (StandIn(container, device) != nullptr) stands_in = true;
+    else return false;
+  }
+  return fits || !stands_in;
 }
 
 }  // namespace
@@ -79,9 +103,11 @@ const Entry* SelectPtx(const Container& container, ComputeCapability device) {
 Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device) {
   // In an -rdc program the first container holds the linked machine code only; the parts hold the PTX.
   std::vector<const Entry*> texts;
+  const bool stand_ins = RunsOn(set, device);
   bool complete = true;
   for (const Container& container : set.containers) {
     const Entry* entry = SelectPtx(container, device);
+    if (entry == nullptr && stand_ins) entry = StandIn(container, device);
     if (entry != nullptr) texts.push_back(entry);
     const bool needed = container.relocatable || HasPtx(container);
     complete = complete && (entry != nullptr || !needed || container.entries.empty());

@@ -11,6 +11,7 @@
 
 #include "rewriter/support/result.h"
 #include "sim/exec/device_memory.h"
+#include "sim/exec/grid_children.h"
 #include "sim/exec/program.h"
 #include "sim/hardware/device_spec.h"
 
@@ -52,6 +53,7 @@ struct LaunchParams {
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> params;          ///< the parameter block, laid out as kernel->params says
   bool cooperative = false;                   ///< all CTAs are co-resident
+  GridChildren* children = nullptr;           ///< takes what the grid launches itself; null: such launches fail
 };
 
 struct LaunchStats {
@@ -77,7 +79,7 @@ class Engine {
   static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory);
   virtual ~Engine() = default;
 
-  /// Runs the grid to its end (including grids it launched itself). Returns the fault that ended it, kind kNone if none.
+  /// Runs the grid to its end, without what it launched itself. Returns the fault that ended it, kind kNone if none.
   virtual LaunchFault Run(const LaunchParams& launch, LaunchStats* stats = nullptr) = 0;
 
   /// Compiles without running (module loading in eager mode, `inspect`, tests).

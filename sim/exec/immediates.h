@@ -44,6 +44,15 @@ constexpr Imm UnpackImm(std::uint64_t imm) {
   return std::bit_cast<Imm>(imm);
 }
 
+/// imm of kDeviceRuntime: the call, and a flag for what the device runtime library does around it: to translate a status to a
+/// cudaError and to note that as the thread's last error.
+inline constexpr std::uint64_t kDeviceCallByLibrary = 0x100;
+enum class DeviceCall : std::uint8_t {
+#define GL_DEVICE_CALL(name, bits, params) k##name,
+#include "sim/exec/device_calls.def"
+#undef GL_DEVICE_CALL
+};
+
 /// imm of kRedux: op | type << 8 | flags.
 enum class ReduxOp : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
 enum class ReduxType : std::uint8_t { kU32, kS32, kF32 };

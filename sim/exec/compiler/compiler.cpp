@@ -2,6 +2,7 @@
 #include "sim/exec/compiler/compiler.h"
 
 #include <llvm/Config/llvm-config.h>
+#include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Host.h>
@@ -9,6 +10,8 @@
 #include <mutex>
 
 #include "sim/exec/abi.h"
+#include "sim/exec/compiler/debug_lines.h"
+#include "sim/exec/compiler/find_line.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/pipeline.h"
 #include "sim/exec/compiler/vectorizer.h"
@@ -17,7 +20,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "4";
+constexpr const char* kCompilerVersion = "5";
 
 std::string Print(const llvm::Module& module) {
   std::string text;
@@ -35,7 +38,7 @@ bool Verifies(const llvm::Module& module, const char* stage, CompiledKernel& out
   return false;
 }
 
-void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, CompiledKernel& out) {
+void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines, CompiledKernel& out) {
   const ptx::Function* function = module.FindFunction(name);
   if (!function || !function->is_entry || !function->body) {
     out.error = std::string("no kernel named '") + name + "' in the module";
@@ -56,6 +59,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
     out.error_line = lifted.error_line;
     return;
   }
+  if (!with_lines) llvm::StripDebugInfo(spmd.ir());
   SetTarget(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
@@ -83,7 +87,14 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
 
 extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
   *out = {};
-  Compile(*module, kernel, *options, *out);
+  Compile(*module, kernel, *options, false, *out);
+}
+
+extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel, const CompileOptions* options,
+                                            std::uint64_t text_offset, std::uint64_t text_bytes) {
+  CompiledKernel compiled;
+  Compile(*module, kernel, *options, true, compiled);
+  return compiled.error.empty() ? LineAt(compiled.object, text_offset, text_bytes) : 0;
 }
 
 extern "C" const char* gridloom_compiler_id(const char* cpu) {

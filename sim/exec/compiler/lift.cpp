@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/lift_flush.h"
 #include "sim/exec/compiler/lifter.h"
 
@@ -46,6 +47,7 @@ llvm::Function* ModuleLifter::FunctionFor(const ptx::Function& function) {
   if (!inserted) return it->second;
   auto* type = Signature(definition.returns, definition.params);
   it->second = llvm::Function::Create(type, llvm::Function::InternalLinkage, "gl_func_" + std::to_string(number->second), out_.ir());
+  AddSubprogram(*it->second, definition.name, definition.loc.line);
   pending_.push_back(&definition);
   return it->second;
 }
@@ -92,6 +94,7 @@ LiftedKernel ModuleLifter::Run() {
   LiftedKernel result;
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(out_.ir().getContext()), false);
   result.kernel = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "gl_spmd_kernel", out_.ir());
+  AddSubprogram(*result.kernel, kernel_.name, kernel_.loc.line);
   FunctionLifter(*this, kernel_, result.kernel).Run();
   bool calls_indirectly = frames_[&kernel_].calls_indirectly;
   do {

@@ -4,6 +4,32 @@
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
+namespace {
+
+/// Functions of the device runtime library that are system calls themselves, whatever the library says: those that every launch
+/// makes (one call instead of three functions), and the wait for children, which its PTX defines to fail.
+struct ReplacedFunction {
+  std::string_view name;   ///< without its prefix
+  DeviceCall call;
+};
+constexpr ReplacedFunction kReplaced[] = {
+    {"GetParameterBufferV2", DeviceCall::kGetParameterBufferV2},
+    {"LaunchDeviceV2", DeviceCall::kLaunchDeviceV2},
+    {"LaunchDeviceV2_ptsz", DeviceCall::kLaunchDeviceV2},
+    {"DeviceSynchronize", DeviceCall::kDeviceSynchronize},
+    {"DeviceSynchronizeDeprecationAvoidance", DeviceCall::kDeviceSynchronize},
+};
+
+const ReplacedFunction* FindReplaced(std::string_view name) {
+  for (const std::string_view prefix : {"__cudaCDP2", "__cuda", "cuda"}) {
+    if (!name.starts_with(prefix)) continue;
+    const auto* found = std::ranges::find(kReplaced, name.substr(prefix.size()), &ReplacedFunction::name);
+    return found == std::end(kReplaced) ? nullptr : found;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 // call (returns), callee, (arguments), prototype-or-targets;      lists may be left out
 FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
@@ -25,7 +51,7 @@ FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
 void FunctionLifter::LiftCall(const Instruction& inst) {
   const Call call = ParseCall(inst);
   const ptx::Function* target = call.callee->function;
-  if (target) {
+  if (target && !FindReplaced(target->name)) {
     if (llvm::Function* direct = module_.FunctionFor(*target)) {
       const ptx::Function& definition = *module_.symbols().functions[module_.symbols().function_index.at(target)];
       module_.frame(function_).callees.push_back(&definition);
@@ -114,6 +140,28 @@ struct SystemFunction {
 
 constexpr ScalarType kNoResult = ScalarType::kNone;
 
+struct DeviceFunction {
+  std::string_view name;
+  DeviceCall call;
+  unsigned bits;
+  std::string_view params;
+};
+
+constexpr DeviceFunction kDeviceFunctions[] = {
+#define GL_DEVICE_CALL(name, bits, params) {#name, DeviceCall::k##name, bits, params},
+#include "sim/exec/device_calls.def"
+#undef GL_DEVICE_CALL
+};
+
+const DeviceFunction* FindDeviceFunction(std::string_view name) {
+  for (const std::string_view prefix : {"__cuda_syscall_cnpv2", "__cuda_syscall_cnp", "cnp"}) {
+    if (!name.starts_with(prefix)) continue;
+    const auto* function = std::ranges::find(kDeviceFunctions, name.substr(prefix.size()), &DeviceFunction::name);
+    return function == std::end(kDeviceFunctions) ? nullptr : function;
+  }
+  return nullptr;
+}
+
 const SystemFunction kSystemFunctions[] = {
     {"vprintf", Helper::kVprintf, ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64}},
     {"malloc", Helper::kMalloc, ScalarType::kB64, {ScalarType::kB64}},
@@ -124,7 +172,37 @@ const SystemFunction kSystemFunctions[] = {
 
 }  // namespace
 
+/// A system call of the device runtime library: every argument becomes 64 bits, a dim3 three of them.
+void FunctionLifter::LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params) {
+  if (call.args->size() != params.size()) RefuseInstruction("passes a wrong number of arguments to a function of the device runtime");
+  llvm::SmallVector<Value*, 8> inputs;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    ptx::Variable formal;
+    formal.type = params[i] == '8' ? ScalarType::kB64 : ScalarType::kB32;
+    if (params[i] == 'd') formal.dims.push_back(3);
+    Value* value = ReadArgument((*call.args)[i], formal);
+    if (params[i] != 'd') {
+      inputs.push_back(b_.CreateZExt(value, b_.getInt64Ty()));
+      continue;
+    }
+    for (unsigned axis = 0; axis < 3; ++axis) {
+      Value* size = b_.LoadMem(Space::kLocal, b_.getInt32Ty(), 1, b_.CreateAdd(value, b_.getInt64(4 * axis)), false);
+      inputs.push_back(b_.CreateZExt(size, b_.getInt64Ty()));
+    }
+  }
+  Value* result = b_.CallHelper(Helper::kDeviceRuntime, {b_.getInt64Ty()}, inputs, imm);
+  if (call.returns->empty()) return;
+  WriteReturn((*call.returns)[0], b_.CreateTrunc(result, b_.getIntNTy(bits)), bits == 64 ? ScalarType::kB64 : ScalarType::kB32);
+}
+
 bool FunctionLifter::LiftSystemCall(const Call& call, std::string_view name) {
+  const ReplacedFunction* const replaced = FindReplaced(name);
+  const DeviceFunction* const system = replaced ? &kDeviceFunctions[static_cast<std::size_t>(replaced->call)] : FindDeviceFunction(name);
+  if (system) {
+    const std::uint64_t imm = static_cast<std::uint64_t>(system->call) | (replaced ? kDeviceCallByLibrary : 0);
+    LiftDeviceCall(call, imm, system->bits, system->params);
+    return true;
+  }
   const auto* function = std::ranges::find(kSystemFunctions, name, &SystemFunction::name);
   if (function == std::end(kSystemFunctions)) return false;
   if (call.args->size() != function->params.size()) RefuseInstruction("passes a wrong number of arguments to " + std::string(name));

@@ -1,4 +1,6 @@
 // One function: its blocks in the order they are reached, guards, dispatch. Only code that can be reached is lifted.
+#include <llvm/IR/DebugInfoMetadata.h>
+
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -98,6 +100,7 @@ void FunctionLifter::LiftFrom(std::size_t index) {
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   inst_ = &inst;
   b_.line = inst.loc.line;
+  b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   const Handler handler = HandlerFor(inst.opcode);
   if (!handler) RefuseInstruction();

@@ -335,6 +335,7 @@ class FunctionLifter {
   void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
                 llvm::Function* direct, Value* indirect);
   bool LiftSystemCall(const Call& call, std::string_view name);
+  void LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params);
   Value* ReadArgument(const Operand& operand, const ptx::Variable& formal);
   void WriteReturn(const Operand& operand, Value* value, ScalarType type);
 

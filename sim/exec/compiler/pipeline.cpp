@@ -18,6 +18,8 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/thread_ends.h"
+
 namespace gridloom::exec {
 namespace {
 
@@ -79,14 +81,17 @@ void MarkForInlining(SpmdModule& spmd) {
   }
 }
 
-/// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks.
-void SplitAtBarriers(SpmdModule& spmd) {
+/// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks. So is a call from
+/// which not all threads may come back.
+void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
+  const ThreadEnds ends(spmd, address_taken);
   std::vector<llvm::Instruction*> after;
   for (llvm::Function& function : spmd.ir()) {
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-      if (info && info->kind == MarkerKind::kBarrier) after.push_back(instruction.getNextNode());
+      const bool barrier = info && info->kind == MarkerKind::kBarrier;
+      if (barrier || (call && ends.MayEndIn(*call))) after.push_back(instruction.getNextNode());
     }
   }
   for (llvm::Instruction* instruction : after) {
@@ -98,10 +103,11 @@ void SplitAtBarriers(SpmdModule& spmd) {
   }
 }
 
-/// exit in a kernel (also from an inlined function) is a return.
-void LowerKernelExits(SpmdModule& spmd) {
+/// exit in a kernel (also from an inlined function) is a return. In a function it stays, and a return follows: the caller looks
+/// who is left (ThreadEnds).
+void LowerExits(SpmdModule& spmd) {
   for (llvm::Function& function : spmd.ir()) {
-    if (function.isDeclaration() || function.hasInternalLinkage()) continue;
+    if (function.isDeclaration()) continue;
     std::vector<llvm::Instruction*> exits;
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
@@ -110,9 +116,10 @@ void LowerKernelExits(SpmdModule& spmd) {
     }
     for (llvm::Instruction* exit : exits) {
       llvm::BasicBlock* block = exit->getParent();
-      llvm::SplitBlock(block, exit);
+      llvm::SplitBlock(block, function.hasInternalLinkage() ? exit->getNextNode() : exit);
       block->getTerminator()->eraseFromParent();
-      llvm::ReturnInst::Create(function.getContext(), block);
+      llvm::Type* type = function.getReturnType();
+      llvm::ReturnInst::Create(function.getContext(), type->isVoidTy() ? nullptr : llvm::Constant::getNullValue(type), block);
     }
   }
 }
@@ -190,9 +197,9 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
             "always-inline,globaldce,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
             "loop-mssa(licm),gvn<no-pre;no-load-pre>,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
-  LowerKernelExits(spmd);
+  LowerExits(spmd);
   RunPasses(spmd.ir(), machine, "function(lower-switch,fix-irreducible)");
-  SplitAtBarriers(spmd);
+  SplitAtBarriers(spmd, address_taken);
   RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
   DedicateLatches(spmd.ir());
 }

@@ -83,12 +83,14 @@ bool OnlyFullBarriers(const std::vector<llvm::Function*>& functions, const SpmdM
   return simple;
 }
 
-bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, Helper helper) {
+/// True when a call of a helper satisfies `matches`.
+template <typename Matches>
+bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, Matches matches) {
   for (llvm::Function* function : functions) {
     for (llvm::Instruction& instruction : llvm::instructions(*function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-      if (info && info->kind == MarkerKind::kHelper && info->helper == helper) return true;
+      if (info && info->kind == MarkerKind::kHelper && matches(*info)) return true;
     }
   }
   return false;
@@ -103,6 +105,7 @@ llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
   auto* target = llvm::Function::Create(type, is_kernel ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
                                         is_kernel ? "gl_kernel" : source.getName() + ".warp", source.getParent());
   target->setDoesNotThrow();
+  target->setSubprogram(source.getSubprogram());
   return target;
 }
 
@@ -110,7 +113,8 @@ llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
 
 VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
                           std::uint32_t static_shared_bytes) {
-  WarpModule module(spmd, options, address_taken);
+  const ThreadEnds thread_ends(spmd, address_taken);
+  WarpModule module(spmd, options, address_taken, thread_ends);
   module.static_shared_bytes = static_shared_bytes;
   module.avx512 = kernel->getFnAttribute("target-features").isValid() &&
                   kernel->getFnAttribute("target-features").getValueAsString().contains("+avx512f");
@@ -129,7 +133,12 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
     yields |= functions.back()->needs_yield();
   }
-  if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, Helper::kNanosleep)) module.simple_barriers = false;
+  const auto sleeps = [](const MarkerInfo& info) { return info.helper == Helper::kNanosleep; };
+  const auto waits_for_children = [](const MarkerInfo& info) {
+    return info.helper == Helper::kDeviceRuntime && (info.imm & 0xff) == static_cast<std::uint64_t>(DeviceCall::kDeviceSynchronize);
+  };
+  yields |= UsesHelper(sources, spmd, waits_for_children);
+  if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, sleeps)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;
   result.simple_barriers = any_barrier && module.simple_barriers;
   for (auto& function : functions) {
@@ -140,6 +149,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     }
   }
   functions.clear();
+  for (llvm::Function* source : sources) source->setSubprogram(nullptr);   // the warp form has it now
   for (llvm::Function* source : sources) source->deleteBody();
   for (llvm::Function* source : sources) source->eraseFromParent();
   return result;

@@ -352,6 +352,25 @@ void WarpFunction::EmitEdge(BasicBlock* to, Value* mask) {
   b_.CreateBr(converged_[index]);
 }
 
+/// After a call in which lanes may have ended: those that came back go on to `to`. When it is all of them, the caller of this
+/// function emits how.
+void WarpFunction::DropEndedLanes(BasicBlock* to) {
+  Value* left = b_.CreateAnd(mask_, b_.CreateNot(b_.CreateLoad(b_.getInt32Ty(), ExitedMask())));
+  BasicBlock* all = NewBlock("all_back");
+  BasicBlock* not_all = NewBlock("not_all_back");
+  BasicBlock* some = NewBlock("some_back");
+  b_.CreateCondBr(b_.CreateICmpEQ(left, mask_), all, not_all, Likely());
+  b_.SetInsertPoint(not_all);
+  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), divergent_ ? dispatch_ : done_, some);
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(some);
+    CopyPhis(to, left);
+    Arrive(order_.IndexOf(to), left);
+  }
+  b_.SetInsertPoint(all);
+}
+
 void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   BasicBlock* on_true = branch.getSuccessor(0);
   BasicBlock* on_false = branch.getSuccessor(1);
@@ -389,6 +408,7 @@ void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
 }
 
 void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
+  b_.SetCurrentDebugLocation(terminator.getDebugLoc());
   if (auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&terminator)) return EmitReturn(*ret);
   if (llvm::isa<llvm::UnreachableInst>(terminator)) {
     // After trap or exit: nothing of these lanes is left.
@@ -400,7 +420,11 @@ void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
     module_.error = std::string("control flow by '") + terminator.getOpcodeName() + "' is not supported";
     return;
   }
-  if (!branch->isConditional()) return EmitEdge(branch->getSuccessor(0), mask_);
+  if (!branch->isConditional()) {
+    const auto* call = llvm::dyn_cast_or_null<llvm::CallInst>(branch->getPrevNode());
+    if (call && module_.thread_ends.MayEndIn(*call)) DropEndedLanes(branch->getSuccessor(0));
+    return EmitEdge(branch->getSuccessor(0), mask_);
+  }
   if (shapes_->IsDivergent(branch) && branch->getSuccessor(0) != branch->getSuccessor(1)) return EmitDivergentBranch(*branch);
   Value* condition = ShapeOf(branch->getCondition()).uniform()
                          ? Base(branch->getCondition())

@@ -12,18 +12,20 @@
 
 #include "sim/exec/compiler/block_order.h"
 #include "sim/exec/compiler/shape.h"
+#include "sim/exec/compiler/thread_ends.h"
 #include "sim/exec/compiler/vectorizer.h"
 
 namespace gridloom::exec {
 
 /// What the functions of one module share while it is vectorised.
 struct WarpModule {
-  WarpModule(SpmdModule& spmd, const CompileOptions& options, const AddressTaken& address_taken)
-      : spmd(spmd), options(options), address_taken(address_taken) {}
+  WarpModule(SpmdModule& spmd, const CompileOptions& options, const AddressTaken& address_taken, const ThreadEnds& thread_ends)
+      : spmd(spmd), options(options), address_taken(address_taken), thread_ends(thread_ends) {}
 
   SpmdModule& spmd;
   const CompileOptions& options;
   const AddressTaken& address_taken;
+  const ThreadEnds& thread_ends;
   llvm::DenseMap<const llvm::Function*, llvm::Function*> warp_of;   ///< device function -> its warp form
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
@@ -56,6 +58,7 @@ class WarpFunction {
   void EmitReturn(llvm::ReturnInst& ret);
   void EmitDivergentBranch(llvm::BranchInst& branch);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
+  void DropEndedLanes(llvm::BasicBlock* to);
   void CopyPhis(llvm::BasicBlock* to, Value* mask);
   void Arrive(unsigned to, Value* mask);
   void ArriveBack(unsigned to, Value* mask);
@@ -213,6 +216,7 @@ class WarpFunction {
   void EmitRingSwitch();
 
   // --- context (warp_markers.cpp) ---
+  Value* ExitedMask();   ///< where the warp keeps it
   Value* WarpField(std::size_t offset, llvm::Type* type);
   Value* LaunchField(std::size_t offset, llvm::Type* type);
   Value* CtaField(std::size_t offset, llvm::Type* type);

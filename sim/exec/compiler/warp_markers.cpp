@@ -39,6 +39,8 @@ Value* WarpFunction::FieldOf(Value* base, char which, std::size_t offset, llvm::
   });
 }
 
+Value* WarpFunction::ExitedMask() { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, exited_mask)); }
+
 Value* WarpFunction::WarpField(std::size_t offset, llvm::Type* type) { return FieldOf(warp_, 'w', offset, type); }
 
 Value* WarpFunction::LaunchField(std::size_t offset, llvm::Type* type) {
@@ -74,7 +76,8 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
     case MarkerKind::kBarrier: return EmitBarrierEnd(call, info);
     case MarkerKind::kWarpSync: return CompilerFence();
     case MarkerKind::kExit:
-      module_.error = "exit inside a device function is not supported";
+      // A return follows, and each caller looks who is left (DropEndedLanes).
+      b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), ExitedMask()), mask_), ExitedMask());
       return;
     case MarkerKind::kIndirectCall: return EmitIndirectCall(call);
     case MarkerKind::kHelper: return EmitHelperMarker(call, info);

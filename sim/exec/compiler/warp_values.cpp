@@ -187,6 +187,7 @@ Value* WarpFunction::MaskLanes() {
 
 void WarpFunction::EmitInstruction(llvm::Instruction& instruction) {
   if (llvm::isa<llvm::DbgInfoIntrinsic>(instruction)) return;
+  b_.SetCurrentDebugLocation(instruction.getDebugLoc());
   if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
     if (intrinsic->isAssumeLikeIntrinsic() && instruction.getType()->isVoidTy()) return;
   }

@@ -79,10 +79,13 @@ Result<CompileFn> CompilerLoader::Load() {
       return;
     }
     compile_ = reinterpret_cast<CompileFn>(dlsym(library, "gridloom_compile"));
+    find_line_ = reinterpret_cast<FindLineFn>(dlsym(library, "gridloom_find_line"));
     if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile; it is of another build";
   });
   if (!compile_) return Error{error_};
   return compile_;
 }
+
+FindLineFn CompilerLoader::LoadFindLine() { return Load().ok() ? find_line_ : nullptr; }
 
 }  // namespace gridloom::exec

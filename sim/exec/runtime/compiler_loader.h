@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rewriter/support/result.h"
-#include "sim/exec/compiler/compiler.h"
+#include "sim/exec/compiler/find_line.h"
 
 namespace gridloom::exec {
 
@@ -18,11 +18,14 @@ class CompilerLoader {
   /// library, and what the processor says of itself.
   const std::string& id() const { return id_; }
   Result<CompileFn> Load();
+  /// Null when the library cannot be loaded, or for tests' compilers.
+  FindLineFn LoadFindLine();
 
  private:
   std::string path_, id_;
   std::once_flag once_;
   CompileFn compile_ = nullptr;
+  FindLineFn find_line_ = nullptr;
   std::string error_;
 };
 

@@ -20,7 +20,7 @@ void DeviceHeap::set_bytes(std::uint64_t bytes) {
   if (base_ == 0) bytes_ = RoundUp(bytes, kPageBytes);
 }
 
-std::uint64_t DeviceHeap::Allocate(std::uint64_t bytes) {
+std::uint64_t DeviceHeap::Allocate(std::uint64_t bytes, std::uint64_t align) {
   const std::lock_guard lock(mutex_);
   if (base_ == 0) {
     if (bytes_ == 0) return 0;
@@ -30,7 +30,7 @@ std::uint64_t DeviceHeap::Allocate(std::uint64_t bytes) {
   }
   if (bytes > bytes_) return 0;
   const std::uint64_t taken = RoundUp(std::max<std::uint64_t>(bytes, 1), kHeapAlign);
-  const std::uint64_t address = free_.Take(taken, kHeapAlign);
+  const std::uint64_t address = free_.Take(taken, std::max(align, kHeapAlign));
   if (address != 0) live_.emplace(address, taken);
   return address;
 }

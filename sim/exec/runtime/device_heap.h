@@ -20,8 +20,8 @@ class DeviceHeap {
   /// As on the device, the size is fixed by the first use: later changes are kept for nothing.
   void set_bytes(std::uint64_t bytes);
 
-  /// 16-byte aligned; 0 when the heap is full.
-  std::uint64_t Allocate(std::uint64_t bytes);
+  /// At least 16-byte aligned; 0 when the heap is full. `align`: a power of two.
+  std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align = 16);
   bool Free(std::uint64_t address);
 
  private:

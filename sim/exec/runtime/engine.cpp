@@ -19,8 +19,10 @@
 #include "sim/exec/runtime/fault_signal.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/occupancy.h"
+#include "sim/exec/runtime/parameter_buffers.h"
 #include "sim/exec/runtime/printf_output.h"
 #include "sim/exec/runtime/program_impl.h"
+#include "sim/exec/runtime/source_line.h"
 #include "sim/exec/runtime/worker_pool.h"
 
 namespace gridloom::exec {
@@ -61,13 +63,15 @@ class EngineImpl final : public Engine {
  public:
   EngineImpl(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts)
       : options_(options), device_(device), memory_(memory), compiler_(parts.compile, parts.compiler_id),
-        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes),
+        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes), parameter_buffers_(memory),
         output_(options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
                                                              : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
         threads_(options.threads != 0 ? options.threads : AvailableCores()), pool_(threads_ - 1, memory) {
     services_.memory = &memory_;
     services_.heap = &heap_;
     services_.output = &output_;
+    services_.parameter_buffers = &parameter_buffers_;
+    services_.engine = this;
     services_.helpers = HelperTable();
     services_.clock_ghz = std::max(device_.sm.clock_mhz, 1u) / 1000.0;
     services_.watchdog_seconds = options_.watchdog_seconds;
@@ -87,6 +91,7 @@ class EngineImpl final : public Engine {
   Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
+  void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   std::string CheckShape(const LaunchParams& params) const;
 
   const Options options_;
@@ -95,6 +100,7 @@ class EngineImpl final : public Engine {
   CompilerLoader compiler_;
   CodeCache cache_;
   DeviceHeap heap_;
+  ParameterBuffers parameter_buffers_;
   PrintfOutput output_;
   const unsigned threads_;
   EngineServices services_;
@@ -139,6 +145,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.needs_fiber = compiled->needs_fiber;
   loaded.simple_barriers = compiled->simple_barriers;
   loaded.recursive = compiled->recursive;
+  loaded.options = options;
   loaded.build_seconds = Seconds(Clock::now() - start);
   return loaded;
 }
@@ -185,6 +192,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.kernel = &kernel;
   launch.kernel_name = params.kernel->name.c_str();
   launch.services = &services_;
+  launch.program = params.program;
+  launch.children = params.children;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
   launch.unit_grid[0] = grid.x / cluster.x;
   launch.unit_grid[1] = grid.y / cluster.y;
@@ -256,6 +265,21 @@ void EngineImpl::Execute(Launch& launch) {
   pool_.Return(std::move(worker));
 }
 
+/// Completes the message of a fault by its PTX line, and the source line where the PTX has it.
+void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch) {
+  LaunchFault& fault = launch.fault;
+  const ptx::Module& module = params.program->module();
+  if (fault.ptx_line == 0 && launch.fault_pc != 0) {
+    const std::uint64_t offset = launch.fault_pc - kernel.code->text_begin();
+    const FindLineFn find_line = compiler_.LoadFindLine();
+    if (find_line) fault.ptx_line = find_line(&module, params.kernel->name.c_str(), &kernel.options, offset, kernel.code->text_bytes());
+  }
+  if (fault.ptx_line == 0) return;
+  std::string line = ", PTX line " + std::to_string(fault.ptx_line);
+  if (const std::string source = SourceLineOf(module, *params.kernel->function, fault.ptx_line); !source.empty()) line += " (" + source + ")";
+  fault.text.insert(launch.fault_place_bytes, line);
+}
+
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
@@ -281,6 +305,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   Execute(launch);
   services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
   output_.Flush(launch.serial);
+  parameter_buffers_.Drop(launch.serial);
   if (workspace != 0) memory_.Free(workspace);
   if (stats) {
     stats->ctas = params.grid.count();
@@ -290,6 +315,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;
     stats->cache_hit = kernel.cache_hit;
   }
+  if (launch.fault.kind != FaultKind::kNone) AddLine(params, kernel, launch);
   return std::move(launch.fault);
 }
 

@@ -32,7 +32,8 @@ std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
   return text + ": " + std::to_string(-nearest->distance) + " bytes before " + what;
 }
 
-void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text) {
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text,
+                 std::uintptr_t pc) {
   {
     const std::lock_guard lock(launch.fault_mutex);
     if (launch.fault.kind == FaultKind::kNone) {
@@ -50,8 +51,10 @@ void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t
         place += ", CTA " + Triple(fault.cta);
         place += lane < kWarpSize ? ", thread " + Triple(fault.thread) : ", warp " + std::to_string(warp->ctx.warp_id);
       }
-      if (line != 0) place += ", PTX line " + std::to_string(line);
       if (HasAddress(kind) && launch.services && launch.services->memory) text += " " + DescribeAddress(*launch.services->memory, address);
+      // The engine adds the line when the grid has ended (it may have to compile to find it).
+      launch.fault_pc = pc;
+      launch.fault_place_bytes = place.size();
       fault.text = place + ": " + text;
     }
   }

@@ -57,8 +57,10 @@ void Land(Warp* warp) {
   worker.access_lane = -1;
   if (worker.fault_is_stack)
     RaiseFault(*warp, FaultKind::kStackOverflow, kNoLane, worker.fault_address, 0, "stack overflow: the calls of device functions nest too deeply");
-  RaiseFault(*warp, FaultKind::kIllegalAddress, lane >= 0 ? static_cast<std::uint32_t>(lane) : kNoLane, worker.fault_address, lane >= 0 ? line : 0,
-             "illegal address");
+  if (lane >= 0) RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line, "illegal address");
+  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;   // of a whole warp, nobody knows which thread it was
+  RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, 0, "illegal address", worker.fault_pc);
+  LeaveStopped(*warp);
 }
 
 /// True when the fault was a kernel's and the thread will go on at Land.
@@ -75,6 +77,7 @@ bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   Warp* warp = worker->WarpAt(StackPointer(context));
   if (!warp) return false;
   worker->fault_address = address;
+  worker->fault_pc = in_kernel ? pc : 0;
   worker->fault_is_stack = in_guard;
   worker->fault_is_bus = signal == SIGBUS;
   ForgetFrames(*warp);
@@ -155,7 +158,19 @@ void InstallFaultHandler() {
   }
 }
 
-void PrepareThreadForFaults() { static thread_local const SignalStack stack; static_cast<void>(stack); }
+void PrepareThreadForFaults() {
+  static thread_local const SignalStack stack;
+  static thread_local const bool unblocked = [] {
+    // The kernel ends a process when a fault's signal is blocked in the thread that faults.
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    return pthread_sigmask(SIG_UNBLOCK, &faults, nullptr) == 0;
+  }();
+  static_cast<void>(stack);
+  static_cast<void>(unblocked);
+}
 
 FaultScope::FaultScope(Worker& worker) { t_worker = &worker; }
 FaultScope::~FaultScope() { t_worker = nullptr; }

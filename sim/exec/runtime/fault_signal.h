@@ -9,8 +9,8 @@ class Worker;
 /// before is called for faults that are not ours.
 void InstallFaultHandler();
 
-/// Gives the calling thread an alternate signal stack, unless it has one: a warp whose stack overflowed has no room for the
-/// handler's frame. Taken back when the thread ends.
+/// Lets the calling thread receive faults, and gives it an alternate signal stack, unless it has one: a warp whose stack
+/// overflowed has no room for the handler's frame. Taken back when the thread ends.
 void PrepareThreadForFaults();
 
 /// While one lives, the calling thread runs kernels of `worker`.

@@ -27,6 +27,7 @@ struct LoadedKernel {
   std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   bool cache_hit = false;
+  CompileOptions options;                 ///< it was compiled with
   double build_seconds = 0;
   mutable bool build_reported = false;   ///< a launch's statistics have said build_seconds; through std::atomic_ref
 };

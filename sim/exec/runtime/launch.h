@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/exec/abi.h"
@@ -15,18 +16,28 @@
 namespace gridloom::exec {
 
 class DeviceHeap;
+class ParameterBuffers;
 class PrintfOutput;
+class ProgramImpl;
 
 /// What helpers and workers need of the engine.
 struct EngineServices {
   DeviceMemory* memory = nullptr;
   DeviceHeap* heap = nullptr;
   PrintfOutput* output = nullptr;
+  ParameterBuffers* parameter_buffers = nullptr;
+  const Engine* engine = nullptr;
   const HelperFn* helpers = nullptr;
   double clock_ghz = 1.0;
   double watchdog_seconds = 60;
   unsigned threads = 1;
   std::atomic<std::uint32_t> running_launches{0};
+};
+
+/// What cudaGetLastError says in kernels: an error per thread, where there is one.
+struct DeviceErrors {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_thread;
 };
 
 struct Launch {
@@ -38,6 +49,9 @@ struct Launch {
   const LoadedKernel* kernel = nullptr;
   const char* kernel_name = "";
   EngineServices* services = nullptr;
+  std::shared_ptr<Program> program;
+  GridChildren* children = nullptr;
+  DeviceErrors device_errors;
 
   // The grid is handed out in units: a CTA, or a cluster of CTAs that run together.
   std::uint64_t units = 0;
@@ -58,6 +72,8 @@ struct Launch {
 
   std::mutex fault_mutex;
   LaunchFault fault;
+  std::uintptr_t fault_pc = 0;              ///< in generated code, where the line is not known yet
+  std::size_t fault_place_bytes = 0;        ///< length of the place in fault.text
 
   std::span<const std::byte> param_bytes;   ///< as the program gave them
 };

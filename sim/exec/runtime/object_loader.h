@@ -27,13 +27,16 @@ class CodeObject {
   /// Machine code, including the stubs to external functions.
   std::uintptr_t code_begin() const { return reinterpret_cast<std::uintptr_t>(memory_); }
   std::uintptr_t code_end() const { return code_begin() + code_bytes_; }
+  /// Section .text, where the kernel and its functions are.
+  std::uintptr_t text_begin() const { return code_begin() + text_at_; }
+  std::size_t text_bytes() const { return text_bytes_; }
 
  private:
   friend class ObjectLoader;
   CodeObject() = default;
 
   std::uint8_t* memory_ = nullptr;
-  std::size_t bytes_ = 0, code_bytes_ = 0;
+  std::size_t bytes_ = 0, code_bytes_ = 0, text_at_ = 0, text_bytes_ = 0;
   std::map<std::string, const void*, std::less<>> symbols_;
 };
 

@@ -173,6 +173,13 @@ const KernelInfo* ProgramImpl::FindKernel(std::string_view name) const {
   return it == kernel_by_name_.end() ? nullptr : it->second;
 }
 
+const KernelInfo* ProgramImpl::KernelAt(std::uint64_t pointer) const {
+  const std::uint64_t number = pointer / FunctionPointer(0);
+  if (pointer % FunctionPointer(0) != 0 || number == 0 || number > symbols_.functions.size()) return nullptr;
+  const ptx::Function& function = *symbols_.functions[number - 1];
+  return function.is_entry ? FindKernel(function.name) : nullptr;
+}
+
 const GlobalInfo* ProgramImpl::FindGlobal(std::string_view name) const {
   const auto it = global_by_name_.find(name);
   return it == global_by_name_.end() ? nullptr : it->second;

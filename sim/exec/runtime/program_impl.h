@@ -31,6 +31,8 @@ class ProgramImpl final : public Program {
   const GlobalInfo* FindGlobal(std::string_view name) const override;
 
   const std::vector<std::uint64_t>& symbol_addresses() const { return addresses_; }
+  /// The kernel that a device function pointer means, or null.
+  const KernelInfo* KernelAt(std::uint64_t pointer) const;
   const TextHash& text_hash() const { return hash_; }
   KernelTable& kernel_table() { return kernel_table_; }
 

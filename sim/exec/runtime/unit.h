@@ -84,7 +84,7 @@ struct Unit {
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
-  std::uint64_t stack_hash = 0;        ///< of its suspended warps, for the watchdog
+  std::vector<std::uint32_t> looks[2]; ///< the watchdog's last two copies of what its suspended warps have on their stacks
 
  private:
   void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);

@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::uint64_t kMaxChunk = 1024;
 constexpr unsigned kRoundsBeforeStart = 4;      // idle rounds over the resident CTAs before another one is started
-constexpr unsigned kRoundsBeforeYield = 64;     // and before other host threads get the core
+constexpr unsigned kRoundsBeforeYield = 48;     // and before other host threads get the core
 constexpr std::size_t kKeptUnits = 16;
-constexpr std::uint64_t kHashInterval = 50'000'000;   // ns between two looks at a grid that seems dead
-constexpr unsigned kHashesToBelieve = 4;
+constexpr std::uint64_t kLookInterval = 50'000'000;   // ns between two examinations of a grid that seems dead
+constexpr unsigned kLooksToBelieve = 4;
+constexpr double kCountingFactor = 10;                // a grid that counts while it spins gets so much more time
 
 std::uint64_t NowNs() {
   timespec now{};
@@ -29,13 +30,33 @@ std::uint64_t NowNs() {
 }
 
 /// Reads the stack of a suspended warp; other code must not, so sanitizers are kept out.
-__attribute__((no_sanitize("address", "thread"))) std::uint64_t HashStack(const std::byte* low, const std::byte* high, std::uint64_t hash) {
-  for (; low + 8 <= high; low += 8) {
-    hash ^= *reinterpret_cast<const std::uint64_t*>(low);
-    hash *= 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
+__attribute__((no_sanitize("address", "thread"))) void CopyStack(const std::byte* low, const std::byte* high, std::vector<std::uint32_t>& to) {
+  for (; low + 4 <= high; low += 4) to.push_back(*reinterpret_cast<const std::uint32_t*>(low));
+}
+
+/// All that the suspended warps of a unit have on their stacks, registers included.
+std::vector<std::uint32_t> StateOf(const Unit& unit) {
+  std::vector<std::uint32_t> state;
+  for (std::uint32_t i = 0; i < unit.warp_count; ++i) {
+    const Warp& warp = unit.warps[i];
+    state.push_back(static_cast<std::uint32_t>(warp.state));
+    if (warp.state != WarpState::kEnded) CopyStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, state);
   }
-  return hash;
+  return state;
+}
+
+enum class Change : std::uint8_t { kNone, kSteady, kOther };
+
+/// From `first` to `second` to `third`, each as many rounds after the one before: is every word the same, or does every word
+/// change by the same amount from look to look, as a counter does?
+Change Compare(const std::vector<std::uint32_t>& first, const std::vector<std::uint32_t>& second, const std::vector<std::uint32_t>& third) {
+  if (first.size() != second.size() || second.size() != third.size()) return Change::kOther;
+  Change change = Change::kNone;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (second[i] - first[i] != third[i] - second[i]) return Change::kOther;
+    if (first[i] != second[i]) change = Change::kSteady;
+  }
+  return change;
 }
 
 /// Generated code assumes round to nearest and all exceptions masked, whatever the program has set for itself.
@@ -59,7 +80,8 @@ Unit& Worker::main_unit() {
 
 void Worker::KeepParams(Launch& new_launch) {
   const std::span<const std::byte> bytes = new_launch.param_bytes;
-  if (params_.size() < bytes.size() + Launch::kParamSlack) params_.resize(bytes.size() + Launch::kParamSlack);
+  // An offset that a kernel computes may reach as far as the largest block, whatever the size of its own.
+  if (params_.empty()) params_.resize(Launch::kMaxParamBytes + Launch::kParamSlack);
   std::ranges::copy(bytes, params_.begin());
   new_launch.ctx.params = reinterpret_cast<const std::uint8_t*>(params_.data());
 }
@@ -242,7 +264,7 @@ void Worker::RunResident() {
   launch->active_workers.fetch_add(1, std::memory_order_relaxed);
   unsigned idle_rounds = 0;
   watch_since_ns_ = 0;
-  equal_hashes_ = 0;
+  looks_ = quiet_examinations_ = 0;
   counted_stuck_ = false;
   while (!launch->stop.load(std::memory_order_relaxed)) {
     if (resident_.empty() || idle_rounds >= kRoundsBeforeStart) {
@@ -290,9 +312,11 @@ void Worker::RunResident() {
   if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
 }
 
-/// Called while nothing on this worker makes progress. A grid is dead when, for the watchdog's time, no CTA has started,
-/// ended or passed a barrier, and then the suspended warps of all its workers, registers included, stay bit for bit the same
-/// from look to look: what they wait for is not going to come from this grid.
+/// Called every kRoundsBeforeYield rounds in which nothing on this worker makes progress. A grid is dead when, for the
+/// watchdog's time, no CTA has started, ended or passed a barrier, and then the suspended warps of all its workers, registers
+/// included, stay bit for bit the same from look to look, or change in nothing but counters: what they wait for is not going to
+/// come from this grid. Three looks make one examination; between them lies a number of rounds that is a multiple of the groups
+/// that a diverged warp is likely to spin in.
 bool Worker::Watchdog() {
   const double limit = launch->services->watchdog_seconds;
   if (limit <= 0) return false;
@@ -300,24 +324,24 @@ bool Worker::Watchdog() {
   const std::uint64_t progress = launch->progress.load(std::memory_order_relaxed);
   if (watch_since_ns_ == 0 || progress != watched_progress_) {
     watched_progress_ = progress;
-    watch_since_ns_ = hashes_since_ns_ = now;
-    equal_hashes_ = 0;
-  } else if (static_cast<double>(now - watch_since_ns_) * 1e-9 >= limit && now - hashes_since_ns_ >= kHashInterval) {
-    hashes_since_ns_ = now;
-    bool same = true;
+    watch_since_ns_ = looked_ns_ = now;
+    looks_ = quiet_examinations_ = 0;
+  } else if (const double quiet = static_cast<double>(now - watch_since_ns_) * 1e-9;
+             quiet >= limit && (looks_ != 0 || now - looked_ns_ >= kLookInterval)) {
+    looked_ns_ = now;
+    Change change = Change::kNone;
     for (Unit* unit : resident_) {
-      std::uint64_t hash = 0;
-      for (std::uint32_t i = 0; i < unit->warp_count; ++i) {
-        const Warp& warp = unit->warps[i];
-        if (warp.state == WarpState::kEnded) continue;
-        hash = HashStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, hash);
-      }
-      same &= hash == unit->stack_hash;
-      unit->stack_hash = hash;
+      std::vector<std::uint32_t> state = StateOf(*unit);
+      if (looks_ == 2) change = std::max(change, Compare(unit->looks[0], unit->looks[1], state));
+      else unit->looks[looks_] = std::move(state);
     }
-    equal_hashes_ = same ? equal_hashes_ + 1 : 0;
+    if (++looks_ == 3) {
+      looks_ = 0;
+      const bool dead = change == Change::kNone || (change == Change::kSteady && quiet >= kCountingFactor * limit);
+      quiet_examinations_ = dead ? quiet_examinations_ + 1 : 0;
+    }
   }
-  const bool stuck = equal_hashes_ >= kHashesToBelieve;
+  const bool stuck = quiet_examinations_ >= kLooksToBelieve;
   if (stuck != counted_stuck_) {
     counted_stuck_ = stuck;
     if (stuck) launch->stuck_workers.fetch_add(1, std::memory_order_acq_rel);

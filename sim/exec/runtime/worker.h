@@ -31,6 +31,7 @@ class Worker {
   Warp* volatile access_warp = nullptr;
   // What the handler saw, read on landing.
   std::uint64_t fault_address = 0;
+  std::uintptr_t fault_pc = 0;          // in generated code, else 0
   bool fault_is_stack = false;
   bool fault_is_bus = false;
 
@@ -64,8 +65,8 @@ class Worker {
   bool solo_ = false;
   bool (*share_)(void*, std::uint64_t, std::uint64_t) = nullptr;
   void* share_context_ = nullptr;
-  std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, hashes_since_ns_ = 0;
-  unsigned equal_hashes_ = 0;
+  std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, looked_ns_ = 0;
+  unsigned looks_ = 0, quiet_examinations_ = 0;
   bool counted_stuck_ = false;
 };
 

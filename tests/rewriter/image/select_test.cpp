@@ -59,6 +59,23 @@ TEST_CASE("SelectPtx_RdcPartWithoutPtx_IsAnError") {
   CHECK_FALSE(SelectPtx(set, {9, 0}).ok());
 }
 
+// libcudadevrt: machine code for every device, PTX for the newest only.
+TEST_CASE("SelectPtx_RdcLibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
+  ImageSet set{.format = Format::kWrapper,
+               .containers = {{.relocatable = true, .entries = {Ptx(75)}},
+                              {.relocatable = true, .entries = {Sass(75), Sass(90), Ptx(120), Ptx(121)}}}};
+  const auto texts = SelectPtx(set, {9, 0});
+  REQUIRE(texts.ok());
+  REQUIRE(texts->size() == 2);
+  CHECK((*texts)[1]->arch.text() == "sm_120");
+  CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{9, 0});
+  CHECK_FALSE(SelectPtx(set, {8, 0}).ok());
+  // The program's own parts are never stood in for alone.
+  set.containers[0].entries = {Sass(90), Ptx(120)};
+  CHECK_FALSE(SelectPtx(set, {9, 0}).ok());
+  CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{12, 0});
+}
+
 TEST_CASE("SelectPtx_MachineCodeOnly_SaysForWhatAndHowToRebuild") {
   const ImageSet set{.containers = {{.entries = {Sass(90), Sass(80), Sass(90)}}}};
   const auto texts = SelectPtx(set, {9, 0});

@@ -211,7 +211,7 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
     INFO(fault.text);
     CHECK(fault.text.find("spins (PTX line 51)") != std::string::npos);
     CHECK(fault.text.find("waits at barrier 0 (PTX line 50)") != std::string::npos);
-    // Warps whose registers change are at work, however long they take.
+    // Warps whose registers change are at work …
     const auto start = std::chrono::steady_clock::now();
     std::uint64_t yields = 1'000'000;
     LaunchFault working;
@@ -220,6 +220,20 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
     } while (working.kind == FaultKind::kNone && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(700));
     INFO(working.text);
     CHECK(working.kind == FaultKind::kNone);
+  }
+}
+
+// … unless nothing but counters has changed for ten times as long.
+TEST_CASE("Spin_ThatOnlyCounts_EndsAfterTenTimesTheWatchdogsTime") {
+  for (const unsigned threads : {1u, 2u}) {
+    Engine::Options options;
+    options.watchdog_seconds = 0.02;
+    Harness h(threads, options);
+    h.Add("count", General(&SpinWithCounter));
+    const auto start = std::chrono::steady_clock::now();
+    const LaunchFault fault = h.Run("count", {2, 1, 1}, {32, 1, 1}, {std::uint64_t{1} << 62});
+    CHECK(fault.kind == FaultKind::kDeadlock);
+    CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(200));
   }
 }
 

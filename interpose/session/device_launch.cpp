@@ -1,0 +1,297 @@
+#include "interpose/session/device_launch.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "interpose/session/context.h"
+#include "interpose/session/device.h"
+#include "interpose/session/launch.h"
+#include "interpose/session/log.h"
+
+namespace gridloom::session {
+
+using exec::DeviceStatus;
+using namespace cuda;
+
+namespace {
+
+constexpr unsigned kMaxDepth = 24;                  // CUDA C++ Programming Guide: nesting depth
+constexpr std::uint64_t kFirstHandle = 0x1000;      // of streams and events
+
+DeviceStatus StatusOfLaunch(CUresult status) {
+  switch (status) {
+    case CUDA_SUCCESS: return DeviceStatus::kSuccess;
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: return DeviceStatus::kOutOfResources;
+    case CUDA_ERROR_OUT_OF_MEMORY: return DeviceStatus::kOutOfMemory;
+    default: return DeviceStatus::kInvalidConfiguration;
+  }
+}
+
+}  // namespace
+
+/// Everything that one launch by the host brings about, with one lock for all of it.
+class LaunchTree : public std::enable_shared_from_this<LaunchTree> {
+ public:
+  LaunchTree(Context& context, DeviceGrid::RunFunction run) : context_(context), run_(run) {}
+
+  // All but Finish with the mutex held.
+  void Push(DeviceChildPtr child);
+  void Waiting(int more);
+  void HasRun(DeviceGrid& grid);
+  void Finish(DeviceGrid& root);
+
+  std::mutex mutex;
+  std::uint64_t next_handle = kFirstHandle;
+  unsigned tails = 0;                       ///< tail launches whose turn has not come
+
+ private:
+  void Help();
+  void Drain(std::unique_lock<std::mutex>& lock);
+  void CompleteIfOver(DeviceGrid& grid);
+  void Complete(DeviceChild& child);
+
+  Context& context_;
+  const DeviceGrid::RunFunction run_;
+  std::condition_variable changed_;
+  std::deque<DeviceChildPtr> ready_;
+  unsigned helpers_ = 0;                    ///< threads of the task pool that work for this tree
+  unsigned waiting_ = 0;                    ///< CTAs that wait for their children, each perhaps keeping a thread busy
+};
+
+DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> parent_child, KernelOp operation, std::uint64_t launching_cta)
+    : op(std::move(operation)), parent(parent_grid), keeps_parent(std::move(parent_child)), cta(launching_cta),
+      grid(std::make_unique<DeviceGrid>(parent_grid.context_, op, parent_grid.run_)) {
+  grid->tree_ = parent.tree_;
+  grid->self_ = this;
+  grid->depth_ = parent.depth_ + 1;
+}
+DeviceChild::~DeviceChild() = default;
+
+// ---- the tree -----------------------------------------------------------------------------------------------------------
+
+void LaunchTree::Push(DeviceChildPtr child) {
+  ready_.push_back(std::move(child));
+  changed_.notify_one();
+  Help();
+}
+
+/// Sees to it that enough threads work: as many as there are cores, and one more for each that may be kept by a waiting CTA.
+void LaunchTree::Help() {
+  static const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  if (ready_.empty() || helpers_ >= cores + waiting_) return;
+  ++helpers_;
+  TaskPool::Get().Submit(MakeTask(0, [tree = shared_from_this()] {
+                           std::unique_lock lock(tree->mutex);
+                           tree->Drain(lock);
+                           --tree->helpers_;
+                         }),
+                         {});
+}
+
+void LaunchTree::Waiting(int more) {
+  waiting_ += static_cast<unsigned>(more);
+  Help();
+}
+
+void LaunchTree::Drain(std::unique_lock<std::mutex>& lock) {
+  while (!ready_.empty()) {
+    const DeviceChildPtr child = std::move(ready_.front());
+    ready_.pop_front();
+    lock.unlock();
+    run_(context_, child->op, *child->grid);
+    lock.lock();
+    HasRun(*child->grid);
+  }
+}
+
+void LaunchTree::HasRun(DeviceGrid& grid) {
+  grid.has_run_ = true;
+  CompleteIfOver(grid);
+}
+
+/// Tail launches run one after the other, when the grid and everything else it launched is complete.
+void LaunchTree::CompleteIfOver(DeviceGrid& grid) {
+  if (!grid.has_run_ || grid.unfinished_ != 0) return;
+  if (!grid.tails_.empty()) {
+    DeviceChildPtr tail = std::move(grid.tails_.front());
+    grid.tails_.pop_front();
+    --tails;
+    ++grid.unfinished_;
+    return Push(std::move(tail));
+  }
+  grid.complete_ = true;
+  // Children hold their parent; here the circle is broken.
+  grid.cta_streams_.clear();
+  grid.streams_.clear();
+  grid.events_.clear();
+  if (grid.self_ != nullptr) return Complete(*grid.self_);
+  changed_.notify_all();
+}
+
+void LaunchTree::Complete(DeviceChild& child) {
+  child.complete = true;
+  child.op = {};
+  for (DeviceChildPtr& successor : std::exchange(child.successors, {})) {
+    if (--successor->waits == 0) Push(std::move(successor));
+  }
+  DeviceGrid& parent = child.parent;
+  --parent.unfinished_;
+  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && found->second != 0) --found->second;
+  CompleteIfOver(parent);
+}
+
+void LaunchTree::Finish(DeviceGrid& root) {
+  std::unique_lock lock(mutex);
+  HasRun(root);
+  while (!root.complete_) {
+    Drain(lock);
+    if (!root.complete_ && ready_.empty()) changed_.wait(lock);
+  }
+}
+
+// ---- a grid -------------------------------------------------------------------------------------------------------------
+
+DeviceGrid::~DeviceGrid() = default;
+
+void DeviceGrid::Finish() {
+  if (tree_ != nullptr) tree_->Finish(*this);
+}
+
+LaunchTree& DeviceGrid::Tree() {
+  const std::lock_guard lock(tree_mutex_);
+  if (tree_ == nullptr) tree_ = std::make_shared<LaunchTree>(context_, run_);
+  return *tree_;
+}
+
+/// Null for a handle that is no stream. Launches into the NULL stream are in order for a block, whichever of its threads
+/// made them; the per-thread stream is held to that, too.
+DeviceGrid::DeviceStream* DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t stream) {
+  if (stream <= kPerThreadStream) return &cta_streams_[cta];
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? nullptr : &found->second;
+}
+
+DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream) {
+  const auto code = kernel_->code();
+  std::shared_ptr<Kernel> kernel;
+  if (code == nullptr || code->FindKernel(launch.kernel->name, &context_, &kernel) != CUDA_SUCCESS) return DeviceStatus::kInvalidValue;
+  if (depth_ >= kMaxDepth) return DeviceStatus::kDepthExceeded;
+  LaunchRequest request;
+  request.function = kernel->function_handle();
+  request.grid = launch.grid;
+  request.block = launch.block;
+  request.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  request.block_of_params = launch.params;
+  request.from_device = true;
+  KernelOp op;
+  if (const auto status = MakeKernelOp(context_, request, &op); status != CUDA_SUCCESS) return StatusOfLaunch(status);
+
+  LaunchTree& tree = Tree();
+  const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta);
+  const std::lock_guard lock(tree.mutex);
+  if (stream == kTailLaunch) {
+    // Only these are sure to pile up until the grid ends; all others begin while it runs.
+    if (tree.tails >= context_.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT]) return DeviceStatus::kPendingCountExceeded;
+    ++tree.tails;
+    tails_.push_back(child);
+    return DeviceStatus::kSuccess;
+  }
+  if (stream != kFireAndForget) {
+    DeviceStream* const order = StreamOf(cta, stream);
+    if (order == nullptr) return DeviceStatus::kInvalidValue;
+    for (const DeviceChildPtr& before : order->last) {
+      if (before->complete) continue;
+      before->successors.push_back(child);
+      ++child->waits;
+    }
+    order->last.assign(1, child);
+  }
+  ++unfinished_;
+  ++unfinished_by_cta_[cta];
+  if (child->waits == 0) tree.Push(child);
+  return DeviceStatus::kSuccess;
+}
+
+bool DeviceGrid::Idle(std::uint64_t cta) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  const auto found = unfinished_by_cta_.find(cta);
+  return found == unfinished_by_cta_.end() || found->second == 0;
+}
+
+void DeviceGrid::BeginWait() {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  tree.Waiting(1);
+}
+
+void DeviceGrid::EndWait() {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  tree.Waiting(-1);
+}
+
+DeviceStatus DeviceGrid::CreateStream(std::uint64_t* stream) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  *stream = tree.next_handle++;
+  streams_.emplace(*stream, DeviceStream{});
+  return DeviceStatus::kSuccess;
+}
+
+DeviceStatus DeviceGrid::DestroyStream(std::uint64_t stream) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  return streams_.erase(stream) != 0 ? DeviceStatus::kSuccess : DeviceStatus::kInvalidValue;   // its work goes on
+}
+
+DeviceStatus DeviceGrid::CreateEvent(std::uint64_t* event) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  *event = tree.next_handle++;
+  events_.try_emplace(*event);
+  return DeviceStatus::kSuccess;
+}
+
+DeviceStatus DeviceGrid::DestroyEvent(std::uint64_t event) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  return events_.erase(event) != 0 ? DeviceStatus::kSuccess : DeviceStatus::kInvalidValue;
+}
+
+DeviceStatus DeviceGrid::RecordEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  const auto found = events_.find(event);
+  const DeviceStream* const order = StreamOf(cta, stream);
+  if (found == events_.end() || order == nullptr) return DeviceStatus::kInvalidValue;
+  found->second = order->last;
+  return DeviceStatus::kSuccess;
+}
+
+DeviceStatus DeviceGrid::WaitEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) {
+  LaunchTree& tree = Tree();
+  const std::lock_guard lock(tree.mutex);
+  const auto found = events_.find(event);
+  DeviceStream* const order = StreamOf(cta, stream);
+  if (found == events_.end() || order == nullptr) return DeviceStatus::kInvalidValue;
+  for (const DeviceChildPtr& child : found->second) {
+    if (!child->complete && !std::ranges::count(order->last, child)) order->last.push_back(child);
+  }
+  return DeviceStatus::kSuccess;
+}
+
+DeviceStatus DeviceGrid::Attribute(int attribute, int device, int* value) {
+  if (device != 0) return DeviceStatus::kInvalidDevice;   // a grid sees the device it runs on
+  *value = context_.device().Attribute(static_cast<CUdevice_attribute>(attribute));
+  return DeviceStatus::kSuccess;
+}
+
+DeviceStatus DeviceGrid::Limit(unsigned limit, std::uint64_t* value) {
+  if (limit >= std::size(context_.limits)) return DeviceStatus::kUnsupportedLimit;
+  *value = context_.limits[limit];
+  return DeviceStatus::kSuccess;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,61 @@
+// Faults found by the processor inside generated code: the message names the PTX line, and the source line where .loc has it.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/exec/executor_fixture.h"
+
+using namespace gridloom;
+using namespace gridloom::test;
+
+namespace {
+
+const char* const kStores = R"(.version 7.8
+.target sm_75
+.address_size 64
+.file 1 "/home/user/kernel.cu"
+.func store(.reg .b64 p, .reg .b32 v)
+{
+  .loc 1 30 1
+  st.global.u32 [p], v;
+  ret;
+}
+.visible .entry stores(.param .u64 good, .param .u64 bad, .param .u32 which)
+{
+  .reg .b64 %rd<6>;
+  .reg .b32 %r<3>;
+  .reg .pred %p<2>;
+  .loc 1 17 3
+  ld.param.u64 %rd1, [good];
+  ld.param.u64 %rd2, [bad];
+  ld.param.u32 %r2, [which];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  st.global.u32 [%rd4], %r1;
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra DIRECT;
+  call store, (%rd5, %r1);
+  ret;
+DIRECT:
+  .loc 1 19 5
+  st.global.u32 [%rd5], %r1;
+  st.global.u32 [%rd4], %r2;
+  ret;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("Fault_InGeneratedCode_NamesPtxLineAndSourceLine") {
+  Executor executor;
+  const std::uint64_t good = executor.Upload(std::vector<std::uint32_t>(64));
+  const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
+  executor.Free(bad);
+  for (const std::uint32_t which : {0u, 1u}) {
+    const exec::LaunchFault fault = executor.Launch(kStores, "stores", {2, 1, 1}, {64, 1, 1}, ParamBlock().Add(good).Add(bad + 4096).Add(which));
+    INFO(fault.text);
+    CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
+    CHECK(fault.ptx_line == (which == 0 ? 31 : 8));
+    CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)" : "PTX line 8 (/home/user/kernel.cu:30)") != std::string::npos);
+  }
+}
