@@ -44,6 +44,7 @@ void SweepRetired(Records& records) {
 }
 
 CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::uint64_t object, bool texture) {
+  if (object == 0) return CUDA_SUCCESS;   // as free does; programs clean up what they never made
   Records& records = TheRecords();
   const auto found = objects.find(object);
   if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;

@@ -93,6 +93,8 @@ int main() {
   CU(cudaDestroyTextureObject(texture));
   True("destroyed twice", cudaDestroyTextureObject(texture) != cudaSuccess);
   cudaGetLastError();
+  CU(cudaDestroyTextureObject(0));
+  CU(cudaDestroySurfaceObject(0));
   CU(cudaStreamSynchronize(stream));
   const auto l = later.Read();
   for (int i = 0; i < width * height; ++i) Same("destroyed", i, l[i], r[i]);
