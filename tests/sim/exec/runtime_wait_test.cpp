@@ -212,12 +212,14 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
     CHECK(fault.text.find("spins (PTX line 51)") != std::string::npos);
     CHECK(fault.text.find("waits at barrier 0 (PTX line 50)") != std::string::npos);
     // Warps whose registers change are at work …
-    const auto start = std::chrono::steady_clock::now();
     std::uint64_t yields = 1'000'000;
     LaunchFault working;
-    do {
-      working = h.Run("count", {2, 1, 1}, {32, 1, 1}, {yields *= 2});
-    } while (working.kind == FaultKind::kNone && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(700));
+    std::chrono::steady_clock::duration took;
+    do {   // until one run is longer than the watchdog's time, and far from ten times as long
+      const auto start = std::chrono::steady_clock::now();
+      working = h.Run("count", {2, 1, 1}, {32, 1, 1}, {yields += yields / 2});
+      took = std::chrono::steady_clock::now() - start;
+    } while (working.kind == FaultKind::kNone && took < std::chrono::milliseconds(250));
     INFO(working.text);
     CHECK(working.kind == FaultKind::kNone);
   }
