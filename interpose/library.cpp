@@ -1,10 +1,14 @@
-// What makes the shim a library that can run kernels: the executor is its default backend. Runs when the library is loaded
-// and does nothing but store a function pointer.
+// What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library is
+// loaded does nothing but store a function pointer.
 #include "interpose/session/backend.h"
 #include "interpose/session/exec_backend.h"
+#include "interpose/session/memcheck.h"
 
 namespace {
 
 __attribute__((constructor)) void UseExecutor() { gridloom::session::SetBackendFactory(gridloom::session::MakeExecBackend); }
+
+// After the program's own exit handlers and the CUDA runtime's.
+__attribute__((destructor)) void Finish() { gridloom::session::MemcheckLog::Get().Finish(); }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/pool.h"
 
 namespace gridloom::hooks {
@@ -31,15 +32,19 @@ CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memo
 /// The context that owns the block, which need not be the current one.
 Context* OwnerOf(CUdeviceptr pointer) {
   const auto allocation = ThisContext().device().memory().Find(pointer);
-  return allocation ? static_cast<Context*>(allocation->tag) : nullptr;
+  return allocation ? TheProcess().FindContext(static_cast<CUcontext>(allocation->tag)) : nullptr;   // the tag may be a module's
 }
 
-CUresult Free(CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
+CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
   GL_CU_TRY(session::RefuseUnsafeCall());
   Context* const owner = OwnerOf(pointer);
-  if (owner == nullptr || !owner->memory.Find(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  const auto refuse = [&] {
+    session::MemcheckLog::Get().BadFree(call, ThisContext(), pointer);
+    return CUDA_ERROR_INVALID_VALUE;
+  };
+  if (owner == nullptr || !owner->memory.Find(pointer)) return refuse();
   owner->WaitAll();   // freeing waits for the work that may use the block
-  if (!owner->memory.Take(pointer, kinds)) return CUDA_ERROR_INVALID_VALUE;
+  if (!owner->memory.Take(pointer, kinds)) return refuse();
   return owner->device().memory().Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -79,7 +84,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     ThisContext().WaitAll();
     return pool->Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  return Free(pointer, {Kind::kDevice, Kind::kManaged});
+  return Free("cuMemFree", pointer, {Kind::kDevice, Kind::kManaged});
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
@@ -105,7 +110,7 @@ CUresult cuMemAllocHost(void** pointer, unsigned bytes) { return cuMemHostAlloc(
 
 CUresult cuMemFreeHost(void* pointer) {
   GL_CU_REQUIRE(pointer != nullptr);
-  return Free(reinterpret_cast<CUdeviceptr>(pointer), {Kind::kPinned});
+  return Free("cuMemFreeHost", reinterpret_cast<CUdeviceptr>(pointer), {Kind::kPinned});
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {

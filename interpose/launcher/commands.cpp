@@ -9,7 +9,11 @@ constexpr CommandRow kCommands[] = {
     {"run", "Run an unmodified CUDA program, on a machine without a GPU too.", "[OPTIONS] [--] PROGRAM [ARGUMENTS...]",
      "  gridloom run -- ./vectoradd 1000000\n"
      "  gridloom run --device a100 --summary -- ./app\n"
-     "  gridloom run --memcheck -- ./app               names each bad access of a kernel\n"
+     "  gridloom run --memory 4G --threads 2 -- ./app  less device memory, fewer host threads\n"
+     "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
+     "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
+     "  gridloom run --log debug --log-file run.log -- ./app\n"
+     "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
      "  gridloom run --device real -- ./app            on the GPU of this machine\n",
      MakeRun},
     {"inspect", "Show what is in a program, library, fat binary, cubin or PTX file.", "[OPTIONS] FILE",

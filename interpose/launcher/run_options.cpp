@@ -39,6 +39,26 @@ Result<std::string> CheckThreads(const std::string& text) {
   return text;
 }
 
+Result<std::string> CheckNumber(const char* option, const std::string& text, unsigned most) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value <= most) return text;
+  return Error{std::string(option) + " is '" + text + "'; expected a number from 0 to " + std::to_string(most)};
+}
+
+Result<std::string> CheckCount(const std::string& text) {
+  return CheckNumber("--memcheck-limit", text, 1'000'000);
+}
+
+Result<std::string> CheckExitCode(const std::string& text) {
+  return CheckNumber("--error-exitcode", text, 255);
+}
+
+Result<std::string> CheckJson(const std::string& path) {
+  return path == "-" ? path : fs::absolute(path).string();
+}
+
 Result<std::string> AbsolutePath(const std::string& path) {
   return fs::absolute(path).string();
 }
@@ -66,9 +86,29 @@ const std::vector<RunOption>& Options() {
        CheckThreads},
       {"--memcheck",
        "",
-       "check every access of every kernel and name each bad one",
+       "check every access of every kernel and name each bad one; exit code 1 when there are any",
        {{"GRIDLOOM_MEMCHECK", "1"}},
        nullptr},
+      {"--leak-check",
+       "",
+       "--memcheck, and at exit name the device memory that was not freed",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_LEAK_CHECK", "1"}},
+       nullptr},
+      {"--memcheck-limit",
+       "N",
+       "--memcheck, and report at most N different errors (default: 100)",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "{}"}},
+       CheckCount},
+      {"--memcheck-json",
+       "FILE",
+       "--memcheck, and write what it found as JSON at exit; `-` for stderr",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_JSON", "{}"}},
+       CheckJson},
+      {"--error-exitcode",
+       "N",
+       "exit code when memcheck found something (default: 1; 0: the program's own)",
+       {{"GRIDLOOM_ERROR_EXITCODE", "{}"}},
+       CheckExitCode},
       {"--summary,-s",
        "",
        "at the end, show which kernels ran, how often and how long",

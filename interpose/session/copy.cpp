@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "interpose/session/memcheck.h"
 #include "interpose/session/process.h"
 
 namespace gridloom::session {
@@ -17,7 +18,9 @@ struct Side {
 };
 
 bool DeviceRange(Context& context, std::uint64_t address, std::size_t bytes, bool write) {
-  return bytes == 0 || context.device().memory().Accessible(address, bytes, write);
+  if (bytes == 0 || context.device().memory().Accessible(address, bytes, write)) return true;
+  MemcheckLog::Get().BadRange("copy or fill", context, address, bytes, write);
+  return false;
 }
 
 struct SideRequest {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "interpose/session/log.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/settings.h"
 
 namespace gridloom::session {
@@ -38,6 +39,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   const Settings& settings = TheSettings();
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
+  memory_options.remember_freed = MemcheckLog::Get().on();
   GL_TRY(memory, exec::DeviceMemory::Create(memory_options));
   exec::Engine::Options options;
   if (settings.threads) {
@@ -51,7 +53,9 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
     options.cache_bytes = *bytes;
   }
   if (settings.watchdog) options.watchdog_seconds = std::strtod(settings.watchdog->c_str(), nullptr);
-  options.memcheck = IsOn(settings.memcheck);
+  options.memcheck = MemcheckLog::Get().on();
+  options.memcheck_limit = MemcheckLog::Get().limit();
+  options.on_memcheck = [](const exec::MemcheckReport& report) { MemcheckLog::Get().Add(report); };
   if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;
   options.log = [](std::string_view message) { Log(LogLevel::kWarn, message); };
   GL_TRY(engine, exec::Engine::Create(options, device, *memory));

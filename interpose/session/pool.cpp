@@ -32,6 +32,8 @@ MemoryPool::~MemoryPool() {
 }
 
 std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
+  // memcheck: every block is an allocation of its own, as large as asked for, and is gone when it is freed.
+  const std::uint64_t exact = device_.memory().remembers_freed() ? bytes : 0;
   bytes = (bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
   const std::lock_guard lock(mutex_);
   std::uint64_t address = 0;
@@ -45,10 +47,10 @@ std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
   } else {
     if (max_bytes_ != 0 && used_bytes_ + bytes > max_bytes_) return 0;
     if (max_bytes_ != 0 && used_bytes_ + cached_bytes_ + bytes > max_bytes_) TrimLocked(max_bytes_ - bytes);
-    address = device_.memory().Allocate(bytes, kBlockAlign, exec::MemoryKind::kDevice, nullptr);
+    address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, exec::MemoryKind::kPool, nullptr);
     if (address == 0 && !cached_.empty()) {
       TrimLocked(0);
-      address = device_.memory().Allocate(bytes, kBlockAlign, exec::MemoryKind::kDevice, nullptr);
+      address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, exec::MemoryKind::kPool, nullptr);
     }
     if (address == 0) return 0;
   }
@@ -73,6 +75,7 @@ bool MemoryPool::Free(std::uint64_t address) {
   cached_bytes_ += found->second;
   cached_.emplace(found->second, address);
   used_.erase(found);
+  if (device_.memory().remembers_freed()) TrimLocked(used_bytes_);
   // A driver gives memory above the threshold back at the next synchronisation; doing it only beyond a reserve keeps
   // loops that allocate and free fast.
   constexpr std::uint64_t kReserve = 64u << 20;

@@ -10,6 +10,7 @@
 #include "interpose/session/graph.h"
 #include "interpose/session/link_job.h"
 #include "interpose/session/log.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/module.h"
 #include "interpose/session/pool.h"
 #include "interpose/session/program_scan.h"
@@ -140,6 +141,7 @@ void Process::ReleaseContextObjects(Context& context) {
   events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
   mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
   arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });
+  MemcheckLog::Get().NoteLeaks(context);
   if (context.device().has_backend()) context.memory.FreeAll(context.device().memory());
 }
 

@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 2;
+inline constexpr std::uint32_t kAbiVersion = 3;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -84,6 +84,7 @@ struct WarpCtx {
   void* saved_sp;
   WarpCtx* next;
   WarpCtx* prev;
+  std::uint64_t* check_sites;         ///< memcheck: base and size of the memory that each global access of the code may touch unasked
   void* stack_limit;                  ///< lowest usable stack address; device functions that recurse check it
   alignas(64) std::uint32_t tid[3][kWarpSize];   ///< thread index of every lane
   void* owner;                        ///< the runtime's warp object

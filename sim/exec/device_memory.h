@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "rewriter/support/result.h"
 
@@ -15,6 +16,7 @@ namespace gridloom::exec {
 
 enum class MemoryKind : std::uint8_t {
   kDevice,      ///< cuMemAlloc
+  kPool,        ///< cuMemAllocAsync: a block of a pool
   kManaged,     ///< cuMemAllocManaged, __managed__
   kPinned,      ///< cuMemHostAlloc
   kRegistered,  ///< cuMemHostRegister: ordinary host memory outside the range
@@ -36,6 +38,7 @@ class DeviceMemory {
   struct Options {
     std::uint64_t range_bytes = std::uint64_t{1} << 40;   ///< address space to reserve, not memory
     std::uint64_t limit_bytes = 0;                        ///< what kDevice + kManaged + kModule may use together
+    bool remember_freed = false;                          ///< keep freed ranges out of use for long and know them (memcheck)
   };
   static Result<std::unique_ptr<DeviceMemory>> Create(const Options& options);
   virtual ~DeviceMemory() = default;
@@ -71,6 +74,12 @@ class DeviceMemory {
     std::int64_t distance = 0;   ///< bytes past the end (positive) or before the start (negative)
   };
   virtual std::optional<Nearest> FindNearest(std::uint64_t address) const = 0;
+  /// The allocation that `address` lay in before it was freed, as long as the range has not been handed out again. Only
+  /// with Options::remember_freed.
+  virtual std::optional<Allocation> FindFreed(std::uint64_t address) const = 0;
+  /// Live allocations, oldest first.
+  virtual std::vector<Allocation> List() const = 0;
+  virtual bool remembers_freed() const = 0;
   /// True when [address, address + bytes) may be read (written) by a kernel: one live allocation, or registered memory.
   virtual bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const = 0;
 

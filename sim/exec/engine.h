@@ -8,19 +8,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rewriter/support/result.h"
 #include "sim/exec/device_memory.h"
+#include "sim/exec/dim3.h"
 #include "sim/exec/grid_children.h"
+#include "sim/exec/memcheck.h"
 #include "sim/exec/program.h"
 #include "sim/hardware/device_spec.h"
 
 namespace gridloom::exec {
-
-struct Dim3 {
-  std::uint32_t x = 1, y = 1, z = 1;
-  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
-};
 
 /// What ended a launch. Values map one to one on driver errors (interpose/session/errors.cpp).
 enum class FaultKind : std::uint8_t {
@@ -67,7 +65,9 @@ class Engine {
   struct Options {
     unsigned threads = 0;                     ///< 0: one per core available to the process
     std::string cache_dir;                    ///< empty: no disk cache
-    bool memcheck = false;
+    bool memcheck = false;                    ///< check every access of every kernel (docs/memcheck.md)
+    std::uint32_t memcheck_limit = 100;       ///< different findings that are kept
+    std::function<void(const MemcheckReport&)> on_memcheck;   ///< told each finding once, when the grid that had it first has ended
     std::string cpu_features;                 ///< "", "avx2", "baseline": force fewer features than the host has
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;         ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
@@ -87,6 +87,13 @@ class Engine {
 
   /// CTAs of this kernel that fit on one SM of the device (cuOccupancyMaxActiveBlocksPerMultiprocessor).
   virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const = 0;
+
+  /// What memcheck has found so far.
+  struct Findings {
+    std::vector<MemcheckReport> reports;      ///< in the order they were found
+    std::uint64_t not_kept = 0;               ///< accesses whose finding was beyond the limit
+  };
+  virtual Findings MemcheckFindings() const { return {}; }
 
   virtual std::uint64_t device_heap_bytes() const = 0;
   virtual void set_device_heap_bytes(std::uint64_t bytes) = 0;

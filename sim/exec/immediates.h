@@ -11,7 +11,7 @@ enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kGeneric };
 enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec, kAnd, kOr, kXor, kExch, kCas, kFAdd, kFMin, kFMax };
 /// Element types of an atomic, by their size and meaning.
 enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
-/// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24.
+/// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24 | memcheck's number of the access << 32.
 constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space) {
   return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 |
          static_cast<std::uint64_t>(result_unused) << 16 | static_cast<std::uint64_t>(space) << 24;
@@ -21,6 +21,27 @@ constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unus
 enum class BarrierOp : std::uint8_t {
   kSync, kArrive, kRedPopc, kRedAnd, kRedOr,
   kClusterArrive, kClusterWait,   ///< barrier.cluster: id, count and predicate are ignored
+};
+
+/// imm of kLoadSlow and kStoreSlow: bytes of a lane's value | space << 8 | strong << 15 | memcheck's number of the access << 16.
+constexpr std::uint64_t SlowAccessImm(unsigned bytes, Space space, bool strong, std::uint32_t site) {
+  return bytes | static_cast<std::uint64_t>(space) << 8 | static_cast<std::uint64_t>(strong) << 15 | static_cast<std::uint64_t>(site) << 16;
+}
+constexpr Space SpaceOfSlowAccess(std::uint64_t imm) { return static_cast<Space>(imm >> 8 & 0x7f); }
+
+/// imm of kCheckOrder: between the lanes of a warp, or between the threads of a CTA that do the same.
+inline constexpr std::uint64_t kCheckOrderWarp = 0, kCheckOrderCta = 1;
+
+enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
+
+/// imm of kCheckShared: what generated code knows of a warp's access to shared memory.
+struct SharedAccessImm {
+  enum Pattern : std::uint8_t { kAny, kUniform, kConsecutive };
+  std::uint8_t bytes = 0;            ///< per lane
+  AccessKind kind = AccessKind::kRead;
+  Pattern pattern = kAny;            ///< of the addresses of all 32 lanes; not kAny: only lane 0's is given
+  std::uint8_t strong = 0;           ///< volatile, relaxed or stronger
+  std::uint32_t zero = 0;
 };
 
 /// imm of kFence: a full fence, or one that only keeps the accesses around it in order (no instruction on x86-64).

@@ -6,6 +6,9 @@
 #   AS name        the name of this variant            TIMEOUT s      time limit of the test (default 120)
 #   MISSING text   what Gridloom does not have yet: the test is skipped, aloud
 
+# Programs that memcheck rightly complains of: they pass bad pointers on purpose.
+set(gridloom_not_for_memcheck illegal_address memory_faults launch_errors copies host_memory)
+
 # Arithmetic.
 gridloom_app(integer_arithmetic)
 gridloom_app(bit_operations)
@@ -95,6 +98,8 @@ gridloom_app(launch_errors)
 gridloom_app(illegal_address)
 gridloom_app(memory_faults ARCH 80 TIMEOUT 300)
 gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
+
+gridloom_app(memcheck_defects FLAGS -lineinfo)
 
 # Libraries of kernels.
 gridloom_app(thrust_algorithms TIMEOUT 600)

@@ -81,6 +81,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   out.recursive = lifted.recursive;
   out.needs_fiber = vectorized.needs_fiber;
   out.simple_barriers = vectorized.simple_barriers;
+  out.check_sites = vectorized.check_sites;
 }
 
 }  // namespace

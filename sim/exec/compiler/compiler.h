@@ -28,6 +28,7 @@ struct CompiledKernel {
   bool needs_fiber = false;            ///< has barriers or spin loops: warps of a CTA must be able to switch
   bool simple_barriers = false;        ///< only full-CTA barrier 0: the in-line ring switch suffices
   bool recursive = false;
+  std::uint32_t check_sites = 0;       ///< memcheck: numbers given to global accesses, 0 included
   std::string ir;                      ///< SPMD and warp IR as text when asked for
   std::string error;                   ///< not empty: compilation failed; one sentence with file:line
   std::uint32_t error_line = 0;

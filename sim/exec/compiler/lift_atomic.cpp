@@ -59,12 +59,16 @@ void FunctionLifter::LiftAtom(const Instruction& inst) {
   const std::vector<Operand> targets = is_red || IsUnused(Op(0)) ? std::vector<Operand>() : Components(Op(0));
   std::vector<Value*> b;
   for (const Operand& source : sources) b.push_back(Read(source, type));
+  // Every atomic is as strong as can be here; memcheck has to know which ones the program may rely on.
+  const bool ordered = module_.options().memcheck && (inst.Has(Mod::kAcquire) || inst.Has(Mod::kRelease) || inst.Has(Mod::kAcqRel) || inst.Has(Mod::kSc));
+  if (ordered) Fence(kFenceOrder);
   Value* c = op == AtomicOp::kCas ? Read(Op(first + 2), type) : nullptr;
   for (std::size_t i = 0; i < b.size(); ++i) {
     Value* address = i == 0 ? place.address : b_.CreateAdd(place.address, b_.getInt64(i * ptx::BytesOf(type)));
     Value* old = b_.Atomic(place.space, op, AtomicTypeOf(type), address, b[i], c, targets.empty());
     if (i < targets.size()) Write(targets[i], old, type);
   }
+  if (ordered) Fence(kFenceOrder);
   if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, b.size());
 }
 

@@ -133,6 +133,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
     yields |= functions.back()->needs_yield();
   }
+  if (options.memcheck) module.simple_barriers = false;   // the runtime must see every barrier
   const auto sleeps = [](const MarkerInfo& info) { return info.helper == Helper::kNanosleep; };
   const auto waits_for_children = [](const MarkerInfo& info) {
     return info.helper == Helper::kDeviceRuntime && (info.imm & 0xff) == static_cast<std::uint64_t>(DeviceCall::kDeviceSynchronize);
@@ -148,6 +149,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
       return result;
     }
   }
+  result.check_sites = module.check_sites;
   functions.clear();
   for (llvm::Function* source : sources) source->setSubprogram(nullptr);   // the warp form has it now
   for (llvm::Function* source : sources) source->deleteBody();

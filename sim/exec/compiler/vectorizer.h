@@ -23,6 +23,7 @@ struct VectorizeResult {
   std::string error;               ///< not empty: what cannot be vectorised
   bool needs_fiber = false;
   bool simple_barriers = false;
+  std::uint32_t check_sites = 0;   ///< memcheck: numbers given to global accesses, 0 included
 };
 
 /// Functions whose address is taken, with the number their pointers carry.

@@ -66,7 +66,7 @@ void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t i
   Value* addresses = SpillLanes(1, host);
   Value* b_buffer = SpillLanes(2, b);
   Value* c_buffer = SpillLanes(3, c);
-  CallHelper(Helper::kAtomic, mask_, access.line, imm, {out, addresses, b_buffer, c_buffer});
+  CallHelper(Helper::kAtomic, mask_, access.line, imm | static_cast<std::uint64_t>(access.site) << 32, {out, addresses, b_buffer, c_buffer});
 }
 
 /// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with clusters
@@ -119,8 +119,8 @@ void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Acce
 
 void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned bytes = info.element->getScalarSizeInBits() / 8;
-  const Access access{info.element, 1, bytes, bytes, bytes, info.space, true, call.getArgOperand(3)};
-  const Window window = WindowOf(info.space);
+  Access access{info.element, 1, bytes, bytes, bytes, info.space, true, call.getArgOperand(3)};
+  const Window window = WindowOf(call, access);
   Value* address = call.getArgOperand(0);
   const bool wanted = !call.use_empty();
   Value* out = wanted ? Scratch(0, kWarpSize * bytes) : Scratch(0, 128);
@@ -134,6 +134,8 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
     if (wanted) Define(&call, ReloadLanes(out, WarpType(call.getType())));
   };
   CompilerFence();
+  // An atomic whose old value is used may be a lock, a ticket or a flag: it orders. Counting alone does not.
+  if (memcheck() && wanted) CheckOrder(kCheckOrderCta);
   if (!in_line) {
     SlowAtomic(HostLanes(Lanes(address), access, window), access, info.imm, out, b, c);
     return finish();
@@ -141,7 +143,10 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const bool same_address = ShapeOf(address).uniform();
   const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
   const Irregular at = IrregularOf(address, access);
-  Value* ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : IrregularInRange(at, access, window);
+  const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;   // needs no value before it
+  Value* ok = nullptr;
+  if (memcheck() && info.space == Space::kShared) ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
+  else ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : IrregularInRange(at, access, window);
   if (divergent_) MaskLanes();
   BasicBlock* fast = NewBlock("atomic");
   BasicBlock* slow = NewBlock("atomic_slow");

@@ -31,6 +31,8 @@ struct WarpModule {
   bool simple_barriers = true;
   bool avx512 = false;
   std::string error;
+  std::uint32_t check_sites = 1;                                    ///< memcheck: the next number of a global access
+  llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;     ///< both copies of a block share it
 
   const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
 };
@@ -107,6 +109,7 @@ class WarpFunction {
     Value* limit;    ///< bytes
     Value* host;     ///< added to the address to get a host address (null: it is one)
     unsigned key;
+    bool changes = false;   ///< low and limit are of this moment (memcheck)
   };
   struct Access {
     llvm::Type* element;
@@ -114,6 +117,7 @@ class WarpFunction {
     Space space;
     bool strong;
     Value* line;
+    std::uint32_t site = 0;   ///< memcheck's number of a global access
   };
   /// A scalar base plus a constant lane pattern; `valid` (i1 or null) says whether the lanes really are that.
   struct Linear {
@@ -123,6 +127,7 @@ class WarpFunction {
   };
   enum class HalfKind { kConsecutive, kSame, kOther };
   Window WindowOf(Space space);
+  Window WindowOf(const llvm::CallInst& call, Access& access);
   Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);
   std::optional<Linear> AsLinear(Value* address);
   bool ProvenInRange(const Value* address, const Access& access) const;
@@ -145,6 +150,13 @@ class WarpFunction {
   Value* HalfMask(unsigned half, unsigned count);
   Value* ActiveLanes();
   void CompilerFence();
+
+  // --- memcheck (warp_memcheck.cpp) ---
+  bool memcheck() const { return module_.options.memcheck; }
+  Window SiteWindow(const llvm::CallInst& call, Access& access);
+  Value* SharedChecked(Value* address, const Access& access, AccessKind kind);
+  llvm::Function* SharedCheckFunction(bool any);
+  void CheckOrder(std::uint64_t among);
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- irregular accesses (warp_irregular.cpp) ---
@@ -207,7 +219,7 @@ class WarpFunction {
   llvm::Function* IndirectTarget(llvm::FunctionType* warp_type);
   /// Calls a runtime helper. Pointers in `args` are to 32-lane arrays.
   void CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args);
-  llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more);
+  llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses = nullptr);
   static Value* AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type);
   static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args);
   Value* Scratch(unsigned slot, unsigned bytes);   ///< stack buffer shared by all helper calls of the function

@@ -75,7 +75,7 @@ Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access,
   Value* outside = nullptr;
   if (at.index) {
     IndexBounds bounds;
-    if (IsEntryValue(at.address)) {
+    if (IsEntryValue(at.address) && !window.changes) {
       const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) + "." +
                               std::to_string(access.align);
       bounds.low = AtEntry(key, [&] {

@@ -74,7 +74,9 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
     case MarkerKind::kActiveMask: return Define(&call, ShapeOf(&call).vector() ? Splat(mask_) : mask_);
     case MarkerKind::kShuffle: return EmitShuffle(call);
     case MarkerKind::kBarrier: return EmitBarrierEnd(call, info);
-    case MarkerKind::kWarpSync: return CompilerFence();
+    case MarkerKind::kWarpSync:
+      if (memcheck()) CheckOrder(kCheckOrderWarp);
+      return CompilerFence();
     case MarkerKind::kExit:
       // A return follows, and each caller looks who is left (DropEndedLanes).
       b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), ExitedMask()), mask_), ExitedMask());
@@ -298,9 +300,10 @@ void WarpFunction::CallHelper(Helper helper, Value* mask, Value* line, std::uint
   b_.CreateCall(type, load, {warp_, mask, line, b_.getInt64(imm), pointers});
 }
 
-/// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses, more…) that is never inlined.
-llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more) {
-  llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), WarpType(b_.getInt64Ty())};
+/// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, addresses, more…) that is never inlined; addresses are
+/// <32 x i64> unless another type is given.
+llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses) {
+  llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), addresses ? addresses : WarpType(b_.getInt64Ty())};
   types.append(more.begin(), more.end());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::Function::InternalLinkage, name, target_->getParent());
   function->setAttributes(function->getAttributes().addFnAttributes(context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
@@ -330,6 +333,7 @@ void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function
 }
 
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
+  if (memcheck() && info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
   llvm::SmallVector<llvm::Type*, 8> outputs;
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {
     outputs.append(structure->element_begin(), structure->element_end());

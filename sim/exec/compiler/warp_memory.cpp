@@ -41,8 +41,15 @@ WarpFunction::Window WarpFunction::WindowOf(Space space) {
   }
 }
 
-/// (limit - span) >> shift, computed once per function.
+/// Where a load, store or atomic may go without asking the runtime.
+WarpFunction::Window WarpFunction::WindowOf(const llvm::CallInst& call, Access& access) {
+  if (memcheck() && (access.space == Space::kGlobal || access.space == Space::kGeneric)) return SiteWindow(call, access);
+  return WindowOf(access.space);
+}
+
+/// (limit - span) >> shift, computed once per function where it can be.
 Value* WarpFunction::ScaledLimit(const Window& window, unsigned shift, std::uint64_t span) {
+  if (window.changes) return b_.CreateLShr(b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span)), shift);
   const std::string key = "limit" + std::to_string(window.key) + "." + std::to_string(shift) + "." + std::to_string(span);
   return AtEntry(key, [&] {
     Value* limit = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, window.limit, b_.getInt64(span));
@@ -222,7 +229,7 @@ llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
 }
 
 std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
-  const std::uint64_t imm = access.bytes | static_cast<std::uint64_t>(access.space) << 8;
+  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
   Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, mask_, access.line, b_.getInt64(imm), host});
   auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
   return Deinterleave(b_.CreateBitCast(raw, wide), access.count);
@@ -264,7 +271,12 @@ std::vector<Value*> WarpFunction::LoadHalves(const Linear& linear, const Access&
 
 void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window) {
   Value* address = Base(call.getArgOperand(0));
-  Value* ok = ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  Value* ok = nullptr;
+  if (memcheck() && access.space == Space::kShared) {
+    ok = SharedChecked(call.getArgOperand(0), access, AccessKind::kRead);
+  } else {
+    ok = ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  }
   BasicBlock* fast = NewBlock("load");
   BasicBlock* slow = NewBlock("load_slow");
   BasicBlock* done = NewBlock("loaded");
@@ -306,10 +318,11 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
 }
 
 void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
-  const Access access = AccessOf(call, info);
-  const Window window = WindowOf(info.space);
+  Access access = AccessOf(call, info);
+  const Window window = WindowOf(call, access);
   Value* address = call.getArgOperand(0);
   if (access.strong) CompilerFence();
+  if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
   const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
   if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
 
@@ -321,7 +334,12 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   BasicBlock* done = NewBlock("loaded");
   Irregular irregular{};
   Value* ok;
-  if (linear && halves) {
+  const bool checked = memcheck() && info.space == Space::kShared && !odd_size;
+  if (checked) {
+    ok = SharedChecked(address, access, AccessKind::kRead);
+    if (!linear || !halves) irregular = IrregularOf(address, access);
+    else if (linear->valid) ok = b_.CreateAnd(ok, linear->valid);
+  } else if (linear && halves) {
     ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
     irregular = IrregularOf(address, access);
@@ -370,7 +388,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 void WarpFunction::SlowStore(Value* host, const Access& access, const std::vector<Value*>& values) {
-  const std::uint64_t imm = access.bytes | static_cast<std::uint64_t>(access.space) << 8;
+  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
   llvm::Function* function = SlowStoreFunction(access.bytes);
   Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
   b_.CreateCall(function, {warp_, mask_, access.line, b_.getInt64(imm), host, data});
@@ -399,12 +417,13 @@ void WarpFunction::StoreHalves(const Linear& linear, const Access& access, const
 }
 
 void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
-  const Access access = AccessOf(call, info);
-  const Window window = WindowOf(info.space);
+  Access access = AccessOf(call, info);
+  const Window window = WindowOf(call, access);
   Value* address = call.getArgOperand(0);
   std::vector<Value*> values;
   for (unsigned part = 0; part < access.count; ++part) values.push_back(Lanes(call.getArgOperand(1 + part)));
   if (access.strong) CompilerFence();
+  if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
   const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
   std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
@@ -415,7 +434,11 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   BasicBlock* done = NewBlock("stored");
   Irregular irregular{};
   Value* ok;
-  if (halves || same) {
+  if (memcheck() && info.space == Space::kShared && !odd_size) {
+    ok = SharedChecked(address, access, AccessKind::kWrite);
+    if (!halves && !same) irregular = IrregularOf(address, access);
+    else if (linear->valid) ok = b_.CreateAnd(ok, linear->valid);
+  } else if (halves || same) {
     ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
   } else {
     irregular = IrregularOf(address, access);

@@ -33,10 +33,11 @@ struct FileHeader {
   std::uint32_t static_shared_bytes, local_bytes;
   std::uint8_t needs_fiber, simple_barriers, recursive, zero;
   std::uint32_t frame_bytes;
+  std::uint32_t check_sites, zeros;
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];   // of the header with this field zero, and of the object
 };
-static_assert(sizeof(FileHeader) == 72 && std::is_trivially_copyable_v<FileHeader>);
+static_assert(sizeof(FileHeader) == 80 && std::is_trivially_copyable_v<FileHeader>);
 
 class File {
  public:
@@ -158,6 +159,7 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   kernel.needs_fiber = header.needs_fiber != 0;
   kernel.simple_barriers = header.simple_barriers != 0;
   kernel.recursive = header.recursive != 0;
+  kernel.check_sites = header.check_sites;
   futimens(file.get(), nullptr);   // used just now: what has not been for longest goes first
   return kernel;
 }
@@ -175,6 +177,7 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   header.needs_fiber = kernel.needs_fiber;
   header.simple_barriers = kernel.simple_barriers;
   header.recursive = kernel.recursive;
+  header.check_sites = kernel.check_sites;
   header.object_bytes = kernel.object.size();
   Seal(header, kernel.object, header.checksum);
 

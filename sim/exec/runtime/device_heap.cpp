@@ -29,19 +29,49 @@ std::uint64_t DeviceHeap::Allocate(std::uint64_t bytes, std::uint64_t align) {
     free_.Give(base_, RoundUp(bytes_, kHeapAlign) - (bytes_ % kHeapAlign == 0 ? 0 : kHeapAlign));
   }
   if (bytes > bytes_) return 0;
-  const std::uint64_t taken = RoundUp(std::max<std::uint64_t>(bytes, 1), kHeapAlign);
-  const std::uint64_t address = free_.Take(taken, std::max(align, kHeapAlign));
-  if (address != 0) live_.emplace(address, taken);
+  const std::uint64_t gap = checked_ ? kHeapAlign : 0;
+  const std::uint64_t taken = RoundUp(std::max<std::uint64_t>(bytes, 1), kHeapAlign) + gap;
+  std::uint64_t address = free_.Take(taken, std::max(align, kHeapAlign));
+  while (address == 0 && !freed_.empty()) {
+    GiveBackOldest();
+    address = free_.Take(taken, std::max(align, kHeapAlign));
+  }
+  if (address != 0) blocks_.emplace(address, Taken{bytes, taken, false});
   return address;
 }
 
 bool DeviceHeap::Free(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  const auto it = live_.find(address);
-  if (it == live_.end()) return false;
-  free_.Give(address, it->second);
-  live_.erase(it);
+  const auto it = blocks_.find(address);
+  if (it == blocks_.end() || it->second.freed) return false;
+  if (checked_) {
+    it->second.freed = true;
+    freed_.push_back(address);
+  } else {
+    free_.Give(address, it->second.taken);
+    blocks_.erase(it);
+  }
   return true;
+}
+
+void DeviceHeap::GiveBackOldest() {
+  const auto it = blocks_.find(freed_.front());
+  freed_.pop_front();
+  free_.Give(it->first, it->second.taken);
+  blocks_.erase(it);
+}
+
+bool DeviceHeap::Contains(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  return base_ != 0 && address - base_ < bytes_;
+}
+
+std::optional<DeviceHeap::Block> DeviceHeap::FindBefore(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  auto it = blocks_.upper_bound(address);
+  if (it == blocks_.begin()) return std::nullopt;
+  --it;
+  return Block{it->first, it->second.bytes, it->second.freed};
 }
 
 }  // namespace gridloom::exec

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <optional>
 
 #include "sim/exec/device_memory.h"
 #include "sim/exec/runtime/address_space.h"
@@ -13,7 +15,8 @@ namespace gridloom::exec {
 
 class DeviceHeap {
  public:
-  DeviceHeap(DeviceMemory& memory, std::uint64_t bytes) : memory_(memory), bytes_(bytes) {}
+  /// `checked` (memcheck): blocks stand apart, and freed ones are not handed out again while there is other memory.
+  DeviceHeap(DeviceMemory& memory, std::uint64_t bytes, bool checked = false) : memory_(memory), checked_(checked), bytes_(bytes) {}
   ~DeviceHeap();
 
   std::uint64_t bytes() const;
@@ -24,13 +27,29 @@ class DeviceHeap {
   std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align = 16);
   bool Free(std::uint64_t address);
 
+  struct Block {
+    std::uint64_t base = 0, bytes = 0;   ///< as asked for
+    bool freed = false;
+  };
+  bool Contains(std::uint64_t address) const;
+  /// The block, live or (with `checked`) freed, that begins last at or before `address`.
+  std::optional<Block> FindBefore(std::uint64_t address) const;
+
  private:
+  struct Taken {
+    std::uint64_t bytes = 0, taken = 0;
+    bool freed = false;
+  };
+  void GiveBackOldest();
+
   DeviceMemory& memory_;
+  const bool checked_;
   mutable std::mutex mutex_;
   std::uint64_t bytes_;
   std::uint64_t base_ = 0;
   ExtentMap free_;
-  std::unordered_map<std::uint64_t, std::uint64_t> live_;   // address -> bytes taken
+  std::map<std::uint64_t, Taken> blocks_;      // by address
+  std::deque<std::uint64_t> freed_;            // checked: the oldest first
 };
 
 }  // namespace gridloom::exec

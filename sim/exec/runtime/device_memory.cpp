@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -30,7 +31,7 @@ constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 constexpr std::size_t kMaxGuarded = 20'000;
 
 bool CountsAgainstLimit(MemoryKind kind) {
-  return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged || kind == MemoryKind::kModule;
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged || kind == MemoryKind::kModule;
 }
 
 void* At(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -45,7 +46,10 @@ int Protection(bool readable, bool writable) { return (readable ? PROT_READ : 0)
 
 class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
  public:
-  DeviceMemoryImpl(AddressSpace space, std::uint64_t limit) : space_(std::move(space)), limit_(limit) { RegisterForkAware(this); }
+  DeviceMemoryImpl(AddressSpace space, const Options& options)
+      : space_(std::move(space)), limit_(options.limit_bytes), remember_freed_(options.remember_freed) {
+    RegisterForkAware(this);
+  }
   ~DeviceMemoryImpl() override {
     UnregisterForkAware(this);
     for (auto& [handle, physical] : physicals_) close(physical.fd);
@@ -73,6 +77,9 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
 
   std::optional<Allocation> Find(std::uint64_t address) const override;
   std::optional<Nearest> FindNearest(std::uint64_t address) const override;
+  std::optional<Allocation> FindFreed(std::uint64_t address) const override;
+  std::vector<Allocation> List() const override;
+  bool remembers_freed() const override { return remember_freed_; }
   bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const override;
 
   void BeforeFork() override { mutex_->lock(); }
@@ -101,6 +108,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   using Pieces = std::map<std::uint64_t, Piece>;
 
   bool Charge(std::uint64_t bytes);
+  void Remember(const Live& live);
   void Note(std::uint64_t end);
   const Live* LiveAt(std::uint64_t address) const;
   bool PiecesAccessible(std::uint64_t address, std::uint64_t bytes, bool write) const;
@@ -111,11 +119,16 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
   AddressSpace space_;
   std::map<std::uint64_t, Live> live_;
+  std::map<std::uint64_t, Live> freed_;          // not handed out again yet, by address …
+  std::deque<std::uint64_t> freed_order_;        // … and the oldest first
+  std::uint64_t freed_bytes_ = 0;
   Pieces pieces_;
   std::map<std::uint64_t, Physical> physicals_;
   HostRegistry registered_;
   std::uint64_t next_id_ = 1, next_handle_ = 1;
+  std::uint64_t next_own_id_ = std::uint64_t{1} << 63;   // of what the program did not ask for
   const std::uint64_t limit_;
+  const bool remember_freed_;
   std::atomic<std::uint64_t> used_{0}, high_water_{0};
 };
 
@@ -149,9 +162,25 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
     return 0;
   }
   if (huge) madvise(At(base), usable, MADV_HUGEPAGE);   // advice: fewer page faults and TLB misses where the kernel has them
-  live_.emplace(base, Live{{base, bytes, kind, next_id_++, tag}, extent});
+  const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
+  live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, tag}, extent});
   Note(base + bytes);
   return base;
+}
+
+/// Keeps a freed range from being handed out until many others have been freed. It costs address space, no memory.
+void DeviceMemoryImpl::Remember(const Live& live) {
+  constexpr std::size_t kMostRemembered = 20'000;
+  freed_.emplace(live.allocation.base, live);
+  freed_order_.push_back(live.allocation.base);
+  freed_bytes_ += live.extent;
+  while (freed_bytes_ > space_.bytes() / 4 || freed_order_.size() > kMostRemembered) {
+    const auto oldest = freed_.find(freed_order_.front());
+    freed_order_.pop_front();
+    freed_bytes_ -= oldest->second.extent;
+    space_.free().Give(oldest->first, oldest->second.extent);
+    freed_.erase(oldest);
+  }
 }
 
 bool DeviceMemoryImpl::Free(std::uint64_t base) {
@@ -161,7 +190,8 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   const Live live = it->second;
   live_.erase(it);
   Withdraw(base, live.extent);
-  space_.free().Give(base, live.extent);
+  if (remember_freed_ && live.allocation.kind != MemoryKind::kInternal) Remember(live);
+  else space_.free().Give(base, live.extent);
   if (CountsAgainstLimit(live.allocation.kind)) used_.fetch_sub(live.allocation.bytes, std::memory_order_relaxed);
   return true;
 }
@@ -354,6 +384,25 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
   return best;
 }
 
+std::optional<Allocation> DeviceMemoryImpl::FindFreed(std::uint64_t address) const {
+  const std::shared_lock lock(*mutex_);
+  auto it = freed_.upper_bound(address);
+  if (it == freed_.begin()) return std::nullopt;
+  --it;
+  if (address - it->first >= it->second.allocation.bytes) return std::nullopt;
+  return it->second.allocation;
+}
+
+std::vector<Allocation> DeviceMemoryImpl::List() const {
+  std::vector<Allocation> all;
+  {
+    const std::shared_lock lock(*mutex_);
+    for (const auto& [base, live] : live_) all.push_back(live.allocation);
+  }
+  std::ranges::sort(all, {}, &Allocation::id);
+  return all;
+}
+
 bool DeviceMemoryImpl::PiecesAccessible(std::uint64_t address, std::uint64_t bytes, bool write) const {
   if (!Covered(address, bytes)) return false;
   auto it = std::prev(pieces_.upper_bound(address));
@@ -375,7 +424,7 @@ bool DeviceMemoryImpl::Accessible(std::uint64_t address, std::uint64_t bytes, bo
 
 Result<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Options& options) {
   GL_TRY(space, AddressSpace::Reserve(options.range_bytes));
-  return std::unique_ptr<DeviceMemory>(new DeviceMemoryImpl(std::move(space), options.limit_bytes));
+  return std::unique_ptr<DeviceMemory>(new DeviceMemoryImpl(std::move(space), options));
 }
 
 }  // namespace gridloom::exec

@@ -18,6 +18,7 @@
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/fault_signal.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/memcheck/checker.h"
 #include "sim/exec/runtime/occupancy.h"
 #include "sim/exec/runtime/parameter_buffers.h"
 #include "sim/exec/runtime/printf_output.h"
@@ -63,7 +64,7 @@ class EngineImpl final : public Engine {
  public:
   EngineImpl(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts)
       : options_(options), device_(device), memory_(memory), compiler_(parts.compile, parts.compiler_id),
-        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes), parameter_buffers_(memory),
+        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes, options.memcheck), parameter_buffers_(memory),
         output_(options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
                                                              : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
         threads_(options.threads != 0 ? options.threads : AvailableCores()), pool_(threads_ - 1, memory) {
@@ -76,6 +77,10 @@ class EngineImpl final : public Engine {
     services_.clock_ghz = std::max(device_.sm.clock_mhz, 1u) / 1000.0;
     services_.watchdog_seconds = options_.watchdog_seconds;
     services_.threads = threads_;
+    if (options_.memcheck) {
+      memcheck_ = std::make_unique<Memcheck>(options_, memory_, heap_);
+      services_.memcheck = memcheck_.get();
+    }
   }
 
   LaunchFault Run(const LaunchParams& launch, LaunchStats* stats) override;
@@ -83,6 +88,7 @@ class EngineImpl final : public Engine {
   std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const override {
     return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes);
   }
+  Findings MemcheckFindings() const override { return memcheck_ ? memcheck_->findings() : Findings{}; }
   std::uint64_t device_heap_bytes() const override { return heap_.bytes(); }
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
@@ -103,6 +109,7 @@ class EngineImpl final : public Engine {
   ParameterBuffers parameter_buffers_;
   PrintfOutput output_;
   const unsigned threads_;
+  std::unique_ptr<Memcheck> memcheck_;
   EngineServices services_;
   WorkerPool pool_;
   std::atomic<std::uint64_t> grid_id_{0};
@@ -145,6 +152,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.needs_fiber = compiled->needs_fiber;
   loaded.simple_barriers = compiled->simple_barriers;
   loaded.recursive = compiled->recursive;
+  loaded.check_sites = compiled->check_sites;
   loaded.options = options;
   loaded.build_seconds = Seconds(Clock::now() - start);
   return loaded;
@@ -191,6 +199,7 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.serial = NextSerial();
   launch.kernel = &kernel;
   launch.kernel_name = params.kernel->name.c_str();
+  launch.info = params.kernel;
   launch.services = &services_;
   launch.program = params.program;
   launch.children = params.children;
@@ -305,6 +314,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   Execute(launch);
   services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
   output_.Flush(launch.serial);
+  if (memcheck_) memcheck_->EndOfLaunch(launch);
   parameter_buffers_.Drop(launch.serial);
   if (workspace != 0) memory_.Free(workspace);
   if (stats) {

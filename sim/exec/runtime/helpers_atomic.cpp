@@ -187,7 +187,7 @@ void Run(const Call& call) {
   const CtaCtx& cta = call.warp.cta->ctx;
   LaneAccess access(call.warp, call.line);
   ForEachLane(call.mask, [&](std::uint32_t lane) {
-    std::uint8_t* const at = CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane], sizeof(T), true);
+    std::uint8_t* const at = CheckedAddress(call.warp, lane, call.line, call.space, addresses[lane], sizeof(T), AccessKind::kAtomic);
     access.At(lane);
     T b, c;
     std::memcpy(&b, b_values + lane * sizeof(T), sizeof b);
@@ -234,6 +234,18 @@ struct Table {
 };
 constexpr Table kTable;
 
+std::uint32_t BytesOf(AtomicType type) {
+  switch (type) {
+    case AtomicType::kI16:
+    case AtomicType::kF16:
+    case AtomicType::kBF16: return 2;
+    case AtomicType::kI64:
+    case AtomicType::kF64: return 8;
+    case AtomicType::kI128: return 16;
+    default: return 4;
+  }
+}
+
 }  // namespace
 
 void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
@@ -243,6 +255,7 @@ void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::u
   const RunFn run = op < kOps && type < kTypes ? kTable.run[op][type] : nullptr;
   if (!run) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "atomic operation that does not exist for its type");
   run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), args});
+  EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]), BytesOf(static_cast<AtomicType>(type)), true);
 }
 
 }  // namespace gridloom::exec

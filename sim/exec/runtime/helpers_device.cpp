@@ -39,7 +39,7 @@ struct Caller {
   /// Access to the thread's memory; a bad pointer is the kernel's fault and does not return.
   template <typename T>
   void Store(unsigned n, T value) const {
-    std::uint8_t* const to = CheckedAddress(warp, lane, line, Space::kGeneric, arg[n], sizeof(T), true);
+    std::uint8_t* const to = CheckedAddress(warp, lane, line, Space::kGeneric, arg[n], sizeof(T), AccessKind::kWrite);
     LaneAccess access(warp, line);
     access.At(lane);
     std::memcpy(to, &value, sizeof value);
@@ -48,7 +48,7 @@ struct Caller {
     std::uint32_t words[3];
     LaneAccess access(warp, line);
     for (unsigned i = 0; i < 3; ++i) {
-      const std::uint8_t* const from = CheckedAddress(warp, lane, line, Space::kGeneric, arg[n] + 4 * i, 4, false);
+      const std::uint8_t* const from = CheckedAddress(warp, lane, line, Space::kGeneric, arg[n] + 4 * i, 4, AccessKind::kRead);
       access.At(lane);
       std::memcpy(&words[i], from, 4);
     }

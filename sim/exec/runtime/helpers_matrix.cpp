@@ -36,14 +36,17 @@ void Unpack(RowFormat format, std::uint8_t (&row)[kRowBytes]) {
 void ReadRows(Warp& warp, const MatrixRowsImm& imm, std::uint32_t mask, std::uint32_t line, const std::uint64_t* addresses, unsigned count,
               std::uint8_t (*rows)[kRowBytes]) {
   LaneAccess access(warp, line);
+  OrderLanes(warp);
   std::memset(rows, 0, std::size_t{count} * kRowBytes);
   for (unsigned lane = 0; lane < count; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
-    const std::uint8_t* const from = CheckedAddress(warp, lane, line, imm.space, addresses[lane], kRowBytes, false);
+    const std::uint8_t* const from = CheckedAddress(warp, lane, line, imm.space, addresses[lane], kRowBytes, AccessKind::kRead);
     access.At(lane);
     std::memcpy(rows[lane], from, kRowBytes);
     Unpack(imm.format, rows[lane]);
   }
+  OrderLanes(warp);
+  EndOfAccesses(warp, mask);
 }
 
 /// Byte matrices come transposed: 16 rows of 16, two registers, row g and g + 8 of the transposed one.
@@ -78,11 +81,15 @@ struct MatrixInMemory {
 /// Every line lies in memory the kernel may touch, and elements are aligned.
 void CheckLines(Warp& warp, std::uint32_t lane, std::uint32_t line, const MatrixInMemory& matrix) {
   const unsigned element = BitsOf(matrix.imm.type) < 8 ? 4 : BitsOf(matrix.imm.type) / 8;
-  CheckedAddress(warp, lane, line, matrix.imm.space, matrix.base, element, matrix.write);
+  const AccessKind kind = matrix.write ? AccessKind::kWrite : AccessKind::kRead;
+  const bool every_word = ServicesOf(warp).memcheck != nullptr;
+  CheckedAddress(warp, lane, line, matrix.imm.space, matrix.base, element, kind);
   for (unsigned i = 0; i < matrix.lines(); ++i) {
     const auto first = reinterpret_cast<std::uint64_t>(matrix.line(i));
-    CheckedAddress(warp, lane, line, matrix.imm.space, first, 1, matrix.write);
-    CheckedAddress(warp, lane, line, matrix.imm.space, first + matrix.line_bytes() - 1, 1, matrix.write);
+    for (unsigned at = 0; every_word && at < matrix.line_bytes(); at += 4) CheckedAddress(warp, lane, line, matrix.imm.space, first + at, 4, kind);
+    if (every_word) continue;
+    CheckedAddress(warp, lane, line, matrix.imm.space, first, 1, kind);
+    CheckedAddress(warp, lane, line, matrix.imm.space, first + matrix.line_bytes() - 1, 1, kind);
   }
 }
 
@@ -138,7 +145,10 @@ unsigned RegistersOf(const MatrixMemoryImm& imm) { return FragmentRegisters(imm.
 MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t mask, std::uint32_t line, const void* address, const void* stride, bool write) {
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));   // all lanes give the same
   const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane], static_cast<const std::uint32_t*>(stride)[lane], write};
+  OrderLanes(warp);
   CheckLines(warp, lane, line, matrix);
+  OrderLanes(warp);
+  EndOfAccesses(warp, mask);
   return matrix;
 }
 
@@ -168,6 +178,7 @@ void Helper_kStoreRows(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
   const auto rows_imm = UnpackImm<MatrixRowsImm>(imm);
   const auto* const addresses = static_cast<const std::uint64_t*>(args[0]);
   LaneAccess access(warp, line);
+  OrderLanes(warp);
   for (unsigned matrix = 0; matrix < rows_imm.matrices; ++matrix) {
     const auto* const from = static_cast<const std::uint8_t*>(args[1 + matrix]);
     for (unsigned row = 0; row < 8; ++row) {
@@ -182,11 +193,13 @@ void Helper_kStoreRows(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
       } else {
         std::memcpy(bytes, from + row * kRowBytes, kRowBytes);
       }
-      std::uint8_t* const to = CheckedAddress(warp, lane, line, rows_imm.space, addresses[lane], kRowBytes, true);
+      std::uint8_t* const to = CheckedAddress(warp, lane, line, rows_imm.space, addresses[lane], kRowBytes, AccessKind::kWrite);
       access.At(lane);
       std::memcpy(to, bytes, kRowBytes);
     }
   }
+  OrderLanes(warp);
+  EndOfAccesses(warp, mask);
 }
 
 void Helper_kMatrixLoad(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

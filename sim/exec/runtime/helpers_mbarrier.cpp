@@ -6,6 +6,7 @@
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/memcheck/checker.h"
 
 namespace gridloom::exec {
 namespace {
@@ -44,7 +45,7 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       out[lane] = operand & kCountMask;
       return;
     }
-    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, true);
+    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic, true);
     std::uint64_t word;
     std::memcpy(&word, place, sizeof word);
     Barrier64 barrier = Barrier64::Read(word);
@@ -74,6 +75,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     if (op != MbarrierOp::kTestState && op != MbarrierOp::kTestParity) std::memcpy(place, &word, sizeof word);
     out[lane] = result;
   });
+  if (Memcheck* const memcheck = ServicesOf(warp).memcheck) memcheck->OrderCta(warp);
+  EndOfAccesses(warp, mask);
 }
 
 }  // namespace gridloom::exec

@@ -4,10 +4,14 @@
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/memcheck/checker.h"
 
 namespace gridloom::exec {
 
-std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes, bool write) {
+std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
+                             bool strong, const void* value) {
+  if (Memcheck* const memcheck = ServicesOf(warp).memcheck) return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value});
+  const bool write = kind != AccessKind::kRead;
   // A misaligned address is reported as such only when it is one at all, as the hardware checks the address first.
   const CtaCtx& cta = warp.cta->ctx;
   const DeviceMemory& memory = *ServicesOf(warp).memory;
@@ -39,6 +43,13 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
   return reinterpret_cast<std::uint8_t*>(address);
 }
 
+void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site, const std::uint64_t* addresses, std::uint32_t bytes, bool write) {
+  Memcheck* const memcheck = ServicesOf(warp).memcheck;
+  if (!memcheck) return;
+  memcheck->LeaveIfStopped(warp);
+  if (site != 0 && mask != 0) memcheck->RememberSite(warp, site, addresses[31 - std::countl_zero(mask)], bytes, write);
+}
+
 namespace {
 
 /// One lane's value at a time; sizes a register can have are single accesses, so that they are not torn.
@@ -59,14 +70,15 @@ void BySize(std::uint32_t bytes, Copy copy) {
 void Helper_kLoadSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   const auto bytes = static_cast<std::uint32_t>(imm & 0xff);
-  const auto space = static_cast<Space>(imm >> 8 & 0xff);
+  const Space space = SpaceOfSlowAccess(imm);
+  const bool strong = (imm >> 15 & 1) != 0;
   auto* const out = static_cast<std::uint8_t*>(args[0]);
   const auto* const addresses = static_cast<const std::uint64_t*>(args[1]);
   LaneAccess access(warp, line);
   BySize(bytes, [&](auto word) {
     using Word = decltype(word);
     ForEachLane(mask, [&](std::uint32_t lane) {
-      const std::uint8_t* const from = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, false);
+      const std::uint8_t* const from = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kRead, strong);
       access.At(lane);
       for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
         const Word value = __atomic_load_n(reinterpret_cast<const Word*>(from + at), __ATOMIC_RELAXED);
@@ -74,19 +86,21 @@ void Helper_kLoadSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       }
     });
   });
+  EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 16), addresses, bytes, false);
 }
 
 void Helper_kStoreSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   const auto bytes = static_cast<std::uint32_t>(imm & 0xff);
-  const auto space = static_cast<Space>(imm >> 8 & 0xff);
+  const Space space = SpaceOfSlowAccess(imm);
+  const bool strong = (imm >> 15 & 1) != 0;
   const auto* const addresses = static_cast<const std::uint64_t*>(args[0]);
   const auto* const values = static_cast<const std::uint8_t*>(args[1]);
   LaneAccess access(warp, line);
   BySize(bytes, [&](auto word) {
     using Word = decltype(word);
     ForEachLane(mask, [&](std::uint32_t lane) {
-      std::uint8_t* const to = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, true);
+      std::uint8_t* const to = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kWrite, strong, values + std::size_t{lane} * bytes);
       access.At(lane);
       for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
         Word value;
@@ -95,6 +109,7 @@ void Helper_kStoreSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
       }
     });
   });
+  EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 16), addresses, bytes, true);
 }
 
 }  // namespace gridloom::exec

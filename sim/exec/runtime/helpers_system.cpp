@@ -7,6 +7,7 @@
 #include "sim/exec/runtime/device_heap.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/memcheck/checker.h"
 #include "sim/exec/runtime/printf_format.h"
 #include "sim/exec/runtime/printf_output.h"
 
@@ -117,9 +118,11 @@ void Helper_kFree(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uin
   DeviceHeap& heap = *ServicesOf(warp).heap;
   const auto* const addresses = static_cast<const std::uint64_t*>(args[0]);
   ForEachLane(mask, [&](std::uint32_t lane) {
-    if (addresses[lane] != 0 && !heap.Free(addresses[lane]))
-      RaiseFault(warp, FaultKind::kIllegalAddress, lane, addresses[lane], line, "free of a pointer that malloc did not give:");
+    if (addresses[lane] == 0 || heap.Free(addresses[lane])) return;
+    if (Memcheck* const memcheck = ServicesOf(warp).memcheck) return memcheck->InvalidFree(warp, lane, line, addresses[lane]);
+    RaiseFault(warp, FaultKind::kIllegalAddress, lane, addresses[lane], line, "free of a pointer that malloc did not give:");
   });
+  EndOfAccesses(warp, mask);
 }
 
 }  // namespace gridloom::exec

@@ -26,6 +26,7 @@ struct LoadedKernel {
   std::uint32_t local_bytes = 0;
   std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, recursive = false;
+  std::uint32_t check_sites = 0;
   bool cache_hit = false;
   CompileOptions options;                 ///< it was compiled with
   double build_seconds = 0;

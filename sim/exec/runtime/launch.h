@@ -16,6 +16,7 @@
 namespace gridloom::exec {
 
 class DeviceHeap;
+class Memcheck;
 class ParameterBuffers;
 class PrintfOutput;
 class ProgramImpl;
@@ -28,6 +29,7 @@ struct EngineServices {
   ParameterBuffers* parameter_buffers = nullptr;
   const Engine* engine = nullptr;
   const HelperFn* helpers = nullptr;
+  Memcheck* memcheck = nullptr;             ///< null: kernels are compiled without its checks
   double clock_ghz = 1.0;
   double watchdog_seconds = 60;
   unsigned threads = 1;
@@ -48,6 +50,7 @@ struct Launch {
   std::uint64_t serial = 0;                 ///< unique in the process
   const LoadedKernel* kernel = nullptr;
   const char* kernel_name = "";
+  const KernelInfo* info = nullptr;
   EngineServices* services = nullptr;
   std::shared_ptr<Program> program;
   GridChildren* children = nullptr;

@@ -31,6 +31,10 @@ class ParameterBuffers {
   /// The buffer of that launch at that address. It stays until Free.
   std::optional<Buffer> Find(std::uint64_t address, std::uint64_t owner) const;
   void Free(std::uint64_t address);
+  /// The memory block that begins last at or before the address, when that lies among the buffers (memcheck).
+  std::optional<DeviceHeap::Block> BlockBefore(std::uint64_t address) const {
+    return heap_.Contains(address) ? heap_.FindBefore(address) : std::nullopt;
+  }
   /// Forgets all buffers of a launch that is over.
   void Drop(std::uint64_t owner);
 

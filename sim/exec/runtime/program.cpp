@@ -15,6 +15,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint32_t kVariableAlign = 16;            // widest access a kernel makes
+constexpr std::uint64_t kCheckedGap = 256;              // behind a variable under memcheck: what runs over its end finds nothing
 constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;   // from this size on a variable has guard gaps of its own
 
 TextHash HashOf(std::string_view text) {
@@ -95,6 +96,7 @@ Status ProgramImpl::PlaceVariables() {
   globals_.reserve(symbols_.variables.size());
   addresses_.assign(symbols_.variables.size(), 0);
   std::uint64_t packed_bytes = 0;
+  const std::uint64_t gap = memory_.remembers_freed() ? kCheckedGap : 0;
   std::vector<std::pair<std::size_t, std::uint64_t>> packed;   // small variables share one allocation: number, offset
   for (std::size_t number = 0; number < symbols_.variables.size(); ++number) {
     const ptx::Variable& variable = *symbols_.variables[number];
@@ -115,7 +117,7 @@ Status ProgramImpl::PlaceVariables() {
     } else {
       packed_bytes = RoundUp(packed_bytes, align);
       packed.emplace_back(number, packed_bytes);
-      packed_bytes += info.bytes;
+      packed_bytes += info.bytes + gap;
     }
     addresses_[number] = info.address;
     globals_.push_back(std::move(info));

@@ -6,6 +6,8 @@
 
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/memcheck/checker.h"
+#include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/worker.h"
 
 namespace gridloom::exec {
@@ -13,12 +15,17 @@ namespace {
 
 constexpr std::size_t kHelperStackBytes = 16u << 10;   // what helpers may use below a recursing function's check
 
+/// The number of a CTA's barrier in memcheck's books.
+std::uint32_t CheckNumber(std::ptrdiff_t cta, std::uint32_t barrier) { return static_cast<std::uint32_t>(cta) * (kBarriersPerCta + 1) + barrier; }
+
 /// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further down.
 std::size_t StackColour(std::size_t warp) { return (warp * 7 % 64) * 64; }
 
 }  // namespace
 
 void Unit::AlignedFree::operator()(Warp* warps) const { ::operator delete[](warps, std::align_val_t{alignof(Warp)}); }
+
+Unit::Unit(Worker& worker, DeviceMemory& memory) : worker(worker), memory(memory) {}
 
 Unit::~Unit() {
   for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
@@ -131,6 +138,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
       warp.ctx.stack_limit = warp.stack_low + kHelperStackBytes;
     }
   }
+  if (new_launch.services->memcheck) PrepareCheck();
+  else check.reset();
   barriers_ = fibers && !new_launch.kernel->simple_barriers;
   adopted_serial_ = new_launch.serial;
   return {};
@@ -160,6 +169,7 @@ void Unit::Advance() {
 }
 
 void Unit::PlaceCtas() {
+  if (check) check->shadow.BeginCta();
   const LaunchCtx& lc = launch->ctx;
   const auto sm = static_cast<std::uint32_t>(index_ % lc.sm_count);
   if (ctas.size() == 1) {
@@ -248,6 +258,7 @@ void Unit::End(Warp& warp) {
   Unlink(warp);
   --live_warps;
   --warp.cta->ctx.live_warps;
+  if (check) check->shadow.Exit(static_cast<std::uint32_t>(&warp - warps));
   if (barriers_) {
     warp.state = WarpState::kEnded;
     idle_yields = 0;
@@ -308,6 +319,32 @@ bool IsFull(const Barrier& barrier, std::uint32_t live_warps) {
 
 }  // namespace
 
+/// memcheck: what came before the barrier is ordered before what the released warps do next. Of a cluster's barrier that is
+/// every warp: those that have arrived and not waited yet do nothing that needs the difference.
+void Unit::CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& barrier, const Warp* last) {
+  std::vector<std::uint32_t> released;
+  const auto add = [&](const Warp& warp) { released.push_back(static_cast<std::uint32_t>(&warp - warps)); };
+  if (!cta) {
+    for (std::uint32_t i = 0; i < warp_count; ++i) released.push_back(i);
+  } else {
+    for (const Warp* waiter = barrier.first_waiter; waiter; waiter = waiter->next_waiter) add(*waiter);
+    if (last) add(*last);
+    for (std::uint32_t w = 0; barrier.partial && w < launch->ctx.warps_per_cta; ++w)
+      if ((cta->warps[w].counted_barriers & 1u << id) != 0) add(cta->warps[w]);
+  }
+  check->shadow.Complete(CheckNumber(cta ? cta - ctas.data() : 0, id), released);
+}
+
+void Unit::PrepareCheck() {
+  if (!check) check = std::make_unique<UnitCheck>();
+  constexpr unsigned kIndependentThreads = 70;   // from sm_70 on, lanes of a warp do not run in lockstep
+  const bool check_lanes = launch->program && launch->program->module().sm() >= kIndependentThreads;
+  check->shadow.Prepare(launch->ctx.shared_stride * launch->ctas_per_unit, warp_count, check_lanes);
+  check->sites.assign(std::size_t{launch->kernel->check_sites} * 2 + 2, 0);
+  check->last = {};
+  for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].ctx.check_sites = check->sites.data();
+}
+
 /// Ends a phase: wakes its waiters and empties the barrier.
 void Unit::Release(Barrier& barrier, std::uint32_t result) {
   for (Warp* waiter = barrier.first_waiter; waiter;) {
@@ -321,9 +358,10 @@ void Unit::Release(Barrier& barrier, std::uint32_t result) {
   ++progress;
 }
 
-void Unit::CompleteIfFull(Cta& cta, std::uint32_t id) {
+void Unit::CompleteIfFull(Cta& cta, std::uint32_t id, const Warp* last) {
   Barrier& barrier = cta.barriers[id];
   if (!IsFull(barrier, cta.ctx.live_warps)) return;
+  if (check) CompleteForCheck(&cta, id, barrier, last);
   const bool partial = barrier.partial;
   Release(barrier, ResultOf(barrier));
   if (!partial) return;
@@ -342,6 +380,7 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
                              bool wait, bool partial) {
   Cta& cta = *warp.cta;
   Barrier& barrier = cta.barriers[id];
+  if (check) check->shadow.Arrive(CheckNumber(&cta - ctas.data(), id), static_cast<std::uint32_t>(&warp - warps));
   // Lanes of a diverged warp do not count yet: the warp arrives when its last lane has (WaitForArrivals).
   if (!partial) {
     ++barrier.arrived_warps;
@@ -361,7 +400,7 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
   }
   if (IsFull(barrier, cta.ctx.live_warps)) {
     const std::uint32_t result = ResultOf(barrier);
-    CompleteIfFull(cta, id);
+    CompleteIfFull(cta, id, &warp);
     return result;
   }
   Enqueue(barrier, warp);
@@ -384,6 +423,7 @@ void Unit::WaitForArrivals(Warp& warp) {
 
 void Unit::CompleteClusterIfFull() {
   if (!IsFull(cluster_barrier, live_warps)) return;
+  if (check) CompleteForCheck(nullptr, kClusterBarrier, cluster_barrier, nullptr);
   for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].cluster_arrived = false;
   Release(cluster_barrier, 0);
 }
@@ -391,6 +431,7 @@ void Unit::CompleteClusterIfFull() {
 void Unit::ArriveAtCluster(Warp& warp) {
   if (warp.cluster_arrived) return;   // the rest of a diverged warp
   warp.cluster_arrived = true;
+  if (check) check->shadow.Arrive(CheckNumber(0, kClusterBarrier), static_cast<std::uint32_t>(&warp - warps));
   ++cluster_barrier.arrived_warps;
   CompleteClusterIfFull();
 }

@@ -17,6 +17,7 @@ namespace gridloom::exec {
 
 class Worker;
 struct Unit;
+struct UnitCheck;
 
 enum class WarpState : std::uint8_t { kReady, kAtBarrier, kEnded };
 
@@ -45,7 +46,7 @@ inline Warp& WarpOf(WarpCtx* ctx) { return static_cast<Warp&>(SwitchableOf(ctx))
 enum class UnitOutcome : std::uint8_t { kEnded, kParked };
 
 struct Unit {
-  Unit(Worker& worker, DeviceMemory& memory) : worker(worker), memory(memory) {}
+  Unit(Worker& worker, DeviceMemory& memory);
   ~Unit();
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
@@ -84,6 +85,7 @@ struct Unit {
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
+  std::unique_ptr<UnitCheck> check;    ///< null without memcheck
   std::vector<std::uint32_t> looks[2]; ///< the watchdog's last two copies of what its suspended warps have on their stacks
 
  private:
@@ -93,9 +95,12 @@ struct Unit {
   void Append(Warp& warp);
   [[noreturn]] void LeaveForNext(Warp& warp);
   void Block(Warp& warp, std::uint32_t id);
-  void CompleteIfFull(Cta& cta, std::uint32_t id);
+  /// `last`: the warp that arrives and goes on at once when the barrier is full.
+  void CompleteIfFull(Cta& cta, std::uint32_t id, const Warp* last = nullptr);
   void CompleteClusterIfFull();
   void Release(Barrier& barrier, std::uint32_t result);
+  void CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& barrier, const Warp* last);
+  void PrepareCheck();
   bool RequireShared(std::uint64_t bytes);
   bool RequireLocal(std::uint64_t bytes);
 

@@ -42,6 +42,10 @@ TEST_CASE("Assignments_AreWhatTheShimReads") {
   CHECK(*Assignments(Option("--device"), "a100") == std::vector<Assignment>{{"GRIDLOOM_DEVICE", "a100"}});
   CHECK(*Assignments(Option("--device"), "real") == std::vector<Assignment>{{"GRIDLOOM_DEVICE", "real"}});
   CHECK(*Assignments(Option("--memcheck"), "") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}});
+  CHECK(*Assignments(Option("--leak-check"), "") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_LEAK_CHECK", "1"}});
+  CHECK(*Assignments(Option("--memcheck-limit"), "7") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "7"}});
+  CHECK(Assignments(Option("--memcheck-json"), "x.json")->at(1).second.starts_with("/"));
+  CHECK(Assignments(Option("--memcheck-json"), "-")->at(1).second == "-");
   CHECK(*Assignments(Option("--quiet"), "") ==
         std::vector<Assignment>{{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}});
   CHECK(Assignments(Option("--log-file"), "x.log")->at(0).second.starts_with("/"));
@@ -54,6 +58,8 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
         "--log is 'wran'; expected off, error, warn, info, debug or trace; did you mean 'warn'?");
   CHECK(ErrorOf("--threads", "0") == "--threads is '0'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--threads", "2x") == "--threads is '2x'; expected a number from 1 to 1024");
+  CHECK(ErrorOf("--error-exitcode", "256") == "--error-exitcode is '256'; expected a number from 0 to 255");
+  CHECK(ErrorOf("--memcheck-limit", "-1") == "--memcheck-limit is '-1'; expected a number from 0 to 1000000");
 }
 
 TEST_CASE("RunOptions_SetOnlyVariablesThatTheShimReads") {

@@ -18,6 +18,7 @@ T Take(Result<T> result) {
 Executor::Executor(exec::Engine::Options options) {
   exec::DeviceMemory::Options memory;
   memory.limit_bytes = std::uint64_t{2} << 30;
+  memory.remember_freed = options.memcheck;
   memory_ = Take(exec::DeviceMemory::Create(memory));
   engine_ = Take(exec::Engine::Create(options, Take(sim::LoadDevice("h200")), *memory_));
 }

@@ -1,0 +1,55 @@
+// GRIDLOOM_MEMCHECK=1: what the runtime found in kernels, and wrong pointers given to the driver interface, written as text
+// to the log when they are found, counted at the end of the program, and as JSON where that is wanted (docs/memcheck.md).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sim/exec/memcheck.h"
+
+namespace gridloom::session {
+
+class Context;
+
+class MemcheckLog {
+ public:
+  static MemcheckLog& Get();
+  bool on() const { return on_; }
+  std::uint32_t limit() const { return limit_; }
+
+  /// A grid has ended that was the first with this finding.
+  void Add(const exec::MemcheckReport& report);
+  /// A call of the driver interface got a pointer or range that is none.
+  void BadCall(const char* call, const std::string& what);
+  /// cuMemFree and the like: says what the pointer is instead.
+  void BadFree(const char* call, Context& context, std::uint64_t pointer);
+  void BadRange(const char* call, Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write);
+  /// What the program has allocated in the context and not freed; called before the context frees it.
+  void NoteLeaks(Context& context);
+
+  /// The program ends: summary, JSON, and another exit code when something was found. Does not return then.
+  void Finish();
+
+ private:
+  MemcheckLog();
+  void NoteAllLeaks();
+  std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
+  void WriteJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
+
+  struct Call {
+    std::string call, what;
+    std::uint64_t times = 1;
+  };
+  bool on_ = false, leak_check_ = false;
+  std::uint32_t limit_ = 100;
+  int exit_code_ = 1;
+  std::string json_path_;
+  int owner_ = 0;                       ///< process id: a forked child reports nothing of its parent's
+  std::mutex mutex_;
+  std::vector<Call> calls_;
+  std::vector<exec::Allocation> leaks_;
+};
+
+}  // namespace gridloom::session

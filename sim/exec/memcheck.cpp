@@ -1,0 +1,146 @@
+// Findings as text.
+#include <cxxabi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "sim/exec/memcheck.h"
+
+namespace gridloom::exec {
+namespace {
+
+std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; }
+
+std::string Bytes(std::uint64_t count) { return count == 1 ? "1 byte" : WithCommas(count) + " bytes"; }
+
+std::string_view NameOf(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::kRead: return "read";
+    case AccessKind::kWrite: return "write";
+    case AccessKind::kAtomic: return "atomic operation";
+  }
+  return "access";
+}
+
+std::string_view NameOf(Space space) {
+  switch (space) {
+    case Space::kGlobal: return "global memory";
+    case Space::kShared: return "shared memory";
+    case Space::kLocal: return "local memory";
+    case Space::kGeneric: return "memory";
+  }
+  return "memory";
+}
+
+/// " at app.cu:12 (PTX line 43)", as much as is known.
+std::string At(const MemcheckAccess& access) {
+  const std::string ptx = access.ptx_line == 0 ? "" : "PTX line " + std::to_string(access.ptx_line);
+  if (access.file.empty()) return ptx.empty() ? "" : " at " + ptx;
+  return " at " + access.file + ":" + std::to_string(access.source_line) + (ptx.empty() ? "" : " (" + ptx + ")");
+}
+
+const char* OriginOf(const Allocation& allocation) {
+  switch (allocation.kind) {
+    case MemoryKind::kDevice: return "cudaMalloc";
+    case MemoryKind::kPool: return "cudaMallocAsync";
+    case MemoryKind::kManaged: return "cudaMallocManaged";
+    case MemoryKind::kPinned: return "cudaMallocHost";
+    case MemoryKind::kRegistered: return "cudaHostRegister";
+    case MemoryKind::kReserved: return "cuMemAddressReserve";
+    case MemoryKind::kModule: return "a module";
+    case MemoryKind::kInternal: return "Gridloom";
+  }
+  return "nobody";
+}
+
+std::string Headline(const MemcheckReport& report) {
+  const MemcheckAccess& access = report.access;
+  const std::string what = std::string(NameOf(access.kind)) + " of " + Bytes(access.bytes);
+  const std::string where = " in kernel `" + DemangledName(report.kernel) + "`" + At(access);
+  const std::string of_space = (access.kind == AccessKind::kWrite ? " to " : access.kind == AccessKind::kRead ? " from " : " on ") + std::string(NameOf(report.space));
+  switch (report.kind) {
+    case MemcheckKind::kOutOfBounds: return "out-of-bounds " + what + of_space + where;
+    case MemcheckKind::kUseAfterFree: return "use after free: " + what + of_space + where;
+    case MemcheckKind::kMisaligned: return "misaligned " + what + of_space + where;
+    case MemcheckKind::kReadOnly: return "write to read-only memory: " + what + where;
+    case MemcheckKind::kUninitialized: return "uninitialised " + what + of_space + where;
+    case MemcheckKind::kRace:
+      return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") + " by another thread" + where;
+    case MemcheckKind::kInvalidFree: return "invalid free()" + where;
+  }
+  return what + where;
+}
+
+}  // namespace
+
+std::string_view NameOf(MemcheckKind kind) {
+  switch (kind) {
+    case MemcheckKind::kOutOfBounds: return "out-of-bounds";
+    case MemcheckKind::kUseAfterFree: return "use-after-free";
+    case MemcheckKind::kMisaligned: return "misaligned";
+    case MemcheckKind::kReadOnly: return "read-only";
+    case MemcheckKind::kUninitialized: return "uninitialised";
+    case MemcheckKind::kRace: return "race";
+    case MemcheckKind::kInvalidFree: return "invalid-free";
+  }
+  return "unknown";
+}
+
+std::string DemangledName(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : name;
+}
+
+std::string WithCommas(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+std::string HexAddress(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string NameAllocation(const Allocation& allocation) {
+  return "the " + WithCommas(allocation.bytes) + "-byte allocation " + HexAddress(allocation.base) + " made by " + OriginOf(allocation) +
+         " (allocation " + std::to_string(allocation.id) + ")";
+}
+
+std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size, const std::string& what) {
+  const std::uint64_t end = base + size;
+  if (address == end) return "right at the end of " + what;
+  if (address > end) return Bytes(address - end) + " past the end of " + what;
+  if (address < base) return Bytes(base - address) + " before " + what;
+  const std::uint64_t inside = end - address;
+  if (bytes > inside) return "its last " + Bytes(bytes - inside) + (bytes - inside == 1 ? " lies" : " lie") + " past the end of " + what;
+  return Bytes(address - base) + " into " + what;
+}
+
+std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+  constexpr std::uint64_t kNullPage = 4096;
+  if (address == 0) return "a null pointer";
+  if (address < kNullPage) return "a null pointer plus " + Bytes(address);
+  if (const auto freed = memory.FindFreed(address)) return Bytes(address - freed->base) + " into " + NameAllocation(*freed) + ", which has been freed";
+  const auto nearest = memory.FindNearest(address);
+  if (!nearest) return "nothing is allocated";
+  return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes, NameAllocation(nearest->allocation));
+}
+
+std::string FormatMemcheck(const MemcheckReport& report) {
+  std::string text = Headline(report);
+  text += "\n  CTA " + Triple(report.cta) + ", thread " + Triple(report.access.thread) + ", " +
+          (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") + HexAddress(report.address);
+  if (!report.place.empty()) text += ": " + report.place;
+  if (report.other) {
+    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) + At(*report.other) +
+            "; no barrier orders the two";
+  }
+  if (report.times > 1) text += "\n  and " + WithCommas(report.times - 1) + (report.times == 2 ? " more access" : " more accesses") + " of this kind at this place";
+  return text;
+}
+
+}  // namespace gridloom::exec

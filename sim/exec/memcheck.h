@@ -1,0 +1,65 @@
+// What memcheck found in a kernel (docs/memcheck.md). The runtime fills reports, FormatMemcheck writes one as a person
+// wants to read it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/exec/device_memory.h"
+#include "sim/exec/dim3.h"
+#include "sim/exec/immediates.h"
+
+namespace gridloom::exec {
+
+enum class MemcheckKind : std::uint8_t {
+  kOutOfBounds,     ///< outside of every allocation, window or variable
+  kUseAfterFree,
+  kMisaligned,
+  kReadOnly,        ///< a write to memory registered or mapped for reading
+  kUninitialized,   ///< a read of shared memory that no thread of the CTA has written
+  kRace,            ///< two threads of a CTA touch shared memory, at least one writes, and nothing orders them
+  kInvalidFree,     ///< free() in a kernel of what malloc() did not give, or gave and got back
+};
+
+/// One thread's access: what it was and where in the code.
+struct MemcheckAccess {
+  AccessKind kind = AccessKind::kRead;
+  std::uint32_t bytes = 0;
+  Dim3 thread{0, 0, 0};
+  std::uint32_t ptx_line = 0;       ///< 0: unknown
+  std::string file;                 ///< of the source, where .loc names one
+  std::uint32_t source_line = 0;
+};
+
+struct MemcheckReport {
+  MemcheckKind kind = MemcheckKind::kOutOfBounds;
+  Space space = Space::kGlobal;
+  std::string kernel;               ///< as in the PTX
+  MemcheckAccess access;            ///< of the first thread that was found
+  std::optional<MemcheckAccess> other;   ///< a race: the earlier access
+  Dim3 cta{0, 0, 0};
+  std::uint64_t address = 0;        ///< shared and local: the offset in the window
+  std::string place;                ///< "68 bytes past the end of the 4,096-byte allocation …"
+  std::uint64_t times = 1;          ///< threads and repetitions at this line, the first one included
+};
+
+/// "kind" of a report in JSON: "out-of-bounds", "use-after-free" …
+std::string_view NameOf(MemcheckKind kind);
+/// Two or three lines, without a line end.
+std::string FormatMemcheck(const MemcheckReport& report);
+/// "the 4,096-byte allocation 0x… made by cudaMalloc (allocation 2)".
+std::string NameAllocation(const Allocation& allocation);
+/// How [address, address + bytes) misses [base, base + size), which is `what`: "68 bytes past the end of …".
+std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64_t base, std::uint64_t size, const std::string& what);
+/// Where the range lies among the allocations, live and freed.
+std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes);
+std::string HexAddress(std::uint64_t value);
+
+/// A kernel's name as the programmer wrote it.
+std::string DemangledName(const std::string& name);
+/// 1234567 -> "1,234,567".
+std::string WithCommas(std::uint64_t value);
+
+}  // namespace gridloom::exec

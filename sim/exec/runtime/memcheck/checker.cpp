@@ -1,0 +1,315 @@
+#include "sim/exec/runtime/memcheck/checker.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sim/exec/layout.h"
+#include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/device_heap.h"
+#include "sim/exec/runtime/fault.h"
+#include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/memcheck/places.h"
+#include "sim/exec/runtime/memcheck/source_line.h"
+#include "sim/exec/runtime/parameter_buffers.h"
+#include "sim/exec/runtime/program_impl.h"
+
+namespace gridloom::exec {
+namespace {
+
+/// Where bad accesses go: reads find zeros, writes are lost.
+std::uint8_t* HarmlessPlace() {
+  alignas(64) thread_local std::uint8_t place[256];
+  std::memset(place, 0, sizeof place);
+  return place;
+}
+
+UnitCheck& CheckOf(const Warp& warp) { return *warp.cta->unit->check; }
+std::uint32_t NumberOf(const Warp& warp) { return static_cast<std::uint32_t>(&warp - warp.cta->unit->warps); }
+
+/// Bytes of a CTA's window that exist: windows of a cluster's CTAs lie a rounded distance apart.
+bool InSharedWindow(const Launch& launch, std::uint64_t offset, std::uint32_t bytes) {
+  const std::uint64_t stride = launch.ctx.shared_stride, own = launch.ctx.total_shared_bytes;
+  if (launch.ctas_per_unit == 1) return offset < own && bytes <= own - offset;
+  const std::uint64_t inside = offset % stride;
+  return offset / stride < launch.ctas_per_unit && inside < own && bytes <= own - inside;
+}
+
+bool IsAligned(std::uint64_t address, std::uint32_t bytes) { return (address & (std::bit_ceil(bytes) - 1)) == 0; }
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------------
+// One lane
+// ---------------------------------------------------------------------------------------------------------------------
+
+std::uint8_t* Memcheck::Check(Warp& warp, const LaneRequest& request) {
+  const CtaCtx& cta = warp.cta->ctx;
+  const std::uint64_t shared_offset = request.address - cta.shared_base;
+  switch (request.space) {
+    case Space::kShared: return CheckShared(warp, request, shared_offset);
+    case Space::kLocal: return CheckLocal(warp, request);
+    case Space::kGeneric:
+      if (shared_offset < cta.shared_bytes) return CheckShared(warp, request, shared_offset);
+      if (request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane) < warp.ctx.local_bytes) return CheckLocal(warp, request);
+      break;
+    case Space::kGlobal: break;
+  }
+  return CheckGlobal(warp, request);
+}
+
+std::uint8_t* Memcheck::CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset) {
+  const Launch& launch = LaunchOf(warp);
+  LaneRequest shared = request;
+  shared.space = Space::kShared;
+  if (!InSharedWindow(launch, offset, request.bytes)) return Bad(warp, MemcheckKind::kOutOfBounds, shared, offset, true);
+  if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, shared, offset, true);
+  auto* const at = reinterpret_cast<std::uint8_t*>(request.address);
+  const bool silent = request.value && std::memcmp(at, request.value, request.bytes) == 0;
+  SharedShadow::Finding finding;
+  if (CheckOf(warp).shadow.Lane(NumberOf(warp), request.lane, request.line, request.kind, request.strong, silent,
+                                static_cast<std::uint32_t>(offset), request.bytes, finding)) {
+    Race(warp, shared, finding);
+  }
+  return at;
+}
+
+std::uint8_t* Memcheck::CheckLocal(Warp& warp, const LaneRequest& request) {
+  const std::uint64_t offset = request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane);
+  LaneRequest local = request;
+  local.space = Space::kLocal;
+  if (offset >= warp.ctx.local_bytes || request.bytes > warp.ctx.local_bytes - offset) return Bad(warp, MemcheckKind::kOutOfBounds, local, offset, true);
+  if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, local, offset, true);
+  return reinterpret_cast<std::uint8_t*>(request.address);
+}
+
+std::uint8_t* Memcheck::CheckGlobal(Warp& warp, const LaneRequest& request) {
+  CheckedRegion& last = CheckOf(warp).last;
+  const bool write = request.kind != AccessKind::kRead;
+  LaneRequest global = request;
+  global.space = Space::kGlobal;
+  if (!last.Holds(request.address, request.bytes)) {
+    const auto region = FindRegion(warp, request.address, request.bytes);
+    if (!region || !region->Holds(request.address, request.bytes)) {
+      const bool freed = WasFreed(memory_, heap_, request.address);
+      // What lies in mapped memory would not be noticed without memcheck, so the grid goes on.
+      return Bad(warp, freed ? MemcheckKind::kUseAfterFree : MemcheckKind::kOutOfBounds, global, request.address,
+                 !IsMapped(request.address) || !IsMapped(request.address + request.bytes - 1));
+    }
+    last = *region;
+    if (!region->lasting) last.bytes = 0;
+    if (write && !region->writable) return Bad(warp, MemcheckKind::kReadOnly, global, request.address, true);
+  } else if (write && !last.writable) {
+    return Bad(warp, MemcheckKind::kReadOnly, global, request.address, true);
+  }
+  if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, global, request.address, true);
+  return reinterpret_cast<std::uint8_t*>(request.address);
+}
+
+std::optional<CheckedRegion> Memcheck::FindRegion(const Warp& warp, std::uint64_t address, std::uint32_t bytes) const {
+  const auto allocation = memory_.Find(address);
+  if (!allocation) return std::nullopt;
+  switch (allocation->kind) {
+    case MemoryKind::kDevice:
+    case MemoryKind::kPool:
+    case MemoryKind::kManaged:
+    case MemoryKind::kPinned: return CheckedRegion{allocation->base, allocation->bytes, true, true};
+    case MemoryKind::kRegistered: return CheckedRegion{allocation->base, allocation->bytes, memory_.Accessible(address, 1, true), true};
+    case MemoryKind::kReserved:
+      if (!memory_.Accessible(address, bytes, false)) return std::nullopt;
+      return CheckedRegion{address, bytes, memory_.Accessible(address, bytes, true), false};
+    case MemoryKind::kModule:
+      if (const GlobalInfo* variable = VariableBefore(*static_cast<const ProgramImpl*>(allocation->tag), address))
+        return CheckedRegion{variable->address, variable->bytes, true, true};
+      return std::nullopt;
+    case MemoryKind::kInternal: break;
+  }
+  const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;
+  if (workspace != 0 && address >= workspace && allocation->base == workspace) return CheckedRegion{allocation->base, allocation->bytes, true, true};
+  const auto block = heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
+  if (!block || block->freed) return std::nullopt;
+  return CheckedRegion{block->base, block->bytes, true, false};   // another thread may free it
+}
+
+/// Whether the host would let the access happen.
+bool Memcheck::IsMapped(std::uint64_t address) const {
+  if (const auto allocation = memory_.Find(address)) return allocation->kind != MemoryKind::kReserved || memory_.Accessible(address, 1, false);
+  if (address - memory_.range_base() >= memory_.range_bytes()) return false;
+  const auto nearest = memory_.FindNearest(address);
+  if (!nearest || nearest->distance <= 0 || nearest->allocation.kind == MemoryKind::kRegistered) return false;
+  return address < RoundUp(nearest->allocation.base + nearest->allocation.bytes, kPageBytes);
+}
+
+void Memcheck::LeaveIfStopped(Warp& warp) {
+  if (LaunchOf(warp).stop.load(std::memory_order_relaxed)) LeaveStopped(warp);
+}
+
+void Memcheck::InvalidFree(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t address) {
+  LaneRequest request;
+  request.lane = lane;
+  request.line = line;
+  request.space = Space::kGlobal;
+  request.address = address;
+  Bad(warp, MemcheckKind::kInvalidFree, request, address, true);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Whole warps
+// ---------------------------------------------------------------------------------------------------------------------
+
+bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
+  if (mask == 0) return true;
+  const Launch& launch = LaunchOf(warp);
+  const std::uint64_t step = imm.pattern == SharedAccessImm::kConsecutive ? imm.bytes : 0;
+  const auto offset_of = [&](std::uint32_t lane) { return imm.pattern == SharedAccessImm::kAny ? offsets[lane] : offsets[0] + lane * step; };
+  if (launch.ctas_per_unit > 1) {
+    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+      const std::uint64_t offset = offset_of(static_cast<std::uint32_t>(std::countr_zero(left)));
+      if (!InSharedWindow(launch, offset, imm.bytes) || !IsAligned(offset, imm.bytes)) return false;
+    }
+  } else {
+    std::uint64_t most = 0, low_bits = 0;
+    const auto look_at = [&](std::uint32_t lane) {
+      most = std::max(most, offset_of(lane));
+      low_bits |= offset_of(lane);
+    };
+    if (imm.pattern == SharedAccessImm::kAny) {
+      ForEachLane(mask, look_at);
+    } else {
+      look_at(static_cast<std::uint32_t>(std::countr_zero(mask)));
+      look_at(31u - static_cast<std::uint32_t>(std::countl_zero(mask)));
+    }
+    if (most >= launch.ctx.total_shared_bytes || imm.bytes > launch.ctx.total_shared_bytes - most || !IsAligned(low_bits, imm.bytes)) return false;
+  }
+  SharedShadow& shadow = CheckOf(warp).shadow;
+  if (shadow.Try({NumberOf(warp), mask, line, imm, offsets})) return true;
+  if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;   // what is written decides
+  const std::uint64_t base = warp.cta->ctx.shared_base;
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    CheckShared(warp, {lane, line, Space::kShared, base + offset_of(lane), imm.bytes, imm.kind, imm.strong != 0, nullptr}, offset_of(lane));
+  });
+  return true;
+}
+
+void Memcheck::RememberSite(Warp& warp, std::uint32_t site, std::uint64_t address, std::uint32_t bytes, bool write) {
+  UnitCheck& check = CheckOf(warp);
+  if (site == 0 || std::size_t{site} * 2 + 1 >= check.sites.size()) return;
+  const CheckedRegion& region = check.last;   // of the last lane that was looked up
+  // The code takes an offset's alignment for the address's.
+  if (!region.Holds(address, bytes) || !region.lasting || !IsAligned(region.base, bytes) || (write && !region.writable)) return;
+  check.sites[std::size_t{site} * 2] = region.base;
+  check.sites[std::size_t{site} * 2 + 1] = region.bytes;
+}
+
+void Memcheck::OrderWarp(Warp& warp) { CheckOf(warp).shadow.OrderWarp(NumberOf(warp)); }
+void Memcheck::OrderCta(Warp& warp) { CheckOf(warp).shadow.OrderCta(NumberOf(warp)); }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Findings
+// ---------------------------------------------------------------------------------------------------------------------
+
+MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const {
+  MemcheckAccess access;
+  access.kind = kind;
+  access.bytes = bytes;
+  access.ptx_line = line;
+  const std::uint32_t at = std::min(lane, kWarpSize - 1);
+  access.thread = {warp.ctx.tid[0][at], warp.ctx.tid[1][at], warp.ctx.tid[2][at]};
+  const Launch& launch = LaunchOf(warp);
+  if (line == 0 || !launch.program) return access;
+  if (auto source = FindSource(launch.program->module(), line)) {
+    access.file = std::move(source->file);
+    access.source_line = source->line;
+  }
+  return access;
+}
+
+template <typename Fill>
+void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill) {
+  const Launch& launch = LaunchOf(warp);
+  const std::lock_guard lock(mutex_);
+  const auto [it, inserted] = index_.try_emplace(Key{launch.kernel_name, kind, request.line, other_line, request.space}, found_.size());
+  if (!inserted) {
+    if (it->second < found_.size()) ++found_[it->second].report.times;
+    else ++not_kept_;
+    return;
+  }
+  if (found_.size() >= limit_) {
+    it->second = SIZE_MAX;
+    ++not_kept_;
+    return;
+  }
+  Finding finding;
+  finding.launch = launch.serial;
+  MemcheckReport& report = finding.report;
+  report.kind = kind;
+  report.space = request.space;
+  report.kernel = launch.kernel_name;
+  report.access = Describe(warp, request.lane, request.kind, request.bytes, request.line);
+  const CtaCtx& cta = warp.cta->ctx;
+  report.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]};
+  report.address = shown;
+  fill(report);
+  found_.push_back(std::move(finding));
+}
+
+std::uint8_t* Memcheck::Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal) {
+  Note(warp, kind, request, shown, 0, [&](MemcheckReport& report) { report.place = Place(warp, kind, request); });
+  if (fatal) {
+    const FaultKind fault = kind == MemcheckKind::kMisaligned ? FaultKind::kMisalignedAddress : FaultKind::kIllegalAddress;
+    RecordFault(LaunchOf(warp), &warp, fault, request.lane, request.address, request.line, "stopped by what memcheck found:");
+  }
+  return HarmlessPlace();
+}
+
+void Memcheck::Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding) {
+  const bool race = finding.kind == MemcheckKind::kRace;
+  Note(warp, finding.kind, request, finding.offset, race ? finding.other_line : 0, [&](MemcheckReport& report) {
+    report.place = SharedPlace(LaunchOf(warp), finding.offset);
+    if (!race) return;
+    const Warp& other = warp.cta->unit->warps[finding.other_warp];
+    report.other = Describe(other, finding.other_lane, finding.other_kind, 0, finding.other_line);
+  });
+}
+
+std::string Memcheck::Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const {
+  const Launch& launch = LaunchOf(warp);
+  if (kind == MemcheckKind::kMisaligned) return std::to_string(request.bytes) + "-byte accesses need a multiple of " + std::to_string(std::bit_ceil(request.bytes));
+  if (request.space == Space::kShared) {
+    return "the CTA has " + WithCommas(launch.ctx.total_shared_bytes) + " bytes of shared memory (" +
+           WithCommas(launch.ctx.total_shared_bytes - std::min(launch.ctx.dynamic_shared_bytes, launch.ctx.total_shared_bytes)) + " static, " +
+           WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
+  }
+  if (request.space == Space::kLocal) return "the thread has " + WithCommas(warp.ctx.local_bytes) + " bytes of local memory";
+  const CtaCtx& cta = warp.cta->ctx;
+  if (request.address - cta.shared_base < cta.shared_bytes) return "it lies in shared memory, and the instruction is for global memory";
+  return GlobalPlace(memory_, heap_, request.address, request.bytes);
+}
+
+std::string Memcheck::SharedPlace(const Launch& launch, std::uint64_t offset) const {
+  if (!launch.program) return {};
+  if (launch.ctas_per_unit > 1) offset %= launch.ctx.shared_stride;
+  return SharedVariablePlace(launch.program->module(), *launch.info->function, offset);
+}
+
+void Memcheck::EndOfLaunch(const Launch& launch) {
+  std::vector<MemcheckReport> reports;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Finding& finding : found_) {
+      if (finding.launch == launch.serial) reports.push_back(finding.report);
+    }
+  }
+  if (!on_finding_) return;
+  for (const MemcheckReport& report : reports) on_finding_(report);
+}
+
+Engine::Findings Memcheck::findings() const {
+  const std::lock_guard lock(mutex_);
+  Engine::Findings findings;
+  for (const Finding& finding : found_) findings.reports.push_back(finding.report);
+  findings.not_kept = not_kept_;
+  return findings;
+}
+
+}  // namespace gridloom::exec

@@ -1,0 +1,106 @@
+// memcheck: exact bounds of everything a kernel touches, and a collection of what was found. One per engine, shared by its
+// workers; what belongs to one CTA is in UnitCheck. docs/memcheck.md tells what is checked and what is not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/exec/abi.h"
+#include "sim/exec/engine.h"
+#include "sim/exec/runtime/memcheck/shared_shadow.h"
+
+namespace gridloom::exec {
+
+class DeviceHeap;
+struct Launch;
+struct Warp;
+
+/// Memory that one access may lie in.
+struct CheckedRegion {
+  std::uint64_t base = 0, bytes = 0;
+  bool writable = true;
+  bool lasting = false;           ///< stays as it is until the grid ends: generated code may remember it
+  bool Holds(std::uint64_t address, std::uint64_t count) const { return address - base < bytes && count <= bytes - (address - base); }
+};
+
+/// memcheck's part of a unit. Touched by its worker's thread alone.
+struct UnitCheck {
+  SharedShadow shadow;
+  std::vector<std::uint64_t> sites;          ///< WarpCtx::check_sites: two words per access in the code
+  CheckedRegion last;                        ///< of the last global access that the runtime looked up
+  std::uint64_t offsets[kWarpSize] = {};     ///< of the access being checked
+};
+
+/// One lane's access as helpers see it.
+struct LaneRequest {
+  std::uint32_t lane = 0, line = 0;
+  Space space = Space::kGeneric;
+  std::uint64_t address = 0;                 ///< host address
+  std::uint32_t bytes = 0;
+  AccessKind kind = AccessKind::kRead;
+  bool strong = false;
+  const void* value = nullptr;               ///< a store's, when it is known
+};
+
+class Memcheck {
+ public:
+  Memcheck(const Engine::Options& options, const DeviceMemory& memory, const DeviceHeap& heap)
+      : limit_(options.memcheck_limit), on_finding_(options.on_memcheck), memory_(memory), heap_(heap) {}
+
+  /// Where a lane's access may take place: its address, or a harmless place when it is bad. A bad access that would end
+  /// the grid without memcheck ends it here, too: the launch is stopped, and the caller leaves with LeaveIfStopped.
+  std::uint8_t* Check(Warp& warp, const LaneRequest& request);
+  void LeaveIfStopped(Warp& warp);
+
+  /// Helper::kCheckShared. False: the access has to go lane by lane.
+  bool CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets);
+  /// Lets generated code do accesses of this site to the region at `address` by itself.
+  void RememberSite(Warp& warp, std::uint32_t site, std::uint64_t address, std::uint32_t bytes, bool write);
+
+  void OrderWarp(Warp& warp);
+  void OrderCta(Warp& warp);
+  /// free() of what is no live block of the device's heap.
+  void InvalidFree(Warp& warp, std::uint32_t lane, std::uint32_t line, std::uint64_t address);
+
+  /// Tells about what this grid was the first to find.
+  void EndOfLaunch(const Launch& launch);
+  Engine::Findings findings() const;
+
+ private:
+  struct Finding {
+    MemcheckReport report;
+    std::uint64_t launch = 0;                ///< serial of the one that found it first
+  };
+  // Kernel, kind, line, line of the other access, space.
+  using Key = std::tuple<std::string, MemcheckKind, std::uint32_t, std::uint32_t, Space>;
+
+  std::uint8_t* CheckShared(Warp& warp, const LaneRequest& request, std::uint64_t offset);
+  std::uint8_t* CheckLocal(Warp& warp, const LaneRequest& request);
+  std::uint8_t* CheckGlobal(Warp& warp, const LaneRequest& request);
+  std::optional<CheckedRegion> FindRegion(const Warp& warp, std::uint64_t address, std::uint32_t bytes) const;
+  bool IsMapped(std::uint64_t address) const;
+  std::uint8_t* Bad(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, bool fatal);
+  std::string Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const;
+  std::string SharedPlace(const Launch& launch, std::uint64_t offset) const;
+  void Race(Warp& warp, const LaneRequest& request, const SharedShadow::Finding& finding);
+  template <typename Fill>
+  void Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, std::uint64_t shown, std::uint32_t other_line, Fill fill);
+  MemcheckAccess Describe(const Warp& warp, std::uint32_t lane, AccessKind kind, std::uint32_t bytes, std::uint32_t line) const;
+
+  const std::uint32_t limit_;
+  const std::function<void(const MemcheckReport&)> on_finding_;
+  const DeviceMemory& memory_;
+  const DeviceHeap& heap_;
+
+  mutable std::mutex mutex_;
+  std::map<Key, std::size_t> index_;
+  std::vector<Finding> found_;
+  std::uint64_t not_kept_ = 0;
+};
+
+}  // namespace gridloom::exec

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs memcheck_defects case by case under memcheck and compares text, JSON and exit code with what has to be found.
+usage: memcheck_test.py GRIDLOOM PROGRAM SOURCE"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+# case: kind, what the text must contain (regular expressions), the program's own last line, accesses (None: not said)
+DEFECTS = {
+    "write-past": ("out-of-bounds", [r"write of 4 bytes to global memory in kernel `WritePast\(int\*, int\)`", r"thread \(232,0,0\)", r"CTA \(3,0,0\)",
+                                     r"right at the end of the 4,000-byte allocation 0x[0-9a-f]+ made by cudaMalloc \(allocation 1\)"], "cudaSuccess", 1),
+    "read-past": ("out-of-bounds", [r"read of 4 bytes|read of 16 bytes", r"past the end of the 4,000-byte"], "cudaSuccess", 1),
+    "before": ("out-of-bounds", [r"write of 4 bytes", r"4 bytes before the 4,096-byte allocation 0x[0-9a-f]+ made by cudaMalloc \(allocation 2\)"], None, 2),
+    "freed": ("use-after-free", [r"0 bytes into the 4,000-byte allocation .* which has been freed"], "cudaErrorIllegalAddress", 32),
+    "freed-async": ("use-after-free", [r"made by cudaMallocAsync \(allocation 3\), which has been freed"], "cudaErrorIllegalAddress", 16),
+    "null": ("out-of-bounds", [r"a null pointer plus 20 bytes"], "cudaErrorIllegalAddress", 1),
+    "misaligned": ("misaligned", [r"4-byte accesses need a multiple of 4"], "cudaErrorMisalignedAddress", 1),
+    "variable": ("out-of-bounds", [r"right at the end of variable `table` \(40 bytes\)"], "cudaSuccess", 2),
+    "uninitialised": ("uninitialised", [r"read of 4 bytes from shared memory", r"252 bytes into shared variable `.*tile.*`", r"thread \(63,0,0\)"], "cudaSuccess", 1),
+    "race-raw": ("race", [r"read of 4 bytes after a write by another thread", r"no barrier orders the two"], "cudaSuccess", None),
+    # The warp that arrives last at the barrier goes on first, so others read what it has written.
+    "race-war": ("race", [r"(write of 4 bytes after a read|read of 4 bytes after a write) by another thread"], "cudaSuccess", None),
+    "race-waw": ("race", [r"write of 4 bytes after a write by another thread", r"the first byte of shared variable"], "cudaSuccess", None),
+    "dynamic": ("out-of-bounds", [r"the CTA has 128 bytes of shared memory \(0 static, 128 dynamic\)"], "cudaErrorIllegalAddress", 32),
+    "heap": ("out-of-bounds", [r"right at the end of the 16-byte block 0x[0-9a-f]+ made by malloc\(\) in a kernel"], "cudaSuccess", 1),
+    "double-free": ("invalid-free", [r"invalid free\(\) in kernel `DoubleFree\(\)`", r"which has been freed"], "cudaErrorIllegalAddress", 1),
+}
+CALLS = {
+    "host-double-free": r"cuMemFree: double free of the 4,096-byte allocation .* \(allocation 2\)",
+    "host-free": r"cuMemFree: free of 0x[0-9a-f]+, which is no pointer that an allocation gave: 4 bytes into the 4,000-byte allocation",
+    "copy": r"read of 4,096 bytes at 0x[0-9a-f]+: its last 96 bytes lie past the end of the 4,000-byte allocation",
+}
+# Cases whose run meets another finding first, as a consequence of the order in which warps run.
+MORE = {"race-raw": {"uninitialised", "race"}}
+
+
+class Test:
+    def __init__(self, tool, program, source):
+        self.tool, self.program, self.failures = tool, program, []
+        self.lines = open(source).read().splitlines()
+
+    def run(self, *options, case):
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            command = [self.tool, "run", "--memcheck", "--memcheck-json", file.name, *options, "--", self.program, case]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            text = open(file.name).read()
+        return done, json.loads(text) if text else None
+
+    def check(self, case, good, what, done):
+        if not good:
+            self.failures.append(f"{case}: {what}\n--- exit code {done.returncode}, output:\n{done.stdout}{done.stderr}")
+
+    def defect(self, case, kind, texts, status, times):
+        done, found = self.run(case=case)
+        self.check(case, done.returncode == 1, "exit code is not 1", done)
+        for text in texts:
+            self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
+        if status is not None:
+            self.check(case, done.stdout == f"{case}: {status}\n", f"the program did not see {status}", done)
+        self.check(case, found is not None, "no JSON", done)
+        if found is None:
+            return
+        kinds = {finding["kind"] for finding in found["findings"]}
+        self.check(case, kind in kinds and kinds <= MORE.get(case, {kind}), f"found {kinds}", done)
+        lines = [n for n, line in enumerate(self.lines, 1) if re.search(rf"// .*\b{case}(?![-\w])", line)]
+        for finding in found["findings"]:
+            if finding["kind"] != kind:
+                continue
+            self.check(case, finding.get("line") in lines, f"names line {finding.get('line')}, not {lines}", done)
+            self.check(case, finding.get("file", "").endswith("memcheck_defects.cu"), "names another file", done)
+            self.check(case, f"memcheck_defects.cu:{finding.get('line')} (PTX line {finding['ptx_line']})" in done.stderr, "no such place in the text", done)
+            self.check(case, times in (None, finding["times"]), f"{finding['times']} accesses", done)
+
+    def call(self, case, text):
+        done, found = self.run(case=case)
+        self.check(case, done.returncode == 1, "exit code is not 1", done)
+        self.check(case, re.search(text, done.stderr), f"the text lacks {text}", done)
+        self.check(case, found and len(found["calls"]) == 1 and not found["findings"], "the JSON has something else", done)
+
+    def others(self):
+        done, found = self.run(case="none")
+        self.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
+        self.check("none", found == {"calls": [], "findings": [], "not_kept": 0}, "JSON is not empty", done)
+        done, found = self.run("--leak-check", case="leak")
+        self.check("leak", done.returncode == 1 and "2 allocations leaked" in done.stderr, "leaks are not counted", done)
+        self.check("leak", found and [leak["bytes"] for leak in found["leaks"]] == [4000, 4096], "leaks are not named", done)
+        done, _ = self.run("--leak-check", case="none")
+        self.check("none", done.returncode == 0 and "nothing leaked" in done.stderr, "leaks where nothing leaks", done)
+        done, _ = self.run("--error-exitcode", "77", case="null")
+        self.check("null", done.returncode == 77, "exit code is not 77", done)
+        done, _ = self.run("--error-exitcode", "0", case="null")
+        self.check("null", done.returncode == 0, "exit code is not the program's", done)
+        done, found = self.run("--memcheck-limit", "0", case="variable")
+        self.check("variable", found and not found["findings"] and found["not_kept"] == 2, "the limit is not kept", done)
+
+
+def main():
+    test = Test(*sys.argv[1:4])
+    for case, expected in DEFECTS.items():
+        test.defect(case, *expected)
+    for case, text in CALLS.items():
+        test.call(case, text)
+    test.others()
+    for failure in test.failures:
+        print(failure)
+    print(f"{len(DEFECTS) + len(CALLS)} defects, {len(test.failures)} failures")
+    return 1 if test.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
