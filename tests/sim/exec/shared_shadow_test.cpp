@@ -106,8 +106,15 @@ TEST_CASE("shared shadow: agrees with a model of every thread, whole words, full
       const std::uint32_t mask = random() % 3 == 0 ? random() | 1u : ~0u;
       const std::uint32_t first = pattern == SharedAccessImm::kConsecutive ? (random() % 4 == 0 ? random() % (kWords - 31) : warp * 32) : random() % kWords;
       std::uint64_t offsets[kWarpSize];
+      // Any addresses: far apart, two rows of 16, or two places. The lanes of a write stay apart.
+      const std::uint32_t form = write ? 0 : random() % 3, row = random() % (kWords - 32);
+      const auto any = [&](std::uint32_t lane) {
+        if (form == 1) return row + lane / 16 * 11 + lane % 16;
+        if (form == 2) return row + lane / 16 * 7;
+        return (first + lane * 5) % kWords;
+      };
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-        offsets[lane] = 4 * (pattern == SharedAccessImm::kUniform ? first : pattern == SharedAccessImm::kConsecutive ? first + lane : (first + lane * 5) % kWords);
+        offsets[lane] = 4 * (pattern == SharedAccessImm::kUniform ? first : pattern == SharedAccessImm::kConsecutive ? first + lane : any(lane));
       }
       bool unwritten = false, race = false;
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {

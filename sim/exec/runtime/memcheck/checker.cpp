@@ -173,7 +173,12 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
       most = std::max(most, offset_of(lane));
       low_bits |= offset_of(lane);
     };
-    if (imm.pattern == SharedAccessImm::kAny) {
+    if (imm.pattern == SharedAccessImm::kAny && mask == ~0u) {
+      OffsetExtent extent;
+      FindExtent(offsets, extent);
+      most = extent.most;
+      low_bits = extent.bits;
+    } else if (imm.pattern == SharedAccessImm::kAny) {
       ForEachLane(mask, look_at);
     } else {
       look_at(static_cast<std::uint32_t>(std::countr_zero(mask)));

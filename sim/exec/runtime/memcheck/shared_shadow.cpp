@@ -301,8 +301,23 @@ GL_INLINE void WriteRunBody(ShadowRun& run) {
   for (std::uint32_t i = 0; i < run.words; ++i) run.writer[i] = run.mine + (i >> run.lane_shift) * ShadowRun::kLane;
 }
 
+GL_INLINE void FindExtentBody(const std::uint64_t* offsets, OffsetExtent& out) {
+  std::uint64_t most = 0, bits = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    most = std::max(most, offsets[lane]);
+    bits |= offsets[lane];
+  }
+  out = {most, bits};
+}
+
 GL_SIMD_FUNCTION(ReadRun, ReadRunBody, (ShadowRun & run), (run))
 GL_SIMD_FUNCTION(WriteRun, WriteRunBody, (ShadowRun & run), (run))
+
+}  // namespace
+
+GL_SIMD_FUNCTION(FindExtent, FindExtentBody, (const std::uint64_t* offsets, OffsetExtent& out), (offsets, out))
+
+namespace {
 
 /// Lanes without a gap, the usual case besides all.
 bool IsRunOfLanes(std::uint32_t mask) {
@@ -386,7 +401,40 @@ bool SharedShadow::Try(const Access& access) {
       differs |= access.offsets[lane] ^ (access.offsets[first_lane] + (lane - first_lane) * what.bytes);
     if (differs == 0) return TryRun(access, word(access.offsets[first_lane]), first_lane, lanes);
   }
-  return TryLanes(access);
+  return TryPieces(access);
+}
+
+/// Rows of 8 or 16 lanes that are consecutive or all at one place, as in blocks that are narrower than a warp. All are
+/// looked at before anything is recorded.
+bool SharedShadow::TryPieces(const Access& access) {
+  constexpr std::uint32_t kMostPieces = 4;
+  if (access.mask != ~0u || (access.what.kind == AccessKind::kWrite && access.offsets[0] == access.offsets[1])) return TryLanes(access);
+  struct Piece {
+    std::uint32_t first_word, first_lane, lanes;
+  };
+  Piece pieces[kMostPieces];
+  std::uint32_t count = 0;
+  const bool uniform = access.offsets[0] == access.offsets[1];
+  const std::uint64_t step = uniform ? 0 : access.what.bytes;
+  for (std::uint32_t lane = 0; lane < kWarpSize;) {
+    std::uint32_t end = lane + 1;
+    while (end < kWarpSize && access.offsets[end] == access.offsets[lane] + (end - lane) * step) ++end;
+    if (count == kMostPieces) return TryLanes(access);
+    pieces[count++] = {static_cast<std::uint32_t>(access.offsets[lane] / 4), lane, end - lane};
+    lane = end;
+  }
+  // Pieces that overlap would meet each other's traces in the middle of the access.
+  if (access.what.kind == AccessKind::kWrite) return TryLanes(access);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Piece& piece = pieces[i];
+    const std::uint32_t lanes = uniform ? 1 : piece.lanes;
+    const std::uint32_t first_lane = uniform && piece.lanes > 1 ? kManyLanes : piece.first_lane;
+    const Trace writer = writer_[piece.first_word];
+    const bool several = uniform && (writer & kLaneMask) == kLaneMask && writer >> kEpochShift > least_known_[access.warp];
+    // A piece that is recorded twice is no harm: reads by the same lanes of the same instruction.
+    if (several || !TryRun(access, piece.first_word, first_lane, lanes)) return TryLanes(access);
+  }
+  return true;
 }
 
 }  // namespace gridloom::exec

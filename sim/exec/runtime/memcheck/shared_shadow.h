@@ -16,6 +16,12 @@
 
 namespace gridloom::exec {
 
+/// The greatest of 32 offsets, and all their bits together.
+struct OffsetExtent {
+  std::uint64_t most = 0, bits = 0;
+};
+void FindExtent(const std::uint64_t* offsets, OffsetExtent& out);
+
 class SharedShadow {
  public:
   static constexpr std::uint32_t kManyLanes = 63;   ///< an earlier access by several lanes of a warp
@@ -81,6 +87,7 @@ class SharedShadow {
   Cell WordCell(std::uint32_t word) { return {writer_[word], reader_[word], other_reader_[word]}; }
   ByteTraces& Split(std::uint32_t word);
   bool TryRun(const Access& access, std::uint32_t first_word, std::uint32_t first_lane, std::uint32_t lanes);
+  bool TryPieces(const Access& access);
   bool TryLanes(const Access& access);
   bool CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine, Finding& finding);
   void Name(Trace trace, AccessKind kind, Finding& finding) const;
