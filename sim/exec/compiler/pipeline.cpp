@@ -1,6 +1,7 @@
 #include "sim/exec/compiler/pipeline.h"
 
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
@@ -82,14 +83,21 @@ void MarkForInlining(SpmdModule& spmd) {
 }
 
 /// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks. So is a call from
-/// which not all threads may come back.
+/// which not all threads may come back, and a bar.warp.sync that lanes may reach from different places: one that is not on
+/// every way through the function.
 void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
   const ThreadEnds ends(spmd, address_taken);
   std::vector<llvm::Instruction*> after;
   for (llvm::Function& function : spmd.ir()) {
+    std::unique_ptr<llvm::PostDominatorTree> ways;
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
+      if (info && info->kind == MarkerKind::kWarpSync) {
+        if (!ways) ways = std::make_unique<llvm::PostDominatorTree>(function);
+        if (!ways->dominates(instruction.getParent(), &function.getEntryBlock())) after.push_back(instruction.getNextNode());
+        continue;
+      }
       const bool barrier = info && info->kind == MarkerKind::kBarrier;
       if (barrier || (call && ends.MayEndIn(*call))) after.push_back(instruction.getNextNode());
     }

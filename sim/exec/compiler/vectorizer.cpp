@@ -49,6 +49,7 @@ void WarpFunction::KeepSlotsInMemory() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
   if (has_barriers_) b_.CreateCall(escape, {parked_});
+  if (has_warp_syncs_) b_.CreateCall(escape, {synced_});
   if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
   b_.CreateCall(escape, {mask_slot_});
   for (const auto& [instruction, slot] : slots_) b_.CreateCall(escape, {slot});

@@ -42,6 +42,7 @@ void WarpFunction::PrepareBlocks() {
     for (llvm::Instruction& instruction : *block) {
       const MarkerInfo* info = module_.MarkerOf(instruction);
       has_barriers_ |= info && info->kind == MarkerKind::kBarrier;
+      has_warp_syncs_ |= info && info->kind == MarkerKind::kWarpSync;
     }
   }
 }
@@ -58,6 +59,12 @@ void WarpFunction::EmitEntry() {
   for (unsigned word = 0; word < pending_words_; ++word) {
     SetPendingWord(word, b_.getInt64(0));
     b_.CreateStore(b_.getInt64(0), b_.CreateConstInBoundsGEP2_32(words, parked_, 0, word));
+  }
+  if (has_warp_syncs_) {
+    synced_ = b_.CreateAlloca(words, nullptr, "synced");
+    synced_lanes_ = b_.CreateAlloca(i32, nullptr, "synced_lanes");
+    b_.CreateStore(llvm::Constant::getNullValue(words), synced_);
+    b_.CreateStore(b_.getInt32(0), synced_lanes_);
   }
   if (shapes_->has_waiting_loops()) {
     fuel_slot_ = b_.CreateAlloca(i32, nullptr, "fuel");
@@ -283,6 +290,15 @@ void WarpFunction::EmitDispatch() {
   TakePending(b_.CreateAdd(b_.CreateShl(word_index, 6), bit));
 
   b_.SetInsertPoint(empty);
+  if (has_warp_syncs_) {   // whom they wait for has ended, or waits at a barrier
+    BasicBlock* release = NewBlock("release_synced");
+    BasicBlock* none = NewBlock("none_synced");
+    b_.CreateCondBr(b_.CreateICmpEQ(AnySynced(), b_.getInt64(0)), none, release);
+    b_.SetInsertPoint(release);
+    ReleaseSynced();
+    b_.CreateBr(dispatch_);
+    b_.SetInsertPoint(none);
+  }
   if (!has_barriers_) {
     b_.CreateBr(done_);
     return;
@@ -371,6 +387,67 @@ void WarpFunction::DropEndedLanes(BasicBlock* to) {
   b_.SetInsertPoint(all);
 }
 
+/// Nonzero (i64) when lanes wait at a bar.warp.sync.
+Value* WarpFunction::AnySynced() {
+  Value* any = nullptr;
+  for (unsigned word = 0; word < pending_words_; ++word) {
+    Value* bits = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP2_32(synced_->getAllocatedType(), synced_, 0, word));
+    any = any ? b_.CreateOr(any, bits) : bits;
+  }
+  return any;
+}
+
+/// All lanes that wait at a bar.warp.sync become pending behind it.
+void WarpFunction::ReleaseSynced() {
+  for (unsigned word = 0; word < pending_words_; ++word) {
+    Value* slot = b_.CreateConstInBoundsGEP2_32(synced_->getAllocatedType(), synced_, 0, word);
+    SetPendingWord(word, b_.CreateOr(PendingWord(word), b_.CreateLoad(b_.getInt64Ty(), slot)));
+    b_.CreateStore(b_.getInt64(0), slot);
+  }
+  b_.CreateStore(b_.getInt32(0), synced_lanes_);
+}
+
+/// After bar.warp.sync in a diverged warp: members of its mask that are elsewhere come first (PTX ISA, 9.7.13.2). The lanes wait
+/// in a set of their own; when no member is missing, or no lane is left that could come, all of the set go on, earliest block first.
+void WarpFunction::WaitForMembers(const llvm::CallInst& sync, BasicBlock* to) {
+  if (!divergent_ || !to->hasNPredecessors(1)) return;
+  Value* members = sync.getArgOperand(0);
+  if (ShapeOf(members).uniform()) {
+    members = Base(members);
+  } else {
+    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getFalse());
+    members = b_.CreateExtractElement(Lanes(members), b_.CreateAnd(lane, b_.getInt32(31)));
+  }
+  Value* missing = b_.CreateAnd(members, b_.CreateNot(mask_));
+  BasicBlock* check = NewBlock("members_missing");
+  BasicBlock* wait = NewBlock("wait_for_members");
+  BasicBlock* release = NewBlock("members_here");
+  BasicBlock* go = NewBlock("synced");
+  b_.CreateCondBr(b_.CreateICmpEQ(missing, b_.getInt32(0)), go, check);
+  b_.SetInsertPoint(check);
+  b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateOr(AnyPending(), AnySynced()), b_.getInt64(0)), go, wait);
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(wait);
+    const unsigned index = order_.IndexOf(to);
+    CopyPhis(to, mask_);
+    Value* mask_at = b_.CreateConstInBoundsGEP2_32(pending_masks_->getAllocatedType(), pending_masks_, 0, index);
+    b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), mask_at), mask_), mask_at);
+    Value* word = b_.CreateConstInBoundsGEP2_32(synced_->getAllocatedType(), synced_, 0, index / 64);
+    b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt64Ty(), word), b_.getInt64(std::uint64_t{1} << (index % 64))), word);
+    entries_[index] = entries_[index] ? entries_[index] : EntryTo(index);
+    Value* waiting = b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), synced_lanes_), mask_);
+    b_.CreateStore(waiting, synced_lanes_);
+    Value* all_here = b_.CreateICmpEQ(b_.CreateAnd(missing, b_.CreateNot(waiting)), b_.getInt32(0));
+    Value* nobody_left = b_.CreateICmpEQ(AnyPending(), b_.getInt64(0));
+    b_.CreateCondBr(b_.CreateOr(all_here, nobody_left), release, dispatch_);
+    b_.SetInsertPoint(release);
+    ReleaseSynced();
+    b_.CreateBr(dispatch_);
+  }
+  b_.SetInsertPoint(go);
+}
+
 void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   BasicBlock* on_true = branch.getSuccessor(0);
   BasicBlock* on_false = branch.getSuccessor(1);
@@ -423,6 +500,8 @@ void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
   if (!branch->isConditional()) {
     const auto* call = llvm::dyn_cast_or_null<llvm::CallInst>(branch->getPrevNode());
     if (call && module_.thread_ends.MayEndIn(*call)) DropEndedLanes(branch->getSuccessor(0));
+    const MarkerInfo* info = call ? module_.MarkerOf(*call) : nullptr;
+    if (info && info->kind == MarkerKind::kWarpSync) WaitForMembers(*call, branch->getSuccessor(0));
     return EmitEdge(branch->getSuccessor(0), mask_);
   }
   if (shapes_->IsDivergent(branch) && branch->getSuccessor(0) != branch->getSuccessor(1)) return EmitDivergentBranch(*branch);

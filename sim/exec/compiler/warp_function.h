@@ -61,6 +61,9 @@ class WarpFunction {
   void EmitDivergentBranch(llvm::BranchInst& branch);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
   void DropEndedLanes(llvm::BasicBlock* to);
+  void WaitForMembers(const llvm::CallInst& sync, llvm::BasicBlock* to);
+  Value* AnySynced();
+  void ReleaseSynced();
   void CopyPhis(llvm::BasicBlock* to, Value* mask);
   void Arrive(unsigned to, Value* mask);
   void ArriveBack(unsigned to, Value* mask);
@@ -289,6 +292,9 @@ class WarpFunction {
   llvm::AllocaInst* fuel_slot_ = nullptr;
   unsigned pending_words_ = 1;
   bool has_barriers_ = false;
+  bool has_warp_syncs_ = false;
+  llvm::AllocaInst* synced_ = nullptr;         ///< as parked_, lanes waiting at a bar.warp.sync
+  llvm::AllocaInst* synced_lanes_ = nullptr;   ///< which lanes they are
   llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
   std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
 
