@@ -38,12 +38,29 @@ void WarpFunction::PrepareBlocks() {
   dispatch_ = NewBlock("dispatch");
   done_ = NewBlock("done");
   pending_words_ = (count + 63) / 64;
+  whole_warp_blocks_.assign(pending_words_, 0);
   for (BasicBlock* block : order_.blocks) {
     for (llvm::Instruction& instruction : *block) {
       const MarkerInfo* info = module_.MarkerOf(instruction);
       has_barriers_ |= info && info->kind == MarkerKind::kBarrier;
       has_warp_syncs_ |= info && info->kind == MarkerKind::kWarpSync;
+      if (info && info->kind == MarkerKind::kWarpSync) NeedsWholeWarp(block, instruction.getOperand(0));
     }
+  }
+}
+
+/// A .sync instruction of all lanes: no group of the warp runs its block while another one spins, and none goes round a loop
+/// to get there again.
+void WarpFunction::NeedsWholeWarp(BasicBlock* block, const Value* members) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(members);
+  if (!constant || !constant->isMinusOne()) return;
+  const auto mark = [&](BasicBlock* marked) {
+    const unsigned index = order_.IndexOf(marked);
+    whole_warp_blocks_[index / 64] |= std::uint64_t{1} << (index % 64);
+  };
+  mark(block);
+  for (const llvm::Loop* loop = loops_->getLoopFor(block); loop; loop = loop->getParentLoop()) {
+    if (BasicBlock* latch = loop->getLoopLatch()) mark(latch);
   }
 }
 
@@ -195,7 +212,11 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   b_.SetInsertPoint(tired);
   b_.CreateStore(b_.getInt32(64), fuel_slot_);
   CallHelper(Helper::kWarpYield, mask, b_.getInt32(0), 0, {});
-  b_.CreateCondBr(b_.CreateICmpNE(AnyPending(), b_.getInt64(0)), others, alone);
+  Value* any = b_.getInt64(0);
+  for (unsigned word = 0; word < pending_words_; ++word) {
+    any = b_.CreateOr(any, b_.CreateAnd(PendingWord(word), b_.getInt64(~whole_warp_blocks_[word])));
+  }
+  b_.CreateCondBr(b_.CreateICmpNE(any, b_.getInt64(0)), others, alone);
   b_.SetInsertPoint(alone);
   b_.CreateBr(divergent_blocks_[to]);
   b_.SetInsertPoint(others);
@@ -203,11 +224,13 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   TakePending(NextPendingAfter(current_, to));
 }
 
-/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one.
+/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one. Not those
+/// whose lanes wait for the rest of the warp.
 Value* WarpFunction::NextPendingAfter(unsigned current, unsigned but_not) {
   Value* choice = b_.getInt64(but_not);
   const auto prefer = [&](unsigned word, std::uint64_t bits) {
     if (but_not / 64 == word) bits &= ~(std::uint64_t{1} << (but_not % 64));
+    bits &= ~whole_warp_blocks_[word];
     if (bits == 0) return;
     Value* found = b_.CreateAnd(PendingWord(word), b_.getInt64(bits));
     Value* index = b_.CreateAdd(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b_.getFalse()), b_.getInt64(64 * word));

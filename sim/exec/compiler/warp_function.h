@@ -71,6 +71,7 @@ class WarpFunction {
   void EmitDispatch();
   void ConnectDispatch();
   void KeepSlotsInMemory();
+  void NeedsWholeWarp(llvm::BasicBlock* block, const llvm::Value* members);
   Value* NextPendingAfter(unsigned current, unsigned but_not);
   void TakePending(Value* index);
   llvm::BasicBlock* SlowArrival(unsigned block);
@@ -291,6 +292,7 @@ class WarpFunction {
   llvm::AllocaInst* return_slot_ = nullptr;
   llvm::AllocaInst* fuel_slot_ = nullptr;
   unsigned pending_words_ = 1;
+  std::vector<std::uint64_t> whole_warp_blocks_;   ///< as words of the pending set
   bool has_barriers_ = false;
   bool has_warp_syncs_ = false;
   llvm::AllocaInst* synced_ = nullptr;         ///< as parked_, lanes waiting at a bar.warp.sync
