@@ -6,8 +6,9 @@
 #   AS name        the name of this variant            TIMEOUT s      time limit of the test (default 120)
 #   MISSING text   what Gridloom does not have yet: the test is skipped, aloud
 
-# Programs that memcheck rightly complains of: they pass bad pointers on purpose.
-set(gridloom_not_for_memcheck illegal_address memory_faults launch_errors copies host_memory)
+# Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel) read shared
+# memory that no thread has written, and do not use it.
+set(gridloom_not_for_memcheck illegal_address memory_faults launch_errors copies host_memory cublas_vectors)
 
 # Arithmetic.
 gridloom_app(integer_arithmetic)
