@@ -1,7 +1,6 @@
-// Entry values: scalars that are the same in every block a warp runs, because they come from nothing but the launch,
-// the CTA and the warp (parameters, special registers, addresses of variables, and plain arithmetic on those). They are
-// computed once at the warp's start and need no slot; a slot would become a phi at every block the dispatcher can
-// enter.
+// Entry values: scalars that are the same in every block a warp runs, because they come from nothing but the launch, the CTA
+// and the warp (parameters, special registers, addresses of variables, and plain arithmetic on those). They are computed once
+// at the warp's start and need no slot; a slot would become a phi at every block the dispatcher can enter.
 #include <algorithm>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -30,9 +29,7 @@ bool IsPlain(const llvm::Instruction& instruction) {
     case llvm::Instruction::ICmp:
     case llvm::Instruction::Select:
     case llvm::Instruction::Freeze: return instruction.getType()->isIntegerTy();
-    case llvm::Instruction::Call:
-      return instruction.getType()->isIntegerTy() &&
-             llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
+    case llvm::Instruction::Call: return instruction.getType()->isIntegerTy() && llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
     default: return false;
   }
 }
@@ -46,16 +43,14 @@ bool WarpFunction::IsEntryValue(const Value* value) {
   bool is = false;
   if (const Shape& shape = ShapeOf(instruction); !shape.vector()) {
     const auto operands = [&] {
-      return std::all_of(instruction->op_begin(), instruction->op_end(),
-                         [&](const llvm::Use& use) { return IsEntryValue(use.get()); });
+      return std::all_of(instruction->op_begin(), instruction->op_end(), [&](const llvm::Use& use) { return IsEntryValue(use.get()); });
     };
     if (const MarkerInfo* info = module_.MarkerOf(*instruction)) {
-      const bool fixed = info->kind == MarkerKind::kSpecial || info->kind == MarkerKind::kSymbol ||
-                         info->kind == MarkerKind::kToGeneric ||
+      const bool fixed = info->kind == MarkerKind::kSpecial || info->kind == MarkerKind::kSymbol || info->kind == MarkerKind::kToGeneric ||
                          (info->kind == MarkerKind::kParam && llvm::isa<llvm::Constant>(instruction->getOperand(0)));
       is = fixed && operands();
     } else if (shape.kind == ShapeKind::kIndexed && llvm::isa<llvm::CastInst>(instruction)) {
-      is = true;  // its base is zero, whatever its index
+      is = true;   // its base is zero, whatever its index
     } else {
       is = IsPlain(*instruction) && operands();
     }

@@ -1,6 +1,6 @@
-// Loads and stores whose lanes follow no pattern known at compile time. Where the address is built on a 32-bit index,
-// check and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are
-// loaded as such; what a lane loads is fetched in one piece and taken apart afterwards.
+// Loads and stores whose lanes follow no pattern known at compile time. Where the address is built on a 32-bit index, check
+// and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are loaded as such;
+// what a lane loads is fetched in one piece and taken apart afterwards.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Support/MathExtras.h>
 
@@ -18,9 +18,7 @@ namespace {
 
 constexpr unsigned kHalf = kWarpSize / 2;
 
-unsigned Log2(unsigned value) {
-  return static_cast<unsigned>(__builtin_ctz(value));
-}
+unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value)); }
 
 llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
   llvm::SmallVector<int, 128> numbers;
@@ -36,33 +34,24 @@ llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
 
 WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& access) {
   const Shape shape = ShapeOf(address);
-  const bool indexed = shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 &&
-                       shape.pattern == LanePattern{};
+  const bool indexed = shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
   if (indexed) {
-    // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte
-    // offsets.
-    const unsigned shift =
-        access.bytes < 4
-            ? 0
-            : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
+    // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte offsets.
+    const unsigned shift = access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
     const std::int64_t factor = shape.scale >> shift;
-    const bool aligned =
-        shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
-    if (aligned && factor < (1 << 20))
-      return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
+    const bool aligned = shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
+    if (aligned && factor < (1 << 20)) return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
   }
   return {address, Lanes(address), nullptr, 1, 0, false};
 }
 
 /// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside).
-WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* base, const Access& access,
-                                                   const Window& window) {
+WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window) {
   const auto i64 = [&](std::int64_t value) { return b_.getInt64(static_cast<std::uint64_t>(value)); };
   const std::int64_t scale = at.factor << at.shift;
   const unsigned rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
   const auto floor_divide = [&](Value* value) -> Value* {
-    if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale)))
-      return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
+    if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale))) return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
     Value* quotient = b_.CreateSDiv(value, i64(scale));
     Value* rest = b_.CreateSub(value, b_.CreateMul(quotient, i64(scale)));
     return b_.CreateAdd(quotient, b_.CreateAShr(rest, 63));
@@ -87,8 +76,8 @@ Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access,
   if (at.index) {
     IndexBounds bounds;
     if (IsEntryValue(at.address) && !window.changes) {
-      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." +
-                              std::to_string(access.bytes) + "." + std::to_string(access.align);
+      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) + "." +
+                              std::to_string(access.align);
       bounds.low = AtEntry(key, [&] {
         const IndexBounds made = MakeBounds(at, EntryBase(llvm::cast<llvm::Instruction>(at.address)), access, window);
         entry_values_[key + "steps"] = made.steps;
@@ -103,16 +92,14 @@ Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access,
     }
     Value* steps = b_.CreateSub(at.index, Splat(bounds.low));
     if (bounds.rotate != 0) {
-      steps = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {steps->getType()},
-                                 {steps, steps, Splat(b_.getInt32(bounds.rotate))});
+      steps = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {steps->getType()}, {steps, steps, Splat(b_.getInt32(bounds.rotate))});
     }
     outside = b_.CreateICmpUGE(steps, Splat(bounds.steps));
   } else {
     Value* offsets = window.low ? b_.CreateSub(at.lanes, Splat(window.low)) : at.lanes;
     const unsigned shift = Log2(access.align);
     if (shift != 0) {
-      offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()},
-                                   {offsets, offsets, Splat(b_.getInt64(shift))});
+      offsets = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {offsets->getType()}, {offsets, offsets, Splat(b_.getInt64(shift))});
     }
     outside = b_.CreateICmpUGE(offsets, Splat(ScaledLimit(window, shift, access.bytes - access.align)));
   }
@@ -139,16 +126,28 @@ Value* WarpFunction::HostPointers(const Irregular& at, const Access& access, con
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), wide);
 }
 
-/// i1: the active lanes of each half lie `step` apart, in units of what the addresses are kept in.
-Value* WarpFunction::HalvesInStep(Value* lanes, std::int64_t step) {
-  LanePattern steps;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
-  Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
-  llvm::SmallVector<int, 32> first;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
-  Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
-  if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
-  return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
+/// i1: the active lanes of each half are consecutive. Addresses that only look irregular (a row index times an unknown pitch
+/// plus the column) often are. `quick` looks at the first two lanes alone: it decides whether the full test is worth it.
+WarpFunction::Consecutive WarpFunction::HalvesConsecutive(const Irregular& at, const Access& access) {
+  Value* lanes = at.index ? at.index : at.lanes;
+  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
+  if (access.bytes % unit != 0) return {};
+  const std::int64_t step = access.bytes / unit;
+  llvm::Type* element = lanes->getType()->getScalarType();
+  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
+  Consecutive result;
+  result.quick = b_.CreateICmpEQ(apart, llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step)));
+  result.full = [this, lanes, element, step] {
+    LanePattern steps;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
+    Value* starts = b_.CreateSub(lanes, PatternVector(steps, element));
+    llvm::SmallVector<int, 32> first;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
+    Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
+    if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
+    return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
+  };
+  return result;
 }
 
 /// The host address (i64) of the first lane of a half.
@@ -156,48 +155,23 @@ Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Windo
   Value* start = nullptr;
   if (at.index) {
     Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalf}), b_.getInt64Ty());
-    start = b_.CreateAdd(Base(at.address),
-                         b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
+    start = b_.CreateAdd(Base(at.address), b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
   } else {
     start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalf});
   }
   return window.host ? b_.CreateAdd(start, window.host) : start;
 }
 
-// Addresses that only look irregular (a row index times an unknown pitch, plus the column or not) often are consecutive
-// or the same in each half. Goes to a new block for each case; the first two lanes decide which full test is worth its
-// time.
-WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access& access, bool with_same) {
+/// Leaves the current block for a new block `rows` when the halves are consecutive, else for a new block `others`.
+std::optional<WarpFunction::Split> WarpFunction::SplitByRows(const Irregular& at, const Access& access) {
   if (divergent_) MaskLanes();
-  Value* lanes = at.index ? at.index : at.lanes;
-  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
-  const std::int64_t step = access.bytes % unit == 0 ? access.bytes / unit : 0;
-  const bool local = access.space == Space::kLocal;  // lanes have memories of their own
-  const Split split{!local && step != 0 ? NewBlock("rows") : nullptr, !local && with_same ? NewBlock("same") : nullptr,
-                    NewBlock("others"), NewBlock("joined")};
-  Value* apart =
-      b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
-  if (split.rows && split.same && llvm::isPowerOf2_64(static_cast<std::uint64_t>(step))) {
-    // Neither: one test for both, because that is what real gathers pay.
-    BasicBlock* either = NewBlock("either");
-    Value* rest = b_.CreateAnd(apart, llvm::ConstantInt::get(apart->getType(), ~static_cast<std::uint64_t>(step)));
-    b_.CreateCondBr(b_.CreateICmpEQ(rest, llvm::ConstantInt::get(apart->getType(), 0)), either, split.others);
-    b_.SetInsertPoint(either);
-  }
-  const auto branch = [&](BasicBlock* to, std::int64_t distance, const char* name) {
-    if (!to) return;
-    BasicBlock* test = NewBlock("test");
-    BasicBlock* next = NewBlock(name);
-    b_.CreateCondBr(
-        b_.CreateICmpEQ(apart, llvm::ConstantInt::get(apart->getType(), static_cast<std::uint64_t>(distance))), test,
-        next);
-    b_.SetInsertPoint(test);
-    b_.CreateCondBr(HalvesInStep(lanes, distance), to, split.others);
-    b_.SetInsertPoint(next);
-  };
-  branch(split.rows, step, "not_rows");
-  branch(split.same, 0, "not_same");
-  b_.CreateBr(split.others);
+  const Consecutive consecutive = access.space == Space::kLocal ? Consecutive{} : HalvesConsecutive(at, access);
+  if (!consecutive.quick) return std::nullopt;
+  const Split split{NewBlock("rows"), NewBlock("others"), NewBlock("joined")};
+  BasicBlock* test = NewBlock("rows_test");
+  b_.CreateCondBr(consecutive.quick, test, split.others);
+  b_.SetInsertPoint(test);
+  b_.CreateCondBr(consecutive.full(), split.rows, split.others);
   return split;
 }
 
@@ -213,8 +187,7 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
   if (at.index) {
     Value* base = Base(at.address);
     if (window.host) base = b_.CreateAdd(base, window.host);
-    Value* offset =
-        b_.CreateAdd(ScaledIndex(at), Splat(b_.CreateTrunc(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt32Ty())));
+    Value* offset = b_.CreateAdd(ScaledIndex(at), Splat(b_.CreateTrunc(b_.CreateAnd(base, b_.getInt64(3)), b_.getInt32Ty())));
     byte = b_.CreateAnd(offset, Splat(b_.getInt32(3)));
     Value* word = b_.CreateAnd(offset, Splat(b_.getInt32(~3u)));
     Value* start = b_.CreateIntToPtr(b_.CreateAnd(base, b_.getInt64(~std::uint64_t{3})), b_.getPtrTy());
@@ -225,15 +198,13 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
     pointers = b_.CreateIntToPtr(b_.CreateAnd(host, Splat(b_.getInt64(~std::uint64_t{3}))), WarpType(b_.getPtrTy()));
   }
   Value* word = b_.CreateMaskedGather(words, pointers, llvm::Align(4), ActiveLanes());
-  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))),
-                        WarpType(b_.getIntNTy(access.bytes * 8)));
+  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))), WarpType(b_.getIntNTy(access.bytes * 8)));
 }
 
 /// <32 * count x T>: what each lane loads, lane by lane.
 Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, const Window& window) {
   if (access.bytes < 4) return GatherSmall(at, access, window);
-  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window),
-                               llvm::Align(access.align), ActiveLanes());
+  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align), ActiveLanes());
 }
 
 /// Four words a lane: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
@@ -254,19 +225,16 @@ std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& a
   Value* buffer = SpillLanes(5, offsets);
   llvm::Type* offset_type = offsets->getType()->getScalarType();
   const auto load = [&](unsigned lane) -> Value* {
-    Value* offset = b_.CreateAlignedLoad(offset_type, b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane),
-                                         llvm::Align(4), true);
-    Value* pointer = at.index
-                         ? b_.CreateGEP(b_.getIntNTy(8u << at.shift), start, b_.CreateSExt(offset, b_.getInt64Ty()))
-                         : b_.CreateIntToPtr(offset, b_.getPtrTy());
+    Value* offset = b_.CreateAlignedLoad(offset_type, b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane), llvm::Align(4), true);
+    Value* pointer = at.index ? b_.CreateGEP(b_.getIntNTy(8u << at.shift), start, b_.CreateSExt(offset, b_.getInt64Ty()))
+                              : b_.CreateIntToPtr(offset, b_.getPtrTy());
     return b_.CreateAlignedLoad(quad, pointer, llvm::Align(access.align));
   };
   const auto concatenate = [&](Value* a, Value* b) {
     const unsigned count = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
     return b_.CreateShuffleVector(a, b, Range(0, 2 * count));
   };
-  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all
-  // four.
+  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all four.
   const auto unpack = [&](Value* a, Value* b, unsigned words, bool high) {
     llvm::SmallVector<int, 16> pick;
     for (unsigned block = 0; block < 4; ++block) {
@@ -288,8 +256,7 @@ std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& a
     Value* high01 = unpack(rows[0], rows[1], 1, true);
     Value* low23 = unpack(rows[2], rows[3], 1, false);
     Value* high23 = unpack(rows[2], rows[3], 1, true);
-    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false),
-                    unpack(high01, high23, 2, true)};
+    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false), unpack(high01, high23, 2, true)};
   }
   std::vector<Value*> parts;
   for (unsigned part = 0; part < 4; ++part) {
@@ -307,55 +274,33 @@ std::vector<Value*> WarpFunction::Gather(const Irregular& at, const Access& acce
   std::vector<Value*> parts;
   Value* pointers = HostPointers(at, access, window);
   for (unsigned part = 0; part < access.count; ++part) {
-    Value* from =
-        part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
-    parts.push_back(
-        b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+    Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
+    parts.push_back(b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
   }
   return parts;
 }
 
-/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a
-/// gather. A half without active lanes passes these tests with any address; its load touches nothing.
+/// A checked load of any addresses: two vector loads where the halves turn out consecutive, else a gather. A half without
+/// active lanes passes the test with any address; its masked load touches nothing.
 std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Access& access, const Window& window) {
-  return LoadIrregularGroup(at, access, access, window);
-}
-
-/// The same for a group: `whole` is what each lane loads, `row` the access at whose distance lanes count as
-/// consecutive.
-std::vector<Value*> WarpFunction::LoadIrregularGroup(const Irregular& at, const Access& whole, const Access& row,
-                                                     const Window& window) {
-  const Split split = SplitByRows(at, row, true);
-  std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
-  const auto way = [&](BasicBlock* block, const auto& load) {
-    if (!block) return;
-    b_.SetInsertPoint(block);
-    std::vector<Value*> parts = load();
-    ways.emplace_back(b_.GetInsertBlock(), std::move(parts));
-    b_.CreateBr(split.joined);
-  };
-  const auto halves = [&](HalfKind kind) {
-    return [&, kind] {
-      Value* starts[2] = {HalfAddress(at, 0, window), HalfAddress(at, 1, window)};
-      std::vector<Value*> all;
-      for (unsigned offset = 0; offset < whole.bytes; offset += row.bytes) {
-        Value* low = LoadHalf(starts[0], offset, kind, 0, row);
-        Value* high = LoadHalf(starts[1], offset, kind, 1, row);
-        for (Value* part : Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count))
-          all.push_back(part);
-      }
-      return all;
-    };
-  };
-  way(split.rows, halves(HalfKind::kConsecutive));
-  way(split.same, halves(HalfKind::kSame));
-  way(split.others, [&] { return Gather(at, whole, window); });
-  b_.SetInsertPoint(split.joined);
-  std::vector<Value*> parts;
-  for (std::size_t part = 0; part < ways.front().second.size(); ++part) {
-    auto* phi = b_.CreatePHI(ways.front().second[part]->getType(), static_cast<unsigned>(ways.size()));
-    for (const auto& [block, values] : ways) phi->addIncoming(values[part], block);
-    parts.push_back(phi);
+  const std::optional<Split> split = SplitByRows(at, access);
+  if (!split) return Gather(at, access, window);
+  b_.SetInsertPoint(split->rows);
+  Value* low = LoadHalf(HalfAddress(at, 0, window), 0, HalfKind::kConsecutive, 0, access);
+  Value* high = LoadHalf(HalfAddress(at, 1, window), 0, HalfKind::kConsecutive, 1, access);
+  const std::vector<Value*> from_rows = Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * access.count)), access.count);
+  BasicBlock* rows_end = b_.GetInsertBlock();
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->others);
+  std::vector<Value*> parts = Gather(at, access, window);
+  BasicBlock* others_end = b_.GetInsertBlock();
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->joined);
+  for (unsigned part = 0; part < access.count; ++part) {
+    auto* phi = b_.CreatePHI(parts[part]->getType(), 2);
+    phi->addIncoming(from_rows[part], rows_end);
+    phi->addIncoming(parts[part], others_end);
+    parts[part] = phi;
   }
   return parts;
 }
@@ -367,11 +312,9 @@ std::vector<Value*> WarpFunction::LoadIrregularGroup(const Irregular& at, const 
 /// One lane's pointer, from what SpillPointers put into memory.
 Value* WarpFunction::LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane) {
   if (!at.index) {
-    return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)),
-                             b_.getPtrTy());
+    return b_.CreateIntToPtr(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), spilled, lane)), b_.getPtrTy());
   }
-  Value* index =
-      b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
+  Value* index = b_.CreateSExt(b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), spilled, lane)), b_.getInt64Ty());
   Value* base = Base(at.address);
   if (window.host) base = b_.CreateAdd(base, window.host);
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), index);
@@ -398,12 +341,11 @@ void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& bod
 }
 
 /// Words and double words have a scatter instruction; smaller and larger pieces are stored lane after lane.
-void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window,
-                           const std::vector<Value*>& values) {
+void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
   Value* data = Interleave(values);
   if (access.bytes == 4 || access.bytes == 8) {
-    b_.CreateMaskedScatter(b_.CreateBitCast(data, WarpType(b_.getIntNTy(access.bytes * 8))),
-                           HostPointers(at, access, window), llvm::Align(access.align), ActiveLanes());
+    b_.CreateMaskedScatter(b_.CreateBitCast(data, WarpType(b_.getIntNTy(access.bytes * 8))), HostPointers(at, access, window),
+                           llvm::Align(access.align), ActiveLanes());
     return;
   }
   llvm::Type* piece = access.bytes < 4 ? static_cast<llvm::Type*>(b_.getIntNTy(access.bytes * 8))
@@ -417,29 +359,25 @@ void WarpFunction::Scatter(const Irregular& at, const Access& access, const Wind
 }
 
 /// A checked store to any addresses, as LoadIrregular.
-void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window,
-                                  const std::vector<Value*>& values) {
-  const Split split = SplitByRows(at, access, false);
-  if (split.rows) {
-    b_.SetInsertPoint(split.rows);
-    for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);
-    b_.CreateBr(split.joined);
-  }
-  b_.SetInsertPoint(split.others);
+void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  const std::optional<Split> split = SplitByRows(at, access);
+  if (!split) return Scatter(at, access, window, values);
+  b_.SetInsertPoint(split->rows);
+  for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->others);
   Scatter(at, access, window, values);
-  b_.CreateBr(split.joined);
-  b_.SetInsertPoint(split.joined);
+  b_.CreateBr(split->joined);
+  b_.SetInsertPoint(split->joined);
 }
 
 /// All lanes store to one address: one of them wins, here the last.
-void WarpFunction::StoreSame(Value* base, const Access& access, const Window& window,
-                             const std::vector<Value*>& values) {
+void WarpFunction::StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values) {
   Value* host = window.host ? b_.CreateAdd(base, window.host) : base;
   Value* lane = b_.CreateSub(b_.getInt32(31), b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, mask_, b_.getTrue()));
   for (unsigned part = 0; part < access.count; ++part) {
     Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
-    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes),
-                          access.strong);
+    b_.CreateAlignedStore(b_.CreateExtractElement(values[part], lane), to, llvm::Align(access.element_bytes), access.strong);
   }
 }
 
