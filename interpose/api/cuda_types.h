@@ -69,8 +69,8 @@ inline constexpr std::uintptr_t kLaunchParamBufferSize = 2;
 inline constexpr unsigned kMemHostAllocPortable = 1, kMemHostAllocDeviceMap = 2, kMemHostAllocWriteCombined = 4;
 inline constexpr unsigned kMemHostRegisterPortable = 1, kMemHostRegisterDeviceMap = 2, kMemHostRegisterIoMemory = 4,
                           kMemHostRegisterReadOnly = 8;
-inline constexpr unsigned kArray3DLayered = 0x01, kArray3DSurfaceLdst = 0x02, kArray3DCubemap = 0x04,
-                          kArray3DTextureGather = 0x08, kArray3DSparse = 0x40, kArray3DDeferredMapping = 0x80;
+inline constexpr unsigned kArray3DLayered = 0x01, kArray3DSurfaceLdst = 0x02, kArray3DCubemap = 0x04, kArray3DTextureGather = 0x08,
+                          kArray3DSparse = 0x40, kArray3DDeferredMapping = 0x80;
 inline constexpr unsigned kTexRefOverrideFormat = 1;
 inline constexpr unsigned kTexReadAsInteger = 0x01, kTexNormalizedCoordinates = 0x02, kTexSrgb = 0x10,
                           kTexDisableTrilinearOptimization = 0x20, kTexSeamlessCubemap = 0x40;
@@ -86,8 +86,8 @@ struct CUipcMemHandle {
 };
 
 struct CUdevprop {
-  int max_threads_per_block, max_threads_dim[3], max_grid_size[3], shared_mem_per_block, total_constant_memory, simd_width,
-      mem_pitch, regs_per_block, clock_rate, texture_align;
+  int max_threads_per_block, max_threads_dim[3], max_grid_size[3], shared_mem_per_block, total_constant_memory, simd_width, mem_pitch,
+      regs_per_block, clock_rate, texture_align;
 };
 
 struct CUexecAffinityParam {
@@ -239,7 +239,7 @@ struct CUmemcpy3DOperand {
   union {
     struct {
       CUdeviceptr pointer;
-      std::size_t row_length, layer_height;   // in elements (bytes); 0 = the extent's
+      std::size_t row_length, layer_height;  // in elements (bytes); 0 = the extent's
       CUmemLocation hint;
     } pointer;
     struct {
@@ -262,7 +262,7 @@ union CUstreamBatchMemOpParams {
     CUstreamBatchMemOpType operation;
     unsigned reserved;
     CUdeviceptr address;
-    std::uint64_t value;                      // 32-bit operations use the low half
+    std::uint64_t value;  // 32-bit operations use the low half
     unsigned flags;
     CUdeviceptr alias;
   } value;

@@ -8,7 +8,7 @@ namespace gridloom::api {
 namespace {
 
 const Row kRows[] = {
-#define GL_ROW(symbol, name, version, suffix, twin_version, twin, body, launches)                                        \
+#define GL_ROW(symbol, name, version, suffix, twin_version, twin, body, launches) \
   {#symbol, name, version, suffix, twin_version, reinterpret_cast<void*>(&symbol), twin, Body::body, launches},
 #include "api_rows.inc"
 #undef GL_ROW
@@ -21,7 +21,7 @@ std::span<const Row, kFunctionCount> Table() { return kRows; }
 Lookup Find(std::string_view name, int version, bool per_thread) {
   const auto variants = std::ranges::equal_range(kRows, name, {}, [](const Row& row) { return std::string_view(row.name); });
   Lookup found;
-  for (const Row& row : variants) {   // ascending versions
+  for (const Row& row : variants) {  // ascending versions
     if (row.version > version) {
       if (found.row == nullptr) found.status = cuda::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
       break;

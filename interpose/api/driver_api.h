@@ -21,21 +21,21 @@ enum class Fn : std::uint16_t {
 inline constexpr std::size_t kFunctionCount = static_cast<std::size_t>(Fn::kCount);
 
 enum class Body : std::uint8_t {
-  kHook,      ///< written by hand in interpose/hooks
-  kRefused,   ///< answers NOT_SUPPORTED for a reason given in hooks.txt
-  kMissing,   ///< answers NOT_SUPPORTED because nobody wrote it yet
+  kHook,     ///< written by hand in interpose/hooks
+  kRefused,  ///< answers NOT_SUPPORTED for a reason given in hooks.txt
+  kMissing,  ///< answers NOT_SUPPORTED because nobody wrote it yet
 };
 
 struct Row {
-  const char* symbol;        ///< exported name: "cuMemAlloc_v2"
-  const char* name;          ///< what cuGetProcAddress is asked for: "cuMemAlloc"
-  int version;               ///< driver version that introduced this variant: 3020
-  const char* twin_suffix;   ///< "_ptds", "_ptsz", or empty when there is no per-thread twin
+  const char* symbol;       ///< exported name: "cuMemAlloc_v2"
+  const char* name;         ///< what cuGetProcAddress is asked for: "cuMemAlloc"
+  int version;              ///< driver version that introduced this variant: 3020
+  const char* twin_suffix;  ///< "_ptds", "_ptsz", or empty when there is no per-thread twin
   int twin_version;
   void* address;
   void* twin_address;
   Body body;
-  bool launches;             ///< starts kernels: counted when calls pass through to a real driver
+  bool launches;  ///< starts kernels: counted when calls pass through to a real driver
 };
 std::span<const Row, kFunctionCount> Table();
 inline const Row& RowOf(Fn fn) { return Table()[static_cast<std::size_t>(fn)]; }

@@ -36,7 +36,8 @@ CUresult AnswerUnsupported(Fn fn, const char* why) {
 }
 
 CUresult AnswerException(Fn fn, const std::exception* error) {
-  session::LogFormat(LogLevel::kError, "%s failed inside the shim: %s", RowOf(fn).symbol, error != nullptr ? error->what() : "unknown exception");
+  session::LogFormat(LogLevel::kError, "%s failed inside the shim: %s", RowOf(fn).symbol,
+                     error != nullptr ? error->what() : "unknown exception");
   return CUDA_ERROR_UNKNOWN;
 }
 

@@ -16,9 +16,9 @@ namespace gridloom::api {
 /// What must be true before a hook runs.
 enum class Need : std::uint8_t {
   kNone,
-  kInit,       ///< cuInit was called, and not in a parent process
-  kContext,    ///< the thread has a current context, and no kernel of it has failed
-  kLaunch,     ///< as kContext; the call starts kernels
+  kInit,     ///< cuInit was called, and not in a parent process
+  kContext,  ///< the thread has a current context, and no kernel of it has failed
+  kLaunch,   ///< as kContext; the call starts kernels
 };
 
 enum class Mode : std::uint8_t { kUndecided, kVirtual, kReal };
@@ -29,7 +29,7 @@ extern void* g_real[kFunctionCount][2];
 /// Reads the settings once and decides who answers: our virtual GPU or a real driver.
 Mode DecideMode();
 inline Mode CurrentMode() {
-  const Mode mode = g_mode.load(std::memory_order_acquire);   // pairs with the release in DecideMode
+  const Mode mode = g_mode.load(std::memory_order_acquire);  // pairs with the release in DecideMode
   return mode != Mode::kUndecided ? mode : DecideMode();
 }
 
@@ -71,7 +71,8 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
   const session::DefaultStreamScope scope(kTwin);
   try {
     const cuda::CUresult status = hook(args...);
-    if (g_trace.load(std::memory_order_relaxed)) [[unlikely]] Trace(F, status);
+    if (g_trace.load(std::memory_order_relaxed)) [[unlikely]]
+      Trace(F, status);
     return status;
   } catch (const std::bad_alloc&) {
     return cuda::CUDA_ERROR_OUT_OF_MEMORY;

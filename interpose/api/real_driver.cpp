@@ -47,7 +47,8 @@ std::vector<std::string> Candidates() {
 }
 
 bool SameFile(const std::string& file, const char* other) {
-  struct stat a {}, b {};
+  struct stat a {
+  }, b{};
   return stat(file.c_str(), &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -71,7 +72,7 @@ bool LoadRealDriver(std::string* why) {
       *why = dlerror();
       continue;
     }
-    if (dlsym(handle, "cuGetProcAddress") == RowOf(Fn::cuGetProcAddress).address) continue;   // a copy of ourselves
+    if (dlsym(handle, "cuGetProcAddress") == RowOf(Fn::cuGetProcAddress).address) continue;  // a copy of ourselves
     for (std::size_t i = 0; i < kFunctionCount; ++i) {
       const Row& row = Table()[i];
       g_real[i][0] = dlsym(handle, row.symbol);

@@ -31,7 +31,7 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
   Store(id, capture->id);
   Store(graph, capture->graph->handle());
   if (nodes == nullptr && edges == nullptr && count == nullptr) return CUDA_SUCCESS;
-  static thread_local CaptureView* view = nullptr;   // kept: see ThreadState about thread-locals during exit
+  static thread_local CaptureView* view = nullptr;  // kept: see ThreadState about thread-locals during exit
   if (view == nullptr) view = new CaptureView;
   view->nodes.clear();
   for (GraphNode* node : stream->capture_tail) view->nodes.push_back(node->handle());

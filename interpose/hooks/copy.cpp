@@ -37,7 +37,8 @@ CUresult CopyLater(End dst_end, std::uint64_t dst, End src_end, std::uint64_t sr
   GL_CU_TRY(session::MakeCopy(ThisContext(), dst_end, dst, src_end, src, bytes, &op));
   return RunLater(std::move(op), stream);
 }
-CUresult ArrayNow(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end, std::uint64_t linear, std::size_t bytes) {
+CUresult ArrayNow(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, End end, std::uint64_t linear,
+                  std::size_t bytes) {
   CopyOp op;
   GL_CU_TRY(session::MakeArrayCopy(ThisContext(), dst, dst_offset, src, src_offset, end, linear, bytes, &op));
   return RunNow(std::move(op));
@@ -94,9 +95,15 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes) { return 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes, CUstream stream) {
   return CopyLater(End::kAny, dst, End::kAny, src, bytes, stream);
 }
-CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, std::size_t bytes) { return CopyNow(End::kDevice, dst, End::kHost, Number(src), bytes); }
-CUresult cuMemcpyDtoH_v2(void* dst, CUdeviceptr src, std::size_t bytes) { return CopyNow(End::kHost, Number(dst), End::kDevice, src, bytes); }
-CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes) { return CopyNow(End::kDevice, dst, End::kDevice, src, bytes); }
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, std::size_t bytes) {
+  return CopyNow(End::kDevice, dst, End::kHost, Number(src), bytes);
+}
+CUresult cuMemcpyDtoH_v2(void* dst, CUdeviceptr src, std::size_t bytes) {
+  return CopyNow(End::kHost, Number(dst), End::kDevice, src, bytes);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes) {
+  return CopyNow(End::kDevice, dst, End::kDevice, src, bytes);
+}
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, std::size_t bytes, CUstream stream) {
   return CopyLater(End::kDevice, dst, End::kHost, Number(src), bytes, stream);
 }
@@ -111,17 +118,26 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, C
   GL_CU_TRY(CheckContexts(dst_context, src_context));
   return CopyNow(End::kAny, dst, End::kAny, src, bytes);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t bytes, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t bytes,
+                           CUstream stream) {
   GL_CU_TRY(CheckContexts(dst_context, src_context));
   return CopyLater(End::kAny, dst, End::kAny, src, bytes, stream);
 }
 
 // ---- arrays ------------------------------------------------------------------------------------------------------------------
 
-CUresult cuMemcpyDtoA_v2(CUarray dst, std::size_t offset, CUdeviceptr src, std::size_t bytes) { return ArrayNow(dst, offset, nullptr, 0, End::kDevice, src, bytes); }
-CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, std::size_t offset, std::size_t bytes) { return ArrayNow(nullptr, 0, src, offset, End::kDevice, dst, bytes); }
-CUresult cuMemcpyHtoA_v2(CUarray dst, std::size_t offset, const void* src, std::size_t bytes) { return ArrayNow(dst, offset, nullptr, 0, End::kHost, Number(src), bytes); }
-CUresult cuMemcpyAtoH_v2(void* dst, CUarray src, std::size_t offset, std::size_t bytes) { return ArrayNow(nullptr, 0, src, offset, End::kHost, Number(dst), bytes); }
+CUresult cuMemcpyDtoA_v2(CUarray dst, std::size_t offset, CUdeviceptr src, std::size_t bytes) {
+  return ArrayNow(dst, offset, nullptr, 0, End::kDevice, src, bytes);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, std::size_t offset, std::size_t bytes) {
+  return ArrayNow(nullptr, 0, src, offset, End::kDevice, dst, bytes);
+}
+CUresult cuMemcpyHtoA_v2(CUarray dst, std::size_t offset, const void* src, std::size_t bytes) {
+  return ArrayNow(dst, offset, nullptr, 0, End::kHost, Number(src), bytes);
+}
+CUresult cuMemcpyAtoH_v2(void* dst, CUarray src, std::size_t offset, std::size_t bytes) {
+  return ArrayNow(nullptr, 0, src, offset, End::kHost, Number(dst), bytes);
+}
 CUresult cuMemcpyAtoA_v2(CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, std::size_t bytes) {
   GL_CU_REQUIRE(dst != nullptr && src != nullptr);
   return ArrayNow(dst, dst_offset, src, src_offset, End::kDevice, 0, bytes);
@@ -173,7 +189,8 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count, CUmemcpyAttributes* attrs,
                             std::size_t* indices, std::size_t attr_count, std::size_t* fail_index, CUstream stream) {
-  GL_CU_REQUIRE(dsts != nullptr && srcs != nullptr && sizes != nullptr && count != 0 && attrs != nullptr && indices != nullptr && attr_count != 0);
+  GL_CU_REQUIRE(dsts != nullptr && srcs != nullptr && sizes != nullptr && count != 0 && attrs != nullptr && indices != nullptr &&
+                attr_count != 0);
   Store(fail_index, ~std::size_t{0});
   for (std::size_t i = 0; i < count; ++i) {
     if (const auto status = cuMemcpyAsync(dsts[i], srcs[i], sizes[i], stream); status != CUDA_SUCCESS) {
@@ -187,7 +204,8 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t
                                std::size_t* indices, std::size_t attr_count, CUstream stream) {
   return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, indices, attr_count, nullptr, stream);
 }
-CUresult cuMemcpy3DBatchAsync(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops, std::size_t* fail_index, std::uint64_t flags, CUstream stream) {
+CUresult cuMemcpy3DBatchAsync(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* ops, std::size_t* fail_index, std::uint64_t flags,
+                              CUstream stream) {
   GL_CU_REQUIRE(ops != nullptr && count != 0 && flags == 0);
   Store(fail_index, ~std::size_t{0});
   for (std::size_t i = 0; i < count; ++i) {

@@ -55,15 +55,13 @@ CUresult cuGraphCreate(CUgraph* handle, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroy(CUgraph handle) {
-  return TheProcess().graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+CUresult cuGraphDestroy(CUgraph handle) { return TheProcess().graphs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 CUresult cuGraphClone(CUgraph* copy, CUgraph handle) {
   GL_CU_REQUIRE(copy != nullptr);
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(handle, &graph));
-  if (AllocatesMemory(*graph)) return CUDA_ERROR_NOT_SUPPORTED;   // an allocation node owns its memory alone
+  if (AllocatesMemory(*graph)) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
   *copy = TheProcess().graphs.Add(graph->Clone());
   return CUDA_SUCCESS;
 }
@@ -89,13 +87,15 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
   return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
 }
 // A programmatic edge lets a kernel start early; a full dependency keeps every promise it makes.
-CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, std::size_t count) {
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                   std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::AddEdge);
 }
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
 }
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, std::size_t count) {
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                      std::size_t count) {
   return ForEachEdge(graph, from, to, count, &Graph::RemoveEdge);
 }
 
@@ -190,7 +190,8 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
   file << "digraph graph_1 {\n";
   for (const auto& node : graph->nodes()) {
     const auto* kernel = std::get_if<session::KernelOp>(&node->operation);
-    file << "  n" << node->index << " [label=\"" << NameOf(node->type()) << (kernel != nullptr ? " " + kernel->kernel->name() : "") << "\"];\n";
+    file << "  n" << node->index << " [label=\"" << NameOf(node->type()) << (kernel != nullptr ? " " + kernel->kernel->name() : "")
+         << "\"];\n";
     for (const GraphNode* dependent : node->dependents) file << "  n" << node->index << " -> n" << dependent->index << ";\n";
   }
   file << "}\n";
@@ -200,7 +201,8 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
 // ---- user objects ------------------------------------------------------------------------------------------------------------
 
 CUresult cuUserObjectCreate(CUuserObject* handle, void* object, CUhostFn destroy, unsigned references, unsigned flags) {
-  GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff && flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+  GL_CU_REQUIRE(handle != nullptr && destroy != nullptr && references != 0 && references <= 0x7fffffff &&
+                flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   *handle = TheProcess().user_objects.Add(std::make_shared<session::UserObject>(object, destroy, references));
   return CUDA_SUCCESS;
 }
@@ -244,7 +246,7 @@ CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object_handle, un
     if (found->second == 0) graph->user_objects.erase(found);
   }
   bool gone = false;
-  object->Release(count, &gone);   // outside the lock: it may run the program's destructor
+  object->Release(count, &gone);  // outside the lock: it may run the program's destructor
   if (gone) TheProcess().user_objects.Remove(object_handle);
   return CUDA_SUCCESS;
 }

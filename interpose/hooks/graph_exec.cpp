@@ -11,7 +11,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, std::uint64_t fl
   constexpr std::uint64_t kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   GL_CU_REQUIRE(handle != nullptr && (flags & ~kKnown) == 0);
-  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;   // graphs that kernels launch
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // graphs that kernels launch
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(graph_handle, &graph));
   std::shared_ptr<GraphExec> exec;
@@ -61,7 +61,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRA
   GL_CU_REQUIRE(params != nullptr);
   params->error_node = nullptr;
   const CUresult status = Instantiate(exec, graph, params->flags);
-  params->result = status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+  params->result = status == CUDA_SUCCESS               ? CUDA_GRAPH_INSTANTIATE_SUCCESS
                    : status == CUDA_ERROR_NOT_SUPPORTED ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
                                                         : CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
   return status;
@@ -121,7 +121,9 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return SetParams(exec, node, params, nullptr);
 }
-CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) { return SetParams(exec, node, params, nullptr); }
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
+  return SetParams(exec, node, params, nullptr);
+}
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
   return SetEvent<session::EventRecordOp>(exec, node, event);
 }

@@ -28,7 +28,8 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
 
 /// Makes the operation in a context and adds the node.
 template <typename Params>
-CUresult AddMade(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, Params* params, CUcontext context_handle) {
+CUresult AddMade(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, Params* params,
+                 CUcontext context_handle) {
   GL_CU_REQUIRE(params != nullptr);
   Context* context = nullptr;
   GL_CU_TRY(session::NodeContext(context_handle, &context));
@@ -82,31 +83,38 @@ CUresult SetEvent(CUgraphNode handle, CUevent event_handle) {
 
 }  // namespace
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS_v2* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   GL_CU_REQUIRE(params != nullptr);
   const CUDA_KERNEL_NODE_PARAMS_v2 wide = session::Widen(*params);
   return AddMade(node, graph, dependencies, count, &wide, nullptr);
 }
-CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_MEMCPY3D* params, CUcontext context) {
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                              const CUDA_MEMCPY3D* params, CUcontext context) {
   return AddMade(node, graph, dependencies, count, params, context);
 }
-CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
   return AddMade(node, graph, dependencies, count, params, context);
 }
-CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                            const CUDA_HOST_NODE_PARAMS* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   return AddMade(node, graph, dependencies, count, params, params->context);
 }
 CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count) {
   return Add(node, graph, dependencies, count, session::EmptyOp{});
 }
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUgraph child_handle) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                  CUgraph child_handle) {
   std::shared_ptr<Graph> child;
   GL_CU_TRY(FindGraph(child_handle, &child));
   return Add(node, graph, dependencies, count, session::ChildOp{child->Clone()});
@@ -118,7 +126,8 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraph
   return AddEvent<session::EventWaitOp>(node, graph, dependencies, count, event);
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                                CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   GL_CU_REQUIRE(params != nullptr);
   CUgraphNodeParams any{};
   any.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
@@ -136,7 +145,8 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNo
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUgraphNodeParams* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
-CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
+                           CUgraphNodeParams* params) {
   return AddMade(node, graph, dependencies, count, params, nullptr);
 }
 
@@ -155,7 +165,7 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_
   GL_CU_REQUIRE(params != nullptr);
   CUDA_KERNEL_NODE_PARAMS_v2 wide{};
   GL_CU_TRY(cuGraphKernelNodeGetParams_v2(handle, &wide));
-  std::memcpy(params, &wide, sizeof(*params));   // the older struct is a prefix of the newer
+  std::memcpy(params, &wide, sizeof(*params));  // the older struct is a prefix of the newer
   return CUDA_SUCCESS;
 }
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* params) { return SetParams(node, params); }
@@ -268,7 +278,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
     }
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;   // caching hints
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;  // caching hints
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

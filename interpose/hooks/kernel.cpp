@@ -40,7 +40,9 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = static_cast<int>(module.sm()); break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = static_cast<int>(device.compute_capability().sm()); break;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = static_cast<int>(session::DynamicSharedLimit(device, *kernel, info)); break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = static_cast<int>(session::DynamicSharedLimit(device, *kernel, info));
+      break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = kernel->shared_carveout; break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = 0; break;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
@@ -142,7 +144,7 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
   GL_CU_REQUIRE(name != nullptr);
   std::shared_ptr<Kernel> kernel;
   GL_CU_TRY(FindKernel(handle, &kernel));
-  *name = kernel->name().c_str();   // lives until the module is unloaded
+  *name = kernel->name().c_str();  // lives until the module is unloaded
   return CUDA_SUCCESS;
 }
 CUresult cuFuncGetName(const char** name, CUfunction function) { return cuKernelGetName(name, AsKernel(function)); }
@@ -187,14 +189,14 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
   std::shared_ptr<Kernel> kernel;
   GL_CU_TRY(FindKernel(AsKernel(function), &kernel));
   GL_CU_REQUIRE(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
-  return CUDA_SUCCESS;   // one bank size since Maxwell
+  return CUDA_SUCCESS;  // one bank size since Maxwell
 }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
   GL_CU_REQUIRE(state != nullptr);
   std::shared_ptr<Kernel> kernel;
   GL_CU_TRY(FindKernel(AsKernel(function), &kernel));
-  *state = CU_FUNCTION_LOADING_STATE_LOADED;   // a handle is only given out once the module was read
+  *state = CU_FUNCTION_LOADING_STATE_LOADED;  // a handle is only given out once the module was read
   return CUDA_SUCCESS;
 }
 CUresult cuFuncLoad(CUfunction function) {
@@ -271,9 +273,9 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction 
   GL_CU_TRY(Find(AsKernel(function), &context, &kernel, &bound));
   const auto& spec = context.device().spec();
   const std::uint32_t taken = bound.info->static_shared_bytes + spec.block.shared_reserved_bytes;
-  const std::uint32_t share = spec.sm.shared_bytes / static_cast<std::uint32_t>(blocks) / spec.allocation.shared_bytes * spec.allocation.shared_bytes;
-  *bytes = std::min<std::size_t>(share > taken ? share - taken : 0,
-                                 session::DynamicSharedLimit(context.device(), *kernel, *bound.info));
+  const std::uint32_t share =
+      spec.sm.shared_bytes / static_cast<std::uint32_t>(blocks) / spec.allocation.shared_bytes * spec.allocation.shared_bytes;
+  *bytes = std::min<std::size_t>(share > taken ? share - taken : 0, session::DynamicSharedLimit(context.device(), *kernel, *bound.info));
   return CUDA_SUCCESS;
 }
 

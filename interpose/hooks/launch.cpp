@@ -1,10 +1,11 @@
 // Every entry point that starts a kernel. All of them end in session::Launch or, for graphs, in nodes that
 // session::MakeKernelOp made.
+#include "interpose/session/launch.h"
+
 #include <cstring>
 
 #include "hooks/support.h"
 #include "interpose/session/graph.h"
-#include "interpose/session/launch.h"
 
 namespace gridloom::hooks {
 
@@ -57,9 +58,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     const CUlaunchAttributeValue& value = attribute.value;
     switch (attribute.id) {
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        request.cluster = {value.cluster_dim.x, value.cluster_dim.y, value.cluster_dim.z};
-        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: request.cluster = {value.cluster_dim.x, value.cluster_dim.y, value.cluster_dim.z}; break;
       case CU_LAUNCH_ATTRIBUTE_PRIORITY: request.priority = value.priority; break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: {
@@ -85,8 +84,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned
   GL_CU_REQUIRE(list != nullptr && count != 0 && count <= TheProcess().device_count());
   for (unsigned i = 0; i < count; ++i) {
     const CUDA_LAUNCH_PARAMS& p = list[i];
-    GL_CU_TRY(cuLaunchCooperativeKernel(p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x, p.block_dim_y,
-                                        p.block_dim_z, p.shared_mem_bytes, p.stream, p.kernel_params));
+    GL_CU_TRY(cuLaunchCooperativeKernel(p.function, p.grid_dim_x, p.grid_dim_y, p.grid_dim_z, p.block_dim_x, p.block_dim_y, p.block_dim_z,
+                                        p.shared_mem_bytes, p.stream, p.kernel_params));
   }
   return CUDA_SUCCESS;
 }

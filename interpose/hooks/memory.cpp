@@ -12,7 +12,8 @@ using Kind = session::ContextMemory::Kind;
 
 namespace {
 
-CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memory_kind, Kind kind, unsigned flags, std::size_t align = 512) {
+CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memory_kind, Kind kind, unsigned flags,
+                  std::size_t align = 512) {
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0);
   GL_CU_TRY(session::RefuseUnsafeCall());
   Context& context = ThisContext();
@@ -32,7 +33,7 @@ CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memo
 /// The context that owns the block, which need not be the current one.
 Context* OwnerOf(CUdeviceptr pointer) {
   const auto allocation = ThisContext().device().memory().Find(pointer);
-  return allocation ? TheProcess().FindContext(static_cast<CUcontext>(allocation->tag)) : nullptr;   // the tag may be a module's
+  return allocation ? TheProcess().FindContext(static_cast<CUcontext>(allocation->tag)) : nullptr;  // the tag may be a module's
 }
 
 CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
@@ -43,7 +44,7 @@ CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind>
     return CUDA_ERROR_INVALID_VALUE;
   };
   if (owner == nullptr || !owner->memory.Find(pointer)) return refuse();
-  owner->WaitAll();   // freeing waits for the work that may use the block
+  owner->WaitAll();  // freeing waits for the work that may use the block
   if (!owner->memory.Take(pointer, kinds)) return refuse();
   return owner->device().memory().Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,4 +1,6 @@
 // Modules and libraries: loading, and what is found in them.
+#include "interpose/session/module.h"
+
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -6,7 +8,6 @@
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/jit_options.h"
-#include "interpose/session/module.h"
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
 
@@ -79,7 +80,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* file) {
 CUresult cuModuleUnload(CUmodule handle) {
   std::shared_ptr<Module> module;
   GL_CU_TRY(FindModule(handle, &module));
-  if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;   // a library's: goes with cuLibraryUnload
+  if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;  // a library's: goes with cuLibraryUnload
   module->context().WaitAll();
   TheProcess().modules.Remove(handle);
   module->code().Unload();

@@ -12,9 +12,9 @@
 
 namespace {
 
-using Program = void*;   // nvrtcProgram
-using Result = int;      // nvrtcResult
-constexpr Result kInternalError = 11;   // NVRTC_ERROR_INTERNAL_ERROR
+using Program = void*;                 // nvrtcProgram
+using Result = int;                    // nvrtcResult
+constexpr Result kInternalError = 11;  // NVRTC_ERROR_INTERNAL_ERROR
 
 /// The path of the NVRTC that is loaded in this process; empty when there is none.
 std::string LoadedNvrtc() {

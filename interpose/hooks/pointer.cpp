@@ -27,7 +27,9 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
       std::memcpy(data, &context, sizeof(context));
       return CUDA_SUCCESS;
     }
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *static_cast<unsigned*>(data) = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(data) = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(data) = pointer; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       GL_CU_REQUIRE(host || managed);
@@ -116,7 +118,7 @@ struct Hints {
 
 struct HintTable {
   std::mutex mutex;
-  std::map<std::uint64_t, Hints> by_allocation;   // by allocation id, which is never reused
+  std::map<std::uint64_t, Hints> by_allocation;  // by allocation id, which is never reused
 };
 HintTable& TheHints() {
   static HintTable* const table = new HintTable;
@@ -145,7 +147,8 @@ CUresult CheckLocation(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     return TheProcess().FindDevice(location.id) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   }
-  return location.type >= CU_MEM_LOCATION_TYPE_HOST && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return location.type >= CU_MEM_LOCATION_TYPE_HOST && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? CUDA_SUCCESS
+                                                                                                               : CUDA_ERROR_INVALID_VALUE;
 }
 /// Device number as the attributes report it: -1 for the host, -2 for nowhere.
 int NumberOf(const CUmemLocation& location) {
@@ -170,7 +173,8 @@ CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise adv
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: hints.preferred = Hints{}.preferred; break;
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
     case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-      (location.type == CU_MEM_LOCATION_TYPE_DEVICE ? hints.accessed_by_device : hints.accessed_by_host) = advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
+      (location.type == CU_MEM_LOCATION_TYPE_DEVICE ? hints.accessed_by_device : hints.accessed_by_host) =
+          advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
       break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -197,9 +201,10 @@ CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, CUdevice dev
   return cuMemPrefetchAsync_v2(pointer, bytes, LocationOf(device), 0, stream);
 }
 
-CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, CUmemLocation* locations, std::size_t* indices,
-                                 std::size_t location_count, std::uint64_t flags, CUstream stream) {
-  GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && locations != nullptr && indices != nullptr && location_count != 0 && flags == 0);
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* bytes, std::size_t count, CUmemLocation* locations,
+                                 std::size_t* indices, std::size_t location_count, std::uint64_t flags, CUstream stream) {
+  GL_CU_REQUIRE(pointers != nullptr && bytes != nullptr && count != 0 && locations != nullptr && indices != nullptr &&
+                location_count != 0 && flags == 0);
   std::size_t location = 0;
   for (std::size_t i = 0; i < count; ++i) {
     while (location + 1 < location_count && indices[location + 1] <= i) ++location;
@@ -223,7 +228,8 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* pointers, std::size_t* b
   return cuMemPrefetchBatchAsync(pointers, bytes, count, locations, indices, location_count, flags, stream);
 }
 
-CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr pointer, std::size_t bytes) {
+CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr pointer,
+                                std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes >= 4 && data_bytes % 4 == 0);
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
@@ -252,8 +258,8 @@ CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr pointer,
-                                 std::size_t bytes) {
+CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_range_attribute* attributes, std::size_t count,
+                                 CUdeviceptr pointer, std::size_t bytes) {
   GL_CU_REQUIRE(data != nullptr && data_bytes != nullptr && attributes != nullptr && count != 0);
   for (std::size_t i = 0; i < count; ++i) GL_CU_TRY(cuMemRangeGetAttribute(data[i], data_bytes[i], attributes[i], pointer, bytes));
   return CUDA_SUCCESS;

@@ -33,7 +33,7 @@ CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* poin
   }
   std::uint64_t address = pool->Allocate(bytes);
   if (address == 0) {
-    stream->context().WaitAll();   // frees on their way
+    stream->context().WaitAll();  // frees on their way
     address = pool->Allocate(bytes);
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -43,7 +43,7 @@ CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* poin
 
 CUresult DeviceOf(const CUmemLocation* location, Device** device) {
   GL_CU_REQUIRE(location != nullptr);
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;   // pools of host memory
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;  // pools of host memory
   return FindDevice(location->id, device);
 }
 
@@ -75,7 +75,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
   GL_CU_REQUIRE(handle != nullptr && props != nullptr && props->alloc_type == CU_MEM_ALLOCATION_TYPE_PINNED);
-  if (props->handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;   // sharing with other processes
+  if (props->handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;  // sharing with other processes
   Device* device = nullptr;
   GL_CU_TRY(DeviceOf(&props->location, &device));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;

@@ -126,7 +126,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, const C
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: stream->sync_policy = value->sync_policy; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: stream->set_priority(std::clamp(value->priority, -5, 0)); return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;   // one domain
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;  // one domain
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

@@ -8,8 +8,8 @@
 #include "interpose/session/process.h"
 
 /// Returns the status of a call from the hook unless it succeeded.
-#define GL_CU_TRY(call)                                                                                 \
-  do {                                                                                                  \
+#define GL_CU_TRY(call)                                                                                                     \
+  do {                                                                                                                      \
     if (const ::gridloom::cuda::CUresult gl_status = (call); gl_status != ::gridloom::cuda::CUDA_SUCCESS) return gl_status; \
   } while (false)
 

@@ -118,20 +118,20 @@ CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
 }
 
 // Setters and getters of single fields.
-#define GL_TEXREF_SET(name, type, field)                      \
-  CUresult cuTexRefSet##name(CUtexref handle, type value) {   \
-    return Alter(handle, [value](TextureReference& r) {       \
-      r.texture.field = value;                                \
-      return CUDA_SUCCESS;                                    \
-    });                                                       \
+#define GL_TEXREF_SET(name, type, field)                    \
+  CUresult cuTexRefSet##name(CUtexref handle, type value) { \
+    return Alter(handle, [value](TextureReference& r) {     \
+      r.texture.field = value;                              \
+      return CUDA_SUCCESS;                                  \
+    });                                                     \
   }
-#define GL_TEXREF_GET(name, type, field)                      \
-  CUresult cuTexRefGet##name(type* value, CUtexref handle) {  \
-    GL_CU_REQUIRE(value != nullptr);                          \
-    return Query(handle, [value](TextureReference& r) {       \
-      *value = static_cast<type>(r.texture.field);            \
-      return CUDA_SUCCESS;                                    \
-    });                                                       \
+#define GL_TEXREF_GET(name, type, field)                     \
+  CUresult cuTexRefGet##name(type* value, CUtexref handle) { \
+    GL_CU_REQUIRE(value != nullptr);                         \
+    return Query(handle, [value](TextureReference& r) {      \
+      *value = static_cast<type>(r.texture.field);           \
+      return CUDA_SUCCESS;                                   \
+    });                                                      \
   }
 GL_TEXREF_SET(FilterMode, CUfilter_mode, filter_mode)
 GL_TEXREF_SET(MipmapFilterMode, CUfilter_mode, mipmap_filter_mode)

@@ -7,7 +7,8 @@ namespace gridloom::hooks {
 
 using session::TextureRecord;
 
-CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
+CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
+                           const CUDA_RESOURCE_VIEW_DESC* view) {
   GL_CU_REQUIRE(object != nullptr && resource != nullptr && texture != nullptr);
   return session::CreateTexture(*resource, *texture, view, object);
 }

@@ -8,13 +8,13 @@ namespace gridloom::hooks {
 
 namespace {
 
-constexpr std::size_t kGranularity = 2u << 20;   // what real devices report
+constexpr std::size_t kGranularity = 2u << 20;  // what real devices report
 
 struct Physical {
   std::size_t bytes = 0;
   CUmemAllocationProp prop{};
   unsigned references = 1;
-  std::uint64_t handle = 0;      // of DeviceMemory
+  std::uint64_t handle = 0;  // of DeviceMemory
 };
 struct Mapping {
   std::size_t bytes = 0;
@@ -41,7 +41,7 @@ CUresult TheMemory(exec::DeviceMemory** memory) {
 
 CUresult CheckProp(const CUmemAllocationProp* prop) {
   GL_CU_REQUIRE(prop != nullptr && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
-  if (prop->requested_handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;   // sharing between processes
+  if (prop->requested_handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;  // sharing between processes
   if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     Device* device = nullptr;
     return FindDevice(prop->location.id, &device);
@@ -92,7 +92,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   GL_CU_REQUIRE(found != TheTable().physical.end());
   if (--found->second.references != 0) return CUDA_SUCCESS;
   TheTable().physical.erase(found);
-  memory->DestroyPhysical(handle);   // the memory itself goes with its last mapping
+  memory->DestroyPhysical(handle);  // the memory itself goes with its last mapping
   return CUDA_SUCCESS;
 }
 
@@ -104,7 +104,7 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CU
   const auto found = TheTable().physical.find(handle);
   GL_CU_REQUIRE(found != TheTable().physical.end() && offset + bytes <= found->second.bytes);
   if (!memory->Map(pointer, bytes, handle, offset)) return CUDA_ERROR_INVALID_VALUE;
-  memory->Protect(pointer, bytes, false, false);   // until cuMemSetAccess
+  memory->Protect(pointer, bytes, false, false);  // until cuMemSetAccess
   TheTable().mappings[pointer] = {bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE};
   return CUDA_SUCCESS;
 }

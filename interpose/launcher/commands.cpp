@@ -36,9 +36,7 @@ constexpr CommandRow kCommands[] = {
 
 }  // namespace
 
-std::span<const CommandRow> Commands() {
-  return kCommands;
-}
+std::span<const CommandRow> Commands() { return kCommands; }
 
 int Fail(std::string_view message) {
   std::fprintf(stderr, "gridloom: %.*s\n", static_cast<int>(message.size()), message.data());

@@ -60,10 +60,8 @@ class Devices final : public Command {
     int exit_code = kExitOk;
     for (const std::string& id : sim::DeviceIds(*directory)) {
       auto device = sim::LoadDevice(id, *directory);
-      if (device.ok())
-        devices.push_back(*std::move(device));
-      else
-        exit_code = Fail(device.error().message);
+      if (device.ok()) devices.push_back(*std::move(device));
+      else exit_code = Fail(device.error().message);
     }
     std::ranges::sort(devices, {}, ListOrder);
     Json all = Json::array();
@@ -72,9 +70,8 @@ class Devices final : public Command {
       all.push_back(ToJson(device));
       const bool is_default = device.id == sim::kDefaultDevice;
       table.Add({is_default ? Coloured(Colour::kBold, device.id) : device.id, device.compute_capability.text(),
-                 std::to_string(device.sm.count), std::to_string(device.sm.clock_mhz) + " MHz",
-                 SizeText(device.memory.size_bytes), Bandwidth(device.memory), SizeText(device.l2.size_bytes),
-                 device.description + (is_default ? " (default)" : "")});
+                 std::to_string(device.sm.count), std::to_string(device.sm.clock_mhz) + " MHz", SizeText(device.memory.size_bytes),
+                 Bandwidth(device.memory), SizeText(device.l2.size_bytes), device.description + (is_default ? " (default)" : "")});
     }
     if (json_) {
       Print(all.dump(2) + "\n");
@@ -107,8 +104,6 @@ class Devices final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeDevices() {
-  return std::make_unique<Devices>();
-}
+std::unique_ptr<Command> MakeDevices() { return std::make_unique<Devices>(); }
 
 }  // namespace gridloom::launcher

@@ -29,21 +29,18 @@ class Doctor final : public Command {
       all.push_back({{"check", check.name}, {"verdict", verdict.json}, {"text", finding.text}, {"mend", finding.mend}});
       if (!json_) Show(check, finding, verdict);
     }
-    if (json_)
-      Print(all.dump(2) + "\n");
-    else
-      Print(Conclusion(problems));
+    if (json_) Print(all.dump(2) + "\n");
+    else Print(Conclusion(problems));
     return problems == 0 ? kExitOk : kExitFound;
   }
 
  private:
   static void Show(const Check& check, const Finding& finding, const VerdictText& verdict) {
     constexpr std::size_t kVerdictWidth = 9, kNameWidth = 11;
-    Print(Coloured(verdict.colour, verdict.shown) + std::string(kVerdictWidth - verdict.shown.size(), ' ') +
-          std::string(check.name) + std::string(kNameWidth - check.name.size(), ' ') + finding.text + "\n");
+    Print(Coloured(verdict.colour, verdict.shown) + std::string(kVerdictWidth - verdict.shown.size(), ' ') + std::string(check.name) +
+          std::string(kNameWidth - check.name.size(), ' ') + finding.text + "\n");
     if (!finding.mend.empty())
-      Print(std::string(kVerdictWidth + kNameWidth, ' ') + "to mend it: " + Coloured(Colour::kBold, finding.mend) +
-            "\n");
+      Print(std::string(kVerdictWidth + kNameWidth, ' ') + "to mend it: " + Coloured(Colour::kBold, finding.mend) + "\n");
   }
 
   static std::string Conclusion(int problems) {
@@ -56,8 +53,6 @@ class Doctor final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeDoctor() {
-  return std::make_unique<Doctor>();
-}
+std::unique_ptr<Command> MakeDoctor() { return std::make_unique<Doctor>(); }
 
 }  // namespace gridloom::launcher

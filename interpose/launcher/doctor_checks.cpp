@@ -30,15 +30,9 @@ constexpr std::uint64_t kLittleDisk = 256ull << 20;
 constexpr std::uint64_t kReservedRange =
     exec::DeviceMemory::Options{}.range_bytes;  // what the shim reserves for device memory: addresses, not memory
 
-Finding Good(std::string text) {
-  return {Verdict::kGood, std::move(text), ""};
-}
-Finding Note(std::string text, std::string mend = "") {
-  return {Verdict::kNote, std::move(text), std::move(mend)};
-}
-Finding Problem(std::string text, std::string mend) {
-  return {Verdict::kProblem, std::move(text), std::move(mend)};
-}
+Finding Good(std::string text) { return {Verdict::kGood, std::move(text), ""}; }
+Finding Note(std::string text, std::string mend = "") { return {Verdict::kNote, std::move(text), std::move(mend)}; }
+Finding Problem(std::string text, std::string mend) { return {Verdict::kProblem, std::move(text), std::move(mend)}; }
 
 /// First number of a file, such as those under /proc/sys.
 bool ReadNumber(const char* file, std::uint64_t& value) {
@@ -51,8 +45,8 @@ Finding LookAtProcessor() {
   cpu_set_t cpus;
   const int count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
   const std::string cores = std::to_string(count) + (count == 1 ? " core" : " cores");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
   if (avx512) return Good("x86-64 with AVX-512, " + cores);
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Good("x86-64 with AVX2, " + cores);
   return Note("x86-64 without AVX2, " + cores + ": kernels run, but several times slower than with it");
@@ -73,12 +67,10 @@ Finding LookAtMemory() {
   }
   std::uint64_t limit = 0;
   std::string container;
-  if (ReadNumber("/sys/fs/cgroup/memory.max", limit) && limit < total)
-    container = ", of which this container may use " + SizeText(limit);
+  if (ReadNumber("/sys/fs/cgroup/memory.max", limit) && limit < total) container = ", of which this container may use " + SizeText(limit);
   const std::string text = SizeText(available) + " of " + SizeText(total) + " free" + container;
   if (available < kLittleMemory)
-    return Note(text + ": programs that allocate more device memory than that fail",
-                "close other programs, or use a smaller `--memory`");
+    return Note(text + ": programs that allocate more device memory than that fail", "close other programs, or use a smaller `--memory`");
   return Good(text);
 }
 
@@ -87,8 +79,7 @@ std::string AddressSpaceCure() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return "ulimit -v unlimited";
   std::uint64_t overcommit = 0;
-  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2)
-    return "sudo sysctl vm.overcommit_memory=0";
+  if (ReadNumber("/proc/sys/vm/overcommit_memory", overcommit) && overcommit == 2) return "sudo sysctl vm.overcommit_memory=0";
   return "lift the limit on virtual memory of the container or sandbox that this process is in";
 }
 
@@ -97,9 +88,9 @@ Finding LookAtAddressSpace() {
   const auto space = exec::AddressSpace::Reserve(kReservedRange);
   if (!space.ok()) return Problem(space.error().message, AddressSpaceCure());
   if (space->bytes() >= kReservedRange) return Good(SizeText(space->bytes()) + " can be reserved for device memory");
-  return Note("only " + SizeText(space->bytes()) +
-                  " can be reserved for device memory, virtual memory being limited: programs cannot have more",
-              AddressSpaceCure());
+  return Note(
+      "only " + SizeText(space->bytes()) + " can be reserved for device memory, virtual memory being limited: programs cannot have more",
+      AddressSpaceCure());
 }
 
 /// Loads a library to see whether everything it needs is there.
@@ -114,12 +105,8 @@ Finding LookAtLibrary(std::string_view name, const char* purpose) {
   return Good(file->string());  // left loaded: unloading someone's static objects gains nothing here
 }
 
-Finding LookAtShim() {
-  return LookAtLibrary(kShim, "the driver that programs are given");
-}
-Finding LookAtCompiler() {
-  return LookAtLibrary(kCompiler, "it compiles kernels");
-}
+Finding LookAtShim() { return LookAtLibrary(kShim, "the driver that programs are given"); }
+Finding LookAtCompiler() { return LookAtLibrary(kCompiler, "it compiles kernels"); }
 
 Finding LookAtDevices() {
   const auto directory = sim::DeviceDirectory();
@@ -134,12 +121,10 @@ Finding LookAtDevices() {
 
 Finding LookAtCache() {
   const fs::path cache = CacheDirectory();
-  if (cache.empty())
-    return Note("compiled kernels are not kept: every start compiles again", "unset GRIDLOOM_CACHE_DIR, and set HOME");
+  if (cache.empty()) return Note("compiled kernels are not kept: every start compiles again", "unset GRIDLOOM_CACHE_DIR, and set HOME");
   fs::path existing = cache;
   std::error_code error;
-  while (!existing.empty() && existing != existing.root_path() && !fs::exists(existing, error))
-    existing = existing.parent_path();
+  while (!existing.empty() && existing != existing.root_path() && !fs::exists(existing, error)) existing = existing.parent_path();
   if (existing.empty()) existing = ".";
   if (access(existing.c_str(), W_OK | X_OK) != 0 || !fs::is_directory(existing, error)) {
     return Problem("compiled kernels cannot be kept: " + existing.string() + " is not a folder this user can write to",
@@ -147,9 +132,9 @@ Finding LookAtCache() {
   }
   struct statvfs disk {};
   if (statvfs(existing.c_str(), &disk) == 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < kLittleDisk) {
-    return Problem("only " + SizeText(std::uint64_t{disk.f_bavail} * disk.f_frsize) +
-                       " of disk left for compiled kernels in " + cache.string(),
-                   "free some space, or export GRIDLOOM_CACHE_DIR=FOLDER on another disk");
+    return Problem(
+        "only " + SizeText(std::uint64_t{disk.f_bavail} * disk.f_frsize) + " of disk left for compiled kernels in " + cache.string(),
+        "free some space, or export GRIDLOOM_CACHE_DIR=FOLDER on another disk");
   }
   return Good(cache.string());
 }
@@ -180,8 +165,7 @@ Finding LookAtGpu() {
                    "install NVIDIA's driver libraries (on Debian: sudo apt-get install libcuda1)");
   }
   if (access("/dev/nvidia0", R_OK | W_OK) != 0) {
-    return Problem(count + " in /dev, but this user may not use them: `--device real` cannot work",
-                   "sudo chmod a+rw /dev/nvidia*");
+    return Problem(count + " in /dev, but this user may not use them: `--device real` cannot work", "sudo chmod a+rw /dev/nvidia*");
   }
   return Good(count + ", driver " + driver + ": used with `--device real`");
 }
@@ -190,8 +174,7 @@ Finding LookAtPreload() {
   const char* preload = std::getenv("LD_PRELOAD");
   if (preload == nullptr || *preload == '\0') return Good("LD_PRELOAD is free");
   const bool ours = std::string_view(preload).find(kShim) != std::string_view::npos;
-  return Note("LD_PRELOAD is set already: " + std::string(preload),
-              ours ? "unset LD_PRELOAD; `gridloom run` sets it" : "");
+  return Note("LD_PRELOAD is set already: " + std::string(preload), ours ? "unset LD_PRELOAD; `gridloom run` sets it" : "");
 }
 
 /// "13.0" of "Cuda compilation tools, release 13.0, V13.0.88"; empty when nvcc does not run.
@@ -210,31 +193,20 @@ Finding LookAtNvcc() {
     const std::string version = NvccVersion(nvcc);
     if (version.empty()) continue;
     if (nvcc == "nvcc") return Good("release " + version);
-    return Note("release " + version + " is in /usr/local/cuda/bin, which is not on the PATH",
-                "export PATH=/usr/local/cuda/bin:$PATH");
+    return Note("release " + version + " is in /usr/local/cuda/bin, which is not on the PATH", "export PATH=/usr/local/cuda/bin:$PATH");
   }
-  return Note(
-      "nvcc is not installed: programs that are built already run all the same; CUDA sources cannot be built here");
+  return Note("nvcc is not installed: programs that are built already run all the same; CUDA sources cannot be built here");
 }
 
 // The GPU comes before the shim, which answers to the real driver's name once it is loaded.
 constexpr Check kChecks[] = {
-    {"processor", LookAtProcessor},
-    {"memory", LookAtMemory},
-    {"addresses", LookAtAddressSpace},
-    {"gpu", LookAtGpu},
-    {"shim", LookAtShim},
-    {"compiler", LookAtCompiler},
-    {"devices", LookAtDevices},
-    {"cache", LookAtCache},
-    {"preload", LookAtPreload},
-    {"nvcc", LookAtNvcc},
+    {"processor", LookAtProcessor}, {"memory", LookAtMemory},     {"addresses", LookAtAddressSpace}, {"gpu", LookAtGpu},
+    {"shim", LookAtShim},           {"compiler", LookAtCompiler}, {"devices", LookAtDevices},        {"cache", LookAtCache},
+    {"preload", LookAtPreload},     {"nvcc", LookAtNvcc},
 };
 
 }  // namespace
 
-std::span<const Check> Checks() {
-  return kChecks;
-}
+std::span<const Check> Checks() { return kChecks; }
 
 }  // namespace gridloom::launcher

@@ -13,8 +13,7 @@ namespace {
 Result<exec::CompileFn> LoadCompiler() {
   const auto file = FindLibrary(kCompiler);
   if (!file)
-    return Error{"cannot find " + std::string(kCompiler) + " beside " + ToolDirectory().string() +
-                 "; build it with scripts/build"};
+    return Error{"cannot find " + std::string(kCompiler) + " beside " + ToolDirectory().string() + "; build it with scripts/build"};
   void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);  // kept until the tool ends
   if (library == nullptr) return Error{dlerror()};
   const auto compile = reinterpret_cast<exec::CompileFn>(dlsym(library, "gridloom_compile"));
@@ -39,8 +38,7 @@ Result<std::unique_ptr<ptx::Module>> LinkParts(InspectReport& report) {
   std::vector<ptx::LinkInput> inputs;
   for (ContainerReport& container : report.containers) {
     if (!container.relocatable || container.module == nullptr) continue;
-    inputs.push_back(
-        {"container " + std::to_string(&container - report.containers.data() + 1), std::move(container.module)});
+    inputs.push_back({"container " + std::to_string(&container - report.containers.data() + 1), std::move(container.module)});
   }
   return ptx::LinkModules(std::move(inputs), [](std::string_view) { return true; });
 }
@@ -55,10 +53,8 @@ Status CheckKernels(InspectReport& report) {
     DiagnosticSink sink;
     ptx::VerifyModule(*container.module, sink);
     AddDiagnostics(sink, container);
-    if (container.relocatable)
-      has_parts = true;
-    else
-      CheckContainer(compile, *container.module, container);
+    if (container.relocatable) has_parts = true;
+    else CheckContainer(compile, *container.module, container);
   }
   if (!has_parts) return {};
   GL_TRY(linked, LinkParts(report));

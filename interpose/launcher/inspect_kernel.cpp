@@ -14,8 +14,7 @@ namespace gridloom::launcher {
 namespace {
 
 std::string TypeText(const ptx::Variable& variable) {
-  std::string text =
-      (variable.vector > 1 ? "v" + std::to_string(variable.vector) + "." : "") + std::string(Info(variable.type).text);
+  std::string text = (variable.vector > 1 ? "v" + std::to_string(variable.vector) + "." : "") + std::string(Info(variable.type).text);
   for (const std::uint64_t dim : variable.dims) text += "[" + (dim == 0 ? "" : std::to_string(dim)) + "]";
   return text;
 }
@@ -25,8 +24,8 @@ void ReportParameters(const ptx::Function& kernel, KernelReport& report) {
   report.parameter_bytes = layout.bytes;
   for (std::size_t i = 0; i < kernel.params.size(); ++i) {
     const ptx::Variable& param = kernel.params[i];
-    report.parameters.push_back({std::string(param.name), TypeText(param), layout.offsets[i],
-                                 static_cast<std::uint32_t>(param.bytes()), std::max(1u, param.alignment())});
+    report.parameters.push_back({std::string(param.name), TypeText(param), layout.offsets[i], static_cast<std::uint32_t>(param.bytes()),
+                                 std::max(1u, param.alignment())});
   }
 }
 
@@ -34,8 +33,7 @@ void ReportBounds(const ptx::Function& kernel, KernelReport& report) {
   for (const ptx::FunctionDirective& directive : kernel.directives) {
     if (directive.name == "pragma") continue;
     std::string text(directive.name);
-    for (std::size_t i = 0; i < directive.values.size(); ++i)
-      text += (i == 0 ? " " : ", ") + std::to_string(directive.values[i]);
+    for (std::size_t i = 0; i < directive.values.size(); ++i) text += (i == 0 ? " " : ", ") + std::to_string(directive.values[i]);
     if (!directive.text.empty()) text += " " + std::string(directive.text);
     report.launch_bounds.push_back(std::move(text));
   }
@@ -53,8 +51,7 @@ std::string BarrierOf(const ptx::Instruction& instruction) {
   using ptx::Opcode;
   if (instruction.opcode != Opcode::kBar && instruction.opcode != Opcode::kBarrier) return "";
   const auto has = [&](std::string_view text) {
-    return std::ranges::any_of(instruction.modifiers,
-                               [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+    return std::ranges::any_of(instruction.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
   };
   if (has("warp")) return "";
   if (has("cluster")) return "cluster";
@@ -74,10 +71,8 @@ class KernelWalk {
     if (!seen_.insert(&function).second) return;
     if (function.body == nullptr) {
       const ptx::Function* definition = module_.FindFunction(function.name);
-      if (definition != nullptr && definition->body != nullptr)
-        Walk(*definition, false);
-      else
-        system_calls_.insert(std::string(function.name));
+      if (definition != nullptr && definition->body != nullptr) Walk(*definition, false);
+      else system_calls_.insert(std::string(function.name));
       return;
     }
     std::vector<const ptx::Function*> next;
@@ -101,8 +96,7 @@ class KernelWalk {
 
  private:
   void Look(const ptx::Statement& statement, bool is_kernel) {
-    if (const auto* variable = std::get_if<ptx::Variable*>(&statement); variable != nullptr && is_kernel)
-      AddRegisters(**variable, report_);
+    if (const auto* variable = std::get_if<ptx::Variable*>(&statement); variable != nullptr && is_kernel) AddRegisters(**variable, report_);
     const auto* instruction = std::get_if<ptx::Instruction>(&statement);
     if (instruction == nullptr) return;
     ++(is_kernel ? report_.instructions : report_.callee_instructions);
@@ -123,8 +117,7 @@ std::string Demangle(const std::string& name) {
   const std::size_t inner = name.starts_with("__nv_static_") ? name.find("__Z") : std::string::npos;
   if (inner != std::string::npos) return "static " + Demangle(name.substr(inner + 1));
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                    std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
   return status == 0 ? text.get() : name;
 }
 

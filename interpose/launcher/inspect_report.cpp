@@ -19,8 +19,7 @@ constexpr ComputeCapability kDefaultCapability{9, 0};
 
 std::string KindText(const Entry& entry) {
   switch (entry.kind) {
-    case EntryKind::kPtx:
-      return "PTX " + std::to_string(entry.version_major) + "." + std::to_string(entry.version_minor);
+    case EntryKind::kPtx: return "PTX " + std::to_string(entry.version_major) + "." + std::to_string(entry.version_minor);
     case EntryKind::kCubin: return "machine code";
     case EntryKind::kOther: return "kind " + std::to_string(entry.raw_kind);
   }
@@ -53,10 +52,8 @@ void ReportModule(const ptx::Module& module, ContainerReport& report) {
   }
   for (const ptx::Function& function : module.functions) {
     if (function.body == nullptr) continue;
-    if (function.is_entry)
-      report.kernels.push_back(ReportKernel(module, function));
-    else
-      ++report.device_functions;
+    if (function.is_entry) report.kernels.push_back(ReportKernel(module, function));
+    else ++report.device_functions;
   }
 }
 

@@ -30,13 +30,13 @@ struct KernelReport {
   std::uint32_t shared_bytes = 0;                  ///< static, callees included
   bool dynamic_shared = false;                     ///< refers to .extern .shared
   std::uint32_t local_bytes = 0;                   ///< of the kernel itself
-  std::vector<std::string> barriers;       ///< which it uses, callees included: "0", "1", "from a register", "cluster"
-  std::vector<std::string> launch_bounds;  ///< directives as written: "maxntid 256, 1, 1"
-  std::uint64_t instructions = 0;          ///< of the kernel itself
-  std::uint64_t callee_instructions = 0;   ///< of the functions it may call
-  std::vector<std::string> system_calls;   ///< vprintf, malloc, …: called but defined nowhere
-  std::vector<std::string> unknown_opcodes;  ///< not in the instruction table; running them is refused
-  std::string check;                         ///< of `--check`: "compiles", or why it is refused; empty without
+  std::vector<std::string> barriers;               ///< which it uses, callees included: "0", "1", "from a register", "cluster"
+  std::vector<std::string> launch_bounds;          ///< directives as written: "maxntid 256, 1, 1"
+  std::uint64_t instructions = 0;                  ///< of the kernel itself
+  std::uint64_t callee_instructions = 0;           ///< of the functions it may call
+  std::vector<std::string> system_calls;           ///< vprintf, malloc, …: called but defined nowhere
+  std::vector<std::string> unknown_opcodes;        ///< not in the instruction table; running them is refused
+  std::string check;                               ///< of `--check`: "compiles", or why it is refused; empty without
   bool refused = false;
 };
 

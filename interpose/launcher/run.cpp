@@ -61,12 +61,9 @@ int ExplainFailure(const std::string& name, int error) {
   const bool folder = fs::is_directory(program);
   const bool no_right = access(program.c_str(), X_OK) != 0;
   std::string reason = std::strerror(error);
-  if (folder)
-    reason = "it is a folder";
-  else if (error == EACCES && no_right)
-    reason = "it is not executable; `chmod +x " + Quoted(name) + "` makes it so";
-  else if (error == ENOEXEC)
-    reason = "it is neither a program for this machine nor a script that begins with #!";
+  if (folder) reason = "it is a folder";
+  else if (error == EACCES && no_right) reason = "it is not executable; `chmod +x " + Quoted(name) + "` makes it so";
+  else if (error == ENOEXEC) reason = "it is neither a program for this machine nor a script that begins with #!";
   Fail("cannot run '" + name + "': " + reason);
   return kExitNotExecutable;
 }
@@ -126,12 +123,11 @@ class RunProgram final : public Command {
     }
     // ld.so splits LD_PRELOAD at blanks and colons and knows no quotes.
     if (shim->string().find_first_of(" :") != std::string::npos) {
-      return Error{"the path of the driver shim has a blank or a colon, which LD_PRELOAD cannot carry: " +
-                   shim->string() + "; move Gridloom to another folder"};
+      return Error{"the path of the driver shim has a blank or a colon, which LD_PRELOAD cannot carry: " + shim->string() +
+                   "; move Gridloom to another folder"};
     }
     environment.emplace_back("LD_PRELOAD", Prepend(shim->string(), "LD_PRELOAD"));
-    if (const auto links = FindDriverLinks())
-      environment.emplace_back("LD_LIBRARY_PATH", Prepend(links->string(), "LD_LIBRARY_PATH"));
+    if (const auto links = FindDriverLinks()) environment.emplace_back("LD_LIBRARY_PATH", Prepend(links->string(), "LD_LIBRARY_PATH"));
     return environment;
   }
 
@@ -151,8 +147,6 @@ class RunProgram final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeRun() {
-  return std::make_unique<RunProgram>();
-}
+std::unique_ptr<Command> MakeRun() { return std::make_unique<RunProgram>(); }
 
 }  // namespace gridloom::launcher

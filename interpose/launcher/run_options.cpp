@@ -34,8 +34,7 @@ Result<std::string> CheckThreads(const std::string& text) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || value == 0 || value > 1024)
-    return Error{"--threads is '" + text + "'; expected a number from 1 to 1024"};
+  if (!whole || value == 0 || value > 1024) return Error{"--threads is '" + text + "'; expected a number from 1 to 1024"};
   return text;
 }
 
@@ -47,25 +46,15 @@ Result<std::string> CheckNumber(const char* option, const std::string& text, uns
   return Error{std::string(option) + " is '" + text + "'; expected a number from 0 to " + std::to_string(most)};
 }
 
-Result<std::string> CheckCount(const std::string& text) {
-  return CheckNumber("--memcheck-limit", text, 1'000'000);
-}
+Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
 
-Result<std::string> CheckExitCode(const std::string& text) {
-  return CheckNumber("--error-exitcode", text, 255);
-}
+Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
 
-Result<std::string> CheckJson(const std::string& path) {
-  return path == "-" ? path : fs::absolute(path).string();
-}
+Result<std::string> CheckJson(const std::string& path) { return path == "-" ? path : fs::absolute(path).string(); }
 
-Result<std::string> AbsolutePath(const std::string& path) {
-  return fs::absolute(path).string();
-}
+Result<std::string> AbsolutePath(const std::string& path) { return fs::absolute(path).string(); }
 
-Result<std::string> CheckCache(const std::string& path) {
-  return path == "off" ? path : fs::absolute(path).string();
-}
+Result<std::string> CheckCache(const std::string& path) { return path == "off" ? path : fs::absolute(path).string(); }
 
 const std::vector<RunOption>& Options() {
   static const std::vector<RunOption> options{
@@ -74,16 +63,8 @@ const std::vector<RunOption>& Options() {
        "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
        {{"GRIDLOOM_DEVICE", "{}"}},
        CheckDevice},
-      {"--memory",
-       "SIZE",
-       "device memory: 4G, 512M, or a share of this machine's such as 50%",
-       {{"GRIDLOOM_MEMORY", "{}"}},
-       nullptr},
-      {"--threads",
-       "N",
-       "host threads that run kernels (default: one per core)",
-       {{"GRIDLOOM_THREADS", "{}"}},
-       CheckThreads},
+      {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, nullptr},
+      {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
       {"--memcheck",
        "",
        "check every access of every kernel and name each bad one; exit code 1 when there are any",
@@ -109,23 +90,11 @@ const std::vector<RunOption>& Options() {
        "exit code when memcheck found something (default: 1; 0: the program's own)",
        {{"GRIDLOOM_ERROR_EXITCODE", "{}"}},
        CheckExitCode},
-      {"--summary,-s",
-       "",
-       "at the end, show which kernels ran, how often and how long",
-       {{"GRIDLOOM_SUMMARY", "1"}},
-       nullptr},
-      {"--quiet,-q",
-       "",
-       "no messages of Gridloom's but errors",
-       {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}},
-       nullptr},
+      {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
+      {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
       {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
       {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, AbsolutePath},
-      {"--cache",
-       "FOLDER|off",
-       "where compiled kernels are kept (default: ~/.cache/gridloom)",
-       {{"GRIDLOOM_CACHE_DIR", "{}"}},
-       CheckCache},
+      {"--cache", "FOLDER|off", "where compiled kernels are kept (default: ~/.cache/gridloom)", {{"GRIDLOOM_CACHE_DIR", "{}"}}, CheckCache},
   };
   return options;
 }
@@ -144,9 +113,7 @@ bool TakesNext(const std::string& argument) {
 
 }  // namespace
 
-std::span<const RunOption> RunOptions() {
-  return Options();
-}
+std::span<const RunOption> RunOptions() { return Options(); }
 
 Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::string& value) {
   std::string checked = value;

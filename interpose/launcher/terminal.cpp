@@ -72,18 +72,15 @@ Table::Table(std::vector<std::string> header) : header_(std::move(header)) {
   }
 }
 
-std::string Table::Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
-                        std::size_t indent) const {
+std::string Table::Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, std::size_t indent) const {
   std::string line(indent, ' ');
   std::size_t used = indent;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool last = i + 1 == cells.size();
     const std::string cell = last ? Cut(cells[i], TerminalWidth() - std::min(used, TerminalWidth() - 8)) : cells[i];
     const std::string padding(widths[i] - std::min(widths[i], Width(cell)), ' ');
-    if (right_[i])
-      line += padding + cell;
-    else
-      line += last ? cell : cell + padding;
+    if (right_[i]) line += padding + cell;
+    else line += last ? cell : cell + padding;
     if (!last) line += std::string(kColumnGap, ' ');
     used += widths[i] + kColumnGap;
   }

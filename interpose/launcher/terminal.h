@@ -37,16 +37,13 @@ class Table {
   std::string Text(std::size_t indent) const;
 
  private:
-  std::string Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
-                   std::size_t indent) const;
+  std::string Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, std::size_t indent) const;
 
   std::vector<std::string> header_;
   std::vector<bool> right_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-inline void Print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
+inline void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace gridloom::launcher

@@ -57,15 +57,14 @@ CUresult Check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint
   }
   if (layered) {
     if (d.depth == 0) return CUDA_ERROR_INVALID_VALUE;
-    const bool fits = d.height == 0 ? d.width <= t.max_1d_layered && d.depth <= t.max_1d_layers
-                                    : d.width <= t.max_2d_layered_width && d.height <= t.max_2d_layered_height &&
-                                          d.depth <= t.max_2d_layers;
+    const bool fits = d.height == 0
+                          ? d.width <= t.max_1d_layered && d.depth <= t.max_1d_layers
+                          : d.width <= t.max_2d_layered_width && d.height <= t.max_2d_layered_height && d.depth <= t.max_2d_layers;
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (d.depth != 0) {
     const bool fits = (d.width <= t.max_3d_width && d.height <= t.max_3d_height && d.depth <= t.max_3d_depth) ||
-                      (d.width <= t.max_3d_alternate_width && d.height <= t.max_3d_alternate_height &&
-                       d.depth <= t.max_3d_alternate_depth);
+                      (d.width <= t.max_3d_alternate_width && d.height <= t.max_3d_alternate_height && d.depth <= t.max_3d_alternate_depth);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   const bool fits = d.height == 0 ? d.width <= t.max_1d : d.width <= t.max_2d_width && d.height <= t.max_2d_height;

@@ -14,8 +14,8 @@ class Context;
 
 struct TexelFormat {
   exec::ChannelType type = exec::ChannelType::kFloat;
-  unsigned channels = 0;       ///< 0: the descriptor says
-  bool normalized = false;     ///< UNORM and SNORM formats always read as floats
+  unsigned channels = 0;    ///< 0: the descriptor says
+  bool normalized = false;  ///< UNORM and SNORM formats always read as floats
 };
 /// Nothing for formats that are refused (block compressed, planar).
 std::optional<TexelFormat> FormatOf(cuda::CUarray_format format);

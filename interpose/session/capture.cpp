@@ -25,9 +25,8 @@ Captures& TheCaptures() {
 
 bool BlockingStreamCaptures(Context& context) {
   return std::ranges::any_of(TheCaptures().all, [&](const auto& capture) {
-    return std::ranges::any_of(capture->streams, [&](const StreamPtr& stream) {
-      return &stream->context() == &context && stream->blocking();
-    });
+    return std::ranges::any_of(capture->streams,
+                               [&](const StreamPtr& stream) { return &stream->context() == &context && stream->blocking(); });
   });
 }
 
@@ -139,7 +138,7 @@ CUresult CaptureRecord(Stream& stream, const EventPtr& event, unsigned flags, bo
   if (stream.capture == nullptr) {
     event->capture.reset();
     event->capture_nodes.clear();
-    return CUDA_SUCCESS;   // Submit checks use of the legacy stream
+    return CUDA_SUCCESS;  // Submit checks use of the legacy stream
   }
   if (stream.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0) return CaptureOperation(stream, EventRecordOp{event}, false, captured);
@@ -248,7 +247,7 @@ void AbandonCapture(Stream& stream) {
   const auto capture = stream.capture;
   if (capture == nullptr) return;
   if (capture->origin == &stream) return Finish(capture);
-  stream.capture = nullptr;   // the capture keeps the stream, and with it what has not led back to the origin
+  stream.capture = nullptr;  // the capture keeps the stream, and with it what has not led back to the origin
 }
 
 }  // namespace gridloom::session

@@ -19,9 +19,9 @@ class Capture {
  public:
   std::uint64_t id = 0;
   cuda::CUstreamCaptureMode mode = cuda::CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::uint64_t thread = 0;                 ///< that began it
+  std::uint64_t thread = 0;  ///< that began it
   Stream* origin = nullptr;
-  std::vector<StreamPtr> streams;           ///< all that take part, the origin first
+  std::vector<StreamPtr> streams;  ///< all that take part, the origin first
   std::shared_ptr<Graph> graph;
   bool invalidated = false;
 };

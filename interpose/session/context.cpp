@@ -110,8 +110,8 @@ void Context::EnqueueAndWait(Stream& stream, const TaskPtr& task) {
   if (!EnqueueOrRun(stream, task)) TaskPool::Get().Wait(task);
 }
 
-void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last,
-                           const std::function<std::vector<TaskPtr>()>& submit, std::span<const TaskPtr> after) {
+void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
+                           std::span<const TaskPtr> after) {
   const std::lock_guard lock(queue_mutex_);
   TaskPool::Get().Submit(first, Predecessors(stream, after));
   const std::vector<TaskPtr> leaves = submit();
@@ -121,8 +121,7 @@ void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& 
 
 bool Context::Idle(Stream& stream) {
   const std::lock_guard lock(queue_mutex_);
-  return (stream.tail_ == nullptr || stream.tail_->done()) &&
-         (stream.kind() != Stream::Kind::kLegacy || Predecessors(stream, {}).empty());
+  return (stream.tail_ == nullptr || stream.tail_->done()) && (stream.kind() != Stream::Kind::kLegacy || Predecessors(stream, {}).empty());
 }
 
 void Context::Wait(Stream& stream) {

@@ -85,8 +85,8 @@ class Context {
   /// The same, and returns when it is done.
   void EnqueueAndWait(Stream& stream, const TaskPtr& task);
   /// Puts a group into the stream: `first`, then what `submit` submits behind it, then `last` behind the tasks it answers.
-  void EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last,
-                    const std::function<std::vector<TaskPtr>()>& submit, std::span<const TaskPtr> after);
+  void EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
+                    std::span<const TaskPtr> after);
   /// Everything an operation put into the stream now would wait for is done.
   bool Idle(Stream& stream);
   void Wait(Stream& stream);
@@ -101,7 +101,7 @@ class Context {
   void Destroy();
   /// A primary context comes back to life by cuDevicePrimaryCtxRetain.
   void Revive();
-  int retain_count = 0;      ///< primary: guarded by the device's mutex
+  int retain_count = 0;  ///< primary: guarded by the device's mutex
 
   // ---- context-local storage (runtime export table) -----------------------------------------------------------------------
   using StorageDestructor = void (*)(cuda::CUcontext context, void* key, void* value);
@@ -118,10 +118,10 @@ class Context {
   std::atomic<cuda::CUresult> status_{cuda::CUDA_SUCCESS};
   std::atomic<bool> destroyed_{false};
 
-  mutable std::mutex queue_mutex_;    ///< guards every Stream::tail_ and the lists below
+  mutable std::mutex queue_mutex_;  ///< guards every Stream::tail_ and the lists below
   StreamPtr legacy_;
-  std::vector<StreamPtr> streams_;    ///< all but the legacy one
-  std::unordered_map<std::uint64_t, StreamPtr> per_thread_;   ///< by thread number
+  std::vector<StreamPtr> streams_;                           ///< all but the legacy one
+  std::unordered_map<std::uint64_t, StreamPtr> per_thread_;  ///< by thread number
   std::unordered_map<cuda::CUstream, StreamPtr> by_handle_;
 
   struct Storage {

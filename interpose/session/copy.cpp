@@ -108,10 +108,12 @@ CUresult MakeCopy(Context& context, const CUDA_MEMCPY3D& c, CopyOp* op) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Side src, dst;
-  const SideRequest from{c.src_type, reinterpret_cast<std::uint64_t>(c.src_host), c.src_device, c.src_array, c.src_x_bytes,
-                         c.src_y, c.src_z, c.src_pitch, c.src_height};
-  const SideRequest to{c.dst_type, reinterpret_cast<std::uint64_t>(c.dst_host), c.dst_device, c.dst_array, c.dst_x_bytes,
-                       c.dst_y, c.dst_z, c.dst_pitch, c.dst_height};
+  const SideRequest from{
+      c.src_type,  reinterpret_cast<std::uint64_t>(c.src_host), c.src_device, c.src_array, c.src_x_bytes, c.src_y, c.src_z, c.src_pitch,
+      c.src_height};
+  const SideRequest to{
+      c.dst_type,  reinterpret_cast<std::uint64_t>(c.dst_host), c.dst_device, c.dst_array, c.dst_x_bytes, c.dst_y, c.dst_z, c.dst_pitch,
+      c.dst_height};
   if (const auto status = Resolve(context, from, c.width_bytes, c.height, c.depth, false, &src); status != CUDA_SUCCESS) return status;
   if (const auto status = Resolve(context, to, c.width_bytes, c.height, c.depth, true, &dst); status != CUDA_SUCCESS) return status;
   op->src = src.base;
@@ -218,8 +220,14 @@ CUresult CheckBatch(Context& context, const CUstreamBatchMemOpParams* items, uns
     switch (items[i].operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32: bytes = 4; break;
       case CU_STREAM_MEM_OP_WAIT_VALUE_64: bytes = 8; break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_32: bytes = 4; write = true; break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_64: bytes = 8; write = true; break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        bytes = 4;
+        write = true;
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        bytes = 8;
+        write = true;
+        break;
       case CU_STREAM_MEM_OP_BARRIER: continue;
       case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
       default: return CUDA_ERROR_INVALID_VALUE;

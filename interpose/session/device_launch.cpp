@@ -16,8 +16,8 @@ using namespace cuda;
 
 namespace {
 
-constexpr unsigned kMaxDepth = 24;                  // CUDA C++ Programming Guide: nesting depth
-constexpr std::uint64_t kFirstHandle = 0x1000;      // of streams and events
+constexpr unsigned kMaxDepth = 24;              // CUDA C++ Programming Guide: nesting depth
+constexpr std::uint64_t kFirstHandle = 0x1000;  // of streams and events
 
 DeviceStatus StatusOfLaunch(CUresult status) {
   switch (status) {
@@ -43,7 +43,7 @@ class LaunchTree : public std::enable_shared_from_this<LaunchTree> {
 
   std::mutex mutex;
   std::uint64_t next_handle = kFirstHandle;
-  unsigned tails = 0;                       ///< tail launches whose turn has not come
+  unsigned tails = 0;  ///< tail launches whose turn has not come
 
  private:
   void Help();
@@ -55,12 +55,16 @@ class LaunchTree : public std::enable_shared_from_this<LaunchTree> {
   const DeviceGrid::RunFunction run_;
   std::condition_variable changed_;
   std::deque<DeviceChildPtr> ready_;
-  unsigned helpers_ = 0;                    ///< threads of the task pool that work for this tree
-  unsigned waiting_ = 0;                    ///< CTAs that wait for their children, each perhaps keeping a thread busy
+  unsigned helpers_ = 0;  ///< threads of the task pool that work for this tree
+  unsigned waiting_ = 0;  ///< CTAs that wait for their children, each perhaps keeping a thread busy
 };
 
-DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> parent_child, KernelOp operation, std::uint64_t launching_cta)
-    : op(std::move(operation)), parent(parent_grid), keeps_parent(std::move(parent_child)), cta(launching_cta),
+DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> parent_child, KernelOp operation,
+                         std::uint64_t launching_cta)
+    : op(std::move(operation)),
+      parent(parent_grid),
+      keeps_parent(std::move(parent_child)),
+      cta(launching_cta),
       grid(std::make_unique<DeviceGrid>(parent_grid.context_, op, parent_grid.run_)) {
   grid->tree_ = parent.tree_;
   grid->self_ = this;
@@ -81,11 +85,12 @@ void LaunchTree::Help() {
   static const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   if (ready_.empty() || helpers_ >= cores + waiting_) return;
   ++helpers_;
-  TaskPool::Get().Submit(MakeTask(0, [tree = shared_from_this()] {
-                           std::unique_lock lock(tree->mutex);
-                           tree->Drain(lock);
-                           --tree->helpers_;
-                         }),
+  TaskPool::Get().Submit(MakeTask(0,
+                                  [tree = shared_from_this()] {
+                                    std::unique_lock lock(tree->mutex);
+                                    tree->Drain(lock);
+                                    --tree->helpers_;
+                                  }),
                          {});
 }
 
@@ -137,7 +142,8 @@ void LaunchTree::Complete(DeviceChild& child) {
   }
   DeviceGrid& parent = child.parent;
   --parent.unfinished_;
-  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && found->second != 0) --found->second;
+  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && found->second != 0)
+    --found->second;
   CompleteIfOver(parent);
 }
 
@@ -243,7 +249,7 @@ DeviceStatus DeviceGrid::CreateStream(std::uint64_t* stream) {
 DeviceStatus DeviceGrid::DestroyStream(std::uint64_t stream) {
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
-  return streams_.erase(stream) != 0 ? DeviceStatus::kSuccess : DeviceStatus::kInvalidValue;   // its work goes on
+  return streams_.erase(stream) != 0 ? DeviceStatus::kSuccess : DeviceStatus::kInvalidValue;  // its work goes on
 }
 
 DeviceStatus DeviceGrid::CreateEvent(std::uint64_t* event) {
@@ -283,7 +289,7 @@ DeviceStatus DeviceGrid::WaitEvent(std::uint64_t event, std::uint64_t cta, std::
 }
 
 DeviceStatus DeviceGrid::Attribute(int attribute, int device, int* value) {
-  if (device != 0) return DeviceStatus::kInvalidDevice;   // a grid sees the device it runs on
+  if (device != 0) return DeviceStatus::kInvalidDevice;  // a grid sees the device it runs on
   *value = context_.device().Attribute(static_cast<CUdevice_attribute>(attribute));
   return DeviceStatus::kSuccess;
 }

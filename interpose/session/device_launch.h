@@ -28,10 +28,10 @@ struct DeviceChild : std::enable_shared_from_this<DeviceChild> {
 
   KernelOp op;
   DeviceGrid& parent;
-  const std::shared_ptr<DeviceChild> keeps_parent;          ///< null when the host launched the parent
-  const std::uint64_t cta;                                  ///< of the parent, that launched it
-  std::unique_ptr<DeviceGrid> grid;                         ///< what it launches itself
-  unsigned waits = 0;                                       ///< launches before it that are not complete
+  const std::shared_ptr<DeviceChild> keeps_parent;  ///< null when the host launched the parent
+  const std::uint64_t cta;                          ///< of the parent, that launched it
+  std::unique_ptr<DeviceGrid> grid;                 ///< what it launches itself
+  unsigned waits = 0;                               ///< launches before it that are not complete
   bool complete = false;
   std::vector<std::shared_ptr<DeviceChild>> successors;
 };
@@ -76,9 +76,9 @@ class DeviceGrid final : public exec::GridChildren {
   Context& context_;
   const std::shared_ptr<Kernel> kernel_;
   const RunFunction run_;
-  std::mutex tree_mutex_;                                   ///< for the first launch of the host's grid
-  std::shared_ptr<LaunchTree> tree_;                        ///< null until something is launched
-  DeviceChild* self_ = nullptr;                             ///< null for the host's grid
+  std::mutex tree_mutex_;             ///< for the first launch of the host's grid
+  std::shared_ptr<LaunchTree> tree_;  ///< null until something is launched
+  DeviceChild* self_ = nullptr;       ///< null for the host's grid
   unsigned depth_ = 0;
 
   // Guarded by the tree's mutex.

@@ -27,7 +27,8 @@ CUresult StatusOf(exec::FaultKind kind) {
 const char* NameOf(CUresult status) {
   switch (status) {
 #define GL_RESULT(name, value, text) \
-  case name: return #name;
+  case name:                         \
+    return #name;
 #include "interpose/api/results.def"
 #undef GL_RESULT
   }
@@ -37,7 +38,8 @@ const char* NameOf(CUresult status) {
 const char* TextOf(CUresult status) {
   switch (status) {
 #define GL_RESULT(name, value, text) \
-  case name: return text;
+  case name:                         \
+    return text;
 #include "interpose/api/results.def"
 #undef GL_RESULT
   }

@@ -73,7 +73,7 @@ void Graph::RemoveNode(GraphNode& node) {
   for (GraphNode* other : node.dependents) std::erase(other->dependencies, &node);
   const std::uint32_t index = node.index;
   Process::Get().graph_nodes.Remove(node.handle());
-  nodes_.erase(nodes_.begin() + index);   // may free the node
+  nodes_.erase(nodes_.begin() + index);  // may free the node
   for (std::size_t i = index; i < nodes_.size(); ++i) nodes_[i]->index = static_cast<std::uint32_t>(i);
 }
 

@@ -42,9 +42,9 @@ class GraphNode {
   Graph& graph;
   Operation operation;
   std::vector<GraphNode*> dependencies, dependents;
-  GraphNode* cloned_from = nullptr;                        ///< may be gone; compared, never followed
-  std::vector<void*> param_pointers;                       ///< of a kernel node, for cuGraphKernelNodeGetParams
-  std::uint32_t index = 0;                                 ///< place in the graph's list
+  GraphNode* cloned_from = nullptr;   ///< may be gone; compared, never followed
+  std::vector<void*> param_pointers;  ///< of a kernel node, for cuGraphKernelNodeGetParams
+  std::uint32_t index = 0;            ///< place in the graph's list
 };
 
 /// Guarded by its mutex, which callers take (Lock) around several steps.
@@ -79,8 +79,8 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   struct Node {
     Operation operation;
     std::vector<std::uint32_t> dependencies;
-    std::shared_ptr<GraphExec> child;      ///< of a child graph node
-    GraphNode* origin = nullptr;           ///< node it was made from: an identity only
+    std::shared_ptr<GraphExec> child;  ///< of a child graph node
+    GraphNode* origin = nullptr;       ///< node it was made from: an identity only
     bool enabled = true;
   };
   /// INVALID_VALUE for a cycle.
@@ -103,10 +103,10 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
   mutable std::mutex mutex_;
   std::uint64_t flags_ = 0;
-  std::vector<Node> nodes_;                ///< in an order that respects dependencies
-  TaskPtr last_launch_;                    ///< two launches of one executable graph never overlap
+  std::vector<Node> nodes_;  ///< in an order that respects dependencies
+  TaskPtr last_launch_;      ///< two launches of one executable graph never overlap
   std::map<std::shared_ptr<UserObject>, unsigned> user_objects_;
-  std::vector<std::shared_ptr<const Graph>> kept_;   ///< graphs whose allocation nodes this one uses
+  std::vector<std::shared_ptr<const Graph>> kept_;  ///< graphs whose allocation nodes this one uses
 };
 
 /// cuGraphLaunch: refused while the stream is being captured.

@@ -88,7 +88,7 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
 }
 
 std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& first) {
-  std::vector<TaskPtr> ends;       // per node: the task others wait for
+  std::vector<TaskPtr> ends;  // per node: the task others wait for
   std::vector<bool> waited(nodes_.size(), false);
   for (const Node& node : nodes_) {
     std::vector<TaskPtr> after;
@@ -110,8 +110,8 @@ std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& fir
       ends.push_back(end);
       continue;
     }
-    const TaskPtr task = node.enabled ? MakeTask(0, [&context, operation = node.operation] { Run(context, operation); })
-                                      : MakeTask(0, [] {});
+    const TaskPtr task =
+        node.enabled ? MakeTask(0, [&context, operation = node.operation] { Run(context, operation); }) : MakeTask(0, [] {});
     if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
       record->event->set_marker(task);
     }
@@ -133,7 +133,8 @@ CUresult GraphExec::Launch(Stream& stream) {
   // The executable graph lives until its last launch has ended, even if the program destroys it before.
   const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
   const std::vector<TaskPtr> after = {last_launch_};
-  context.EnqueueGroup(stream, first, last, [&] { return SubmitNodes(context, first); }, after);
+  context.EnqueueGroup(
+      stream, first, last, [&] { return SubmitNodes(context, first); }, after);
   last_launch_ = last;
   return CUDA_SUCCESS;
 }

@@ -21,7 +21,7 @@ class JitOptions {
   struct Buffer {
     char* data = nullptr;
     std::size_t capacity = 0, used = 0;
-    void** size_slot = nullptr;     ///< where the written length goes
+    void** size_slot = nullptr;  ///< where the written length goes
     void Append(const std::string& text);
   };
   Buffer info_, error_;

@@ -36,21 +36,22 @@ CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelIn
     return Refuse(kernel, configuration, "grid " + Text(request.grid) + " is empty or larger than the device allows");
   }
   if (!Fits(request.block, spec.block.max_x, spec.block.max_y, spec.block.max_z) || request.block.count() > spec.block.max_threads) {
-    return Refuse(kernel, configuration, Format("block %s is empty or larger than %u threads", Text(request.block).c_str(),
-                                                spec.block.max_threads));
+    return Refuse(kernel, configuration,
+                  Format("block %s is empty or larger than %u threads", Text(request.block).c_str(), spec.block.max_threads));
   }
   if (info.max_threads != 0 && request.block.count() > info.max_threads) {
-    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, Format("block %s is larger than this kernel's launch bound of %u threads",
-                                                           Text(request.block).c_str(), info.max_threads));
+    return Refuse(
+        kernel, CUDA_ERROR_INVALID_VALUE,
+        Format("block %s is larger than this kernel's launch bound of %u threads", Text(request.block).c_str(), info.max_threads));
   }
   if (request.block.count() > MaxThreads(context.device(), info)) {
-    return Refuse(kernel, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-                  Format("block %s is larger than this kernel's %u threads", Text(request.block).c_str(),
-                         MaxThreads(context.device(), info)));
+    return Refuse(
+        kernel, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        Format("block %s is larger than this kernel's %u threads", Text(request.block).c_str(), MaxThreads(context.device(), info)));
   }
   const std::uint32_t* required = info.required_block;
-  if (required[0] != 0 && (request.block.x != required[0] || request.block.y != std::max(required[1], 1u) ||
-                           request.block.z != std::max(required[2], 1u))) {
+  if (required[0] != 0 &&
+      (request.block.x != required[0] || request.block.y != std::max(required[1], 1u) || request.block.z != std::max(required[2], 1u))) {
     return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, "the kernel requires another block shape (.reqntid)");
   }
   if (request.dynamic_shared_bytes > DynamicSharedLimit(context.device(), kernel, info)) {
@@ -108,7 +109,7 @@ CUresult CopyParams(const LaunchRequest& request, const exec::KernelInfo& info, 
     std::memcpy(params->data(), request.block_of_params.data(), std::min(params->size(), request.block_of_params.size()));
     return CUDA_SUCCESS;
   }
-  if (info.param_bytes.empty()) return CUDA_SUCCESS;   // the pointer may lead to nothing
+  if (info.param_bytes.empty()) return CUDA_SUCCESS;  // the pointer may lead to nothing
   if (request.kernel_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
     if (request.kernel_params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -148,8 +149,8 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
     const std::uint64_t most = MaxResidentBlocks(context, info, request.block, request.dynamic_shared_bytes);
     if (request.grid.count() > most) {
       return Refuse(*op->kernel, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-                    Format("a cooperative grid of %llu CTAs, %llu fit on the device",
-                           static_cast<unsigned long long>(request.grid.count()), static_cast<unsigned long long>(most)));
+                    Format("a cooperative grid of %llu CTAs, %llu fit on the device", static_cast<unsigned long long>(request.grid.count()),
+                           static_cast<unsigned long long>(most)));
     }
   }
   if (const auto status = CopyParams(request, info, &op->params); status != CUDA_SUCCESS) return status;

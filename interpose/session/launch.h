@@ -13,14 +13,14 @@ namespace gridloom::session {
 
 struct LaunchRequest {
   cuda::CUfunction function = nullptr;
-  exec::Dim3 grid, block, cluster{0, 0, 0};      ///< cluster 0,0,0: what the kernel requires, else none
+  exec::Dim3 grid, block, cluster{0, 0, 0};  ///< cluster 0,0,0: what the kernel requires, else none
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
   int priority = 0;
-  bool from_device = false;                      ///< launched by a grid: compiled when it runs, not on the launching warp's stack
-  void** kernel_params = nullptr;                ///< a pointer to each parameter's value, or
-  void** extra = nullptr;                        ///< a list of keys and values with a ready parameter block, or
-  std::span<const std::byte> block_of_params;    ///< the block itself (legacy interface)
+  bool from_device = false;                    ///< launched by a grid: compiled when it runs, not on the launching warp's stack
+  void** kernel_params = nullptr;              ///< a pointer to each parameter's value, or
+  void** extra = nullptr;                      ///< a list of keys and values with a ready parameter block, or
+  std::span<const std::byte> block_of_params;  ///< the block itself (legacy interface)
 };
 
 /// Checks the request as a driver does and copies the parameters. The kernel is compiled when it was not before.

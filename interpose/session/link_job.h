@@ -14,10 +14,10 @@ namespace gridloom::session {
 
 class LinkJob {
  public:
-  JitOptions options;          ///< of cuLinkCreate: its log buffers are filled by every step
+  JitOptions options;  ///< of cuLinkCreate: its log buffers are filled by every step
   std::mutex mutex;
   std::vector<PtxSource> sources;
-  std::string image;           ///< what cuLinkComplete handed out
+  std::string image;  ///< what cuLinkComplete handed out
 
   /// Adds what is at `data`: PTX text, a fat binary, or an object that carries them.
   cuda::CUresult Add(cuda::CUjitInputType type, const void* data, std::size_t size, const std::string& name, Device& device);

@@ -19,8 +19,8 @@ std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2))
 
 }  // namespace gridloom::session
 
-#define GL_LOG(level, ...)                                                                              \
-  do {                                                                                                  \
-    if (::gridloom::session::LogEnabled(::gridloom::session::LogLevel::level))                          \
-      ::gridloom::session::LogFormat(::gridloom::session::LogLevel::level, __VA_ARGS__);                \
+#define GL_LOG(level, ...)                                                               \
+  do {                                                                                   \
+    if (::gridloom::session::LogEnabled(::gridloom::session::LogLevel::level))           \
+      ::gridloom::session::LogFormat(::gridloom::session::LogLevel::level, __VA_ARGS__); \
   } while (false)

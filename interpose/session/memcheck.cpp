@@ -108,7 +108,8 @@ void MemcheckLog::BadFree(const char* call, Context& context, std::uint64_t poin
 
 void MemcheckLog::BadRange(const char* call, Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write) {
   if (!on_) return;
-  const std::string what = std::string(write ? "write" : "read") + " of " + Plural(bytes, "byte") + " at " + exec::HexAddress(pointer) + ": ";
+  const std::string what =
+      std::string(write ? "write" : "read") + " of " + Plural(bytes, "byte") + " at " + exec::HexAddress(pointer) + ": ";
   BadCall(call, what + exec::DescribePlace(context.device().memory(), pointer, bytes));
 }
 
@@ -140,7 +141,8 @@ std::string MemcheckLog::Summary(std::uint64_t errors, std::uint64_t accesses, s
   std::string text = "gridloom: memcheck: ";
   text += errors == 0 ? "no errors" : Plural(errors, "error");
   if (accesses > errors) text += " (" + exec::WithCommas(accesses) + " accesses)";
-  if (not_kept != 0) text += "; " + Plural(not_kept, "further access") + (not_kept == 1 ? "" : "es") + " beyond the limit of " + Plural(limit_, "error");
+  if (not_kept != 0)
+    text += "; " + Plural(not_kept, "further access") + (not_kept == 1 ? "" : "es") + " beyond the limit of " + Plural(limit_, "error");
   if (leak_check_) text += leaks_.empty() ? "; nothing leaked" : "; " + Plural(leaks_.size(), "allocation") + " leaked";
   return text + "\n";
 }
@@ -152,7 +154,8 @@ void MemcheckLog::WriteJson(const std::vector<exec::MemcheckReport>& reports, st
   if (leak_check_) {
     json["leaks"] = nlohmann::json::array();
     for (const exec::Allocation& leak : leaks_)
-      json["leaks"].push_back({{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
+      json["leaks"].push_back(
+          {{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
   }
   const std::string text = json.dump(2) + "\n";
   if (json_path_ == "-") return LogText(text);

@@ -46,7 +46,7 @@ class MemcheckLog {
   std::uint32_t limit_ = 100;
   int exit_code_ = 1;
   std::string json_path_;
-  int owner_ = 0;                       ///< process id: a forked child reports nothing of its parent's
+  int owner_ = 0;  ///< process id: a forked child reports nothing of its parent's
   std::mutex mutex_;
   std::vector<Call> calls_;
   std::vector<exec::Allocation> leaks_;

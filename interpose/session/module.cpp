@@ -21,7 +21,7 @@ using namespace cuda;
 
 namespace {
 
-constexpr std::uint32_t kElfMagic = 0x464C457F;   // "\x7f" "ELF"
+constexpr std::uint32_t kElfMagic = 0x464C457F;  // "\x7f" "ELF"
 
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
@@ -47,7 +47,8 @@ bool IsProvided(std::string_view name) {
          name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp");
 }
 
-CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts, std::unique_ptr<ptx::Module>* module, JitLog* log) {
+CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts,
+                   std::unique_ptr<ptx::Module>* module, JitLog* log) {
   std::vector<ptx::LinkInput> inputs;
   for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i])});
   auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
@@ -90,7 +91,7 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   made.info = made.program->FindKernel(name_);
   if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
   *bound = made;
-  if (context == nullptr) return CUDA_SUCCESS;   // the first context that asks adopts the program
+  if (context == nullptr) return CUDA_SUCCESS;  // the first context that asks adopts the program
   const std::lock_guard lock(mutex_);
   instances_.push_back({context, std::move(made), {}});
   return CUDA_SUCCESS;
@@ -166,7 +167,7 @@ CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, Ji
   std::vector<std::unique_ptr<ptx::Module>> parts;
   if (const auto status = ParseSources(sources_, !from_runtime_, &parts, log); status != CUDA_SUCCESS) return status;
   if (!sources_.empty()) *text = sources_.front().text;
-  if (parts.empty()) {   // a container without entries: legal, and holds nothing
+  if (parts.empty()) {  // a container without entries: legal, and holds nothing
     *module = std::make_unique<ptx::Module>();
     return CUDA_SUCCESS;
   }
@@ -183,7 +184,7 @@ CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* prog
   const auto lookup = [&] {
     const std::lock_guard lock(mutex_);
     for (Instance& instance : instances_) {
-      if (instance.context == nullptr && context != nullptr) instance.context = context;   // adopt
+      if (instance.context == nullptr && context != nullptr) instance.context = context;  // adopt
       if (instance.context == context || context == nullptr) {
         *program = instance.program;
         return true;
@@ -253,7 +254,7 @@ CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>
 CUresult Code::FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global) {
   std::shared_ptr<exec::Program> program;
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
-  *global = program->FindGlobal(name);   // lives as long as the program, which this code keeps
+  *global = program->FindGlobal(name);  // lives as long as the program, which this code keeps
   return *global != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

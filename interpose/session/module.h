@@ -56,7 +56,7 @@ class Kernel {
 
   void ForgetContext(Context& context);
 
-  std::atomic<int> max_dynamic_shared{-1};      ///< -1: what a block gets without opting in
+  std::atomic<int> max_dynamic_shared{-1};  ///< -1: what a block gets without opting in
   std::atomic<int> shared_carveout{-1};
   std::atomic<int> nonportable_cluster{0};
   std::atomic<int> required_cluster[3]{0, 0, 0};
@@ -111,14 +111,14 @@ class Code : public std::enable_shared_from_this<Code> {
   Device& device_;
   const std::vector<PtxSource> sources_;
   const bool from_runtime_;
-  std::mutex load_mutex_;     ///< one thread at a time parses
+  std::mutex load_mutex_;  ///< one thread at a time parses
   std::mutex mutex_;
   struct Instance {
     Context* context;
     std::shared_ptr<exec::Program> program;
   };
   std::vector<Instance> instances_;
-  cuda::CUresult failed_ = cuda::CUDA_SUCCESS;   ///< a parse error is found once
+  cuda::CUresult failed_ = cuda::CUDA_SUCCESS;  ///< a parse error is found once
   JitLog failed_log_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels_;
   std::unordered_map<std::string, std::shared_ptr<TextureReference>> texrefs_;
@@ -126,11 +126,10 @@ class Code : public std::enable_shared_from_this<Code> {
 
 class Module {
  public:
-  Module(std::shared_ptr<Code> code, Context& context, bool owns_code)
-      : code_(std::move(code)), context_(context), owns_code_(owns_code) {}
+  Module(std::shared_ptr<Code> code, Context& context, bool owns_code) : code_(std::move(code)), context_(context), owns_code_(owns_code) {}
   Code& code() const { return *code_; }
   Context& context() const { return context_; }
-  bool owns_code() const { return owns_code_; }   ///< false: a library's module in one context
+  bool owns_code() const { return owns_code_; }  ///< false: a library's module in one context
 
  private:
   const std::shared_ptr<Code> code_;

@@ -15,8 +15,8 @@ CUresult NodeContext(CUcontext handle, Context** context) {
 }
 
 CUDA_KERNEL_NODE_PARAMS_v2 Widen(const CUDA_KERNEL_NODE_PARAMS_v1& p) {
-  return {p.function,    p.grid_dim_x,  p.grid_dim_y,       p.grid_dim_z,    p.block_dim_x, p.block_dim_y,
-          p.block_dim_z, p.shared_mem_bytes, p.kernel_params, p.extra, nullptr, nullptr};
+  return {p.function,    p.grid_dim_x,       p.grid_dim_y,    p.grid_dim_z, p.block_dim_x, p.block_dim_y,
+          p.block_dim_z, p.shared_mem_bytes, p.kernel_params, p.extra,      nullptr,       nullptr};
 }
 
 CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Operation* operation) {
@@ -110,8 +110,18 @@ void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p
   for (const std::uint32_t offset : op.bound.info->params.offsets) {
     node.param_pointers.push_back(const_cast<std::byte*>(op.params.data()) + offset);
   }
-  *p = {op.kernel->function_handle(), op.grid.x, op.grid.y, op.grid.z, op.block.x, op.block.y, op.block.z, op.dynamic_shared_bytes,
-        node.param_pointers.data(), nullptr, op.kernel->kernel_handle(), nullptr};
+  *p = {op.kernel->function_handle(),
+        op.grid.x,
+        op.grid.y,
+        op.grid.z,
+        op.block.x,
+        op.block.y,
+        op.block.z,
+        op.dynamic_shared_bytes,
+        node.param_pointers.data(),
+        nullptr,
+        op.kernel->kernel_handle(),
+        nullptr};
 }
 
 }  // namespace gridloom::session

@@ -73,7 +73,7 @@ void RunFill(const CUDA_MEMSET_NODE_PARAMS& p) {
 }
 
 void RunHost(Context& context, const HostOp& op) {
-  if (op.function != nullptr && context.failed()) return;   // cuLaunchHostFunc: not called after an error
+  if (op.function != nullptr && context.failed()) return;  // cuLaunchHostFunc: not called after an error
   struct Scope {
     Scope() { t_state.in_callback = true; }
     ~Scope() { t_state.in_callback = false; }
@@ -140,8 +140,7 @@ void Run(Context& context, const Operation& operation) {
 CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   Context& context = stream.context();
   bool captured = false;
-  if (const auto status = CaptureOperation(stream, operation, waiting == Waiting::kYes, &captured);
-      captured || status != CUDA_SUCCESS) {
+  if (const auto status = CaptureOperation(stream, operation, waiting == Waiting::kYes, &captured); captured || status != CUDA_SUCCESS) {
     return status;
   }
   // Host callbacks must not run on a thread of the program, which may hold locks they take.

@@ -35,9 +35,9 @@ struct CopyOp {
   std::byte* dst = nullptr;
   std::size_t width = 0, height = 1, depth = 1;
   std::size_t src_pitch = 0, src_slice = 0, dst_pitch = 0, dst_slice = 0;
-  std::shared_ptr<Array> src_array, dst_array;     ///< kept alive until the copy is done
-  std::shared_ptr<std::byte[]> staged;             ///< copy of a pageable source, see SubmitCopy
-  cuda::CUDA_MEMCPY3D described{};                 ///< for cuGraphMemcpyNodeGetParams
+  std::shared_ptr<Array> src_array, dst_array;  ///< kept alive until the copy is done
+  std::shared_ptr<std::byte[]> staged;          ///< copy of a pageable source, see SubmitCopy
+  cuda::CUDA_MEMCPY3D described{};              ///< for cuGraphMemcpyNodeGetParams
 };
 
 struct FillOp {
@@ -48,7 +48,7 @@ struct FillOp {
 struct HostOp {
   cuda::CUhostFn function = nullptr;
   cuda::CUstreamCallback callback = nullptr;
-  cuda::CUstream stream = nullptr;                 ///< what the callback is told
+  cuda::CUstream stream = nullptr;  ///< what the callback is told
   void* data = nullptr;
 };
 
@@ -60,11 +60,11 @@ struct EventWaitOp {
 };
 
 struct AllocOp {
-  cuda::CUDA_MEM_ALLOC_NODE_PARAMS params{};       ///< pointer filled when the node is made
+  cuda::CUDA_MEM_ALLOC_NODE_PARAMS params{};  ///< pointer filled when the node is made
 };
 struct FreeOp {
   std::uint64_t address = 0;
-  std::shared_ptr<MemoryPool> pool;                ///< null: memory of a graph's allocation node
+  std::shared_ptr<MemoryPool> pool;  ///< null: memory of a graph's allocation node
 };
 
 struct BatchOp {
@@ -85,8 +85,8 @@ void Run(Context& context, const Operation& operation);
 
 /// How the host waits for an operation it submits.
 enum class Waiting : std::uint8_t {
-  kNo,         ///< returns at once
-  kIfIdle,     ///< runs here when nothing is in the way, else returns at once: for small copies and fills
+  kNo,      ///< returns at once
+  kIfIdle,  ///< runs here when nothing is in the way, else returns at once: for small copies and fills
   kYes,
 };
 

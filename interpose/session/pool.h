@@ -49,8 +49,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   Device& device_;
   const std::uint64_t max_bytes_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> used_;       ///< address -> bytes of the block
-  std::multimap<std::uint64_t, std::uint64_t> cached_;          ///< bytes -> address
+  std::unordered_map<std::uint64_t, std::uint64_t> used_;  ///< address -> bytes of the block
+  std::multimap<std::uint64_t, std::uint64_t> cached_;     ///< bytes -> address
   std::uint64_t used_bytes_ = 0, used_high_ = 0, cached_bytes_ = 0, reserved_high_ = 0;
   std::uint64_t release_threshold_ = 0;
   int reuse_flags_[3] = {1, 1, 1};

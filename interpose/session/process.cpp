@@ -25,7 +25,7 @@ using namespace cuda;
 
 namespace {
 
-std::atomic<bool> g_child_of_user{false};   // forked after cuInit: the virtual GPU stayed with the parent
+std::atomic<bool> g_child_of_user{false};  // forked after cuInit: the virtual GPU stayed with the parent
 
 void AfterForkInChild() {
   if (Process::Get().init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);

@@ -36,7 +36,7 @@ ComputeCapability CapabilityForProgram(ComputeCapability preferred) {
   std::vector<std::string> files;
   dl_iterate_phdr(AddFile, &files);
   image::ImageSet all;
-  std::vector<std::shared_ptr<const void>> kept;   // the containers' bytes
+  std::vector<std::shared_ptr<const void>> kept;  // the containers' bytes
   for (const std::string& file : files) {
     if (IsSystemLibrary(file)) continue;
     auto images = image::ReadImageFile(file);

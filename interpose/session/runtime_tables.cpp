@@ -80,7 +80,7 @@ CUresult GetStorage(void** value, CUcontext handle, void* key) {
   return context != nullptr && context->GetStorage(key, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-Slot g_storage[4];   // no size slot
+Slot g_storage[4];  // no size slot
 
 CUresult CheckContext(CUcontext, unsigned* flag, const void**) {
   *flag = 0;
@@ -204,8 +204,10 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (text == "F8CFF95121468B4EB9E2FB469E7C0DD9") {
     GL_LOG(kInfo, "cuGetExportTable: no table %s", text.c_str());
   } else {
-    GL_LOG(kWarn, "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work "
-                  "(cuFFT does)", text.c_str());
+    GL_LOG(kWarn,
+           "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work "
+           "(cuFFT does)",
+           text.c_str());
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -33,11 +33,11 @@ class Stream {
   cuda::CUstream handle() const;
 
   std::atomic<cuda::CUsynchronizationPolicy> sync_policy{cuda::CU_SYNC_POLICY_AUTO};
-  cuda::CUaccessPolicyWindow access_policy_window{};   ///< kept for cuStreamGetAttribute only
+  cuda::CUaccessPolicyWindow access_policy_window{};  ///< kept for cuStreamGetAttribute only
 
   // ---- capture: guarded by CaptureMutex() ----
-  std::shared_ptr<Capture> capture;                    ///< null when not capturing
-  std::vector<GraphNode*> capture_tail;                ///< what the next captured operation depends on
+  std::shared_ptr<Capture> capture;      ///< null when not capturing
+  std::vector<GraphNode*> capture_tail;  ///< what the next captured operation depends on
 
  private:
   friend class Context;
@@ -45,7 +45,7 @@ class Stream {
   const Kind kind_;
   std::atomic<int> priority_;
   const std::uint64_t id_;
-  TaskPtr tail_;               ///< last operation; guarded by the context's queue mutex
+  TaskPtr tail_;  ///< last operation; guarded by the context's queue mutex
 };
 
 using StreamPtr = std::shared_ptr<Stream>;
@@ -68,8 +68,8 @@ class Event {
   }
 
   // ---- capture: guarded by CaptureMutex() ----
-  std::weak_ptr<Capture> capture;                      ///< the capture it was last recorded in
-  std::vector<GraphNode*> capture_nodes;               ///< nodes a waiter depends on
+  std::weak_ptr<Capture> capture;         ///< the capture it was last recorded in
+  std::vector<GraphNode*> capture_nodes;  ///< nodes a waiter depends on
 
  private:
   Context& context_;

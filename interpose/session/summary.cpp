@@ -36,9 +36,8 @@ Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
 
 void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats) {
   if (!wanted_ && !LogEnabled(LogLevel::kDebug)) return;
-  GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(),
-         static_cast<unsigned long long>(stats.ctas), stats.seconds * 1e3, stats.compile_seconds * 1e3,
-         stats.cache_hit ? " (from cache)" : "");
+  GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(), static_cast<unsigned long long>(stats.ctas),
+         stats.seconds * 1e3, stats.compile_seconds * 1e3, stats.cache_hit ? " (from cache)" : "");
   const std::lock_guard lock(mutex_);
   Line& line = lines_[kernel];
   ++line.launches;
@@ -51,8 +50,8 @@ std::string Summary::Text() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
   std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-  std::string text = Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s\n", rows.size(), "kernel", "launches", "CTAs",
-                            "time ms", "compile ms");
+  std::string text =
+      Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s\n", rows.size(), "kernel", "launches", "CTAs", "time ms", "compile ms");
   for (const auto& [name, line] : rows) {
     std::string shown = Demangled(name);
     if (shown.size() > 40) shown = shown.substr(0, 37) + "...";

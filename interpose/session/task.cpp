@@ -41,7 +41,7 @@ void TaskPool::Push(TaskPtr task, std::unique_lock<std::mutex>& lock) {
     lock.lock();
     return;
   }
-  if (threads_ >= kMaxThreads) return;   // a busy thread takes it later
+  if (threads_ >= kMaxThreads) return;  // a busy thread takes it later
   ++threads_;
   // Signals belong to the program's own threads. Only faults must arrive here: the kernel kills a process for one that is
   // blocked, and kernels that run on this thread may fault (sim/exec/runtime/fault_signal.cpp).
@@ -80,7 +80,7 @@ TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
   {
     std::unique_lock lock(mutex_);
     task->finished_ns_.store(NowNs(), std::memory_order_release);
-    task->state_.store(Task::State::kDone, std::memory_order_release);   // pairs with done() and Wait
+    task->state_.store(Task::State::kDone, std::memory_order_release);  // pairs with done() and Wait
     successors.swap(task->successors_);
     for (TaskPtr& successor : successors) {
       if (--successor->waits_ != 0) continue;
@@ -138,7 +138,7 @@ void TaskPool::ThreadMain() {
 }
 
 void TaskPool::AbandonAfterFork() {
-  new (this) TaskPool;   // the parent's threads and whatever they held do not exist here
+  new (this) TaskPool;  // the parent's threads and whatever they held do not exist here
 }
 
 }  // namespace gridloom::session

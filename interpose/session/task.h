@@ -98,7 +98,7 @@ class TaskPool {
   void ThreadMain();
 
   static constexpr unsigned kMaxThreads = 512;
-  static constexpr unsigned kKeptThreads = 8;   ///< further threads end after being idle for a while
+  static constexpr unsigned kKeptThreads = 8;  ///< further threads end after being idle for a while
   std::mutex mutex_;
   std::condition_variable work_;
   std::deque<TaskPtr> ready_;

@@ -18,7 +18,7 @@ struct Retired {
   CUcontext context;
   std::uint64_t object;
   bool texture;
-  TextureRecord record;   ///< keeps its array
+  TextureRecord record;  ///< keeps its array
 };
 
 struct Records {
@@ -44,7 +44,7 @@ void SweepRetired(Records& records) {
 }
 
 CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::uint64_t object, bool texture) {
-  if (object == 0) return CUDA_SUCCESS;   // as free does; programs clean up what they never made
+  if (object == 0) return CUDA_SUCCESS;  // as free does; programs clean up what they never made
   Records& records = TheRecords();
   const auto found = objects.find(object);
   if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -101,8 +101,8 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
       }
       image->kind = exec::ImageResource::Kind::kPitch2D;
       image->dims = 2;
-      image->levels[0] = {p.pointer, static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1,
-                          p.pitch_bytes, p.pitch_bytes * p.height};
+      image->levels[0] = {
+          p.pointer, static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1, p.pitch_bytes, p.pitch_bytes * p.height};
       break;
     }
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -126,10 +126,9 @@ CUresult ApplyView(const CUDA_RESOURCE_VIEW_DESC& view, exec::ImageResource* ima
   if (view.format == CU_RES_VIEW_FORMAT_NONE) return CUDA_SUCCESS;
   if (view.format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1) return CUDA_ERROR_NOT_SUPPORTED;
   using exec::ChannelType;
-  constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8, ChannelType::kSigned8, ChannelType::kUnsigned16,
-                                    ChannelType::kSigned16, ChannelType::kUnsigned32, ChannelType::kSigned32,
-                                    ChannelType::kHalf, ChannelType::kFloat};
-  const unsigned index = static_cast<unsigned>(view.format) - 1;   // three channel counts per type
+  constexpr ChannelType kTypes[] = {ChannelType::kUnsigned8,  ChannelType::kSigned8,  ChannelType::kUnsigned16, ChannelType::kSigned16,
+                                    ChannelType::kUnsigned32, ChannelType::kSigned32, ChannelType::kHalf,       ChannelType::kFloat};
+  const unsigned index = static_cast<unsigned>(view.format) - 1;  // three channel counts per type
   const std::uint32_t before = image->texel_bytes();
   image->type = kTypes[index / 3];
   image->channels = static_cast<std::uint8_t>(1u << (index % 3));

@@ -35,14 +35,14 @@ cuda::CUresult FindSurface(std::uint64_t object, TextureRecord* record);
 /// variable's eight bytes; binding writes it there.
 class TextureReference {
  public:
-  std::uint64_t address = 0;     ///< of the variable; 0 for a reference made by cuTexRefCreate
+  std::uint64_t address = 0;  ///< of the variable; 0 for a reference made by cuTexRefCreate
   std::mutex mutex;
   cuda::CUDA_RESOURCE_DESC resource{};
   cuda::CUDA_TEXTURE_DESC texture{};
   cuda::CUarray_format format = cuda::CU_AD_FORMAT_FLOAT;
   unsigned channels = 1;
   bool bound = false;
-  std::uint64_t object = 0;      ///< made from the above
+  std::uint64_t object = 0;  ///< made from the above
   /// Makes the object anew after a change and writes its handle. The mutex is held by the caller.
   cuda::CUresult Rebind();
   cuda::CUresult BindSurface(cuda::CUarray array);

@@ -13,13 +13,13 @@ class Context;
 
 struct ThreadState {
   static constexpr unsigned kInlineDepth = 16;
-  Context* stack[kInlineDepth];              ///< current context on top
+  Context* stack[kInlineDepth];  ///< current context on top
   std::uint32_t depth;
-  std::vector<Context*>* overflow;           ///< deeper contexts, owned; null when empty
-  bool per_thread_default_stream;            ///< the running call came through a _ptds or _ptsz twin
-  bool in_callback;                          ///< inside a host function of a stream: driver calls are not permitted
-  cuda::CUstreamCaptureMode capture_mode;    ///< cuThreadExchangeStreamCaptureMode
-  std::uint64_t thread_id;                   ///< unique number, 0 until asked for
+  std::vector<Context*>* overflow;         ///< deeper contexts, owned; null when empty
+  bool per_thread_default_stream;          ///< the running call came through a _ptds or _ptsz twin
+  bool in_callback;                        ///< inside a host function of a stream: driver calls are not permitted
+  cuda::CUstreamCaptureMode capture_mode;  ///< cuThreadExchangeStreamCaptureMode
+  std::uint64_t thread_id;                 ///< unique number, 0 until asked for
 };
 extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
 

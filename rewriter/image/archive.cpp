@@ -34,9 +34,7 @@ std::string_view MemberName(std::string_view field, std::string_view long_names)
 
 }  // namespace
 
-bool LooksLikeArchive(Bytes bytes) {
-  return AsText(bytes).starts_with(kMagic);
-}
+bool LooksLikeArchive(Bytes bytes) { return AsText(bytes).starts_with(kMagic); }
 
 Result<std::vector<ArchiveMember>> ReadArchive(Bytes bytes) {
   std::vector<ArchiveMember> members;

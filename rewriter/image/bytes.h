@@ -30,12 +30,8 @@ std::optional<T> ReadAt(Bytes bytes, std::uint64_t offset) {
   return value;
 }
 
-inline std::string_view AsText(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-inline Bytes AsBytes(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
+inline std::string_view AsText(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+inline Bytes AsBytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 /// Text from `offset` up to its NUL or the end of the bytes; empty when the offset is outside.
 inline std::string_view TextAt(Bytes bytes, std::uint64_t offset) {

@@ -87,19 +87,15 @@ EntryKind KindOf(std::uint16_t raw) {
 
 Arch ArchOf(const EntryHeader& header) {
   Arch arch{ComputeCapability::FromSm(header.sm)};
-  if ((header.flags & kFlagArchSpecific) != 0)
-    arch.scope = ArchScope::kExact;
-  else if ((header.flags & kFlagFamilySpecific) != 0)
-    arch.scope = ArchScope::kFamily;
+  if ((header.flags & kFlagArchSpecific) != 0) arch.scope = ArchScope::kExact;
+  else if ((header.flags & kFlagFamilySpecific) != 0) arch.scope = ArchScope::kFamily;
   return arch;
 }
 
 /// Fills in how the payload is stored. `payload` includes the padding.
 Status SetPayload(Entry& entry, const EntryHeader& header, Bytes payload) {
-  if ((header.flags & kFlagZstd) != 0)
-    entry.compression = Compression::kZstd;
-  else if ((header.flags & kFlagLz4) != 0)
-    entry.compression = Compression::kLz4;
+  if ((header.flags & kFlagZstd) != 0) entry.compression = Compression::kZstd;
+  else if ((header.flags & kFlagLz4) != 0) entry.compression = Compression::kLz4;
   if (entry.compression == Compression::kNone) {
     entry.stored = payload;
     entry.uncompressed_bytes = payload.size();
@@ -123,8 +119,7 @@ Result<SizedEntry> ReadEntry(Bytes bytes) {
   const auto header = ReadAt<EntryHeader>(bytes, 0);
   if (!header) return Error{"entry header is cut off after " + std::to_string(bytes.size()) + " of 64 bytes"};
   if (header->header_bytes < sizeof(EntryHeader)) {
-    return Error{"entry header says it is " + std::to_string(header->header_bytes) +
-                 " bytes long; expected 64 or more"};
+    return Error{"entry header says it is " + std::to_string(header->header_bytes) + " bytes long; expected 64 or more"};
   }
   const auto header_bytes = Slice(bytes, 0, header->header_bytes);
   const auto payload = Slice(bytes, header->header_bytes, header->payload_bytes);
@@ -162,8 +157,7 @@ Result<Container> ReadContainerPointer(const void* container) {
 
 std::optional<std::uint64_t> ContainerSize(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
-  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader))
-    return std::nullopt;
+  if (!header || header->magic != kContainerMagic || header->header_bytes < sizeof(ContainerHeader)) return std::nullopt;
   if (header->body_bytes > UINT64_MAX - header->header_bytes) return UINT64_MAX;
   return header->header_bytes + header->body_bytes;
 }
@@ -172,12 +166,10 @@ Result<Container> ReadContainer(Bytes bytes) {
   const auto header = ReadAt<ContainerHeader>(bytes, 0);
   const auto size = ContainerSize(bytes);
   if (!size) return Error{"not a fat binary container"};
-  if (header->version != 1)
-    return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
+  if (header->version != 1) return Error{"fat binary container of version " + std::to_string(header->version) + "; expected 1"};
   const auto whole = Slice(bytes, 0, *size);
   if (!whole) {
-    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " +
-                 std::to_string(bytes.size())};
+    return Error{"fat binary container of " + std::to_string(*size) + " bytes is cut off after " + std::to_string(bytes.size())};
   }
   Container container;
   std::uint64_t offset = header->header_bytes;

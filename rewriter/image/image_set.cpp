@@ -91,8 +91,7 @@ ImageSet PtxSet(const PtxHeader& header, Bytes bytes) {
 /// The first bytes in a form fit for a message.
 std::string Glimpse(Bytes bytes) {
   std::string text;
-  for (const char c : AsText(bytes.first(std::min<std::size_t>(bytes.size(), 16))))
-    text += c >= ' ' && c <= '~' ? c : '.';
+  for (const char c : AsText(bytes.first(std::min<std::size_t>(bytes.size(), 16)))) text += c >= ' ' && c <= '~' ? c : '.';
   return text;
 }
 
@@ -124,9 +123,8 @@ bool Arch::PtxRunsOn(ComputeCapability device) const {
 }
 
 std::string_view TextOf(Format format) {
-  static constexpr std::string_view kTexts[] = {
-      "ELF executable", "ELF shared object", "ELF object file",    "static library",
-      "cubin",          "fat binary",        "fat binary wrapper", "PTX text"};
+  static constexpr std::string_view kTexts[] = {"ELF executable", "ELF shared object", "ELF object file",    "static library",
+                                                "cubin",          "fat binary",        "fat binary wrapper", "PTX text"};
   return kTexts[static_cast<std::size_t>(format)];
 }
 

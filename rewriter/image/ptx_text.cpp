@@ -13,12 +13,9 @@ void SkipBlanks(std::string_view& text) {
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
     std::string_view close;
-    if (text.starts_with("//"))
-      close = "\n";
-    else if (text.starts_with("/*"))
-      close = "*/";
-    else
-      return;
+    if (text.starts_with("//")) close = "\n";
+    else if (text.starts_with("/*")) close = "*/";
+    else return;
     const std::size_t end = text.find(close, 2);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + close.size());
   }
@@ -45,12 +42,9 @@ std::optional<Arch> ParseArch(std::string_view text) {
   const auto number = TakeNumber(text);
   if (!number || *number > 999) return std::nullopt;
   Arch arch{ComputeCapability::FromSm(*number)};
-  if (text == "a")
-    arch.scope = ArchScope::kExact;
-  else if (text == "f")
-    arch.scope = ArchScope::kFamily;
-  else if (!text.empty())
-    return std::nullopt;
+  if (text == "a") arch.scope = ArchScope::kExact;
+  else if (text == "f") arch.scope = ArchScope::kFamily;
+  else if (!text.empty()) return std::nullopt;
   return arch;
 }
 

@@ -40,19 +40,17 @@ std::string Archs(const ImageSet& set, EntryKind kind) {
 Error NoUsablePtx(const ImageSet& set, ComputeCapability device) {
   const std::string ptx = Archs(set, EntryKind::kPtx);
   const std::string cubins = Archs(set, EntryKind::kCubin);
-  const std::string flag =
-      "-gencode arch=compute_" + std::to_string(device.sm()) + ",code=compute_" + std::to_string(device.sm());
+  const std::string flag = "-gencode arch=compute_" + std::to_string(device.sm()) + ",code=compute_" + std::to_string(device.sm());
   if (ptx.empty() && cubins.empty()) return Error{"the image holds no device code"};
   if (ptx.empty()) {
-    return Error{"the image holds machine code for " + cubins + " but no PTX, and Gridloom runs PTX; rebuild with " +
-                 flag};
+    return Error{"the image holds machine code for " + cubins + " but no PTX, and Gridloom runs PTX; rebuild with " + flag};
   }
   const auto fitting = FittingCapability(set, device);
   const std::string other = fitting ? "; choose a device of compute capability " + fitting->text() + " (--device sm_" +
                                           std::to_string(fitting->sm()) + ") or rebuild with "
                                     : "; rebuild with ";
-  return Error{"the image's PTX is for " + ptx + ", which a device of compute capability " + device.text() +
-               " does not run" + other + flag};
+  return Error{"the image's PTX is for " + ptx + ", which a device of compute capability " + device.text() + " does not run" + other +
+               flag};
 }
 
 /// For a part of an -rdc program that carries machine code for the device, but PTX only for a newer one: that PTX, the least
@@ -87,9 +85,7 @@ bool RunsOn(const ImageSet& set, ComputeCapability device) {
 
 }  // namespace
 
-std::span<const ComputeCapability> KnownCapabilities() {
-  return kKnown;
-}
+std::span<const ComputeCapability> KnownCapabilities() { return kKnown; }
 
 const Entry* SelectPtx(const Container& container, ComputeCapability device) {
   const Entry* best = nullptr;
@@ -119,8 +115,7 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred) {
   if (!set.HasKind(EntryKind::kPtx)) return std::nullopt;
   if (RunsOn(set, preferred)) return preferred;
-  const auto above =
-      std::ranges::find_if(kKnown, [&](auto candidate) { return candidate > preferred && RunsOn(set, candidate); });
+  const auto above = std::ranges::find_if(kKnown, [&](auto candidate) { return candidate > preferred && RunsOn(set, candidate); });
   if (above != std::end(kKnown)) return *above;
   for (auto candidate = std::rbegin(kKnown); candidate != std::rend(kKnown); ++candidate) {
     if (*candidate < preferred && RunsOn(set, *candidate)) return *candidate;

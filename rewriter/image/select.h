@@ -14,7 +14,8 @@ namespace gridloom::image {
 const Entry* SelectPtx(const Container& container, ComputeCapability device);
 
 /// The PTX texts that make up the module of an image for a device: one text, or, for an -rdc program, one per part, to
-/// be linked together. A part with machine code for the device and PTX only for a newer one gives that PTX. An error that says which machine code and which PTX there is instead, and how to rebuild.
+/// be linked together. A part with machine code for the device and PTX only for a newer one gives that PTX. An error that says which
+/// machine code and which PTX there is instead, and how to rebuild.
 Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device);
 
 /// A compute capability on which every container that has PTX can run: `preferred` if possible, else the lowest one

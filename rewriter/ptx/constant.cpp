@@ -19,15 +19,9 @@ constexpr BinaryOperator kBinaryOperators[] = {
     {TokenKind::kAndAnd, 2},   {TokenKind::kOrOr, 1},
 };
 
-ConstantResult Ok(Constant value) {
-  return {value, {}};
-}
-ConstantResult Bad(std::string_view error) {
-  return {{}, error};
-}
-ConstantResult Truth(bool value) {
-  return Ok(Constant::Signed(value ? 1 : 0));
-}
+ConstantResult Ok(Constant value) { return {value, {}}; }
+ConstantResult Bad(std::string_view error) { return {{}, error}; }
+ConstantResult Truth(bool value) { return Ok(Constant::Signed(value ? 1 : 0)); }
 
 template <typename T>
 std::optional<ConstantResult> Compare(TokenKind op, T a, T b) {
@@ -72,9 +66,7 @@ ConstantResult Divide(TokenKind op, std::uint64_t a, std::uint64_t b, bool is_un
 
 }  // namespace
 
-Constant Constant::Double(double value) {
-  return {.is_float = true, .bits = std::bit_cast<std::uint64_t>(value)};
-}
+Constant Constant::Double(double value) { return {.is_float = true, .bits = std::bit_cast<std::uint64_t>(value)}; }
 
 double Constant::AsDouble() const {
   if (is_single) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -82,9 +74,7 @@ double Constant::AsDouble() const {
   return is_unsigned ? static_cast<double>(bits) : static_cast<double>(static_cast<std::int64_t>(bits));
 }
 
-bool Constant::IsTrue() const {
-  return is_float ? AsDouble() != 0 : bits != 0;
-}
+bool Constant::IsTrue() const { return is_float ? AsDouble() != 0 : bits != 0; }
 
 int PrecedenceOf(TokenKind op) {
   for (const BinaryOperator& entry : kBinaryOperators) {
@@ -148,8 +138,8 @@ ConstantResult ApplyBinary(TokenKind op, const Constant& a, const Constant& b) {
   if (a.is_float || b.is_float) return FloatBinary(op, a.AsDouble(), b.AsDouble());
   // The usual conversions: unsigned wins (ISA 4.5.5).
   const bool is_unsigned = a.is_unsigned || b.is_unsigned;
-  const auto truth = is_unsigned ? Compare(op, a.bits, b.bits)
-                                 : Compare(op, static_cast<std::int64_t>(a.bits), static_cast<std::int64_t>(b.bits));
+  const auto truth =
+      is_unsigned ? Compare(op, a.bits, b.bits) : Compare(op, static_cast<std::int64_t>(a.bits), static_cast<std::int64_t>(b.bits));
   if (truth) return *truth;
   const auto integer = [&](std::uint64_t bits) { return Ok({.is_unsigned = is_unsigned, .bits = bits}); };
   switch (op) {
@@ -159,8 +149,7 @@ ConstantResult ApplyBinary(TokenKind op, const Constant& a, const Constant& b) {
     case TokenKind::kSlash:
     case TokenKind::kPercent: return Divide(op, a.bits, b.bits, is_unsigned);
     case TokenKind::kShiftLeft:
-    case TokenKind::kShiftRight:
-      return Ok({.is_unsigned = a.is_unsigned, .bits = Shift(op, a.bits, a.is_unsigned, b.bits)});
+    case TokenKind::kShiftRight: return Ok({.is_unsigned = a.is_unsigned, .bits = Shift(op, a.bits, a.is_unsigned, b.bits)});
     case TokenKind::kAmp: return integer(a.bits & b.bits);
     case TokenKind::kPipe: return integer(a.bits | b.bits);
     case TokenKind::kCaret: return integer(a.bits ^ b.bits);

@@ -22,12 +22,9 @@ OperandUse UseOf(const Instruction& instruction, const Form* form, std::size_t n
 }  // namespace detail
 
 bool ReadsCarry(const Instruction& instruction) {
-  return instruction.opcode == Opcode::kAddc || instruction.opcode == Opcode::kSubc ||
-         instruction.opcode == Opcode::kMadc;
+  return instruction.opcode == Opcode::kAddc || instruction.opcode == Opcode::kSubc || instruction.opcode == Opcode::kMadc;
 }
 
-bool WritesCarry(const Instruction& instruction) {
-  return instruction.Has(Mod::kCc);
-}
+bool WritesCarry(const Instruction& instruction) { return instruction.Has(Mod::kCc); }
 
 }  // namespace gridloom::ptx

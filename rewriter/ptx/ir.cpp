@@ -5,9 +5,7 @@
 
 namespace gridloom::ptx {
 
-std::string_view StringPool::Adopt(std::string_view text) {
-  return texts_.emplace_back(text);
-}
+std::string_view StringPool::Adopt(std::string_view text) { return texts_.emplace_back(text); }
 
 std::string_view StringPool::Intern(std::string_view text) {
   if (const auto it = interned_.find(text); it != interned_.end()) return *it;
@@ -15,9 +13,7 @@ std::string_view StringPool::Intern(std::string_view text) {
 }
 
 // Moving a deque keeps the addresses of its strings, also of the short ones that hold their characters themselves.
-void StringPool::Absorb(StringPool&& other) {
-  absorbed_.push_back(std::move(other));
-}
+void StringPool::Absorb(StringPool&& other) { absorbed_.push_back(std::move(other)); }
 
 Operand::Operand(const Operand& other)
     : kind(other.kind),
@@ -85,8 +81,7 @@ bool Variable::HasAttribute(std::string_view attribute) const {
 }
 
 const FunctionDirective* Function::FindDirective(std::string_view directive) const {
-  const auto it = std::find_if(directives.begin(), directives.end(),
-                               [&](const FunctionDirective& d) { return d.name == directive; });
+  const auto it = std::find_if(directives.begin(), directives.end(), [&](const FunctionDirective& d) { return d.name == directive; });
   return it == directives.end() ? nullptr : &*it;
 }
 
@@ -100,9 +95,7 @@ const Function* Module::FindFunction(std::string_view name) const {
   return prototype;
 }
 
-Function* Module::FindFunction(std::string_view name) {
-  return const_cast<Function*>(std::as_const(*this).FindFunction(name));
-}
+Function* Module::FindFunction(std::string_view name) { return const_cast<Function*>(std::as_const(*this).FindFunction(name)); }
 
 const Variable* Module::FindVariable(std::string_view name) const {
   for (const Variable& variable : variables) {
@@ -111,9 +104,7 @@ const Variable* Module::FindVariable(std::string_view name) const {
   return nullptr;
 }
 
-Variable* Module::FindVariable(std::string_view name) {
-  return const_cast<Variable*>(std::as_const(*this).FindVariable(name));
-}
+Variable* Module::FindVariable(std::string_view name) { return const_cast<Variable*>(std::as_const(*this).FindVariable(name)); }
 
 unsigned Module::sm() const {
   for (const std::string_view target : targets) {

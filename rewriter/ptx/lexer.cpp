@@ -37,9 +37,7 @@ constexpr std::array<std::uint8_t, 256> kClasses = [] {
   return table;
 }();
 
-bool Is(char c, CharClass cls) {
-  return (kClasses[static_cast<unsigned char>(c)] & cls) != 0;
-}
+bool Is(char c, CharClass cls) { return (kClasses[static_cast<unsigned char>(c)] & cls) != 0; }
 
 const char* SkipWhile(const char* p, const char* end, CharClass cls) {
   while (p != end && Is(*p, cls)) ++p;
@@ -107,9 +105,7 @@ constexpr std::array<TokenKind, 128> kOneCharTokens = [] {
 
 }  // namespace
 
-std::string_view NameOf(TokenKind kind) {
-  return kTokenNames[static_cast<std::size_t>(kind)];
-}
+std::string_view NameOf(TokenKind kind) { return kTokenNames[static_cast<std::size_t>(kind)]; }
 
 Lexer::Lexer(std::string_view text) : at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()) {
   if (text.starts_with("\xEF\xBB\xBF")) at_ += 3;  // a byte order mark

@@ -96,8 +96,8 @@ void Linker::LinkHeaders() {
     const Module& module = *input.module;
     const Module& first = *inputs_.front().module;
     if (module.address_size != first.address_size) {
-      errors().push_back(input.name + " has " + std::to_string(module.address_size) + "-bit addresses and " +
-                         inputs_.front().name + " " + std::to_string(first.address_size) + "-bit ones");
+      errors().push_back(input.name + " has " + std::to_string(module.address_size) + "-bit addresses and " + inputs_.front().name + " " +
+                         std::to_string(first.address_size) + "-bit ones");
     }
     const auto version = std::pair(module.version_major, module.version_minor);
     if (version > std::pair(linked_->version_major, linked_->version_minor)) {
@@ -122,15 +122,13 @@ void Linker::LinkTarget(const LinkInput& input) {
       continue;
     }
     // Code for sm_90a runs on 9.0 only, so nothing newer can be linked to it.
-    const auto exact_below = [](const TargetArch& a, const TargetArch& b) {
-      return a.suffix == "a" && a.number < b.number;
-    };
+    const auto exact_below = [](const TargetArch& a, const TargetArch& b) { return a.suffix == "a" && a.number < b.number; };
     if (arch_ && (exact_below(*arch_, *arch) || exact_below(*arch, *arch_))) {
-      errors().push_back("no device runs both " + std::string(arch_text_) + " (" + arch_source_ + ") and " +
-                         std::string(target) + " (" + input.name + ")");
+      errors().push_back("no device runs both " + std::string(arch_text_) + " (" + arch_source_ + ") and " + std::string(target) + " (" +
+                         input.name + ")");
     }
-    const bool higher = !arch_ || arch->number > arch_->number ||
-                        (arch->number == arch_->number && arch_->suffix != "a" && !arch->suffix.empty());
+    const bool higher =
+        !arch_ || arch->number > arch_->number || (arch->number == arch_->number && arch_->suffix != "a" && !arch->suffix.empty());
     if (!higher) continue;
     arch_text_ = linked_->strings.Intern(target);
     arch_ = ParseTargetArch(arch_text_);
@@ -191,16 +189,13 @@ void Linker::Retarget(Operand& operand) {
   operand.variable = symbol->variable;
   operand.function = symbol->function;
   const bool ranged = symbol->variable != nullptr && symbol->variable->range_count != 0;
-  operand.text =
-      ranged ? linked_->strings.Intern(std::string(symbol->name) + std::to_string(operand.index)) : symbol->name;
+  operand.text = ranged ? linked_->strings.Intern(std::string(symbol->name) + std::to_string(operand.index)) : symbol->name;
 }
 
 void Linker::RewriteDefinition(LinkSymbol& symbol) {
   const auto retarget = [this](Operand& operand) { Retarget(operand); };
-  if (symbol.variable != nullptr)
-    VisitOperands(*symbol.variable, retarget);
-  else if (symbol.function->body != nullptr)
-    RewriteBody(*symbol.function->body, first_file_[symbol.module]);
+  if (symbol.variable != nullptr) VisitOperands(*symbol.variable, retarget);
+  else if (symbol.function->body != nullptr) RewriteBody(*symbol.function->body, first_file_[symbol.module]);
 }
 
 void Linker::RewriteBody(Block& block, std::uint32_t first_file) {
@@ -229,9 +224,8 @@ void Linker::CheckDefined() {
     const bool dynamic_shared = symbol.variable != nullptr && symbol.variable->space == StateSpace::kShared;
     const bool provided = symbol.function != nullptr && is_provided_ && is_provided_(symbol.name);
     if (dynamic_shared || provided) continue;
-    errors().push_back(std::string(symbol.variable != nullptr ? "variable '" : "function '") +
-                       std::string(symbol.name) + "' is used in " + inputs_[symbol.module].name +
-                       " but defined nowhere");
+    errors().push_back(std::string(symbol.variable != nullptr ? "variable '" : "function '") + std::string(symbol.name) + "' is used in " +
+                       inputs_[symbol.module].name + " but defined nowhere");
   }
 }
 
@@ -241,14 +235,10 @@ void Linker::CheckDefined() {
 
 void Linker::EmitItems(std::size_t module) {
   for (const ModuleItem& item : inputs_[module].module->items) {
-    if (const auto* variable = std::get_if<Variable*>(&item))
-      EmitVariable(*symbols_.Find(*variable));
-    else if (const auto* function = std::get_if<Function*>(&item))
-      EmitFunction(module, **function);
-    else if (const auto* alias = std::get_if<AliasDirective>(&item))
-      EmitAlias(module, *alias);
-    else
-      EmitText(module, std::get<TextDirective>(item));
+    if (const auto* variable = std::get_if<Variable*>(&item)) EmitVariable(*symbols_.Find(*variable));
+    else if (const auto* function = std::get_if<Function*>(&item)) EmitFunction(module, **function);
+    else if (const auto* alias = std::get_if<AliasDirective>(&item)) EmitAlias(module, *alias);
+    else EmitText(module, std::get<TextDirective>(item));
   }
 }
 
@@ -266,8 +256,7 @@ void Linker::EmitVariable(LinkSymbol& symbol) {
 // prototype.
 void Linker::EmitFunction(std::size_t module, const Function& original) {
   LinkSymbol& symbol = *symbols_.Find(&original);
-  const bool is_definition =
-      symbol.defined() && !symbol.aliased && symbol.module == module && symbol.original == &original;
+  const bool is_definition = symbol.defined() && !symbol.aliased && symbol.module == module && symbol.original == &original;
   if (!is_definition) {
     EmitPrototype(symbol);
     return;

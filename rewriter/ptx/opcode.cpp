@@ -23,9 +23,7 @@ constexpr std::string_view kModifiers[] = {
 
 }  // namespace
 
-const OpcodeInfo& Info(Opcode opcode) {
-  return kOpcodes[static_cast<std::size_t>(opcode)];
-}
+const OpcodeInfo& Info(Opcode opcode) { return kOpcodes[static_cast<std::size_t>(opcode)]; }
 
 std::optional<Opcode> OpcodeFromText(std::string_view text) {
   static const auto* index = [] {
@@ -38,9 +36,7 @@ std::optional<Opcode> OpcodeFromText(std::string_view text) {
   return it->second;
 }
 
-std::string_view TextOf(Mod mod) {
-  return kModifiers[static_cast<std::size_t>(mod)];
-}
+std::string_view TextOf(Mod mod) { return kModifiers[static_cast<std::size_t>(mod)]; }
 
 Mod ModFromText(std::string_view text) {
   static const auto* index = [] {

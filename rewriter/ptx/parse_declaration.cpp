@@ -35,9 +35,7 @@ const SpaceWord* FindSpaceWord(std::string_view word) {
 
 }  // namespace
 
-bool Parser::StartsDeclaration(std::string_view word) {
-  return FindSpaceWord(word) != nullptr;
-}
+bool Parser::StartsDeclaration(std::string_view word) { return FindSpaceWord(word) != nullptr; }
 
 // linkage := '.visible' | '.extern' | '.weak' | '.common'
 bool Parser::ParseLinkage(Linkage& linkage) {
@@ -131,8 +129,7 @@ bool Parser::ParseAlign(std::uint32_t& align) {
 bool Parser::ParsePointer(Variable& head) {
   Advance();
   head.is_pointer = true;
-  constexpr StateSpace kSpaces[] = {StateSpace::kConst, StateSpace::kGlobal, StateSpace::kLocal, StateSpace::kShared,
-                                    StateSpace::kParam};
+  constexpr StateSpace kSpaces[] = {StateSpace::kConst, StateSpace::kGlobal, StateSpace::kLocal, StateSpace::kShared, StateSpace::kParam};
   if (At(TokenKind::kDotWord)) {
     for (const StateSpace space : kSpaces) {
       if (token_.text.substr(1) != TextOf(space)) continue;
@@ -155,8 +152,7 @@ bool Parser::ParseAttributes(std::vector<std::string_view>& attributes) {
     Advance();
     if (At(TokenKind::kLParen)) {
       while (!At(TokenKind::kRParen)) {
-        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError))
-          return Fail("')' after the attribute");
+        if (At(TokenKind::kEnd) || At(TokenKind::kSemicolon) || At(TokenKind::kError)) return Fail("')' after the attribute");
         text.append(token_.begin, token_.end);
         Advance();
       }
@@ -187,8 +183,7 @@ bool Parser::ParseRange(Variable& variable) {
   if (!count) return Fail("the number of registers");
   Advance();
   if (count->bits > kMaxRegisterRange) {
-    return FailAt(loc, "expected at most " + std::to_string(kMaxRegisterRange) + " registers, found " +
-                           std::to_string(count->bits));
+    return FailAt(loc, "expected at most " + std::to_string(kMaxRegisterRange) + " registers, found " + std::to_string(count->bits));
   }
   variable.range_count = static_cast<std::uint32_t>(count->bits);
   if (count->bits == 0) variable.name = {};  // declares nothing: ExpandRange drops it
@@ -243,8 +238,7 @@ bool Parser::CheckSize(const Variable& variable) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
   std::uint64_t bytes = std::max<std::uint64_t>(1, variable.element_bytes());
   for (const std::uint64_t size : variable.dims) {
-    if (size > kMostBytes / bytes)
-      return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
+    if (size > kMostBytes / bytes) return FailAt(variable.loc, "array '" + std::string(variable.name) + "' is too large");
     bytes *= std::max<std::uint64_t>(1, size);
   }
   return true;

@@ -17,10 +17,8 @@ void SetLiteral(const Constant& value, Operand& out) {
   }
   out.kind = OperandKind::kFloat;
   const bool negative = value.bits >> (value.is_single ? 31 : 63) != 0;
-  out.float_literal = {.bits = value.bits,
-                       .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64),
-                       .negative = negative,
-                       .text = value.text};
+  out.float_literal = {
+      .bits = value.bits, .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64), .negative = negative, .text = value.text};
 }
 
 }  // namespace
@@ -29,9 +27,9 @@ void SetLiteral(const Constant& value, Operand& out) {
 bool Parser::ParseOperands(Instruction& instruction) {
   // Parenthesised lists are parameters of a call; elsewhere a parenthesis starts a constant expression.
   const OpClass cls = instruction.info().cls;
-  const OperandContext context{.lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
-                               .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore ||
-                                                           cls == OpClass::kAtomic || cls == OpClass::kMem};
+  const OperandContext context{
+      .lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
+      .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore || cls == OpClass::kAtomic || cls == OpClass::kMem};
   if (At(TokenKind::kSemicolon)) return true;
   std::vector<Operand> operands;
   operands.reserve(4);

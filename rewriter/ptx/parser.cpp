@@ -13,8 +13,7 @@ std::unique_ptr<Module> ParseModule(std::string_view text, DiagnosticSink& sink)
   return module;
 }
 
-Parser::Parser(Module& module, std::string_view text, DiagnosticSink& sink)
-    : module_(module), sink_(sink), text_(text), lexer_(text) {
+Parser::Parser(Module& module, std::string_view text, DiagnosticSink& sink) : module_(module), sink_(sink), text_(text), lexer_(text) {
   Advance();
 }
 
@@ -142,14 +141,12 @@ void Parser::ParseModuleItem() {
 // Skips past the ';' that ends the item, or up to a directive that starts a line and an item. `start` is where
 // the item began: something is skipped in any case.
 void Parser::RecoverAtModule(const char* start) {
-  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern", ".weak",
-                                          ".common",  ".entry",  ".func",         ".global",  ".const",  ".shared",
-                                          ".section", ".alias",  ".file",         ".pragma"};
+  constexpr std::string_view kStarts[] = {".version", ".target", ".address_size", ".visible", ".extern",  ".weak",  ".common", ".entry",
+                                          ".func",    ".global", ".const",        ".shared",  ".section", ".alias", ".file",   ".pragma"};
   int depth = 0;
   while (!At(TokenKind::kEnd)) {
     const TokenKind kind = token_.kind;
-    const bool starts =
-        kind == TokenKind::kDotWord && token_.first_on_line && std::ranges::count(kStarts, token_.text) != 0;
+    const bool starts = kind == TokenKind::kDotWord && token_.first_on_line && std::ranges::count(kStarts, token_.text) != 0;
     if (starts && depth <= 0 && token_.begin != start) return;
     if (kind == TokenKind::kLBrace) ++depth;
     if (kind == TokenKind::kRBrace) --depth;
@@ -197,8 +194,7 @@ bool Parser::ParseAddressSize() {
   const SourceLoc loc = token_.loc;
   std::uint32_t bits = 0;
   if (!ParseInteger32(bits, "32 or 64 after .address_size")) return false;
-  if (bits != 32 && bits != 64)
-    return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
+  if (bits != 32 && bits != 64) return FailAt(loc, "expected 32 or 64 after .address_size, found " + std::to_string(bits));
   module_.address_size = bits;
   module_.has_address_size = true;
   return true;
@@ -208,8 +204,7 @@ bool Parser::ParseAddressSize() {
 bool Parser::ParseAlias() {
   AliasDirective alias{.loc = token_.loc, .alias = {}, .aliasee = {}};
   Advance();
-  if (!ExpectName(alias.alias, "the alias' name after .alias") ||
-      !Expect(TokenKind::kComma, "between the names of .alias") ||
+  if (!ExpectName(alias.alias, "the alias' name after .alias") || !Expect(TokenKind::kComma, "between the names of .alias") ||
       !ExpectName(alias.aliasee, "the aliased function's name") || !Expect(TokenKind::kSemicolon, "after .alias")) {
     return false;
   }
@@ -279,9 +274,7 @@ bool Parser::ParseUnknownDirective(TextDirective& out) {
   std::string text;
   int depth = 0;
   for (Advance(); !At(TokenKind::kEnd);) {
-    if (depth == 0 &&
-        (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0))))
-      break;
+    if (depth == 0 && (At(TokenKind::kRBrace) || (token_.first_on_line && (At(TokenKind::kDotWord) || block_depth_ > 0)))) break;
     const TokenKind kind = token_.kind;
     if (kind == TokenKind::kError) return Fail("a directive");
     AppendToken(text);

@@ -100,8 +100,7 @@ void Printer::PrintFunctionHeader(const Function& function) {
     out_ += ' ';
   }
   Write(function.name);
-  const bool ellipsis =
-      function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
+  const bool ellipsis = function.variadic_param && (function.params.empty() || function.params.back().element_count() != 0);
   if (!function.params.empty() || ellipsis) {
     PrintParameters(function.params, ellipsis);
   } else {

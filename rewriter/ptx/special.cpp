@@ -21,15 +21,11 @@ std::optional<Special> FindByText(std::string_view text) {
   return it == index->end() ? std::nullopt : std::optional(it->second);
 }
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-const SpecialInfo& Info(Special special) {
-  return kSpecials[static_cast<std::size_t>(special)];
-}
+const SpecialInfo& Info(Special special) { return kSpecials[static_cast<std::size_t>(special)]; }
 
 std::optional<SpecialRef> SpecialFromText(std::string_view text) {
   if (text.size() < 3 || (text[0] != '%' && text[0] != 'W')) return std::nullopt;

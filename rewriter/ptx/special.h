@@ -33,8 +33,6 @@ struct SpecialRef {
 };
 std::optional<SpecialRef> SpecialFromText(std::string_view text);
 
-inline bool IsSpecialRegister(std::string_view text) {
-  return SpecialFromText(text).has_value();
-}
+inline bool IsSpecialRegister(std::string_view text) { return SpecialFromText(text).has_value(); }
 
 }  // namespace gridloom::ptx

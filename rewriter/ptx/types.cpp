@@ -30,9 +30,7 @@ const std::unordered_map<std::string_view, Enum>& IndexOf(const Table& table, Te
 
 }  // namespace
 
-const TypeInfo& Info(ScalarType type) {
-  return kTypes[static_cast<std::size_t>(type)];
-}
+const TypeInfo& Info(ScalarType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
 std::optional<ScalarType> TypeFromText(std::string_view text) {
   const auto& index = IndexOf<ScalarType>(kTypes, [](const TypeInfo& info) { return info.text; });
@@ -41,9 +39,7 @@ std::optional<ScalarType> TypeFromText(std::string_view text) {
   return it->second;
 }
 
-std::string_view TextOf(StateSpace space) {
-  return kSpaces[static_cast<std::size_t>(space)];
-}
+std::string_view TextOf(StateSpace space) { return kSpaces[static_cast<std::size_t>(space)]; }
 
 std::optional<StateSpace> SpaceFromText(std::string_view text) {
   const auto& index = IndexOf<StateSpace>(kSpaces, [](std::string_view s) { return s; });

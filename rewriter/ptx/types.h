@@ -85,25 +85,13 @@ const TypeInfo& Info(ScalarType type);
 /// Type spelled by a modifier or declaration, without the dot ("u32").
 std::optional<ScalarType> TypeFromText(std::string_view text);
 
-inline unsigned BitsOf(ScalarType type) {
-  return Info(type).bits;
-}
+inline unsigned BitsOf(ScalarType type) { return Info(type).bits; }
 /// Storage bytes of one value; sub-byte types and predicates take one.
-inline std::uint32_t BytesOf(ScalarType type) {
-  return (Info(type).bits + 7u) / 8u;
-}
-inline bool IsFloat(ScalarType type) {
-  return Info(type).cls == TypeClass::kFloat;
-}
-inline bool IsSigned(ScalarType type) {
-  return Info(type).cls == TypeClass::kSigned;
-}
-inline bool IsUnsigned(ScalarType type) {
-  return Info(type).cls == TypeClass::kUnsigned;
-}
-inline bool IsInteger(ScalarType type) {
-  return IsSigned(type) || IsUnsigned(type) || Info(type).cls == TypeClass::kBits;
-}
+inline std::uint32_t BytesOf(ScalarType type) { return (Info(type).bits + 7u) / 8u; }
+inline bool IsFloat(ScalarType type) { return Info(type).cls == TypeClass::kFloat; }
+inline bool IsSigned(ScalarType type) { return Info(type).cls == TypeClass::kSigned; }
+inline bool IsUnsigned(ScalarType type) { return Info(type).cls == TypeClass::kUnsigned; }
+inline bool IsInteger(ScalarType type) { return IsSigned(type) || IsUnsigned(type) || Info(type).cls == TypeClass::kBits; }
 
 //  X(enumerator, text)
 #define GL_PTX_SPACES(X)               \

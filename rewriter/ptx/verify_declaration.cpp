@@ -4,9 +4,7 @@
 namespace gridloom::ptx {
 namespace {
 
-std::string Quoted(const Variable& variable) {
-  return "'" + std::string(variable.name) + "'";
-}
+std::string Quoted(const Variable& variable) { return "'" + std::string(variable.name) + "'"; }
 
 // Types with a special meaning in one instruction only: there is no variable of such a type.
 bool IsInstructionTypeOnly(ScalarType type) {
@@ -79,8 +77,7 @@ void Verifier::VerifyInitializer(const Variable& variable) {
   const std::uint64_t count = variable.element_count() * variable.vector;
   for (const Initializer& element : variable.initializer) {
     if (element.element >= count) {
-      return Error(variable.loc,
-                   "more initial values than " + Quoted(variable) + " has elements (" + std::to_string(count) + ")");
+      return Error(variable.loc, "more initial values than " + Quoted(variable) + " has elements (" + std::to_string(count) + ")");
     }
     if (!element.empty && !InitializerFits(variable, element)) return;
   }
@@ -103,8 +100,7 @@ bool Verifier::InitializerFits(const Variable& variable, const Initializer& elem
     Error(symbol.loc, "undefined symbol '" + std::string(symbol.text) + "'");
     return false;
   }
-  const bool wide_enough =
-      element.mask != 0 ? IsInteger(variable.type) : IsInteger(variable.type) && BytesOf(variable.type) >= 4;
+  const bool wide_enough = element.mask != 0 ? IsInteger(variable.type) : IsInteger(variable.type) && BytesOf(variable.type) >= 4;
   if (!wide_enough) Error(symbol.loc, "an address does not fit type " + type);
   return wide_enough;
 }

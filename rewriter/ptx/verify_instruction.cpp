@@ -20,13 +20,9 @@ bool IsShape(std::string_view text) {
 }
 
 // The state space a load or store of this instruction may not have.
-bool IsWritable(StateSpace space) {
-  return space != StateSpace::kConst && space != StateSpace::kParamEntry;
-}
+bool IsWritable(StateSpace space) { return space != StateSpace::kConst && space != StateSpace::kParamEntry; }
 
-bool HasSpace(const Instruction& instruction) {
-  return instruction.space() != StateSpace::kNone;
-}
+bool HasSpace(const Instruction& instruction) { return instruction.space() != StateSpace::kNone; }
 
 }  // namespace
 
@@ -61,8 +57,7 @@ void Verifier::VerifyGuard(const Instruction& instruction) {
 bool Verifier::VerifyModifiers(const Instruction& instruction) {
   for (const Modifier& modifier : instruction.modifiers) {
     if (modifier.mod != Mod::kOther || IsShape(modifier.text)) continue;
-    UnknownWord(instruction.loc,
-                "unknown modifier '." + std::string(modifier.text) + "' of " + std::string(instruction.name));
+    UnknownWord(instruction.loc, "unknown modifier '." + std::string(modifier.text) + "' of " + std::string(instruction.name));
     return false;
   }
   return true;
@@ -72,8 +67,7 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
   for (const OperandForm& operand : form.operands) {
     const bool from_modifier = operand.rule == TypeRule::kModifier || operand.rule == TypeRule::kWide;
     if (!from_modifier || TypeOf(operand, instruction) != ScalarType::kNone) continue;
-    Error(instruction.loc,
-          "'" + instruction.FullName() + "' needs " + (operand.modifier == 0 ? "a type" : "another type"));
+    Error(instruction.loc, "'" + instruction.FullName() + "' needs " + (operand.modifier == 0 ? "a type" : "another type"));
     return false;
   }
   for (std::size_t i = 0; i < form.types.size(); ++i) {
@@ -84,8 +78,7 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
       return false;
     }
     if (std::ranges::find(form.types[i], type) != form.types[i].end()) continue;
-    Error(instruction.loc,
-          name + ": " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
+    Error(instruction.loc, name + ": " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
     return false;
   }
   return true;
@@ -94,13 +87,12 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
 bool Verifier::VerifyCount(const Instruction& instruction, const Form& form) {
   const std::size_t most = form.operands.size(), count = instruction.operands.size();
   // The second operation of a video instruction needs its third operand.
-  const bool secondary = instruction.info().cls == OpClass::kVideo &&
-                         (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
+  const bool secondary =
+      instruction.info().cls == OpClass::kVideo && (instruction.Has(Mod::kAdd) || instruction.Has(Mod::kMin) || instruction.Has(Mod::kMax));
   const std::size_t least = secondary ? most : form.min_operands();
   if (count >= least && count <= most) return true;
   Error(instruction.loc, "'" + instruction.FullName() + "' takes " + std::to_string(least) +
-                             (least != most ? " to " + std::to_string(most) : "") + " operands, found " +
-                             std::to_string(count));
+                             (least != most ? " to " + std::to_string(most) : "") + " operands, found " + std::to_string(count));
   return false;
 }
 
@@ -109,8 +101,7 @@ bool Verifier::VerifySpace(const Instruction& instruction) {
   const StateSpace space = instruction.space();
   const bool writes = cls == OpClass::kStore || cls == OpClass::kAtomic;
   if (writes && HasSpace(instruction) && !IsWritable(space)) {
-    Error(instruction.loc,
-          "'" + instruction.FullName() + "' cannot write to state space ." + std::string(TextOf(space)));
+    Error(instruction.loc, "'" + instruction.FullName() + "' cannot write to state space ." + std::string(TextOf(space)));
     return false;
   }
   if (cls == OpClass::kAtomic && (space == StateSpace::kLocal || space == StateSpace::kParam)) {
@@ -131,8 +122,7 @@ void Verifier::VerifyOperands(const Instruction& instruction, const Form& form) 
 bool Verifier::VerifyUndefined(const Operand& operand) {
   if (operand.kind == OperandKind::kName && operand.directive == nullptr) {
     const bool is_register = operand.text.starts_with('%');
-    return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" +
-                             std::string(operand.text) + "'");
+    return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" + std::string(operand.text) + "'");
   }
   const auto defined = [this](const Operand& inner) { return VerifyUndefined(inner); };
   if (!std::ranges::all_of(operand.elements, defined)) return false;

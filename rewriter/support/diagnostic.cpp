@@ -46,7 +46,8 @@ std::string FormatDiagnostic(const Diagnostic& diagnostic, std::string_view file
   if (line.empty() || line.size() > 400) return out;
   std::string text(line), caret;
   for (std::size_t i = 0; i + 1 < diagnostic.loc.col && i < text.size(); ++i) caret += text[i] == '\t' ? '\t' : ' ';
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 32 && c != '\t'; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 32 && c != '\t'; }, '?');
   return out + "    " + text + "\n    " + caret + "^\n";
 }
 
@@ -54,8 +55,7 @@ std::string FormatDiagnostics(const DiagnosticSink& sink, std::string_view file,
   std::string out;
   for (const Diagnostic& diagnostic : sink.diagnostics()) out += FormatDiagnostic(diagnostic, file, source);
   if (sink.error_count() > DiagnosticSink::kMaxErrors) {
-    out += std::string(file) + ": " + std::to_string(sink.error_count() - DiagnosticSink::kMaxErrors) +
-           " further errors not shown\n";
+    out += std::string(file) + ": " + std::to_string(sink.error_count() - DiagnosticSink::kMaxErrors) + " further errors not shown\n";
   }
   return out;
 }

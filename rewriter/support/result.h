@@ -17,8 +17,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::move(error)) {}        // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -44,7 +44,7 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}        // NOLINT(google-explicit-constructor)
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Error& error() const& { return *error_; }
@@ -62,13 +62,12 @@ using Status = Result<void>;
 #define GL_CONCAT(a, b) GL_CONCAT_INNER(a, b)
 
 /// Declares `name` with the value of `expr`, or returns its error from the enclosing function.
-#define GL_TRY(name, expr)                                                    \
-  auto GL_CONCAT(gl_result_, __LINE__) = (expr);                              \
-  if (!GL_CONCAT(gl_result_, __LINE__).ok())                                  \
-    return std::move(GL_CONCAT(gl_result_, __LINE__)).error();                \
+#define GL_TRY(name, expr)                                                                              \
+  auto GL_CONCAT(gl_result_, __LINE__) = (expr);                                                        \
+  if (!GL_CONCAT(gl_result_, __LINE__).ok()) return std::move(GL_CONCAT(gl_result_, __LINE__)).error(); \
   auto name = std::move(GL_CONCAT(gl_result_, __LINE__)).value()
 
 /// Returns the error of a Status expression from the enclosing function, if it has one.
-#define GL_TRY_STATUS(expr)                                                   \
+#define GL_TRY_STATUS(expr)                                                                 \
   if (auto GL_CONCAT(gl_status_, __LINE__) = (expr); !GL_CONCAT(gl_status_, __LINE__).ok()) \
   return std::move(GL_CONCAT(gl_status_, __LINE__)).error()

@@ -34,36 +34,36 @@ enum class Helper : std::uint32_t {
 
 /// Constant during a launch.
 struct LaunchCtx {
-  std::uint64_t window_base;          ///< device address range: global, generic and shared addresses are host addresses in it
-  std::uint64_t window_bytes;         ///< up to the highest byte allocated at launch; beyond it the slow path decides
-  const std::uint8_t* params;         ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
-  const std::uint64_t* symbols;       ///< device addresses of module variables, indexed as SymbolTable numbered them
-  const HelperFn* helpers;            ///< indexed by Helper
+  std::uint64_t window_base;     ///< device address range: global, generic and shared addresses are host addresses in it
+  std::uint64_t window_bytes;    ///< up to the highest byte allocated at launch; beyond it the slow path decides
+  const std::uint8_t* params;    ///< parameter block, laid out as LayoutParams says, readable up to 4 KiB + 64 past its end
+  const std::uint64_t* symbols;  ///< device addresses of module variables, indexed as SymbolTable numbered them
+  const HelperFn* helpers;       ///< indexed by Helper
   std::uint32_t grid[3];
   std::uint32_t block[3];
-  std::uint32_t cluster[3];           ///< CTAs per cluster, 1,1,1 without clusters
+  std::uint32_t cluster[3];  ///< CTAs per cluster, 1,1,1 without clusters
   std::uint32_t dynamic_shared_bytes;
-  std::uint32_t total_shared_bytes;   ///< static plus dynamic
+  std::uint32_t total_shared_bytes;  ///< static plus dynamic
   std::uint32_t warps_per_cta;
   std::uint64_t grid_id;
   std::uint32_t sm_count;
-  std::uint32_t shared_stride;        ///< distance of the shared windows of two CTAs of a cluster
-  void* owner;                        ///< the runtime's launch object
-  std::uint64_t grid_workspace;       ///< zeroed device memory for grid-wide barriers (%envreg1:%envreg2), 0 when the kernel does not ask
+  std::uint32_t shared_stride;   ///< distance of the shared windows of two CTAs of a cluster
+  void* owner;                   ///< the runtime's launch object
+  std::uint64_t grid_workspace;  ///< zeroed device memory for grid-wide barriers (%envreg1:%envreg2), 0 when the kernel does not ask
 };
 
 /// One CTA while it runs.
 struct CtaCtx {
   const LaunchCtx* launch;
-  std::uint64_t shared_base;          ///< host address of shared address 0; with clusters, of the cluster's first CTA
-  std::uint32_t shared_bytes;         ///< shared addresses below this are valid (with clusters: of all its CTAs)
-  std::uint32_t shared_offset;        ///< shared address of this CTA's own window: 0 without clusters
+  std::uint64_t shared_base;    ///< host address of shared address 0; with clusters, of the cluster's first CTA
+  std::uint32_t shared_bytes;   ///< shared addresses below this are valid (with clusters: of all its CTAs)
+  std::uint32_t shared_offset;  ///< shared address of this CTA's own window: 0 without clusters
   std::uint32_t ctaid[3];
   std::uint32_t smid;
   std::uint32_t cluster_rank;
   std::uint32_t live_warps;
-  WarpCtx* ring;                      ///< a warp that has not ended, or null
-  void* owner;                        ///< the runtime's CTA object
+  WarpCtx* ring;  ///< a warp that has not ended, or null
+  void* owner;    ///< the runtime's CTA object
 };
 
 /// One warp while it runs.
@@ -71,23 +71,23 @@ struct WarpCtx {
   CtaCtx* cta;
   const LaunchCtx* launch;
   std::uint32_t warp_id;
-  std::uint32_t initial_mask;         ///< lanes that exist; all ones except in the last warp of a ragged block
-  std::uint32_t exited_mask;          ///< lanes that have executed exit
-  std::uint32_t tid0[3];              ///< thread index of lane 0
-  std::uint64_t local_base;           ///< host address of lane 0's local memory
-  std::uint32_t local_stride;         ///< bytes between two lanes' local memories
-  std::uint32_t local_bytes;          ///< usable bytes per lane
-  std::uint32_t local_frame;          ///< bytes per lane in use: device functions put their frames above it
-  std::uint32_t fuel;                 ///< spin-loop iterations left before the warp must yield
+  std::uint32_t initial_mask;  ///< lanes that exist; all ones except in the last warp of a ragged block
+  std::uint32_t exited_mask;   ///< lanes that have executed exit
+  std::uint32_t tid0[3];       ///< thread index of lane 0
+  std::uint64_t local_base;    ///< host address of lane 0's local memory
+  std::uint32_t local_stride;  ///< bytes between two lanes' local memories
+  std::uint32_t local_bytes;   ///< usable bytes per lane
+  std::uint32_t local_frame;   ///< bytes per lane in use: device functions put their frames above it
+  std::uint32_t fuel;          ///< spin-loop iterations left before the warp must yield
   // Ring switch: saved stack pointer of a suspended warp and its neighbour (see warp_switch.h). Offsets are known to
   // the inline assembly.
   void* saved_sp;
   WarpCtx* next;
   WarpCtx* prev;
-  std::uint64_t* check_sites;         ///< memcheck: base and size of the memory that each global access of the code may touch unasked
-  void* stack_limit;                  ///< lowest usable stack address; device functions that recurse check it
-  alignas(64) std::uint32_t tid[3][kWarpSize];   ///< thread index of every lane
-  void* owner;                        ///< the runtime's warp object
+  std::uint64_t* check_sites;  ///< memcheck: base and size of the memory that each global access of the code may touch unasked
+  void* stack_limit;           ///< lowest usable stack address; device functions that recurse check it
+  alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
+  void* owner;                                  ///< the runtime's warp object
 };
 
 /// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The generated

@@ -27,18 +27,18 @@ enum class MemoryKind : std::uint8_t {
 
 struct Allocation {
   std::uint64_t base = 0;
-  std::uint64_t bytes = 0;       ///< as requested
+  std::uint64_t bytes = 0;  ///< as requested
   MemoryKind kind = MemoryKind::kDevice;
-  std::uint64_t id = 0;          ///< unique, never reused (CU_POINTER_ATTRIBUTE_BUFFER_ID)
-  void* tag = nullptr;           ///< for the owner: context, pool, …
+  std::uint64_t id = 0;  ///< unique, never reused (CU_POINTER_ATTRIBUTE_BUFFER_ID)
+  void* tag = nullptr;   ///< for the owner: context, pool, …
 };
 
 class DeviceMemory {
  public:
   struct Options {
-    std::uint64_t range_bytes = std::uint64_t{1} << 40;   ///< address space to reserve, not memory
-    std::uint64_t limit_bytes = 0;                        ///< what kDevice + kManaged + kModule may use together
-    bool remember_freed = false;                          ///< keep freed ranges out of use for long and know them (memcheck)
+    std::uint64_t range_bytes = std::uint64_t{1} << 40;  ///< address space to reserve, not memory
+    std::uint64_t limit_bytes = 0;                       ///< what kDevice + kManaged + kModule may use together
+    bool remember_freed = false;                         ///< keep freed ranges out of use for long and know them (memcheck)
   };
   static Result<std::unique_ptr<DeviceMemory>> Create(const Options& options);
   virtual ~DeviceMemory() = default;
@@ -57,8 +57,8 @@ class DeviceMemory {
   /// physical memory (a memfd offset range) that can be mapped into reservations, more than once.
   virtual std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) = 0;
   virtual bool Release(std::uint64_t base, std::uint64_t bytes) = 0;
-  virtual std::uint64_t CreatePhysical(std::uint64_t bytes) = 0;                  ///< handle, 0 on failure
-  virtual bool DestroyPhysical(std::uint64_t handle) = 0;                        ///< memory goes when unmapped everywhere
+  virtual std::uint64_t CreatePhysical(std::uint64_t bytes) = 0;  ///< handle, 0 on failure
+  virtual bool DestroyPhysical(std::uint64_t handle) = 0;         ///< memory goes when unmapped everywhere
   virtual bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) = 0;
   virtual bool Unmap(std::uint64_t address, std::uint64_t bytes) = 0;
   virtual bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) = 0;
@@ -71,7 +71,7 @@ class DeviceMemory {
   /// The allocation nearest to `address` and how far outside of it the address lies (0 = inside), for messages.
   struct Nearest {
     Allocation allocation;
-    std::int64_t distance = 0;   ///< bytes past the end (positive) or before the start (negative)
+    std::int64_t distance = 0;  ///< bytes past the end (positive) or before the start (negative)
   };
   virtual std::optional<Nearest> FindNearest(std::uint64_t address) const = 0;
   /// The allocation that `address` lay in before it was freed, as long as the range has not been handed out again. Only

@@ -23,16 +23,16 @@ namespace gridloom::exec {
 /// What ended a launch. Values map one to one on driver errors (interpose/session/errors.cpp).
 enum class FaultKind : std::uint8_t {
   kNone,
-  kIllegalAddress,       ///< 700
-  kMisalignedAddress,    ///< 716
-  kIllegalInstruction,   ///< 715: something the executor refuses at run time; `text` names it
-  kTrap,                 ///< 719: trap, brkpt
-  kAssert,               ///< 710
-  kStackOverflow,        ///< 719 after the message; device stack exhausted
-  kInvalidPc,            ///< 718: call through a bad function pointer
-  kDeadlock,             ///< 702: no warp can go on; `text` lists the waiting warps
-  kCompile,              ///< 218 / 801 at launch: the kernel cannot be compiled; `text` says why
-  kOutOfMemory,          ///< 2 / 701
+  kIllegalAddress,      ///< 700
+  kMisalignedAddress,   ///< 716
+  kIllegalInstruction,  ///< 715: something the executor refuses at run time; `text` names it
+  kTrap,                ///< 719: trap, brkpt
+  kAssert,              ///< 710
+  kStackOverflow,       ///< 719 after the message; device stack exhausted
+  kInvalidPc,           ///< 718: call through a bad function pointer
+  kDeadlock,            ///< 702: no warp can go on; `text` lists the waiting warps
+  kCompile,             ///< 218 / 801 at launch: the kernel cannot be compiled; `text` says why
+  kOutOfMemory,         ///< 2 / 701
 };
 
 struct LaunchFault {
@@ -41,7 +41,7 @@ struct LaunchFault {
   Dim3 cta{0, 0, 0}, thread{0, 0, 0};
   std::uint64_t address = 0;
   std::uint32_t ptx_line = 0;
-  std::string text;          ///< one sentence for the log
+  std::string text;  ///< one sentence for the log
 };
 
 struct LaunchParams {
@@ -49,32 +49,32 @@ struct LaunchParams {
   const KernelInfo* kernel = nullptr;
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> params;          ///< the parameter block, laid out as kernel->params says
-  bool cooperative = false;                   ///< all CTAs are co-resident
-  GridChildren* children = nullptr;           ///< takes what the grid launches itself; null: such launches fail
+  std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
+  bool cooperative = false;           ///< all CTAs are co-resident
+  GridChildren* children = nullptr;   ///< takes what the grid launches itself; null: such launches fail
 };
 
 struct LaunchStats {
   std::uint64_t ctas = 0, warps = 0;
   double seconds = 0, compile_seconds = 0;
-  bool cache_hit = false;                     ///< code came from the disk cache
+  bool cache_hit = false;  ///< code came from the disk cache
 };
 
 class Engine {
  public:
   struct Options {
-    unsigned threads = 0;                     ///< 0: one per core available to the process
-    std::string cache_dir;                    ///< empty: no disk cache
-    bool memcheck = false;                    ///< check every access of every kernel (docs/memcheck.md)
-    std::uint32_t memcheck_limit = 100;       ///< different findings that are kept
-    std::function<void(const MemcheckReport&)> on_memcheck;   ///< told each finding once, when the grid that had it first has ended
-    std::string cpu_features;                 ///< "", "avx2", "baseline": force fewer features than the host has
+    unsigned threads = 0;                                    ///< 0: one per core available to the process
+    std::string cache_dir;                                   ///< empty: no disk cache
+    bool memcheck = false;                                   ///< check every access of every kernel (docs/memcheck.md)
+    std::uint32_t memcheck_limit = 100;                      ///< different findings that are kept
+    std::function<void(const MemcheckReport&)> on_memcheck;  ///< told each finding once, when the grid that had it first has ended
+    std::string cpu_features;                                ///< "", "avx2", "baseline": force fewer features than the host has
     std::uint64_t device_heap_bytes = 8u << 20;
-    std::uint32_t stack_bytes = 1024;         ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
+    std::uint32_t stack_bytes = 1024;  ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
     std::uint64_t printf_fifo_bytes = 1u << 20;
-    std::uint64_t cache_bytes = std::uint64_t{1} << 30;   ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
-    double watchdog_seconds = 60;             ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
-    std::function<void(std::string_view)> log;   ///< for what goes wrong without failing a launch; may be empty
+    std::uint64_t cache_bytes = std::uint64_t{1} << 30;  ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
+    double watchdog_seconds = 60;               ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
+    std::function<void(std::string_view)> log;  ///< for what goes wrong without failing a launch; may be empty
   };
   static Result<std::unique_ptr<Engine>> Create(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory);
   virtual ~Engine() = default;
@@ -90,8 +90,8 @@ class Engine {
 
   /// What memcheck has found so far.
   struct Findings {
-    std::vector<MemcheckReport> reports;      ///< in the order they were found
-    std::uint64_t not_kept = 0;               ///< accesses whose finding was beyond the limit
+    std::vector<MemcheckReport> reports;  ///< in the order they were found
+    std::uint64_t not_kept = 0;           ///< accesses whose finding was beyond the limit
   };
   virtual Findings MemcheckFindings() const { return {}; }
 

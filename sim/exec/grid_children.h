@@ -19,10 +19,10 @@ enum class DeviceStatus : std::uint32_t {
   kStartupFailure = 2,
   kInvalidDevice = 3,
   kOutOfMemory = 4,
-  kDepthExceeded = 5,            ///< cudaErrorLaunchMaxDepthExceeded
+  kDepthExceeded = 5,  ///< cudaErrorLaunchMaxDepthExceeded
   kOutOfResources = 6,
   kInvalidConfiguration = 7,
-  kPendingCountExceeded = 12,    ///< cudaErrorLaunchPendingCountExceeded
+  kPendingCountExceeded = 12,  ///< cudaErrorLaunchPendingCountExceeded
   kUnsupportedLimit = 13,
 };
 

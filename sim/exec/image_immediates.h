@@ -22,9 +22,7 @@ constexpr unsigned CoordinateCount(ImageGeometry geometry) {
 constexpr bool IsLayered(ImageGeometry geometry) {
   return geometry == ImageGeometry::kA1d || geometry == ImageGeometry::kA2d || geometry == ImageGeometry::kAcube;
 }
-constexpr bool IsCube(ImageGeometry geometry) {
-  return geometry == ImageGeometry::kCube || geometry == ImageGeometry::kAcube;
-}
+constexpr bool IsCube(ImageGeometry geometry) { return geometry == ImageGeometry::kCube || geometry == ImageGeometry::kAcube; }
 
 enum class LodMode : std::uint8_t { kBase, kLevel, kGradient };
 
@@ -47,14 +45,28 @@ struct TextureImm {
   std::uint8_t settings = 0;
   bool float_coordinates = false;
   bool has_offset = false;
-  std::uint8_t component = 0;          ///< kTextureGather: which channel
+  std::uint8_t component = 0;  ///< kTextureGather: which channel
   std::uint8_t unused = 0;
 };
 
 enum class ImageQuery : std::uint8_t {
-  kWidth, kHeight, kDepth, kChannelDataType, kChannelOrder, kNormalizedCoords, kArraySize, kMipmapLevels, kSamples,
-  kForceUnnormalizedCoords, kFilterMode, kAddressMode0, kAddressMode1, kAddressMode2, kMemoryLayout,
-  kIsTexture, kIsSurface,              ///< istypep: any handle is answered
+  kWidth,
+  kHeight,
+  kDepth,
+  kChannelDataType,
+  kChannelOrder,
+  kNormalizedCoords,
+  kArraySize,
+  kMipmapLevels,
+  kSamples,
+  kForceUnnormalizedCoords,
+  kFilterMode,
+  kAddressMode0,
+  kAddressMode1,
+  kAddressMode2,
+  kMemoryLayout,
+  kIsTexture,
+  kIsSurface,  ///< istypep: any handle is answered
 };
 
 /// imm of kImageQuery. in: i64 texture or surface, [i32 level]; out: i32.
@@ -74,9 +86,9 @@ struct SurfaceImm {
   OutOfRange out_of_range = OutOfRange::kTrap;
   std::uint8_t bytes = 4;
   std::uint8_t count = 1;
-  bool formatted = false;              ///< .p: x counts texels, values are converted to the surface's format
-  AtomicOp op = AtomicOp::kAdd;        ///< kSurfaceReduce
-  bool sign_by_format = false;         ///< kSurfaceReduce: min and max are signed if the surface's format is
+  bool formatted = false;        ///< .p: x counts texels, values are converted to the surface's format
+  AtomicOp op = AtomicOp::kAdd;  ///< kSurfaceReduce
+  bool sign_by_format = false;   ///< kSurfaceReduce: min and max are signed if the surface's format is
   std::uint8_t unused = 0;
 };
 

@@ -13,14 +13,19 @@ enum class AtomicOp : std::uint8_t { kAdd, kMin, kMax, kUMin, kUMax, kInc, kDec,
 enum class AtomicType : std::uint8_t { kI16, kI32, kI64, kI128, kF16, kBF16, kF16x2, kBF16x2, kF32, kF64 };
 /// imm of kAtomic: op | type << 8 | (result unused) << 16 | space << 24 | memcheck's number of the access << 32.
 constexpr std::uint64_t AtomicImm(AtomicOp op, AtomicType type, bool result_unused, Space space) {
-  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 |
-         static_cast<std::uint64_t>(result_unused) << 16 | static_cast<std::uint64_t>(space) << 24;
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8 | static_cast<std::uint64_t>(result_unused) << 16 |
+         static_cast<std::uint64_t>(space) << 24;
 }
 
 /// imm of kBarrier.
 enum class BarrierOp : std::uint8_t {
-  kSync, kArrive, kRedPopc, kRedAnd, kRedOr,
-  kClusterArrive, kClusterWait,   ///< barrier.cluster: id, count and predicate are ignored
+  kSync,
+  kArrive,
+  kRedPopc,
+  kRedAnd,
+  kRedOr,
+  kClusterArrive,
+  kClusterWait,  ///< barrier.cluster: id, count and predicate are ignored
 };
 
 /// imm of kLoadSlow and kStoreSlow: bytes of a lane's value | space << 8 | strong << 15 | memcheck's number of the access << 16.
@@ -37,10 +42,10 @@ enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
 /// imm of kCheckShared: what generated code knows of a warp's access to shared memory.
 struct SharedAccessImm {
   enum Pattern : std::uint8_t { kAny, kUniform, kConsecutive };
-  std::uint8_t bytes = 0;            ///< per lane
+  std::uint8_t bytes = 0;  ///< per lane
   AccessKind kind = AccessKind::kRead;
-  Pattern pattern = kAny;            ///< of the addresses of all 32 lanes; not kAny: only lane 0's is given
-  std::uint8_t strong = 0;           ///< volatile, relaxed or stronger
+  Pattern pattern = kAny;   ///< of the addresses of all 32 lanes; not kAny: only lane 0's is given
+  std::uint8_t strong = 0;  ///< volatile, relaxed or stronger
   std::uint32_t zero = 0;
 };
 
@@ -84,7 +89,7 @@ constexpr std::uint64_t ReduxImm(ReduxOp op, ReduxType type) {
 
 /// imm of kMbarrier.
 enum class MbarrierOp : std::uint8_t {
-  kInit,            ///< in: count
+  kInit,  ///< in: count
   kInvalidate,
   kArrive,          ///< in: count; out: state before it
   kArriveDrop,      ///< in: count

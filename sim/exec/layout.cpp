@@ -90,9 +90,8 @@ struct Reachability {
   }
   void Enter(const ptx::Instruction& instruction) {
     if (instruction.opcode != ptx::Opcode::kCall) return;
-    const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(), [](const ptx::Operand& operand) {
-      return operand.kind == ptx::OperandKind::kRegister;
-    });
+    const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(),
+                                      [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kRegister; });
     if (!indirect || initializers_done) return;
     initializers_done = true;
     for (const ptx::Variable& variable : module.variables) {

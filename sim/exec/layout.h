@@ -12,10 +12,10 @@ namespace gridloom::exec {
 
 /// Numbers of .global/.const variables (LaunchCtx::symbols) and of functions (device function pointers).
 struct SymbolTable {
-  std::vector<const ptx::Variable*> variables;                       ///< module scope, source order
-  std::vector<const ptx::Function*> functions;                       ///< definitions, source order
+  std::vector<const ptx::Variable*> variables;  ///< module scope, source order
+  std::vector<const ptx::Function*> functions;  ///< definitions, source order
   std::unordered_map<const ptx::Variable*, std::uint32_t> variable_index;
-  std::unordered_map<const ptx::Function*, std::uint32_t> function_index;   ///< prototypes map to their definition
+  std::unordered_map<const ptx::Function*, std::uint32_t> function_index;  ///< prototypes map to their definition
 };
 SymbolTable NumberSymbols(const ptx::Module& module);
 
@@ -27,7 +27,7 @@ constexpr std::uint64_t FunctionPointer(std::uint32_t index) { return (std::uint
 struct SharedLayout {
   std::unordered_map<const ptx::Variable*, std::uint32_t> offsets;
   std::uint32_t static_bytes = 0;
-  std::uint32_t dynamic_offset = 0;     ///< static_bytes rounded up to 16 or the largest alignment asked for
+  std::uint32_t dynamic_offset = 0;  ///< static_bytes rounded up to 16 or the largest alignment asked for
 };
 SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel);
 

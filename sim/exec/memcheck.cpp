@@ -1,11 +1,11 @@
 // Findings as text.
+#include "sim/exec/memcheck.h"
+
 #include <cxxabi.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-
-#include "sim/exec/memcheck.h"
 
 namespace gridloom::exec {
 namespace {
@@ -58,7 +58,10 @@ std::string Headline(const MemcheckReport& report) {
   const MemcheckAccess& access = report.access;
   const std::string what = std::string(NameOf(access.kind)) + " of " + Bytes(access.bytes);
   const std::string where = " in kernel `" + DemangledName(report.kernel) + "`" + At(access);
-  const std::string of_space = (access.kind == AccessKind::kWrite ? " to " : access.kind == AccessKind::kRead ? " from " : " on ") + std::string(NameOf(report.space));
+  const std::string of_space = (access.kind == AccessKind::kWrite  ? " to "
+                                : access.kind == AccessKind::kRead ? " from "
+                                                                   : " on ") +
+                               std::string(NameOf(report.space));
   switch (report.kind) {
     case MemcheckKind::kOutOfBounds: return "out-of-bounds " + what + of_space + where;
     case MemcheckKind::kUseAfterFree: return "use after free: " + what + of_space + where;
@@ -66,7 +69,8 @@ std::string Headline(const MemcheckReport& report) {
     case MemcheckKind::kReadOnly: return "write to read-only memory: " + what + where;
     case MemcheckKind::kUninitialized: return "uninitialised " + what + of_space + where;
     case MemcheckKind::kRace:
-      return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") + " by another thread" + where;
+      return "race on shared memory: " + what + " after a " + std::string(report.other ? NameOf(report.other->kind) : "access") +
+             " by another thread" + where;
     case MemcheckKind::kInvalidFree: return "invalid free()" + where;
   }
   return what + where;
@@ -124,7 +128,8 @@ std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std
   constexpr std::uint64_t kNullPage = 4096;
   if (address == 0) return "a null pointer";
   if (address < kNullPage) return "a null pointer plus " + Bytes(address);
-  if (const auto freed = memory.FindFreed(address)) return Bytes(address - freed->base) + " into " + NameAllocation(*freed) + ", which has been freed";
+  if (const auto freed = memory.FindFreed(address))
+    return Bytes(address - freed->base) + " into " + NameAllocation(*freed) + ", which has been freed";
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return "nothing is allocated";
   return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes, NameAllocation(nearest->allocation));
@@ -133,13 +138,16 @@ std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std
 std::string FormatMemcheck(const MemcheckReport& report) {
   std::string text = Headline(report);
   text += "\n  CTA " + Triple(report.cta) + ", thread " + Triple(report.access.thread) + ", " +
-          (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") + HexAddress(report.address);
+          (report.space == Space::kShared || report.space == Space::kLocal ? std::string(NameOf(report.space)) + " at " : "address ") +
+          HexAddress(report.address);
   if (!report.place.empty()) text += ": " + report.place;
   if (report.other) {
-    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) + At(*report.other) +
-            "; no barrier orders the two";
+    text += "\n  the " + std::string(NameOf(report.other->kind)) + " before it: thread " + Triple(report.other->thread) +
+            At(*report.other) + "; no barrier orders the two";
   }
-  if (report.times > 1) text += "\n  and " + WithCommas(report.times - 1) + (report.times == 2 ? " more access" : " more accesses") + " of this kind at this place";
+  if (report.times > 1)
+    text +=
+        "\n  and " + WithCommas(report.times - 1) + (report.times == 2 ? " more access" : " more accesses") + " of this kind at this place";
   return text;
 }
 

@@ -14,13 +14,13 @@
 namespace gridloom::exec {
 
 enum class MemcheckKind : std::uint8_t {
-  kOutOfBounds,     ///< outside of every allocation, window or variable
+  kOutOfBounds,  ///< outside of every allocation, window or variable
   kUseAfterFree,
   kMisaligned,
-  kReadOnly,        ///< a write to memory registered or mapped for reading
-  kUninitialized,   ///< a read of shared memory that no thread of the CTA has written
-  kRace,            ///< two threads of a CTA touch shared memory, at least one writes, and nothing orders them
-  kInvalidFree,     ///< free() in a kernel of what malloc() did not give, or gave and got back
+  kReadOnly,       ///< a write to memory registered or mapped for reading
+  kUninitialized,  ///< a read of shared memory that no thread of the CTA has written
+  kRace,           ///< two threads of a CTA touch shared memory, at least one writes, and nothing orders them
+  kInvalidFree,    ///< free() in a kernel of what malloc() did not give, or gave and got back
 };
 
 /// One thread's access: what it was and where in the code.
@@ -28,21 +28,21 @@ struct MemcheckAccess {
   AccessKind kind = AccessKind::kRead;
   std::uint32_t bytes = 0;
   Dim3 thread{0, 0, 0};
-  std::uint32_t ptx_line = 0;       ///< 0: unknown
-  std::string file;                 ///< of the source, where .loc names one
+  std::uint32_t ptx_line = 0;  ///< 0: unknown
+  std::string file;            ///< of the source, where .loc names one
   std::uint32_t source_line = 0;
 };
 
 struct MemcheckReport {
   MemcheckKind kind = MemcheckKind::kOutOfBounds;
   Space space = Space::kGlobal;
-  std::string kernel;               ///< as in the PTX
-  MemcheckAccess access;            ///< of the first thread that was found
-  std::optional<MemcheckAccess> other;   ///< a race: the earlier access
+  std::string kernel;                   ///< as in the PTX
+  MemcheckAccess access;                ///< of the first thread that was found
+  std::optional<MemcheckAccess> other;  ///< a race: the earlier access
   Dim3 cta{0, 0, 0};
-  std::uint64_t address = 0;        ///< shared and local: the offset in the window
-  std::string place;                ///< "68 bytes past the end of the 4,096-byte allocation …"
-  std::uint64_t times = 1;          ///< threads and repetitions at this line, the first one included
+  std::uint64_t address = 0;  ///< shared and local: the offset in the window
+  std::string place;          ///< "68 bytes past the end of the 4,096-byte allocation …"
+  std::uint64_t times = 1;    ///< threads and repetitions at this line, the first one included
 };
 
 /// "kind" of a report in JSON: "out-of-bounds", "use-after-free" …

@@ -23,13 +23,13 @@ struct KernelInfo {
   std::string name;
   const ptx::Function* function = nullptr;
   ptx::ParamLayout params;
-  std::vector<std::uint32_t> param_bytes;      ///< size of each parameter
+  std::vector<std::uint32_t> param_bytes;  ///< size of each parameter
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;               ///< per thread, PTX .local variables (frames of callees not counted)
+  std::uint32_t local_bytes = 0;  ///< per thread, PTX .local variables (frames of callees not counted)
   std::uint32_t const_bytes = 0;
-  std::uint32_t registers = 0;                 ///< estimate from liveness; caps as .maxnreg says
-  std::uint32_t max_threads = 1024;            ///< .maxntid / .reqntid product, else the device's limit
-  std::uint32_t required_block[3] = {0, 0, 0}; ///< .reqntid, zeros when absent
+  std::uint32_t registers = 0;                  ///< estimate from liveness; caps as .maxnreg says
+  std::uint32_t max_threads = 1024;             ///< .maxntid / .reqntid product, else the device's limit
+  std::uint32_t required_block[3] = {0, 0, 0};  ///< .reqntid, zeros when absent
   std::uint32_t required_cluster[3] = {0, 0, 0};
   bool uses_grid_sync = false;
 };

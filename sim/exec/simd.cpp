@@ -30,8 +30,6 @@ SimdLevel UsableSimd() {
   return UsableSimd();
 }
 
-void LimitSimd(SimdLevel most) {
-  usable.store(static_cast<std::uint8_t>(std::min(most, Detect())), std::memory_order_relaxed);
-}
+void LimitSimd(SimdLevel most) { usable.store(static_cast<std::uint8_t>(std::min(most, Detect())), std::memory_order_relaxed); }
 
 }  // namespace gridloom::exec

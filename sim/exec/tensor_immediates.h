@@ -14,15 +14,20 @@ enum class MatrixType : std::uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8,
 constexpr unsigned BitsOf(MatrixType type) {
   switch (type) {
     case MatrixType::kF64: return 64;
-    case MatrixType::kTF32: case MatrixType::kF32: case MatrixType::kS32: return 32;
-    case MatrixType::kF16: case MatrixType::kBF16: return 16;
-    case MatrixType::kS4: case MatrixType::kU4: return 4;
+    case MatrixType::kTF32:
+    case MatrixType::kF32:
+    case MatrixType::kS32: return 32;
+    case MatrixType::kF16:
+    case MatrixType::kBF16: return 16;
+    case MatrixType::kS4:
+    case MatrixType::kU4: return 4;
     case MatrixType::kB1: return 1;
     default: return 8;
   }
 }
 constexpr bool IsIntegerMatrix(MatrixType type) {
-  return type == MatrixType::kS8 || type == MatrixType::kU8 || type == MatrixType::kS4 || type == MatrixType::kU4 || type == MatrixType::kB1;
+  return type == MatrixType::kS8 || type == MatrixType::kU8 || type == MatrixType::kS4 || type == MatrixType::kU4 ||
+         type == MatrixType::kB1;
 }
 
 enum class MatrixRounding : std::uint8_t { kNearest, kZero, kDown, kUp };
@@ -31,8 +36,8 @@ enum class MatrixRounding : std::uint8_t { kNearest, kZero, kDown, kUp };
 struct MmaImm {
   std::uint8_t m = 0, n = 0;
   std::uint16_t k = 0;
-  std::uint8_t types = 0;              ///< a | b << 4
-  std::uint8_t accumulators = 0;       ///< c | d << 4
+  std::uint8_t types = 0;         ///< a | b << 4
+  std::uint8_t accumulators = 0;  ///< c | d << 4
   MatrixRounding rounding = MatrixRounding::kNearest;
   std::uint8_t flags = 0;
 
@@ -79,13 +84,13 @@ struct MatrixMemoryImm {
   std::uint8_t unused[2] = {};
 };
 
-enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };   ///< b6x16_p32, b4x16_p64: unpacked to a byte each
+enum class RowFormat : std::uint8_t { kPlain, kSixBits, kFourBits };  ///< b6x16_p32, b4x16_p64: unpacked to a byte each
 
 /// imm of kLoadRows and kStoreRows (ldmatrix, stmatrix). in: i64 host address of a row, [registers]; out: registers.
 struct MatrixRowsImm {
   std::uint8_t matrices = 1;
   bool transposed = false;
-  bool bytes = false;                  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
+  bool bytes = false;  ///< 16 x 16 matrices to load, 16 x 8 ones to store, of bytes, transposed; else 8 rows of 16 bytes
   RowFormat format = RowFormat::kPlain;
   Space space = Space::kShared;
   std::uint8_t unused[3] = {};

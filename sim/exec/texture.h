@@ -15,8 +15,11 @@ namespace gridloom::exec {
 enum class ChannelType : std::uint8_t { kUnsigned8, kUnsigned16, kUnsigned32, kSigned8, kSigned16, kSigned32, kHalf, kFloat };
 constexpr std::uint32_t BytesOf(ChannelType type) {
   switch (type) {
-    case ChannelType::kUnsigned8: case ChannelType::kSigned8: return 1;
-    case ChannelType::kUnsigned16: case ChannelType::kSigned16: case ChannelType::kHalf: return 2;
+    case ChannelType::kUnsigned8:
+    case ChannelType::kSigned8: return 1;
+    case ChannelType::kUnsigned16:
+    case ChannelType::kSigned16:
+    case ChannelType::kHalf: return 2;
     default: return 4;
   }
 }
@@ -27,7 +30,7 @@ enum class FilterMode : std::uint8_t { kPoint, kLinear };
 /// One mipmap level, or the whole of an image without mipmaps. Unused dimensions are 1.
 struct ImageLevel {
   std::uint64_t base = 0;
-  std::uint32_t width = 1, height = 1, depth = 1;   ///< texels; depth counts slices: depth, layers, or 6 * layers
+  std::uint32_t width = 1, height = 1, depth = 1;  ///< texels; depth counts slices: depth, layers, or 6 * layers
   std::uint64_t row_bytes = 0, slice_bytes = 0;
 };
 
@@ -35,10 +38,10 @@ struct ImageLevel {
 struct ImageResource {
   static constexpr unsigned kMaxLevels = 17;
   enum class Kind : std::uint8_t { kArray, kLinear, kPitch2D };
-  Kind kind = Kind::kArray;         ///< kLinear: 1D memory, fetched by integer index only
+  Kind kind = Kind::kArray;  ///< kLinear: 1D memory, fetched by integer index only
   ChannelType type = ChannelType::kFloat;
-  std::uint8_t channels = 1;        ///< 1, 2 or 4; absent ones read as 0, 0 and 1 (alpha)
-  std::uint8_t dims = 2;            ///< 1, 2 or 3, layers not counted; a cubemap has 2
+  std::uint8_t channels = 1;  ///< 1, 2 or 4; absent ones read as 0, 0 and 1 (alpha)
+  std::uint8_t dims = 2;      ///< 1, 2 or 3, layers not counted; a cubemap has 2
   bool layered = false;
   bool cubemap = false;
   std::uint8_t level_count = 1;
@@ -55,15 +58,15 @@ struct TextureObject {
   /// Integer texels arrive as they are; otherwise 8- and 16-bit ones become [0, 1] or [-1, 1] floats.
   bool read_as_integer = false;
   bool normalized_coordinates = false;
-  bool srgb = false;                ///< 8-bit unsigned colours go through the sRGB curve
+  bool srgb = false;  ///< 8-bit unsigned colours go through the sRGB curve
   bool seamless_cubemap = false;
-  float lod_bias = 0, min_lod = 0, max_lod = 0;   ///< levels
+  float lod_bias = 0, min_lod = 0, max_lod = 0;  ///< levels
   std::uint32_t max_anisotropy = 0;
   float border[4] = {0, 0, 0, 0};
 };
 
 struct SurfaceObject {
-  ImageResource image;              ///< level 0 is the one that is read and written
+  ImageResource image;  ///< level 0 is the one that is read and written
 };
 
 /// All live objects of the process. Handles are small numbers and never 0. Find is lock-free and may be called by running

@@ -18,9 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kExtension = ".yaml";
 constexpr std::size_t kMaxInheritance = 16;
 
-bool IsPath(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(kExtension);
-}
+bool IsPath(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(kExtension); }
 
 /// Folder of the executable or shared library that contains this function.
 fs::path OwnDirectory() {
@@ -44,10 +42,8 @@ Error UnknownDevice(std::string_view name, const fs::path& directory) {
   const std::vector<std::string_view> views(ids.begin(), ids.end());
   std::string message = "unknown device '" + std::string(name) + "' (looked in " + directory.string() + ")";
   const std::string_view nearest = NearestName(name, views);
-  if (!nearest.empty())
-    message += "; did you mean '" + std::string(nearest) + "'?";
-  else
-    message += "; `gridloom devices` lists them";
+  if (!nearest.empty()) message += "; did you mean '" + std::string(nearest) + "'?";
+  else message += "; `gridloom devices` lists them";
   return Error{std::move(message)};
 }
 
@@ -90,8 +86,7 @@ Result<fs::path> DeviceDirectory() {
     std::error_code error;
     if (fs::is_directory(candidate, error)) return fs::canonical(candidate, error);
   }
-  return Error{"no device files beside " + own.string() +
-               " (expected share/gridloom/devices in the installed tree); reinstall Gridloom"};
+  return Error{"no device files beside " + own.string() + " (expected share/gridloom/devices in the installed tree); reinstall Gridloom"};
 }
 
 std::vector<std::string> DeviceIds(const fs::path& directory) {
@@ -120,8 +115,7 @@ Result<DeviceSpec> LoadDevice(std::string_view name, const fs::path& directory) 
   }
   for (const DeviceField& field : DeviceFields()) {
     if (!given.contains(field.key))
-      return Error{file.string() + ": key '" + std::string(field.key) + "' is missing (" + std::string(field.meaning) +
-                   ")"};
+      return Error{file.string() + ": key '" + std::string(field.key) + "' is missing (" + std::string(field.meaning) + ")"};
   }
   const Status valid = ValidateDevice(spec);
   if (!valid.ok()) return Error{file.string() + ": " + valid.error().message};
@@ -134,8 +128,6 @@ Result<DeviceSpec> LoadDevice(std::string_view name) {
   return LoadDevice(name, directory);
 }
 
-std::string GenericDeviceId(ComputeCapability capability) {
-  return "sm_" + std::to_string(capability.sm());
-}
+std::string GenericDeviceId(ComputeCapability capability) { return "sm_" + std::to_string(capability.sm()); }
 
 }  // namespace gridloom::sim

@@ -13,8 +13,7 @@ namespace gridloom::sim {
 namespace {
 
 constexpr DeviceField kFields[] = {
-#define GL_DEVICE_FIELD(member, meaning) \
-  {#member, [](DeviceSpec& spec) -> DeviceField::Slot { return &spec.member; }, meaning},
+#define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) -> DeviceField::Slot { return &spec.member; }, meaning},
 #include "sim/hardware/device_fields.def"
 #undef GL_DEVICE_FIELD
 };
@@ -53,8 +52,7 @@ struct SetValue {
   /// Each returns what was expected when the text does not fit, else an empty string.
   std::string operator()(std::uint32_t* slot) const {
     const auto value = ParseNumber(text);
-    if (!value || *value > std::numeric_limits<std::uint32_t>::max())
-      return "a number below 2^32, optionally with KiB, MiB or GiB";
+    if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return "a number below 2^32, optionally with KiB, MiB or GiB";
     *slot = static_cast<std::uint32_t>(*value);
     return {};
   }
@@ -87,10 +85,8 @@ Error UnknownKey(const YamlEntry& entry, std::string_view file) {
   for (const DeviceField& field : kFields) known.push_back(field.key);
   std::string message = std::string(file) + ":" + std::to_string(entry.line) + ": unknown key '" + entry.key + "'";
   const std::string_view nearest = NearestName(entry.key, known);
-  if (!nearest.empty())
-    message += "; did you mean '" + std::string(nearest) + "'?";
-  else
-    message += "; docs/devices.md lists the keys";
+  if (!nearest.empty()) message += "; did you mean '" + std::string(nearest) + "'?";
+  else message += "; docs/devices.md lists the keys";
   return Error{std::move(message)};
 }
 
@@ -101,9 +97,7 @@ struct Rule {
 
 }  // namespace
 
-std::span<const DeviceField> DeviceFields() {
-  return kFields;
-}
+std::span<const DeviceField> DeviceFields() { return kFields; }
 
 std::string FieldText(const DeviceField& field, const DeviceSpec& spec) {
   struct Text {
@@ -129,8 +123,8 @@ Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file,
     if (field == nullptr) return UnknownKey(entry, file);
     const std::string expected = std::visit(SetValue{entry.value}, field->slot(spec));
     if (!expected.empty()) {
-      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": " + entry.key + " is '" + entry.value +
-                   "'; expected " + expected};
+      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": " + entry.key + " is '" + entry.value + "'; expected " +
+                   expected};
     }
     result.keys.push_back(field->key);
   }
@@ -146,12 +140,10 @@ Status ValidateDevice(const DeviceSpec& spec) {
       {spec.sm.max_threads % DeviceSpec::kWarpSize == 0, "sm.max_threads must be a multiple of the warp size, 32"},
       {spec.block.max_threads <= spec.sm.max_threads, "block.max_threads must not exceed sm.max_threads"},
       {spec.block.registers <= spec.sm.registers, "block.registers must not exceed sm.registers"},
-      {spec.block.shared_bytes <= spec.block.shared_optin_bytes,
-       "block.shared_bytes must not exceed block.shared_optin_bytes"},
+      {spec.block.shared_bytes <= spec.block.shared_optin_bytes, "block.shared_bytes must not exceed block.shared_optin_bytes"},
       {std::uint64_t{spec.block.shared_optin_bytes} + spec.block.shared_reserved_bytes <= spec.sm.shared_bytes,
        "block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes"},
-      {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable,
-       "cluster.max_blocks must not exceed cluster.max_blocks_nonportable"},
+      {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable, "cluster.max_blocks must not exceed cluster.max_blocks_nonportable"},
       {spec.l2.persisting_bytes <= spec.l2.size_bytes, "l2.persisting_bytes must not exceed l2.size_bytes"},
   };
   for (const Rule& rule : rules) {

@@ -94,8 +94,6 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) {
-  return Reader(text, file).Read();
-}
+Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) { return Reader(text, file).Read(); }
 
 }  // namespace gridloom::sim

@@ -53,24 +53,17 @@ bool Same(const char* what, long index, T got, T want) {
   return Note(good, what, index, static_cast<double>(got), static_cast<double>(want));
 }
 inline bool Near(const char* what, long index, double got, double want, double relative, double absolute = 0) {
-  const bool good = (std::isnan(got) && std::isnan(want)) || got == want ||
-                    std::fabs(got - want) <= relative * std::fabs(want) + absolute;
+  const bool good = (std::isnan(got) && std::isnan(want)) || got == want || std::fabs(got - want) <= relative * std::fabs(want) + absolute;
   return Note(good, what, index, got, want);
 }
-inline bool True(const char* what, bool good) {
-  return Note(good, what, 0, good, 1);
-}
-inline bool Error(const char* what, cudaError_t got, cudaError_t want) {
-  return Note(got == want, what, 0, got, want);
-}
+inline bool True(const char* what, bool good) { return Note(good, what, 0, good, 1); }
+inline bool Error(const char* what, cudaError_t got, cudaError_t want) { return Note(got == want, what, 0, got, want); }
 
 /// The program's last line and its exit status.
 inline int Verdict() {
   const Tally& tally = Checks();
-  if (tally.bad == 0)
-    std::printf("PASS: %ld checks\n", tally.checks);
-  else
-    std::printf("FAIL: %ld of %ld checks\n", tally.bad, tally.checks);
+  if (tally.bad == 0) std::printf("PASS: %ld checks\n", tally.checks);
+  else std::printf("FAIL: %ld of %ld checks\n", tally.bad, tally.checks);
   return tally.bad != 0;
 }
 

@@ -17,9 +17,7 @@ __global__ void Kernel(const B* a, const B* b, const B* c, B* out, float* wide, 
   wide[i] = __bfloat162float(a[i]) + (__hlt(a[i], b[i]) ? 1 : 0);
 }
 
-double D(B v) {
-  return static_cast<double>(__bfloat162float(v));
-}
+double D(B v) { return static_cast<double>(__bfloat162float(v)); }
 unsigned short Bits(B v) {
   unsigned short u;
   std::memcpy(&u, &v, 2);
@@ -54,14 +52,8 @@ int main() {
   const auto w = wide.Read();
   for (int i = 0; i < n; ++i) {
     const double x = D(a[i]), y = D(b[i]), z = D(c[i]);
-    const B want[kRows] = {R(x + y),
-                           R(x * y),
-                           R(x * y + z),
-                           x < y ? a[i] : b[i],
-                           x > y ? a[i] : b[i],
-                           R(-x),
-                           __float2bfloat16_rz(float(x) * 1.37f),
-                           R(y * z)};
+    const B want[kRows] = {
+        R(x + y), R(x * y), R(x * y + z), x < y ? a[i] : b[i], x > y ? a[i] : b[i], R(-x), __float2bfloat16_rz(float(x) * 1.37f), R(y * z)};
     for (int k = 0; k < kRows; ++k) Same("bf16", i * 100 + k, Bits(got[i * kRows + k]), Bits(want[k]));
     Same("f32", i, w[i], float(x) + (x < y ? 1 : 0));
   }

@@ -39,10 +39,8 @@ unsigned Field(unsigned x, unsigned position, unsigned length, bool is_signed) {
   if (length == 0) return 0;
   const unsigned last = position + length - 1 > 31 ? 31 : position + length - 1;
   for (unsigned k = 0; k < 32; ++k) {
-    if (k < length && position + k < 32)
-      r |= ((x >> (position + k)) & 1) << k;
-    else if (is_signed)
-      r |= ((x >> last) & 1) << k;
+    if (k < length && position + k < 32) r |= ((x >> (position + k)) & 1) << k;
+    else if (is_signed) r |= ((x >> last) & 1) << k;
   }
   return r;
 }
@@ -51,8 +49,7 @@ int main() {
   const int n = 777;
   std::vector<unsigned> a(n), b(n);
   Random random(11);
-  for (int i = 0; i < n; ++i)
-    a[i] = i < 34 ? (i == 0 ? 0 : 1u << ((i - 1) & 31)) : random.Next(), b[i] = i % 9 ? random.Next() : 0;
+  for (int i = 0; i < n; ++i) a[i] = i < 34 ? (i == 0 ? 0 : 1u << ((i - 1) & 31)) : random.Next(), b[i] = i % 9 ? random.Next() : 0;
   Buffer<unsigned> da(a), db(b), out(n * kRows);
   Kernel<<<(n + 63) / 64, 64>>>(da, db, out, n);
   CU_LAUNCHED();

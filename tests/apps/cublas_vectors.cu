@@ -3,13 +3,13 @@
 
 #include "app.h"
 
-#define BLAS(call)                                                                         \
-  do {                                                                                     \
-    const cublasStatus_t blas_status = (call);                                             \
-    if (blas_status != CUBLAS_STATUS_SUCCESS) {                                            \
+#define BLAS(call)                                                                        \
+  do {                                                                                    \
+    const cublasStatus_t blas_status = (call);                                            \
+    if (blas_status != CUBLAS_STATUS_SUCCESS) {                                           \
       std::printf("FAIL %s:%d: %s: status %d\n", __FILE__, __LINE__, #call, blas_status); \
-      std::exit(1);                                                                        \
-    }                                                                                      \
+      std::exit(1);                                                                       \
+    }                                                                                     \
   } while (0)
 
 int main() {

@@ -18,9 +18,7 @@
     }                                                                           \
   } while (0)
 
-inline bool Result(const char* what, CUresult got, CUresult want) {
-  return Note(got == want, what, 0, got, want);
-}
+inline bool Result(const char* what, CUresult got, CUresult want) { return Note(got == want, what, 0, got, want); }
 
 /// out[i] = in[i] * factor + offset, as PTX; `factor` and the name can differ from module to module.
 inline std::string AffinePtx(const char* name, int factor) {

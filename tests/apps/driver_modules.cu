@@ -63,8 +63,7 @@ int main() {
     unsigned n;
   } packed = {out, in, size};
   std::size_t packed_size = 20;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_size,
-                   CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_size, CU_LAUNCH_PARAM_END};
   DRV(cuMemsetD32(out, 0, n));
   DRV(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
   DRV(cuCtxSynchronize());
@@ -78,7 +77,7 @@ int main() {
   std::string bad = ptx;
   bad.replace(bad.find("mad.lo.u32 %r4"), 10, "mad.xx.u32");
   CUmodule none = nullptr;
-  values[1] = reinterpret_cast<void*>(sizeof info);   // the driver wrote the lengths of the logs there
+  values[1] = reinterpret_cast<void*>(sizeof info);  // the driver wrote the lengths of the logs there
   values[3] = reinterpret_cast<void*>(sizeof error);
   Result("invalid PTX", cuModuleLoadDataEx(&none, bad.c_str(), 5, options, values), CUDA_ERROR_INVALID_PTX);
   True("log filled", std::strlen(error) > 10);

@@ -43,9 +43,7 @@ __global__ void Copies(char* to, const char* from, int n, int* errors) {
   bad += cudaGetLastError() != cudaSuccess;
   *errors = bad;
 }
-__global__ void Never(int* p) {
-  *p = 1;
-}
+__global__ void Never(int* p) { *p = 1; }
 __global__ void Errors(int* out) {
   Never<<<1, 2000>>>(out + 20);  // more threads than a block can have
   out[0] = cudaPeekAtLastError();
@@ -96,9 +94,7 @@ __global__ void TooManyTails(int* p, int n, int* refused) {
     if (cudaGetLastError() == cudaErrorLaunchPendingCountExceeded) ++*refused;
   }
 }
-__global__ void Many(int* p) {
-  Fill<<<1, 1, 0, cudaStreamFireAndForget>>>(p + blockIdx.x * blockDim.x + threadIdx.x, 1, 7);
-}
+__global__ void Many(int* p) { Fill<<<1, 1, 0, cudaStreamFireAndForget>>>(p + blockIdx.x * blockDim.x + threadIdx.x, 1, 7); }
 
 int main() {
   Buffer<int> log(512), count(1), out(64);
@@ -122,8 +118,7 @@ int main() {
   CU_LAUNCHED();
   Same("copy errors", 0, out.Read()[0], 0);
   const auto copied = to.Read();
-  for (int i = 0; i < 5000; ++i)
-    Same("copy", i, static_cast<int>(copied[i]), static_cast<int>(i < 3 || i >= 4993 ? 0 : bytes[i - 2]));
+  for (int i = 0; i < 5000; ++i) Same("copy", i, static_cast<int>(copied[i]), static_cast<int>(i < 3 || i >= 4993 ? 0 : bytes[i - 2]));
 
   CU(cudaMemset(out, 0, 256));
   Errors<<<1, 1>>>(out);

@@ -25,9 +25,7 @@ __device__ __noinline__ int EndsSome(int* log, int value) {
   if (value & 1) Ends(log, value);
   return value + 5;
 }
-__device__ __noinline__ int ComesBack(int*, int value) {
-  return value * 2;
-}
+__device__ __noinline__ int ComesBack(int*, int value) { return value * 2; }
 __device__ Function table[] = {ComesBack, Ends, EndsSome};
 __global__ void Indirect(int* log, int rounds) {
   int value = threadIdx.x;
@@ -84,9 +82,7 @@ __device__ __noinline__ int Shuffle(int value, int delta) {
   if (delta == 32) return value;
   return Shuffle(value + __shfl_xor_sync(~0u, value, delta), delta * 2);
 }
-__global__ void RecursiveShuffles(int* out) {
-  out[threadIdx.x] = Shuffle(threadIdx.x, 1);
-}
+__global__ void RecursiveShuffles(int* out) { out[threadIdx.x] = Shuffle(threadIdx.x, 1); }
 
 int main() {
   const int n = 100;

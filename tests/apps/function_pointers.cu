@@ -2,15 +2,9 @@
 #include "app.h"
 
 using Op = float (*)(float, float);
-__device__ __noinline__ float Plus(float a, float b) {
-  return a + b;
-}
-__device__ __noinline__ float Minus(float a, float b) {
-  return a - b;
-}
-__device__ __noinline__ float Times(float a, float b) {
-  return a * b;
-}
+__device__ __noinline__ float Plus(float a, float b) { return a + b; }
+__device__ __noinline__ float Minus(float a, float b) { return a - b; }
+__device__ __noinline__ float Times(float a, float b) { return a * b; }
 __device__ __noinline__ float Collatz(float a, float b) {
   int n = static_cast<int>(fabsf(a)) + 1, steps = 0;
   while (n != 1) n = n & 1 ? 3 * n + 1 : n / 2, ++steps;
@@ -24,12 +18,8 @@ struct Pair {
   int second[3];
 };
 using Maker = Pair (*)(int, Pair);
-__device__ __noinline__ Pair MakeA(int i, Pair p) {
-  return {p.first + i, {i, p.second[0], p.second[1]}};
-}
-__device__ __noinline__ Pair MakeB(int i, Pair p) {
-  return {p.first * 2, {p.second[2], -i, 9}};
-}
+__device__ __noinline__ Pair MakeA(int i, Pair p) { return {p.first + i, {i, p.second[0], p.second[1]}}; }
+__device__ __noinline__ Pair MakeB(int i, Pair p) { return {p.first * 2, {p.second[2], -i, 9}}; }
 __device__ Maker g_makers[2] = {MakeA, MakeB};
 
 __global__ void Divergent(const float* a, const float* b, float* out, int n) {
@@ -79,7 +69,6 @@ int main() {
   Structs<<<(n + 99) / 100, 100>>>(structs, n);
   CU_LAUNCHED();
   const auto s = structs.Read();
-  for (int i = 0; i < n; ++i)
-    Near("structs", i, s[i], (i >> 1) & 1 ? 1.0 + 3e3 - i * 1e6 + 9e9 : 0.5 + i + i * 1e3 + 1e6 + 2e9, 1e-14);
+  for (int i = 0; i < n; ++i) Near("structs", i, s[i], (i >> 1) & 1 ? 1.0 + 3e3 - i * 1e6 + 9e9 : 0.5 + i + i * 1e3 + 1e6 + 2e9, 1e-14);
   return Verdict();
 }

@@ -8,9 +8,7 @@ __global__ void AddValue(int* v, int value, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) v[i] += value;
 }
-__global__ void Count(unsigned long long* counter) {
-  atomicAdd(counter, 1ULL);
-}
+__global__ void Count(unsigned long long* counter) { atomicAdd(counter, 1ULL); }
 
 int main() {
   const int threads = 8, rounds = 25, n = 3000;

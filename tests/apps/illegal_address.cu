@@ -6,15 +6,9 @@
 
 #include "app.h"
 
-__global__ void Store(int* p, long index) {
-  p[index] = 1;
-}
-__global__ void Load(const int* p, int* out) {
-  *out = *p;
-}
-__global__ void Misaligned(char* p) {
-  *reinterpret_cast<int*>(p + 1) = 5;
-}
+__global__ void Store(int* p, long index) { p[index] = 1; }
+__global__ void Load(const int* p, int* out) { *out = *p; }
+__global__ void Misaligned(char* p) { *reinterpret_cast<int*>(p + 1) = 5; }
 __global__ void Trap(int n) {
   if (threadIdx.x == n) asm volatile("trap;");
 }
@@ -23,9 +17,7 @@ __device__ __noinline__ int Deep(volatile int* v, int n) {
   frame[n & 255] = n;
   return *v < 0 ? n : Deep(v, n + 1) + frame[(n + 1) & 255];
 }
-__global__ void Overflow(int* out) {
-  *out = Deep(out, 0);
-}
+__global__ void Overflow(int* out) { *out = Deep(out, 0); }
 __global__ void SharedOutside(int* out, int index) {
   __shared__ int s[16];
   s[threadIdx.x % 16] = 1;
@@ -52,8 +44,7 @@ int Case(int which) {
   bool good = Error("launch", cudaGetLastError(), cudaSuccess);
   const cudaError_t got = cudaDeviceSynchronize();
   // Stack overflow and wild shared addresses are reported in more than one way by real devices.
-  const bool accepted =
-      got == want || ((which == 5 || which == 6) && (got == cudaErrorIllegalAddress || got == cudaErrorLaunchFailure));
+  const bool accepted = got == want || ((which == 5 || which == 6) && (got == cudaErrorIllegalAddress || got == cudaErrorLaunchFailure));
   if (!accepted) std::printf("case %d: %s\n", which, cudaGetErrorString(got));
   good &= accepted;
   void* more = nullptr;

@@ -4,9 +4,7 @@
 __global__ void Nothing(int* out) {
   if (out) *out = 1;
 }
-__global__ void __launch_bounds__(128) Small(int* out) {
-  out[threadIdx.x] = 1;
-}
+__global__ void __launch_bounds__(128) Small(int* out) { out[threadIdx.x] = 1; }
 __global__ void Shared() {
   extern __shared__ int s[];
   s[threadIdx.x] = 0;
@@ -29,8 +27,7 @@ int main() {
   Small<<<1, 256>>>(p), Expect("over the launch bound", cudaErrorInvalidValue);
   Shared<<<1, 32, 1 << 20>>>(), Expect("too much shared memory", cudaErrorInvalidValue);
   int stranger = 0;
-  Error("host function", cudaLaunchKernel(&stranger, dim3(1), dim3(1), nullptr, 0, nullptr),
-        cudaErrorInvalidDeviceFunction);
+  Error("host function", cudaLaunchKernel(&stranger, dim3(1), dim3(1), nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
   cudaGetLastError();
   Error("null pointer", cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
   Error("peek", cudaPeekAtLastError(), cudaErrorInvalidValue);

@@ -13,9 +13,7 @@ __global__ void Mark(unsigned* hits, uint4* ids, unsigned count) {
   asm volatile("mov.u32 %0, %%nctaid.z;" : "=r"(warp));
   ids[i] = make_uint4(lane, warp, threadIdx.z, blockIdx.y);
 }
-__global__ void __launch_bounds__(64, 2) Bounded(int* out) {
-  out[blockIdx.x * 64 + threadIdx.x] = threadIdx.x;
-}
+__global__ void __launch_bounds__(64, 2) Bounded(int* out) { out[blockIdx.x * 64 + threadIdx.x] = threadIdx.x; }
 __global__ void Sum(unsigned long long* out) {
   if (threadIdx.x == 0) atomicAdd(out, static_cast<unsigned long long>(blockIdx.x));
 }

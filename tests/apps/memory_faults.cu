@@ -10,24 +10,16 @@
 
 #include "app.h"
 
-__global__ void StoreAt(int* p, long offset) {
-  p[offset + threadIdx.x] = 1;
-}
-__global__ void LoadAt(const int* p, long offset, int* out) {
-  out[threadIdx.x] = p[offset + threadIdx.x];
-}
-__global__ void Gather(const int* p, const long* index, int* out) {
-  out[threadIdx.x] = p[index[threadIdx.x]];
-}
+__global__ void StoreAt(int* p, long offset) { p[offset + threadIdx.x] = 1; }
+__global__ void LoadAt(const int* p, long offset, int* out) { out[threadIdx.x] = p[offset + threadIdx.x]; }
+__global__ void Gather(const int* p, const long* index, int* out) { out[threadIdx.x] = p[index[threadIdx.x]]; }
 __global__ void Scatter(short* p, const long* index) {
   if (threadIdx.x % 3 != 2) p[index[threadIdx.x]] = 3;
 }
 __global__ void AtomicAt(int* p, long bytes) {
   atomicAdd(reinterpret_cast<int*>(reinterpret_cast<char*>(p) + bytes), static_cast<int>(threadIdx.x));
 }
-__global__ void WideAt(char* p, long bytes) {
-  *reinterpret_cast<int4*>(p + bytes) = make_int4(1, 2, 3, 4);
-}
+__global__ void WideAt(char* p, long bytes) { *reinterpret_cast<int4*>(p + bytes) = make_int4(1, 2, 3, 4); }
 __global__ void ShadowOfShared(int* out, unsigned offset) {
   __shared__ int s[32];
   s[threadIdx.x] = 1;
@@ -48,38 +40,20 @@ __device__ __noinline__ int Deep(volatile int* v, int n) {
   __syncthreads();
   return *v < 0 ? n : Deep(v, n + 1) + frame[(n + 1) % 1000];
 }
-__global__ void DeepWithBarriers(int* out) {
-  *out = Deep(out, 0);
-}
-__device__ __noinline__ int Plain(int n) {
-  return n > 1 << 30 ? 0 : n * 3 + 1;
-}
-__device__ __noinline__ int DeepPlain(volatile int* v, int n) {
-  return *v < 0 ? n : DeepPlain(v, n + 1) + Plain(n);
-}
-__global__ void DeepWithoutFrame(int* out) {
-  *out = DeepPlain(out, 0);
-}
+__global__ void DeepWithBarriers(int* out) { *out = Deep(out, 0); }
+__device__ __noinline__ int Plain(int n) { return n > 1 << 30 ? 0 : n * 3 + 1; }
+__device__ __noinline__ int DeepPlain(volatile int* v, int n) { return *v < 0 ? n : DeepPlain(v, n + 1) + Plain(n); }
+__global__ void DeepWithoutFrame(int* out) { *out = DeepPlain(out, 0); }
 __global__ void Alloca(int* out, size_t bytes) {
   char* p = static_cast<char*>(alloca(bytes));
   for (size_t i = 0; i < bytes; i += 512) p[i] = 1;
   *out = p[bytes / 2];
 }
-__global__ void BadCall(int* out, unsigned long target) {
-  out[threadIdx.x] = reinterpret_cast<int (*)(int)>(target)(3);
-}
-__global__ void BadFormat(const char* text) {
-  printf("%s %d\n", text, 3);
-}
-__global__ void BadFree(char* p) {
-  free(p + 24);
-}
-__global__ void Texture(cudaTextureObject_t texture, float* out) {
-  out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0);
-}
-__global__ void Surface(cudaSurfaceObject_t surface) {
-  surf2Dwrite(1.0f, surface, threadIdx.x * 4, 0);
-}
+__global__ void BadCall(int* out, unsigned long target) { out[threadIdx.x] = reinterpret_cast<int (*)(int)>(target)(3); }
+__global__ void BadFormat(const char* text) { printf("%s %d\n", text, 3); }
+__global__ void BadFree(char* p) { free(p + 24); }
+__global__ void Texture(cudaTextureObject_t texture, float* out) { out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0); }
+__global__ void Surface(cudaSurfaceObject_t surface) { surf2Dwrite(1.0f, surface, threadIdx.x * 4, 0); }
 __global__ void Matrix(const half* p, float* out) {
   using namespace nvcuda::wmma;
   fragment<matrix_a, 16, 16, 16, half, row_major> a;
@@ -153,7 +127,10 @@ int Case(int which) {
     case 19: BadFormat<<<1, 1>>>(reinterpret_cast<char*>(gone)), want = {cudaErrorIllegalAddress, cudaSuccess}; break;
     case 20: BadFree<<<1, 1>>>(reinterpret_cast<char*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
     case 21: Texture<<<1, 32>>>(0x77777, reinterpret_cast<float*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
-    case 22: Texture<<<1, 32>>>(reinterpret_cast<cudaTextureObject_t>(gone), reinterpret_cast<float*>(p)), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
+    case 22:
+      Texture<<<1, 32>>>(reinterpret_cast<cudaTextureObject_t>(gone), reinterpret_cast<float*>(p)),
+          want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure};
+      break;
     case 23: Surface<<<1, 32>>>(0x99999), want = {cudaErrorIllegalAddress, cudaErrorLaunchFailure}; break;
     case 24: Matrix<<<1, 32>>>(reinterpret_cast<half*>(gone), reinterpret_cast<float*>(p)); break;
     case 25: Matrix<<<1, 32>>>(reinterpret_cast<half*>(p), reinterpret_cast<float*>(gone)); break;

@@ -59,10 +59,8 @@ int main() {
     const auto got = out.Read();
     for (int i = 0; i < n; ++i) {
       const double lod = lods[i] < 0 ? 0 : lods[i] > levels - 1 ? levels - 1 : lods[i];
-      if (filter == cudaFilterModeLinear)
-        Near("linear", i, got[i], 10 * (lod + 1), 1e-6, 10.0 / 256);
-      else if (lod - std::floor(lod) != 0.5)
-        Same("point", i, got[i], static_cast<float>(10 * (std::floor(lod + 0.5) + 1)));
+      if (filter == cudaFilterModeLinear) Near("linear", i, got[i], 10 * (lod + 1), 1e-6, 10.0 / 256);
+      else if (lod - std::floor(lod) != 0.5) Same("point", i, got[i], static_cast<float>(10 * (std::floor(lod + 0.5) + 1)));
     }
   }
   WriteThroughSurface(mipmap, 1, side / 2);

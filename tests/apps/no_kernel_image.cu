@@ -1,9 +1,7 @@
 // Built with machine code only (no PTX): launching reports no kernel image and the program lives on.
 #include "app.h"
 
-__global__ void Kernel(int* out) {
-  *out = 1;
-}
+__global__ void Kernel(int* out) { *out = 1; }
 
 int main() {
   int* p = nullptr;

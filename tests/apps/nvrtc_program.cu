@@ -1,4 +1,5 @@
-// NVRTC: a program text compiled at run time, to PTX and for a real architecture, a template instantiated by name expression, a compile error with its log.
+// NVRTC: a program text compiled at run time, to PTX and for a real architecture, a template instantiated by name expression, a compile
+// error with its log.
 #include <nvrtc.h>
 
 #include "driver.h"

@@ -30,10 +30,8 @@ __global__ void Print(int* returned) {
   LINES(DEVICE_PRINT);
 }
 __global__ void PerThread() {
-  if (threadIdx.x % 2)
-    printf("thread %d of block %d\n", threadIdx.x, blockIdx.x);
-  else
-    printf("even %u\n", threadIdx.x + blockIdx.x * blockDim.x);
+  if (threadIdx.x % 2) printf("thread %d of block %d\n", threadIdx.x, blockIdx.x);
+  else printf("even %u\n", threadIdx.x + blockIdx.x * blockDim.x);
 }
 
 // Runs `body` with standard output going to a file and returns what was written.
@@ -78,10 +76,8 @@ int main() {
   });
   for (int b = 0; b < 3; ++b)
     for (int t = 0; t < 40; ++t) {
-      if (t % 2)
-        std::snprintf(line, sizeof line, "thread %d of block %d\n", t, b);
-      else
-        std::snprintf(line, sizeof line, "even %d\n", t + b * 40);
+      if (t % 2) std::snprintf(line, sizeof line, "thread %d of block %d\n", t, b);
+      else std::snprintf(line, sizeof line, "even %d\n", t + b * 40);
       True(line, lines.find(line) != std::string::npos);
     }
   Same("lines", 0, static_cast<int>(std::count(lines.begin(), lines.end(), '\n')), 120);

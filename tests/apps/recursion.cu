@@ -20,12 +20,8 @@ __device__ __noinline__ void QuickSort(int* v, int low, int high) {
   QuickSort(v, low, j), QuickSort(v, i, high);
 }
 __device__ int IsOdd(unsigned n);
-__device__ __noinline__ int IsEven(unsigned n) {
-  return n == 0 ? 1 : IsOdd(n - 1);
-}
-__device__ __noinline__ int IsOdd(unsigned n) {
-  return n == 0 ? 0 : IsEven(n - 1);
-}
+__device__ __noinline__ int IsEven(unsigned n) { return n == 0 ? 1 : IsOdd(n - 1); }
+__device__ __noinline__ int IsOdd(unsigned n) { return n == 0 ? 0 : IsEven(n - 1); }
 
 __global__ void Kernel(unsigned* ackermann, int* sorted, int* even, int length) {
   const int t = threadIdx.x;

@@ -10,9 +10,7 @@ struct Base {
 };
 extern __device__ Base* MakeOther(float scale);
 void LaunchOther(float* out, int n);
-static __device__ float Local(float x) {
-  return x + 1;
-}  // the other file has its own of that name
+static __device__ float Local(float x) { return x + 1; }  // the other file has its own of that name
 
 __global__ void Kernel(float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,8 +29,7 @@ int main() {
   Kernel<<<3, 128>>>(out, n);
   CU_LAUNCHED();
   const auto got = out.Read();
-  for (int i = 0; i < n; ++i)
-    Same("kernel", i, got[i], float(i) * i + constants[i % 4] + i * 3.0f + (i + 1) + (i % 32 ? 0 : 2.0f * i));
+  for (int i = 0; i < n; ++i) Same("kernel", i, got[i], float(i) * i + constants[i % 4] + i * 3.0f + (i + 1) + (i % 32 ? 0 : 2.0f * i));
   LaunchOther(out, n);
   CU_LAUNCHED();
   const auto other = out.Read();

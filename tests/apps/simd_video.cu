@@ -16,18 +16,10 @@ __global__ void Kernel(const unsigned* a, const unsigned* b, unsigned* out, int 
   asm("vabsdiff.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(o[13]) : "r"(x), "r"(y), "r"(1000));
 }
 
-int U8(unsigned v, int k) {
-  return (v >> (8 * k)) & 255;
-}
-int S8(unsigned v, int k) {
-  return static_cast<signed char>(v >> (8 * k));
-}
-int S16(unsigned v, int k) {
-  return static_cast<short>(v >> (16 * k));
-}
-int Clamp(long long v, long long low, long long high) {
-  return static_cast<int>(v < low ? low : v > high ? high : v);
-}
+int U8(unsigned v, int k) { return (v >> (8 * k)) & 255; }
+int S8(unsigned v, int k) { return static_cast<signed char>(v >> (8 * k)); }
+int S16(unsigned v, int k) { return static_cast<short>(v >> (16 * k)); }
+int Clamp(long long v, long long low, long long high) { return static_cast<int>(v < low ? low : v > high ? high : v); }
 
 int main() {
   const int n = 999;

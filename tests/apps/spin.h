@@ -12,6 +12,4 @@ static __global__ void SpinThenStore(volatile int* out, int value, long long nan
   } while (now - start < nanoseconds);
   *out = value;
 }
-static __global__ void AppendDigit(int* out, int digit) {
-  *out = *out * 10 + digit;
-}
+static __global__ void AppendDigit(int* out, int digit) { *out = *out * 10 + digit; }

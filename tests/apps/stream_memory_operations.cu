@@ -1,9 +1,7 @@
 // cuStreamWaitValue, cuStreamWriteValue and batches of them between two streams; user objects; launch attributes.
 #include "driver.h"
 
-__global__ void Append(int* out, int digit) {
-  *out = *out * 10 + digit;
-}
+__global__ void Append(int* out, int digit) { *out = *out * 10 + digit; }
 int g_freed = 0;
 
 int main() {
@@ -45,8 +43,7 @@ int main() {
   cudaLaunchConfig_t config = {};
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributePriority, attribute.val.priority = 0;
-  config.gridDim = dim3(1), config.blockDim = dim3(1), config.stream = a, config.attrs = &attribute,
-  config.numAttrs = 1;
+  config.gridDim = dim3(1), config.blockDim = dim3(1), config.stream = a, config.attrs = &attribute, config.numAttrs = 1;
   CU(cudaLaunchKernelEx(&config, Append, p + 3, 8));
   CU(cudaStreamSynchronize(a));
   Same("attributes", 0, cell.Read()[3], 8);

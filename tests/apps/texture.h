@@ -17,8 +17,8 @@ cudaArray_t MakeArray(const std::vector<T>& data, int width, int height, int dep
   CU(cudaMemcpy3D(&copy));
   return array;
 }
-inline cudaTextureObject_t MakeTexture(cudaArray_t array, cudaTextureFilterMode filter, cudaTextureAddressMode address,
-                                       bool normalized, cudaTextureReadMode read = cudaReadModeElementType) {
+inline cudaTextureObject_t MakeTexture(cudaArray_t array, cudaTextureFilterMode filter, cudaTextureAddressMode address, bool normalized,
+                                       cudaTextureReadMode read = cudaReadModeElementType) {
   cudaResourceDesc resource = {};
   resource.resType = cudaResourceTypeArray;
   resource.res.array.array = array;
@@ -44,6 +44,4 @@ inline int Address(long i, int size, cudaTextureAddressMode mode) {
   return static_cast<int>(i < 0 ? 0 : i >= size ? size - 1 : i);
 }
 /// Weight of the upper texel as the hardware has it: 8 fractional bits.
-inline double Weight(double fraction) {
-  return std::floor(fraction * 256 + 0.5) / 256;
-}
+inline double Weight(double fraction) { return std::floor(fraction * 256 + 0.5) / 256; }

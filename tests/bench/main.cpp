@@ -26,30 +26,21 @@ Options Parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const auto value = [&] { return i + 1 < argc ? argv[++i] : "0"; };
-    if (!std::strcmp(argv[i], "--threads"))
-      options.threads = std::atoi(value());
-    else if (!std::strcmp(argv[i], "--scale"))
-      options.scale = std::atof(value());
-    else if (!std::strcmp(argv[i], "--seconds"))
-      options.seconds = std::atof(value());
-    else if (!std::strcmp(argv[i], "--only"))
-      options.only = value();
-    else if (!std::strcmp(argv[i], "--no-cuda"))
-      options.cuda = false;  // OpenCL and C++ alone, to check those
-    else if (!std::strcmp(argv[i], "--cpu-time"))
-      options.cpu_time = true;
+    if (!std::strcmp(argv[i], "--threads")) options.threads = std::atoi(value());
+    else if (!std::strcmp(argv[i], "--scale")) options.scale = std::atof(value());
+    else if (!std::strcmp(argv[i], "--seconds")) options.seconds = std::atof(value());
+    else if (!std::strcmp(argv[i], "--only")) options.only = value();
+    else if (!std::strcmp(argv[i], "--no-cuda")) options.cuda = false;  // OpenCL and C++ alone, to check those
+    else if (!std::strcmp(argv[i], "--cpu-time")) options.cpu_time = true;
     else {
-      std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda] [--cpu-time]\n",
-                   argv[0]);
+      std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda] [--cpu-time]\n", argv[0]);
       std::exit(2);
     }
   }
   return options;
 }
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// CPU time of all threads: what a run on one core would take if nobody else used that core.
 double CpuTime() {
@@ -80,8 +71,7 @@ long Differences(const std::vector<double>& got, const std::vector<double>& want
   double largest = 0;
   for (const double v : want) largest = std::max(largest, std::fabs(v));
   long bad = 0;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
+  for (std::size_t i = 0; i < got.size(); ++i) bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
   return bad;
 }
 
@@ -92,8 +82,8 @@ int main(int argc, char** argv) {
   const auto cuda = options.cuda ? bench::OpenCuda(kPtx) : nullptr;
   std::string reason;
   const auto opencl = bench::OpenOpenCl(kSource, &reason);
-  std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n",
-              cuda ? cuda->name().c_str() : "", opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
+  std::printf("{\"cuda\": \"%s\", \"opencl\": \"%s\", \"opencl_missing\": \"%s\", \"threads\": %d}\n", cuda ? cuda->name().c_str() : "",
+              opencl ? opencl->name().c_str() : "", reason.c_str(), options.threads);
   long failures = 0;
   for (const bench::Benchmark& b : bench::AllBenchmarks(options.scale)) {
     if (!options.only.empty() && b.name != options.only) continue;
@@ -113,8 +103,7 @@ int main(int argc, char** argv) {
         "{\"name\": \"%s\", \"shape\": \"%s\", \"native\": %.9f, \"cuda\": %.9f, \"cuda_first\": %.9f, \"cuda_wrong\": "
         "%ld, "
         "\"opencl\": %.9f, \"opencl_first\": %.9f, \"opencl_wrong\": %ld}\n",
-        b.name.c_str(), b.shape.c_str(), native.best, timings[0].best, timings[0].first, bad[0], timings[1].best,
-        timings[1].first, bad[1]);
+        b.name.c_str(), b.shape.c_str(), native.best, timings[0].best, timings[0].first, bad[0], timings[1].best, timings[1].first, bad[1]);
     std::fflush(stdout);
   }
   return failures != 0;

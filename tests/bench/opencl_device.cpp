@@ -79,14 +79,10 @@ class OpenClDevice final : public Device {
     for (cl_uint i = 0; i < arguments.size(); ++i) {
       if (const Pointer* pointer = std::get_if<Pointer>(&arguments[i]))
         Check(clSetKernelArg(handle, i, sizeof(cl_mem), &buffers_[pointer->memory]), kernel);
-      else
-        Check(clSetKernelArg(handle, i, sizeof(int), &std::get<int>(arguments[i])), kernel);
+      else Check(clSetKernelArg(handle, i, sizeof(int), &std::get<int>(arguments[i])), kernel);
     }
-    const std::size_t global[2] = {std::size_t{grid.x} * block.x, std::size_t{grid.y} * block.y},
-                      local[2] = {block.x, block.y};
-    Check(clEnqueueNDRangeKernel(queue_, handle, grid.y * block.y > 1 ? 2 : 1, nullptr, global, local, 0, nullptr,
-                                 nullptr),
-          kernel);
+    const std::size_t global[2] = {std::size_t{grid.x} * block.x, std::size_t{grid.y} * block.y}, local[2] = {block.x, block.y};
+    Check(clEnqueueNDRangeKernel(queue_, handle, grid.y * block.y > 1 ? 2 : 1, nullptr, global, local, 0, nullptr, nullptr), kernel);
   }
   void Finish() override { Check(clFinish(queue_), "finish"); }
 

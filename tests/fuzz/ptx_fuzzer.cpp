@@ -64,8 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   DiagnosticSink second_sink;
   const auto second = ParseModule(printed, second_sink);
-  if (second_sink.has_errors())
-    Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
+  if (second_sink.has_errors()) Complain("the printed text does not parse", printed, FormatDiagnostics(second_sink, "printed", printed));
   const std::string reprinted = PrintModule(*second);
   if (reprinted != printed) Complain("no fixed point", printed, reprinted);
   if (VerifyModule(*second, second_sink) != verified)

@@ -19,7 +19,7 @@ TEST_CASE("ContextStack_PushesPopsAndSurvivesDestruction", "[context]") {
   CHECK(current == b);
   CU_OK(cuCtxPushCurrent_v2(fixture.context));
   CU_OK(cuCtxPopCurrent_v2(nullptr));
-  for (int i = 0; i < 40; ++i) CU_OK(cuCtxPushCurrent_v2(b));   // deeper than the inline stack
+  for (int i = 0; i < 40; ++i) CU_OK(cuCtxPushCurrent_v2(b));  // deeper than the inline stack
   for (int i = 0; i < 40; ++i) CU_OK(cuCtxPopCurrent_v2(nullptr));
   CU_OK(cuCtxGetCurrent(&current));
   CHECK(current == a);
@@ -199,7 +199,7 @@ TEST_CASE("Md2_MatchesTheRfc", "[handshake]") {
     for (const std::uint8_t byte : digest) out += (std::snprintf(two, sizeof two, "%02x", byte), two);
     return out;
   };
-  CHECK(hex("") == "8350e5a3e24c153df2275c9f80692773");   // RFC 1319, A.5
+  CHECK(hex("") == "8350e5a3e24c153df2275c9f80692773");  // RFC 1319, A.5
   CHECK(hex("abc") == "da853b0d3f88d99b30283a69e6ded6bb");
   CHECK(hex("message digest") == "ab4f496bfb2a530b219ff33031fe06b0");
   CHECK(hex("12345678901234567890123456789012345678901234567890123456789012345678901234567890") == "d5976f79d83d3a0dc9806c3c66f3efd8");

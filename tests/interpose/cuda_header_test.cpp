@@ -1,10 +1,10 @@
 // Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a toolkit
 // is found; everything is checked by the compiler.
-#include "interpose/api/cuda_types.h"
-
 #include <cuda.h>
 
 #include <catch2/catch.hpp>
+
+#include "interpose/api/cuda_types.h"
 
 namespace ours = gridloom::cuda;
 
@@ -12,9 +12,10 @@ namespace ours = gridloom::cuda;
 
 #define GL_SAME_SIZE(type) static_assert(sizeof(ours::type) == sizeof(::type), #type)
 #define GL_SAME_SIZE_AS(type, theirs) static_assert(sizeof(ours::type) == sizeof(::theirs), #type)
-#define GL_SAME_FIELD(type, our_field, their_field) \
-  static_assert(offsetof(ours::type, our_field) == offsetof(::type, their_field) && \
-                sizeof(ours::type::our_field) == sizeof(::type::their_field), #type "." #our_field)
+#define GL_SAME_FIELD(type, our_field, their_field)                                                                                     \
+  static_assert(                                                                                                                        \
+      offsetof(ours::type, our_field) == offsetof(::type, their_field) && sizeof(ours::type::our_field) == sizeof(::type::their_field), \
+      #type "." #our_field)
 
 GL_SAME_SIZE(CUuuid);
 GL_SAME_SIZE(CUipcMemHandle);

@@ -30,7 +30,7 @@ TEST_CASE("LaunchConfiguration_IsCheckedAgainstTheDevice", "[errors]") {
   CHECK(Launch(nothing, 1, 32, 0, reinterpret_cast<CUstream>(0x1234)) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuLaunchCooperativeKernel(nothing, 1u << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   CHECK(FakeEngine::Get().launches() == 0);
-  CU_OK(Launch(nothing, 1, 32));   // none of it sticks
+  CU_OK(Launch(nothing, 1, 32));  // none of it sticks
   CU_OK(cuCtxSynchronize());
 }
 
@@ -69,11 +69,13 @@ TEST_CASE("KernelFault_IsStickyUntilTheContextIsReset", "[errors]") {
 
 TEST_CASE("FaultKinds_MapToDriverErrors", "[errors]") {
   using exec::FaultKind;
-  const std::pair<FaultKind, CUresult> kinds[] = {
-      {FaultKind::kMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS}, {FaultKind::kIllegalInstruction, CUDA_ERROR_ILLEGAL_INSTRUCTION},
-      {FaultKind::kTrap, CUDA_ERROR_LAUNCH_FAILED},                   {FaultKind::kAssert, CUDA_ERROR_ASSERT},
-      {FaultKind::kStackOverflow, CUDA_ERROR_LAUNCH_FAILED},          {FaultKind::kInvalidPc, CUDA_ERROR_INVALID_PC},
-      {FaultKind::kDeadlock, CUDA_ERROR_LAUNCH_TIMEOUT}};
+  const std::pair<FaultKind, CUresult> kinds[] = {{FaultKind::kMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS},
+                                                  {FaultKind::kIllegalInstruction, CUDA_ERROR_ILLEGAL_INSTRUCTION},
+                                                  {FaultKind::kTrap, CUDA_ERROR_LAUNCH_FAILED},
+                                                  {FaultKind::kAssert, CUDA_ERROR_ASSERT},
+                                                  {FaultKind::kStackOverflow, CUDA_ERROR_LAUNCH_FAILED},
+                                                  {FaultKind::kInvalidPc, CUDA_ERROR_INVALID_PC},
+                                                  {FaultKind::kDeadlock, CUDA_ERROR_LAUNCH_TIMEOUT}};
   for (const auto& [kind, status] : kinds) {
     const test::Fixture fixture;
     FakeEngine::Get().set_body([kind = kind](const exec::LaunchParams&) {
@@ -107,7 +109,7 @@ TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   CHECK(cuModuleLoadDataEx(&module, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry broken( { ret; }\n", 2, keys, values) ==
         CUDA_ERROR_INVALID_PTX);
-  CHECK(std::strstr(log, ":4:") != nullptr);   // names the line
+  CHECK(std::strstr(log, ":4:") != nullptr);  // names the line
   CHECK(reinterpret_cast<std::uintptr_t>(values[1]) == std::strlen(log));
   CHECK(cuModuleLoadData(&module, "hello") == CUDA_ERROR_INVALID_PTX);
   CHECK(cuModuleLoad(&module, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);

@@ -28,9 +28,10 @@ FAKE_EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, un
   ++g_launches;
   return 0;
 }
-FAKE_EXPORT int cuLaunchKernel_ptsz(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**) {
+FAKE_EXPORT int cuLaunchKernel_ptsz(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                                    void**) {
   ++g_launches;
-  return static_cast<int>(grid);   // shows that arguments and answers pass through untouched
+  return static_cast<int>(grid);  // shows that arguments and answers pass through untouched
 }
 FAKE_EXPORT int cuSomethingNewer(int) {
   ++g_calls;

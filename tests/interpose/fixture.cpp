@@ -38,8 +38,13 @@ exec::LaunchFault FakeEngine::Run(const exec::LaunchParams& launch) {
   Body body;
   {
     const std::lock_guard lock(mutex_);
-    launches_.push_back({launch.kernel->name, launch.grid, launch.block, launch.cluster, launch.dynamic_shared_bytes,
-                         {launch.params.begin(), launch.params.end()}, launch.cooperative});
+    launches_.push_back({launch.kernel->name,
+                         launch.grid,
+                         launch.block,
+                         launch.cluster,
+                         launch.dynamic_shared_bytes,
+                         {launch.params.begin(), launch.params.end()},
+                         launch.cooperative});
     body = body_;
   }
   return body ? body(launch) : exec::LaunchFault{};

@@ -92,7 +92,8 @@ TEST_CASE("Parameters_ArriveAtTheirOffsets", "[funnel]") {
     unsigned char flag;
   } block = {pointer, 43, 4};
   std::size_t bytes = 13;
-  void* extra[] = {reinterpret_cast<void*>(kLaunchParamBufferPointer), &block, reinterpret_cast<void*>(kLaunchParamBufferSize), &bytes, nullptr};
+  void* extra[] = {reinterpret_cast<void*>(kLaunchParamBufferPointer), &block, reinterpret_cast<void*>(kLaunchParamBufferSize), &bytes,
+                   nullptr};
   CU_OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
   CU_OK(cuFuncSetBlockShape(fill, 8, 1, 1));
   CU_OK(cuParamSetv(fill, 0, &pointer, 8));

@@ -138,7 +138,7 @@ TEST_CASE("Capture_RecordsInsteadOfRunning", "[graph]") {
   CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
   CHECK(cuEventQuery(s.fork) == CUDA_ERROR_CAPTURED_EVENT);
   CUgraph broken;
-  CHECK(cuStreamEndCapture(s.a, &broken) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);   // asking spoiled it
+  CHECK(cuStreamEndCapture(s.a, &broken) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);  // asking spoiled it
   CHECK(FakeEngine::Get().launches() == 0);
 
   CU_OK(cuStreamBeginCapture_v2(s.a, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -156,7 +156,7 @@ TEST_CASE("Capture_RecordsInsteadOfRunning", "[graph]") {
   CU_OK(cuGraphGetNodes(graph, nullptr, &nodes));
   CU_OK(cuGraphGetEdges(graph, nullptr, nullptr, &edges));
   CHECK(nodes == 4);
-  CHECK(edges == 4);   // a diamond
+  CHECK(edges == 4);  // a diamond
   CUgraphExec exec;
   CU_OK(cuGraphInstantiate_v2(&exec, graph, nullptr, nullptr, 0));
   CU_OK(cuGraphLaunch(exec, s.a));
@@ -211,7 +211,7 @@ TEST_CASE("Capture_ReportsMisuse", "[graph]") {
     CU_OK(cuStreamDestroy_v2(blocking));
   }
   CHECK(graph == nullptr);
-  CU_OK(cuStreamSynchronize(s.a));   // the streams are usable again
+  CU_OK(cuStreamSynchronize(s.a));  // the streams are usable again
 }
 
 TEST_CASE("ExecUpdate_TakesSameShapeAndRefusesOthers", "[graph]") {
@@ -264,7 +264,7 @@ TEST_CASE("CloneAndChildGraphs_AreCopies", "[graph]") {
   CU_OK(cuGraphInstantiateWithFlags(&exec, parent, 0));
   CU_OK(cuGraphDestroy(parent));
   CU_OK(cuGraphLaunch(exec, nullptr));
-  CU_OK(cuGraphExecDestroy(exec));   // while it may still run
+  CU_OK(cuGraphExecDestroy(exec));  // while it may still run
   CU_OK(cuCtxSynchronize());
   CHECK(FakeEngine::Get().TakeLaunches().at(0).grid.x == 5);
   CU_OK(cuGraphDestroy(graph));
@@ -297,7 +297,8 @@ TEST_CASE("UserObjects_DieWithTheirLastOwner", "[graph]") {
   const test::Fixture fixture;
   int destroyed = 0;
   CUuserObject object;
-  CU_OK(cuUserObjectCreate(&object, &destroyed, [](void* data) { ++*static_cast<int*>(data); }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  CU_OK(cuUserObjectCreate(
+      &object, &destroyed, [](void* data) { ++*static_cast<int*>(data); }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   CUgraph graph;
   CUgraphExec exec;
   CU_OK(cuGraphCreate(&graph, 0));

@@ -1,6 +1,6 @@
 // Memory: allocation, copies, fills, pools, virtual memory, arrays, pointer attributes.
-#include <cstring>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 
 #include "sim/exec/texture.h"
@@ -148,7 +148,8 @@ TEST_CASE("PointerAttributes_TellMemoryApart", "[memory]") {
   CU_OK(cuPointerGetAttributes(4, ids, data, managed));
   CHECK(is_managed == 1);
   CHECK(ordinal == 0);
-  CHECK(cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&stranger)) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&stranger)) ==
+        CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   CU_OK(cuMemGetAddressRange_v2(&base, &bytes, device + 99));
@@ -218,7 +219,7 @@ TEST_CASE("VirtualMemory_MapsTwiceAndProtects", "[memory]") {
   CU_OK(cuMemAddressReserve(&range, 2 * kBytes, 0, 0, 0));
   CU_OK(cuMemMap(range, kBytes, 0, handle, 0));
   CU_OK(cuMemMap(range + kBytes, kBytes, 0, handle, 0));
-  CHECK(cuMemsetD8_v2(range, 1, 16) == CUDA_ERROR_INVALID_VALUE);   // no access yet
+  CHECK(cuMemsetD8_v2(range, 1, 16) == CUDA_ERROR_INVALID_VALUE);  // no access yet
   const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CU_OK(cuMemSetAccess(range, 2 * kBytes, &access, 1));
   const unsigned value = 0xabcd;

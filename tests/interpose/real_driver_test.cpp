@@ -2,11 +2,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "api_exports.h"
 #include "interpose/api/driver_api.h"
@@ -52,7 +51,7 @@ TEST_CASE("RealDriver_AnswersForItself", "[real]") {
   CHECK(cuDeviceGetCount(&value) == CUDA_SUCCESS);
   CHECK(value == 3);
   CHECK(static_cast<int>(cuLaunchKernel_ptsz(nullptr, 42, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)) == 42);
-  CHECK(cuMemFree_v2(0) == CUDA_ERROR_NOT_SUPPORTED);   // the stand-in has no such function
+  CHECK(cuMemFree_v2(0) == CUDA_ERROR_NOT_SUPPORTED);  // the stand-in has no such function
   CHECK(cuIpcGetMemHandle(nullptr, 0) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -64,7 +63,7 @@ TEST_CASE("RealDriver_LookUpLeadsThroughUsForLaunchesOnly", "[real]") {
   CHECK(address == reinterpret_cast<void*>(&cuLaunchKernel_ptsz));
   CHECK(cuGetProcAddress_v2("cuInit", &address, 12000, 0, nullptr) == CUDA_SUCCESS);
   CHECK(address == Fake("cuInit"));
-  CHECK(cuGetProcAddress_v2("cuSomethingNewer", &address, 12000, 0, nullptr) == CUDA_SUCCESS);   // unknown to us, passed through
+  CHECK(cuGetProcAddress_v2("cuSomethingNewer", &address, 12000, 0, nullptr) == CUDA_SUCCESS);  // unknown to us, passed through
   CHECK(address == Fake("cuSomethingNewer"));
   CHECK(cuGetProcAddress_v2("cuNothing", &address, 12000, 0, nullptr) == CUDA_ERROR_NOT_FOUND);
 }

@@ -69,7 +69,7 @@ TEST_CASE("Streams_RunIndependently", "[stream]") {
   const Streams streams;
   Launch(fixture.Function("nothing"), streams.a, kBlocked);
   Launch(fixture.Function("nothing"), streams.b);
-  CU_OK(cuStreamSynchronize(streams.b));   // would hang if b waited for a
+  CU_OK(cuStreamSynchronize(streams.b));  // would hang if b waited for a
   CHECK(cuStreamQuery(streams.a) == CUDA_ERROR_NOT_READY);
   gate.Open();
   CU_OK(cuCtxSynchronize());
@@ -83,7 +83,7 @@ TEST_CASE("LegacyStream_WaitsForBlockingStreamsOnly", "[stream]") {
   SECTION("blocking") {
     Launch(nothing, blocking.a, kBlocked);
     Launch(nothing, nullptr);
-    Launch(nothing, blocking.b);   // behind the legacy stream, hence behind a
+    Launch(nothing, blocking.b);  // behind the legacy stream, hence behind a
     CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
     CHECK(cuStreamQuery(blocking.b) == CUDA_ERROR_NOT_READY);
     Launch(nothing, free.a);
@@ -107,9 +107,9 @@ TEST_CASE("PerThreadStreams_AreSeparateAndBlocking", "[stream]") {
   std::thread([&] {
     CU_OK(cuCtxSetCurrent(fixture.context));
     CU_OK(cuLaunchKernel_ptsz(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr));
-    CU_OK(cuStreamSynchronize_ptsz(nullptr));   // its own stream
+    CU_OK(cuStreamSynchronize_ptsz(nullptr));  // its own stream
     Launch(nothing, nullptr);
-    CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);   // the legacy stream waits for the other thread's
+    CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);  // the legacy stream waits for the other thread's
   }).join();
   CHECK(cuStreamQuery(reinterpret_cast<CUstream>(kStreamPerThread)) == CUDA_ERROR_NOT_READY);
   gate.Open();
@@ -124,7 +124,7 @@ TEST_CASE("Events_OrderStreamsAndMeasureTime", "[stream]") {
   CUevent start, end;
   CU_OK(cuEventCreate(&start, 0));
   CU_OK(cuEventCreate(&end, 0));
-  CU_OK(cuEventQuery(end));   // never recorded counts as done
+  CU_OK(cuEventQuery(end));  // never recorded counts as done
   CU_OK(cuEventRecord(start, streams.a));
   Launch(nothing, streams.a, kBlocked);
   CU_OK(cuEventRecord(end, streams.a));
@@ -155,16 +155,22 @@ TEST_CASE("HostFunctions_RunInOrderAndMayNotCallTheDriver", "[stream]") {
     CUresult inside = CUDA_SUCCESS;
   } state;
   Launch(fixture.Function("nothing"), streams.a);
-  CU_OK(cuLaunchHostFunc(streams.a, [](void* data) {
-    auto& s = *static_cast<State*>(data);
-    std::size_t free = 0;
-    s.inside = cuMemGetInfo_v2(&free, nullptr);
-    s.steps = 1;
-  }, &state));
-  CU_OK(cuStreamAddCallback(streams.a, [](CUstream, CUresult status, void* data) {
-    auto& s = *static_cast<State*>(data);
-    if (status == CUDA_SUCCESS && s.steps == 1) s.steps = 2;
-  }, &state, 0));
+  CU_OK(cuLaunchHostFunc(
+      streams.a,
+      [](void* data) {
+        auto& s = *static_cast<State*>(data);
+        std::size_t free = 0;
+        s.inside = cuMemGetInfo_v2(&free, nullptr);
+        s.steps = 1;
+      },
+      &state));
+  CU_OK(cuStreamAddCallback(
+      streams.a,
+      [](CUstream, CUresult status, void* data) {
+        auto& s = *static_cast<State*>(data);
+        if (status == CUDA_SUCCESS && s.steps == 1) s.steps = 2;
+      },
+      &state, 0));
   CU_OK(cuStreamSynchronize(streams.a));
   CHECK(state.steps == 2);
   CHECK(state.inside == CUDA_ERROR_NOT_PERMITTED);

@@ -15,7 +15,7 @@ class RegionOrder {
   RegionOrder(llvm::LoopInfo& loops, std::vector<llvm::BasicBlock*>& out) : loops_(loops), out_(out) {}
 
   void Emit(const llvm::Loop* region, llvm::BasicBlock* entry) {
-    std::vector<llvm::BasicBlock*> nodes;   // representatives in post order: a block, or an inner loop's header
+    std::vector<llvm::BasicBlock*> nodes;  // representatives in post order: a block, or an inner loop's header
     llvm::DenseSet<llvm::BasicBlock*> seen;
     Visit(region, entry, entry, seen, nodes);
     llvm::BasicBlock* latch = region ? region->getLoopLatch() : nullptr;

@@ -100,11 +100,12 @@ extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const cha
 
 extern "C" const char* gridloom_compiler_id(const char* cpu) {
   static std::mutex mutex;
-  static auto* ids = new std::map<std::string, std::string>;   // never destroyed: callers keep the pointer
+  static auto* ids = new std::map<std::string, std::string>;  // never destroyed: callers keep the pointer
   const std::lock_guard lock(mutex);
   std::string& id = (*ids)[cpu ? cpu : ""];
   if (id.empty()) {
-    id = std::string("gridloom-compiler ") + kCompilerVersion + " abi " + std::to_string(kAbiVersion) + " llvm " LLVM_VERSION_STRING " cpu ";
+    id =
+        std::string("gridloom-compiler ") + kCompilerVersion + " abi " + std::to_string(kAbiVersion) + " llvm " LLVM_VERSION_STRING " cpu ";
     if (cpu && *cpu) {
       id += cpu;
     } else {

@@ -12,31 +12,31 @@ namespace gridloom::exec {
 
 /// Everything a kernel's code depends on besides its PTX. Part of the cache key.
 struct CompileOptions {
-  std::uint32_t block[3] = {0, 0, 0};   ///< block shape the code is specialised on; zeros: any shape
-  bool small_grid = true;               ///< grid times block stays below 2^31 in every dimension
+  std::uint32_t block[3] = {0, 0, 0};  ///< block shape the code is specialised on; zeros: any shape
+  bool small_grid = true;              ///< grid times block stays below 2^31 in every dimension
   bool clusters = false;
   bool memcheck = false;
-  std::string cpu;                      ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
-  bool keep_ir = false;                 ///< fill CompiledKernel::ir
+  std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
+  bool keep_ir = false;  ///< fill CompiledKernel::ir
 };
 
 struct CompiledKernel {
-  std::vector<std::uint8_t> object;    ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
+  std::vector<std::uint8_t> object;  ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;       ///< per thread, kernel and callees without recursion
-  std::uint32_t frame_bytes = 0;       ///< stack frames of kernel and device functions together, each once
-  bool needs_fiber = false;            ///< has barriers or spin loops: warps of a CTA must be able to switch
-  bool simple_barriers = false;        ///< only full-CTA barrier 0: the in-line ring switch suffices
+  std::uint32_t local_bytes = 0;  ///< per thread, kernel and callees without recursion
+  std::uint32_t frame_bytes = 0;  ///< stack frames of kernel and device functions together, each once
+  bool needs_fiber = false;       ///< has barriers or spin loops: warps of a CTA must be able to switch
+  bool simple_barriers = false;   ///< only full-CTA barrier 0: the in-line ring switch suffices
   bool recursive = false;
-  std::uint32_t check_sites = 0;       ///< memcheck: numbers given to global accesses, 0 included
-  std::string ir;                      ///< SPMD and warp IR as text when asked for
-  std::string error;                   ///< not empty: compilation failed; one sentence with file:line
+  std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
+  std::string ir;                 ///< SPMD and warp IR as text when asked for
+  std::string error;              ///< not empty: compilation failed; one sentence with file:line
   std::uint32_t error_line = 0;
 };
 
 /// Entry point of the library, found with dlsym. Thread-safe.
 extern "C" __attribute__((visibility("default"))) void gridloom_compile(const ptx::Module* module, const char* kernel,
-                                                                       const CompileOptions* options, CompiledKernel* out);
+                                                                        const CompileOptions* options, CompiledKernel* out);
 using CompileFn = decltype(&gridloom_compile);
 
 /// Identifies this compiler build (versions of lifter, ABI, LLVM, CPU) for the cache key.

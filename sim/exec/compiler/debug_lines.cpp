@@ -30,8 +30,8 @@ void AddSubprogram(llvm::Function& function, std::string_view name, std::uint32_
   llvm::DICompileUnit* unit = CompileUnitOf(*function.getParent());
   llvm::DIBuilder builder(*function.getParent(), true, unit);
   auto* type = builder.createSubroutineType(builder.getOrCreateTypeArray({}));
-  auto* subprogram = builder.createFunction(unit->getFile(), Ref(name), Ref(name), unit->getFile(), line, type, line, llvm::DINode::FlagZero,
-                                            llvm::DISubprogram::SPFlagDefinition);
+  auto* subprogram = builder.createFunction(unit->getFile(), Ref(name), Ref(name), unit->getFile(), line, type, line,
+                                            llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
   function.setSubprogram(subprogram);
   builder.finalizeSubprogram(subprogram);
 }

@@ -45,8 +45,8 @@ Value* FloatEmitter::Log2(Value* x) {
   Value* e = b_.CreateSIToFP(b_.CreateAShr(bits, 23), b_.getFloatTy());
   e = b_.CreateFSub(e, b_.CreateSelect(subnormal, F32(24), F32(0)));
   Value* t = b_.CreateFSub(b_.CreateBitCast(mantissa, b_.getFloatTy()), F32(1));
-  Value* p = Horner(t, {0x1.715476p+0f, -0x1.715476p-1f, 0x1.ec708p-2f, -0x1.7154b2p-2f, 0x1.27805cp-2f, -0x1.ec6fc6p-3f,
-                        0x1.a3ec06p-3f, -0x1.6efd9p-3f, 0x1.60f528p-3f, -0x1.575928p-3f, 0x1.84608cp-4f});
+  Value* p = Horner(t, {0x1.715476p+0f, -0x1.715476p-1f, 0x1.ec708p-2f, -0x1.7154b2p-2f, 0x1.27805cp-2f, -0x1.ec6fc6p-3f, 0x1.a3ec06p-3f,
+                        -0x1.6efd9p-3f, 0x1.60f528p-3f, -0x1.575928p-3f, 0x1.84608cp-4f});
   Value* result = FmaF(t, p, e);
   Value* infinity = llvm::ConstantFP::getInfinity(b_.getFloatTy());
   result = b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), infinity, result);
@@ -82,7 +82,8 @@ Value* FloatEmitter::SinCos(Value* x, bool cosine) {
 Value* FloatEmitter::Tanh(Value* x) {
   Value* a = Abs(x);
   Value* square = b_.CreateFMul(a, a);
-  Value* small = FmaF(b_.CreateFMul(square, a), Horner(square, {-0x1.555554p-2f, 0x1.110eep-3f, -0x1.b955dcp-5f, 0x1.59e1c8p-6f, -0x1.9ada6p-8f}), a);
+  Value* small =
+      FmaF(b_.CreateFMul(square, a), Horner(square, {-0x1.555554p-2f, 0x1.110eep-3f, -0x1.b955dcp-5f, 0x1.59e1c8p-6f, -0x1.9ada6p-8f}), a);
   Value* capped = b_.CreateSelect(b_.CreateFCmpOLT(a, F32(16)), a, F32(16));
   Value* e = Exp2(b_.CreateFMul(capped, F32(0x1.715476p+1f)));
   Value* large = b_.CreateFSub(F32(1), b_.CreateFDiv(F32(2), b_.CreateFAdd(e, F32(1))));

@@ -26,9 +26,7 @@ Exact FloatEmitter::Add(Value* a, Value* b, bool down) { return Sum(Extend(a), E
 
 Exact FloatEmitter::Mul(Value* a, Value* b) { return {b_.CreateFMul(Extend(a), Extend(b)), F64(0)}; }
 
-Exact FloatEmitter::Fma(Value* a, Value* b, Value* c, bool down) {
-  return Sum(b_.CreateFMul(Extend(a), Extend(b)), Extend(c), down);
-}
+Exact FloatEmitter::Fma(Value* a, Value* b, Value* c, bool down) { return Sum(b_.CreateFMul(Extend(a), Extend(b)), Extend(c), down); }
 
 // The remainder a - q b is exact and has the sign of the rest times that of b.
 Exact FloatEmitter::Div(Value* a, Value* b) {

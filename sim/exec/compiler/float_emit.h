@@ -64,9 +64,9 @@ class FloatEmitter {
 
   // Conversions between f32 and 16-bit formats given as i16.
   Value* HalfToFloat(Value* half);
-  Value* FloatToHalf(Value* x);          ///< to nearest even; NaN -> 0x7fff
+  Value* FloatToHalf(Value* x);  ///< to nearest even; NaN -> 0x7fff
   Value* BFloatToFloat(Value* bfloat);
-  Value* FloatToBFloat(Value* x);        ///< to nearest even; NaN -> 0x7fff
+  Value* FloatToBFloat(Value* x);  ///< to nearest even; NaN -> 0x7fff
 
   // Approximations of f32 functions (float_approx.cpp): at most a few ulp off.
   Value* Exp2(Value* x);

@@ -26,7 +26,11 @@ ScalarType BitsType(unsigned bits) {
 }
 
 ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kernel, const CompileOptions& options, SpmdModule& out)
-    : module_(module), kernel_(kernel), options_(options), out_(out), symbols_(NumberSymbols(module)),
+    : module_(module),
+      kernel_(kernel),
+      options_(options),
+      out_(out),
+      symbols_(NumberSymbols(module)),
       shared_(LayoutShared(module, kernel)) {}
 
 llvm::FunctionType* ModuleLifter::Signature(const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params) {

@@ -16,7 +16,8 @@ bool HasText(const Instruction& inst, std::string_view text) {
 
 Value* FunctionLifter::Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second) {
   auto* i64 = b_.getInt64Ty();
-  return b_.CallHelper(Helper::kMbarrier, {i64}, {address, Resize(operand, i64, false), second ? Resize(second, i64, false) : b_.getInt64(0)},
+  return b_.CallHelper(Helper::kMbarrier, {i64},
+                       {address, Resize(operand, i64, false), second ? Resize(second, i64, false) : b_.getInt64(0)},
                        static_cast<std::uint64_t>(op));
 }
 
@@ -74,7 +75,8 @@ void FunctionLifter::LiftMbarrier(const Instruction& inst) {
 void FunctionLifter::LiftCp(const Instruction& inst) {
   const bool bulk = inst.Has(Mod::kBulk);
   if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
-  if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch")) && !inst.Has(Mod::kTensor)) return;
+  if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch")) && !inst.Has(Mod::kTensor))
+    return;
   if (inst.Has(Mod::kTensor) || !inst.Has(Mod::kAsync)) RefuseInstruction();
   if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
     // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
@@ -215,9 +217,8 @@ void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Val
 void FunctionLifter::LiftBulkStore(const Instruction& inst) {
   const Place place = Locate(Op(0), inst.space());
   if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
-  ForOffsets(Read(Op(1), ScalarType::kU64), 8, [&](Value* offset) {
-    b_.StoreMem(place.space, {b_.getInt64(0)}, b_.CreateAdd(place.address, offset), false);
-  });
+  ForOffsets(Read(Op(1), ScalarType::kU64), 8,
+             [&](Value* offset) { b_.StoreMem(place.space, {b_.getInt64(0)}, b_.CreateAdd(place.address, offset), false); });
 }
 
 // st.async and red.async: the plain form, then the bytes are reported to the mbarrier given last.
@@ -230,7 +231,8 @@ void FunctionLifter::LiftAsyncTail(const Instruction& inst, std::size_t values) 
 // mapa: the place in CTA b's shared window that corresponds to a place in ours; getctarank: whose window it is.
 void FunctionLifter::LiftMapa(const Instruction& inst) {
   const ScalarType type = inst.type();
-  const bool shared = inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster || inst.space() == StateSpace::kSharedCta;
+  const bool shared =
+      inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster || inst.space() == StateSpace::kSharedCta;
   auto* i64 = b_.getInt64Ty();
   const bool rank_of = inst.opcode == Opcode::kGetctarank;
   Value* address = Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), i64, false);

@@ -3,9 +3,7 @@
 
 namespace gridloom::exec {
 
-Value* FunctionLifter::Ctlz(Value* a) {
-  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, b_.getFalse());
-}
+Value* FunctionLifter::Ctlz(Value* a) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, b_.getFalse()); }
 
 void FunctionLifter::LiftBitCount(const Instruction& inst) {
   const ScalarType type = inst.type();
@@ -74,7 +72,8 @@ void FunctionLifter::LiftBfe(const Instruction& inst) {
   // Bits above the word are copies of its sign, and so is the extracted field's sign when it reaches beyond.
   Value* field = ShiftSigned(a, position);
   Value* width = b_.getInt32(a->getType()->getIntegerBitWidth());
-  Value* unused = b_.CreateZExtOrTrunc(b_.CreateSub(width, MinMax(MinMax(length, width, false, false), b_.getInt32(1), false, true)), a->getType());
+  Value* unused =
+      b_.CreateZExtOrTrunc(b_.CreateSub(width, MinMax(MinMax(length, width, false, false), b_.getInt32(1), false, true)), a->getType());
   field = b_.CreateAShr(b_.CreateShl(field, unused), unused);
   Value* empty = b_.CreateICmpEQ(length, b_.getInt32(0));
   Write(Op(0), b_.CreateSelect(empty, llvm::Constant::getNullValue(a->getType()), field), type);

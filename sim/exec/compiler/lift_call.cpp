@@ -9,7 +9,7 @@ namespace {
 /// Functions of the device runtime library that are system calls themselves, whatever the library says: those that every launch
 /// makes (one call instead of three functions), and the wait for children, which its PTX defines to fail.
 struct ReplacedFunction {
-  std::string_view name;   ///< without its prefix
+  std::string_view name;  ///< without its prefix
   DeviceCall call;
 };
 constexpr ReplacedFunction kReplaced[] = {
@@ -134,7 +134,7 @@ namespace {
 struct SystemFunction {
   std::string_view name;
   Helper helper;
-  ScalarType result;                                ///< kNone: returns nothing
+  ScalarType result;  ///< kNone: returns nothing
   std::initializer_list<ScalarType> params;
 };
 
@@ -166,7 +166,9 @@ const SystemFunction kSystemFunctions[] = {
     {"vprintf", Helper::kVprintf, ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64}},
     {"malloc", Helper::kMalloc, ScalarType::kB64, {ScalarType::kB64}},
     {"free", Helper::kFree, kNoResult, {ScalarType::kB64}},
-    {"__assertfail", Helper::kAssertFail, kNoResult,
+    {"__assertfail",
+     Helper::kAssertFail,
+     kNoResult,
      {ScalarType::kB64, ScalarType::kB64, ScalarType::kB32, ScalarType::kB64, ScalarType::kB64}},
 };
 

@@ -27,7 +27,8 @@ void FunctionLifter::LiftBrx(const Instruction& inst) {
     return BlockOf(*operand.label);
   };
   auto* jump = b_.CreateSwitch(index, target(list->targets.back()), static_cast<unsigned>(list->targets.size()));
-  for (std::size_t i = 0; i + 1 < list->targets.size(); ++i) jump->addCase(b_.getInt32(static_cast<std::uint32_t>(i)), target(list->targets[i]));
+  for (std::size_t i = 0; i + 1 < list->targets.size(); ++i)
+    jump->addCase(b_.getInt32(static_cast<std::uint32_t>(i)), target(list->targets[i]));
   terminated_ = true;
 }
 
@@ -49,9 +50,7 @@ void FunctionLifter::LiftExit(const Instruction&) {
 }
 
 // trap and brkpt end the grid with an error; there is no debugger to stop in.
-void FunctionLifter::LiftTrap(const Instruction& inst) {
-  b_.CallHelper(Helper::kTrap, {}, {}, inst.opcode == Opcode::kBrkpt ? 1 : 0);
-}
+void FunctionLifter::LiftTrap(const Instruction& inst) { b_.CallHelper(Helper::kTrap, {}, {}, inst.opcode == Opcode::kBrkpt ? 1 : 0); }
 
 void FunctionLifter::LiftNanosleep(const Instruction&) { b_.CallHelper(Helper::kNanosleep, {}, {Read(Op(0), ScalarType::kU32)}); }
 

@@ -57,7 +57,8 @@ Value* FunctionLifter::IntToInt(const Instruction& inst, Value* source, ScalarTy
                                                        : Resize(source, wide, ptx::IsSigned(from));
     const unsigned width = value->getType()->getIntegerBitWidth();
     const llvm::APInt low = ptx::IsSigned(to) ? llvm::APInt::getSignedMinValue(bits).sext(width) : llvm::APInt(width, 0);
-    const llvm::APInt high = ptx::IsSigned(to) ? llvm::APInt::getSignedMaxValue(bits).sext(width) : llvm::APInt::getMaxValue(bits).zext(width);
+    const llvm::APInt high =
+        ptx::IsSigned(to) ? llvm::APInt::getSignedMaxValue(bits).sext(width) : llvm::APInt::getMaxValue(bits).zext(width);
     value = MinMax(MinMax(value, b_.getInt(low), true, true), b_.getInt(high), true, false);
     return Resize(value, TypeOf(to), false);
   }
@@ -157,7 +158,7 @@ Value* FunctionLifter::FloatToInt(const Instruction& inst, Value* x, ScalarType 
     case Integral::kDown: x = emit_.Floor(x); break;
     case Integral::kUp: x = emit_.Ceil(x); break;
     case Integral::kZero:
-    case Integral::kNo: break;   // the conversion truncates
+    case Integral::kNo: break;  // the conversion truncates
   }
   const bool is_signed = ptx::IsSigned(to);
   const unsigned bits = ptx::BitsOf(to);

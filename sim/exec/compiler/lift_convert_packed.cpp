@@ -7,15 +7,15 @@ namespace {
 
 /// A format of at most 8 bits.
 struct NarrowFormat {
-  ScalarType pair;            ///< the PTX type of two of them
+  ScalarType pair;  ///< the PTX type of two of them
   unsigned mantissa, bias;
-  std::uint32_t largest, nan; ///< codes; formats without NaN convert it to the largest number
-  unsigned bits;              ///< of one element in the pair
+  std::uint32_t largest, nan;  ///< codes; formats without NaN convert it to the largest number
+  unsigned bits;               ///< of one element in the pair
 };
 
 constexpr NarrowFormat kNarrowFormats[] = {
-    {ScalarType::kE4M3x2, 3, 7, 0x7e, 0x7f, 8},  {ScalarType::kE5M2x2, 2, 15, 0x7b, 0x7f, 8}, {ScalarType::kE2M1x2, 1, 1, 0x7, 0x7, 4},
-    {ScalarType::kE2M3x2, 3, 1, 0x1f, 0x1f, 8},  {ScalarType::kE3M2x2, 2, 3, 0x1f, 0x1f, 8},
+    {ScalarType::kE4M3x2, 3, 7, 0x7e, 0x7f, 8}, {ScalarType::kE5M2x2, 2, 15, 0x7b, 0x7f, 8}, {ScalarType::kE2M1x2, 1, 1, 0x7, 0x7, 4},
+    {ScalarType::kE2M3x2, 3, 1, 0x1f, 0x1f, 8}, {ScalarType::kE3M2x2, 2, 3, 0x1f, 0x1f, 8},
 };
 
 const NarrowFormat* NarrowFormatOf(ScalarType type) {
@@ -69,7 +69,8 @@ static Value* DecodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* cod
   const bool has_nan = has_infinity || format.pair == ScalarType::kE4M3x2;
   Value* sign = ir.CreateShl(ir.CreateAnd(ir.CreateLShr(code, sign_bit), 1), 31);
   value = ir.CreateBitCast(ir.CreateOr(emit.Bits(value), sign), ir.getFloatTy());
-  if (has_nan) value = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(has_infinity ? 0x7d : 0x7f)), emit.FromBits32(0x7fffffff), value);
+  if (has_nan)
+    value = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(has_infinity ? 0x7d : 0x7f)), emit.FromBits32(0x7fffffff), value);
   return value;
 }
 

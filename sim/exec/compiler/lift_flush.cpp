@@ -15,7 +15,8 @@ constexpr const char* kMark = "gl.flush.f32";
 
 using Visited = llvm::SmallPtrSet<const llvm::Value*, 16>;
 
-// Whether an f32, or the i32 that holds its bits, is never subnormal. Values on a cycle of phis count as such until one is found that may be.
+// Whether an f32, or the i32 that holds its bits, is never subnormal. Values on a cycle of phis count as such until one is found that may
+// be.
 bool IsNormal(const llvm::Value* value, const llvm::Function* mark, Visited& visited) {
   if (!visited.insert(value).second) return true;
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantFP>(value)) return !constant->getValueAPF().isDenormal();

@@ -53,7 +53,8 @@ void FunctionLifter::LiftAddSub(const Instruction& inst) {
     if (!inst.Has(Mod::kSat)) return subtract ? b_.CreateSub(x, y) : b_.CreateAdd(x, y);
     const bool is_signed = IsSignedType(type);
     return b_.CreateBinaryIntrinsic(subtract ? (is_signed ? llvm::Intrinsic::ssub_sat : llvm::Intrinsic::usub_sat)
-                                             : (is_signed ? llvm::Intrinsic::sadd_sat : llvm::Intrinsic::uadd_sat), x, y);
+                                             : (is_signed ? llvm::Intrinsic::sadd_sat : llvm::Intrinsic::uadd_sat),
+                                    x, y);
   };
   Write(Op(0), MapLanes(a, b, Lanes(type), combine), type);
 }
@@ -154,7 +155,8 @@ void FunctionLifter::LiftAbsNeg(const Instruction& inst) {
 
 Value* FunctionLifter::MinMax(Value* a, Value* b, bool is_signed, bool max) {
   using llvm::Intrinsic::ID;
-  const ID id = max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax) : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
+  const ID id =
+      max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax) : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 

@@ -118,8 +118,8 @@ void FunctionLifter::LiftPrmt(const Instruction& inst) {
     if (inst.Has(Mod::kRc16)) return b_.CreateOr(b_.CreateShl(b_.CreateAnd(s, 1), 1), b_.getInt32(i & 1));
     return b_.CreateAnd(b_.CreateLShr(selector, 4 * i), 7);
   };
-  const bool modal = inst.Has(Mod::kF4e) || inst.Has(Mod::kB4e) || inst.Has(Mod::kRc8) || inst.Has(Mod::kEcl) ||
-                     inst.Has(Mod::kEcr) || inst.Has(Mod::kRc16);
+  const bool modal = inst.Has(Mod::kF4e) || inst.Has(Mod::kB4e) || inst.Has(Mod::kRc8) || inst.Has(Mod::kEcl) || inst.Has(Mod::kEcr) ||
+                     inst.Has(Mod::kRc16);
   std::vector<Value*> result;
   for (std::uint32_t i = 0; i < 4; ++i) {
     Value* shift = b_.CreateZExt(b_.CreateShl(index(i), 3), i64);

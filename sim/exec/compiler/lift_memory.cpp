@@ -10,7 +10,6 @@ bool IsStrong(const Instruction& inst) {
          inst.Has(Mod::kMmio) || inst.Has(Mod::kCv) || inst.Has(Mod::kWt);
 }
 
-
 }  // namespace
 
 void FunctionLifter::LiftLd(const Instruction& inst) {
@@ -136,9 +135,9 @@ void FunctionLifter::LiftFence(const Instruction& inst) {
   Fence(full && !inst.Has(Mod::kCta) ? kFenceFull : kFenceOrder);
 }
 
-// Caches are not modelled: hints to them are legal no-ops (prefetch, prefetchu, applypriority), and discard leaves undefined bytes as they are. So are setmaxnreg (there
-// is no register file to share), pmevent (no counters), griddepcontrol (grids that depend on each other run one after the
-// other).
+// Caches are not modelled: hints to them are legal no-ops (prefetch, prefetchu, applypriority), and discard leaves undefined bytes as they
+// are. So are setmaxnreg (there is no register file to share), pmevent (no counters), griddepcontrol (grids that depend on each other run
+// one after the other).
 void FunctionLifter::LiftNoOp(const Instruction&) {}
 
 // A cache policy is only ever passed on to cache hints.

@@ -34,8 +34,8 @@ std::uint64_t FloatBits(const ptx::FloatLiteral& literal, const llvm::fltSemanti
 std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ScalarType type) {
   switch (ptx::BitsOf(type)) {
     case 64: return FloatBits(literal, llvm::APFloat::IEEEdouble());
-    case 32: return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2 ? literal.bits
-                                                                              : FloatBits(literal, llvm::APFloat::IEEEsingle());
+    case 32:
+      return type == ScalarType::kF16x2 || type == ScalarType::kBF16x2 ? literal.bits : FloatBits(literal, llvm::APFloat::IEEEsingle());
     case 16: return FloatBits(literal, type == ScalarType::kBF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf());
     default: return literal.bits;
   }

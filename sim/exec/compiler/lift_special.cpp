@@ -97,10 +97,20 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
       if (ref->index == 2) return b_.SpecialReg(Special::kGridWorkspaceLow);
       return b_.getInt32(0);
     // Performance monitors read as zero: nothing counts. No shared memory is reserved for the system.
-    case S::kPm: case S::kReservedSmemOffsetBegin: case S::kReservedSmemOffsetEnd:
-    case S::kReservedSmemOffsetCap: case S::kReservedSmemOffset: return b_.getInt32(0);
-    case S::kPm0_64: case S::kPm1_64: case S::kPm2_64: case S::kPm3_64: case S::kPm4_64: case S::kPm5_64:
-    case S::kPm6_64: case S::kPm7_64: case S::kCurrentGraphExec: return b_.getInt64(0);
+    case S::kPm:
+    case S::kReservedSmemOffsetBegin:
+    case S::kReservedSmemOffsetEnd:
+    case S::kReservedSmemOffsetCap:
+    case S::kReservedSmemOffset: return b_.getInt32(0);
+    case S::kPm0_64:
+    case S::kPm1_64:
+    case S::kPm2_64:
+    case S::kPm3_64:
+    case S::kPm4_64:
+    case S::kPm5_64:
+    case S::kPm6_64:
+    case S::kPm7_64:
+    case S::kCurrentGraphExec: return b_.getInt64(0);
   }
   Refuse("special register '" + std::string(text) + "' is not supported");
 }

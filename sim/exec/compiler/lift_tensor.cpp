@@ -120,12 +120,14 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   // d, a, b, c; wmma with halves names only d and c.
   const bool halves = inst.type(2) == ScalarType::kNone;
   const auto type = [&](std::size_t n, std::size_t of_halves) {
-    const std::optional<MatrixType> found = halves ? (of_halves == 2 ? MatrixType::kF16 : MatrixTypeOf(inst.type(of_halves))) : MatrixTypeOf(inst.type(n));
+    const std::optional<MatrixType> found =
+        halves ? (of_halves == 2 ? MatrixType::kF16 : MatrixTypeOf(inst.type(of_halves))) : MatrixTypeOf(inst.type(n));
     if (!found) RefuseInstruction();
     return *found;
   };
   const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
-  const bool matching = BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
+  const bool matching =
+      BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
   if (!matching || !IsKnownShape(a, *shape, wmma) || !IsAccumulator(a, c) || !IsAccumulator(a, d)) RefuseInstruction();
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
   imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);

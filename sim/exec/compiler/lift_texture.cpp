@@ -10,10 +10,10 @@ namespace gridloom::exec {
 namespace {
 
 std::optional<ImageGeometry> GeometryOf(const Instruction& inst) {
-  static constexpr std::pair<Mod, ImageGeometry> kGeometries[] = {
-      {Mod::kDim1d, ImageGeometry::k1d}, {Mod::kDim2d, ImageGeometry::k2d}, {Mod::kDim3d, ImageGeometry::k3d},
-      {Mod::kA1d, ImageGeometry::kA1d},  {Mod::kA2d, ImageGeometry::kA2d},  {Mod::kCube, ImageGeometry::kCube},
-      {Mod::kAcube, ImageGeometry::kAcube}};
+  static constexpr std::pair<Mod, ImageGeometry> kGeometries[] = {{Mod::kDim1d, ImageGeometry::k1d},   {Mod::kDim2d, ImageGeometry::k2d},
+                                                                  {Mod::kDim3d, ImageGeometry::k3d},   {Mod::kA1d, ImageGeometry::kA1d},
+                                                                  {Mod::kA2d, ImageGeometry::kA2d},    {Mod::kCube, ImageGeometry::kCube},
+                                                                  {Mod::kAcube, ImageGeometry::kAcube}};
   for (const auto& [mod, geometry] : kGeometries) {
     if (inst.Has(mod)) return geometry;
   }
@@ -23,13 +23,21 @@ std::optional<ImageGeometry> GeometryOf(const Instruction& inst) {
 /// Attributes txq and suq ask for, by their text.
 std::optional<ImageQuery> QueryOf(const Instruction& inst) {
   static constexpr std::pair<std::string_view, ImageQuery> kQueries[] = {
-      {"width", ImageQuery::kWidth}, {"height", ImageQuery::kHeight}, {"depth", ImageQuery::kDepth},
-      {"channel_data_type", ImageQuery::kChannelDataType}, {"channel_order", ImageQuery::kChannelOrder},
-      {"normalized_coords", ImageQuery::kNormalizedCoords}, {"array_size", ImageQuery::kArraySize},
-      {"num_mipmap_levels", ImageQuery::kMipmapLevels}, {"num_mip_levels", ImageQuery::kMipmapLevels},
-      {"num_samples", ImageQuery::kSamples}, {"force_unnormalized_coords", ImageQuery::kForceUnnormalizedCoords},
-      {"filter_mode", ImageQuery::kFilterMode}, {"addr_mode_0", ImageQuery::kAddressMode0},
-      {"addr_mode_1", ImageQuery::kAddressMode1}, {"addr_mode_2", ImageQuery::kAddressMode2},
+      {"width", ImageQuery::kWidth},
+      {"height", ImageQuery::kHeight},
+      {"depth", ImageQuery::kDepth},
+      {"channel_data_type", ImageQuery::kChannelDataType},
+      {"channel_order", ImageQuery::kChannelOrder},
+      {"normalized_coords", ImageQuery::kNormalizedCoords},
+      {"array_size", ImageQuery::kArraySize},
+      {"num_mipmap_levels", ImageQuery::kMipmapLevels},
+      {"num_mip_levels", ImageQuery::kMipmapLevels},
+      {"num_samples", ImageQuery::kSamples},
+      {"force_unnormalized_coords", ImageQuery::kForceUnnormalizedCoords},
+      {"filter_mode", ImageQuery::kFilterMode},
+      {"addr_mode_0", ImageQuery::kAddressMode0},
+      {"addr_mode_1", ImageQuery::kAddressMode1},
+      {"addr_mode_2", ImageQuery::kAddressMode2},
       {"memory_layout", ImageQuery::kMemoryLayout}};
   for (const ptx::Modifier& modifier : inst.modifiers) {
     for (const auto& [text, query] : kQueries) {
@@ -59,7 +67,7 @@ std::uint8_t SettingsOf(const ptx::Variable& sampler) {
     if (element.field == "filter_mode") linear = value == "linear";
     if (element.field == "force_unnormalized_coords") unnormalized = is_true;
     if (element.field.starts_with("addr_mode_") && element.field.size() == 11) {
-      const unsigned mode = value == "mirror" ? 2 : value == "clamp_to_border" ? 3 : value.starts_with("clamp") ? 1 : 0;   // AddressMode
+      const unsigned mode = value == "mirror" ? 2 : value == "clamp_to_border" ? 3 : value.starts_with("clamp") ? 1 : 0;  // AddressMode
       const auto axis = static_cast<std::size_t>(element.field.back() - '0');
       if (axis < modes.size()) modes[axis] = mode;
     }
@@ -88,13 +96,15 @@ Value* FunctionLifter::ImageHandle(const Operand& operand) {
   if (operand.kind == OperandKind::kSymbol && operand.variable) {
     if (const auto it = kernel_params_.find(operand.variable); it != kernel_params_.end())
       return b_.LoadParam(b_.getInt64Ty(), b_.getInt64(it->second));
-    if (const auto it = scalar_params_.find(operand.variable); it != scalar_params_.end()) return b_.CreateLoad(b_.getInt64Ty(), it->second);
+    if (const auto it = scalar_params_.find(operand.variable); it != scalar_params_.end())
+      return b_.CreateLoad(b_.getInt64Ty(), it->second);
   }
   return Read(operand, ScalarType::kB64);
 }
 
 /// Appends `count` coordinates of a type, after the layer if there is one.
-void FunctionLifter::ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type, llvm::SmallVectorImpl<Value*>& out) {
+void FunctionLifter::ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type,
+                                     llvm::SmallVectorImpl<Value*>& out) {
   const std::vector<Operand> components = Components(operand);
   if (components.size() < count + (layered ? 1 : 0)) RefuseInstruction("has too few coordinates");
   std::size_t at = 0;
@@ -151,7 +161,7 @@ void FunctionLifter::LiftTexture(const Instruction& inst) {
   const bool gather = inst.opcode == Opcode::kTld4;
   const std::optional<ImageGeometry> geometry = GeometryOf(inst);
   const std::optional<std::uint8_t> component = ComponentOf(inst);
-  if (!geometry || (gather && !component)) RefuseInstruction();   // multi-sample textures: there are none in CUDA
+  if (!geometry || (gather && !component)) RefuseInstruction();  // multi-sample textures: there are none in CUDA
   const ScalarType type = inst.type(1);
   TextureImm imm{.geometry = *geometry, .float_coordinates = type == ScalarType::kF32};
   if (gather) imm.component = *component;

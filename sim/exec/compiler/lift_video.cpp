@@ -9,12 +9,23 @@ enum class VideoOp : std::uint8_t { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, 
 
 VideoOp OpOf(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kVadd: case Opcode::kVadd2: case Opcode::kVadd4: return VideoOp::kAdd;
-    case Opcode::kVsub: case Opcode::kVsub2: case Opcode::kVsub4: return VideoOp::kSub;
-    case Opcode::kVabsdiff: case Opcode::kVabsdiff2: case Opcode::kVabsdiff4: return VideoOp::kAbsDiff;
-    case Opcode::kVmin: case Opcode::kVmin2: case Opcode::kVmin4: return VideoOp::kMin;
-    case Opcode::kVmax: case Opcode::kVmax2: case Opcode::kVmax4: return VideoOp::kMax;
-    case Opcode::kVavrg2: case Opcode::kVavrg4: return VideoOp::kAverage;
+    case Opcode::kVadd:
+    case Opcode::kVadd2:
+    case Opcode::kVadd4: return VideoOp::kAdd;
+    case Opcode::kVsub:
+    case Opcode::kVsub2:
+    case Opcode::kVsub4: return VideoOp::kSub;
+    case Opcode::kVabsdiff:
+    case Opcode::kVabsdiff2:
+    case Opcode::kVabsdiff4: return VideoOp::kAbsDiff;
+    case Opcode::kVmin:
+    case Opcode::kVmin2:
+    case Opcode::kVmin4: return VideoOp::kMin;
+    case Opcode::kVmax:
+    case Opcode::kVmax2:
+    case Opcode::kVmax4: return VideoOp::kMax;
+    case Opcode::kVavrg2:
+    case Opcode::kVavrg4: return VideoOp::kAverage;
     case Opcode::kVshl: return VideoOp::kShl;
     case Opcode::kVshr: return VideoOp::kShr;
     default: return VideoOp::kSet;
@@ -23,8 +34,13 @@ VideoOp OpOf(Opcode opcode) {
 
 bool IsQuad(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kVadd4: case Opcode::kVsub4: case Opcode::kVabsdiff4: case Opcode::kVmin4: case Opcode::kVmax4:
-    case Opcode::kVavrg4: case Opcode::kVset4: return true;
+    case Opcode::kVadd4:
+    case Opcode::kVsub4:
+    case Opcode::kVabsdiff4:
+    case Opcode::kVmin4:
+    case Opcode::kVmax4:
+    case Opcode::kVavrg4:
+    case Opcode::kVset4: return true;
     default: return false;
   }
 }

@@ -172,7 +172,7 @@ class FunctionLifter {
  private:
   // ------------------------------------------------------------------------------------------------------ lift_function.cpp
   struct Item {
-    const Instruction* instruction = nullptr;   ///< null: a label
+    const Instruction* instruction = nullptr;  ///< null: a label
     const ptx::Label* label = nullptr;
   };
   void Flatten(const ptx::Block& block);
@@ -212,9 +212,9 @@ class FunctionLifter {
   struct Place {
     enum class Kind : std::uint8_t { kMemory, kKernelParam, kScalarParam } kind = Kind::kMemory;
     Space space = Space::kGeneric;
-    Value* address = nullptr;                 ///< kMemory, kKernelParam: i64
-    llvm::AllocaInst* slot = nullptr;         ///< kScalarParam
-    std::int64_t offset = 0;                  ///< kScalarParam
+    Value* address = nullptr;          ///< kMemory, kKernelParam: i64
+    llvm::AllocaInst* slot = nullptr;  ///< kScalarParam
+    std::int64_t offset = 0;           ///< kScalarParam
   };
   /// Where [address] lies for an access in `space`.
   Place Locate(const Operand& address, StateSpace space);
@@ -332,8 +332,8 @@ class FunctionLifter {
     const ptx::LabelDirective* prototype = nullptr;
   };
   Call ParseCall(const Instruction& inst) const;
-  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params,
-                llvm::Function* direct, Value* indirect);
+  void EmitCall(const Call& call, const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params, llvm::Function* direct,
+                Value* indirect);
   bool LiftSystemCall(const Call& call, std::string_view name);
   void LiftDeviceCall(const Call& call, std::uint64_t imm, unsigned bits, std::string_view params);
   Value* ReadArgument(const Operand& operand, const ptx::Variable& formal);
@@ -347,9 +347,9 @@ class FunctionLifter {
   llvm::Function* ir_;
   SpmdBuilder b_;
   FloatEmitter emit_;
-  const Instruction* inst_ = nullptr;          ///< being lifted
-  Value* guard_ = nullptr;                     ///< i1 under which register writes happen, null: always
-  bool terminated_ = false;                    ///< the current block has its terminator
+  const Instruction* inst_ = nullptr;  ///< being lifted
+  Value* guard_ = nullptr;             ///< i1 under which register writes happen, null: always
+  bool terminated_ = false;            ///< the current block has its terminator
 
   std::vector<Item> items_;
   std::unordered_map<const ptx::Label*, std::size_t> label_index_;
@@ -357,7 +357,7 @@ class FunctionLifter {
   std::unordered_set<const ptx::Label*> lifted_labels_;
   std::vector<const ptx::Label*> pending_labels_;
 
-  llvm::Instruction* entry_end_ = nullptr;     ///< allocas and their first stores go before it
+  llvm::Instruction* entry_end_ = nullptr;  ///< allocas and their first stores go before it
   std::map<std::tuple<const ptx::Variable*, std::uint32_t, std::uint32_t>, llvm::AllocaInst*> registers_;
   llvm::AllocaInst* carry_ = nullptr;
 
@@ -366,12 +366,12 @@ class FunctionLifter {
   std::unordered_map<const ptx::Variable*, llvm::AllocaInst*> scalar_params_;
   std::unordered_map<const ptx::Variable*, Value*> memory_params_;
   std::unordered_set<const ptx::Variable*> addressed_params_;
-  std::uint32_t kernel_param_copy_ = ~0u;      ///< frame offset of the copy that cvta.param needs
+  std::uint32_t kernel_param_copy_ = ~0u;  ///< frame offset of the copy that cvta.param needs
 
   LocalLayout local_;
   std::uint32_t frame_bytes_ = 0;
-  Value* frame_base_ = nullptr;                ///< i64
-  llvm::AllocaInst* dynamic_top_ = nullptr;    ///< end of the frame including alloca
+  Value* frame_base_ = nullptr;              ///< i64
+  llvm::AllocaInst* dynamic_top_ = nullptr;  ///< end of the frame including alloca
 };
 
 }  // namespace gridloom::exec

@@ -58,7 +58,7 @@ void RunPasses(llvm::Module& module, llvm::TargetMachine& machine, const char* p
   builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) {
-    llvm::report_fatal_error(std::move(error));   // our own constant text
+    llvm::report_fatal_error(std::move(error));  // our own constant text
   }
   passes.run(module, modules);
 }
@@ -103,8 +103,7 @@ void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
     }
   }
   for (llvm::Instruction* instruction : after) {
-    if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 &&
-        instruction->getSuccessor(0)->getSinglePredecessor()) {
+    if (instruction->isTerminator() && instruction->getNumSuccessors() == 1 && instruction->getSuccessor(0)->getSinglePredecessor()) {
       continue;
     }
     llvm::SplitBlock(instruction->getParent(), instruction);
@@ -165,7 +164,7 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const std::string& cpu, s
   }
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
-  options.EmitStackSizeSection = true;   // FrameBytes
+  options.EmitStackSizeSection = true;  // FrameBytes
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, name, features.getString(), options, llvm::Reloc::PIC_,
                                                                           llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
@@ -185,7 +184,7 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
   // A frame wider than half a stack guard is touched step by step, so that it cannot reach past the guard (stack_area.cpp).
   function.addFnAttr("probe-stack", "inline-asm");
   function.addFnAttr("stack-probe-size", "32768");
-  function.addFnAttr(llvm::Attribute::NoRedZone);   // the ring switch pushes onto the stack
+  function.addFnAttr(llvm::Attribute::NoRedZone);  // the ring switch pushes onto the stack
   function.addFnAttr(llvm::Attribute::NullPointerIsValid);
 }
 

@@ -15,9 +15,7 @@ namespace {
 bool IsIndexType(const llvm::Type* type) { return type->isIntegerTy(32) || type->isIntegerTy(64); }
 
 /// The pattern as its width holds it: sign-extended from 32 bits for an i32.
-std::int64_t Wrap(std::int64_t value, const llvm::Type* type) {
-  return type->isIntegerTy(32) ? static_cast<std::int32_t>(value) : value;
-}
+std::int64_t Wrap(std::int64_t value, const llvm::Type* type) { return type->isIntegerTy(32) ? static_cast<std::int32_t>(value) : value; }
 
 Shape Affine(const LanePattern& pattern, std::uint8_t base_align, const llvm::Type* type) {
   Shape shape;
@@ -32,9 +30,7 @@ Shape Affine(const LanePattern& pattern, std::uint8_t base_align, const llvm::Ty
   return shape;
 }
 
-std::uint8_t AlignOf(std::uint64_t value) {
-  return value == 0 ? 63 : static_cast<std::uint8_t>(__builtin_ctzll(value));
-}
+std::uint8_t AlignOf(std::uint64_t value) { return value == 0 ? 63 : static_cast<std::uint8_t>(__builtin_ctzll(value)); }
 
 template <typename Fn>
 LanePattern Map(const LanePattern& a, Fn fn) {
@@ -60,8 +56,8 @@ Shape VectorShape() {
   return shape;
 }
 
-ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, llvm::LoopInfo& loops,
-                             const BlockOrder& order, const CompileOptions& options)
+ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, llvm::LoopInfo& loops, const BlockOrder& order,
+                             const CompileOptions& options)
     : function_(function), spmd_(spmd), loops_(loops), order_(order), options_(options) {
   FindWaitingLoops();
   lockstep_ = waiting_loops_.empty();
@@ -80,7 +76,8 @@ ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, l
 }
 
 Shape ShapeAnalysis::Of(const llvm::Value* value) const {
-  if (const auto* constant = Const(value)) return UniformShape(AlignOf(constant->getValue().trunc(std::min(64u, constant->getBitWidth())).getZExtValue()));
+  if (const auto* constant = Const(value))
+    return UniformShape(AlignOf(constant->getValue().trunc(std::min(64u, constant->getBitWidth())).getZExtValue()));
   if (llvm::isa<llvm::Constant>(value)) return UniformShape();
   if (llvm::isa<llvm::Argument>(value)) return VectorShape();
   const auto it = shapes_.find(value);
@@ -91,8 +88,7 @@ Shape ShapeAnalysis::Of(const llvm::Value* value) const {
 // Loops that wait
 // ---------------------------------------------------------------------------------------------------------------------
 
-bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value,
-                                        llvm::DenseSet<const llvm::Value*>& seen) const {
+bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   if (!instruction || !loop->contains(instruction) || !seen.insert(value).second) return false;
   if (const auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
@@ -104,7 +100,8 @@ bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Valu
       for (const llvm::BasicBlock* block : loop->blocks()) {
         for (const llvm::Instruction& other : *block) {
           const auto* other_call = llvm::dyn_cast<llvm::CallInst>(&other);
-          const MarkerInfo* other_info = other_call && other_call->getCalledFunction() ? spmd_.Find(other_call->getCalledFunction()) : nullptr;
+          const MarkerInfo* other_info =
+              other_call && other_call->getCalledFunction() ? spmd_.Find(other_call->getCalledFunction()) : nullptr;
           if (other_info && other_info->kind == MarkerKind::kHelper && other_call->getCalledFunction()->isConvergent() &&
               !other_call->doesNotAccessMemory()) {
             return true;
@@ -114,7 +111,7 @@ bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Valu
     }
     if (info && info->kind == MarkerKind::kHelper && !call->onlyReadsMemory() && !call->getType()->isVoidTy()) return true;
     if (info && info->kind == MarkerKind::kIndirectCall) return true;
-    if (callee && !info && !callee->isIntrinsic()) return true;   // a device function may wait inside or read for us
+    if (callee && !info && !callee->isIntrinsic()) return true;  // a device function may wait inside or read for us
   }
   return std::any_of(instruction->op_begin(), instruction->op_end(),
                      [&](const llvm::Use& use) { return DependsOnStrongRead(loop, use.get(), seen); });
@@ -143,7 +140,7 @@ void ShapeAnalysis::FindWaitingLoops() {
 bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
   const unsigned start = order_.IndexOf(block);
   std::vector<const llvm::BasicBlock*> label(order_.blocks.size(), nullptr);
-  unsigned live = 0;   // labelled blocks not yet visited
+  unsigned live = 0;  // labelled blocks not yet visited
   bool changed = false;
   const auto join = [&](const llvm::BasicBlock* at) { changed |= divergent_joins_.insert(at).second; };
   const auto assign = [&](const llvm::BasicBlock* to, const llvm::BasicBlock* way) {
@@ -156,7 +153,7 @@ bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
       join(to);
     }
   };
-  llvm::DenseSet<const llvm::Loop*> latched;   // loops around `block` in which some lanes go on
+  llvm::DenseSet<const llvm::Loop*> latched;  // loops around `block` in which some lanes go on
   const auto leave = [&](const llvm::BasicBlock* from, const llvm::BasicBlock* to, const llvm::BasicBlock* way) {
     if (order_.IsBackEdge(from, to)) {
       const llvm::Loop* loop = loops_.getLoopFor(to);
@@ -184,8 +181,8 @@ bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
     if (!label[i]) continue;
     --live;
     // All lanes that have not ended meet here, and no loop around the branch still has some of them.
-    const bool loops_done = std::all_of(latched.begin(), latched.end(),
-                                        [&](const llvm::Loop* loop) { return order_.IndexOf(loop->getLoopLatch()) < i; });
+    const bool loops_done =
+        std::all_of(latched.begin(), latched.end(), [&](const llvm::Loop* loop) { return order_.IndexOf(loop->getLoopLatch()) < i; });
     if (label[i] == current && live == 0 && loops_done) break;
     changed |= divergent_region_.insert(current).second;
     for (const llvm::BasicBlock* next : llvm::successors(current)) leave(current, next, label[i]);
@@ -246,8 +243,9 @@ void ShapeAnalysis::Solve() {
 }
 
 bool ShapeAnalysis::AllUniform(const llvm::Instruction& instruction) const {
-  return std::all_of(instruction.op_begin(), instruction.op_end(),
-                     [&](const llvm::Use& use) { return llvm::isa<llvm::BasicBlock>(use) || llvm::isa<llvm::Function>(use) || Of(use).uniform(); });
+  return std::all_of(instruction.op_begin(), instruction.op_end(), [&](const llvm::Use& use) {
+    return llvm::isa<llvm::BasicBlock>(use) || llvm::isa<llvm::Function>(use) || Of(use).uniform();
+  });
 }
 
 Shape ShapeAnalysis::Transfer(const llvm::Instruction& instruction) const {
@@ -299,7 +297,8 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   const unsigned opcode = instruction.getOpcode();
   if (a.uniform() && b.uniform()) {
     std::uint8_t align = 0;
-    if (opcode == llvm::Instruction::Add || opcode == llvm::Instruction::Sub || opcode == llvm::Instruction::Or) align = std::min(a.base_align, b.base_align);
+    if (opcode == llvm::Instruction::Add || opcode == llvm::Instruction::Sub || opcode == llvm::Instruction::Or)
+      align = std::min(a.base_align, b.base_align);
     if (opcode == llvm::Instruction::Mul) align = std::min(63, a.base_align + b.base_align);
     if (opcode == llvm::Instruction::And) align = std::max(a.base_align, b.base_align);
     if (const auto* count = Const(instruction.getOperand(1)); opcode == llvm::Instruction::Shl && count) {
@@ -330,8 +329,10 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
     return out;
   };
   const auto scaled = [&](const Shape& value, std::int64_t factor) -> Shape {
-    Shape out = Affine(Map(value.pattern, [&](std::int64_t v) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor)); }),
-                       static_cast<std::uint8_t>(std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)))), type);
+    Shape out = Affine(
+        Map(value.pattern,
+            [&](std::int64_t v) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(factor)); }),
+        static_cast<std::uint8_t>(std::min(63, value.base_align + AlignOf(static_cast<std::uint64_t>(factor)))), type);
     if (value.kind == ShapeKind::kIndexed) {
       if (__builtin_mul_overflow(value.scale, factor, &out.scale) || std::abs(out.scale) > (std::int64_t{1} << 30)) return VectorShape();
       out.kind = ShapeKind::kIndexed;
@@ -346,8 +347,7 @@ Shape ShapeAnalysis::TransferBinary(const llvm::Instruction& instruction) const 
   switch (opcode) {
     case llvm::Instruction::Add: return combine(1);
     case llvm::Instruction::Sub: return combine(-1);
-    case llvm::Instruction::Or:
-      return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
+    case llvm::Instruction::Or: return llvm::cast<llvm::PossiblyDisjointInst>(instruction).isDisjoint() ? combine(1) : VectorShape();
     case llvm::Instruction::Mul: return right && constant != 0 ? scaled(a, constant) : VectorShape();
     case llvm::Instruction::Shl: return right && constant < 48 ? scaled(a, std::int64_t{1} << constant) : VectorShape();
     default: break;
@@ -377,7 +377,9 @@ Shape ShapeAnalysis::TransferCast(const llvm::CastInst& cast) const {
   const Shape in = Of(cast.getOperand(0));
   const llvm::Type* from = cast.getSrcTy();
   const llvm::Type* to = cast.getDestTy();
-  if (in.uniform()) return UniformShape(llvm::isa<llvm::TruncInst>(cast) || llvm::isa<llvm::ZExtInst>(cast) || llvm::isa<llvm::SExtInst>(cast) ? in.base_align : 0);
+  if (in.uniform())
+    return UniformShape(
+        llvm::isa<llvm::TruncInst>(cast) || llvm::isa<llvm::ZExtInst>(cast) || llvm::isa<llvm::SExtInst>(cast) ? in.base_align : 0);
   const bool widen = llvm::isa<llvm::SExtInst>(cast) || llvm::isa<llvm::ZExtInst>(cast);
   if (widen && from->isIntegerTy(32) && to->isIntegerTy(64)) {
     if (in.kind == ShapeKind::kAffine && in.pattern[0] == 0) {
@@ -407,7 +409,8 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     for (const llvm::Use& arg : call.args()) {
       if (Of(arg).kind == ShapeKind::kUnknown) return {};
     }
-    return std::all_of(call.arg_begin(), call.arg_end(), [&](const llvm::Use& arg) { return Of(arg).uniform(); }) ? UniformShape() : VectorShape();
+    return std::all_of(call.arg_begin(), call.arg_end(), [&](const llvm::Use& arg) { return Of(arg).uniform(); }) ? UniformShape()
+                                                                                                                  : VectorShape();
   }
   for (const llvm::Use& arg : call.args()) {
     if (Of(arg).kind == ShapeKind::kUnknown) return {};
@@ -416,7 +419,8 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kSpecial: return SpecialShape(info->special);
     case MarkerKind::kSymbol: return UniformShape(4);
     case MarkerKind::kParam: return Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
-    case MarkerKind::kLoad: return lockstep_ && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+    case MarkerKind::kLoad:
+      return lockstep_ && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: {
       if (info->space == Space::kLocal) return VectorShape();
@@ -447,7 +451,7 @@ Shape ShapeAnalysis::SpecialShape(Special special) const {
       if (x == 0) return VectorShape();
       if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % x == 0) return pattern_or_zero([&](std::int64_t l) { return l % x; }, 63);
       if (x % kWarpSize == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
-      if (y == 1 && z == 1) return pattern_or_zero([](std::int64_t l) { return l; }, 5);   // one ragged row
+      if (y == 1 && z == 1) return pattern_or_zero([](std::int64_t l) { return l; }, 5);  // one ragged row
       return VectorShape();
     case Special::kTidY:
       if (x == 0) return VectorShape();

@@ -79,8 +79,8 @@ class ShapeAnalysis {
   bool lockstep_ = true;
   llvm::DenseMap<const llvm::Value*, Shape> shapes_;
   llvm::DenseSet<const llvm::Instruction*> divergent_branches_;
-  llvm::DenseSet<const llvm::BasicBlock*> divergent_joins_;      ///< blocks whose phis are vectors
-  llvm::DenseSet<const llvm::BasicBlock*> divergent_region_;     ///< blocks that only some lanes may reach together
+  llvm::DenseSet<const llvm::BasicBlock*> divergent_joins_;   ///< blocks whose phis are vectors
+  llvm::DenseSet<const llvm::BasicBlock*> divergent_region_;  ///< blocks that only some lanes may reach together
   llvm::DenseSet<const llvm::Loop*> waiting_loops_;
   llvm::DenseSet<const llvm::Value*> indexes_;
 };

@@ -48,16 +48,14 @@ Effects EffectsOf(const MarkerInfo& info) {
 std::string NameOf(const MarkerInfo& info, llvm::FunctionType* type) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "gl." << static_cast<int>(info.kind) << '.' << static_cast<int>(info.space) << '.'
-      << static_cast<int>(info.special) << '.' << static_cast<int>(info.helper) << '.' << info.strong << '.' << info.count
-      << '.' << info.imm << '.' << *type;
+  out << "gl." << static_cast<int>(info.kind) << '.' << static_cast<int>(info.space) << '.' << static_cast<int>(info.special) << '.'
+      << static_cast<int>(info.helper) << '.' << info.strong << '.' << info.count << '.' << info.imm << '.' << *type;
   return text;
 }
 
 }  // namespace
 
-SpmdModule::SpmdModule(llvm::LLVMContext& context, llvm::StringRef name)
-    : module_(std::make_unique<llvm::Module>(name, context)) {}
+SpmdModule::SpmdModule(llvm::LLVMContext& context, llvm::StringRef name) : module_(std::make_unique<llvm::Module>(name, context)) {}
 
 const MarkerInfo* SpmdModule::Find(const llvm::Function* callee) const {
   const auto it = info_.find(callee);
@@ -108,8 +106,11 @@ llvm::Value* SpmdBuilder::LoadMem(Space space, llvm::Type* element, unsigned cou
 }
 
 void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong) {
-  MarkerInfo info{.kind = MarkerKind::kStore, .space = space, .strong = strong,
-                  .count = static_cast<std::uint32_t>(values.size()), .element = values[0]->getType()};
+  MarkerInfo info{.kind = MarkerKind::kStore,
+                  .space = space,
+                  .strong = strong,
+                  .count = static_cast<std::uint32_t>(values.size()),
+                  .element = values[0]->getType()};
   llvm::SmallVector<llvm::Type*, 8> types{getInt64Ty()};
   llvm::SmallVector<llvm::Value*, 8> args{address};
   for (llvm::Value* value : values) {
@@ -121,9 +122,12 @@ void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llv
   CreateCall(module_.Marker(info, getVoidTy(), types), args);
 }
 
-llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b,
-                                 llvm::Value* c, bool result_unused) {
-  MarkerInfo info{.kind = MarkerKind::kAtomic, .space = space, .strong = true, .element = b->getType(),
+llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
+                                 bool result_unused) {
+  MarkerInfo info{.kind = MarkerKind::kAtomic,
+                  .space = space,
+                  .strong = true,
+                  .element = b->getType(),
                   .imm = AtomicImm(op, type, result_unused, space)};
   if (!c) c = llvm::Constant::getNullValue(b->getType());
   return CreateCall(module_.Marker(info, b->getType(), {getInt64Ty(), b->getType(), c->getType(), getInt32Ty()}),

@@ -29,30 +29,54 @@
 namespace gridloom::exec {
 
 enum class MarkerKind : std::uint8_t {
-  kSpecial,      ///< special register; `special`
-  kParam,        ///< load from the kernel parameter block: (i64 offset); `element`, `count`
-  kSymbol,       ///< device address of module variable number `imm`: () -> i64
-  kLoad,         ///< (i64 address, i32 line) -> element or {element x count}; `space`, `strong`
-  kStore,        ///< (i64 address, element x count, i32 line)
-  kAtomic,       ///< (i64 address, b, c, i32 line) -> old value; `space`, `imm` = AtomicImm
-  kToGeneric,    ///< (i64 offset in `space`) -> i64 host address
-  kFromGeneric,  ///< (i64 host address) -> i64 offset in `space`
-  kIsSpace,      ///< (i64 host address) -> i1: does it lie in `space`
-  kBallot,       ///< (i1) -> i32: the predicate of every active lane
-  kActiveMask,   ///< () -> i32
-  kShuffle,      ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
-  kBarrier,      ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
-  kWarpSync,     ///< (i32 membermask)
-  kExit,         ///< () noreturn-like: the thread ends (in functions; kernels simply return)
-  kIndirectCall, ///< (i64 function address, arguments…) -> result: call through a pointer
-  kHelper,       ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
+  kSpecial,       ///< special register; `special`
+  kParam,         ///< load from the kernel parameter block: (i64 offset); `element`, `count`
+  kSymbol,        ///< device address of module variable number `imm`: () -> i64
+  kLoad,          ///< (i64 address, i32 line) -> element or {element x count}; `space`, `strong`
+  kStore,         ///< (i64 address, element x count, i32 line)
+  kAtomic,        ///< (i64 address, b, c, i32 line) -> old value; `space`, `imm` = AtomicImm
+  kToGeneric,     ///< (i64 offset in `space`) -> i64 host address
+  kFromGeneric,   ///< (i64 host address) -> i64 offset in `space`
+  kIsSpace,       ///< (i64 host address) -> i1: does it lie in `space`
+  kBallot,        ///< (i1) -> i32: the predicate of every active lane
+  kActiveMask,    ///< () -> i32
+  kShuffle,       ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
+  kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
+  kWarpSync,      ///< (i32 membermask)
+  kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
+  kIndirectCall,  ///< (i64 function address, arguments…) -> result: call through a pointer
+  kHelper,        ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };
 
 enum class Special : std::uint8_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kDynamicSharedBytes, kTotalSharedBytes,
-  kClusterRank, kClusterDimX, kClusterDimY, kClusterDimZ, kSharedOffset, kSharedStride,
-  kGridWorkspaceLow, kGridWorkspaceHigh,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneId,
+  kWarpId,
+  kNwarpId,
+  kSmId,
+  kNsmId,
+  kGridId,
+  kDynamicSharedBytes,
+  kTotalSharedBytes,
+  kClusterRank,
+  kClusterDimX,
+  kClusterDimY,
+  kClusterDimZ,
+  kSharedOffset,
+  kSharedStride,
+  kGridWorkspaceLow,
+  kGridWorkspaceHigh,
 };
 
 struct MarkerInfo {
@@ -60,9 +84,9 @@ struct MarkerInfo {
   Space space = Space::kGlobal;
   Special special = Special::kTidX;
   Helper helper = Helper::kCount;
-  bool strong = false;              ///< volatile, relaxed or stronger: never merged, moved or dropped
-  std::uint32_t count = 1;          ///< vector width of a load or store
-  llvm::Type* element = nullptr;    ///< of a load, store or parameter load
+  bool strong = false;            ///< volatile, relaxed or stronger: never merged, moved or dropped
+  std::uint32_t count = 1;        ///< vector width of a load or store
+  llvm::Type* element = nullptr;  ///< of a load, store or parameter load
   std::uint64_t imm = 0;
 };
 
@@ -92,15 +116,14 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   std::uint32_t line = 0;
   SpmdModule& spmd() { return module_; }
 
-  llvm::Value* SpecialReg(Special special);                                  // i32 (i64 for kGridId)
-  llvm::Value* LoadParam(llvm::Type* element, llvm::Value* offset);          // offset: i64
+  llvm::Value* SpecialReg(Special special);                          // i32 (i64 for kGridId)
+  llvm::Value* LoadParam(llvm::Type* element, llvm::Value* offset);  // offset: i64
   llvm::Value* SymbolAddress(std::uint32_t index);
   /// Result is `element` for count 1, else a struct {element, …}.
   llvm::Value* LoadMem(Space space, llvm::Type* element, unsigned count, llvm::Value* address, bool strong);
   void StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong);
   /// `c` is the swap value of compare-and-swap (b = compare), otherwise null. Old value returned in b's type.
-  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
-                      bool result_unused);
+  llvm::Value* Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c, bool result_unused);
   llvm::Value* ToGeneric(Space space, llvm::Value* offset);
   llvm::Value* FromGeneric(Space space, llvm::Value* address);
   llvm::Value* IsSpace(Space space, llvm::Value* address);
@@ -112,8 +135,7 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   void ExitThread();
   llvm::Value* IndirectCall(llvm::Type* result, llvm::Value* function, llvm::ArrayRef<llvm::Value*> args);
   /// Calls runtime helper `helper`. Outputs: none -> void, one -> that type, more -> a struct of them.
-  llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs,
-                          std::uint64_t imm = 0);
+  llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs, std::uint64_t imm = 0);
 
  private:
   SpmdModule& module_;

@@ -15,8 +15,8 @@ class ThreadEnds {
 
  private:
   const SpmdModule& spmd_;
-  llvm::DenseSet<const llvm::Function*> functions_;   ///< in which threads may end
-  bool indirect_ = false;                             ///< one of them can be called through a pointer
+  llvm::DenseSet<const llvm::Function*> functions_;  ///< in which threads may end
+  bool indirect_ = false;                            ///< one of them can be called through a pointer
 };
 
 }  // namespace gridloom::exec

@@ -11,7 +11,12 @@
 namespace gridloom::exec {
 
 WarpFunction::WarpFunction(WarpModule& module, llvm::Function& source, llvm::Function* target, bool is_kernel)
-    : module_(module), source_(source), target_(target), is_kernel_(is_kernel), context_(source.getContext()), b_(context_),
+    : module_(module),
+      source_(source),
+      target_(target),
+      is_kernel_(is_kernel),
+      context_(source.getContext()),
+      b_(context_),
       dominators_(std::make_unique<llvm::DominatorTree>(source)),
       loops_(std::make_unique<llvm::LoopInfo>(*dominators_)),
       order_(ComputeBlockOrder(source, *loops_)),
@@ -129,12 +134,13 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   bool yields = false;
   for (llvm::Function* source : sources) {
     llvm::Function* target = DeclareWarpForm(*source, source == kernel);
-    target->setAttributes(target->getAttributes().addFnAttributes(spmd.ir().getContext(), llvm::AttrBuilder(spmd.ir().getContext(), kernel->getAttributes().getFnAttrs())));
+    target->setAttributes(target->getAttributes().addFnAttributes(
+        spmd.ir().getContext(), llvm::AttrBuilder(spmd.ir().getContext(), kernel->getAttributes().getFnAttrs())));
     if (source != kernel) module.warp_of[source] = target;
     functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
     yields |= functions.back()->needs_yield();
   }
-  if (options.memcheck) module.simple_barriers = false;   // the runtime must see every barrier
+  if (options.memcheck) module.simple_barriers = false;  // the runtime must see every barrier
   const auto sleeps = [](const MarkerInfo& info) { return info.helper == Helper::kNanosleep; };
   const auto waits_for_children = [](const MarkerInfo& info) {
     return info.helper == Helper::kDeviceRuntime && (info.imm & 0xff) == static_cast<std::uint64_t>(DeviceCall::kDeviceSynchronize);
@@ -152,7 +158,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   }
   result.check_sites = module.check_sites;
   functions.clear();
-  for (llvm::Function* source : sources) source->setSubprogram(nullptr);   // the warp form has it now
+  for (llvm::Function* source : sources) source->setSubprogram(nullptr);  // the warp form has it now
   for (llvm::Function* source : sources) source->deleteBody();
   for (llvm::Function* source : sources) source->eraseFromParent();
   return result;

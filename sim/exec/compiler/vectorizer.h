@@ -20,10 +20,10 @@
 namespace gridloom::exec {
 
 struct VectorizeResult {
-  std::string error;               ///< not empty: what cannot be vectorised
+  std::string error;  ///< not empty: what cannot be vectorised
   bool needs_fiber = false;
   bool simple_barriers = false;
-  std::uint32_t check_sites = 0;   ///< memcheck: numbers given to global accesses, 0 included
+  std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
 };
 
 /// Functions whose address is taken, with the number their pointers carry.

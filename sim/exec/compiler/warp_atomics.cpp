@@ -66,7 +66,8 @@ void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t i
   Value* addresses = SpillLanes(1, host);
   Value* b_buffer = SpillLanes(2, b);
   Value* c_buffer = SpillLanes(3, c);
-  CallHelper(Helper::kAtomic, mask_, access.line, imm | static_cast<std::uint64_t>(access.site) << 32, {out, addresses, b_buffer, c_buffer});
+  CallHelper(Helper::kAtomic, mask_, access.line, imm | static_cast<std::uint64_t>(access.site) << 32,
+             {out, addresses, b_buffer, c_buffer});
 }
 
 /// One lane's operation at `pointer`. A CTA stays on one host thread, so its own shared memory needs no lock; with clusters
@@ -98,21 +99,23 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
     case AtomicRMWInst::Max: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, old, b); break;
     case AtomicRMWInst::UMin: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, old, b); break;
     case AtomicRMWInst::UMax: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, old, b); break;
-    default: next = b; break;   // exchange
+    default: next = b; break;  // exchange
   }
   b_.CreateAlignedStore(next, pointer, align);
   return old;
 }
 
 /// The operation for every active lane in turn; old values go to `out` when it is not null.
-void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* c) {
+void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b,
+                              Value* c) {
   llvm::Type* type = b->getType()->getScalarType();
   Value* pointers = SpillPointers(at, access, window);
   Value* b_buffer = SpillLanes(2, b);
   Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
   ForEachActiveLane([&](Value* lane) {
     const auto element = [&](Value* buffer) { return b_.CreateLoad(type, b_.CreateGEP(type, buffer, lane)); };
-    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
+    Value* old =
+        LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
     if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
   });
 }
@@ -127,8 +130,9 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   Value* b = Lanes(call.getArgOperand(1));
   Value* c = Lanes(call.getArgOperand(2));
   const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);
-  const bool in_line = (op || (OpOf(info.imm) == AtomicOp::kCas && (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
-                       info.space != Space::kLocal;
+  const bool in_line =
+      (op || (OpOf(info.imm) == AtomicOp::kCas && (TypeOf(info.imm) == AtomicType::kI32 || TypeOf(info.imm) == AtomicType::kI64))) &&
+      info.space != Space::kLocal;
   const auto finish = [&] {
     CompilerFence();
     if (wanted) Define(&call, ReloadLanes(out, WarpType(call.getType())));
@@ -143,7 +147,7 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const bool same_address = ShapeOf(address).uniform();
   const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
   const Irregular at = IrregularOf(address, access);
-  const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;   // needs no value before it
+  const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;  // needs no value before it
   Value* ok = nullptr;
   if (memcheck() && info.space == Space::kShared) ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
   else ok = same_address ? LinearInRange({Base(address), LanePattern{}, nullptr}, access, window) : IrregularInRange(at, access, window);

@@ -14,7 +14,7 @@ namespace {
 // A pending set of up to this many words is kept in registers; a larger one stays in memory.
 constexpr unsigned kRegisterWords = 2;
 
-std::uint64_t BitsFromTo(unsigned first, unsigned last) {   // both within one word, first <= last
+std::uint64_t BitsFromTo(unsigned first, unsigned last) {  // both within one word, first <= last
   const std::uint64_t upto = last == 63 ? ~std::uint64_t{0} : (std::uint64_t{1} << (last + 1)) - 1;
   return upto & ~((std::uint64_t{1} << first) - 1);
 }
@@ -91,7 +91,7 @@ void WarpFunction::EmitEntry() {
     return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
   }
   BasicBlock* start = NewBlock("start");
-  b_.CreateBr(start);   // AtEntry inserts before this
+  b_.CreateBr(start);  // AtEntry inserts before this
   b_.SetInsertPoint(start);
   Value* mask = is_kernel_ ? WarpField(offsetof(WarpCtx, initial_mask), i32) : target_->getArg(1);
   b_.CreateStore(mask, mask_slot_);
@@ -109,7 +109,7 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction)) continue;
-    if (UsedOutside(instruction) && IsEntryValue(&instruction)) continue;   // made at the entry when it is first asked for
+    if (UsedOutside(instruction) && IsEntryValue(&instruction)) continue;  // made at the entry when it is first asked for
     if (instruction.isTerminator()) {
       EmitTerminator(instruction);
       return;
@@ -313,7 +313,7 @@ void WarpFunction::EmitDispatch() {
   TakePending(b_.CreateAdd(b_.CreateShl(word_index, 6), bit));
 
   b_.SetInsertPoint(empty);
-  if (has_warp_syncs_) {   // whom they wait for has ended, or waits at a barrier
+  if (has_warp_syncs_) {  // whom they wait for has ended, or waits at a barrier
     BasicBlock* release = NewBlock("release_synced");
     BasicBlock* none = NewBlock("none_synced");
     b_.CreateCondBr(b_.CreateICmpEQ(AnySynced(), b_.getInt64(0)), none, release);

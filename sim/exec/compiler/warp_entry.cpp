@@ -29,7 +29,8 @@ bool IsPlain(const llvm::Instruction& instruction) {
     case llvm::Instruction::ICmp:
     case llvm::Instruction::Select:
     case llvm::Instruction::Freeze: return instruction.getType()->isIntegerTy();
-    case llvm::Instruction::Call: return instruction.getType()->isIntegerTy() && llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
+    case llvm::Instruction::Call:
+      return instruction.getType()->isIntegerTy() && llvm::cast<llvm::CallInst>(instruction).hasFnAttr(llvm::Attribute::Speculatable);
     default: return false;
   }
 }
@@ -50,7 +51,7 @@ bool WarpFunction::IsEntryValue(const Value* value) {
                          (info->kind == MarkerKind::kParam && llvm::isa<llvm::Constant>(instruction->getOperand(0)));
       is = fixed && operands();
     } else if (shape.kind == ShapeKind::kIndexed && llvm::isa<llvm::CastInst>(instruction)) {
-      is = true;   // its base is zero, whatever its index
+      is = true;  // its base is zero, whatever its index
     } else {
       is = IsPlain(*instruction) && operands();
     }

@@ -26,13 +26,13 @@ struct WarpModule {
   const CompileOptions& options;
   const AddressTaken& address_taken;
   const ThreadEnds& thread_ends;
-  llvm::DenseMap<const llvm::Function*, llvm::Function*> warp_of;   ///< device function -> its warp form
+  llvm::DenseMap<const llvm::Function*, llvm::Function*> warp_of;  ///< device function -> its warp form
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
   std::string error;
-  std::uint32_t check_sites = 1;                                    ///< memcheck: the next number of a global access
-  llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;     ///< both copies of a block share it
+  std::uint32_t check_sites = 1;                                 ///< memcheck: the next number of a global access
+  llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;  ///< both copies of a block share it
 
   const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
 };
@@ -84,10 +84,10 @@ class WarpFunction {
 
   // --- values (warp_values.cpp) ---
   const Shape& ShapeOf(const Value* value);
-  Value* Base(Value* value);                       ///< the scalar of a uniform, affine or indexed value
-  Value* Lanes(Value* value);                      ///< all 32 lanes
+  Value* Base(Value* value);   ///< the scalar of a uniform, affine or indexed value
+  Value* Lanes(Value* value);  ///< all 32 lanes
   Value* Materialize(Value* value, const Shape& shape);
-  void Define(llvm::Instruction* instruction, Value* value);   ///< scalar or lanes, as its shape says
+  void Define(llvm::Instruction* instruction, Value* value);  ///< scalar or lanes, as its shape says
   llvm::AllocaInst* SlotOf(const llvm::Instruction* instruction);
   Value* LoadSlot(const llvm::Instruction* instruction);
   void StoreSlot(const llvm::Instruction* instruction, Value* value, Value* mask);
@@ -109,19 +109,19 @@ class WarpFunction {
 
   // --- memory (warp_memory.cpp) ---
   struct Window {
-    Value* low;      ///< subtracted from the address before the check (null: 0)
-    Value* limit;    ///< bytes
-    Value* host;     ///< added to the address to get a host address (null: it is one)
+    Value* low;    ///< subtracted from the address before the check (null: 0)
+    Value* limit;  ///< bytes
+    Value* host;   ///< added to the address to get a host address (null: it is one)
     unsigned key;
-    bool changes = false;   ///< low and limit are of this moment (memcheck)
+    bool changes = false;  ///< low and limit are of this moment (memcheck)
   };
   struct Access {
     llvm::Type* element;
-    unsigned count, element_bytes, bytes, align;   ///< align: what the program promises, a power of two
+    unsigned count, element_bytes, bytes, align;  ///< align: what the program promises, a power of two
     Space space;
     bool strong;
     Value* line;
-    std::uint32_t site = 0;   ///< memcheck's number of a global access
+    std::uint32_t site = 0;  ///< memcheck's number of a global access
   };
   /// A scalar base plus a constant lane pattern; `valid` (i1 or null) says whether the lanes really are that.
   struct Linear {
@@ -167,8 +167,8 @@ class WarpFunction {
   /// The lanes' addresses: 64 bits each, or the scalar of `address` plus (index * factor) << shift.
   struct Irregular {
     Value* address;
-    Value* lanes;   ///< <32 x i64>, null when indexed
-    Value* index;   ///< <32 x i32>, null when not
+    Value* lanes;  ///< <32 x i64>, null when indexed
+    Value* index;  ///< <32 x i32>, null when not
     std::int64_t factor;
     unsigned shift;
     bool index_signed;
@@ -178,7 +178,7 @@ class WarpFunction {
     unsigned rotate;
   };
   struct Consecutive {
-    Value* quick = nullptr;   ///< null: never
+    Value* quick = nullptr;  ///< null: never
     std::function<Value*()> full;
   };
   struct Split {
@@ -226,13 +226,13 @@ class WarpFunction {
   llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses = nullptr);
   static Value* AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type);
   static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args);
-  Value* Scratch(unsigned slot, unsigned bytes);   ///< stack buffer shared by all helper calls of the function
+  Value* Scratch(unsigned slot, unsigned bytes);  ///< stack buffer shared by all helper calls of the function
   Value* SpillLanes(unsigned slot, Value* lanes);
   Value* ReloadLanes(Value* buffer, llvm::Type* warp_type);
   void EmitRingSwitch();
 
   // --- context (warp_markers.cpp) ---
-  Value* ExitedMask();   ///< where the warp keeps it
+  Value* ExitedMask();  ///< where the warp keeps it
   Value* WarpField(std::size_t offset, llvm::Type* type);
   Value* LaunchField(std::size_t offset, llvm::Type* type);
   Value* CtaField(std::size_t offset, llvm::Type* type);
@@ -292,18 +292,18 @@ class WarpFunction {
   llvm::AllocaInst* return_slot_ = nullptr;
   llvm::AllocaInst* fuel_slot_ = nullptr;
   unsigned pending_words_ = 1;
-  std::vector<std::uint64_t> whole_warp_blocks_;   ///< as words of the pending set
+  std::vector<std::uint64_t> whole_warp_blocks_;  ///< as words of the pending set
   bool has_barriers_ = false;
   bool has_warp_syncs_ = false;
-  llvm::AllocaInst* synced_ = nullptr;         ///< as parked_, lanes waiting at a bar.warp.sync
-  llvm::AllocaInst* synced_lanes_ = nullptr;   ///< which lanes they are
+  llvm::AllocaInst* synced_ = nullptr;        ///< as parked_, lanes waiting at a bar.warp.sync
+  llvm::AllocaInst* synced_lanes_ = nullptr;  ///< which lanes they are
   llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
   std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
 
   // The block copy being emitted.
   unsigned current_ = 0;
   bool divergent_ = false;
-  Value* mask_ = nullptr;        ///< active mask (i32); constant -1 in the converged copy
+  Value* mask_ = nullptr;  ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
   llvm::DenseMap<const Value*, Shape> shape_cache_;

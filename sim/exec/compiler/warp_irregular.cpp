@@ -34,10 +34,12 @@ llvm::SmallVector<int, 128> Range(unsigned first, unsigned count) {
 
 WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& access) {
   const Shape shape = ShapeOf(address);
-  const bool indexed = shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
+  const bool indexed =
+      shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
   if (indexed) {
     // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte offsets.
-    const unsigned shift = access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
+    const unsigned shift =
+        access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
     const std::int64_t factor = shape.scale >> shift;
     const bool aligned = shape.scale % access.align == 0 || llvm::isPowerOf2_64(static_cast<std::uint64_t>(shape.scale));
     if (aligned && factor < (1 << 20)) return {address, nullptr, Lanes(const_cast<Value*>(shape.index)), factor, shift, shape.index_signed};
@@ -51,7 +53,8 @@ WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* b
   const std::int64_t scale = at.factor << at.shift;
   const unsigned rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
   const auto floor_divide = [&](Value* value) -> Value* {
-    if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale))) return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
+    if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale)))
+      return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
     Value* quotient = b_.CreateSDiv(value, i64(scale));
     Value* rest = b_.CreateSub(value, b_.CreateMul(quotient, i64(scale)));
     return b_.CreateAdd(quotient, b_.CreateAShr(rest, 63));
@@ -76,8 +79,8 @@ Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access,
   if (at.index) {
     IndexBounds bounds;
     if (IsEntryValue(at.address) && !window.changes) {
-      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) + "." +
-                              std::to_string(access.align);
+      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) +
+                              "." + std::to_string(access.align);
       bounds.low = AtEntry(key, [&] {
         const IndexBounds made = MakeBounds(at, EntryBase(llvm::cast<llvm::Instruction>(at.address)), access, window);
         entry_values_[key + "steps"] = made.steps;
@@ -204,7 +207,8 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
 /// <32 * count x T>: what each lane loads, lane by lane.
 Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, const Window& window) {
   if (access.bytes < 4) return GatherSmall(at, access, window);
-  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align), ActiveLanes());
+  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align),
+                               ActiveLanes());
 }
 
 /// Four words a lane: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
@@ -256,7 +260,8 @@ std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& a
     Value* high01 = unpack(rows[0], rows[1], 1, true);
     Value* low23 = unpack(rows[2], rows[3], 1, false);
     Value* high23 = unpack(rows[2], rows[3], 1, true);
-    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false), unpack(high01, high23, 2, true)};
+    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false),
+                    unpack(high01, high23, 2, true)};
   }
   std::vector<Value*> parts;
   for (unsigned part = 0; part < 4; ++part) {

@@ -96,7 +96,8 @@ void WarpFunction::EmitSpecial(llvm::CallInst& call, Special special) {
   const auto thread_index = [&](unsigned axis) -> Value* {
     if (!ShapeOf(&call).vector()) return WarpField(word(offsetof(WarpCtx, tid0), axis), i32);
     return AtEntry("tid" + std::to_string(axis), [&] {
-      return b_.CreateAlignedLoad(WarpType(i32), b_.CreateConstGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, tid) + axis * sizeof(WarpCtx::tid[0])),
+      return b_.CreateAlignedLoad(WarpType(i32),
+                                  b_.CreateConstGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, tid) + axis * sizeof(WarpCtx::tid[0])),
                                   llvm::Align(64));
     });
   };
@@ -114,7 +115,7 @@ void WarpFunction::EmitSpecial(llvm::CallInst& call, Special special) {
     case Special::kNctaidX: value = LaunchField(word(offsetof(LaunchCtx, grid), 0), i32); break;
     case Special::kNctaidY: value = LaunchField(word(offsetof(LaunchCtx, grid), 1), i32); break;
     case Special::kNctaidZ: value = LaunchField(word(offsetof(LaunchCtx, grid), 2), i32); break;
-    case Special::kLaneId: value = b_.getInt32(0); break;   // affine: base 0, pattern 0..31
+    case Special::kLaneId: value = b_.getInt32(0); break;  // affine: base 0, pattern 0..31
     case Special::kWarpId: value = WarpField(offsetof(WarpCtx, warp_id), i32); break;
     case Special::kNwarpId: value = LaunchField(offsetof(LaunchCtx, warps_per_cta), i32); break;
     case Special::kSmId: value = CtaField(offsetof(CtaCtx, smid), i32); break;
@@ -145,7 +146,8 @@ void WarpFunction::EmitParam(llvm::CallInst& call, const MarkerInfo& info) {
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(offset)) {
     std::string key = "param" + std::to_string(constant->getZExtValue()) + "." + std::to_string(info.element->getTypeID()) + "." +
                       std::to_string(info.element->getScalarSizeInBits());
-    return Define(&call, AtEntry(key, [&]() -> Value* { return load(b_.CreateConstGEP1_64(b_.getInt8Ty(), params, constant->getZExtValue())); }));
+    return Define(&call,
+                  AtEntry(key, [&]() -> Value* { return load(b_.CreateConstGEP1_64(b_.getInt8Ty(), params, constant->getZExtValue())); }));
   }
   // A run-time offset (an array parameter indexed by a variable) stays inside the padded block.
   const auto clamp = [&](Value* at) {
@@ -173,7 +175,8 @@ void WarpFunction::EmitSpaceConversion(llvm::CallInst& call, const MarkerInfo& i
       Value* shared = b_.CreateICmpULT(b_.CreateSub(lanes, Splat(WindowOf(Space::kShared).host)), Splat(WindowOf(Space::kShared).limit));
       const Access local{nullptr, 1, 1, 1, 1, Space::kLocal, false, nullptr};
       const Window local_window = WindowOf(Space::kLocal);
-      Value* in_local = b_.CreateICmpULT(b_.CreateSub(lanes, HostLanes(Splat(b_.getInt64(0)), local, local_window)), Splat(local_window.limit));
+      Value* in_local =
+          b_.CreateICmpULT(b_.CreateSub(lanes, HostLanes(Splat(b_.getInt64(0)), local, local_window)), Splat(local_window.limit));
       inside = b_.CreateNot(b_.CreateOr(shared, in_local));
     }
     return Define(&call, inside);
@@ -296,17 +299,22 @@ void WarpFunction::CallHelper(Helper helper, Value* mask, Value* line, std::uint
       b_.CreateAlignedStore(args[i], b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), pointers, i), llvm::Align(8));
     }
   }
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
+  auto* type =
+      llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
   b_.CreateCall(type, load, {warp_, mask, line, b_.getInt64(imm), pointers});
 }
 
 /// Internal function `name`(ptr warp, i32 mask, i32 line, i64 imm, addresses, more…) that is never inlined; addresses are
 /// <32 x i64> unless another type is given.
-llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses) {
-  llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), addresses ? addresses : WarpType(b_.getInt64Ty())};
+llvm::Function* WarpFunction::OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more,
+                                        llvm::Type* addresses) {
+  llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(),
+                                          addresses ? addresses : WarpType(b_.getInt64Ty())};
   types.append(more.begin(), more.end());
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::Function::InternalLinkage, name, target_->getParent());
-  function->setAttributes(function->getAttributes().addFnAttributes(context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
+  auto* function =
+      llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::Function::InternalLinkage, name, target_->getParent());
+  function->setAttributes(
+      function->getAttributes().addFnAttributes(context_, llvm::AttrBuilder(context_, target_->getAttributes().getFnAttrs())));
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addFnAttr(llvm::Attribute::Cold);
   return function;
@@ -388,8 +396,7 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
   auto* choose = b.CreateSwitch(function->getArg(2), bad, 8);
   for (const auto& [index, target] : module_.address_taken) {
     llvm::Function* warp_target = module_.warp_of.lookup(target);
-    if (!warp_target || warp_target->getReturnType() != type->getReturnType() ||
-        warp_target->arg_size() + 1 != function->arg_size()) {
+    if (!warp_target || warp_target->getReturnType() != type->getReturnType() || warp_target->arg_size() + 1 != function->arg_size()) {
       continue;
     }
     bool same = true;
@@ -417,7 +424,8 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
   };
   Value* table = field(field(function->getArg(0), offsetof(WarpCtx, launch)), offsetof(LaunchCtx, helpers));
-  auto* helper_type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
+  auto* helper_type =
+      llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
   b.CreateCall(helper_type, field(table, static_cast<std::size_t>(Helper::kInvalidCall) * sizeof(void*)),
                {function->getArg(0), function->getArg(1), b.getInt32(0), b.getInt64(0), pointers});
   b.CreateUnreachable();
@@ -472,7 +480,8 @@ void WarpFunction::EmitIndirectCall(llvm::CallInst& call) {
   if (so_far && result_type->isStructTy()) {
     merged = so_far;
     for (unsigned i = 0; i < result_type->getStructNumElements(); ++i) {
-      merged = b_.CreateInsertValue(merged, b_.CreateSelect(ToLaneMask(group), b_.CreateExtractValue(result, i), b_.CreateExtractValue(so_far, i)), i);
+      merged = b_.CreateInsertValue(
+          merged, b_.CreateSelect(ToLaneMask(group), b_.CreateExtractValue(result, i), b_.CreateExtractValue(so_far, i)), i);
     }
   } else if (so_far) {
     merged = b_.CreateSelect(ToLaneMask(group), result, so_far);

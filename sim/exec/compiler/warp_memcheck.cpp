@@ -17,7 +17,9 @@ WarpFunction::Window WarpFunction::SiteWindow(const llvm::CallInst& call, Access
   if (inserted) ++module_.check_sites;
   access.site = it->second;
   Value* sites = WarpField(offsetof(WarpCtx, check_sites), b_.getPtrTy());
-  const auto word = [&](std::uint64_t n) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sites, access.site * 2ull + n)); };
+  const auto word = [&](std::uint64_t n) {
+    return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sites, access.site * 2ull + n));
+  };
   Window window{word(0), word(1), nullptr, 0};
   window.changes = true;
   return window;

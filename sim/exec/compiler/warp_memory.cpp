@@ -30,10 +30,14 @@ unsigned Log2(unsigned value) { return static_cast<unsigned>(__builtin_ctz(value
 WarpFunction::Window WarpFunction::WindowOf(Space space) {
   switch (space) {
     case Space::kShared:
-      return {nullptr, AtEntry("shared_limit", [&] { return b_.CreateZExt(CtaField(offsetof(CtaCtx, shared_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+      return {nullptr,
+              AtEntry("shared_limit",
+                      [&] { return b_.CreateZExt(CtaField(offsetof(CtaCtx, shared_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
               CtaField(offsetof(CtaCtx, shared_base), b_.getInt64Ty()), 1};
     case Space::kLocal:
-      return {nullptr, AtEntry("local_limit", [&] { return b_.CreateZExt(WarpField(offsetof(WarpCtx, local_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
+      return {nullptr,
+              AtEntry("local_limit",
+                      [&] { return b_.CreateZExt(WarpField(offsetof(WarpCtx, local_bytes), b_.getInt32Ty()), b_.getInt64Ty()); }),
               nullptr, 2};
     default:
       return {LaunchField(offsetof(LaunchCtx, window_base), b_.getInt64Ty()),
@@ -148,9 +152,7 @@ Value* WarpFunction::ActiveLanes() {
 }
 
 /// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
-void WarpFunction::CompilerFence() {
-  b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
-}
+void WarpFunction::CompilerFence() { b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread); }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Layout changes
@@ -241,7 +243,8 @@ Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, u
   auto* wide = llvm::FixedVectorType::get(access.element, kHalf * access.count);
   if (kind == HalfKind::kConsecutive) {
     if (!divergent_) return b_.CreateAlignedLoad(wide, at, llvm::Align(std::min(access.align, 16u)), access.strong);
-    return b_.CreateMaskedLoad(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count), llvm::Constant::getNullValue(wide));
+    return b_.CreateMaskedLoad(wide, at, llvm::Align(access.element_bytes), HalfMask(half, access.count),
+                               llvm::Constant::getNullValue(wide));
   }
   if (divergent_) {
     // A half without active lanes may point anywhere in the window, mapped or not.

@@ -170,9 +170,7 @@ void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->lockstep() ? mask_ : nullptr);
 }
 
-Value* WarpFunction::ToLaneMask(Value* mask) {
-  return b_.CreateBitCast(mask, llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
-}
+Value* WarpFunction::ToLaneMask(Value* mask) { return b_.CreateBitCast(mask, llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize)); }
 
 Value* WarpFunction::ToBits(Value* lane_mask) { return b_.CreateBitCast(lane_mask, b_.getInt32Ty()); }
 
@@ -234,8 +232,8 @@ Value* WarpFunction::EmitAffineBase(llvm::Instruction& instruction, const Shape&
   Value* a = Base(instruction.getOperand(0));
   Value* b = Base(instruction.getOperand(1));
   switch (instruction.getOpcode()) {
-    case llvm::Instruction::Or: return b_.CreateAdd(a, b);   // disjoint
-    case llvm::Instruction::Xor: return a;                   // flips only pattern bits
+    case llvm::Instruction::Or: return b_.CreateAdd(a, b);  // disjoint
+    case llvm::Instruction::Xor: return a;                  // flips only pattern bits
     default: return b_.CreateBinOp(llvm::cast<llvm::BinaryOperator>(instruction).getOpcode(), a, b);
   }
 }
@@ -306,7 +304,7 @@ Value* WarpFunction::EmitDivision(unsigned opcode, Value* a, Value* b) {
   const unsigned bits = type->getScalarSizeInBits();
   if (llvm::isa<llvm::ConstantDataVector>(b) && b_.CreateIsNotNull(b) && llvm::cast<llvm::Constant>(b)->getSplatValue() &&
       !llvm::cast<llvm::Constant>(b)->getSplatValue()->isNullValue() && !llvm::cast<llvm::Constant>(b)->getSplatValue()->isAllOnesValue()) {
-    return b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, b);   // LLVM multiplies instead
+    return b_.CreateBinOp(static_cast<llvm::Instruction::BinaryOps>(opcode), a, b);  // LLVM multiplies instead
   }
   Value* one = llvm::ConstantInt::get(type, 1);
   Value* safe = b_.CreateSelect(b_.CreateIsNull(b), one, b);
@@ -330,8 +328,8 @@ Value* WarpFunction::EmitLanesIntrinsic(llvm::CallInst& call) {
   const llvm::Intrinsic::ID id = call.getCalledFunction()->getIntrinsicID();
   llvm::SmallVector<Value*, 4> args;
   for (unsigned i = 0; i < call.arg_size(); ++i) {
-    const bool immediate = call.getCalledFunction()->getAttributes().hasParamAttr(i, llvm::Attribute::ImmArg) ||
-                           (id == llvm::Intrinsic::powi && i == 1);
+    const bool immediate =
+        call.getCalledFunction()->getAttributes().hasParamAttr(i, llvm::Attribute::ImmArg) || (id == llvm::Intrinsic::powi && i == 1);
     args.push_back(immediate ? call.getArgOperand(i) : Lanes(call.getArgOperand(i)));
   }
   // "Poison when zero" holds for lanes that are on; lanes that are off must stay harmless, too.
@@ -373,11 +371,9 @@ Value* WarpFunction::EmitLanesIntrinsic(llvm::CallInst& call) {
     case llvm::Intrinsic::ssub_with_overflow:
     case llvm::Intrinsic::usub_with_overflow:
     case llvm::Intrinsic::smul_with_overflow:
-    case llvm::Intrinsic::umul_with_overflow:
-      return b_.CreateIntrinsic(id, {args[0]->getType()}, args);
+    case llvm::Intrinsic::umul_with_overflow: return b_.CreateIntrinsic(id, {args[0]->getType()}, args);
     case llvm::Intrinsic::fptosi_sat:
-    case llvm::Intrinsic::fptoui_sat:
-      return b_.CreateIntrinsic(id, {WarpType(call.getType()), args[0]->getType()}, args);
+    case llvm::Intrinsic::fptoui_sat: return b_.CreateIntrinsic(id, {WarpType(call.getType()), args[0]->getType()}, args);
     case llvm::Intrinsic::is_fpclass: {
       return b_.CreateIntrinsic(id, {args[0]->getType()}, args);
     }

@@ -40,7 +40,8 @@ void FindLaneTaps(const ImageLevel& level, std::uint32_t texel_bytes, float s, f
     }
     const std::int64_t z = std::min<std::int64_t>(first_face + static_cast<std::int64_t>(texel.face), level.depth - 1);
     const std::int64_t row = std::min<std::int64_t>(texel.j, level.height - 1);
-    out.offset[tap][lane] = z * static_cast<std::int64_t>(level.slice_bytes) + row * static_cast<std::int64_t>(level.row_bytes) + texel.i * texel_bytes;
+    out.offset[tap][lane] =
+        z * static_cast<std::int64_t>(level.slice_bytes) + row * static_cast<std::int64_t>(level.row_bytes) + texel.i * texel_bytes;
     out.weight[tap][lane] = weight[tap];
   }
   if (corner < 0) return;

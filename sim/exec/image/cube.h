@@ -10,8 +10,8 @@ namespace gridloom::exec {
 
 template <typename T>
 struct CubePoint {
-  unsigned face = 0;                  ///< +X -X +Y -Y +Z -Z
-  T s{}, t{}, m{};                    ///< on the face: s / m and t / m, in [-1, 1]; m >= 0
+  unsigned face = 0;  ///< +X -X +Y -Y +Z -Z
+  T s{}, t{}, m{};    ///< on the face: s / m and t / m, in [-1, 1]; m >= 0
 };
 
 /// Ties go to x before y before z.

@@ -30,7 +30,7 @@ const float* SrgbCurve() {
 GL_INLINE float Widen(HalfBits half) {
   const std::uint32_t magnitude = std::uint32_t{half.bits & 0x7fffu} << 13;
   const std::uint32_t moved = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  const std::uint32_t special = magnitude | 0x7f800000u;   // infinity, NaN
+  const std::uint32_t special = magnitude | 0x7f800000u;  // infinity, NaN
   const std::uint32_t sign = std::uint32_t{half.bits & 0x8000u} << 16;
   return std::bit_cast<float>(sign | (magnitude >= 0x0f800000u ? special : moved));
 }
@@ -71,7 +71,8 @@ GL_INLINE std::uint32_t BorderBits(const TexelFormat& format, unsigned channel) 
 
 /// Channel `channel` of tap `t` in every lane.
 template <typename T, bool kNormalized>
-GL_INLINE void LoadTap(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned t, unsigned channel, WordLanes& out) {
+GL_INLINE void LoadTap(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned t, unsigned channel,
+                       WordLanes& out) {
   const std::uint8_t* const from = level + channel * sizeof(T);
   if constexpr (kNormalized && std::is_same_v<T, std::uint8_t>) {
     if (format.srgb && channel < 3) {
@@ -120,13 +121,14 @@ GL_INLINE void FetchTyped(const std::uint8_t* level, const TexelFormat& format, 
     }
     Store(value, mask, out.channel[channel]);
   }
-  for (unsigned channel = format.channels; channel < 4; ++channel) StoreAbsent(channel, kFloatResult<T, kNormalized>, mask, out.channel[channel]);
+  for (unsigned channel = format.channels; channel < 4; ++channel)
+    StoreAbsent(channel, kFloatResult<T, kNormalized>, mask, out.channel[channel]);
 }
 
 template <typename T, bool kNormalized>
 GL_INLINE void GatherTyped(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
                            Texels& out) {
-  constexpr unsigned kOrder[4] = {2, 3, 1, 0};   // taps count x fastest
+  constexpr unsigned kOrder[4] = {2, 3, 1, 0};  // taps count x fastest
   for (unsigned i = 0; i < 4; ++i) {
     if (component >= format.channels) {
       StoreAbsent(component, kFloatResult<T, kNormalized>, mask, out.channel[i]);
@@ -143,10 +145,13 @@ template <typename F>
 GL_INLINE void ByFormat(const TexelFormat& format, F&& body) {
   const bool n = format.normalized;
   switch (format.type) {
-    case ChannelType::kUnsigned8: return n ? body.template operator()<std::uint8_t, true>() : body.template operator()<std::uint8_t, false>();
-    case ChannelType::kUnsigned16: return n ? body.template operator()<std::uint16_t, true>() : body.template operator()<std::uint16_t, false>();
+    case ChannelType::kUnsigned8:
+      return n ? body.template operator()<std::uint8_t, true>() : body.template operator()<std::uint8_t, false>();
+    case ChannelType::kUnsigned16:
+      return n ? body.template operator()<std::uint16_t, true>() : body.template operator()<std::uint16_t, false>();
     case ChannelType::kSigned8: return n ? body.template operator()<std::int8_t, true>() : body.template operator()<std::int8_t, false>();
-    case ChannelType::kSigned16: return n ? body.template operator()<std::int16_t, true>() : body.template operator()<std::int16_t, false>();
+    case ChannelType::kSigned16:
+      return n ? body.template operator()<std::int16_t, true>() : body.template operator()<std::int16_t, false>();
     case ChannelType::kUnsigned32:
     case ChannelType::kSigned32: return body.template operator()<std::uint32_t, false>();
     case ChannelType::kHalf: return body.template operator()<HalfBits, false>();
@@ -155,14 +160,16 @@ GL_INLINE void ByFormat(const TexelFormat& format, F&& body) {
 }
 
 GL_INLINE void FetchBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out) {
-  ByFormat(format, [&]<typename T, bool kNormalized>() __attribute__((always_inline)) { FetchTyped<T, kNormalized>(level, format, taps, mask, out); });
+  ByFormat(
+      format, [&]<typename T, bool kNormalized>()
+                  __attribute__((always_inline)) { FetchTyped<T, kNormalized>(level, format, taps, mask, out); });
 }
 
 GL_INLINE void GatherBody(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
                           Texels& out) {
-  ByFormat(format, [&]<typename T, bool kNormalized>() __attribute__((always_inline)) {
-    GatherTyped<T, kNormalized>(level, format, taps, component, mask, out);
-  });
+  ByFormat(
+      format, [&]<typename T, bool kNormalized>()
+                  __attribute__((always_inline)) { GatherTyped<T, kNormalized>(level, format, taps, component, mask, out); });
 }
 
 }  // namespace
@@ -171,7 +178,8 @@ GL_SIMD_FUNCTION(FetchTaps, FetchBody,
                  (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, std::uint32_t mask, Texels& out),
                  (level, format, taps, mask, out))
 GL_SIMD_FUNCTION(GatherTaps, GatherBody,
-                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask, Texels& out),
+                 (const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
+                  Texels& out),
                  (level, format, taps, component, mask, out))
 
 TexelFormat FormatOf(const TextureObject& texture) {

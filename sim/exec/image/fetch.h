@@ -32,6 +32,7 @@ void FetchTaps(const std::uint8_t* level, const TexelFormat& format, const Taps&
 
 /// One channel of the taps 0 to 3 of a bilinear footprint, each for itself; counterclockwise from the lower left as tld4
 /// returns them: (0, 1), (1, 1), (1, 0), (0, 0) in steps of (x, y).
-void GatherTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask, Texels& out);
+void GatherTaps(const std::uint8_t* level, const TexelFormat& format, const Taps& taps, unsigned component, std::uint32_t mask,
+                Texels& out);
 
 }  // namespace gridloom::exec

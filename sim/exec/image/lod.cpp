@@ -16,7 +16,8 @@ void ProjectDerivative(const TextureFetch& fetch, unsigned lane, const float* co
   const CubePoint<float> p = ProjectCube(x, y, z);
   // ProjectCube is linear on a face, so applied to a vector it must use the face of the point, not its own.
   const float dx = derivative[0][lane], dy = derivative[1][lane], dz = derivative[2][lane];
-  const CubePoint<float> d[6] = {{0, -dz, -dy, dx}, {1, dz, -dy, -dx}, {2, dx, dz, dy}, {3, dx, -dz, -dy}, {4, dx, -dy, dz}, {5, -dx, -dy, -dz}};
+  const CubePoint<float> d[6] = {{0, -dz, -dy, dx}, {1, dz, -dy, -dx}, {2, dx, dz, dy},
+                                 {3, dx, -dz, -dy}, {4, dx, -dy, dz},  {5, -dx, -dy, -dz}};
   const CubePoint<float>& q = d[p.face];
   const float square = 2.0f * p.m * p.m;
   out[0] = (q.s * p.m - p.s * q.m) / square;
@@ -35,7 +36,7 @@ void ChooseLevels(const TextureObject& texture, const Sampler& sampler, const Fl
   const std::int32_t last = texture.image.level_count - 1;
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     float detail = lod[lane] + sampler.lod_bias;
-    if (!(detail > sampler.min_lod)) detail = sampler.min_lod;   // NaN, too
+    if (!(detail > sampler.min_lod)) detail = sampler.min_lod;  // NaN, too
     if (detail > sampler.max_lod) detail = sampler.max_lod;
     detail = std::clamp(detail, 0.0f, static_cast<float>(last));
     if (sampler.mip_filter == FilterMode::kPoint) {
@@ -73,7 +74,8 @@ void FindFootprint(const TextureObject& texture, const Sampler& sampler, const T
     float length[2];
     for (unsigned i = 0; i < 2; ++i) {
       float texels[3];
-      for (unsigned axis = 0; axis < 3; ++axis) texels[axis] = sampler.normalized || IsCube(fetch.geometry) ? d[i][axis] * static_cast<float>(size[axis]) : d[i][axis];
+      for (unsigned axis = 0; axis < 3; ++axis)
+        texels[axis] = sampler.normalized || IsCube(fetch.geometry) ? d[i][axis] * static_cast<float>(size[axis]) : d[i][axis];
       length[i] = Length(texels);
     }
     const unsigned longer = length[1] > length[0] ? 1 : 0;

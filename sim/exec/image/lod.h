@@ -6,8 +6,8 @@
 namespace gridloom::exec {
 
 struct LevelChoice {
-  IntLanes level;                     ///< the finer one
-  FloatLanes weight;                  ///< of the next coarser one, in steps of 1/256
+  IntLanes level;     ///< the finer one
+  FloatLanes weight;  ///< of the next coarser one, in steps of 1/256
 };
 
 /// From the instruction's explicit level (in levels, before bias and clamps).
@@ -18,8 +18,8 @@ void ChooseLevels(const TextureObject& texture, const Sampler& sampler, const Fl
 /// Footprint of a pixel by its derivatives: lod = log2 of its longer axis in texels, divided by the number of samples along it.
 struct Footprint {
   FloatLanes lod;
-  IntLanes samples;                   ///< 1 without anisotropic filtering
-  FloatLanes step[2];                 ///< the longer axis, in the units of the coordinates; 2D only
+  IntLanes samples;    ///< 1 without anisotropic filtering
+  FloatLanes step[2];  ///< the longer axis, in the units of the coordinates; 2D only
 };
 void FindFootprint(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, Footprint& out);
 

@@ -1,18 +1,18 @@
 // txq and suq. Enumerations are OpenCL's where the ISA refers to the source language (PTX ISA, 5.3 and 9.7.10.5): OpenCL is
 // the only one that defines them.
+#include <algorithm>
+
 #include "sim/exec/image/sample.h"
 #include "sim/exec/image/surface.h"
-
-#include <algorithm>
 
 namespace gridloom::exec {
 namespace {
 
 std::uint32_t DataTypeOf(const ImageResource& image, bool normalized) {
   switch (image.type) {
-    case ChannelType::kSigned8: return normalized ? 0x10d0 : 0x10d7;      // CL_SNORM_INT8, CL_SIGNED_INT8
+    case ChannelType::kSigned8: return normalized ? 0x10d0 : 0x10d7;  // CL_SNORM_INT8, CL_SIGNED_INT8
     case ChannelType::kSigned16: return normalized ? 0x10d1 : 0x10d8;
-    case ChannelType::kUnsigned8: return normalized ? 0x10d2 : 0x10da;    // CL_UNORM_INT8, CL_UNSIGNED_INT8
+    case ChannelType::kUnsigned8: return normalized ? 0x10d2 : 0x10da;  // CL_UNORM_INT8, CL_UNSIGNED_INT8
     case ChannelType::kUnsigned16: return normalized ? 0x10d3 : 0x10db;
     case ChannelType::kSigned32: return 0x10d9;
     case ChannelType::kUnsigned32: return 0x10dc;
@@ -23,7 +23,7 @@ std::uint32_t DataTypeOf(const ImageResource& image, bool normalized) {
 }
 
 std::uint32_t ChannelOrderOf(const ImageResource& image) {
-  return image.channels == 1 ? 0x10b0 : image.channels == 2 ? 0x10b2 : 0x10b5;   // CL_R, CL_RG, CL_RGBA
+  return image.channels == 1 ? 0x10b0 : image.channels == 2 ? 0x10b2 : 0x10b5;  // CL_R, CL_RG, CL_RGBA
 }
 
 std::uint32_t ArraySizeOf(const ImageResource& image) {
@@ -35,7 +35,7 @@ std::uint32_t AddressModeOf(AddressMode mode) {
   switch (mode) {
     case AddressMode::kWrap: return 0;
     case AddressMode::kMirror: return 1;
-    case AddressMode::kClamp: return 3;     // to the edge
+    case AddressMode::kClamp: return 3;  // to the edge
     case AddressMode::kBorder: return 4;
   }
   return 0;
@@ -51,7 +51,7 @@ std::uint32_t QueryImage(const ImageResource& image, ImageQuery query, std::uint
     case ImageQuery::kChannelOrder: return ChannelOrderOf(image);
     case ImageQuery::kArraySize: return ArraySizeOf(image);
     case ImageQuery::kMipmapLevels: return image.level_count > 1 ? image.level_count : 0;
-    case ImageQuery::kMemoryLayout: return image.kind == ImageResource::Kind::kArray ? 0 : 1;   // 1: linear
+    case ImageQuery::kMemoryLayout: return image.kind == ImageResource::Kind::kArray ? 0 : 1;  // 1: linear
     default: return 0;
   }
 }

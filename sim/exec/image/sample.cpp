@@ -137,7 +137,8 @@ void SampleGradient(Request& request, const TextureFetch& fetch, std::uint32_t m
   ChooseLevels(request.texture, request.sampler, footprint.lod, choice);
   bool several = false;
   ForEachActive(mask, [&](unsigned lane) { several |= footprint.samples[lane] > 1; });
-  if (several && request.coordinates.axes == 2 && request.format.is_float()) return SampleAnisotropic(request, footprint, choice, mask, out);
+  if (several && request.coordinates.axes == 2 && request.format.is_float())
+    return SampleAnisotropic(request, footprint, choice, mask, out);
   SampleLevels(request, choice, mask, out);
 }
 

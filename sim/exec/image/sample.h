@@ -14,10 +14,10 @@ namespace gridloom::exec {
 struct TextureFetch {
   ImageGeometry geometry = ImageGeometry::k1d;
   LodMode lod_mode = LodMode::kBase;
-  bool is_float = true;                                           ///< coordinates and level
+  bool is_float = true;  ///< coordinates and level
   const std::uint32_t* layer = nullptr;
-  const float* coordinate[3] = {nullptr, nullptr, nullptr};       ///< when is_float
-  const std::int32_t* index[3] = {nullptr, nullptr, nullptr};     ///< otherwise
+  const float* coordinate[3] = {nullptr, nullptr, nullptr};    ///< when is_float
+  const std::int32_t* index[3] = {nullptr, nullptr, nullptr};  ///< otherwise
   const float* lod = nullptr;
   const std::int32_t* level = nullptr;
   const float* dx[3] = {nullptr, nullptr, nullptr};

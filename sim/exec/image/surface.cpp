@@ -119,7 +119,8 @@ void StoreFormatted(const ImageResource& image, std::uint8_t* at, unsigned count
   ByChannel(image.type, [&](auto zero) {
     using T = decltype(zero);
     for (unsigned i = 0; i < count && i < image.channels; ++i) {
-      const T stored = image.type == ChannelType::kHalf ? static_cast<T>(FloatToHalf(std::bit_cast<float>(values[i]))) : Saturated<T>(values[i]);
+      const T stored =
+          image.type == ChannelType::kHalf ? static_cast<T>(FloatToHalf(std::bit_cast<float>(values[i]))) : Saturated<T>(values[i]);
       std::memcpy(at + i * sizeof stored, &stored, sizeof stored);
     }
   });

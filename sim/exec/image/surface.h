@@ -10,7 +10,7 @@ namespace gridloom::exec {
 
 struct SurfacePoint {
   std::uint32_t layer = 0;
-  std::int32_t x = 0, y = 0, z = 0;   ///< x in bytes, or in texels with SurfaceImm::formatted
+  std::int32_t x = 0, y = 0, z = 0;  ///< x in bytes, or in texels with SurfaceImm::formatted
 };
 
 enum class SurfaceAccess : std::uint8_t { kInside, kDropped, kOutside, kMisaligned };

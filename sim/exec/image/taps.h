@@ -30,11 +30,11 @@ struct Sampler {
 struct Taps {
   static constexpr unsigned kMost = 8;
   unsigned count = 1;
-  bool weighted = false;              ///< false: one tap of weight 1
-  bool border = false;                ///< some axis can give the border colour: `outside` is filled
-  OffsetLanes offset[kMost];          ///< bytes from the start of the level
-  FloatLanes weight[kMost];           ///< k / 256 per axis: products of three are exact
-  IntLanes outside[kMost];            ///< -1: the border colour instead, else 0
+  bool weighted = false;      ///< false: one tap of weight 1
+  bool border = false;        ///< some axis can give the border colour: `outside` is filled
+  OffsetLanes offset[kMost];  ///< bytes from the start of the level
+  FloatLanes weight[kMost];   ///< k / 256 per axis: products of three are exact
+  IntLanes outside[kMost];    ///< -1: the border colour instead, else 0
 };
 
 /// Coordinates along each axis, all of one kind; null where an axis is not addressed.
@@ -43,7 +43,7 @@ struct Coordinates {
   bool is_float = true;
   const float* value[3] = {nullptr, nullptr, nullptr};
   const std::int32_t* integer[3] = {nullptr, nullptr, nullptr};
-  const std::int32_t* offset[3] = {nullptr, nullptr, nullptr};   ///< in texels
+  const std::int32_t* offset[3] = {nullptr, nullptr, nullptr};  ///< in texels
 };
 
 /// Taps of a level for all lanes. `slice`: slice of every lane, in range; null: the third coordinate, or slice 0.

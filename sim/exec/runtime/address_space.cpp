@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kPreferredBase = 0x7000'0000'0000;
 constexpr std::uint64_t kSmallestRange = std::uint64_t{1} << 30;
 #if defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 37;   // the tool's own layout leaves no more
+constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 37;  // the tool's own layout leaves no more
 #else
 constexpr std::uint64_t kLargestRange = std::uint64_t{1} << 46;
 #endif
@@ -30,7 +30,7 @@ void* TryReserve(std::uint64_t bytes) {
   void* const hint = reinterpret_cast<void*>(kPreferredBase);
   void* at = mmap(hint, bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == hint) return at;
-  if (at != MAP_FAILED) munmap(at, bytes);   // a kernel that does not know the flag
+  if (at != MAP_FAILED) munmap(at, bytes);  // a kernel that does not know the flag
 #endif
   return mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
 }

@@ -27,8 +27,8 @@ class ExtentMap {
   void Insert(std::uint64_t address, std::uint64_t bytes);
   void Cut(std::map<std::uint64_t, std::uint64_t>::iterator extent, std::uint64_t address, std::uint64_t bytes);
 
-  std::map<std::uint64_t, std::uint64_t> by_address_;              // start -> bytes, never adjacent
-  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;      // the same ones: (bytes, start)
+  std::map<std::uint64_t, std::uint64_t> by_address_;          // start -> bytes, never adjacent
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // the same ones: (bytes, start)
 };
 
 class AddressSpace {

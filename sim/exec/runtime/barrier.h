@@ -9,16 +9,16 @@ namespace gridloom::exec {
 struct Warp;
 
 inline constexpr std::uint32_t kBarriersPerCta = 16;
-inline constexpr std::uint32_t kClusterBarrier = 16;   // the number under which a cluster's barrier appears in messages
+inline constexpr std::uint32_t kClusterBarrier = 16;  // the number under which a cluster's barrier appears in messages
 
 struct Barrier {
-  std::uint32_t arrived_warps = 0;     ///< in this phase
+  std::uint32_t arrived_warps = 0;  ///< in this phase
   std::uint32_t arrived_threads = 0;
-  std::uint32_t needed_threads = 0;    ///< 0: every warp that has not ended
-  std::uint32_t count = 0;             ///< lanes whose predicate holds
+  std::uint32_t needed_threads = 0;  ///< 0: every warp that has not ended
+  std::uint32_t count = 0;           ///< lanes whose predicate holds
   bool all = true;
-  bool partial = false;                ///< some warp has arrived without waiting yet (kBarrierArriveOnly)
-  Warp* first_waiter = nullptr;        ///< linked by Warp::next_waiter, in order of arrival
+  bool partial = false;          ///< some warp has arrived without waiting yet (kBarrierArriveOnly)
+  Warp* first_waiter = nullptr;  ///< linked by Warp::next_waiter, in order of arrival
   Warp* last_waiter = nullptr;
 };
 

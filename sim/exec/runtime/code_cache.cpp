@@ -35,7 +35,7 @@ struct FileHeader {
   std::uint32_t frame_bytes;
   std::uint32_t check_sites, zeros;
   std::uint64_t object_bytes;
-  std::uint64_t checksum[2];   // of the header with this field zero, and of the object
+  std::uint64_t checksum[2];  // of the header with this field zero, and of the object
 };
 static_assert(sizeof(FileHeader) == 80 && std::is_trivially_copyable_v<FileHeader>);
 
@@ -93,13 +93,15 @@ void Seal(FileHeader header, const std::vector<std::uint8_t>& object, std::uint6
 bool BelongsToUserAlone(const struct stat& status) { return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
 bool MakeDirectories(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) mkdir(path.substr(0, slash).c_str(), 0700);
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    mkdir(path.substr(0, slash).c_str(), 0700);
   return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
 }  // namespace
 
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options, std::string_view compiler_id) {
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options,
+                      std::string_view compiler_id) {
   std::string key(reinterpret_cast<const char*>(text_hash.data()), sizeof text_hash);
   const auto add = [&](std::string_view text) { key.append(text).push_back('\0'); };
   add(kernel);
@@ -160,7 +162,7 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   kernel.simple_barriers = header.simple_barriers != 0;
   kernel.recursive = header.recursive != 0;
   kernel.check_sites = header.check_sites;
-  futimens(file.get(), nullptr);   // used just now: what has not been for longest goes first
+  futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
   return kernel;
 }
 
@@ -220,12 +222,12 @@ void CodeCache::Evict() {
   while (const dirent* const item = readdir(listing)) {
     const std::string_view name = item->d_name;
     const bool left_over = name.ends_with(".tmp");
-    if (!name.ends_with(kSuffix) && !left_over) continue;   // not ours
+    if (!name.ends_with(kSuffix) && !left_over) continue;  // not ours
     std::string path = directory_ + "/" + std::string(name);
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (left_over) {
-      if (now.tv_sec - status.st_mtim.tv_sec > 3600) unlink(path.c_str());   // of a process that was killed
+      if (now.tv_sec - status.st_mtim.tv_sec > 3600) unlink(path.c_str());  // of a process that was killed
       continue;
     }
     total += static_cast<std::uint64_t>(status.st_size);

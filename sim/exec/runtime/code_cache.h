@@ -18,7 +18,8 @@ namespace gridloom::exec {
 using CacheKey = std::array<std::uint64_t, 2>;
 
 /// What compiled code depends on, as one number: XXH3 128.
-CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options, std::string_view compiler_id);
+CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options,
+                      std::string_view compiler_id);
 
 class CodeCache {
  public:
@@ -41,7 +42,7 @@ class CodeCache {
   Log log_;
   bool enabled_ = false;
   std::mutex mutex_;
-  std::uint64_t known_bytes_ = 0;      // in the directory, as far as this process knows
+  std::uint64_t known_bytes_ = 0;  // in the directory, as far as this process knows
   bool counted_ = false;
 };
 

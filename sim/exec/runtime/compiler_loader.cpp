@@ -42,7 +42,7 @@ std::string ProcessorId() {
   const auto add = [&](unsigned value) { id += ' ' + std::to_string(value); };
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(0, &a, &b, &c, &d)) add(b), add(c), add(d);
-  if (__get_cpuid(1, &a, &b, &c, &d)) add(a), add(c), add(d);   // not b: it numbers the core
+  if (__get_cpuid(1, &a, &b, &c, &d)) add(a), add(c), add(d);  // not b: it numbers the core
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) add(b), add(c), add(d);
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) add(a), add(b), add(c), add(d);
   if (__get_cpuid(0x80000001, &a, &b, &c, &d)) add(c), add(d);
@@ -75,7 +75,8 @@ Result<CompileFn> CompilerLoader::Load() {
     void* const library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       const char* const why = dlerror();
-      error_ = "kernels cannot be compiled: " + std::string(why ? why : "dlopen failed") + " (" + kLibrary + " belongs beside the library that launches them)";
+      error_ = "kernels cannot be compiled: " + std::string(why ? why : "dlopen failed") + " (" + kLibrary +
+               " belongs beside the library that launches them)";
       return;
     }
     compile_ = reinterpret_cast<CompileFn>(dlsym(library, "gridloom_compile"));

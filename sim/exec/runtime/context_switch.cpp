@@ -144,7 +144,7 @@ struct Handover {
 void StartWarp(boost_context::transfer_t transfer) {
   const Handover handover = *static_cast<Handover*>(transfer.data);
   handover.from->ctx.saved_sp = transfer.fctx;
-  void** const top = reinterpret_cast<void**>(handover.to->stack_low);   // PrepareStart left the entry at the low end
+  void** const top = reinterpret_cast<void**>(handover.to->stack_low);  // PrepareStart left the entry at the low end
   gl_warp_main(&handover.to->ctx, reinterpret_cast<WarpEntry>(*top));
 }
 

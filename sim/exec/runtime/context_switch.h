@@ -12,10 +12,10 @@ namespace gridloom::exec {
 /// A WarpCtx and the stack it runs on. The worker's own context is one too: its stack is the thread's.
 struct SwitchableWarp {
   WarpCtx ctx{};
-  std::byte* stack_low = nullptr;       ///< lowest usable byte; below lies a guard page
+  std::byte* stack_low = nullptr;  ///< lowest usable byte; below lies a guard page
   std::size_t stack_bytes = 0;
-  void* sanitizer_stack = nullptr;      ///< AddressSanitizer's fake stack while suspended
-  void* sanitizer_fiber = nullptr;      ///< ThreadSanitizer's fiber
+  void* sanitizer_stack = nullptr;  ///< AddressSanitizer's fake stack while suspended
+  void* sanitizer_fiber = nullptr;  ///< ThreadSanitizer's fiber
 };
 static_assert(offsetof(SwitchableWarp, ctx) == 0);
 

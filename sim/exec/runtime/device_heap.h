@@ -28,7 +28,7 @@ class DeviceHeap {
   bool Free(std::uint64_t address);
 
   struct Block {
-    std::uint64_t base = 0, bytes = 0;   ///< as asked for
+    std::uint64_t base = 0, bytes = 0;  ///< as asked for
     bool freed = false;
   };
   bool Contains(std::uint64_t address) const;
@@ -48,8 +48,8 @@ class DeviceHeap {
   std::uint64_t bytes_;
   std::uint64_t base_ = 0;
   ExtentMap free_;
-  std::map<std::uint64_t, Taken> blocks_;      // by address
-  std::deque<std::uint64_t> freed_;            // checked: the oldest first
+  std::map<std::uint64_t, Taken> blocks_;  // by address
+  std::deque<std::uint64_t> freed_;        // checked: the oldest first
 };
 
 }  // namespace gridloom::exec

@@ -93,16 +93,16 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
  private:
   struct Live {
     Allocation allocation;
-    std::uint64_t extent = 0;    // address space taken, with the gap
+    std::uint64_t extent = 0;  // address space taken, with the gap
   };
-  struct Piece {                 // of a reservation, with memory behind it
+  struct Piece {  // of a reservation, with memory behind it
     std::uint64_t bytes = 0, handle = 0;
     bool readable = false, writable = false;
   };
   struct Physical {
     int fd = -1;
     std::uint64_t bytes = 0;
-    std::size_t pieces = 0;      // mapped
+    std::size_t pieces = 0;  // mapped
     bool destroyed = false;
   };
   using Pieces = std::map<std::uint64_t, Piece>;
@@ -119,14 +119,14 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
   AddressSpace space_;
   std::map<std::uint64_t, Live> live_;
-  std::map<std::uint64_t, Live> freed_;          // not handed out again yet, by address …
-  std::deque<std::uint64_t> freed_order_;        // … and the oldest first
+  std::map<std::uint64_t, Live> freed_;    // not handed out again yet, by address …
+  std::deque<std::uint64_t> freed_order_;  // … and the oldest first
   std::uint64_t freed_bytes_ = 0;
   Pieces pieces_;
   std::map<std::uint64_t, Physical> physicals_;
   HostRegistry registered_;
   std::uint64_t next_id_ = 1, next_handle_ = 1;
-  std::uint64_t next_own_id_ = std::uint64_t{1} << 63;   // of what the program did not ask for
+  std::uint64_t next_own_id_ = std::uint64_t{1} << 63;  // of what the program did not ask for
   const std::uint64_t limit_;
   const bool remember_freed_;
   std::atomic<std::uint64_t> used_{0}, high_water_{0};
@@ -161,7 +161,7 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
     if (CountsAgainstLimit(kind)) used_.fetch_sub(bytes, std::memory_order_relaxed);
     return 0;
   }
-  if (huge) madvise(At(base), usable, MADV_HUGEPAGE);   // advice: fewer page faults and TLB misses where the kernel has them
+  if (huge) madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
   const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
   live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, tag}, extent});
   Note(base + bytes);
@@ -217,7 +217,7 @@ bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
   if (it == live_.end() || it->second.allocation.kind != MemoryKind::kReserved) return false;
   if (RoundUp(bytes, kPageBytes) != it->second.allocation.bytes) return false;
   const auto piece = pieces_.lower_bound(base);
-  if (piece != pieces_.end() && piece->first < base + bytes) return false;   // still mapped
+  if (piece != pieces_.end() && piece->first < base + bytes) return false;  // still mapped
   space_.free().Give(base, it->second.extent);
   live_.erase(it);
   return true;
@@ -269,7 +269,8 @@ bool DeviceMemoryImpl::Map(std::uint64_t address, std::uint64_t bytes, std::uint
   if (next != pieces_.end() && next->first < address + bytes) return false;
   if (next != pieces_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
   // Not accessible until Protect says so, as cuMemMap leaves it.
-  if (mmap(At(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->second.fd, static_cast<off_t>(offset)) == MAP_FAILED) return false;
+  if (mmap(At(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->second.fd, static_cast<off_t>(offset)) == MAP_FAILED)
+    return false;
   pieces_.emplace(address, Piece{bytes, handle});
   ++physical->second.pieces;
   return true;
@@ -370,7 +371,8 @@ std::optional<DeviceMemory::Nearest> DeviceMemoryImpl::FindNearest(std::uint64_t
     std::int64_t distance = 0;
     const auto clamped = [](std::uint64_t bytes) { return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX)); };
     if (address < candidate.base) distance = -clamped(candidate.base - address);
-    else if (address - candidate.base >= candidate.bytes) distance = clamped(address - candidate.base - candidate.bytes + 1);   // the byte after the last one is 1 past
+    else if (address - candidate.base >= candidate.bytes)
+      distance = clamped(address - candidate.base - candidate.bytes + 1);  // the byte after the last one is 1 past
     if (!best || std::abs(distance) < std::abs(best->distance)) best = Nearest{candidate, distance};
   };
   if (const auto range = registered_.FindBefore(address)) consider(AsAllocation(*range));

@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::uint32_t kMaxBlockThreads = 1024;
 constexpr std::uint32_t kMaxClusterCtas = 16;
-constexpr std::uint64_t kShareFromNs = 15'000;        // work worth waking another thread for
-constexpr std::uint32_t kSharedAlign = 1024;          // of a CTA's window; more than any variable asks for
+constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thread for
+constexpr std::uint32_t kSharedAlign = 1024;    // of a CTA's window; more than any variable asks for
 constexpr std::uint32_t kGridWorkspaceBytes = 4096;
 
 using Clock = std::chrono::steady_clock;
@@ -63,11 +63,18 @@ LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts)
-      : options_(options), device_(device), memory_(memory), compiler_(parts.compile, parts.compiler_id),
-        cache_(options.cache_dir, options.cache_bytes, options.log), heap_(memory, options.device_heap_bytes, options.memcheck), parameter_buffers_(memory),
-        output_(options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
-                                                             : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
-        threads_(options.threads != 0 ? options.threads : AvailableCores()), pool_(threads_ - 1, memory) {
+      : options_(options),
+        device_(device),
+        memory_(memory),
+        compiler_(parts.compile, parts.compiler_id),
+        cache_(options.cache_dir, options.cache_bytes, options.log),
+        heap_(memory, options.device_heap_bytes, options.memcheck),
+        parameter_buffers_(memory),
+        output_(
+            options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
+                                                         : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
+        threads_(options.threads != 0 ? options.threads : AvailableCores()),
+        pool_(threads_ - 1, memory) {
     services_.memory = &memory_;
     services_.heap = &heap_;
     services_.output = &output_;
@@ -164,7 +171,8 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   options.block[1] = block.y;
   options.block[2] = block.z;
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 31;
-  options.small_grid = std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall && std::uint64_t{grid.z} * block.z < kSmall;
+  options.small_grid =
+      std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall && std::uint64_t{grid.z} * block.z < kSmall;
   options.clusters = clusters;
   options.memcheck = options_.memcheck;
   if (options_.cpu_features == "avx2") options.cpu = "x86-64-v3";
@@ -221,7 +229,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
     into[i][1] = dims[i]->y;
     into[i][2] = dims[i]->z;
   }
-  const std::uint64_t shared = params.dynamic_shared_bytes != 0 ? std::uint64_t{kernel.dynamic_shared_offset} + params.dynamic_shared_bytes : kernel.static_shared_bytes;
+  const std::uint64_t shared = params.dynamic_shared_bytes != 0 ? std::uint64_t{kernel.dynamic_shared_offset} + params.dynamic_shared_bytes
+                                                                : kernel.static_shared_bytes;
   if (shared > (1u << 30)) return std::to_string(shared) + " bytes of shared memory";
   ctx.dynamic_shared_bytes = params.dynamic_shared_bytes;
   ctx.total_shared_bytes = static_cast<std::uint32_t>(shared);
@@ -239,7 +248,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
     const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * ctx.sm_count;
     launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
     if (params.cooperative && grid.count() > resident)
-      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " + std::to_string(resident) + " of them at the same time";
+      return "a cooperative grid of " + std::to_string(grid.count()) + " CTAs; the device holds " + std::to_string(resident) +
+             " of them at the same time";
   }
   return {};
 }
@@ -266,7 +276,7 @@ void EngineImpl::Execute(Launch& launch) {
   std::unique_ptr<Worker> worker = pool_.Borrow();
   worker->KeepParams(launch);
   if (can_share && waits) {
-    sharing.shared = true;   // CTAs may wait for each other: no point in timing the first one
+    sharing.shared = true;  // CTAs may wait for each other: no point in timing the first one
     pool_.Publish(launch);
   }
   worker->Run(launch, can_share && !waits ? &ShareRest : nullptr, &sharing);
@@ -285,7 +295,8 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
   }
   if (fault.ptx_line == 0) return;
   std::string line = ", PTX line " + std::to_string(fault.ptx_line);
-  if (const std::string source = SourceLineOf(module, *params.kernel->function, fault.ptx_line); !source.empty()) line += " (" + source + ")";
+  if (const std::string source = SourceLineOf(module, *params.kernel->function, fault.ptx_line); !source.empty())
+    line += " (" + source + ")";
   fault.text.insert(launch.fault_place_bytes, line);
 }
 
@@ -298,13 +309,14 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const LoadedKernel& kernel = *found->kernel;
 
   Launch launch;
-  if (std::string error = Describe(params, kernel, launch); !error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
+  if (std::string error = Describe(params, kernel, launch); !error.empty())
+    return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
   launch.param_bytes = params.params;
   std::uint64_t workspace = 0;
   if (params.kernel->uses_grid_sync && params.cooperative) {
     workspace = memory_.Allocate(kGridWorkspaceBytes, kPageBytes, MemoryKind::kInternal);
     if (workspace == 0) return Refuse(*params.kernel, FaultKind::kOutOfMemory, "no memory for the grid's barrier");
-    std::memcpy(reinterpret_cast<void*>(workspace), &kGridWorkspaceBytes, sizeof kGridWorkspaceBytes);   // begins with its own size
+    std::memcpy(reinterpret_cast<void*>(workspace), &kGridWorkspaceBytes, sizeof kGridWorkspaceBytes);  // begins with its own size
     launch.ctx.grid_workspace = workspace;
     launch.ctx.window_bytes = memory_.high_water_bytes();
   }
@@ -331,7 +343,8 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts) {
+Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory,
+                                             EngineParts parts) {
   if (!options.cpu_features.empty() && options.cpu_features != "avx2" && options.cpu_features != "baseline")
     return Error{"cpu features '" + options.cpu_features + "' are not known; expected avx2 or baseline"};
   return std::unique_ptr<Engine>(new EngineImpl(options, device, memory, std::move(parts)));

@@ -11,11 +11,12 @@
 namespace gridloom::exec {
 
 struct EngineParts {
-  CompileFn compile = nullptr;       ///< null: the compiler library
-  std::string compiler_id;           ///< for the cache key, with `compile`
-  PrintfOutput::Sink printf_sink;    ///< empty: standard output
+  CompileFn compile = nullptr;     ///< null: the compiler library
+  std::string compiler_id;         ///< for the cache key, with `compile`
+  PrintfOutput::Sink printf_sink;  ///< empty: standard output
 };
 
-Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts);
+Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, const sim::DeviceSpec& device, DeviceMemory& memory,
+                                             EngineParts parts);
 
 }  // namespace gridloom::exec

@@ -32,9 +32,7 @@ float TruncDoubleToHalf(double value) { return Carrier(DoubleToHalf(value)); }
 float TruncFloatToBfloat(float value) { return Carrier(FloatToBfloat(value)); }
 float TruncDoubleToBfloat(double value) { return Carrier(DoubleToBfloat(value)); }
 
-GlInt128 Multiply128(GlInt128 a, GlInt128 b) {
-  return static_cast<GlInt128>(static_cast<GlUInt128>(a) * static_cast<GlUInt128>(b));
-}
+GlInt128 Multiply128(GlInt128 a, GlInt128 b) { return static_cast<GlInt128>(static_cast<GlUInt128>(a) * static_cast<GlUInt128>(b)); }
 
 struct External {
   std::string_view name;
@@ -52,7 +50,8 @@ using Double2Fn = double(double, double);
 using Float3Fn = float(float, float, float);
 using Double3Fn = double(double, double, double);
 
-#define GL_FLOAT(name) {#name "f", Address<FloatFn>(::name##f)}, {#name, Address<DoubleFn>(::name)}
+#define GL_FLOAT(name) \
+  {#name "f", Address<FloatFn>(::name##f)}, { #name, Address < DoubleFn>(::name) }
 
 const External kExternals[] = {
     {"memcpy", Address<void*(void*, const void*, std::size_t)>(::memcpy)},
@@ -67,9 +66,18 @@ const External kExternals[] = {
     {"fmin", Address<Double2Fn>(::fmin)},
     {"fmaxf", Address<Float2Fn>(::fmaxf)},
     {"fmax", Address<Double2Fn>(::fmax)},
-    GL_FLOAT(floor), GL_FLOAT(ceil), GL_FLOAT(trunc), GL_FLOAT(rint), GL_FLOAT(nearbyint), GL_FLOAT(round),
-    GL_FLOAT(sqrt), GL_FLOAT(exp2), GL_FLOAT(log2), GL_FLOAT(sin), GL_FLOAT(cos),
-    {"roundevenf", Address<FloatFn>(::rintf)},   // the executor never leaves the round-to-nearest-even mode
+    GL_FLOAT(floor),
+    GL_FLOAT(ceil),
+    GL_FLOAT(trunc),
+    GL_FLOAT(rint),
+    GL_FLOAT(nearbyint),
+    GL_FLOAT(round),
+    GL_FLOAT(sqrt),
+    GL_FLOAT(exp2),
+    GL_FLOAT(log2),
+    GL_FLOAT(sin),
+    GL_FLOAT(cos),
+    {"roundevenf", Address<FloatFn>(::rintf)},  // the executor never leaves the round-to-nearest-even mode
     {"roundeven", Address<DoubleFn>(::rint)},
     {"__divti3", Address(__divti3)},
     {"__modti3", Address(__modti3)},

@@ -32,8 +32,8 @@ std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
   return text + ": " + std::to_string(-nearest->distance) + " bytes before " + what;
 }
 
-void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text,
-                 std::uintptr_t pc) {
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line,
+                 std::string text, std::uintptr_t pc) {
   {
     const std::lock_guard lock(launch.fault_mutex);
     if (launch.fault.kind == FaultKind::kNone) {

@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kNoLane = 32;
 
 /// The same without leaving: for the worker's own stack.
 /// `pc`: where in generated code it happened, when that is all that is known of its place.
-void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, std::string text,
-                 std::uintptr_t pc = 0);
+void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line,
+                 std::string text, std::uintptr_t pc = 0);
 
 /// "0x7000…: 16 bytes past the end of the allocation of 4096 bytes at 0x7000…"
 std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address);

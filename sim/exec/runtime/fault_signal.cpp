@@ -34,7 +34,7 @@ std::uintptr_t StackPointer(const ucontext_t& context) { return static_cast<std:
 void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(function));
   context.uc_mcontext.gregs[REG_RDI] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(argument));
-  context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);   // as after a call
+  context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(stack_top) - 8);  // as after a call
   context.uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x400};                                                       // direction flag
 }
 #elif defined(__aarch64__)
@@ -56,9 +56,11 @@ void Land(Warp* warp) {
   const std::uint32_t line = worker.access_line;
   worker.access_lane = -1;
   if (worker.fault_is_stack)
-    RaiseFault(*warp, FaultKind::kStackOverflow, kNoLane, worker.fault_address, 0, "stack overflow: the calls of device functions nest too deeply");
-  if (lane >= 0) RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line, "illegal address");
-  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;   // of a whole warp, nobody knows which thread it was
+    RaiseFault(*warp, FaultKind::kStackOverflow, kNoLane, worker.fault_address, 0,
+               "stack overflow: the calls of device functions nest too deeply");
+  if (lane >= 0)
+    RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line, "illegal address");
+  const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;  // of a whole warp, nobody knows which thread it was
   RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, 0, "illegal address", worker.fault_pc);
   LeaveStopped(*warp);
 }
@@ -66,7 +68,7 @@ void Land(Warp* warp) {
 /// True when the fault was a kernel's and the thread will go on at Land.
 bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   Worker* const worker = t_worker;
-  if (!worker || !worker->launch || info.si_code <= 0) return false;   // not ours, or sent by somebody
+  if (!worker || !worker->launch || info.si_code <= 0) return false;  // not ours, or sent by somebody
   const std::uintptr_t pc = ProgramCounter(context);
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   const CodeObject* const code = worker->launch->kernel->code.get();
@@ -89,7 +91,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   const Previous* const entry = g_previous[signal == SIGBUS ? 1 : 0].load(std::memory_order_acquire);
   const struct sigaction* const previous = entry ? &entry->action : nullptr;
   const bool has_handler = previous && previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN;
-  if (!has_handler || t_passing_on) {   // a handler that was put over ours, and that we call, may call us in turn
+  if (!has_handler || t_passing_on) {  // a handler that was put over ours, and that we call, may call us in turn
     // Take the default: the faulting instruction runs again and ends the process. A signal that was sent must be repeated.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
@@ -112,7 +114,7 @@ class SignalStack {
  public:
   SignalStack() {
     stack_t current{};
-    if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;   // the program has one
+    if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;  // the program has one
     memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory_ == MAP_FAILED) {
       memory_ = nullptr;

@@ -11,7 +11,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<ForkAware*> objects;   // in order of registration: an object may use those registered before it
+  std::vector<ForkAware*> objects;  // in order of registration: an object may use those registered before it
 };
 
 // Never destroyed: a fork may happen during static destruction.
@@ -42,7 +42,7 @@ void Child() {
 
 void RegisterForkAware(ForkAware* object) {
   static const int installed = pthread_atfork(Prepare, Parent, Child);
-  static_cast<void>(installed);   // fails only without memory; then a fork simply is not guarded
+  static_cast<void>(installed);  // fails only without memory; then a fork simply is not guarded
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.objects.push_back(object);

@@ -28,9 +28,9 @@ inline std::uint16_t RoundToSmallFloat(double value, int mantissa_bits, int expo
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
   if (exponent == 1024) {
     if (fraction == 0) return static_cast<std::uint16_t>(sign | infinity);
-    return static_cast<std::uint16_t>(infinity | ((1 << mantissa_bits) - 1));   // PTX: the canonical NaN
+    return static_cast<std::uint16_t>(infinity | ((1 << mantissa_bits) - 1));  // PTX: the canonical NaN
   }
-  if (exponent == -1023) return sign;   // zero, or a double subnormal: far below half the smallest value
+  if (exponent == -1023) return sign;  // zero, or a double subnormal: far below half the smallest value
   const std::uint64_t significand = fraction | std::uint64_t{1} << 52;
   const int smallest = 1 - bias;
   int drop = 52 - mantissa_bits;

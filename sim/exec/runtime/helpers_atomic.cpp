@@ -20,18 +20,28 @@ struct Bits128 {
 };
 
 // Small floats are kept as their bits; these types say how to read them.
-struct Half { std::uint16_t bits; };
-struct Bfloat { std::uint16_t bits; };
-struct Half2 { std::uint32_t bits; };
-struct Bfloat2 { std::uint32_t bits; };
+struct Half {
+  std::uint16_t bits;
+};
+struct Bfloat {
+  std::uint16_t bits;
+};
+struct Half2 {
+  std::uint32_t bits;
+};
+struct Bfloat2 {
+  std::uint32_t bits;
+};
 
 /// The integer a type is compared and swapped as.
 template <typename T>
-using Container = std::conditional_t<std::is_same_v<T, Bits128>, Bits128,
-                                     std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+using Container =
+    std::conditional_t<std::is_same_v<T, Bits128>, Bits128,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <typename T>
-constexpr bool kIsSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat> || std::is_same_v<T, Half2> || std::is_same_v<T, Bfloat2>;
+constexpr bool kIsSmallFloat =
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat> || std::is_same_v<T, Half2> || std::is_same_v<T, Bfloat2>;
 template <typename T>
 constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsSmallFloat<T>;
 
@@ -78,9 +88,9 @@ Pair ApplyPair(Pair a, Pair b) {
 }
 
 template <AtomicOp op, typename T>
-constexpr bool kValid = (op == AtomicOp::kExch || op == AtomicOp::kCas)                                       ? true
-                        : (op == AtomicOp::kFAdd || op == AtomicOp::kFMin || op == AtomicOp::kFMax)            ? kIsFloat<T>
-                                                                                                              : std::is_integral_v<T>;
+constexpr bool kValid = (op == AtomicOp::kExch || op == AtomicOp::kCas)                             ? true
+                        : (op == AtomicOp::kFAdd || op == AtomicOp::kFMin || op == AtomicOp::kFMax) ? kIsFloat<T>
+                                                                                                    : std::is_integral_v<T>;
 
 /// What memory holds afterwards.
 template <AtomicOp op, typename T>
@@ -219,8 +229,9 @@ constexpr RunFn Entry() {
 template <std::size_t op>
 constexpr void FillRow(RunFn (&row)[kTypes]) {
   constexpr auto o = static_cast<AtomicOp>(op);
-  const RunFn entries[kTypes] = {Entry<o, std::uint16_t>(), Entry<o, std::uint32_t>(), Entry<o, std::uint64_t>(), Entry<o, Bits128>(), Entry<o, Half>(),
-                                 Entry<o, Bfloat>(),        Entry<o, Half2>(),         Entry<o, Bfloat2>(),       Entry<o, float>(),   Entry<o, double>()};
+  const RunFn entries[kTypes] = {Entry<o, std::uint16_t>(), Entry<o, std::uint32_t>(), Entry<o, std::uint64_t>(), Entry<o, Bits128>(),
+                                 Entry<o, Half>(),          Entry<o, Bfloat>(),        Entry<o, Half2>(),         Entry<o, Bfloat2>(),
+                                 Entry<o, float>(),         Entry<o, double>()};
   for (std::size_t i = 0; i < kTypes; ++i) row[i] = entries[i];
 }
 
@@ -255,7 +266,8 @@ void Helper_kAtomic(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::u
   const RunFn run = op < kOps && type < kTypes ? kTable.run[op][type] : nullptr;
   if (!run) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "atomic operation that does not exist for its type");
   run({warp, mask, line, static_cast<Space>(imm >> 24 & 0xff), args});
-  EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]), BytesOf(static_cast<AtomicType>(type)), true);
+  EndOfAccesses(warp, mask, static_cast<std::uint32_t>(imm >> 32), static_cast<const std::uint64_t*>(args[1]),
+                BytesOf(static_cast<AtomicType>(type)), true);
 }
 
 }  // namespace gridloom::exec

@@ -74,7 +74,7 @@ std::uint64_t GetParameterBufferV2(const Caller& c) {
   buffer.grid = c.dims(1);
   buffer.block = c.dims(4);
   buffer.dynamic_shared_bytes = c.word(7);
-  constexpr std::uint64_t kAlign = 64;   // as cudaGetParameterBuffer promises
+  constexpr std::uint64_t kAlign = 64;  // as cudaGetParameterBuffer promises
   return c.services().parameter_buffers->Make(buffer, kAlign);
 }
 
@@ -191,8 +191,8 @@ std::uint64_t Answer(const Caller& c, std::uint32_t value) {
 
 std::uint64_t GetDevice(const Caller& c) { return Answer(c, 0); }
 std::uint64_t GetDeviceCount(const Caller& c) { return Answer(c, 1); }
-std::uint64_t GetCacheConfig(const Caller& c) { return Answer(c, 0); }        // no preference
-std::uint64_t GetSharedMemConfig(const Caller& c) { return Answer(c, 1); }    // banks of four bytes
+std::uint64_t GetCacheConfig(const Caller& c) { return Answer(c, 0); }      // no preference
+std::uint64_t GetSharedMemConfig(const Caller& c) { return Answer(c, 1); }  // banks of four bytes
 
 std::uint64_t DeviceGetAttribute(const Caller& c) {
   GridChildren* const children = c.launch().children;

@@ -70,7 +70,7 @@ void TransposeHalves(const std::uint8_t (*rows)[kRowBytes], RegisterBlock& to) {
 struct MatrixInMemory {
   const MatrixMemoryImm& imm;
   std::uint64_t base;
-  std::uint64_t stride;               ///< elements
+  std::uint64_t stride;  ///< elements
   bool write;
 
   unsigned lines() const { return imm.column_major ? imm.columns : imm.rows; }
@@ -86,7 +86,8 @@ void CheckLines(Warp& warp, std::uint32_t lane, std::uint32_t line, const Matrix
   CheckedAddress(warp, lane, line, matrix.imm.space, matrix.base, element, kind);
   for (unsigned i = 0; i < matrix.lines(); ++i) {
     const auto first = reinterpret_cast<std::uint64_t>(matrix.line(i));
-    for (unsigned at = 0; every_word && at < matrix.line_bytes(); at += 4) CheckedAddress(warp, lane, line, matrix.imm.space, first + at, 4, kind);
+    for (unsigned at = 0; every_word && at < matrix.line_bytes(); at += 4)
+      CheckedAddress(warp, lane, line, matrix.imm.space, first + at, 4, kind);
     if (every_word) continue;
     CheckedAddress(warp, lane, line, matrix.imm.space, first, 1, kind);
     CheckedAddress(warp, lane, line, matrix.imm.space, first + matrix.line_bytes() - 1, 1, kind);
@@ -106,7 +107,8 @@ FragmentPlace PlaceInFragment(const MatrixMemoryImm& imm, unsigned row, unsigned
   }
   const unsigned across = imm.role == MatrixRole::kA ? row : column, along = imm.role == MatrixRole::kA ? column : row;
   const unsigned step = imm.type == MatrixType::kF64 ? 4 : kRowBytes / bytes;
-  const unsigned depth_blocks = (imm.role == MatrixRole::kA ? imm.columns : imm.rows) / step, row_blocks = (imm.role == MatrixRole::kA ? imm.rows : imm.columns) / 8u;
+  const unsigned depth_blocks = (imm.role == MatrixRole::kA ? imm.columns : imm.rows) / step,
+                 row_blocks = (imm.role == MatrixRole::kA ? imm.rows : imm.columns) / 8u;
   const unsigned reg = imm.role == MatrixRole::kA ? along / step * row_blocks + across / 8 : across / 8 * depth_blocks + along / step;
   return {reg, across % 8 * step * bytes + along % step * bytes};
 }
@@ -142,9 +144,11 @@ void ForEachPiece(const MatrixInMemory& matrix, RegisterBlock* registers, Copy&&
 
 unsigned RegistersOf(const MatrixMemoryImm& imm) { return FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns); }
 
-MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t mask, std::uint32_t line, const void* address, const void* stride, bool write) {
-  const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));   // all lanes give the same
-  const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane], static_cast<const std::uint32_t*>(stride)[lane], write};
+MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t mask, std::uint32_t line, const void* address,
+                        const void* stride, bool write) {
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));  // all lanes give the same
+  const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane], static_cast<const std::uint32_t*>(stride)[lane],
+                              write};
   OrderLanes(warp);
   CheckLines(warp, lane, line, matrix);
   OrderLanes(warp);
@@ -212,7 +216,8 @@ void Helper_kMatrixLoad(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
   {
     LaneAccess access(warp, line);
     access.At(static_cast<std::uint32_t>(std::countr_zero(mask)));
-    ForEachPiece(matrix, registers, [](const std::uint8_t* memory, std::uint8_t* fragment, unsigned bytes) { std::memcpy(fragment, memory, bytes); });
+    ForEachPiece(matrix, registers,
+                 [](const std::uint8_t* memory, std::uint8_t* fragment, unsigned bytes) { std::memcpy(fragment, memory, bytes); });
   }
   const std::size_t bytes = matrix_imm.type == MatrixType::kF64 ? 8 : 4;
   for (unsigned i = 0; i < count; ++i) {

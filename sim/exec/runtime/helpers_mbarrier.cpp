@@ -45,7 +45,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       out[lane] = operand & kCountMask;
       return;
     }
-    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8, op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic, true);
+    auto* const place = CheckedAddress(warp, lane, line, Space::kShared, addresses[lane], 8,
+                                       op == MbarrierOp::kInit ? AccessKind::kWrite : AccessKind::kAtomic, true);
     std::uint64_t word;
     std::memcpy(&word, place, sizeof word);
     Barrier64 barrier = Barrier64::Read(word);
@@ -58,7 +59,8 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
       case MbarrierOp::kArrive:
       case MbarrierOp::kArriveDrop:
         if (op == MbarrierOp::kArriveDrop || op == MbarrierOp::kArriveDropExpectTx) barrier.expected -= operand;
-        if (operand > barrier.missing) RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "more arrivals at an mbarrier than it expects");
+        if (operand > barrier.missing)
+          RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "more arrivals at an mbarrier than it expects");
         barrier.missing -= operand;
         barrier.CompleteIfDone();
         break;

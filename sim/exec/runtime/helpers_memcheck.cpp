@@ -7,7 +7,10 @@ namespace gridloom::exec {
 void Helper_kCheckShared(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   auto* const go_ahead = static_cast<std::uint32_t*>(args[0]);
-  *go_ahead = ServicesOf(warp).memcheck->CheckShared(warp, mask, line, UnpackImm<SharedAccessImm>(imm), static_cast<const std::uint64_t*>(args[1])) ? 1 : 0;
+  *go_ahead =
+      ServicesOf(warp).memcheck->CheckShared(warp, mask, line, UnpackImm<SharedAccessImm>(imm), static_cast<const std::uint64_t*>(args[1]))
+          ? 1
+          : 0;
 }
 
 void Helper_kCheckOrder(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

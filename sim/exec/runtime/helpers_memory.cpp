@@ -8,9 +8,10 @@
 
 namespace gridloom::exec {
 
-std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
-                             bool strong, const void* value) {
-  if (Memcheck* const memcheck = ServicesOf(warp).memcheck) return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value});
+std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line, Space space, std::uint64_t address, std::uint32_t bytes,
+                             AccessKind kind, bool strong, const void* value) {
+  if (Memcheck* const memcheck = ServicesOf(warp).memcheck)
+    return memcheck->Check(warp, {lane, line, space, address, bytes, kind, strong, value});
   const bool write = kind != AccessKind::kRead;
   // A misaligned address is reported as such only when it is one at all, as the hardware checks the address first.
   const CtaCtx& cta = warp.cta->ctx;
@@ -19,19 +20,21 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
     case Space::kShared: {
       const std::uint64_t offset = address - cta.shared_base;
       if (offset >= cta.shared_bytes || bytes > cta.shared_bytes - offset)
-        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line, write ? "shared store out of bounds:" : "shared load out of bounds:");
+        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line,
+                   write ? "shared store out of bounds:" : "shared load out of bounds:");
       break;
     }
     case Space::kLocal: {
       const std::uint64_t offset = address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * lane);
       if (offset >= warp.ctx.local_bytes || bytes > warp.ctx.local_bytes - offset)
-        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line, write ? "local store out of bounds:" : "local load out of bounds:");
+        RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line,
+                   write ? "local store out of bounds:" : "local load out of bounds:");
       break;
     }
     case Space::kGlobal:
     case Space::kGeneric:
       // In the range, memory that is not there faults by itself; outside of it, only registered host memory may be touched.
-#if !defined(__SANITIZE_THREAD__)   // its own locks would stay taken when an atomic faults
+#if !defined(__SANITIZE_THREAD__)  // its own locks would stay taken when an atomic faults
       if (address - memory.range_base() < memory.range_bytes() && bytes <= memory.range_base() + memory.range_bytes() - address) break;
 #endif
       if (!memory.Accessible(address, bytes, write))
@@ -62,7 +65,7 @@ void BySize(std::uint32_t bytes, Copy copy) {
     case 8: return copy(std::uint64_t{});
     default: break;
   }
-  copy(std::uint64_t{});   // vectors: whole 8-byte words, each a single access
+  copy(std::uint64_t{});  // vectors: whole 8-byte words, each a single access
 }
 
 }  // namespace
@@ -100,7 +103,8 @@ void Helper_kStoreSlow(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
   BySize(bytes, [&](auto word) {
     using Word = decltype(word);
     ForEachLane(mask, [&](std::uint32_t lane) {
-      std::uint8_t* const to = CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kWrite, strong, values + std::size_t{lane} * bytes);
+      std::uint8_t* const to =
+          CheckedAddress(warp, lane, line, space, addresses[lane], bytes, AccessKind::kWrite, strong, values + std::size_t{lane} * bytes);
       access.At(lane);
       for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
         Word value;

@@ -15,7 +15,7 @@ struct SurfaceOperands {
   const std::uint64_t* surfaces = nullptr;
   const std::uint32_t* layer = nullptr;
   const std::int32_t* coordinate[3] = {nullptr, nullptr, nullptr};
-  std::uint8_t* value[kMostValues] = {};     ///< arrays of `bytes` per lane
+  std::uint8_t* value[kMostValues] = {};  ///< arrays of `bytes` per lane
 };
 
 SurfaceOperands ReadOperands(const SurfaceImm& imm, bool load, void* const* args) {
@@ -40,7 +40,8 @@ SurfacePoint PointOf(const SurfaceOperands& operands, std::uint32_t lane) {
 [[noreturn]] void RaiseOutside(Warp& warp, std::uint32_t lane, std::uint32_t line, const ImageResource& image, const SurfacePoint& point) {
   const ImageLevel& level = image.levels[0];
   char text[160];
-  std::snprintf(text, sizeof text, "surface access out of bounds: coordinates (%d, %d, %d), layer %u; the surface has %u x %u x %u texels of %u bytes",
+  std::snprintf(text, sizeof text,
+                "surface access out of bounds: coordinates (%d, %d, %d), layer %u; the surface has %u x %u x %u texels of %u bytes",
                 point.x, point.y, point.z, point.layer, level.width, level.height, level.depth, image.texel_bytes());
   RaiseFault(warp, FaultKind::kTrap, lane, 0, line, text);
 }
@@ -57,7 +58,8 @@ void ForEachPoint(Warp& warp, const SurfaceImm& imm, const SurfaceOperands& oper
     const SurfacePlace place = LocateSurface(image, imm, point);
     if (place.access == SurfaceAccess::kOutside) RaiseOutside(warp, lane, line, image, point);
     if (place.access == SurfaceAccess::kMisaligned) {
-      RaiseFault(warp, FaultKind::kMisalignedAddress, lane, reinterpret_cast<std::uint64_t>(place.at), line, "misaligned surface access to");
+      RaiseFault(warp, FaultKind::kMisalignedAddress, lane, reinterpret_cast<std::uint64_t>(place.at), line,
+                 "misaligned surface access to");
     }
     visit(lane, image, place.at);
   });
@@ -69,15 +71,17 @@ void Helper_kSurfaceLoad(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
   const auto instruction = UnpackImm<SurfaceImm>(imm);
   const SurfaceOperands operands = ReadOperands(instruction, true, args);
   const unsigned bytes = instruction.bytes;
-  ForEachPoint(WarpOf(ctx), instruction, operands, mask, line, [&](std::uint32_t lane, const ImageResource& image, const std::uint8_t* from) {
-    std::uint8_t loaded[kMostValues * 8] = {};
-    if (from != nullptr && instruction.formatted) {
-      LoadFormatted(image, from, instruction.count, reinterpret_cast<std::uint32_t*>(loaded));
-    } else if (from != nullptr) {
-      std::memcpy(loaded, from, std::size_t{bytes} * instruction.count);
-    }
-    for (unsigned i = 0; i < instruction.count; ++i) std::memcpy(operands.value[i] + std::size_t{lane} * bytes, loaded + i * bytes, bytes);
-  });
+  ForEachPoint(WarpOf(ctx), instruction, operands, mask, line,
+               [&](std::uint32_t lane, const ImageResource& image, const std::uint8_t* from) {
+                 std::uint8_t loaded[kMostValues * 8] = {};
+                 if (from != nullptr && instruction.formatted) {
+                   LoadFormatted(image, from, instruction.count, reinterpret_cast<std::uint32_t*>(loaded));
+                 } else if (from != nullptr) {
+                   std::memcpy(loaded, from, std::size_t{bytes} * instruction.count);
+                 }
+                 for (unsigned i = 0; i < instruction.count; ++i)
+                   std::memcpy(operands.value[i] + std::size_t{lane} * bytes, loaded + i * bytes, bytes);
+               });
 }
 
 void Helper_kSurfaceStore(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

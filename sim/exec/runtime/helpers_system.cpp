@@ -49,11 +49,12 @@ bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, st
   if (!found) return false;
   const std::uint64_t readable = Readable(memory, block);
   const PrintfArguments arguments{
-      .read = [&](std::uint64_t offset, void* to, std::size_t bytes) {
-        if (offset > readable || bytes > readable - offset) return false;
-        std::memcpy(to, reinterpret_cast<const void*>(block + offset), bytes);
-        return true;
-      },
+      .read =
+          [&](std::uint64_t offset, void* to, std::size_t bytes) {
+            if (offset > readable || bytes > readable - offset) return false;
+            std::memcpy(to, reinterpret_cast<const void*>(block + offset), bytes);
+            return true;
+          },
       .string = [&](std::uint64_t address) { return address == 0 ? std::string("(null)") : ReadString(memory, address); }};
   PrintfText text = FormatPrintf(format, arguments);
   result = text.arguments;
@@ -62,12 +63,13 @@ bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, st
 }
 
 /// The line the driver prints for a failed assertion.
-void PrintAssertion(Warp& warp, std::uint32_t lane, std::uint64_t message, std::uint64_t file, std::uint32_t source_line, std::uint64_t function) {
+void PrintAssertion(Warp& warp, std::uint32_t lane, std::uint64_t message, std::uint64_t file, std::uint32_t source_line,
+                    std::uint64_t function) {
   const DeviceMemory& memory = *ServicesOf(warp).memory;
   const std::uint32_t* const cta = warp.cta->ctx.ctaid;
   const auto& tid = warp.ctx.tid;
-  std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", ReadString(memory, file).c_str(), source_line,
-               ReadString(memory, function).c_str(), cta[0], cta[1], cta[2], tid[0][lane], tid[1][lane], tid[2][lane],
+  std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", ReadString(memory, file).c_str(),
+               source_line, ReadString(memory, function).c_str(), cta[0], cta[1], cta[2], tid[0][lane], tid[1][lane], tid[2][lane],
                ReadString(memory, message).c_str());
 }
 

@@ -37,10 +37,10 @@ class HostRegistry {
   auto Read(F&& look) const;
   void Publish(const std::vector<HostRange>& ranges);
 
-  std::vector<HostRange> ranges_;                    // sorted, the writer's copy
-  std::vector<std::unique_ptr<Table>> tables_;       // all ever published, each twice as big as the one before
+  std::vector<HostRange> ranges_;               // sorted, the writer's copy
+  std::vector<std::unique_ptr<Table>> tables_;  // all ever published, each twice as big as the one before
   std::atomic<Table*> current_;
-  std::atomic<std::uint64_t> version_{0};            // odd while a writer changes the current table
+  std::atomic<std::uint64_t> version_{0};  // odd while a writer changes the current table
 };
 
 }  // namespace gridloom::exec

@@ -44,7 +44,8 @@ class Walker {
 };
 
 double AsDouble(const ptx::FloatLiteral& literal) {
-  return literal.width == 32 ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(literal.bits))) : std::bit_cast<double>(literal.bits);
+  return literal.width == 32 ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(literal.bits)))
+                             : std::bit_cast<double>(literal.bits);
 }
 
 std::uint64_t FloatBits(double value, ptx::ScalarType type) {
@@ -58,13 +59,14 @@ std::uint64_t FloatBits(double value, ptx::ScalarType type) {
 }
 
 std::uint64_t LiteralBits(const ptx::FloatLiteral& literal, ptx::ScalarType type) {
-  if (literal.width / 8 == ptx::BytesOf(type)) return literal.bits;   // the same format: also NaN payloads survive
+  if (literal.width / 8 == ptx::BytesOf(type)) return literal.bits;  // the same format: also NaN payloads survive
   return FloatBits(AsDouble(literal), type);
 }
 
 std::uint64_t LiteralBits(const ptx::IntLiteral& literal, ptx::ScalarType type) {
   if (!ptx::IsFloat(type)) return literal.value;
-  return FloatBits(literal.negative ? static_cast<double>(static_cast<std::int64_t>(literal.value)) : static_cast<double>(literal.value), type);
+  return FloatBits(literal.negative ? static_cast<double>(static_cast<std::int64_t>(literal.value)) : static_cast<double>(literal.value),
+                   type);
 }
 
 Result<std::uint64_t> ElementBits(const ptx::Initializer& element, ptx::ScalarType type, const SymbolAddressFn& address) {
@@ -92,14 +94,14 @@ std::uint64_t InitializedBytes(const ptx::Variable& variable) {
 }
 
 Status ApplyInitializer(const ptx::Variable& variable, const SymbolAddressFn& address, std::span<std::byte> bytes) {
-  if (ptx::Info(variable.type).cls == ptx::TypeClass::kOpaque) return {};   // a sampler's attributes: the compiler reads them
+  if (ptx::Info(variable.type).cls == ptx::TypeClass::kOpaque) return {};  // a sampler's attributes: the compiler reads them
   const std::uint32_t scalar_bytes = ptx::BytesOf(variable.type);
   Walker walker(variable);
   for (const ptx::Initializer& element : variable.initializer) {
     const std::uint64_t at = walker.Enter(element) * scalar_bytes;
     if (at + scalar_bytes > bytes.size())
-      return Error{"line " + std::to_string(variable.loc.line) + ": initialiser of " + std::string(variable.name) + " has more elements than its " +
-                   std::to_string(bytes.size()) + " bytes hold"};
+      return Error{"line " + std::to_string(variable.loc.line) + ": initialiser of " + std::string(variable.name) +
+                   " has more elements than its " + std::to_string(bytes.size()) + " bytes hold"};
     GL_TRY(bits, ElementBits(element, variable.type, address));
     std::memcpy(bytes.data() + at, &bits, std::min<std::size_t>(scalar_bytes, sizeof bits));
     walker.Leave(element);

@@ -28,16 +28,16 @@ struct LoadedKernel {
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   std::uint32_t check_sites = 0;
   bool cache_hit = false;
-  CompileOptions options;                 ///< it was compiled with
+  CompileOptions options;  ///< it was compiled with
   double build_seconds = 0;
-  mutable bool build_reported = false;   ///< a launch's statistics have said build_seconds; through std::atomic_ref
+  mutable bool build_reported = false;  ///< a launch's statistics have said build_seconds; through std::atomic_ref
 };
 
 class KernelTable {
  public:
   using Build = std::function<Result<LoadedKernel>(const CompileOptions&)>;
   struct Found {
-    const LoadedKernel* kernel = nullptr;   ///< lives as long as the table
+    const LoadedKernel* kernel = nullptr;  ///< lives as long as the table
     bool built_now = false;
   };
   /// `wanted` is specialised on a block shape; the kernel found may not be.

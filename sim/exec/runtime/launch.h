@@ -29,7 +29,7 @@ struct EngineServices {
   ParameterBuffers* parameter_buffers = nullptr;
   const Engine* engine = nullptr;
   const HelperFn* helpers = nullptr;
-  Memcheck* memcheck = nullptr;             ///< null: kernels are compiled without its checks
+  Memcheck* memcheck = nullptr;  ///< null: kernels are compiled without its checks
   double clock_ghz = 1.0;
   double watchdog_seconds = 60;
   unsigned threads = 1;
@@ -47,7 +47,7 @@ struct Launch {
   static constexpr std::size_t kParamSlack = 4096 + 64;  // generated code may read so far past the end
 
   LaunchCtx ctx{};
-  std::uint64_t serial = 0;                 ///< unique in the process
+  std::uint64_t serial = 0;  ///< unique in the process
   const LoadedKernel* kernel = nullptr;
   const char* kernel_name = "";
   const KernelInfo* info = nullptr;
@@ -61,24 +61,24 @@ struct Launch {
   std::uint32_t ctas_per_unit = 1;
   std::uint32_t unit_grid[3] = {1, 1, 1};
   std::uint32_t threads_per_cta = 0;
-  std::uint32_t shared_bytes = 0;           ///< of one CTA
-  std::uint32_t local_bytes = 0;            ///< per thread, 0: no local memory
+  std::uint32_t shared_bytes = 0;  ///< of one CTA
+  std::uint32_t local_bytes = 0;   ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
-  std::uint64_t resident_limit = 1;         ///< units that may be started and not finished at the same time
+  std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
-  alignas(64) std::atomic<bool> stop{false};              ///< a fault has ended the grid
-  std::atomic<std::uint64_t> resident{0};                 ///< units started and not finished (spinning kernels only)
-  std::atomic<std::uint64_t> progress{0};                 ///< counts what cannot happen in a dead grid
+  alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid
+  std::atomic<std::uint64_t> resident{0};     ///< units started and not finished (spinning kernels only)
+  std::atomic<std::uint64_t> progress{0};     ///< counts what cannot happen in a dead grid
   std::atomic<std::uint32_t> active_workers{0}, stuck_workers{0};
-  std::uint32_t participants = 0;                         ///< workers in it besides the caller; guarded by the pool's lock
+  std::uint32_t participants = 0;  ///< workers in it besides the caller; guarded by the pool's lock
 
   std::mutex fault_mutex;
   LaunchFault fault;
-  std::uintptr_t fault_pc = 0;              ///< in generated code, where the line is not known yet
-  std::size_t fault_place_bytes = 0;        ///< length of the place in fault.text
+  std::uintptr_t fault_pc = 0;        ///< in generated code, where the line is not known yet
+  std::size_t fault_place_bytes = 0;  ///< length of the place in fault.text
 
-  std::span<const std::byte> param_bytes;   ///< as the program gave them
+  std::span<const std::byte> param_bytes;  ///< as the program gave them
 };
 
 }  // namespace gridloom::exec

@@ -15,15 +15,15 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint64_t kMaxObjectBytes = std::uint64_t{256} << 20;   // keeps all distances within 32 bits
-constexpr std::uint64_t kStubBytes = 8;                               // jmp *slot(%rip), padded
+constexpr std::uint64_t kMaxObjectBytes = std::uint64_t{256} << 20;  // keeps all distances within 32 bits
+constexpr std::uint64_t kStubBytes = 8;                              // jmp *slot(%rip), padded
 
 struct Section {
   Elf64_Shdr header{};
   std::string_view name;
   bool code = false;
   bool loaded = false;
-  std::uint64_t offset = 0;   // in the loaded memory
+  std::uint64_t offset = 0;  // in the loaded memory
 };
 
 }  // namespace
@@ -63,7 +63,7 @@ class ObjectLoader {
   std::vector<Section> sections_;
   std::vector<Elf64_Sym> symbols_;
   Elf64_Shdr symbol_strings_{};
-  std::vector<std::int32_t> slot_of_symbol_;   // table slot of a symbol reached through the table, -1 without
+  std::vector<std::int32_t> slot_of_symbol_;  // table slot of a symbol reached through the table, -1 without
   std::uint32_t slots_ = 0;
   std::uint64_t stubs_at_ = 0, slots_at_ = 0;
   std::unique_ptr<CodeObject> object_;
@@ -84,7 +84,8 @@ Status ObjectLoader::ReadSections() {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
     return Bad("not a 64-bit little-endian ELF file");
   if (header.e_type != ET_REL || header.e_machine != EM_X86_64) return Bad("not a relocatable x86-64 object");
-  if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || !InFile(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
+  if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 ||
+      !InFile(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
     return Bad("section table outside of the file");
   sections_.resize(header.e_shnum);
   for (std::size_t i = 0; i < sections_.size(); ++i) sections_[i].header = ReadAt<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr));
@@ -230,7 +231,8 @@ Status ObjectLoader::Relocate(const Section& section, const Elf64_Rela& rela) {
     case R_X86_64_GOTPCREL:
     case R_X86_64_GOTPCRELX:
     case R_X86_64_REX_GOTPCRELX: {
-      const auto slot = reinterpret_cast<std::uint64_t>(object_->memory_) + slots_at_ + static_cast<std::uint64_t>(slot_of_symbol_[symbol]) * 8;
+      const auto slot =
+          reinterpret_cast<std::uint64_t>(object_->memory_) + slots_at_ + static_cast<std::uint64_t>(slot_of_symbol_[symbol]) * 8;
       value = slot + static_cast<std::uint64_t>(rela.r_addend) - here;
       break;
     }
@@ -240,7 +242,8 @@ Status ObjectLoader::Relocate(const Section& section, const Elf64_Rela& rela) {
     std::memcpy(place, &value, 8);
     return {};
   }
-  const bool fits = type == R_X86_64_32 ? value <= UINT32_MAX : static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(value))) == value;
+  const bool fits = type == R_X86_64_32 ? value <= UINT32_MAX
+                                        : static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(value))) == value;
   if (!fits) return Bad("relocation of type " + std::to_string(type) + " does not reach its target; compile position independent code");
   const auto narrow = static_cast<std::uint32_t>(value);
   std::memcpy(place, &narrow, 4);
@@ -258,7 +261,7 @@ Status ObjectLoader::CopyAndRelocate() {
     std::memcpy(slot, &address, 8);
     std::uint8_t* const stub = object_->memory_ + stubs_at_ + index * kStubBytes;
     const auto distance = static_cast<std::int32_t>(slot - (stub + 6));
-    const std::uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0, 0xcc, 0xcc};   // jmp *distance(%rip); int3; int3
+    const std::uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0, 0xcc, 0xcc};  // jmp *distance(%rip); int3; int3
     std::memcpy(stub, jump, sizeof jump);
     std::memcpy(stub + 2, &distance, 4);
   }

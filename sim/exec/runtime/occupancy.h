@@ -8,6 +8,7 @@
 
 namespace gridloom::exec {
 
-std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes);
+std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel, std::uint32_t block_threads,
+                        std::uint32_t dynamic_shared_bytes);
 
 }  // namespace gridloom::exec

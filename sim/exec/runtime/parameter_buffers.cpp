@@ -25,7 +25,7 @@ void ParameterBuffers::Free(std::uint64_t address) {
 }
 
 void ParameterBuffers::Drop(std::uint64_t owner) {
-  if (count_.load(std::memory_order_relaxed) == 0) return;   // of this launch there is none: it made them before
+  if (count_.load(std::memory_order_relaxed) == 0) return;  // of this launch there is none: it made them before
   const std::lock_guard lock(mutex_);
   for (auto it = buffers_.begin(); it != buffers_.end();) {
     if (it->second.owner != owner) {

@@ -17,7 +17,7 @@ class ParameterBuffers {
  public:
   /// What the call that made the buffer said; kernel and shape only where it said them (GetParameterBufferV2).
   struct Buffer {
-    std::uint64_t owner = 0;                ///< serial number of the launch
+    std::uint64_t owner = 0;  ///< serial number of the launch
     std::uint64_t bytes = 0;
     const KernelInfo* kernel = nullptr;
     Dim3 grid{}, block{};

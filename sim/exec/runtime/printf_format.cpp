@@ -18,7 +18,7 @@ class Formatter {
       if (percent == std::string_view::npos) break;
       at_ = percent;
       if (!Conversion()) {
-        result_.text += '%';   // no conversion begins here: the sign stands for itself
+        result_.text += '%';  // no conversion begins here: the sign stands for itself
         at_ = percent + 1;
       }
     }
@@ -42,7 +42,7 @@ class Formatter {
   void Number(std::string& spec) {
     if (Peek() == '*') {
       ++at_;
-      spec += std::to_string(Next<std::int32_t>());   // a negative width keeps its minus sign, which is the flag
+      spec += std::to_string(Next<std::int32_t>());  // a negative width keeps its minus sign, which is the flag
       return;
     }
     while (std::isdigit(static_cast<unsigned char>(Peek()))) spec += format_[at_++];
@@ -60,7 +60,7 @@ class Formatter {
       spec += format_[at_++];
       const std::size_t before = spec.size();
       Number(spec);
-      if (spec.size() > before && spec[before] == '-') spec.resize(before - 1);   // negative: as if there were no precision
+      if (spec.size() > before && spec[before] == '-') spec.resize(before - 1);  // negative: as if there were no precision
     }
     std::string length;
     while (Peek() != '\0' && std::string_view("hlzjt").find(Peek()) != std::string_view::npos) length += format_[at_++];
@@ -108,25 +108,16 @@ class Formatter {
       case 'g':
       case 'G':
       case 'a':
-      case 'A':
-        Print(spec + conversion, Next<double>());
-        return true;
-      case 'c':
-        Print(spec + 'c', Next<std::int32_t>());
-        return true;
+      case 'A': Print(spec + conversion, Next<double>()); return true;
+      case 'c': Print(spec + 'c', Next<std::int32_t>()); return true;
       case 's': {
         const std::string text = arguments_.string(Next<std::uint64_t>());
         Print(spec + 's', text.c_str());
         return true;
       }
-      case 'p':
-        Print(spec + 'p', reinterpret_cast<void*>(Next<std::uint64_t>()));
-        return true;
-      case '%':
-        result_.text += '%';
-        return true;
-      default:
-        return false;
+      case 'p': Print(spec + 'p', reinterpret_cast<void*>(Next<std::uint64_t>())); return true;
+      case '%': result_.text += '%'; return true;
+      default: return false;
     }
   }
 

@@ -18,7 +18,7 @@ struct PrintfArguments {
 
 struct PrintfText {
   std::string text;
-  std::int32_t arguments = 0;   ///< conversions with an argument: what printf returns on the device
+  std::int32_t arguments = 0;  ///< conversions with an argument: what printf returns on the device
 };
 
 PrintfText FormatPrintf(std::string_view format, const PrintfArguments& arguments);

@@ -14,9 +14,9 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kVariableAlign = 16;            // widest access a kernel makes
-constexpr std::uint64_t kCheckedGap = 256;              // behind a variable under memcheck: what runs over its end finds nothing
-constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;   // from this size on a variable has guard gaps of its own
+constexpr std::uint32_t kVariableAlign = 16;               // widest access a kernel makes
+constexpr std::uint64_t kCheckedGap = 256;                 // behind a variable under memcheck: what runs over its end finds nothing
+constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;  // from this size on a variable has guard gaps of its own
 
 TextHash HashOf(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
@@ -97,7 +97,7 @@ Status ProgramImpl::PlaceVariables() {
   addresses_.assign(symbols_.variables.size(), 0);
   std::uint64_t packed_bytes = 0;
   const std::uint64_t gap = memory_.remembers_freed() ? kCheckedGap : 0;
-  std::vector<std::pair<std::size_t, std::uint64_t>> packed;   // small variables share one allocation: number, offset
+  std::vector<std::pair<std::size_t, std::uint64_t>> packed;  // small variables share one allocation: number, offset
   for (std::size_t number = 0; number < symbols_.variables.size(); ++number) {
     const ptx::Variable& variable = *symbols_.variables[number];
     const std::string where = "line " + std::to_string(variable.loc.line) + ": variable " + std::string(variable.name);
@@ -133,7 +133,8 @@ Status ProgramImpl::PlaceVariables() {
 Result<std::uint64_t> ProgramImpl::AddressOf(const ptx::Operand& symbol) const {
   if (symbol.function) {
     const auto it = symbols_.function_index.find(symbol.function);
-    if (it == symbols_.function_index.end()) return Error{"function " + std::string(symbol.function->name) + " is used by an initialiser and has no body"};
+    if (it == symbols_.function_index.end())
+      return Error{"function " + std::string(symbol.function->name) + " is used by an initialiser and has no body"};
     return FunctionPointer(it->second);
   }
   if (symbol.variable) {
@@ -147,7 +148,8 @@ Status ProgramImpl::Initialize() {
   for (const GlobalInfo& info : globals_) {
     if (!info.variable->has_initializer) continue;
     const std::span bytes(reinterpret_cast<std::byte*>(info.address), info.bytes);
-    GL_TRY_STATUS(ApplyInitializer(*info.variable, [this](const ptx::Operand& symbol) { return AddressOf(symbol); }, bytes));
+    GL_TRY_STATUS(ApplyInitializer(
+        *info.variable, [this](const ptx::Operand& symbol) { return AddressOf(symbol); }, bytes));
   }
   for (const GlobalInfo& info : globals_) global_by_name_.emplace(info.name, &info);
   return {};

@@ -47,10 +47,10 @@ class ProgramImpl final : public Program {
   DeviceMemory& memory_;
   TextHash hash_{};
   SymbolTable symbols_;
-  std::vector<std::uint64_t> addresses_;      // by SymbolTable number
-  std::vector<std::uint64_t> allocations_;    // to give back
+  std::vector<std::uint64_t> addresses_;    // by SymbolTable number
+  std::vector<std::uint64_t> allocations_;  // to give back
   std::vector<KernelInfo> kernels_;
-  std::vector<GlobalInfo> globals_;           // by SymbolTable number
+  std::vector<GlobalInfo> globals_;  // by SymbolTable number
   std::unordered_map<std::string_view, const KernelInfo*> kernel_by_name_;
   std::unordered_map<std::string_view, const GlobalInfo*> global_by_name_;
   KernelTable kernel_table_;

@@ -9,8 +9,8 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kAbiRegisters = 6;    // stack pointer, return address and scratch that no PTX register stands for
-constexpr std::uint32_t kGranularity = 8;     // registers are given out in eights
+constexpr std::uint32_t kAbiRegisters = 6;  // stack pointer, return address and scratch that no PTX register stands for
+constexpr std::uint32_t kGranularity = 8;   // registers are given out in eights
 constexpr std::uint32_t kMostRegisters = 255;
 
 struct Range {
@@ -23,7 +23,7 @@ struct Scan {
   std::uint32_t position = 0;
   std::map<RegisterId, Range> ranges;
   std::unordered_map<const ptx::Label*, std::uint32_t> labels;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> loops;   // label position, branch position
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> loops;  // label position, branch position
 
   void Touch(const ptx::Variable* variable, std::uint32_t index) {
     if (variable->space != ptx::StateSpace::kReg) return;

@@ -13,10 +13,12 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::size_t kHelperStackBytes = 16u << 10;   // what helpers may use below a recursing function's check
+constexpr std::size_t kHelperStackBytes = 16u << 10;  // what helpers may use below a recursing function's check
 
 /// The number of a CTA's barrier in memcheck's books.
-std::uint32_t CheckNumber(std::ptrdiff_t cta, std::uint32_t barrier) { return static_cast<std::uint32_t>(cta) * (kBarriersPerCta + 1) + barrier; }
+std::uint32_t CheckNumber(std::ptrdiff_t cta, std::uint32_t barrier) {
+  return static_cast<std::uint32_t>(cta) * (kBarriersPerCta + 1) + barrier;
+}
 
 /// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further down.
 std::size_t StackColour(std::size_t warp) { return (warp * 7 % 64) * 64; }
@@ -110,8 +112,10 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     if (!stacks.Require(stack_count, stack_bytes)) return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
   }
   const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
-  if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count)) return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
-  if (!RequireLocal(local_per_warp * stack_count)) return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
+  if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
+    return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
+  if (!RequireLocal(local_per_warp * stack_count))
+    return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
   SetShape(lc.block, cta_count);
   for (std::uint32_t c = 0; c < cta_count; ++c) {
     Cta& cta = ctas[c];
@@ -337,7 +341,7 @@ void Unit::CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& bar
 
 void Unit::PrepareCheck() {
   if (!check) check = std::make_unique<UnitCheck>();
-  constexpr unsigned kIndependentThreads = 70;   // from sm_70 on, lanes of a warp do not run in lockstep
+  constexpr unsigned kIndependentThreads = 70;  // from sm_70 on, lanes of a warp do not run in lockstep
   const bool check_lanes = launch->program && launch->program->module().sm() >= kIndependentThreads;
   check->shadow.Prepare(launch->ctx.shared_stride * launch->ctas_per_unit, warp_count, check_lanes);
   check->sites.assign(std::size_t{launch->kernel->check_sites} * 2 + 2, 0);
@@ -429,7 +433,7 @@ void Unit::CompleteClusterIfFull() {
 }
 
 void Unit::ArriveAtCluster(Warp& warp) {
-  if (warp.cluster_arrived) return;   // the rest of a diverged warp
+  if (warp.cluster_arrived) return;  // the rest of a diverged warp
   warp.cluster_arrived = true;
   if (check) check->shadow.Arrive(CheckNumber(0, kClusterBarrier), static_cast<std::uint32_t>(&warp - warps));
   ++cluster_barrier.arrived_warps;
@@ -455,7 +459,8 @@ std::string Unit::DescribeWaiting() const {
     }
     if (named++ != 0) text += ", ";
     const std::uint32_t* const id = warp.cta->ctx.ctaid;
-    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(id[0]) + "," + std::to_string(id[1]) + "," + std::to_string(id[2]) + ")";
+    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(id[0]) + "," + std::to_string(id[1]) + "," +
+            std::to_string(id[2]) + ")";
     if (warp.state == WarpState::kReady) text += " spins";
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);

@@ -33,11 +33,11 @@ struct Warp : SwitchableWarp {
   Cta* cta = nullptr;
   Warp* next_waiter = nullptr;
   std::uint32_t barrier_result = 0;
-  std::uint32_t arrived_barriers = 0;      ///< bit per id: lanes have arrived with kBarrierArriveOnly, phase not over
-  std::uint32_t counted_barriers = 0;      ///< of those, the ones the whole warp has arrived at
-  std::uint32_t wait_barrier = 0, line = 0;   ///< for messages
+  std::uint32_t arrived_barriers = 0;        ///< bit per id: lanes have arrived with kBarrierArriveOnly, phase not over
+  std::uint32_t counted_barriers = 0;        ///< of those, the ones the whole warp has arrived at
+  std::uint32_t wait_barrier = 0, line = 0;  ///< for messages
   WarpState state = WarpState::kReady;
-  bool waits_for_arrivals = false;         ///< blocked in kBarrierWait (or the cluster's wait)
+  bool waits_for_arrivals = false;  ///< blocked in kBarrierWait (or the cluster's wait)
   bool cluster_arrived = false;
 };
 
@@ -65,8 +65,8 @@ struct Unit {
   [[noreturn]] void End(Warp& warp);
   void Yield(Warp& warp);
   /// Arrival at a barrier; blocks unless `wait` is false. Returns the number of predicates that held, the top bit: all held.
-  std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate,
-                         bool wait, bool partial);
+  std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate, bool wait,
+                         bool partial);
   void WaitForArrivals(Warp& warp);
   void ArriveAtCluster(Warp& warp);
   void WaitForCluster(Warp& warp);
@@ -77,16 +77,16 @@ struct Unit {
   DeviceMemory& memory;
   Launch* launch = nullptr;
   std::vector<Cta> ctas;
-  Warp* warps = nullptr;               ///< of all CTAs, one after the other
-  std::uint32_t warp_count = 0;        ///< in use; live_warps counts those that have not ended
-  Warp* ring = nullptr;                ///< the warp to go on with
+  Warp* warps = nullptr;         ///< of all CTAs, one after the other
+  std::uint32_t warp_count = 0;  ///< in use; live_warps counts those that have not ended
+  Warp* ring = nullptr;          ///< the warp to go on with
   std::uint32_t runnable = 0, live_warps = 0;
-  std::uint32_t idle_yields = 0;       ///< yields since something happened
+  std::uint32_t idle_yields = 0;  ///< yields since something happened
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
-  std::unique_ptr<UnitCheck> check;    ///< null without memcheck
-  std::vector<std::uint32_t> looks[2]; ///< the watchdog's last two copies of what its suspended warps have on their stacks
+  std::unique_ptr<UnitCheck> check;     ///< null without memcheck
+  std::vector<std::uint32_t> looks[2];  ///< the watchdog's last two copies of what its suspended warps have on their stacks
 
  private:
   void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);
@@ -109,9 +109,9 @@ struct Unit {
   };
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
-  std::uint32_t position_[3] = {0, 0, 0};   // in the grid of units
+  std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units
   std::uint64_t index_ = 0;
-  bool barriers_ = false;                   // some of its barriers go through the runtime
+  bool barriers_ = false;  // some of its barriers go through the runtime
   std::uint32_t shape_[3] = {0, 0, 0};
   std::uint64_t adopted_serial_ = 0;
   std::uint64_t shared_ = 0, shared_capacity_ = 0;

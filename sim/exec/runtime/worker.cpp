@@ -16,12 +16,12 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint64_t kMaxChunk = 1024;
-constexpr unsigned kRoundsBeforeStart = 4;      // idle rounds over the resident CTAs before another one is started
-constexpr unsigned kRoundsBeforeYield = 48;     // and before other host threads get the core
+constexpr unsigned kRoundsBeforeStart = 4;   // idle rounds over the resident CTAs before another one is started
+constexpr unsigned kRoundsBeforeYield = 48;  // and before other host threads get the core
 constexpr std::size_t kKeptUnits = 16;
-constexpr std::uint64_t kLookInterval = 50'000'000;   // ns between two examinations of a grid that seems dead
+constexpr std::uint64_t kLookInterval = 50'000'000;  // ns between two examinations of a grid that seems dead
 constexpr unsigned kLooksToBelieve = 4;
-constexpr double kCountingFactor = 10;                // a grid that counts while it spins gets so much more time
+constexpr double kCountingFactor = 10;  // a grid that counts while it spins gets so much more time
 
 std::uint64_t NowNs() {
   timespec now{};
@@ -30,7 +30,8 @@ std::uint64_t NowNs() {
 }
 
 /// Reads the stack of a suspended warp; other code must not, so sanitizers are kept out.
-__attribute__((no_sanitize("address", "thread"))) void CopyStack(const std::byte* low, const std::byte* high, std::vector<std::uint32_t>& to) {
+__attribute__((no_sanitize("address", "thread"))) void CopyStack(const std::byte* low, const std::byte* high,
+                                                                 std::vector<std::uint32_t>& to) {
   for (; low + 4 <= high; low += 4) to.push_back(*reinterpret_cast<const std::uint32_t*>(low));
 }
 
@@ -40,7 +41,8 @@ std::vector<std::uint32_t> StateOf(const Unit& unit) {
   for (std::uint32_t i = 0; i < unit.warp_count; ++i) {
     const Warp& warp = unit.warps[i];
     state.push_back(static_cast<std::uint32_t>(warp.state));
-    if (warp.state != WarpState::kEnded) CopyStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, state);
+    if (warp.state != WarpState::kEnded)
+      CopyStack(static_cast<const std::byte*>(warp.ctx.saved_sp), warp.stack_low + warp.stack_bytes, state);
   }
   return state;
 }
@@ -146,7 +148,8 @@ struct DirectLoop {
   static std::uint64_t Ask(Worker& worker, std::uint64_t started) {
     if (!worker.share_) return 0;
     if (started == 0) return NowNs();
-    const std::uint64_t left = worker.launch->units - std::min(worker.launch->units, worker.launch->next_unit.load(std::memory_order_relaxed));
+    const std::uint64_t left =
+        worker.launch->units - std::min(worker.launch->units, worker.launch->next_unit.load(std::memory_order_relaxed));
     if (left != 0 && worker.share_(worker.share_context_, NowNs() - started, left)) worker.solo_ = false;
     worker.share_ = nullptr;
     return 0;
@@ -272,7 +275,7 @@ void Worker::RunResident() {
         idle_rounds = 0;
       } else if (resident_.empty()) {
         if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units) break;
-        sched_yield();   // as many CTAs as the device holds are running elsewhere
+        sched_yield();  // as many CTAs as the device holds are running elsewhere
         continue;
       }
     }
@@ -347,8 +350,9 @@ bool Worker::Watchdog() {
     if (stuck) launch->stuck_workers.fetch_add(1, std::memory_order_acq_rel);
     else launch->stuck_workers.fetch_sub(1, std::memory_order_acq_rel);
   }
-  if (!stuck || launch->stuck_workers.load(std::memory_order_acquire) != launch->active_workers.load(std::memory_order_acquire)) return false;
-  if (launch->services->running_launches.load(std::memory_order_relaxed) != 1) return false;   // another grid may help it
+  if (!stuck || launch->stuck_workers.load(std::memory_order_acquire) != launch->active_workers.load(std::memory_order_acquire))
+    return false;
+  if (launch->services->running_launches.load(std::memory_order_relaxed) != 1) return false;  // another grid may help it
   std::string text = resident_.front()->DescribeWaiting();
   if (resident_.size() > 1) text += "; " + std::to_string(resident_.size() - 1) + " more CTAs wait on this host thread";
   if (launch->next_unit.load() < launch->units) text += "; CTAs that do not fit on the device at the same time have not started";

@@ -21,9 +21,9 @@ class Worker {
   /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
   void KeepParams(Launch& launch);
 
-  SwitchableWarp root;                  ///< the thread's own stack while a warp runs
-  Launch* launch = nullptr;             ///< not null while this thread may be inside a kernel
-  Warp* direct_warp = nullptr;          ///< the running warp when warps run one after the other
+  SwitchableWarp root;          ///< the thread's own stack while a warp runs
+  Launch* launch = nullptr;     ///< not null while this thread may be inside a kernel
+  Warp* direct_warp = nullptr;  ///< the running warp when warps run one after the other
 
   // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
   volatile std::int32_t access_lane = -1;
@@ -31,7 +31,7 @@ class Worker {
   Warp* volatile access_warp = nullptr;
   // What the handler saw, read on landing.
   std::uint64_t fault_address = 0;
-  std::uintptr_t fault_pc = 0;          // in generated code, else 0
+  std::uintptr_t fault_pc = 0;  // in generated code, else 0
   bool fault_is_stack = false;
   bool fault_is_bus = false;
 
@@ -60,7 +60,7 @@ class Worker {
 
   DeviceMemory& memory_;
   std::vector<std::byte> params_;
-  std::vector<std::unique_ptr<Unit>> units_;     // units_[0] serves kernels that run one CTA at a time
+  std::vector<std::unique_ptr<Unit>> units_;  // units_[0] serves kernels that run one CTA at a time
   std::vector<Unit*> resident_, idle_;
   bool solo_ = false;
   bool (*share_)(void*, std::uint64_t, std::uint64_t) = nullptr;

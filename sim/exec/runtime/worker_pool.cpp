@@ -16,8 +16,8 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr auto kLookAround = std::chrono::microseconds(20);   // before a helper goes to sleep
-constexpr auto kWaitAwake = std::chrono::microseconds(10);    // before a launching thread does
+constexpr auto kLookAround = std::chrono::microseconds(20);  // before a helper goes to sleep
+constexpr auto kWaitAwake = std::chrono::microseconds(10);   // before a launching thread does
 
 void Pause() {
 #if defined(__x86_64__)
@@ -42,13 +42,13 @@ bool SpinFor(std::chrono::microseconds time, Condition condition) {
 /// Outlives the pool in threads that are just leaving.
 struct WorkerPool::Shared {
   std::mutex mutex;
-  std::condition_variable work;                       // for helpers: a grid was offered, or the end
-  std::condition_variable done;                       // for launching threads: a helper left a grid
-  std::deque<Launch*> offered;                        // with CTAs left, oldest first
-  std::atomic<std::uint32_t> offers{0};               // size of `offered`, to look at without the lock
+  std::condition_variable work;          // for helpers: a grid was offered, or the end
+  std::condition_variable done;          // for launching threads: a helper left a grid
+  std::deque<Launch*> offered;           // with CTAs left, oldest first
+  std::atomic<std::uint32_t> offers{0};  // size of `offered`, to look at without the lock
   unsigned sleeping = 0, waiting = 0;
   bool stop = false;
-  std::vector<std::unique_ptr<Worker>> idle;          // for launching threads
+  std::vector<std::unique_ptr<Worker>> idle;  // for launching threads
 
   void Remove(Launch& launch) {
     std::erase(offered, &launch);
@@ -80,7 +80,7 @@ void WorkerPool::StartThreads() {
     try {
       threads_.emplace_back(&WorkerPool::Main, shared_, std::make_unique<Worker>(memory_));
     } catch (const std::system_error&) {
-      break;   // no more threads to be had: the launching threads do the work
+      break;  // no more threads to be had: the launching threads do the work
     }
     pthread_setname_np(threads_.back().native_handle(), ("gridloom-" + std::to_string(threads_.size())).c_str());
   }
@@ -96,7 +96,7 @@ void WorkerPool::Publish(Launch& launch) {
     shared_->offers.store(static_cast<std::uint32_t>(shared_->offered.size()), std::memory_order_release);
     wake = shared_->sleeping != 0;
   }
-  if (wake) shared_->work.notify_one();   // who wakes up wakes the next one
+  if (wake) shared_->work.notify_one();  // who wakes up wakes the next one
 }
 
 void WorkerPool::Finish(Launch& launch) {

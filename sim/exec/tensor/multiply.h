@@ -25,10 +25,15 @@ void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const Fragm
                        const FragmentRegister* d);
 
 // One function per kind of arithmetic.
-void MultiplyFloat(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d);
-void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d);
-void MultiplyInteger(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d);
-void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d);
-void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d);
+void MultiplyFloat(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                   const FragmentRegister* d);
+void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                    const FragmentRegister* d);
+void MultiplyInteger(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                     const FragmentRegister* d);
+void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                  const FragmentRegister* d);
+void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                       const FragmentRegister* d);
 
 }  // namespace gridloom::exec

@@ -12,7 +12,7 @@ constexpr unsigned kMostRows = 16, kColumns = 8, kMostDepth = 16;
 
 struct Operands {
   double a[kMostRows][kMostDepth];
-  double b[kColumns][kMostDepth];     ///< by column
+  double b[kColumns][kMostDepth];  ///< by column
   double c[kMostRows][kColumns];
 };
 
@@ -40,7 +40,8 @@ int HostRounding(MatrixRounding rounding) {
 }  // namespace
 
 // A register of doubles is a block of 8 rows of 4.
-void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d) {
+void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                    const FragmentRegister* d) {
   Operands operands;
   unsigned r = 0;
   for (unsigned k = 0; k < imm.k; k += 4) {

@@ -136,7 +136,8 @@ GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const 
 }  // namespace
 
 GL_SIMD_FUNCTION(MultiplyFloat, MultiplyBody,
-                 (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d),
+                 (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                  const FragmentRegister* d),
                  (imm, a, b, c, d))
 
 }  // namespace gridloom::exec

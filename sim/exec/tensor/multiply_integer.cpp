@@ -54,7 +54,8 @@ GL_INLINE void ReadFactors(const MmaImm& imm, const FragmentRegister* a, const F
 GL_INLINE std::uint32_t Add(std::uint32_t c, std::int32_t sum, bool saturate) {
   if (!saturate) return c + static_cast<std::uint32_t>(sum);
   const std::int64_t exact = std::int64_t{static_cast<std::int32_t>(c)} + sum;
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(exact, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(exact, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
 }
 
 /// Adds the sums to the accumulators' registers.
@@ -79,7 +80,7 @@ GL_INLINE void Accumulate(unsigned rows, unsigned depth, Operands& m) {
     std::int32_t sum[kColumns] = {};
     for (unsigned k = 0; k < depth; ++k) {
       const std::int32_t a = m.a[row][k];
-      for (unsigned j = 0; j < kColumns; ++j) sum[j] += a * m.b[k][j];   // at most 64 * 255 * 255
+      for (unsigned j = 0; j < kColumns; ++j) sum[j] += a * m.b[k][j];  // at most 64 * 255 * 255
     }
     for (unsigned j = 0; j < kColumns; ++j) m.sum[row][j] = sum[j];
   }
@@ -100,11 +101,13 @@ GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const 
 }  // namespace
 
 GL_SIMD_FUNCTION(MultiplyInteger, MultiplyBody,
-                 (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d),
+                 (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                  const FragmentRegister* d),
                  (imm, a, b, c, d))
 
 // d = c + popc(a op b) over k bits; a register is 8 rows of 128 bits.
-void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d) {
+void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                  const FragmentRegister* d) {
   const unsigned row_blocks = imm.m / 8u, depth_blocks = imm.k / 128u;
   for (unsigned block = 0; block < row_blocks; ++block) {
     std::uint32_t sum[8][8] = {};

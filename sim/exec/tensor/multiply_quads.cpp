@@ -24,7 +24,8 @@ Place PlaceOf(MatrixType type, unsigned lane, unsigned i) {
   return {(lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)};
 }
 
-void ReadLane(const MmaImm& imm, unsigned lane, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, Product& to) {
+void ReadLane(const MmaImm& imm, unsigned lane, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+              Product& to) {
   const unsigned upper = lane < 16 ? 0 : 4, t = lane % 4;
   for (unsigned i = 0; i < 4; ++i) {
     const float x = WidenHalf(HalfAt(a, lane, i)), y = WidenHalf(HalfAt(b, lane, i));
@@ -50,7 +51,8 @@ void WriteLane(const MmaImm& imm, unsigned lane, const Product& from, const Frag
 
 }  // namespace
 
-void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c, const FragmentRegister* d) {
+void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                       const FragmentRegister* d) {
   for (unsigned pair = 0; pair < 4; ++pair) {
     Product product;
     const auto for_each_lane = [&](auto visit) {

@@ -21,7 +21,8 @@ float Decode(const Format& format, MatrixType type, unsigned byte) {
   float value = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - bias - format.mantissa_bits)
                               : std::ldexp(static_cast<float>(mantissa | 1u << format.mantissa_bits),
                                            static_cast<int>(exponent) - bias - format.mantissa_bits);
-  if (type == MatrixType::kE5M2 && exponent == 31) value = mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  if (type == MatrixType::kE5M2 && exponent == 31)
+    value = mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
   if (type == MatrixType::kE4M3 && exponent == 15 && mantissa == 7) value = std::numeric_limits<float>::quiet_NaN();
   return negative ? -value : value;
 }

@@ -43,19 +43,18 @@ TEST_CASE("Assignments_AreWhatTheShimReads") {
   CHECK(*Assignments(Option("--device"), "real") == std::vector<Assignment>{{"GRIDLOOM_DEVICE", "real"}});
   CHECK(*Assignments(Option("--memcheck"), "") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}});
   CHECK(*Assignments(Option("--leak-check"), "") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_LEAK_CHECK", "1"}});
-  CHECK(*Assignments(Option("--memcheck-limit"), "7") == std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "7"}});
+  CHECK(*Assignments(Option("--memcheck-limit"), "7") ==
+        std::vector<Assignment>{{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "7"}});
   CHECK(Assignments(Option("--memcheck-json"), "x.json")->at(1).second.starts_with("/"));
   CHECK(Assignments(Option("--memcheck-json"), "-")->at(1).second == "-");
-  CHECK(*Assignments(Option("--quiet"), "") ==
-        std::vector<Assignment>{{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}});
+  CHECK(*Assignments(Option("--quiet"), "") == std::vector<Assignment>{{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}});
   CHECK(Assignments(Option("--log-file"), "x.log")->at(0).second.starts_with("/"));
   CHECK(Assignments(Option("--cache"), "off")->at(0).second == "off");
 }
 
 TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
   CHECK(ErrorOf("--device", "h2000").find("did you mean 'h200'?") != std::string::npos);
-  CHECK(ErrorOf("--log", "wran") ==
-        "--log is 'wran'; expected off, error, warn, info, debug or trace; did you mean 'warn'?");
+  CHECK(ErrorOf("--log", "wran") == "--log is 'wran'; expected off, error, warn, info, debug or trace; did you mean 'warn'?");
   CHECK(ErrorOf("--threads", "0") == "--threads is '0'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--threads", "2x") == "--threads is '2x'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--error-exitcode", "256") == "--error-exitcode is '256'; expected a number from 0 to 255");

@@ -53,9 +53,7 @@ class Installation {
   fs::path root_;
 };
 
-bool Has(const Outcome& outcome, std::string_view text) {
-  return outcome.output.find(text) != std::string::npos;
-}
+bool Has(const Outcome& outcome, std::string_view text) { return outcome.output.find(text) != std::string::npos; }
 
 TEST_CASE("Run_KeepsTheProgramsExitCodeAndSignals") {
   const Installation tree;

@@ -25,8 +25,7 @@ std::string FindTools() {
 
 }  // namespace
 
-Nvcc::Nvcc(const std::vector<SourceFile>& sources)
-    : tools_(FindTools()), directory_("/tmp/gridloom_nvcc_" + std::to_string(getpid())) {
+Nvcc::Nvcc(const std::vector<SourceFile>& sources) : tools_(FindTools()), directory_("/tmp/gridloom_nvcc_" + std::to_string(getpid())) {
   fs::create_directories(directory_);
   for (const SourceFile& source : sources) {
     sources_.push_back((directory_ / source.name).string());
@@ -34,13 +33,9 @@ Nvcc::Nvcc(const std::vector<SourceFile>& sources)
   }
 }
 
-Nvcc::~Nvcc() {
-  fs::remove_all(directory_);
-}
+Nvcc::~Nvcc() { fs::remove_all(directory_); }
 
-void Nvcc::Write(const SourceFile& file) const {
-  std::ofstream(directory_ / file.name) << file.text;
-}
+void Nvcc::Write(const SourceFile& file) const { std::ofstream(directory_ / file.name) << file.text; }
 
 std::string Nvcc::Run(const std::string& command) const {
   const fs::path log = directory_ / "log";

@@ -47,9 +47,7 @@ __device__ float (*pick(int i))(float) { return table[i & 1]; }
 void launch() { same_name<<<1, 1, 4>>>(nullptr); }
 )";
 
-bool IsProvided(std::string_view name) {
-  return name == "vprintf" || name == "__assertfail";
-}
+bool IsProvided(std::string_view name) { return name == "vprintf" || name == "__assertfail"; }
 
 TEST_CASE("Rdc_ProgramOfTwoFiles_LinksIntoOneModuleThatPtxasTakes") {
   const testing::Nvcc nvcc({{"first.cu", kFirst}, {"second.cu", kSecond}});

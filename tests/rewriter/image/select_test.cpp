@@ -8,9 +8,7 @@ namespace {
 Entry Ptx(std::uint32_t sm, ArchScope scope = ArchScope::kForward) {
   return Entry{.kind = EntryKind::kPtx, .arch = {ComputeCapability::FromSm(sm), scope}};
 }
-Entry Sass(std::uint32_t sm) {
-  return Entry{.kind = EntryKind::kCubin, .arch = {ComputeCapability::FromSm(sm)}};
-}
+Entry Sass(std::uint32_t sm) { return Entry{.kind = EntryKind::kCubin, .arch = {ComputeCapability::FromSm(sm)}}; }
 
 std::string Selected(const std::vector<Entry>& entries, ComputeCapability device) {
   const Container container{.entries = entries};
@@ -53,9 +51,8 @@ TEST_CASE("SelectPtx_RdcProgram_GivesOneTextPerPart") {
 }
 
 TEST_CASE("SelectPtx_RdcPartWithoutPtx_IsAnError") {
-  const ImageSet set{
-      .format = Format::kWrapper,
-      .containers = {{.relocatable = true, .entries = {Ptx(80)}}, {.relocatable = true, .entries = {Sass(90)}}}};
+  const ImageSet set{.format = Format::kWrapper,
+                     .containers = {{.relocatable = true, .entries = {Ptx(80)}}, {.relocatable = true, .entries = {Sass(90)}}}};
   CHECK_FALSE(SelectPtx(set, {9, 0}).ok());
 }
 
@@ -103,8 +100,7 @@ TEST_CASE("FittingCapability_PrefersThenRaisesThenLowers") {
 }
 
 TEST_CASE("FittingCapability_SeveralContainers_AllMustRun") {
-  ImageSet set{
-      .containers = {{.entries = {Ptx(80)}}, {.entries = {Ptx(100, ArchScope::kExact)}}, {.entries = {Sass(75)}}}};
+  ImageSet set{.containers = {{.entries = {Ptx(80)}}, {.entries = {Ptx(100, ArchScope::kExact)}}, {.entries = {Sass(75)}}}};
   CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{10, 0});
   set.containers.push_back({.entries = {Ptx(120)}});
   CHECK_FALSE(FittingCapability(set, {9, 0}));

@@ -34,9 +34,8 @@ std::string DefsAndUses(const std::string& text) {
   VisitDefs(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
   out += " use";
   VisitUses(instruction, [&](const Operand& operand) { out += ' ' + PrintOperand(operand); });
-  VisitGuard(instruction, [&](const Variable& variable, std::uint32_t index) {
-    out += " guard " + std::string(variable.name) + std::to_string(index);
-  });
+  VisitGuard(instruction,
+             [&](const Variable& variable, std::uint32_t index) { out += " guard " + std::string(variable.name) + std::to_string(index); });
   return out;
 }
 
@@ -75,10 +74,8 @@ TEST_CASE("DefUse_FollowsTheForm") {
   CHECK(DefsAndUses("call %rd1, (%r2), L;") == "def use %rd1 %r2");
   CHECK(DefsAndUses("cp.async.ca.shared.global [%r1], [%rd1], 4, %r2;") == "def use %r1 %rd1 %r2");
   CHECK(DefsAndUses("mbarrier.arrive.shared.b64 %rd1, [%r2], %r3;") == "def %rd1 use %r2 %r3");
-  CHECK(DefsAndUses("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%r1, %r2}];") ==
-        "def %f1 %f2 %f3 %f4 %p1 use %rd1 %r1 %r2");
-  CHECK(DefsAndUses(
-            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;") ==
+  CHECK(DefsAndUses("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%r1, %r2}];") == "def %f1 %f2 %f3 %f4 %p1 use %rd1 %r1 %r2");
+  CHECK(DefsAndUses("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;") ==
         "def %f1 %f2 %f3 %f4 use %f1 %f2 %f3 %f4 %rd1 %rd2 %p1");
   CHECK(DefsAndUses("unheardof.u32 %r1, [%rd1], %r2;") == "def %r1 %r2 use %r1 %rd1 %r2");
 }

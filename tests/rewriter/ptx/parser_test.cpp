@@ -137,8 +137,8 @@ TEST_CASE("Parser_DeclaredRegister_ShadowsSpecialRegister") {
 }
 
 TEST_CASE("Parser_FunctionUses_PointToTheDefinition") {
-  const Parsed parsed = Parse(
-      ".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
+  const Parsed parsed =
+      Parse(".version 8.0\n.target sm_90\n.address_size 64\n.func f();\n.entry k() { call f; ret; }\n.func f() { ret; }\n");
   REQUIRE(!parsed.sink.has_errors());
   const Block& body = *parsed.module->functions[1].body;
   CHECK(std::get<Instruction>(body.statements[0]).operands[0].function == &parsed.module->functions[2]);
@@ -162,8 +162,7 @@ TEST_CASE("Parser_Initializers_KnowTheirElements") {
 TEST_CASE("Parser_Errors_PointAtTheTokenAndRecover") {
   const Parsed parsed = ParseBody("add.s32 %r1 %r2;\nld.global.u32 %r1, [%rd1;\nmov.u32 %r3, 1;\n%%%;\nret;");
   CHECK(parsed.sink.error_count() == 3);
-  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") !=
-        std::string::npos);
+  CHECK(parsed.errors().find("t.ptx:13:13: error: expected ',' or ';' after the operands of add.s32, found '%r2'") != std::string::npos);
   CHECK(LastInstruction(parsed).opcode == Opcode::kRet);
 }
 

@@ -21,15 +21,14 @@ TEST_CASE("Verifier_AcceptsTheWholeCorpus") {
 }
 
 TEST_CASE("Verifier_GoldenRejects") {
-  gridloom::testing::CheckGoldenFolder(
-      "tests/golden/ptx-verifier", ".ptx", [](const std::string& name, const std::string& input) {
-        DiagnosticSink sink;
-        const auto module = ParseModule(input, sink);
-        INFO(FormatDiagnostics(sink, name, input));
-        CHECK(!sink.has_errors());
-        CHECK(VerifyModule(*module, sink) != name.starts_with("bad_"));
-        return gridloom::testing::GoldenSections{{"diagnostics", FormatDiagnostics(sink, name, input)}};
-      });
+  gridloom::testing::CheckGoldenFolder("tests/golden/ptx-verifier", ".ptx", [](const std::string& name, const std::string& input) {
+    DiagnosticSink sink;
+    const auto module = ParseModule(input, sink);
+    INFO(FormatDiagnostics(sink, name, input));
+    CHECK(!sink.has_errors());
+    CHECK(VerifyModule(*module, sink) != name.starts_with("bad_"));
+    return gridloom::testing::GoldenSections{{"diagnostics", FormatDiagnostics(sink, name, input)}};
+  });
 }
 
 TEST_CASE("Verifier_UnknownWordsOfALaterVersion_AreWarnings") {

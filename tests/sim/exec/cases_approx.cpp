@@ -10,7 +10,8 @@ namespace {
 using reference::Flush;
 
 void AddUnary(std::vector<InstructionCase>& cases, const std::string& op, double ulps, double absolute, double (*f)(double)) {
-  cases.push_back(Near(op + ".approx.f32 %d0, %s0;", {"f32"}, ulps, absolute, [=](const Values& in) { return f(static_cast<double>(in.f32(0))); }));
+  cases.push_back(
+      Near(op + ".approx.f32 %d0, %s0;", {"f32"}, ulps, absolute, [=](const Values& in) { return f(static_cast<double>(in.f32(0))); }));
   cases.push_back(Near(op + ".approx.ftz.f32 %d0, %s0;", {"f32"}, ulps, std::max(absolute, 0x1p-126),
                        [=](const Values& in) { return f(static_cast<double>(Flush(in.f32(0)))); }));
 }
@@ -49,7 +50,8 @@ std::vector<InstructionCase> ApproxCases() {
     };
     cases.push_back(test);
   }
-  cases.push_back(Near("div.full.f32 %d0, %s0, %s1;", {"f32", "f32"}, 2, 0, [](const Values& in) { return static_cast<double>(in.f32(0) / in.f32(1)); }));
+  cases.push_back(Near("div.full.f32 %d0, %s0, %s1;", {"f32", "f32"}, 2, 0,
+                       [](const Values& in) { return static_cast<double>(in.f32(0) / in.f32(1)); }));
   cases.push_back(Near("div.approx.f32 %d0, %s0, %s1;", {"f32", "f32"}, 2, 0, [](const Values& in) {
     const float a = in.f32(0), b = in.f32(1);
     if (std::fabs(b) > 0x1p126f) return static_cast<double>(a * std::copysign(0.0f, b));

@@ -72,10 +72,11 @@ void AddIntToInt(std::vector<InstructionCase>& cases, std::string_view to, std::
 
 void AddIntToFloat(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
   for (const ModeName& m : kModes) {
-    cases.push_back(Exact("cvt" + m.suffix + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from}, [=, mode = m.mode](const Values& in) {
-      const __int128 value = IntValue(from, in.v[0]);
-      return Pack(to, static_cast<Quad>(value), value < 0, mode);
-    }));
+    cases.push_back(Exact("cvt" + m.suffix + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
+                          [=, mode = m.mode](const Values& in) {
+                            const __int128 value = IntValue(from, in.v[0]);
+                            return Pack(to, static_cast<Quad>(value), value < 0, mode);
+                          }));
   }
 }
 
@@ -83,8 +84,8 @@ void AddFloatToInt(std::vector<InstructionCase>& cases, std::string_view to, std
   for (const ModeName& m : kIntegralModes) {
     for (const bool ftz : {false, true}) {
       if (ftz && from != "f32") continue;
-      cases.push_back(Exact("cvt" + m.suffix + (ftz ? ".ftz" : "") + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
-                            [=, mode = m.mode](const Values& in) -> std::uint64_t {
+      cases.push_back(Exact("cvt" + m.suffix + (ftz ? ".ftz" : "") + "." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to,
+                            {from}, [=, mode = m.mode](const Values& in) -> std::uint64_t {
                               double x = FloatValue(from, in.v[0]);
                               if (ftz && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
                               const unsigned bits = TypeBits(to);
@@ -93,7 +94,8 @@ void AddFloatToInt(std::vector<InstructionCase>& cases, std::string_view to, std
                               const double limit = std::ldexp(1.0, static_cast<int>(bits) - (to[0] == 's' ? 1 : 0));
                               const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
                               if (rounded >= limit) return to[0] == 's' ? all >> 1 : all;
-                              if (to[0] == 's') return rounded < -limit ? (all >> 1) + 1 : static_cast<std::uint64_t>(static_cast<std::int64_t>(rounded));
+                              if (to[0] == 's')
+                                return rounded < -limit ? (all >> 1) + 1 : static_cast<std::uint64_t>(static_cast<std::int64_t>(rounded));
                               return rounded <= 0 ? 0 : static_cast<std::uint64_t>(rounded);
                             }));
     }
@@ -122,14 +124,17 @@ void AddFloatToFloat(std::vector<InstructionCase>& cases, std::string_view to, s
       const std::string suffix = std::string(ftz ? ".ftz" : "") + (sat ? ".sat" : "");
       if (narrows) {
         for (const ModeName& m : kModes) {
-          cases.push_back(Exact("cvt" + m.suffix + suffix + types, to, {from}, [=, mode = m.mode](const Values& in) { return convert(in, mode, false, ftz, sat); }));
+          cases.push_back(Exact("cvt" + m.suffix + suffix + types, to, {from},
+                                [=, mode = m.mode](const Values& in) { return convert(in, mode, false, ftz, sat); }));
         }
       } else {
-        cases.push_back(Exact("cvt" + suffix + types, to, {from}, [=](const Values& in) { return convert(in, Mode::kNearest, false, ftz, sat); }));
+        cases.push_back(
+            Exact("cvt" + suffix + types, to, {from}, [=](const Values& in) { return convert(in, Mode::kNearest, false, ftz, sat); }));
       }
       if (to != from) continue;
       for (const ModeName& m : kIntegralModes) {
-        cases.push_back(Exact("cvt" + m.suffix + suffix + types, to, {from}, [=, mode = m.mode](const Values& in) { return convert(in, mode, true, ftz, sat); }));
+        cases.push_back(Exact("cvt" + m.suffix + suffix + types, to, {from},
+                              [=, mode = m.mode](const Values& in) { return convert(in, mode, true, ftz, sat); }));
       }
     }
   }
@@ -148,9 +153,11 @@ std::vector<InstructionCase> ConvertCases() {
     for (const std::string_view from : kFloats) AddFloatToFloat(cases, to, from);
   }
   // Wider registers: the source is cut, the result extended as the destination type says.
-  cases.push_back(Exact("cvt.s32.s8 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s8(0)}); }));
+  cases.push_back(
+      Exact("cvt.s32.s8 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s8(0)}); }));
   cases.push_back(Exact("cvt.u8.u32 %d0, %s0;", "b32", {"b32"}, [](const Values& in) { return std::uint64_t{in.u8(0)}; }));
-  cases.push_back(Exact("cvt.s16.s32 %d0, %s0;", "b64", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s16(0)}); }));
+  cases.push_back(
+      Exact("cvt.s16.s32 %d0, %s0;", "b64", {"b32"}, [](const Values& in) { return static_cast<std::uint64_t>(std::int64_t{in.s16(0)}); }));
   return cases;
 }
 

@@ -18,8 +18,10 @@ struct Variant {
   Mode mode;
   bool relu, satfinite;
 };
-const Variant kVariants[] = {{".rn", Mode::kNearest, false, false},     {".rz", Mode::kZero, false, false},
-                             {".rn.relu", Mode::kNearest, true, false}, {".rn.satfinite", Mode::kNearest, false, true},
+const Variant kVariants[] = {{".rn", Mode::kNearest, false, false},
+                             {".rz", Mode::kZero, false, false},
+                             {".rn.relu", Mode::kNearest, true, false},
+                             {".rn.satfinite", Mode::kNearest, false, true},
                              {".rz.relu.satfinite", Mode::kZero, true, true}};
 
 // f32 -> a format with infinities and canonical NaN `nan`.
@@ -42,9 +44,11 @@ void AddHalfPairs(std::vector<InstructionCase>& cases) {
   static const Kind kKinds[] = {{"f16x2", "f16", "f16x2", "f16", reference::kF16}, {"bf16x2", "bf16", "bf16x2", "bf16", reference::kBF16}};
   for (const Kind& kind : kKinds) {
     for (const Variant& v : kVariants) {
-      cases.push_back(Exact("cvt" + v.suffix + "." + kind.pair + ".f32 %d0, %s0, %s1;", kind.pair_name, {"f32", "f32"}, [&kind, v](const Values& in) {
-        return ToFloat(static_cast<double>(in.f32(1)), kind.format, v, 0x7fff) | ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff) << 16;
-      }));
+      cases.push_back(
+          Exact("cvt" + v.suffix + "." + kind.pair + ".f32 %d0, %s0, %s1;", kind.pair_name, {"f32", "f32"}, [&kind, v](const Values& in) {
+            return ToFloat(static_cast<double>(in.f32(1)), kind.format, v, 0x7fff) |
+                   ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff) << 16;
+          }));
       cases.push_back(Exact("cvt" + v.suffix + "." + kind.single + ".f32 %d0, %s0;", kind.single_name, {"f32"},
                             [&kind, v](const Values& in) { return ToFloat(static_cast<double>(in.f32(0)), kind.format, v, 0x7fff); }));
     }
@@ -70,8 +74,10 @@ struct Narrow {
   unsigned bits;
   std::string_view register_type;
 };
-const Narrow kNarrows[] = {{"e4m3x2", reference::kE4M3, 0x7f, 8, "b16"}, {"e5m2x2", reference::kE5M2, 0x7f, 8, "b16"},
-                           {"e2m3x2", reference::kE2M3, 0x1f, 8, "b16"}, {"e3m2x2", reference::kE3M2, 0x1f, 8, "b16"},
+const Narrow kNarrows[] = {{"e4m3x2", reference::kE4M3, 0x7f, 8, "b16"},
+                           {"e5m2x2", reference::kE5M2, 0x7f, 8, "b16"},
+                           {"e2m3x2", reference::kE2M3, 0x1f, 8, "b16"},
+                           {"e3m2x2", reference::kE3M2, 0x1f, 8, "b16"},
                            {"e2m1x2", reference::kE2M1, 0x7, 4, "b8"}};
 
 std::uint64_t ToNarrow(double x, const Narrow& narrow, bool relu) {
@@ -95,27 +101,31 @@ void AddNarrow(std::vector<InstructionCase>& cases) {
   for (const Narrow& narrow : kNarrows) {
     for (const bool relu : {false, true}) {
       const std::string suffix = std::string(".rn.satfinite") + (relu ? ".relu." : ".");
-      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f32 ", ", %s0, %s1;", true), "b16", {"f32", "f32"}, [&narrow, relu](const Values& in) {
-        return ToNarrow(static_cast<double>(in.f32(1)), narrow, relu) | ToNarrow(static_cast<double>(in.f32(0)), narrow, relu) << narrow.bits;
-      }));
-      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f16x2 ", ", %s0;", true), "b16", {"f16x2"}, [&narrow, relu](const Values& in) {
-        return ToNarrow(Decode(in.v[0] & 0xffff, reference::kF16), narrow, relu) |
-               ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kF16), narrow, relu) << narrow.bits;
-      }));
-      cases.push_back(Exact(WithByte(narrow, std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + narrow.name + " %d0, ", ";", false), "f16x2", {"b16"},
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f32 ", ", %s0, %s1;", true), "b16", {"f32", "f32"},
                             [&narrow, relu](const Values& in) {
-                              auto lane = [&](std::uint64_t code) -> std::uint64_t {
-                                if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
-                                const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
-                                if (is_nan) return 0x7fff;
-                                const double x = Decode(code, narrow.format);
-                                if (relu && std::signbit(x)) return 0;
-                                if (std::isinf(x)) return x < 0 ? 0xfc00 : 0x7c00;
-                                return reference::Round(Quad(x), std::signbit(x), reference::kF16, Mode::kNearest);
-                              };
-                              const std::uint64_t mask = (1u << narrow.bits) - 1;
-                              return lane(in.v[0] & mask) | lane(in.v[0] >> narrow.bits & mask) << 16;
+                              return ToNarrow(static_cast<double>(in.f32(1)), narrow, relu) |
+                                     ToNarrow(static_cast<double>(in.f32(0)), narrow, relu) << narrow.bits;
                             }));
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".f16x2 ", ", %s0;", true), "b16", {"f16x2"},
+                            [&narrow, relu](const Values& in) {
+                              return ToNarrow(Decode(in.v[0] & 0xffff, reference::kF16), narrow, relu) |
+                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kF16), narrow, relu) << narrow.bits;
+                            }));
+      cases.push_back(
+          Exact(WithByte(narrow, std::string("cvt.rn") + (relu ? ".relu" : "") + ".f16x2." + narrow.name + " %d0, ", ";", false), "f16x2",
+                {"b16"}, [&narrow, relu](const Values& in) {
+                  auto lane = [&](std::uint64_t code) -> std::uint64_t {
+                    if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
+                    const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
+                    if (is_nan) return 0x7fff;
+                    const double x = Decode(code, narrow.format);
+                    if (relu && std::signbit(x)) return 0;
+                    if (std::isinf(x)) return x < 0 ? 0xfc00 : 0x7c00;
+                    return reference::Round(Quad(x), std::signbit(x), reference::kF16, Mode::kNearest);
+                  };
+                  const std::uint64_t mask = (1u << narrow.bits) - 1;
+                  return lane(in.v[0] & mask) | lane(in.v[0] >> narrow.bits & mask) << 16;
+                }));
     }
   }
 }
@@ -158,8 +168,9 @@ void AddPack(std::vector<InstructionCase>& cases) {
     unsigned bits;
     bool is_signed, with_c;
   };
-  for (const Kind& kind : {Kind{"u16", 16, false, false}, Kind{"s16", 16, true, false}, Kind{"u8", 8, false, true}, Kind{"s8", 8, true, true},
-                           Kind{"u4", 4, false, true}, Kind{"s4", 4, true, true}, Kind{"u2", 2, false, true}, Kind{"s2", 2, true, true}}) {
+  for (const Kind& kind :
+       {Kind{"u16", 16, false, false}, Kind{"s16", 16, true, false}, Kind{"u8", 8, false, true}, Kind{"s8", 8, true, true},
+        Kind{"u4", 4, false, true}, Kind{"s4", 4, true, true}, Kind{"u2", 2, false, true}, Kind{"s2", 2, true, true}}) {
     auto pack = [=](const Values& in) {
       auto lane = [&](std::int64_t x) {
         const std::int64_t high = (std::int64_t{1} << (kind.bits - (kind.is_signed ? 1 : 0))) - 1;

@@ -19,9 +19,13 @@ const ModeName kModes[] = {{"", Mode::kNearest}, {".rn", Mode::kNearest}, {".rz"
 template <typename T>
 T Get(const Values& in, int i);
 template <>
-float Get<float>(const Values& in, int i) { return in.f32(i); }
+float Get<float>(const Values& in, int i) {
+  return in.f32(i);
+}
 template <>
-double Get<double>(const Values& in, int i) { return in.f64(i); }
+double Get<double>(const Values& in, int i) {
+  return in.f64(i);
+}
 
 template <typename T>
 T Saturated(T x) {
@@ -42,8 +46,8 @@ void AddOperation(std::vector<InstructionCase>& cases, const std::string& op, in
       for (const bool sat : {false, true}) {
         if ((ftz || sat) && !kSingle) continue;
         if (sat && (op == "div" || op == "rcp" || op == "sqrt")) continue;
-        cases.push_back(Exact(op + m.suffix + (ftz ? ".ftz" : "") + (sat ? ".sat" : "") + "." + std::string(type) + operands + ";", type, src,
-                              [=, mode = m.mode](const Values& in) {
+        cases.push_back(Exact(op + m.suffix + (ftz ? ".ftz" : "") + (sat ? ".sat" : "") + "." + std::string(type) + operands + ";", type,
+                              src, [=, mode = m.mode](const Values& in) {
                                 T v[3] = {};
                                 for (int i = 0; i < sources; ++i) v[i] = ftz ? Flush(Get<T>(in, i)) : Get<T>(in, i);
                                 T result = reference::Rounded<T>(mode, compute, v[0], v[1], v[2]);
@@ -80,7 +84,8 @@ void AddCancellation(std::vector<InstructionCase>& cases) {
                           name, {name, name}, [mode = m.mode](const Values& in) {
                             const T a = Get<T>(in, 0), b = Get<T>(in, 1);
                             const volatile T product = a * b;
-                            return Bits(reference::Rounded<T>(mode, [](T x, T y, T z) { return std::fma(x, y, z); }, a, b, static_cast<T>(-product)));
+                            return Bits(reference::Rounded<T>(
+                                mode, [](T x, T y, T z) { return std::fma(x, y, z); }, a, b, static_cast<T>(-product)));
                           }));
   }
 }
@@ -135,12 +140,15 @@ void AddSigns(std::vector<InstructionCase>& cases) {
     std::string name;
     bool (*holds)(T);
   };
-  const Test tests[] = {{"finite", [](T x) { return std::isfinite(x); }}, {"infinite", [](T x) { return std::isinf(x); }},
-                        {"number", [](T x) { return !std::isnan(x); }},   {"notanumber", [](T x) { return std::isnan(x); }},
+  const Test tests[] = {{"finite", [](T x) { return std::isfinite(x); }},
+                        {"infinite", [](T x) { return std::isinf(x); }},
+                        {"number", [](T x) { return !std::isnan(x); }},
+                        {"notanumber", [](T x) { return std::isnan(x); }},
                         {"normal", [](T x) { return std::isnormal(x) || x == 0; }},
                         {"subnormal", [](T x) { return std::fpclassify(x) == FP_SUBNORMAL; }}};
   for (const Test& test : tests) {
-    cases.push_back(Exact("testp." + test.name + "." + type + " %d0, %s0;", "pred", {name}, [=](const Values& in) { return test.holds(Get<T>(in, 0)); }));
+    cases.push_back(Exact("testp." + test.name + "." + type + " %d0, %s0;", "pred", {name},
+                          [=](const Values& in) { return test.holds(Get<T>(in, 0)); }));
   }
 }
 
@@ -167,7 +175,8 @@ std::vector<InstructionCase> FloatCases() {
                         [=](const Values& in) { return lanes(in, [](const Values& v) { return v.f32(0) + v.f32(1); }); }));
   cases.push_back(Exact("fma.rz.f32x2 %d0, %s0, %s1, %s2;", "f32x2", {"b64", "b64", "b64"}, [=](const Values& in) {
     return lanes(in, [](const Values& v) {
-      return reference::Rounded<float>(Mode::kZero, [](float a, float b, float c) { return std::fma(a, b, c); }, v.f32(0), v.f32(1), v.f32(2));
+      return reference::Rounded<float>(
+          Mode::kZero, [](float a, float b, float c) { return std::fma(a, b, c); }, v.f32(0), v.f32(1), v.f32(2));
     });
   }));
   return cases;

@@ -80,7 +80,8 @@ std::uint64_t Apply(const Operation& op, const Variant& variant, const Format& f
   return variant.ftz ? FlushF16(result) : result;
 }
 
-void AddOperation(std::vector<InstructionCase>& cases, const std::string& name, int sources, const Operation& op, const std::vector<Variant>& variants) {
+void AddOperation(std::vector<InstructionCase>& cases, const std::string& name, int sources, const Operation& op,
+                  const std::vector<Variant>& variants) {
   std::string operands = " %d0";
   for (int i = 0; i < sources; ++i) operands += ", %s" + std::to_string(i);
   for (const Kind& kind : kKinds) {
@@ -102,19 +103,27 @@ void AddOperation(std::vector<InstructionCase>& cases, const std::string& name, 
 
 std::vector<InstructionCase> HalfCases() {
   std::vector<InstructionCase> cases;
-  const std::vector<Variant> arithmetic{{"", false, false, false}, {".rn", false, false, false}, {".ftz", true, false, false}, {".sat", false, true, false},
+  const std::vector<Variant> arithmetic{{"", false, false, false},
+                                        {".rn", false, false, false},
+                                        {".ftz", true, false, false},
+                                        {".sat", false, true, false},
                                         {".ftz.sat", true, true, false}};
   AddOperation(cases, "add", 2, Add, arithmetic);
   AddOperation(cases, "sub", 2, Sub, arithmetic);
   AddOperation(cases, "mul", 2, Mul, arithmetic);
-  AddOperation(cases, "fma.rn", 3, Fma, {{"", false, false, false}, {".ftz", true, false, false}, {".sat", false, true, false}, {".relu", false, false, true}});
+  AddOperation(cases, "fma.rn", 3, Fma,
+               {{"", false, false, false}, {".ftz", true, false, false}, {".sat", false, true, false}, {".relu", false, false, true}});
   for (const bool max : {false, true}) {
     const std::string name = max ? "max" : "min";
-    AddOperation(cases, name, 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, false); }, {{"", false, false, false}, {".ftz", true, false, false}});
-    AddOperation(cases, name + ".NaN", 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, true); }, {{"", false, false, false}});
+    AddOperation(cases, name, 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, false); },
+                 {{"", false, false, false}, {".ftz", true, false, false}});
+    AddOperation(cases, name + ".NaN", 2, [=](const std::uint64_t* v, const Format& f) { return MinMax(v, f, max, true); },
+                 {{"", false, false, false}});
   }
-  AddOperation(cases, "abs", 1, [](const std::uint64_t* v, const Format&) { return v[0] & 0x7fff; }, {{"", false, false, false}, {".ftz", true, false, false}});
-  AddOperation(cases, "neg", 1, [](const std::uint64_t* v, const Format&) { return v[0] ^ 0x8000; }, {{"", false, false, false}, {".ftz", true, false, false}});
+  AddOperation(cases, "abs", 1, [](const std::uint64_t* v, const Format&) { return v[0] & 0x7fff; },
+               {{"", false, false, false}, {".ftz", true, false, false}});
+  AddOperation(cases, "neg", 1, [](const std::uint64_t* v, const Format&) { return v[0] ^ 0x8000; },
+               {{"", false, false, false}, {".ftz", true, false, false}});
   return cases;
 }
 

@@ -15,7 +15,7 @@ struct IntType {
   unsigned bits;
   bool is_signed;
 };
-constexpr IntType kTypes[] = {{"u16", 16, false}, {"s16", 16, true}, {"u32", 32, false},
+constexpr IntType kTypes[] = {{"u16", 16, false}, {"s16", 16, true},  {"u32", 32, false},
                               {"s32", 32, true},  {"u64", 64, false}, {"s64", 64, true}};
 
 I128 Value(const IntType& type, std::uint64_t bits) {
@@ -52,7 +52,8 @@ void AddBasic(std::vector<InstructionCase>& cases, const IntType& t) {
       return Cut(compute(Value(t, in.v[0]), Value(t, in.v[1]), Value(t, in.v[2])));
     }));
   };
-  ternary("mad.lo", [](I128 a, I128 b, I128 c) { return static_cast<I128>(static_cast<U128>(a) * static_cast<U128>(b) + static_cast<U128>(c)); });
+  ternary("mad.lo",
+          [](I128 a, I128 b, I128 c) { return static_cast<I128>(static_cast<U128>(a) * static_cast<U128>(b) + static_cast<U128>(c)); });
   ternary("mad.hi", [t](I128 a, I128 b, I128 c) {
     const U128 product = static_cast<U128>(a) * static_cast<U128>(b);
     return (t.is_signed ? (static_cast<I128>(product) >> t.bits) : static_cast<I128>(product >> t.bits)) + c;
@@ -125,15 +126,19 @@ void AddMul24(std::vector<InstructionCase>& cases) {
     const std::string_view name = is_signed ? "s32" : "u32";
     cases.push_back(Exact("mul24.lo." + type + " %d0, %s0, %s1;", name, {name, name},
                           [=](const Values& in) { return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed)); }));
-    cases.push_back(Exact("mul24.hi." + type + " %d0, %s0, %s1;", name, {name, name},
-                          [=](const Values& in) { return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed) >> 16); }));
-    cases.push_back(Exact("mad24.lo." + type + " %d0, %s0, %s1, %s2;", name, {name, name, name},
-                          [=](const Values& in) { return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed)) + in.v[2]; }));
-    cases.push_back(Exact("mad24.hi." + type + " %d0, %s0, %s1, %s2;", name, {name, name, name},
-                          [=](const Values& in) { return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed) >> 16) + in.v[2]; }));
+    cases.push_back(Exact("mul24.hi." + type + " %d0, %s0, %s1;", name, {name, name}, [=](const Values& in) {
+      return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed) >> 16);
+    }));
+    cases.push_back(Exact("mad24.lo." + type + " %d0, %s0, %s1, %s2;", name, {name, name, name}, [=](const Values& in) {
+      return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed)) + in.v[2];
+    }));
+    cases.push_back(Exact("mad24.hi." + type + " %d0, %s0, %s1, %s2;", name, {name, name, name}, [=](const Values& in) {
+      return static_cast<std::uint64_t>(Low24(in, 0, is_signed) * Low24(in, 1, is_signed) >> 16) + in.v[2];
+    }));
   }
   cases.push_back(Exact("mad24.hi.sat.s32 %d0, %s0, %s1, %s2;", "s32", {"s32", "s32", "s32"}, [](const Values& in) {
-    const std::int64_t sum = static_cast<std::int32_t>(Low24(in, 0, true) * Low24(in, 1, true) >> 16) + static_cast<std::int64_t>(in.s32(2));
+    const std::int64_t sum =
+        static_cast<std::int32_t>(Low24(in, 0, true) * Low24(in, 1, true) >> 16) + static_cast<std::int64_t>(in.s32(2));
     return static_cast<std::uint64_t>(std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX));
   }));
 }
@@ -141,8 +146,10 @@ void AddMul24(std::vector<InstructionCase>& cases) {
 void AddSaturated(std::vector<InstructionCase>& cases) {
   auto clamp = [](std::int64_t value) { return static_cast<std::uint64_t>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX)); };
   const std::vector<std::string_view> two{"s32", "s32"};
-  cases.push_back(Exact("add.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} + in.s32(1)); }));
-  cases.push_back(Exact("sub.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} - in.s32(1)); }));
+  cases.push_back(
+      Exact("add.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} + in.s32(1)); }));
+  cases.push_back(
+      Exact("sub.sat.s32 %d0, %s0, %s1;", "s32", two, [=](const Values& in) { return clamp(std::int64_t{in.s32(0)} - in.s32(1)); }));
   cases.push_back(Exact("mad.hi.sat.s32 %d0, %s0, %s1, %s2;", "s32", {"s32", "s32", "s32"},
                         [=](const Values& in) { return clamp((std::int64_t{in.s32(0)} * in.s32(1) >> 32) + in.s32(2)); }));
 }
@@ -156,12 +163,18 @@ std::uint64_t Lanes16(const Values& in, Lane lane) {
 void AddPacked(std::vector<InstructionCase>& cases) {
   const std::vector<std::string_view> two{"b32", "b32"};
   auto s = [](std::uint64_t x) { return static_cast<std::int16_t>(x); };
-  cases.push_back(Exact("add.u16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
-  cases.push_back(Exact("add.s16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
-  cases.push_back(Exact("min.u16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::min(a, b); }); }));
-  cases.push_back(Exact("max.u16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::max(a, b); }); }));
-  cases.push_back(Exact("min.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::min(s(a), s(b)); }); }));
-  cases.push_back(Exact("max.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::max(s(a), s(b)); }); }));
+  cases.push_back(
+      Exact("add.u16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
+  cases.push_back(
+      Exact("add.s16x2 %d0, %s0, %s1;", "b32", two, [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return a + b; }); }));
+  cases.push_back(Exact("min.u16x2 %d0, %s0, %s1;", "b32", two,
+                        [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::min(a, b); }); }));
+  cases.push_back(Exact("max.u16x2 %d0, %s0, %s1;", "b32", two,
+                        [](const Values& in) { return Lanes16(in, [](auto a, auto b) { return std::max(a, b); }); }));
+  cases.push_back(Exact("min.s16x2 %d0, %s0, %s1;", "b32", two,
+                        [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::min(s(a), s(b)); }); }));
+  cases.push_back(Exact("max.s16x2 %d0, %s0, %s1;", "b32", two,
+                        [=](const Values& in) { return Lanes16(in, [=](auto a, auto b) { return std::max(s(a), s(b)); }); }));
   cases.push_back(Exact("max.relu.s16x2 %d0, %s0, %s1;", "b32", two, [=](const Values& in) {
     return Lanes16(in, [=](auto a, auto b) { return std::max<std::int16_t>(std::max(s(a), s(b)), 0); });
   }));
@@ -190,7 +203,8 @@ void AddDot(std::vector<InstructionCase>& cases) {
         cases.push_back(Exact("dp2a." + std::string(high ? "hi" : "lo") + types + " %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"},
                               [=](const Values& in) {
                                 std::uint32_t sum = in.u32(2);
-                                for (int i = 0; i < 2; ++i) sum += static_cast<std::uint32_t>(half(in.u32(0), i, sa) * byte(in.u32(1), i + (high ? 2 : 0), sb));
+                                for (int i = 0; i < 2; ++i)
+                                  sum += static_cast<std::uint32_t>(half(in.u32(0), i, sa) * byte(in.u32(1), i + (high ? 2 : 0), sb));
                                 return std::uint64_t{sum};
                               }));
       }

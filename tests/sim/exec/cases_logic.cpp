@@ -14,7 +14,8 @@ void AddLogic(std::vector<InstructionCase>& cases) {
     cases.push_back(Exact("or" + suffix + " %d0, %s0, %s1;", type, {type, type}, [](const Values& in) { return in.v[0] | in.v[1]; }));
     cases.push_back(Exact("xor" + suffix + " %d0, %s0, %s1;", type, {type, type}, [](const Values& in) { return in.v[0] ^ in.v[1]; }));
     cases.push_back(Exact("not" + suffix + " %d0, %s0;", type, {type}, [](const Values& in) { return ~in.v[0]; }));
-    if (type != "pred") cases.push_back(Exact("cnot" + suffix + " %d0, %s0;", type, {type}, [](const Values& in) { return std::uint64_t{in.v[0] == 0}; }));
+    if (type != "pred")
+      cases.push_back(Exact("cnot" + suffix + " %d0, %s0;", type, {type}, [](const Values& in) { return std::uint64_t{in.v[0] == 0}; }));
   }
 }
 
@@ -51,7 +52,8 @@ void AddLop3(std::vector<InstructionCase>& cases) {
     for (int i = 0; i < 32; ++i) out |= (table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | (c >> i & 1)) & 1u) << i;
     return out;
   };
-  for (const unsigned table : {0u, 0x80u, 0xfeu, 0x96u, 0xe8u, 0xcau, 0x1au, 0x78u, 0x6au, 0x2du, 0xffu, 0xf0u, 0xccu, 0xaau, 0x3cu, 0xb8u, 0xd2u, 0x47u}) {
+  for (const unsigned table :
+       {0u, 0x80u, 0xfeu, 0x96u, 0xe8u, 0xcau, 0x1au, 0x78u, 0x6au, 0x2du, 0xffu, 0xf0u, 0xccu, 0xaau, 0x3cu, 0xb8u, 0xd2u, 0x47u}) {
     cases.push_back(Exact("lop3.b32 %d0, %s0, %s1, %s2, " + std::to_string(table) + ";", "b32", {"b32", "b32", "b32"},
                           [=](const Values& in) { return std::uint64_t{lut(in.u32(0), in.u32(1), in.u32(2), table)}; }));
   }
@@ -65,12 +67,14 @@ void AddLop3(std::vector<InstructionCase>& cases) {
 void AddPrmt(std::vector<InstructionCase>& cases) {
   struct Mode {
     std::string name;
-    int index[4][4];   ///< [selector][result byte]
+    int index[4][4];  ///< [selector][result byte]
   };
-  static const Mode kModes[] = {
-      {".f4e", {{0, 1, 2, 3}, {1, 2, 3, 4}, {2, 3, 4, 5}, {3, 4, 5, 6}}}, {".b4e", {{0, 7, 6, 5}, {1, 0, 7, 6}, {2, 1, 0, 7}, {3, 2, 1, 0}}},
-      {".rc8", {{0, 0, 0, 0}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}}}, {".ecl", {{0, 1, 2, 3}, {1, 1, 2, 3}, {2, 2, 2, 3}, {3, 3, 3, 3}}},
-      {".ecr", {{0, 0, 0, 0}, {0, 1, 1, 1}, {0, 1, 2, 2}, {0, 1, 2, 3}}}, {".rc16", {{0, 1, 0, 1}, {2, 3, 2, 3}, {0, 1, 0, 1}, {2, 3, 2, 3}}}};
+  static const Mode kModes[] = {{".f4e", {{0, 1, 2, 3}, {1, 2, 3, 4}, {2, 3, 4, 5}, {3, 4, 5, 6}}},
+                                {".b4e", {{0, 7, 6, 5}, {1, 0, 7, 6}, {2, 1, 0, 7}, {3, 2, 1, 0}}},
+                                {".rc8", {{0, 0, 0, 0}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}}},
+                                {".ecl", {{0, 1, 2, 3}, {1, 1, 2, 3}, {2, 2, 2, 3}, {3, 3, 3, 3}}},
+                                {".ecr", {{0, 0, 0, 0}, {0, 1, 1, 1}, {0, 1, 2, 2}, {0, 1, 2, 3}}},
+                                {".rc16", {{0, 1, 0, 1}, {2, 3, 2, 3}, {0, 1, 0, 1}, {2, 3, 2, 3}}}};
   for (const Mode& mode : kModes) {
     cases.push_back(Exact("prmt.b32" + mode.name + " %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"}, [&mode](const Values& in) {
       const std::uint64_t bytes = in.v[1] << 32 | in.v[0];
@@ -90,7 +94,8 @@ void AddPrmt(std::vector<InstructionCase>& cases) {
     }
     return out;
   };
-  cases.push_back(Exact("prmt.b32 %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"}, [=](const Values& in) { return generic(in, in.u32(2)); }));
+  cases.push_back(
+      Exact("prmt.b32 %d0, %s0, %s1, %s2;", "b32", {"b32", "b32", "b32"}, [=](const Values& in) { return generic(in, in.u32(2)); }));
   cases.push_back(Exact("prmt.b32 %d0, %s0, %s1, 0x9B5e;", "b32", {"b32", "b32"}, [=](const Values& in) { return generic(in, 0x9b5e); }));
 }
 
@@ -98,7 +103,8 @@ void AddCounts(std::vector<InstructionCase>& cases) {
   for (const unsigned bits : {32u, 64u}) {
     const std::string_view type = bits == 32 ? "b32" : "b64";
     const std::string width = std::to_string(bits);
-    cases.push_back(Exact("popc.b" + width + " %d0, %s0;", "u32", {type}, [](const Values& in) { return static_cast<std::uint64_t>(std::popcount(in.v[0])); }));
+    cases.push_back(Exact("popc.b" + width + " %d0, %s0;", "u32", {type},
+                          [](const Values& in) { return static_cast<std::uint64_t>(std::popcount(in.v[0])); }));
     cases.push_back(Exact("clz.b" + width + " %d0, %s0;", "u32", {type},
                           [=](const Values& in) { return static_cast<std::uint64_t>(std::countl_zero(in.v[0])) - (64 - bits); }));
     cases.push_back(Exact("brev.b" + width + " %d0, %s0;", type, {type}, [=](const Values& in) {
@@ -108,8 +114,8 @@ void AddCounts(std::vector<InstructionCase>& cases) {
     }));
     for (const bool is_signed : {false, true}) {
       for (const bool shift : {false, true}) {
-        cases.push_back(Exact(std::string("bfind") + (shift ? ".shiftamt" : "") + (is_signed ? ".s" : ".u") + width + " %d0, %s0;", "u32", {type},
-                              [=](const Values& in) {
+        cases.push_back(Exact(std::string("bfind") + (shift ? ".shiftamt" : "") + (is_signed ? ".s" : ".u") + width + " %d0, %s0;", "u32",
+                              {type}, [=](const Values& in) {
                                 std::uint64_t a = in.v[0];
                                 if (is_signed && (a >> (bits - 1) & 1) != 0) a = ~a & (bits == 64 ? ~std::uint64_t{0} : 0xffffffff);
                                 if (a == 0) return ~std::uint64_t{0};
@@ -119,8 +125,8 @@ void AddCounts(std::vector<InstructionCase>& cases) {
       }
     }
   }
-  cases.push_back(Exact("and.b32 %s1, %s1, 31; and.b32 %s2, %s2, 63; sub.s32 %s2, %s2, 32; fns.b32 %d0, %s0, %s1, %s2;", "b32", {"b32", "u32", "s32"},
-                        [](const Values& in) {
+  cases.push_back(Exact("and.b32 %s1, %s1, 31; and.b32 %s2, %s2, 63; sub.s32 %s2, %s2, 32; fns.b32 %d0, %s0, %s1, %s2;", "b32",
+                        {"b32", "u32", "s32"}, [](const Values& in) {
                           const std::uint32_t mask = in.u32(0);
                           const int base = static_cast<int>(in.u32(1) & 31), offset = static_cast<int>(in.u32(2) & 63) - 32;
                           if (offset == 0) return (mask >> base & 1) != 0 ? static_cast<std::uint64_t>(base) : ~std::uint64_t{0};
@@ -162,13 +168,14 @@ void AddFields(std::vector<InstructionCase>& cases) {
   for (const bool clamp : {false, true}) {
     const std::string mode = clamp ? ".clamp" : ".wrap";
     for (const bool is_signed : {false, true}) {
-      cases.push_back(Exact("szext" + mode + (is_signed ? ".s32" : ".u32") + " %d0, %s0, %s1;", "b32", {"b32", "u32"}, [=](const Values& in) {
-        const std::uint32_t a = in.u32(0), b = in.u32(1), b1 = b & 31;
-        const bool too_large = b >= 32 && clamp;
-        const std::uint32_t mask = too_large ? 0 : ~0u << b1;
-        const bool sign = b1 != 0 && !too_large && is_signed && (a >> ((b1 - 1) & 31) & 1) != 0;
-        return std::uint64_t{(a & ~mask) | (sign ? mask : 0)};
-      }));
+      cases.push_back(
+          Exact("szext" + mode + (is_signed ? ".s32" : ".u32") + " %d0, %s0, %s1;", "b32", {"b32", "u32"}, [=](const Values& in) {
+            const std::uint32_t a = in.u32(0), b = in.u32(1), b1 = b & 31;
+            const bool too_large = b >= 32 && clamp;
+            const std::uint32_t mask = too_large ? 0 : ~0u << b1;
+            const bool sign = b1 != 0 && !too_large && is_signed && (a >> ((b1 - 1) & 31) & 1) != 0;
+            return std::uint64_t{(a & ~mask) | (sign ? mask : 0)};
+          }));
     }
     cases.push_back(Exact("bmsk" + mode + ".b32 %d0, %s0, %s1;", "b32", {"u32", "u32"}, [=](const Values& in) {
       const std::uint32_t a = in.u32(0), b = in.u32(1), a1 = a & 31, b1 = b & 31, sum = a1 + b1;

@@ -10,7 +10,7 @@ namespace {
 using Wide = __int128;
 
 struct Part {
-  std::string text;       ///< "" is the whole word
+  std::string text;  ///< "" is the whole word
   unsigned bits = 32, shift = 0;
 };
 const Part kParts[] = {{"", 32, 0}, {".b0", 8, 0}, {".b2", 8, 16}, {".b3", 8, 24}, {".h0", 16, 0}, {".h1", 16, 16}};
@@ -91,7 +91,7 @@ void AddScalars(std::vector<InstructionCase>& cases) {
   for (const std::string op : {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr"}) {
     for (int signs = 0; signs < 8; ++signs) {
       const bool shift = op == "vshl" || op == "vshr";
-      if (shift && (signs & 4) != 0) continue;   // the count is unsigned
+      if (shift && (signs & 4) != 0) continue;  // the count is unsigned
       ++turn;
       AddScalar(cases, op, (signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0, kParts[turn % 6], kParts[turn * 5 % 6]);
     }
@@ -112,7 +112,7 @@ void AddMad(std::vector<InstructionCase>& cases) {
     const std::string types = (as || bs ? ".s32" : ".u32") + Sign(as) + Sign(bs);
     for (const std::string scale : {"", ".shr7", ".shr15"}) {
       for (const bool sat : {false, true}) {
-        for (int form = 0; form < 4; ++form) {   // plain, -a, -c, .po
+        for (int form = 0; form < 4; ++form) {  // plain, -a, -c, .po
           const std::string text = std::string("vmad") + types + (form == 3 ? ".po" : "") + (sat ? ".sat" : "") + scale + " %d0, " +
                                    (form == 1 ? "-" : "") + "%s0.h0, %s1, " + (form == 2 ? "-" : "") + "%s2;";
           if (form == 3 && !sat && !scale.empty()) continue;
@@ -134,9 +134,9 @@ void AddMad(std::vector<InstructionCase>& cases) {
 }
 
 struct SimdForm {
-  std::string d, a, b;                   ///< selectors
-  std::vector<unsigned> lanes;           ///< written
-  std::array<unsigned, 4> from_a, from_b;   ///< part of {b, a} for every lane
+  std::string d, a, b;                     ///< selectors
+  std::vector<unsigned> lanes;             ///< written
+  std::array<unsigned, 4> from_a, from_b;  ///< part of {b, a} for every lane
 };
 
 void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::string& op, bool ds, bool as, bool bs, const SimdForm& form,
@@ -146,7 +146,8 @@ void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::str
   for (const bool sat : {false, true}) {
     if (sat && op == "vset") continue;
     for (const bool add : {false, true}) {
-      cases.push_back(Exact(op + std::to_string(lanes) + types + (sat ? ".sat" : "") + (add ? ".add" : "") + " %d0" + form.d + ", %s0" + form.a + ", %s1" + form.b + ", %s2;",
+      cases.push_back(Exact(op + std::to_string(lanes) + types + (sat ? ".sat" : "") + (add ? ".add" : "") + " %d0" + form.d + ", %s0" +
+                                form.a + ", %s1" + form.b + ", %s2;",
                             "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
                               const std::uint64_t pool = in.v[1] << 32 | in.v[0];
                               auto part = [&](unsigned index, bool is_signed) {
@@ -168,7 +169,8 @@ void AddSimd(std::vector<InstructionCase>& cases, unsigned lanes, const std::str
 }
 
 void AddSimds(std::vector<InstructionCase>& cases) {
-  const SimdForm pairs[] = {{"", "", "", {0, 1}, {0, 1}, {2, 3}}, {".h1", ".h23", ".h01", {1}, {3, 2}, {1, 0}}, {".h0", "", ".h21", {0}, {0, 1}, {1, 2}}};
+  const SimdForm pairs[] = {
+      {"", "", "", {0, 1}, {0, 1}, {2, 3}}, {".h1", ".h23", ".h01", {1}, {3, 2}, {1, 0}}, {".h0", "", ".h21", {0}, {0, 1}, {1, 2}}};
   const SimdForm quads[] = {{"", "", "", {0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5, 6, 7}},
                             {".b310", ".b0246", ".b7531", {0, 1, 3}, {6, 4, 2, 0}, {1, 3, 5, 7}}};
   int turn = 0;

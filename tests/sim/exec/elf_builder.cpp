@@ -34,7 +34,8 @@ std::vector<std::uint8_t> ElfBuilder::Build() const {
       if (symbols[i].name == name) return i + 1;
     return 0;
   };
-  const auto add = [&](const std::string& name, std::uint32_t type, std::uint64_t flags, std::uint64_t align, const std::vector<std::uint8_t>& bytes) {
+  const auto add = [&](const std::string& name, std::uint32_t type, std::uint64_t flags, std::uint64_t align,
+                       const std::vector<std::uint8_t>& bytes) {
     Elf64_Shdr header{};
     header.sh_name = PutText(names, name);
     header.sh_type = type;
@@ -74,7 +75,7 @@ std::vector<std::uint8_t> ElfBuilder::Build() const {
   headers.back().sh_link = static_cast<std::uint32_t>(symtab + 1);
   headers.back().sh_info = 1;
   add(".strtab", SHT_STRTAB, 0, 1, strings);
-  PutText(names, "");   // room for its own name, which add() appends after the copy
+  PutText(names, "");  // room for its own name, which add() appends after the copy
   const auto name_at = PutText(names, ".shstrtab");
   Elf64_Shdr own{};
   own.sh_name = name_at;
@@ -105,7 +106,7 @@ std::vector<std::uint8_t> ElfBuilder::Build() const {
 
 std::vector<std::uint8_t> ThunkObject(const void* function) {
   ElfBuilder builder;
-  std::vector<std::uint8_t> code = {0x48, 0xb8};   // movabs $function, %rax; jmp *%rax
+  std::vector<std::uint8_t> code = {0x48, 0xb8};  // movabs $function, %rax; jmp *%rax
   Put(code, reinterpret_cast<std::uint64_t>(function));
   code.insert(code.end(), {0xff, 0xe0});
   builder.sections.push_back({.name = ".text", .flags = SHF_ALLOC | SHF_EXECINSTR, .bytes = code, .relocations = {}});

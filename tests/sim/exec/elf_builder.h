@@ -26,7 +26,7 @@ struct ElfBuilder {
   };
   struct Symbol {
     std::string name;
-    std::string section;   ///< empty: undefined
+    std::string section;  ///< empty: undefined
     std::uint64_t value = 0;
   };
   std::vector<Section> sections;

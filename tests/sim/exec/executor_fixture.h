@@ -48,8 +48,8 @@ class Executor {
   void Free(std::uint64_t address) { memory_->Free(address); }
 
   /// Parses and loads `ptx` (kept, so that the same text is loaded once) and runs the kernel.
-  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block,
-                           const ParamBlock& params, std::uint32_t dynamic_shared_bytes = 0);
+  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block, const ParamBlock& params,
+                           std::uint32_t dynamic_shared_bytes = 0);
   exec::DeviceMemory& memory() { return *memory_; }
   exec::Engine& engine() { return *engine_; }
 

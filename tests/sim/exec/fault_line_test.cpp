@@ -52,10 +52,12 @@ TEST_CASE("Fault_InGeneratedCode_NamesPtxLineAndSourceLine") {
   const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
   executor.Free(bad);
   for (const std::uint32_t which : {0u, 1u}) {
-    const exec::LaunchFault fault = executor.Launch(kStores, "stores", {2, 1, 1}, {64, 1, 1}, ParamBlock().Add(good).Add(bad + 4096).Add(which));
+    const exec::LaunchFault fault =
+        executor.Launch(kStores, "stores", {2, 1, 1}, {64, 1, 1}, ParamBlock().Add(good).Add(bad + 4096).Add(which));
     INFO(fault.text);
     CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
     CHECK(fault.ptx_line == (which == 0 ? 31 : 8));
-    CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)" : "PTX line 8 (/home/user/kernel.cu:30)") != std::string::npos);
+    CHECK(fault.text.find(which == 0 ? "PTX line 31 (/home/user/kernel.cu:19)" : "PTX line 8 (/home/user/kernel.cu:30)") !=
+          std::string::npos);
   }
 }

@@ -16,33 +16,96 @@ const std::vector<std::uint64_t>& EdgesOf(std::string_view type) {
   static const std::vector<std::uint64_t> kPred{0, 1};
   static const std::vector<std::uint64_t> kInt8{0, 1, 2, 3, 7, 8, 31, 0x7f, 0x80, 0x81, 0xfe, 0xff};
   static const std::vector<std::uint64_t> kInt16{0, 1, 2, 3, 15, 16, 17, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff};
-  static const std::vector<std::uint64_t> kInt32{0, 1, 2, 3, 5, 7, 8, 31, 32, 33, 63, 64, 255, 256, 0x7fff, 0x8000, 0xffff, 0x10000,
-                                                 0x7fffff, 0x800000, 0xffffff, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xaaaaaaaa,
-                                                 0x7f80ff01, 0xfffffff0, 0xfffffffe, 0xffffffff};
-  static const std::vector<std::uint64_t> kInt64{0, 1, 2, 3, 7, 31, 32, 63, 64, 65, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-                                                 0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001, 0xfffffffffffffffe,
-                                                 0xffffffffffffffff, 0xaaaaaaaaaaaaaaaa, 0x123456789abcdef0, 0xffffffff80000000,
-                                                 0x001fffffffffffff, 0x0020000000000001, 0x7ffffffffffffdff, 0x8000000000000400};
-  static const std::vector<std::uint64_t> kFloat{0, 0x80000000, 1, 0x80000001, 2, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001,
-                                                 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000, 0xbf000000, 0x3fc00000, 0x40000000,
-                                                 0x40490fdb, 0xc0490fdb, 0x4b000000, 0x4b000001, 0x4affffff, 0x4f000000, 0xcf000000, 0x4effffff,
-                                                 0x4f800000, 0x4f7fffff, 0x5f000000, 0xdf000000, 0x5f800000, 0x7e800000, 0x7f000000, 0x7f7fffff,
-                                                 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x33800000, 0x33000000,
-                                                 0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fffff, 0x38000000, 0x33000001, 0x437f0000,
-                                                 0x42fe0000, 0x43000000, 0xc3000000, 0x40200000, 0xc0200000, 0x3e99999a, 0x447ff000, 0x7e967699};
-  static const std::vector<std::uint64_t> kDouble{0, 0x8000000000000000, 1, 0x8000000000000001, 0x000fffffffffffff, 0x0010000000000000,
-                                                  0x8010000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x3ff0000000000001, 0x3fefffffffffffff,
-                                                  0x3fe0000000000000, 0xbfe0000000000000, 0x3ff8000000000000, 0x4004000000000000, 0xc004000000000000,
-                                                  0x41dfffffffc00000, 0x41e0000000000000, 0xc1e0000000000000, 0xc1e0000000200000, 0x41efffffffe00000,
-                                                  0x41f0000000000000, 0x43e0000000000000, 0xc3e0000000000000, 0x43dfffffffffffff, 0x43f0000000000000,
-                                                  0x7fefffffffffffff, 0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
-                                                  0x47efffffe0000000, 0x47effffff0000000, 0x47efffffefffffff, 0x36a0000000000000, 0x3690000000000000,
-                                                  0x3690000000000001, 0x380fffffc0000000, 0x380ffffff0000000, 0x3ff0000010000000, 0x3ff0000030000000,
-                                                  0x40effc0000000000, 0x40effe0000000000, 0x40effdffffffffff, 0x3e60000000000001, 0x4330000000000001};
-  static const std::vector<std::uint64_t> kHalf{0, 0x8000, 1, 0x8001, 2, 0x3ff, 0x83ff, 0x400, 0x8400, 0x401, 0x3c00, 0xbc00, 0x3c01, 0x3bff,
-                                                0x3800, 0x4000, 0x6400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe00, 0x7c01, 0x5bf8, 0x5800};
-  static const std::vector<std::uint64_t> kBFloat{0, 0x8000, 1, 0x8001, 0x7f, 0x80ff, 0x80, 0x8080, 0x3f80, 0xbf80, 0x3f81, 0x3f7f, 0x3f00,
-                                                  0x4000, 0x4380, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0, 0x7f81, 0x4f00, 0x0101};
+  static const std::vector<std::uint64_t> kInt32{
+      0,        1,          2,          3,          5,          7,          8,          31,         32,         33,
+      63,       64,         255,        256,        0x7fff,     0x8000,     0xffff,     0x10000,    0x7fffff,   0x800000,
+      0xffffff, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xaaaaaaaa, 0x7f80ff01, 0xfffffff0, 0xfffffffe, 0xffffffff};
+  static const std::vector<std::uint64_t> kInt64{0,
+                                                 1,
+                                                 2,
+                                                 3,
+                                                 7,
+                                                 31,
+                                                 32,
+                                                 63,
+                                                 64,
+                                                 65,
+                                                 0xffff,
+                                                 0x7fffffff,
+                                                 0x80000000,
+                                                 0xffffffff,
+                                                 0x100000000,
+                                                 0x7fffffffffffffff,
+                                                 0x8000000000000000,
+                                                 0x8000000000000001,
+                                                 0xfffffffffffffffe,
+                                                 0xffffffffffffffff,
+                                                 0xaaaaaaaaaaaaaaaa,
+                                                 0x123456789abcdef0,
+                                                 0xffffffff80000000,
+                                                 0x001fffffffffffff,
+                                                 0x0020000000000001,
+                                                 0x7ffffffffffffdff,
+                                                 0x8000000000000400};
+  static const std::vector<std::uint64_t> kFloat{
+      0,          0x80000000, 1,          0x80000001, 2,          0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001,
+      0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000, 0xbf000000, 0x3fc00000, 0x40000000, 0x40490fdb, 0xc0490fdb,
+      0x4b000000, 0x4b000001, 0x4affffff, 0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000, 0x4f7fffff, 0x5f000000, 0xdf000000,
+      0x5f800000, 0x7e800000, 0x7f000000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001,
+      0x33800000, 0x33000000, 0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fffff, 0x38000000, 0x33000001, 0x437f0000,
+      0x42fe0000, 0x43000000, 0xc3000000, 0x40200000, 0xc0200000, 0x3e99999a, 0x447ff000, 0x7e967699};
+  static const std::vector<std::uint64_t> kDouble{0,
+                                                  0x8000000000000000,
+                                                  1,
+                                                  0x8000000000000001,
+                                                  0x000fffffffffffff,
+                                                  0x0010000000000000,
+                                                  0x8010000000000000,
+                                                  0x3ff0000000000000,
+                                                  0xbff0000000000000,
+                                                  0x3ff0000000000001,
+                                                  0x3fefffffffffffff,
+                                                  0x3fe0000000000000,
+                                                  0xbfe0000000000000,
+                                                  0x3ff8000000000000,
+                                                  0x4004000000000000,
+                                                  0xc004000000000000,
+                                                  0x41dfffffffc00000,
+                                                  0x41e0000000000000,
+                                                  0xc1e0000000000000,
+                                                  0xc1e0000000200000,
+                                                  0x41efffffffe00000,
+                                                  0x41f0000000000000,
+                                                  0x43e0000000000000,
+                                                  0xc3e0000000000000,
+                                                  0x43dfffffffffffff,
+                                                  0x43f0000000000000,
+                                                  0x7fefffffffffffff,
+                                                  0xffefffffffffffff,
+                                                  0x7ff0000000000000,
+                                                  0xfff0000000000000,
+                                                  0x7ff8000000000000,
+                                                  0x47efffffe0000000,
+                                                  0x47effffff0000000,
+                                                  0x47efffffefffffff,
+                                                  0x36a0000000000000,
+                                                  0x3690000000000000,
+                                                  0x3690000000000001,
+                                                  0x380fffffc0000000,
+                                                  0x380ffffff0000000,
+                                                  0x3ff0000010000000,
+                                                  0x3ff0000030000000,
+                                                  0x40effc0000000000,
+                                                  0x40effe0000000000,
+                                                  0x40effdffffffffff,
+                                                  0x3e60000000000001,
+                                                  0x4330000000000001};
+  static const std::vector<std::uint64_t> kHalf{0,      0x8000, 1,      0x8001, 2,      0x3ff,  0x83ff, 0x400,  0x8400,
+                                                0x401,  0x3c00, 0xbc00, 0x3c01, 0x3bff, 0x3800, 0x4000, 0x6400, 0x7bff,
+                                                0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe00, 0x7c01, 0x5bf8, 0x5800};
+  static const std::vector<std::uint64_t> kBFloat{0,      0x8000, 1,      0x8001, 0x7f,   0x80ff, 0x80,   0x8080,
+                                                  0x3f80, 0xbf80, 0x3f81, 0x3f7f, 0x3f00, 0x4000, 0x4380, 0x7f7f,
+                                                  0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0, 0x7f81, 0x4f00, 0x0101};
   if (type == "pred") return kPred;
   if (type.starts_with("f32")) return kFloat;
   if (type.starts_with("f64")) return kDouble;
@@ -102,7 +165,9 @@ unsigned TypeBits(std::string_view type) {
 
 bool SameValue(std::string_view type, std::uint64_t a, std::uint64_t b) {
   if (a == b) return true;
-  if (type == "f32") return std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(a))) && std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
+  if (type == "f32")
+    return std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(a))) &&
+           std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
   if (type == "f64") return std::isnan(std::bit_cast<double>(a)) && std::isnan(std::bit_cast<double>(b));
   if (type == "f32x2") return SameValue("f32", a & 0xffffffff, b & 0xffffffff) && SameValue("f32", a >> 32, b >> 32);
   const bool bfloat = type.starts_with("bf16");
@@ -139,7 +204,8 @@ InstructionCase Near(std::string ptx, std::vector<std::string_view> src, double 
     const float got = out.f32(0);
     wanted.v[0] = Bits(static_cast<float>(truth));
     if (std::isnan(truth)) return std::isnan(got);
-    if (std::isinf(static_cast<float>(truth))) return static_cast<double>(got) == static_cast<double>(static_cast<float>(truth)) || std::fabs(got) >= 0x1.fffff0p127f;
+    if (std::isinf(static_cast<float>(truth)))
+      return static_cast<double>(got) == static_cast<double>(static_cast<float>(truth)) || std::fabs(got) >= 0x1.fffff0p127f;
     const double ulp = std::max(std::ldexp(1.0, std::ilogb(static_cast<float>(truth) == 0 ? 0x1p-149 : truth) - 23), 0x1p-149);
     return std::fabs(static_cast<double>(got) - truth) <= std::max(ulps * ulp, absolute);
   };
@@ -206,12 +272,13 @@ void AppendStore(std::string& text, const std::string& reg, std::string_view typ
 }  // namespace
 
 std::string BatchKernel(const std::vector<InstructionCase>& cases) {
-  std::string text = ".version 8.7\n.target sm_100a\n.address_size 64\n"
-                     ".visible .entry batch(.param .u64 in, .param .u64 out, .param .u32 threads)\n{\n"
-                     "  .reg .b32 %t, %me, %threads, %i; .reg .b64 %in, %out, %in0, %out0, %o;\n"
-                     "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, %ctaid.x;\n"
-                     "  mov.u32 %t, %ntid.x;\n  mov.u32 %i, %tid.x;\n  mad.lo.u32 %me, %me, %t, %i;\n"
-                     "  .reg .pred %beyond;\n  setp.ge.u32 %beyond, %me, %threads;\n  @%beyond exit;\n";
+  std::string text =
+      ".version 8.7\n.target sm_100a\n.address_size 64\n"
+      ".visible .entry batch(.param .u64 in, .param .u64 out, .param .u32 threads)\n{\n"
+      "  .reg .b32 %t, %me, %threads, %i; .reg .b64 %in, %out, %in0, %out0, %o;\n"
+      "  ld.param.u64 %in0, [in];\n  ld.param.u64 %out0, [out];\n  ld.param.u32 %threads, [threads];\n  mov.u32 %me, %ctaid.x;\n"
+      "  mov.u32 %t, %ntid.x;\n  mov.u32 %i, %tid.x;\n  mad.lo.u32 %me, %me, %t, %i;\n"
+      "  .reg .pred %beyond;\n  setp.ge.u32 %beyond, %me, %threads;\n  @%beyond exit;\n";
   for (std::size_t n = 0; n < cases.size(); ++n) {
     const InstructionCase& test = cases[n];
     text += "  {\n";
@@ -240,9 +307,9 @@ std::string Describe(const InstructionCase& test, const Values& in, const Values
 
 const std::vector<InstructionTable>& InstructionTables() {
   static const std::vector<InstructionTable> kTables{
-      {"integer", IntegerCases}, {"logic", LogicCases}, {"compare", CompareCases}, {"float", FloatCases},
-      {"half", HalfCases},       {"approx", ApproxCases}, {"convert", ConvertCases},
-      {"packed convert", PackedConvertCases}, {"video", VideoCases},
+      {"integer", IntegerCases}, {"logic", LogicCases},   {"compare", CompareCases}, {"float", FloatCases},
+      {"half", HalfCases},       {"approx", ApproxCases}, {"convert", ConvertCases}, {"packed convert", PackedConvertCases},
+      {"video", VideoCases},
   };
   return kTables;
 }

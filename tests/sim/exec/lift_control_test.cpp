@@ -36,7 +36,9 @@ const std::string kEntry = R"(
   ld.global.u32 %r2, [%rd1+4];
 )";
 
-std::uint32_t RunBody(const std::string& body, std::vector<std::uint32_t> in) { return Run(kEntry + body + "\n  st.global.u32 [%rd2], %r3;\n  ret;\n}\n", std::move(in)); }
+std::uint32_t RunBody(const std::string& body, std::vector<std::uint32_t> in) {
+  return Run(kEntry + body + "\n  st.global.u32 [%rd2], %r3;\n  ret;\n}\n", std::move(in));
+}
 
 }  // namespace
 

@@ -44,7 +44,7 @@ TEST_CASE("memcheck: a write past the end in the same page is found, not done, a
   std::vector<std::uint32_t> data(1000);
   run.executor().Download(p, data);
   CHECK(data[999] == 999);
-  CHECK(*reinterpret_cast<const std::uint32_t*>(p + 4000) == 0);   // its page is there, the write was not done
+  CHECK(*reinterpret_cast<const std::uint32_t*>(p + 4000) == 0);  // its page is there, the write was not done
 }
 
 TEST_CASE("memcheck: an access that no memory answers stops the grid with the error it has without memcheck") {
@@ -63,7 +63,7 @@ TEST_CASE("memcheck: addresses before an allocation, null and misaligned ones") 
   CHECK(run.Run(kStoreByIndex, kOne, kOne, p - 8).kind == FaultKind::kIllegalAddress);
   CHECK(run.Run(kStoreByIndex, kOne, kOne, 0).kind == FaultKind::kIllegalAddress);
   CHECK(run.Run(kStoreByIndex, kOne, {8, 1, 1}, p + 2).kind == FaultKind::kMisalignedAddress);
-  REQUIRE(Kinds(run.findings().reports) == "out-of-bounds misaligned");   // the first two are at one place
+  REQUIRE(Kinds(run.findings().reports) == "out-of-bounds misaligned");  // the first two are at one place
   Has(run.findings().reports[0], "8 bytes before the 256-byte allocation");
   Has(run.findings().reports[1], "4-byte accesses need a multiple of 4");
   MemcheckRun other;
@@ -86,7 +86,7 @@ TEST_CASE("memcheck: memory that has been freed") {
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(1024));
   run.executor().Free(p);
-  for (int i = 0; i < 50; ++i) CHECK(run.executor().Upload(std::vector<std::uint32_t>(1024)) != p);   // not handed out again at once
+  for (int i = 0; i < 50; ++i) CHECK(run.executor().Upload(std::vector<std::uint32_t>(1024)) != p);  // not handed out again at once
   CHECK(run.Run(kStoreByIndex, kOne, {32, 1, 1}, p + 16).kind == FaultKind::kIllegalAddress);
   REQUIRE(Kinds(run.told()) == "use-after-free");
   Has(run.told()[0], "use after free: write of 4 bytes");
@@ -95,8 +95,9 @@ TEST_CASE("memcheck: memory that has been freed") {
 }
 
 TEST_CASE("memcheck: atomics and reductions are checked") {
-  const std::string text = KernelText("add.u64 %rd4, %rd1, %rd3;\nred.global.add.u32 [%rd4], 1;\natom.global.cas.b32 %r5, [%rd4], 1, 2;\n"
-                                      "add.u64 %rd5, %rd2, %rd3;\nst.global.u32 [%rd5], %r5;");
+  const std::string text = KernelText(
+      "add.u64 %rd4, %rd1, %rd3;\nred.global.add.u32 [%rd4], 1;\natom.global.cas.b32 %r5, [%rd4], 1, 2;\n"
+      "add.u64 %rd5, %rd2, %rd3;\nst.global.u32 [%rd5], %r5;");
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(30)), q = run.executor().Upload(std::vector<std::uint32_t>(32));
   run.Run(text, kOne, {32, 1, 1}, p, q);
@@ -117,10 +118,12 @@ TEST_CASE("memcheck: variables of a module have exact bounds") {
 
 TEST_CASE("memcheck: shared and local windows") {
   MemcheckRun run;
-  const std::string shared = KernelText("mov.u32 %r4, tile;\nadd.u32 %r4, %r4, %r2;\nst.shared.u32 [%r4], %r1;", ".shared .align 4 .b8 tile[128];");
+  const std::string shared =
+      KernelText("mov.u32 %r4, tile;\nadd.u32 %r4, %r4, %r2;\nst.shared.u32 [%r4], %r1;", ".shared .align 4 .b8 tile[128];");
   CHECK(run.Run(shared, kOne, {64, 1, 1}).kind == FaultKind::kIllegalAddress);
-  const std::string local = KernelText(".local .align 4 .b8 frame[64];\nmov.u64 %rd4, frame;\nadd.u64 %rd4, %rd4, 65536;\nst.local.u32 [%rd4], %r1;\n"
-                                       "ld.local.u32 %r5, [frame];\nst.global.u32 [%rd1], %r5;");
+  const std::string local = KernelText(
+      ".local .align 4 .b8 frame[64];\nmov.u64 %rd4, frame;\nadd.u64 %rd4, %rd4, 65536;\nst.local.u32 [%rd4], %r1;\n"
+      "ld.local.u32 %r5, [frame];\nst.global.u32 [%rd1], %r5;");
   CHECK(run.Run(local, kOne, {32, 1, 1}).kind == FaultKind::kIllegalAddress);
   REQUIRE(Kinds(run.told()) == "out-of-bounds out-of-bounds");
   Has(run.told()[0], "shared memory at 0x80: the CTA has 128 bytes of shared memory (128 static, 0 dynamic)");
@@ -128,10 +131,11 @@ TEST_CASE("memcheck: shared and local windows") {
 }
 
 TEST_CASE("memcheck: generic addresses are told apart") {
-  const std::string text = KernelText("mov.u64 %rd4, tile;\ncvta.shared.u64 %rd4, %rd4;\nadd.u64 %rd5, %rd4, %rd3;\nst.u32 [%rd5], %r1;\n"
-                                      "ld.u32 %r6, [%rd5];\nadd.u64 %rd6, %rd1, %rd3;\nst.u32 [%rd6], %r6;\n"
-                                      "st.global.u32 [%rd5], %r1;",
-                                      ".shared .align 4 .b8 tile[128];");
+  const std::string text = KernelText(
+      "mov.u64 %rd4, tile;\ncvta.shared.u64 %rd4, %rd4;\nadd.u64 %rd5, %rd4, %rd3;\nst.u32 [%rd5], %r1;\n"
+      "ld.u32 %r6, [%rd5];\nadd.u64 %rd6, %rd1, %rd3;\nst.u32 [%rd6], %r6;\n"
+      "st.global.u32 [%rd5], %r1;",
+      ".shared .align 4 .b8 tile[128];");
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(30));
   run.Run(text, kOne, {32, 1, 1}, p);
@@ -146,7 +150,8 @@ TEST_CASE("memcheck: registered host memory, also for reading only") {
   REQUIRE(run.executor().memory().RegisterHost(host.data(), 128, true));
   const auto p = reinterpret_cast<std::uint64_t>(host.data());
   const std::uint64_t q = run.executor().Upload(std::vector<std::uint32_t>(64));
-  const std::string copy = KernelText("add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd4];\nst.global.u32 [%rd5], %r5;");
+  const std::string copy =
+      KernelText("add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd4];\nst.global.u32 [%rd5], %r5;");
   CHECK(run.Run(copy, kOne, {32, 1, 1}, p, q).kind == FaultKind::kNone);
   CHECK(run.told().empty());
   CHECK(run.Run(copy, kOne, {33, 1, 1}, p, q).kind == FaultKind::kIllegalAddress);
@@ -165,8 +170,12 @@ const std::string kFree = "{ .param .b64 a; st.param.b64 [a], %rd4; call.uni fre
 
 TEST_CASE("memcheck: blocks of malloc() in a kernel") {
   MemcheckRun run;
-  CHECK(run.Run(KernelText(Allocate("20") + "st.global.u32 [%rd4+16], 1;\nst.global.u32 [%rd4+20], 1;\n" + kFree + "ld.global.u32 %r5, [%rd4];\n"
-                           "st.global.u32 [%rd1], %r5;", kHeap), kOne, kOne, run.executor().Upload(std::vector<std::uint32_t>(1))).kind == FaultKind::kNone);
+  CHECK(run.Run(KernelText(Allocate("20") + "st.global.u32 [%rd4+16], 1;\nst.global.u32 [%rd4+20], 1;\n" + kFree +
+                               "ld.global.u32 %r5, [%rd4];\n"
+                               "st.global.u32 [%rd1], %r5;",
+                           kHeap),
+                kOne, kOne, run.executor().Upload(std::vector<std::uint32_t>(1)))
+            .kind == FaultKind::kNone);
   REQUIRE(Kinds(run.told()) == "out-of-bounds use-after-free");
   Has(run.told()[0], "right at the end of the 20-byte block");
   Has(run.told()[0], "made by malloc() in a kernel");
@@ -181,8 +190,9 @@ TEST_CASE("memcheck: free() of what is no block") {
 }
 
 TEST_CASE("memcheck: the source line comes from .loc") {
-  const std::string text = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z5scalePfi(.param .u64 p, .param .u32 n)\n{\n.reg .b64 %rd<4>;\n"
-                           ".loc 1 11 3\nld.param.u64 %rd1, [p];\n.loc 1 12 5\nst.global.u32 [%rd1], 0;\nret;\n}\n.file 1 \"/src/app.cu\"\n";
+  const std::string text =
+      ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z5scalePfi(.param .u64 p, .param .u32 n)\n{\n.reg .b64 %rd<4>;\n"
+      ".loc 1 11 3\nld.param.u64 %rd1, [p];\n.loc 1 12 5\nst.global.u32 [%rd1], 0;\nret;\n}\n.file 1 \"/src/app.cu\"\n";
   MemcheckRun run;
   run.executor().Launch(text, "_Z5scalePfi", kOne, kOne, ParamBlock().Add(std::uint64_t{0}).Add(1));
   REQUIRE(run.told().size() == 1);
@@ -203,11 +213,14 @@ TEST_CASE("memcheck: no more findings are kept than the limit says") {
 
 TEST_CASE("memcheck: a correct grid over many CTAs and sizes of access") {
   const std::string text = KernelText(
-      "mov.u32 %r4, %ctaid.x;\nmov.u32 %r5, %ntid.x;\nmad.lo.u32 %r6, %r4, %r5, %r1;\nmul.wide.u32 %rd4, %r6, 16;\nadd.u64 %rd5, %rd1, %rd4;\n"
-      "st.global.v4.u32 [%rd5], {%r6, %r6, %r6, %r6};\nld.global.v2.u64 {%rd6, %rd7}, [%rd5];\nst.global.u8 [%rd5+15], %r6;\nst.global.u16 [%rd5+12], %r6;\n"
+      "mov.u32 %r4, %ctaid.x;\nmov.u32 %r5, %ntid.x;\nmad.lo.u32 %r6, %r4, %r5, %r1;\nmul.wide.u32 %rd4, %r6, 16;\nadd.u64 %rd5, %rd1, "
+      "%rd4;\n"
+      "st.global.v4.u32 [%rd5], {%r6, %r6, %r6, %r6};\nld.global.v2.u64 {%rd6, %rd7}, [%rd5];\nst.global.u8 [%rd5+15], %r6;\nst.global.u16 "
+      "[%rd5+12], %r6;\n"
       "xor.b32 %r7, %r6, 5;\nmul.wide.u32 %rd8, %r7, 16;\nadd.u64 %rd9, %rd2, %rd8;\nst.global.u64 [%rd9+8], %rd6;");
   MemcheckRun run;
-  const std::uint64_t p = run.executor().Upload(std::vector<std::uint64_t>(2 * 96 * 50)), q = run.executor().Upload(std::vector<std::uint64_t>(2 * 96 * 50));
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint64_t>(2 * 96 * 50)),
+                      q = run.executor().Upload(std::vector<std::uint64_t>(2 * 96 * 50));
   CHECK(run.Run(text, {50, 1, 1}, {96, 1, 1}, p, q).kind == FaultKind::kNone);
   CHECK(run.told().empty());
 }

@@ -12,11 +12,13 @@ const std::string kTile = ".shared .align 16 .b8 tile[8192];\n";
 constexpr exec::Dim3 kTwoWarps{64, 1, 1}, kWarp{32, 1, 1};
 
 // %r4: the thread's own word in tile; %r5: that of the other warp's thread with the same lane; %r6: of the next lane.
-const std::string kAddresses = "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r2;\nxor.b32 %r5, %r2, 128;\nadd.u32 %r5, %r5, %r7;\n"
-                               "add.u32 %r6, %r1, 1;\nand.b32 %r6, %r6, 31;\nshl.b32 %r6, %r6, 2;\nadd.u32 %r6, %r6, %r7;\n";
-const std::string kStoreOwn = "st.shared.u32 [%r4], %r1;\n", kLoadOwn = "ld.shared.u32 %r10, [%r4];\n", kStoreOther = "st.shared.u32 [%r5], %r1;\n",
-                  kLoadOther = "ld.shared.u32 %r10, [%r5];\n", kStoreNew = "st.shared.u32 [%r4], 99;\n", kLoadNext = "ld.shared.u32 %r10, [%r6];\n",
-                  kBarrier = "bar.sync 0;\n", kSyncWarp = "bar.warp.sync -1;\n", kFence = "membar.cta;\n",
+const std::string kAddresses =
+    "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r2;\nxor.b32 %r5, %r2, 128;\nadd.u32 %r5, %r5, %r7;\n"
+    "add.u32 %r6, %r1, 1;\nand.b32 %r6, %r6, 31;\nshl.b32 %r6, %r6, 2;\nadd.u32 %r6, %r6, %r7;\n";
+const std::string kStoreOwn = "st.shared.u32 [%r4], %r1;\n", kLoadOwn = "ld.shared.u32 %r10, [%r4];\n",
+                  kStoreOther = "st.shared.u32 [%r5], %r1;\n", kLoadOther = "ld.shared.u32 %r10, [%r5];\n",
+                  kStoreNew = "st.shared.u32 [%r4], 99;\n", kLoadNext = "ld.shared.u32 %r10, [%r6];\n", kBarrier = "bar.sync 0;\n",
+                  kSyncWarp = "bar.warp.sync -1;\n", kFence = "membar.cta;\n",
                   kOut = "add.u64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], %r10;\n";
 
 std::string Found(const std::string& body, exec::Dim3 block, const std::string& target = "sm_75") {
@@ -26,8 +28,8 @@ std::string Found(const std::string& body, exec::Dim3 block, const std::string& 
 TEST_CASE("memcheck: a read of shared memory that nobody wrote") {
   CHECK(Found(kLoadOwn + kOut, kWarp) == "uninitialised");
   CHECK(Found(kStoreOwn + kLoadOwn + kOut, kWarp) == "");
-  CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [%r4+128];\n" + kOut, kTwoWarps) == "uninitialised");   // of the second warp
-  CHECK(Found("red.shared.add.u32 [%r4], 1;\n", kWarp) == "uninitialised");   // reads what it adds to
+  CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [%r4+128];\n" + kOut, kTwoWarps) == "uninitialised");  // of the second warp
+  CHECK(Found("red.shared.add.u32 [%r4], 1;\n", kWarp) == "uninitialised");                                      // reads what it adds to
   CHECK(Found("atom.shared.exch.b32 %r10, [%r4], 1;\n" + kOut, kWarp) == "uninitialised");
   CHECK(Found("st.shared.u16 [%r4], %r1;\n" + kLoadOwn + kOut, kWarp) == "uninitialised");
   CHECK(Found("st.shared.u16 [%r4], %r1;\nst.shared.u8 [%r4+2], %r1;\nst.shared.u8 [%r4+3], %r1;\n" + kLoadOwn + kOut, kWarp) == "");
@@ -37,24 +39,28 @@ TEST_CASE("memcheck: every CTA begins with unwritten shared memory") {
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(64));
   // The first CTA writes, the others do not.
-  run.Run(KernelText(kAddresses + "mov.u32 %r8, %ctaid.x;\nsetp.ne.u32 %p1, %r8, 0;\n@%p1 bra L;\n" + kStoreOwn + "L:\n" + kLoadOwn + kOut, kTile), {5, 1, 1}, kWarp, p);
+  run.Run(KernelText(kAddresses + "mov.u32 %r8, %ctaid.x;\nsetp.ne.u32 %p1, %r8, 0;\n@%p1 bra L;\n" + kStoreOwn + "L:\n" + kLoadOwn + kOut,
+                     kTile),
+          {5, 1, 1}, kWarp, p);
   REQUIRE(Kinds(run.told()) == "uninitialised");
   CHECK(run.told()[0].times == 4 * 32);
 }
 
 TEST_CASE("memcheck: races between warps") {
-  CHECK(Found(kStoreOwn + kLoadOther + kOut, kTwoWarps) == "uninitialised race race");   // the first warp reads before the second writes, which then reads what the first wrote
+  CHECK(Found(kStoreOwn + kLoadOther + kOut, kTwoWarps) ==
+        "uninitialised race race");  // the first warp reads before the second writes, which then reads what the first wrote
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut, kTwoWarps) == "");
-  CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kStoreNew, kTwoWarps) == "race race");   // read after write, write after read
+  CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kStoreNew, kTwoWarps) == "race race");  // read after write, write after read
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kBarrier + kStoreNew, kTwoWarps) == "");
-  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race race");                                // write after write, at both stores
+  CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race race");  // write after write, at both stores
   CHECK(Found(kStoreOwn + kBarrier + kStoreOther, kTwoWarps) == "");
 }
 
 TEST_CASE("memcheck: what a race report says") {
   MemcheckRun run;
-  run.Run(KernelText(kAddresses + kStoreOwn + kBarrier + kLoadOther + kStoreNew + kOut, kTile), {1, 1, 1}, kTwoWarps, run.executor().Upload(std::vector<std::uint32_t>(64)));
-  REQUIRE(Kinds(run.told()) == "race race");   // the warp that arrives last goes on first
+  run.Run(KernelText(kAddresses + kStoreOwn + kBarrier + kLoadOther + kStoreNew + kOut, kTile), {1, 1, 1}, kTwoWarps,
+          run.executor().Upload(std::vector<std::uint32_t>(64)));
+  REQUIRE(Kinds(run.told()) == "race race");  // the warp that arrives last goes on first
   const MemcheckReport& report = run.told()[1];
   CHECK(report.access.kind == exec::AccessKind::kWrite);
   CHECK(report.access.thread.x == 0);
@@ -72,21 +78,22 @@ TEST_CASE("memcheck: lanes of one warp need order from sm_70 on") {
   CHECK(Found(kStoreOwn + kLoadNext + kOut, kWarp) == "race");
   CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut, kWarp) == "");
   CHECK(Found(kStoreOwn + kLoadNext + kOut, kWarp, "sm_60") == "");
-  CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + kStoreOwn, kWarp) == "");   // the same values again: nobody can tell
+  CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + kStoreOwn, kWarp) == "");  // the same values again: nobody can tell
   CHECK(Found(kStoreOwn + kSyncWarp + kLoadNext + kOut + "st.shared.u32 [%r4], 77;\n", kWarp) == "race");
   CHECK(Found(kStoreOwn + "shfl.sync.bfly.b32 %r11, %r1, 1, 31, -1;\n" + kLoadNext + kOut, kWarp) == "");
 }
 
 TEST_CASE("memcheck: writes that nobody can tell apart are no races") {
   CHECK(Found("st.shared.u32 [tile], 1;\n" + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut, {256, 1, 1}) == "");
-  CHECK(Found("st.shared.u32 [tile], %r1;\n", kWarp) == "");           // lanes of one instruction: one of them wins
+  CHECK(Found("st.shared.u32 [tile], %r1;\n", kWarp) == "");  // lanes of one instruction: one of them wins
   CHECK(Found("st.shared.u32 [tile], %r1;\n", kTwoWarps) == "race");
 }
 
 TEST_CASE("memcheck: neighbouring bytes belong to different threads") {
   const std::string bytes = "mov.u32 %r7, tile;\nadd.u32 %r4, %r7, %r1;\nst.shared.u8 [%r4], %r1;\n";
   CHECK(Found(bytes, kTwoWarps) == "");
-  CHECK(Found(bytes + kBarrier + "xor.b32 %r5, %r1, 33;\nadd.u32 %r5, %r5, %r7;\nld.shared.u8 %h1, [%r5];\nst.global.u8 [%rd1], %h1;\n", kTwoWarps) == "");
+  CHECK(Found(bytes + kBarrier + "xor.b32 %r5, %r1, 33;\nadd.u32 %r5, %r5, %r7;\nld.shared.u8 %h1, [%r5];\nst.global.u8 [%rd1], %h1;\n",
+              kTwoWarps) == "");
   CHECK(Found(bytes + "mov.u32 %r5, tile;\nadd.u32 %r5, %r5, %r3;\nst.shared.u8 [%r5], %r1;\n", kTwoWarps) == "race");
 }
 
@@ -102,33 +109,45 @@ TEST_CASE("memcheck: atomics and volatile accesses are no races and order what i
 
 TEST_CASE("memcheck: named barriers, arrivals without waiting") {
   // The first warp produces, the second consumes, and gives the buffer back at another barrier.
-  const std::string text = "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nbar.sync 2, 64;\nst.shared.u32 [%r4], 9;\nbra E;\n"
-                           "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\nbar.arrive 2, 64;\n" + kOut + "E:\n";
+  const std::string text =
+      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nbar.sync 2, 64;\nst.shared.u32 [%r4], 9;\nbra "
+      "E;\n"
+      "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\nbar.arrive 2, 64;\n" +
+      kOut + "E:\n";
   CHECK(Found(text, kTwoWarps) == "");
-  const std::string wrong = "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nst.shared.u32 [%r4], 9;\nbra E;\n"
-                            "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\n" + kOut + "E:\nbar.sync 3, 64;\n";
+  const std::string wrong =
+      "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra C;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nst.shared.u32 [%r4], 9;\nbra E;\n"
+      "C:\nbar.sync 1, 64;\nld.shared.u32 %r10, [%r5];\n" +
+      kOut + "E:\nbar.sync 3, 64;\n";
   CHECK(Found(wrong, kTwoWarps) == "race");
 }
 
 TEST_CASE("memcheck: barriers inside of loops and branches, warps that end early") {
-  const std::string loop = "mov.u32 %r8, 0;\nL:\n" + kStoreOwn + kBarrier + kLoadOther + kBarrier + "add.u32 %r8, %r8, 1;\nsetp.lt.u32 %p1, %r8, 9;\n@%p1 bra L;\n" + kOut;
+  const std::string loop = "mov.u32 %r8, 0;\nL:\n" + kStoreOwn + kBarrier + kLoadOther + kBarrier +
+                           "add.u32 %r8, %r8, 1;\nsetp.lt.u32 %p1, %r8, 9;\n@%p1 bra L;\n" + kOut;
   CHECK(Found(loop, kTwoWarps) == "");
   const std::string leaves = "st.shared.u32 [%r4], %r1;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\n" + kBarrier + kLoadOther + kOut;
   CHECK(Found(leaves, kTwoWarps) == "");
-  const std::string diverged = "st.shared.u32 [%r4], %r1;\nand.b32 %r8, %r1, 1;\nsetp.eq.u32 %p1, %r8, 0;\n@%p1 bra A;\n" + kBarrier + "bra B;\nA:\n" + kBarrier + "B:\n" + kLoadOther + kOut;
+  const std::string diverged = "st.shared.u32 [%r4], %r1;\nand.b32 %r8, %r1, 1;\nsetp.eq.u32 %p1, %r8, 0;\n@%p1 bra A;\n" + kBarrier +
+                               "bra B;\nA:\n" + kBarrier + "B:\n" + kLoadOther + kOut;
   CHECK(Found(diverged, kTwoWarps) == "");
 }
 
 TEST_CASE("memcheck: an address that wraps for a lane that is off") {
-  const std::string before = kStoreOwn + kBarrier + "setp.lt.s32 %p1, %r1, 1;\n@%p1 bra L;\nld.shared.u32 %r10, [%r4+-4];\n" + kOut + "L:\n";
+  const std::string before =
+      kStoreOwn + kBarrier + "setp.lt.s32 %p1, %r1, 1;\n@%p1 bra L;\nld.shared.u32 %r10, [%r4+-4];\n" + kOut + "L:\n";
   CHECK(Found(before, kTwoWarps) == "");
 }
 
 TEST_CASE("memcheck: vector, strided and uniform accesses to shared memory") {
-  const std::string wide = "shl.b32 %r8, %r1, 4;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.v4.u32 [%r9], {%r1, %r1, %r1, %r1};\n";
-  CHECK(Found(wide + kBarrier + "xor.b32 %r8, %r8, 4080;\nadd.u32 %r9, %r7, %r8;\nld.shared.v2.u64 {%rd5, %rd6}, [%r9];\nst.global.u64 [%rd1], %rd6;\n", {256, 1, 1}) == "");
+  const std::string wide =
+      "shl.b32 %r8, %r1, 4;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.v4.u32 [%r9], {%r1, %r1, %r1, %r1};\n";
+  CHECK(Found(wide + kBarrier +
+                  "xor.b32 %r8, %r8, 4080;\nadd.u32 %r9, %r7, %r8;\nld.shared.v2.u64 {%rd5, %rd6}, [%r9];\nst.global.u64 [%rd1], %rd6;\n",
+              {256, 1, 1}) == "");
   CHECK(Found(wide + "ld.shared.u32 %r10, [tile+1024];\n" + kOut, {256, 1, 1}).find("race") != std::string::npos);
-  const std::string strided = "mul.lo.u32 %r8, %r1, 132;\nand.b32 %r8, %r8, 8188;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.u32 [%r9], %r1;\n";
+  const std::string strided =
+      "mul.lo.u32 %r8, %r1, 132;\nand.b32 %r8, %r8, 8188;\nmov.u32 %r7, tile;\nadd.u32 %r9, %r7, %r8;\nst.shared.u32 [%r9], %r1;\n";
   CHECK(Found(strided + kBarrier + "ld.shared.u32 %r10, [%r9];\n" + kOut, {32, 1, 1}) == "");
 }
 

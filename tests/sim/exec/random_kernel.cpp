@@ -16,7 +16,8 @@ RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& option
     Block& block = blocks_[i];
     const unsigned count = 1 + pick(options.operations);
     for (unsigned k = 0; k < count; ++k) {
-      Operation operation{static_cast<Op>(pick(15)), 0, pick(kRegisters), pick(kRegisters), static_cast<std::uint32_t>(random()), pick(2) == 0};
+      Operation operation{
+          static_cast<Op>(pick(15)), 0, pick(kRegisters), pick(kRegisters), static_cast<std::uint32_t>(random()), pick(2) == 0};
       // Uniform registers change only through uniform ones, so that some of them stay uniform.
       operation.dst = pick(kRegisters);
       if (options.uniform_bias && operation.dst < 3) {
@@ -73,10 +74,14 @@ std::string RandomKernel::Ptx() const {
   std::ostringstream out;
   out << ".version 7.5\n.target sm_75\n.address_size 64\n"
          ".visible .entry random_kernel(.param .u64 in, .param .u64 out, .param .u32 seed)\n{\n"
-         ".reg .pred %p, %q, %leave;\n.reg .b32 %r<" << kRegisters << ">;\n.reg .b32 %t, %steps, %n, %c, %i;\n.reg .b64 %rd<4>;\n"
+         ".reg .pred %p, %q, %leave;\n.reg .b32 %r<"
+      << kRegisters
+      << ">;\n.reg .b32 %t, %steps, %n, %c, %i;\n.reg .b64 %rd<4>;\n"
          "ld.param.u64 %rd0, [in];\nld.param.u64 %rd1, [out];\nld.param.u32 %r2, [seed];\n"
          "mov.u32 %i, %tid.x;\nmov.u32 %c, %ctaid.x;\nmov.u32 %n, %ntid.x;\nmad.lo.u32 %t, %c, %n, %i;\n"
-         "mul.wide.u32 %rd2, %t, " << 4 * kRegisters << ";\nadd.u64 %rd2, %rd1, %rd2;\n"
+         "mul.wide.u32 %rd2, %t, "
+      << 4 * kRegisters
+      << ";\nadd.u64 %rd2, %rd1, %rd2;\n"
          "add.u32 %r0, %c, 3;\nmul.lo.u32 %r1, %c, %r2;\nmov.u32 %r3, %i;\nmul.lo.u32 %r4, %i, 2654435761;\n"
          "shr.u32 %r5, %i, 2;\nand.b32 %r6, %i, 7;\nxor.b32 %r7, %t, %r2;\nmov.u32 %steps, 0;\n";
   for (unsigned i = 0; i < blocks_.size(); ++i) {

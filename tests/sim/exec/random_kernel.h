@@ -11,9 +11,9 @@ namespace gridloom::test {
 
 struct RandomKernelOptions {
   unsigned blocks = 12;
-  unsigned operations = 5;        ///< most instructions per block
-  unsigned step_limit = 200;      ///< blocks a thread runs before it leaves
-  bool uniform_bias = true;       ///< about half of the branches depend on values equal in the whole CTA
+  unsigned operations = 5;    ///< most instructions per block
+  unsigned step_limit = 200;  ///< blocks a thread runs before it leaves
+  bool uniform_bias = true;   ///< about half of the branches depend on values equal in the whole CTA
 };
 
 class RandomKernel {
@@ -39,9 +39,9 @@ class RandomKernel {
   };
   struct Block {
     std::vector<Operation> operations;
-    unsigned compare_a = 0;            ///< branch when (r[compare_a] & mask) < bound
+    unsigned compare_a = 0;  ///< branch when (r[compare_a] & mask) < bound
     std::uint32_t mask = 0, bound = 0;
-    unsigned on_true = 0, on_false = 0;   ///< block numbers; blocks.size() = exit
+    unsigned on_true = 0, on_false = 0;  ///< block numbers; blocks.size() = exit
     bool conditional = true;
   };
 

@@ -1,12 +1,12 @@
 // Random control flow through the whole executor against the same program run thread by thread on the host.
-#include <catch2/catch.hpp>
+#include "tests/sim/exec/random_kernel.h"
 
+#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "rewriter/ptx/parser.h"
 #include "sim/exec/engine.h"
 #include "tests/sim/exec/executor_fixture.h"
-#include "tests/sim/exec/random_kernel.h"
 
 namespace gridloom::test {
 namespace {

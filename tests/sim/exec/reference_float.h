@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cfenv>
-#include <cstdint>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace gridloom::exec::reference {
@@ -14,13 +14,13 @@ __extension__ using Quad = __float128;
 enum class Mode { kNearest, kZero, kDown, kUp, kAway };
 
 struct Format {
-  int mantissa;          ///< stored bits
-  int exponent;          ///< stored bits
+  int mantissa;  ///< stored bits
+  int exponent;  ///< stored bits
   int bias;
   bool has_infinity = true;
 };
-inline constexpr Format kF16{10, 5, 15}, kBF16{7, 8, 127}, kF32{23, 8, 127}, kTF32{10, 8, 127}, kE5M2{2, 5, 15},
-    kE4M3{3, 4, 7, false}, kE2M1{1, 2, 1, false}, kE2M3{3, 2, 1, false}, kE3M2{2, 3, 3, false};
+inline constexpr Format kF16{10, 5, 15}, kBF16{7, 8, 127}, kF32{23, 8, 127}, kTF32{10, 8, 127}, kE5M2{2, 5, 15}, kE4M3{3, 4, 7, false},
+    kE2M1{1, 2, 1, false}, kE2M3{3, 2, 1, false}, kE3M2{2, 3, 3, false};
 
 /// |n| up to 16000.
 inline Quad PowerOf2(int n) { return static_cast<Quad>(std::ldexp(1.0L, n)); }
@@ -44,7 +44,7 @@ inline std::uint64_t Round(Quad value, bool negative, const Format& f, Mode mode
   const std::uint64_t sign = std::uint64_t{negative} << (f.mantissa + f.exponent);
   const int top_field = (1 << f.exponent) - 1;
   // E4M3 uses its top exponent but for the code that is NaN; the formats below 8 bits use every code.
-  const std::uint64_t largest = f.has_infinity ? (static_cast<std::uint64_t>(top_field) << f.mantissa) - 1
+  const std::uint64_t largest = f.has_infinity    ? (static_cast<std::uint64_t>(top_field) << f.mantissa) - 1
                                 : f.exponent == 4 ? 0x7e
                                                   : (std::uint64_t{1} << (f.mantissa + f.exponent)) - 1;
   const std::uint64_t infinity = f.has_infinity ? largest + 1 : largest;

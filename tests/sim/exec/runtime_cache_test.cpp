@@ -57,7 +57,8 @@ TEST_CASE("Cache_StoresAndLoadsAKernel") {
   const auto loaded = cache.Load(kKey);
   REQUIRE(loaded.has_value());
   CHECK(loaded->object == std::vector<std::uint8_t>(1000, 7));
-  CHECK((loaded->static_shared_bytes == 48 && loaded->local_bytes == 16 && loaded->needs_fiber && !loaded->simple_barriers && !loaded->recursive));
+  CHECK((loaded->static_shared_bytes == 48 && loaded->local_bytes == 16 && loaded->needs_fiber && !loaded->simple_barriers &&
+         !loaded->recursive));
   CHECK_FALSE(cache.Load({1, 3}).has_value());
 }
 
@@ -78,7 +79,7 @@ TEST_CASE("Cache_DamageAtAnyByteOrTruncation_IsIgnoredAndReplaced") {
   CHECK_FALSE(cache.Load(kKey).has_value());
   cache.Store(kKey, Kernel(100, 9));
   CHECK(cache.Load(kKey).has_value());
-  fs::copy_file(cache.PathOf(kKey), cache.PathOf({5, 5}));   // an entry under a wrong name
+  fs::copy_file(cache.PathOf(kKey), cache.PathOf({5, 5}));  // an entry under a wrong name
   CHECK_FALSE(cache.Load({5, 5}).has_value());
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("Cache_BeyondItsSize_DropsTheLeastRecentlyUsed") {
     const timespec times[2] = {{static_cast<time_t>(1000 + i), 0}, {static_cast<time_t>(1000 + i), 0}};
     utimensat(AT_FDCWD, cache.PathOf({i, 0}).c_str(), times, 0);
   }
-  CHECK(cache.Load({0, 0}).has_value());   // and so it is the most recent one
+  CHECK(cache.Load({0, 0}).has_value());  // and so it is the most recent one
   cache.Store({9, 0}, Kernel(1000, 1));
   CHECK(cache.Load({0, 0}).has_value());
   CHECK(cache.Load({9, 0}).has_value());
@@ -140,7 +141,7 @@ TEST_CASE("Cache_ManyProcessesAtOnce_AlwaysSeeWholeEntries") {
   for (int c = 0; c < 6; ++c) {
     const pid_t child = fork();
     if (child == 0) {
-      CodeCache cache(directory.path, 60'000, {});   // small: entries vanish all the time
+      CodeCache cache(directory.path, 60'000, {});  // small: entries vanish all the time
       bool right = true;
       for (int i = 0; i < 300; ++i) {
         const CacheKey key{static_cast<std::uint64_t>(i % 10), 7};
@@ -171,7 +172,9 @@ TEST_CASE("Run_SecondTimeWithACache_DoesNotCompile") {
     auto* const count = h.Allocate<int>(1);
     const int before = Harness::compilations();
     LaunchStats stats;
-    for (int i = 0; i < 3; ++i) CHECK(h.Run("cached", {2, 1, 1}, {32, 1, 1}, {reinterpret_cast<std::uint64_t>(count)}, 0, {}, false, &stats).kind == FaultKind::kNone);
+    for (int i = 0; i < 3; ++i)
+      CHECK(h.Run("cached", {2, 1, 1}, {32, 1, 1}, {reinterpret_cast<std::uint64_t>(count)}, 0, {}, false, &stats).kind ==
+            FaultKind::kNone);
     CHECK(*count == 6);
     CHECK(Harness::compilations() - before == (run == 0 ? 1 : 0));
     CHECK(stats.cache_hit == (run == 1));

@@ -86,8 +86,8 @@ void Harness::Link() {
   program = std::move(*loaded);
 }
 
-LaunchFault Harness::Run(const std::string& name, Dim3 grid, Dim3 block, std::vector<std::uint64_t> params, std::uint32_t dynamic_shared_bytes, Dim3 cluster,
-                         bool cooperative, LaunchStats* stats) {
+LaunchFault Harness::Run(const std::string& name, Dim3 grid, Dim3 block, std::vector<std::uint64_t> params,
+                         std::uint32_t dynamic_shared_bytes, Dim3 cluster, bool cooperative, LaunchStats* stats) {
   if (params.empty()) params.push_back(0);
   LaunchParams launch;
   launch.program = program;
@@ -102,8 +102,8 @@ LaunchFault Harness::Run(const std::string& name, Dim3 grid, Dim3 block, std::ve
   return engine->Run(launch, stats);
 }
 
-std::uint32_t Sync(WarpCtx* warp, BarrierOp op, std::uint32_t id, std::uint32_t threads, std::uint32_t predicate, std::uint32_t mask, std::uint32_t line,
-                      std::uint64_t flags) {
+std::uint32_t Sync(WarpCtx* warp, BarrierOp op, std::uint32_t id, std::uint32_t threads, std::uint32_t predicate, std::uint32_t mask,
+                   std::uint32_t line, std::uint64_t flags) {
   alignas(64) std::uint32_t out[32] = {}, ids[32], counts[32];
   for (int i = 0; i < 32; ++i) {
     ids[i] = id;

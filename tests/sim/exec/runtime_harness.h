@@ -22,7 +22,7 @@ struct NativeKernel {
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   std::uint32_t static_shared_bytes = 0, local_bytes = 0;
   std::string error = {};
-  std::vector<std::uint8_t> object = {};   ///< code instead of `entry`
+  std::vector<std::uint8_t> object = {};  ///< code instead of `entry`
 };
 
 class Harness {
@@ -31,8 +31,8 @@ class Harness {
 
   /// Makes a kernel with one 64-bit parameter per entry of what Run passes.
   void Add(const std::string& name, NativeKernel kernel);
-  LaunchFault Run(const std::string& name, Dim3 grid, Dim3 block, std::vector<std::uint64_t> params = {}, std::uint32_t dynamic_shared_bytes = 0,
-                  Dim3 cluster = {}, bool cooperative = false, LaunchStats* stats = nullptr);
+  LaunchFault Run(const std::string& name, Dim3 grid, Dim3 block, std::vector<std::uint64_t> params = {},
+                  std::uint32_t dynamic_shared_bytes = 0, Dim3 cluster = {}, bool cooperative = false, LaunchStats* stats = nullptr);
 
   template <typename T>
   T* Allocate(std::size_t count) {
@@ -54,7 +54,9 @@ class Harness {
 sim::DeviceSpec TestDevice(std::uint32_t sm_count = 4);
 
 // --- for kernels written in C++ ---
-inline std::uint64_t Param(const WarpCtx* warp, unsigned index) { return reinterpret_cast<const std::uint64_t*>(warp->launch->params)[index]; }
+inline std::uint64_t Param(const WarpCtx* warp, unsigned index) {
+  return reinterpret_cast<const std::uint64_t*>(warp->launch->params)[index];
+}
 inline std::uint64_t LinearCta(const WarpCtx* warp) {
   const CtaCtx& cta = *warp->cta;
   const LaunchCtx& launch = *warp->launch;
@@ -62,8 +64,8 @@ inline std::uint64_t LinearCta(const WarpCtx* warp) {
 }
 /// As generated code does in kernels with simple barriers.
 inline void RingBarrier(WarpCtx* warp) { SwitchWarp(SwitchableOf(warp), SwitchableOf(warp->next)); }
-std::uint32_t Sync(WarpCtx* warp, BarrierOp op = BarrierOp::kSync, std::uint32_t id = 0, std::uint32_t threads = 0, std::uint32_t predicate = 0,
-                      std::uint32_t mask = ~0u, std::uint32_t line = 1, std::uint64_t flags = 0);
+std::uint32_t Sync(WarpCtx* warp, BarrierOp op = BarrierOp::kSync, std::uint32_t id = 0, std::uint32_t threads = 0,
+                   std::uint32_t predicate = 0, std::uint32_t mask = ~0u, std::uint32_t line = 1, std::uint64_t flags = 0);
 inline void CallHelper(WarpCtx* warp, Helper helper, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   warp->launch->helpers[static_cast<std::size_t>(helper)](warp, mask, line, imm, args);
 }

@@ -1,8 +1,8 @@
 // Helpers: atomics against plain arithmetic, printf against the host's, heap, assert, trap, faults by signal.
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -28,8 +28,8 @@ LaunchFault RunOne(Harness& h, std::function<void(WarpCtx*)> body, Dim3 grid = {
 }
 
 template <typename T>
-std::vector<T> Atomic(WarpCtx* warp, AtomicOp op, AtomicType type, Space space, const std::vector<std::uint64_t>& addresses, const std::vector<T>& b,
-                      const std::vector<T>& c, std::uint32_t mask = ~0u) {
+std::vector<T> Atomic(WarpCtx* warp, AtomicOp op, AtomicType type, Space space, const std::vector<std::uint64_t>& addresses,
+                      const std::vector<T>& b, const std::vector<T>& c, std::uint32_t mask = ~0u) {
   std::vector<T> old(32);
   void* args[] = {old.data(), const_cast<std::uint64_t*>(addresses.data()), const_cast<T*>(b.data()), const_cast<T*>(c.data())};
   CallHelper(warp, Helper::kAtomic, mask, 9, AtomicImm(op, type, false, space), args);
@@ -86,11 +86,12 @@ void CheckIntegerAtomics(WarpCtx* warp, AtomicType type, std::uint64_t global) {
 }
 
 PrintfText Print(std::string_view format, const std::vector<std::uint8_t>& block) {
-  return FormatPrintf(format, {.read = [&](std::uint64_t offset, void* to, std::size_t bytes) {
-                                 if (offset + bytes > block.size()) return false;
-                                 std::memcpy(to, block.data() + offset, bytes);
-                                 return true;
-                               },
+  return FormatPrintf(format, {.read =
+                                   [&](std::uint64_t offset, void* to, std::size_t bytes) {
+                                     if (offset + bytes > block.size()) return false;
+                                     std::memcpy(to, block.data() + offset, bytes);
+                                     return true;
+                                   },
                                .string = [](std::uint64_t address) { return std::string(reinterpret_cast<const char*>(address)); }});
 }
 
@@ -128,7 +129,8 @@ TEST_CASE("Atomic_Floats_AddMinMax") {
       using T = decltype(start);
       const std::uint64_t at = space == Space::kShared ? warp->cta->shared_base : global;
       std::memcpy(reinterpret_cast<void*>(at), &start, sizeof start);
-      const auto old = Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b), std::vector<T>(32), 1u << 5);
+      const auto old =
+          Atomic<T>(warp, op, type, space, std::vector<std::uint64_t>(32, at), std::vector<T>(32, b), std::vector<T>(32), 1u << 5);
       CHECK(std::memcmp(&old[5], &start, sizeof start) == 0);
       T now;
       std::memcpy(&now, reinterpret_cast<void*>(at), sizeof now);
@@ -167,11 +169,14 @@ TEST_CASE("Atomic_FromAllThreads_LosesNothing") {
   const LaunchFault fault = RunOne(
       h,
       [&](WarpCtx* warp) {
-        const std::vector<std::uint64_t> f32(32, reinterpret_cast<std::uint64_t>(cells)), u16(32, reinterpret_cast<std::uint64_t>(cells) + 8 + 2),
-            h2(32, reinterpret_cast<std::uint64_t>(cells) + 16), wide(32, reinterpret_cast<std::uint64_t>(cells) + 32);
+        const std::vector<std::uint64_t> f32(32, reinterpret_cast<std::uint64_t>(cells)),
+            u16(32, reinterpret_cast<std::uint64_t>(cells) + 8 + 2), h2(32, reinterpret_cast<std::uint64_t>(cells) + 16),
+            wide(32, reinterpret_cast<std::uint64_t>(cells) + 32);
         Atomic<float>(warp, AtomicOp::kFAdd, AtomicType::kF32, Space::kGlobal, f32, std::vector<float>(32, 1.0f), std::vector<float>(32));
-        Atomic<std::uint16_t>(warp, AtomicOp::kAdd, AtomicType::kI16, Space::kGlobal, u16, std::vector<std::uint16_t>(32, 1), std::vector<std::uint16_t>(32));
-        Atomic<std::uint32_t>(warp, AtomicOp::kFMax, AtomicType::kF16x2, Space::kGlobal, h2, std::vector<std::uint32_t>(32, FloatToHalf(static_cast<float>(LinearCta(warp)))),
+        Atomic<std::uint16_t>(warp, AtomicOp::kAdd, AtomicType::kI16, Space::kGlobal, u16, std::vector<std::uint16_t>(32, 1),
+                              std::vector<std::uint16_t>(32));
+        Atomic<std::uint32_t>(warp, AtomicOp::kFMax, AtomicType::kF16x2, Space::kGlobal, h2,
+                              std::vector<std::uint32_t>(32, FloatToHalf(static_cast<float>(LinearCta(warp)))),
                               std::vector<std::uint32_t>(32));
       },
       {500, 1, 1}, {64, 1, 1});
@@ -187,7 +192,7 @@ TEST_CASE("Atomic_OutOfBounds_IsAFaultOfItsThread") {
   Harness h(1);
   const std::uint64_t global = h.memory->Allocate(4096, 256, MemoryKind::kDevice);
   const auto at = [&](std::uint64_t address, Space space) {
-    return RunOne(h, [=](WarpCtx* warp) {   // arrays only: a fault leaves the warp without running destructors
+    return RunOne(h, [=](WarpCtx* warp) {  // arrays only: a fault leaves the warp without running destructors
       alignas(64) std::uint64_t addresses[32];
       alignas(64) std::uint32_t ones[32], old[32];
       std::fill(std::begin(addresses), std::end(addresses), address + (space == Space::kShared ? warp->cta->shared_base : 0));
@@ -250,14 +255,15 @@ TEST_CASE("Load_FromGeneratedCodeThatFaults_IsAnIllegalAddressOfItsCta") {
       Harness h(threads);
       const std::uint64_t gap = h.memory->Allocate(4096, 256, MemoryKind::kDevice) + 4096;
       // The access section of a helper stands in for generated code: the C++ function is not in the code object.
-      h.Add("touch", {.entry = [](WarpCtx* warp) {
-                        if (LinearCta(warp) != 7) return;
-                        Worker& worker = WarpOf(warp).cta->unit->worker;
-                        worker.access_line = 12;
-                        worker.access_lane = 3;
-                        *reinterpret_cast<volatile int*>(Param(warp, 0)) = 1;
-                        worker.access_lane = -1;
-                      },
+      h.Add("touch", {.entry =
+                          [](WarpCtx* warp) {
+                            if (LinearCta(warp) != 7) return;
+                            Worker& worker = WarpOf(warp).cta->unit->worker;
+                            worker.access_line = 12;
+                            worker.access_lane = 3;
+                            *reinterpret_cast<volatile int*>(Param(warp, 0)) = 1;
+                            worker.access_lane = -1;
+                          },
                       .needs_fiber = fiber});
       for (int i = 0; i < 3; ++i) {
         const LaunchFault fault = h.Run("touch", {20, 1, 1}, {32, 1, 1}, {gap});
@@ -281,7 +287,8 @@ TEST_CASE("Stack_Overflow_IsReportedAsSuch") {
   for (const bool fiber : {false, true}) {
     Harness h(1);
     h.Add("deep", {.entry = [](WarpCtx* warp) { reinterpret_cast<std::uint64_t*>(Param(warp, 0))[0] += Recurse(Param(warp, 1), nullptr); },
-                   .needs_fiber = fiber, .recursive = true});
+                   .needs_fiber = fiber,
+                   .recursive = true});
     const auto sink = reinterpret_cast<std::uint64_t>(h.Allocate<std::uint64_t>(1));
     CHECK(h.Run("deep", {2, 1, 1}, {64, 1, 1}, {sink, 1000}).kind == FaultKind::kNone);
     CHECK(h.Run("deep", {2, 1, 1}, {64, 1, 1}, {sink, 1'000'000}).kind == FaultKind::kStackOverflow);
@@ -299,9 +306,11 @@ TEST_CASE("Printf_EveryConversion_PrintsAsTheHostDoes") {
   check("plain %% text\n", {}, "plain % text\n", 0);
   check("%d %i|%5d|%-5d|%05d|%+d|% d", Block().Add(-1).Add(7).Add(42).Add(42).Add(42).Add(42).Add(42), "-1 7|   42|42   |00042|+42| 42", 7);
   check("%u %x %X %o %#x %#o", Block().Add(4000000000u).Add(255).Add(255).Add(8).Add(255).Add(8), "4000000000 ff FF 10 0xff 010", 6);
-  check("%ld %lld %lu %llx %hd", Block().Add(std::int64_t{-5}).Add(std::int64_t{1} << 40).Add(~std::uint64_t{0}).Add(std::uint64_t{0xabcdef0123}).Add(70000),
+  check("%ld %lld %lu %llx %hd",
+        Block().Add(std::int64_t{-5}).Add(std::int64_t{1} << 40).Add(~std::uint64_t{0}).Add(std::uint64_t{0xabcdef0123}).Add(70000),
         "-5 1099511627776 18446744073709551615 abcdef0123 4464", 5);
-  check("%f %.2f %8.3f %e %G %a", Block().Add(1.5).Add(3.14159).Add(2.0).Add(12345.678).Add(1e-10).Add(1.0), "1.500000 3.14    2.000 1.234568e+04 1E-10 0x1p+0", 6);
+  check("%f %.2f %8.3f %e %G %a", Block().Add(1.5).Add(3.14159).Add(2.0).Add(12345.678).Add(1e-10).Add(1.0),
+        "1.500000 3.14    2.000 1.234568e+04 1E-10 0x1p+0", 6);
   check("%d%f%d", Block().Add(1).Add(2.0).Add(3), "12.0000003", 3);
   check("%c%c%5c", Block().Add(int{'a'}).Add(int{'b'}).Add(int{'c'}), "ab    c", 3);
   check("%*d|%-*d|%.*f|%*d", Block().Add(6).Add(42).Add(6).Add(42).Add(2).Add(1.239).Add(-4).Add(7), "    42|42    |1.24|7   ", 8);
@@ -317,23 +326,23 @@ TEST_CASE("Vprintf_PrintsCtaByCtaOnAnyNumberOfThreads") {
     Harness h(threads);
     char* const format = h.Allocate<char>(32);
     std::strcpy(format, "cta %d lane %d\n");
-    const LaunchFault fault = RunOne(
-        h,
-        [&](WarpCtx* warp) {
-          const std::uint32_t mask = 0x00010001;
-          alignas(64) std::uint64_t formats[32], blocks[32];
-          alignas(64) std::int32_t results[32] = {};
-          for (std::uint32_t lane = 0; lane < 32; ++lane) {
-            formats[lane] = reinterpret_cast<std::uint64_t>(format);
-            blocks[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane;
-            const std::int32_t values[2] = {static_cast<std::int32_t>(LinearCta(warp)), static_cast<std::int32_t>(lane)};
-            std::memcpy(reinterpret_cast<void*>(blocks[lane]), values, sizeof values);
-          }
-          void* args[] = {results, formats, blocks};
-          CallHelper(warp, Helper::kVprintf, mask, 1, 0, args);
-          if (results[0] != 2 || results[16] != 2 || results[1] != 0) __builtin_trap();
-        },
-        {50, 1, 1});
+    const LaunchFault fault =
+        RunOne(h,
+               [&](WarpCtx* warp) {
+                 const std::uint32_t mask = 0x00010001;
+                 alignas(64) std::uint64_t formats[32], blocks[32];
+                 alignas(64) std::int32_t results[32] = {};
+                 for (std::uint32_t lane = 0; lane < 32; ++lane) {
+                   formats[lane] = reinterpret_cast<std::uint64_t>(format);
+                   blocks[lane] = warp->local_base + std::uint64_t{warp->local_stride} * lane;
+                   const std::int32_t values[2] = {static_cast<std::int32_t>(LinearCta(warp)), static_cast<std::int32_t>(lane)};
+                   std::memcpy(reinterpret_cast<void*>(blocks[lane]), values, sizeof values);
+                 }
+                 void* args[] = {results, formats, blocks};
+                 CallHelper(warp, Helper::kVprintf, mask, 1, 0, args);
+                 if (results[0] != 2 || results[16] != 2 || results[1] != 0) __builtin_trap();
+               },
+               {50, 1, 1});
     CHECK(fault.text.empty());
     std::string expected;
     for (int cta = 0; cta < 50; ++cta)
@@ -371,8 +380,9 @@ TEST_CASE("Assert_PrintsTheDriversLineAndEndsTheGrid") {
   char printed[512] = {};
   REQUIRE(read(ends[0], printed, sizeof printed - 1) > 0);
   close(ends[0]);
-  CHECK(std::string(printed) == "test.cu:9: kernel: block: [0,0,0], thread: [1,0,0] Assertion `x == 0` failed.\n"
-                                "test.cu:9: kernel: block: [0,0,0], thread: [2,0,0] Assertion `x == 0` failed.\n");
+  CHECK(std::string(printed) ==
+        "test.cu:9: kernel: block: [0,0,0], thread: [1,0,0] Assertion `x == 0` failed.\n"
+        "test.cu:9: kernel: block: [0,0,0], thread: [2,0,0] Assertion `x == 0` failed.\n");
   CHECK(fault.kind == FaultKind::kAssert);
   CHECK(fault.thread.x == 1);
   CHECK(RunOne(h, [](WarpCtx* warp) { CallHelper(warp, Helper::kTrap, 0x80, 5, 0, nullptr); }).kind == FaultKind::kTrap);

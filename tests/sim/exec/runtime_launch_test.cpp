@@ -60,7 +60,12 @@ TEST_CASE("Run_EveryShape_RunsEachWarpOnceWithItsIndices") {
   for (const unsigned threads : {1u, 2u, 8u}) {
     Harness h(threads);
     h.Add("count", {.entry = &CountWarps});
-    for (const auto& [grid, block] : std::vector<std::pair<Dim3, Dim3>>{{{1, 1, 1}, {1, 1, 1}}, {{7, 5, 3}, {32, 1, 1}}, {{3, 2, 2}, {5, 7, 3}}, {{1000, 1, 1}, {96, 1, 1}}, {{2, 2, 1}, {1024, 1, 1}}, {{9, 1, 4}, {1, 1, 64}}}) {
+    for (const auto& [grid, block] : std::vector<std::pair<Dim3, Dim3>>{{{1, 1, 1}, {1, 1, 1}},
+                                                                        {{7, 5, 3}, {32, 1, 1}},
+                                                                        {{3, 2, 2}, {5, 7, 3}},
+                                                                        {{1000, 1, 1}, {96, 1, 1}},
+                                                                        {{2, 2, 1}, {1024, 1, 1}},
+                                                                        {{9, 1, 4}, {1, 1, 64}}}) {
       const std::size_t warps = grid.count() * ((block.count() + 31) / 32);
       auto* const out = h.Allocate<std::uint32_t>(warps);
       LaunchStats stats;
@@ -111,7 +116,8 @@ TEST_CASE("Barrier_RingAndGeneral_OrderWarpsAlsoWhenSomeEnd") {
     auto* const wrong = h.Allocate<std::uint32_t>(1);
     for (const std::uint32_t block : {32u, 64u, 128u, 256u, 1024u}) {
       for (const bool ring : {true, false}) {
-        const LaunchFault fault = h.Run(ring ? "ring" : "general", {200, 1, 1}, {block, 1, 1}, {reinterpret_cast<std::uint64_t>(wrong), ring});
+        const LaunchFault fault =
+            h.Run(ring ? "ring" : "general", {200, 1, 1}, {block, 1, 1}, {reinterpret_cast<std::uint64_t>(wrong), ring});
         INFO(fault.text);
         CHECK(fault.kind == FaultKind::kNone);
         CHECK(*wrong == 0);
@@ -122,8 +128,9 @@ TEST_CASE("Barrier_RingAndGeneral_OrderWarpsAlsoWhenSomeEnd") {
 
 TEST_CASE("Run_FaultInTheMiddle_EndsTheGridAndNamesTheThread") {
   for (const unsigned threads : {1u, 2u}) {
-    for (const NativeKernel& kernel : {NativeKernel{.entry = &StoreToParam}, NativeKernel{.entry = &StoreToParam, .needs_fiber = true, .simple_barriers = true},
-                                       NativeKernel{.entry = &StoreToParam, .needs_fiber = true}}) {
+    for (const NativeKernel& kernel :
+         {NativeKernel{.entry = &StoreToParam}, NativeKernel{.entry = &StoreToParam, .needs_fiber = true, .simple_barriers = true},
+          NativeKernel{.entry = &StoreToParam, .needs_fiber = true}}) {
       Harness h(threads);
       h.Add("store", kernel);
       auto* const done = h.Allocate<std::uint32_t>(1);

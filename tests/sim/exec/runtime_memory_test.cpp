@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
-#include <random>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "sim/exec/device_memory.h"
@@ -29,7 +29,7 @@ char* Bytes(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 bool Faults(std::uint64_t address) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  const bool readable = write(ends[1], Bytes(address), 1) == 1;   // EFAULT instead of a signal
+  const bool readable = write(ends[1], Bytes(address), 1) == 1;  // EFAULT instead of a signal
   close(ends[0]);
   close(ends[1]);
   return !readable;

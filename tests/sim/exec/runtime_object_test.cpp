@@ -53,7 +53,8 @@ constexpr char kProgram[] = R"(
 
 TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
   int loaded_objects = 0;
-  for (const char* const flags : {"-fPIC", "-fPIC -fno-plt", "-fPIC -O0", "-fPIE -fcf-protection", "-fPIC -ffunction-sections -fdata-sections", "-fPIC -mcmodel=small -fno-jump-tables"}) {
+  for (const char* const flags : {"-fPIC", "-fPIC -fno-plt", "-fPIC -O0", "-fPIE -fcf-protection",
+                                  "-fPIC -ffunction-sections -fdata-sections", "-fPIC -mcmodel=small -fno-jump-tables"}) {
     const auto bytes = Compile(kProgram, flags);
     if (bytes.empty()) continue;
     ++loaded_objects;
@@ -68,7 +69,8 @@ TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
     CHECK(mathematics(2.0f, 3.5f) == 11.0f);
     auto* const choose = reinterpret_cast<int (*)(int)>(reinterpret_cast<std::uintptr_t>((*object)->Find("choose")));
     CHECK((choose(0) == 7 && choose(4) == 80 && choose(2) == 4 && choose(9) == -1));
-    auto* const copy = reinterpret_cast<void* (*)(void*, const void*, unsigned long)>(reinterpret_cast<std::uintptr_t>((*object)->Find("copy")));
+    auto* const copy =
+        reinterpret_cast<void* (*)(void*, const void*, unsigned long)>(reinterpret_cast<std::uintptr_t>((*object)->Find("copy")));
     char to[8];
     copy(to, "1234567", 8);
     CHECK(std::string(to) == "1234567");
@@ -88,7 +90,8 @@ TEST_CASE("RingSwitchAssembly_InCompiledCode_IsABarrier") {
     else assembly += c;
   }
   // Warps of odd number leave early; the others check that they see what every warp wrote before the barrier.
-  const std::string text = R"(
+  const std::string text =
+      R"(
     struct Cta { void* launch; unsigned long shared; };
     struct Launch { unsigned long window, bytes; unsigned long* params; };
     struct Warp { struct Cta* cta; struct Launch* launch; unsigned id; };
@@ -100,7 +103,8 @@ TEST_CASE("RingSwitchAssembly_InCompiledCode_IsABarrier") {
         shared[warp->id] = i;
         sum += i;
         for (int twice = 0; twice < 2; ++twice) {
-          asm volatile(")" + assembly + R"(" : : "D"(warp) : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
+          asm volatile(")" +
+      assembly + R"(" : : "D"(warp) : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
             "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
           if (twice == 0)
             for (unsigned w = 0; w < 8; ++w)
@@ -138,9 +142,12 @@ TEST_CASE("Load_UnknownExternalOrWritableData_IsRefusedByName") {
 
 TEST_CASE("Load_EveryTruncation_FailsCleanly") {
   ElfBuilder builder;
-  builder.sections.push_back({.name = ".text", .flags = SHF_ALLOC | SHF_EXECINSTR, .bytes = std::vector<std::uint8_t>(32, 0xc3),
+  builder.sections.push_back({.name = ".text",
+                              .flags = SHF_ALLOC | SHF_EXECINSTR,
+                              .bytes = std::vector<std::uint8_t>(32, 0xc3),
                               .relocations = {{4, R_X86_64_PC32, "data", 0}, {8, R_X86_64_GOTPCREL, "memcpy", -4}}});
-  builder.sections.push_back({.name = ".rodata", .bytes = std::vector<std::uint8_t>(16), .relocations = {{0, R_X86_64_64, "gl_kernel", 0}}});
+  builder.sections.push_back(
+      {.name = ".rodata", .bytes = std::vector<std::uint8_t>(16), .relocations = {{0, R_X86_64_64, "gl_kernel", 0}}});
   builder.symbols = {{"gl_kernel", ".text", 0}, {"data", ".rodata", 8}, {"memcpy", "", 0}};
   const auto bytes = builder.Build();
   REQUIRE(CodeObject::Load(bytes, "t").ok());
@@ -157,7 +164,9 @@ TEST_CASE("Load_EveryTruncation_FailsCleanly") {
 TEST_CASE("Load_RelocationsOutOfRange_AreRefused") {
   const auto build = [](std::uint64_t offset, std::uint32_t type, const char* symbol, std::int64_t addend) {
     ElfBuilder builder;
-    builder.sections.push_back({.name = ".text", .flags = SHF_ALLOC | SHF_EXECINSTR, .bytes = std::vector<std::uint8_t>(16, 0xc3),
+    builder.sections.push_back({.name = ".text",
+                                .flags = SHF_ALLOC | SHF_EXECINSTR,
+                                .bytes = std::vector<std::uint8_t>(16, 0xc3),
                                 .relocations = {{offset, type, symbol, addend}}});
     builder.symbols = {{"gl_kernel", ".text", 0}, {"memcpy", "", 0}};
     return builder.Build();

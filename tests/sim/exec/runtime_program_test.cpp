@@ -1,6 +1,6 @@
 // Programs: where variables go and what they start as; what is known of kernels; occupancy.
-#include <catch2/catch.hpp>
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "rewriter/ptx/parser.h"
@@ -138,7 +138,8 @@ TEST_CASE("Kernels_AreDescribed") {
   CHECK((plain->registers >= 8 && plain->registers <= 24));
   CHECK_FALSE(plain->uses_grid_sync);
   const KernelInfo* const required = l.program->FindKernel("required");
-  CHECK((required->required_block[0] == 64 && required->required_block[1] == 1 && required->max_threads == 64 && required->registers <= 20));
+  CHECK(
+      (required->required_block[0] == 64 && required->required_block[1] == 1 && required->max_threads == 64 && required->registers <= 20));
   CHECK(l.program->FindKernel("grid")->uses_grid_sync);
   CHECK(l.program->kernels().size() == 3);
 }
@@ -148,11 +149,11 @@ TEST_CASE("Occupancy_FollowsWarpsRegistersAndSharedMemory") {
   KernelInfo kernel;
   kernel.registers = 32;
   CHECK(CtasPerSm(device, kernel, 256, 0) == 8);
-  CHECK(CtasPerSm(device, kernel, 32, 0) == 32);      // the limit of CTAs
+  CHECK(CtasPerSm(device, kernel, 32, 0) == 32);  // the limit of CTAs
   kernel.registers = 64;
   CHECK(CtasPerSm(device, kernel, 256, 0) == 4);
   kernel.registers = 100;
-  CHECK(CtasPerSm(device, kernel, 96, 0) == 5);       // 4 warps in each of 4 partitions, in blocks of 3
+  CHECK(CtasPerSm(device, kernel, 96, 0) == 5);  // 4 warps in each of 4 partitions, in blocks of 3
   kernel.registers = 255;
   CHECK(CtasPerSm(device, kernel, 1024, 0) == 0);
   kernel.registers = 32;

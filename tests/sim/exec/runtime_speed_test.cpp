@@ -1,6 +1,6 @@
 // What the runtime itself costs. Hidden: run with `runtime_test [speed]`. One thread unless said otherwise, best of many.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 

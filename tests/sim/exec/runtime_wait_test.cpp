@@ -98,14 +98,14 @@ void SpinLock(WarpCtx* warp) {
     }
     auto* const counter = reinterpret_cast<std::uint32_t*>(Param(warp, 1));
     const std::uint32_t seen = *counter;
-    if (i % 3 == 0) Yield(warp);   // the holder loses its turn
+    if (i % 3 == 0) Yield(warp);  // the holder loses its turn
     *counter = seen + 1;
     Cell(warp, 0) = 0;
   }
 }
 
 void HalfMissing(WarpCtx* warp) {
-  if (warp->warp_id == 1) Sync(warp, BarrierOp::kSync, 1, 64, 0, ~0u, 40);   // nobody else comes to barrier 1
+  if (warp->warp_id == 1) Sync(warp, BarrierOp::kSync, 1, 64, 0, ~0u, 40);  // nobody else comes to barrier 1
   if (warp->warp_id == 2) Sync(warp, BarrierOp::kSync, 2, 128, 0, ~0u, 41);
 }
 
@@ -195,7 +195,8 @@ TEST_CASE("Barrier_ThatCannotComplete_IsADeadlockNamingTheWarps") {
   h.Add("half", General(&HalfMissing));
   const LaunchFault fault = h.Run("half", {3, 1, 1}, {96, 1, 1});
   CHECK(fault.kind == FaultKind::kDeadlock);
-  CHECK(fault.text.find("warp 1 of CTA (0,0,0) waits at barrier 1 (PTX line 40), warp 2 of CTA (0,0,0) waits at barrier 2 (PTX line 41)") != std::string::npos);
+  CHECK(fault.text.find("warp 1 of CTA (0,0,0) waits at barrier 1 (PTX line 40), warp 2 of CTA (0,0,0) waits at barrier 2 (PTX line 41)") !=
+        std::string::npos);
 }
 
 TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
@@ -215,7 +216,7 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
     std::uint64_t yields = 1'000'000;
     LaunchFault working;
     std::chrono::steady_clock::duration took;
-    do {   // until one run is longer than the watchdog's time, and far from ten times as long
+    do {  // until one run is longer than the watchdog's time, and far from ten times as long
       const auto start = std::chrono::steady_clock::now();
       working = h.Run("count", {2, 1, 1}, {32, 1, 1}, {yields += yields / 2});
       took = std::chrono::steady_clock::now() - start;

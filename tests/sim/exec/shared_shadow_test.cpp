@@ -17,7 +17,9 @@ constexpr std::uint32_t kWarps = 3, kWords = 96;
 /// Every access since the last order, thread by thread.
 class Model {
  public:
-  void Barrier() { for (auto& word : words_) word.recent.clear(); }
+  void Barrier() {
+    for (auto& word : words_) word.recent.clear();
+  }
   void OrderWarp(std::uint32_t warp) {
     for (auto& word : words_) {
       std::set<Seen> kept;
@@ -43,7 +45,7 @@ class Model {
  private:
   struct Seen {
     std::uint32_t warp, lane;
-    bool write, ordered;   ///< ordered: before what its own warp does next
+    bool write, ordered;  ///< ordered: before what its own warp does next
     auto operator<=>(const Seen&) const = default;
   };
   struct Word {
@@ -54,8 +56,8 @@ class Model {
 };
 
 /// One access of a warp in the shadow, as the checker makes it. Returns what was found: unwritten, race.
-std::pair<bool, bool> InShadow(SharedShadow& shadow, std::uint32_t warp, std::uint32_t mask, bool write, const std::uint64_t (&offsets)[kWarpSize],
-                               SharedAccessImm::Pattern pattern, std::uint32_t line) {
+std::pair<bool, bool> InShadow(SharedShadow& shadow, std::uint32_t warp, std::uint32_t mask, bool write,
+                               const std::uint64_t (&offsets)[kWarpSize], SharedAccessImm::Pattern pattern, std::uint32_t line) {
   SharedShadow::Access access;
   access.warp = warp;
   access.mask = mask;
@@ -104,7 +106,8 @@ TEST_CASE("shared shadow: agrees with a model of every thread, whole words, full
       const bool write = random() % 2 != 0;
       const auto pattern = static_cast<SharedAccessImm::Pattern>(random() % 3);
       const std::uint32_t mask = random() % 3 == 0 ? random() | 1u : ~0u;
-      const std::uint32_t first = pattern == SharedAccessImm::kConsecutive ? (random() % 4 == 0 ? random() % (kWords - 31) : warp * 32) : random() % kWords;
+      const std::uint32_t first =
+          pattern == SharedAccessImm::kConsecutive ? (random() % 4 == 0 ? random() % (kWords - 31) : warp * 32) : random() % kWords;
       std::uint64_t offsets[kWarpSize];
       // Any addresses: far apart, two rows of 16, or two places. The lanes of a write stay apart.
       const std::uint32_t form = write ? 0 : random() % 3, row = random() % (kWords - 32);
@@ -114,7 +117,9 @@ TEST_CASE("shared shadow: agrees with a model of every thread, whole words, full
         return (first + lane * 5) % kWords;
       };
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-        offsets[lane] = 4 * (pattern == SharedAccessImm::kUniform ? first : pattern == SharedAccessImm::kConsecutive ? first + lane : any(lane));
+        offsets[lane] = 4 * (pattern == SharedAccessImm::kUniform       ? first
+                             : pattern == SharedAccessImm::kConsecutive ? first + lane
+                                                                        : any(lane));
       }
       bool unwritten = false, race = false;
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -124,7 +129,8 @@ TEST_CASE("shared shadow: agrees with a model of every thread, whole words, full
         race |= r;
       }
       const auto found = InShadow(shadow, warp, mask, write, offsets, pattern, step);
-      INFO("CTA " << cta << " step " << step << " warp " << warp << (write ? " writes" : " reads") << " pattern " << int(pattern) << " mask " << mask);
+      INFO("CTA " << cta << " step " << step << " warp " << warp << (write ? " writes" : " reads") << " pattern " << int(pattern)
+                  << " mask " << mask);
       REQUIRE(found.first == unwritten);
       // Of lanes that write to one word together, those after the first are compared with the first: a race of theirs with
       // an earlier write of that one goes unseen.
@@ -132,7 +138,7 @@ TEST_CASE("shared shadow: agrees with a model of every thread, whole words, full
       if (!unwritten) REQUIRE((found.second == race || (one_word && race)));
       for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
         if ((mask >> lane & 1) != 0) model.Note(warp, lane, write, static_cast<std::uint32_t>(offsets[lane] / 4));
-      if (race || unwritten) {   // from here on the model, which forgets nothing, would go on complaining
+      if (race || unwritten) {  // from here on the model, which forgets nothing, would go on complaining
         for (std::uint32_t w = 0; w < kWarps; ++w) shadow.Arrive(0, w);
         const std::uint32_t all[kWarps] = {0, 1, 2};
         shadow.Complete(0, all);

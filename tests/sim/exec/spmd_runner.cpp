@@ -35,7 +35,9 @@ struct ThreadState {
 
 HelperFn PureHelper(Helper helper) {
   switch (helper) {
-#define GL_PURE_HELPER(name) case Helper::name: return &Helper_##name;
+#define GL_PURE_HELPER(name) \
+  case Helper::name:         \
+    return &Helper_##name;
 #include "tests/sim/exec/pure_helpers.def"
 #undef GL_PURE_HELPER
     default: return nullptr;
@@ -140,7 +142,8 @@ class Bodies {
       case MarkerKind::kSpecial:
         return b_.CreateZExtOrTrunc(Field(&state_->special[static_cast<int>(info.special)], b_.getInt32Ty()), result);
       case MarkerKind::kParam:
-        return b_.CreateAlignedLoad(result, b_.CreateGEP(b_.getInt8Ty(), Field(&state_->params, b_.getPtrTy()), f.getArg(0)), llvm::Align(1));
+        return b_.CreateAlignedLoad(result, b_.CreateGEP(b_.getInt8Ty(), Field(&state_->params, b_.getPtrTy()), f.getArg(0)),
+                                    llvm::Align(1));
       case MarkerKind::kSymbol:
         return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), Field(&state_->symbols, b_.getPtrTy()), info.imm));
       case MarkerKind::kLoad: return Load(f, info);
@@ -148,8 +151,7 @@ class Bodies {
       case MarkerKind::kAtomic: return Atomic(f, info);
       case MarkerKind::kToGeneric: return Host(info.space, f.getArg(0));
       case MarkerKind::kFromGeneric: return b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0)));
-      case MarkerKind::kIsSpace:
-        return b_.CreateICmpULT(b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0))), b_.getInt64(1 << 16));
+      case MarkerKind::kIsSpace: return b_.CreateICmpULT(b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0))), b_.getInt64(1 << 16));
       case MarkerKind::kBallot: return b_.CreateZExt(f.getArg(0), result);
       case MarkerKind::kActiveMask: return b_.getInt32(1);
       case MarkerKind::kShuffle: return f.getArg(0);
@@ -225,7 +227,8 @@ class Bodies {
     }
     llvm::Value* table = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), slots.size() + 1));
     for (std::size_t i = 0; i < slots.size(); ++i) b_.CreateStore(slots[i], b_.CreateConstGEP1_64(b_.getPtrTy(), table, i));
-    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
+    auto* type =
+        llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getPtrTy()}, false);
     b_.CreateCall(type, Pointer(reinterpret_cast<const void*>(fn)),
                   {llvm::ConstantPointerNull::get(b_.getPtrTy()), b_.getInt32(1), b_.getInt32(0), b_.getInt64(info.imm), table});
     auto take = [&](std::size_t i) -> llvm::Value* {

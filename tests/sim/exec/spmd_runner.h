@@ -29,7 +29,7 @@ class SpmdRunner {
 
   std::vector<std::uint8_t> shared = std::vector<std::uint8_t>(1 << 16);
   std::vector<std::uint8_t> local = std::vector<std::uint8_t>(1 << 20);
-  std::vector<std::uint64_t> symbols;      ///< device addresses of module variables
+  std::vector<std::uint64_t> symbols;  ///< device addresses of module variables
 
  private:
   struct Impl;

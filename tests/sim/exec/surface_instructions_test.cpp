@@ -1,7 +1,6 @@
 // suld, sust and sured from PTX text to memory: every width, geometry, mode for coordinates out of range.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -32,7 +31,8 @@ std::string Kernel(const std::string& body) {
   shl.b32 %x, %t, 2;
   sub.s32 %x, %x, 16;
   mov.b32 %o0, 0; mov.b32 %o1, 0; mov.b32 %o2, 0; mov.b32 %o3, 0;
-)" + body + R"(
+)" + body +
+         R"(
   mul.wide.u32 %rd0, %t, 16;
   add.u64 %rd0, %rd0, %p;
   st.global.v4.b32 [%rd0], {%o0, %o1, %o2, %o3};
@@ -130,8 +130,10 @@ TEST_CASE("Sust_EveryGeometry_StoresWhereSuldLoads") {
   CHECK(volume.Load<std::uint32_t>(8 * 5, 2, 4) == 21);
   CHECK(volume.Load<std::uint32_t>(8 * 5 + 4, 2, 4) == 2);
   SurfaceRun layers({.type = ChannelType::kUnsigned16, .width = 32, .height = 2, .depth = 3, .layered = true});
-  layers("cvt.u16.u32 %s0, %t; shl.b32 %r0, %t, 1;\n sust.b.a2d.b16.trap [%h, {2, %r0, 1, 0}], %s0;\n suld.b.a2d.b16.trap %s1, [%h, {2, %r0, 1, 0}];"
-         "cvt.u32.u16 %o0, %s1;");
+  layers(
+      "cvt.u16.u32 %s0, %t; shl.b32 %r0, %t, 1;\n sust.b.a2d.b16.trap [%h, {2, %r0, 1, 0}], %s0;\n suld.b.a2d.b16.trap %s1, [%h, {2, %r0, "
+      "1, 0}];"
+      "cvt.u32.u16 %o0, %s1;");
   CHECK(layers.fault.kind == FaultKind::kNone);
   CHECK(layers.Load<std::uint16_t>(2 * 9, 1, 2) == 9);
   SurfaceRun lines({.type = ChannelType::kUnsigned8, .dims = 1, .width = 32, .depth = 3, .layered = true});

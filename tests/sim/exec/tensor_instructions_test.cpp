@@ -1,8 +1,7 @@
 // Matrix instructions from PTX text to memory: loads and stores of fragments, wmma of every shape and type, refusals. The
 // products of mma are tested in tensor_multiply_test.cpp.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
 #include <string>
@@ -30,13 +29,15 @@ std::string Kernel(const std::string& body) {
   ld.param.u64 %in, [in];
   ld.param.u64 %out, [out];
   mov.u32 %t, %tid.x;
-)" + body + "\n  ret;\n}\n";
+)" + body +
+         "\n  ret;\n}\n";
 }
 
 /// Runs one warp on input bytes; the output, of `out_bytes` bytes.
 class WarpRun {
  public:
-  std::vector<std::uint8_t> operator()(const std::string& body, const std::vector<std::uint8_t>& in, std::size_t out_bytes, bool expect_fault = false) {
+  std::vector<std::uint8_t> operator()(const std::string& body, const std::vector<std::uint8_t>& in, std::size_t out_bytes,
+                                       bool expect_fault = false) {
     const std::uint64_t from = executor_.Upload(in);
     std::vector<std::uint8_t> out(out_bytes, 0xcc);
     const std::uint64_t to = executor_.Upload(out);
@@ -93,7 +94,8 @@ TEST_CASE("Ldmatrix_EveryCount_StraightAndTransposed") {
     for (bool transposed : {false, true}) {
       std::string registers = "%e0";
       for (unsigned i = 1; i < count; ++i) registers += ", %e" + std::to_string(i);
-      const std::string instruction = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) + (transposed ? ".trans" : "") + ".shared.b16 {" + registers + "}, [%r5];\n";
+      const std::string instruction = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) + (transposed ? ".trans" : "") +
+                                      ".shared.b16 {" + registers + "}, [%r5];\n";
       const auto out = run(kFillTile + instruction + WriteRegisters(count), in, 128 * count);
       for (unsigned lane = 0; lane < 32; ++lane) {
         for (unsigned matrix = 0; matrix < count; ++matrix) {
@@ -115,21 +117,27 @@ TEST_CASE("Ldmatrix_GenericAddress_AndRowsFromAnywhere") {
     sub.u32 %r6, 31, %t; shl.b32 %r6, %r6, 4; mov.u32 %r7, tile; add.u32 %r6, %r6, %r7;
     cvt.u64.u32 %rd2, %r6; cvta.shared.u64 %rd2, %rd2;
     ldmatrix.sync.aligned.m8n8.x1.b16 {%e0}, [%rd2];
-  )" + WriteRegisters(1), in, 128);
+  )" + WriteRegisters(1),
+                       in, 128);
   for (unsigned lane = 0; lane < 32; ++lane) CHECK(At<std::uint32_t>(out, lane) == At<std::uint32_t>(in, (31 - lane / 4) * 4 + lane % 4));
 }
 
 TEST_CASE("Ldmatrix_Bytes_AreTransposedAndUnpacked") {
   WarpRun run;
   const auto in = RandomBytes(512, 3);
-  const auto out = run(kFillTile + "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%e0, %e1, %e2, %e3}, [%r5];\n" + WriteRegisters(4), in, 512);
+  const auto out =
+      run(kFillTile + "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%e0, %e1, %e2, %e3}, [%r5];\n" + WriteRegisters(4), in, 512);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned reg = 0; reg < 4; ++reg) {
-      for (unsigned i = 0; i < 4; ++i) CHECK(out[(lane * 4 + reg) * 4 + i] == in[reg / 2 * 256 + (lane % 4 * 4 + i) * 16 + lane / 4 + reg % 2 * 8]);
+      for (unsigned i = 0; i < 4; ++i)
+        CHECK(out[(lane * 4 + reg) * 4 + i] == in[reg / 2 * 256 + (lane % 4 * 4 + i) * 16 + lane / 4 + reg % 2 * 8]);
     }
   }
-  const auto packed = run(kFillTile + "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%e0}, [%r5];\n"
-                                      "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {%e1}, [%r5];\n" + WriteRegisters(2), in, 256);
+  const auto packed = run(kFillTile +
+                              "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%e0}, [%r5];\n"
+                              "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 {%e1}, [%r5];\n" +
+                              WriteRegisters(2),
+                          in, 256);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned element = lane % 4 * 4 + i, row = lane / 4 * 16;
@@ -162,13 +170,15 @@ TEST_CASE("Stmatrix_UndoesLdmatrix_AndMovmatrixTransposes") {
     movmatrix.sync.aligned.m8n8.trans.b16 %e2, %e2;
     movmatrix.sync.aligned.m8n8.trans.b16 %e3, %e3;
     stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r5+512], {%e0, %e1, %e2, %e3};
-  )" + write_tile, in, 512) == in);
+  )" + write_tile,
+            in, 512) == in);
   // Bytes: a lane holds the four elements of an accumulator, memory gets the columns.
   const auto out = run(R"(
     shl.b32 %r4, %t, 4; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;
     mul.lo.u32 %e0, %t, 0x04040404; add.u32 %e0, %e0, 0x03020100;
     stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r5+512], {%e0};
-  )" + write_tile, in, 512);
+  )" + write_tile,
+                       in, 512);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
@@ -180,10 +190,13 @@ TEST_CASE("Stmatrix_UndoesLdmatrix_AndMovmatrixTransposes") {
 TEST_CASE("Ldmatrix_BadRow_IsAFaultOfItsLane") {
   WarpRun run;
   run("mov.u32 %r5, tile; shl.b32 %r4, %t, 4; add.u32 %r5, %r5, %r4;\n setp.eq.u32 %p, %t, 5; @%p add.u32 %r5, %r5, 8;\n"
-      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" + WriteRegisters(1), RandomBytes(16, 5), 128, true);
+      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" +
+          WriteRegisters(1),
+      RandomBytes(16, 5), 128, true);
   CHECK(run.fault.kind == FaultKind::kMisalignedAddress);
   CHECK(run.fault.thread.x == 5);
-  run("mov.u32 %r5, 0x7fff0000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" + WriteRegisters(1), RandomBytes(16, 5), 128, true);
+  run("mov.u32 %r5, 0x7fff0000; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%e0}, [%r5];\n" + WriteRegisters(1), RandomBytes(16, 5), 128,
+      true);
   CHECK(run.fault.kind == FaultKind::kIllegalAddress);
 }
 
@@ -194,19 +207,19 @@ struct WmmaCase {
   unsigned m, n, k;
   const char *ab, *cd;
   unsigned a_registers, b_registers, c_registers;
-  unsigned bits;                       // of a factor's element
-  bool fixed_layout = false;           // row for A and col for B only
+  unsigned bits;              // of a factor's element
+  bool fixed_layout = false;  // row for A and col for B only
 };
 
 constexpr WmmaCase kWmmaCases[] = {
-    {"m16n16k16", 16, 16, 16, "f16", "f32", 8, 8, 8, 16}, {"m32n8k16", 32, 8, 16, "f16", "f32", 8, 8, 8, 16},
-    {"m8n32k16", 8, 32, 16, "f16", "f32", 8, 8, 8, 16},   {"m16n16k16", 16, 16, 16, "f16", "f16", 8, 8, 4, 16},
-    {"m32n8k16", 32, 8, 16, "f16", "f16", 8, 8, 4, 16},   {"m8n32k16", 8, 32, 16, "f16", "f16", 8, 8, 4, 16},
+    {"m16n16k16", 16, 16, 16, "f16", "f32", 8, 8, 8, 16},  {"m32n8k16", 32, 8, 16, "f16", "f32", 8, 8, 8, 16},
+    {"m8n32k16", 8, 32, 16, "f16", "f32", 8, 8, 8, 16},    {"m16n16k16", 16, 16, 16, "f16", "f16", 8, 8, 4, 16},
+    {"m32n8k16", 32, 8, 16, "f16", "f16", 8, 8, 4, 16},    {"m8n32k16", 8, 32, 16, "f16", "f16", 8, 8, 4, 16},
     {"m16n16k16", 16, 16, 16, "bf16", "f32", 4, 4, 8, 16}, {"m32n8k16", 32, 8, 16, "bf16", "f32", 8, 2, 8, 16},
-    {"m8n32k16", 8, 32, 16, "bf16", "f32", 2, 8, 8, 16},  {"m16n16k8", 16, 16, 8, "tf32", "f32", 4, 4, 8, 32},
-    {"m8n8k4", 8, 8, 4, "f64", "f64", 1, 1, 2, 64},       {"m16n16k16", 16, 16, 16, "s8", "s32", 2, 2, 8, 8},
-    {"m32n8k16", 32, 8, 16, "u8", "s32", 4, 1, 8, 8},     {"m8n32k16", 8, 32, 16, "s8", "s32", 1, 4, 8, 8},
-    {"m8n8k32", 8, 8, 32, "s4", "s32", 1, 1, 2, 4, true}, {"m8n8k32", 8, 8, 32, "u4", "s32", 1, 1, 2, 4, true},
+    {"m8n32k16", 8, 32, 16, "bf16", "f32", 2, 8, 8, 16},   {"m16n16k8", 16, 16, 8, "tf32", "f32", 4, 4, 8, 32},
+    {"m8n8k4", 8, 8, 4, "f64", "f64", 1, 1, 2, 64},        {"m16n16k16", 16, 16, 16, "s8", "s32", 2, 2, 8, 8},
+    {"m32n8k16", 32, 8, 16, "u8", "s32", 4, 1, 8, 8},      {"m8n32k16", 8, 32, 16, "s8", "s32", 1, 4, 8, 8},
+    {"m8n8k32", 8, 8, 32, "s4", "s32", 1, 1, 2, 4, true},  {"m8n8k32", 8, 8, 32, "u4", "s32", 1, 1, 2, 4, true},
     {"m8n8k128", 8, 8, 128, "b1", "s32", 1, 1, 2, 1, true}};
 
 std::string Registers(const std::string& prefix, unsigned count) {
@@ -261,13 +274,16 @@ void CheckWmma(WarpRun& run, const WmmaCase& test, bool a_col, bool b_col, bool 
   std::vector<std::uint8_t> in(16384);
   std::vector<int> a(test.m * test.k), b(test.k * test.n), c(test.m * test.n);
   for (unsigned i = 0; i < test.m; ++i) {
-    for (unsigned k = 0; k < test.k; ++k) factor.Put(in, 0, a_col ? k * lda + i : i * lda + k, a[i * test.k + k] = RandomValue(test, random));
+    for (unsigned k = 0; k < test.k; ++k)
+      factor.Put(in, 0, a_col ? k * lda + i : i * lda + k, a[i * test.k + k] = RandomValue(test, random));
   }
   for (unsigned k = 0; k < test.k; ++k) {
-    for (unsigned j = 0; j < test.n; ++j) factor.Put(in, 4096, b_col ? j * ldb + k : k * ldb + j, b[k * test.n + j] = RandomValue(test, random));
+    for (unsigned j = 0; j < test.n; ++j)
+      factor.Put(in, 4096, b_col ? j * ldb + k : k * ldb + j, b[k * test.n + j] = RandomValue(test, random));
   }
   for (unsigned i = 0; i < test.m; ++i) {
-    for (unsigned j = 0; j < test.n; ++j) accumulator.Put(in, 8192, c_col ? j * ldc + i : i * ldc + j, c[i * test.n + j] = static_cast<int>(random() % 64) - 32);
+    for (unsigned j = 0; j < test.n; ++j)
+      accumulator.Put(in, 8192, c_col ? j * ldc + i : i * ldc + j, c[i * test.n + j] = static_cast<int>(random() % 64) - 32);
   }
   const bool f64 = ab == "f64";
   const std::string fa = Registers(f64 ? "fa" : "a", test.a_registers), fb = Registers(f64 ? "fb" : "b", test.b_registers),
@@ -277,10 +293,11 @@ void CheckWmma(WarpRun& run, const WmmaCase& test, bool a_col, bool b_col, bool 
   const std::string op = ab == "b1" ? ".xor.popc" : "";
   const std::string body = "add.u64 %rd1, %in, 4096; add.u64 %rd2, %in, 8192; mov.u32 %r1, " + std::to_string(lda) + ";\n" +
                            "wmma.load.a.sync.aligned" + layout(a_col) + "." + shape + ".global." + ab + " " + fa + ", [%in], %r1;\n" +
-                           "wmma.load.b.sync.aligned" + layout(b_col) + "." + shape + ".global." + ab + " " + fb + ", [%rd1], " + std::to_string(ldb) + ";\n" +
-                           "wmma.load.c.sync.aligned" + layout(c_col) + "." + shape + "." + cd + " " + fc + ", [%rd2], " + std::to_string(ldc) + ";\n" +
-                           "wmma.mma" + op + ".sync.aligned" + layout(a_col) + layout(b_col) + "." + shape + types + " " + fc + ", " + fa + ", " + fb + ", " + fc + ";\n" +
-                           "wmma.store.d.sync.aligned" + layout(c_col) + "." + shape + ".global." + cd + " [%out], " + fc + ", " + std::to_string(ldc) + ";\n";
+                           "wmma.load.b.sync.aligned" + layout(b_col) + "." + shape + ".global." + ab + " " + fb + ", [%rd1], " +
+                           std::to_string(ldb) + ";\n" + "wmma.load.c.sync.aligned" + layout(c_col) + "." + shape + "." + cd + " " + fc +
+                           ", [%rd2], " + std::to_string(ldc) + ";\n" + "wmma.mma" + op + ".sync.aligned" + layout(a_col) + layout(b_col) +
+                           "." + shape + types + " " + fc + ", " + fa + ", " + fb + ", " + fc + ";\n" + "wmma.store.d.sync.aligned" +
+                           layout(c_col) + "." + shape + ".global." + cd + " [%out], " + fc + ", " + std::to_string(ldc) + ";\n";
   const auto out = run(body, in, 8192);
   for (unsigned i = 0; i < test.m; ++i) {
     for (unsigned j = 0; j < test.n; ++j) {
@@ -311,7 +328,8 @@ TEST_CASE("Wmma_EveryShapeTypeAndLayout") {
 
 TEST_CASE("Wmma_MatrixOutsideOfMemory_IsAFault") {
   WarpRun run;
-  run("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%in], 1048576;\n st.global.b32 [%out], %a7;\n",
+  run("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%in], 1048576;\n st.global.b32 [%out], "
+      "%a7;\n",
       RandomBytes(4096, 7), 64, true);
   CHECK(run.fault.kind == FaultKind::kIllegalAddress);
 }
@@ -326,7 +344,8 @@ TEST_CASE("Mma_InARoundedLoop_AccumulatesInPlace") {
     add.u32 %r0, %r0, 1;
     setp.lt.u32 %p, %r0, 5;
     @%p bra LOOP;
-  )" + WriteRegisters(4), RandomBytes(16, 8), 512);
+  )" + WriteRegisters(4),
+                       RandomBytes(16, 8), 512);
   for (unsigned i = 0; i < 128; ++i) CHECK(At<float>(out, i) == 80.0f);
 }
 

@@ -1,8 +1,7 @@
 // Matrix products of a warp: every shape and type, fragments distributed by the formulas of the PTX ISA (9.7.14.5), against
 // a triple loop, with every instruction set.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -130,9 +129,12 @@ struct Case {
 };
 
 void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0, bool small = true) {
-  const MmaImm imm{.m = static_cast<std::uint8_t>(test.m), .n = 8, .k = static_cast<std::uint16_t>(test.k),
+  const MmaImm imm{.m = static_cast<std::uint8_t>(test.m),
+                   .n = 8,
+                   .k = static_cast<std::uint16_t>(test.k),
                    .types = static_cast<std::uint8_t>(static_cast<unsigned>(test.a) | static_cast<unsigned>(test.b) << 4),
-                   .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(test.c) | static_cast<unsigned>(test.d) << 4), .flags = flags};
+                   .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(test.c) | static_cast<unsigned>(test.d) << 4),
+                   .flags = flags};
   Matrix a(test.m, test.k), b(test.k, 8), c(test.m, 8);
   Fragment fa(test.a, test.m * test.k / 32), fb(test.b, 8 * test.k / 32), fc(test.c, test.m * 8 / 32);
   REQUIRE(RegistersOfA(imm) * fa.PerRegister() == test.m * test.k / 32);
@@ -149,7 +151,8 @@ void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0
       const Position p = PositionInB(fb.PerRegister(), lane, i);
       fb.Set(lane, i, Encode(test.b, b.at(p.row, p.column)));
     }
-    for (unsigned i = 0; i < test.m * 8 / 32; ++i) fc.Set(lane, i, Encode(test.c, c.at(PositionInC(lane, i).row, PositionInC(lane, i).column)));
+    for (unsigned i = 0; i < test.m * 8 / 32; ++i)
+      fc.Set(lane, i, Encode(test.c, c.at(PositionInC(lane, i).row, PositionInC(lane, i).column)));
   }
   std::vector<Fragment> results;
   for (SimdLevel level : {SimdLevel::kBaseline, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
@@ -180,9 +183,9 @@ void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0
   }
 }
 
-constexpr MatrixType kF16 = MatrixType::kF16, kBF16 = MatrixType::kBF16, kTF32 = MatrixType::kTF32, kF32 = MatrixType::kF32, kF64 = MatrixType::kF64,
-                     kS8 = MatrixType::kS8, kU8 = MatrixType::kU8, kS4 = MatrixType::kS4, kU4 = MatrixType::kU4, kB1 = MatrixType::kB1,
-                     kS32 = MatrixType::kS32;
+constexpr MatrixType kF16 = MatrixType::kF16, kBF16 = MatrixType::kBF16, kTF32 = MatrixType::kTF32, kF32 = MatrixType::kF32,
+                     kF64 = MatrixType::kF64, kS8 = MatrixType::kS8, kU8 = MatrixType::kU8, kS4 = MatrixType::kS4, kU4 = MatrixType::kU4,
+                     kB1 = MatrixType::kB1, kS32 = MatrixType::kS32;
 
 }  // namespace
 
@@ -247,8 +250,12 @@ TEST_CASE("Mma_Bits_CountXorOrAnd") {
 TEST_CASE("Mma_Doubles_RoundAsAsked") {
   // 1 + 2^-60: rounded up to the next double, otherwise 1.
   const auto multiply = [](MatrixRounding rounding) {
-    const MmaImm imm{.m = 8, .n = 8, .k = 4, .types = static_cast<std::uint8_t>(static_cast<unsigned>(kF64) * 17),
-                     .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(kF64) * 17), .rounding = rounding};
+    const MmaImm imm{.m = 8,
+                     .n = 8,
+                     .k = 4,
+                     .types = static_cast<std::uint8_t>(static_cast<unsigned>(kF64) * 17),
+                     .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(kF64) * 17),
+                     .rounding = rounding};
     Fragment a(kF64, 1), b(kF64, 1), c(kF64, 2), d(kF64, 2);
     a.Set(0, 0, Encode(kF64, 0x1p-30));
     b.Set(0, 0, Encode(kF64, 0x1p-30));
@@ -266,7 +273,10 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
   std::mt19937 random(5);
   for (unsigned layouts = 0; layouts < 4; ++layouts) {
     for (MatrixType accumulator : {kF16, kF32}) {
-      const MmaImm imm{.m = 8, .n = 8, .k = 4, .types = 0,
+      const MmaImm imm{.m = 8,
+                       .n = 8,
+                       .k = 4,
+                       .types = 0,
                        .accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(accumulator) * 17),
                        .flags = static_cast<std::uint8_t>((layouts & 1 ? MmaImm::kColumnA : 0) | (layouts & 2 ? MmaImm::kRowB : 0))};
       Fragment a(kF16, 4), b(kF16, 4), c(accumulator, 8), d(accumulator, 8);

@@ -1,8 +1,7 @@
 // Texture and surface instructions from PTX text to memory: operand forms, handles, faults. What a fetch computes is
 // tested in texture_sample_test.cpp.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -34,7 +33,8 @@ std::string Kernel(const std::string& body, const std::string& globals = "") {
   mov.u32 %t, %tid.x;
   cvt.rn.f32.u32 %f, %t;
   mov.f32 %g, 0f3FC00000;
-)" + body + R"(
+)" + body +
+         R"(
   mul.wide.u32 %rd0, %t, 16;
   add.u64 %rd0, %rd0, %p;
   st.global.v4.b32 [%rd0], {%o0, %o1, %o2, %o3};
@@ -103,7 +103,8 @@ TEST_CASE("Tex_GuardOffsetAndPredicateForms") {
     selp.b64 %h, %h, 12345, %pr0;
     @%pr0 tex.2d.v4.f32.f32 {%o0, _, %o2, %o3}|%pr1, [%h, {%f, %g}], {2, -1};
     selp.b32 %o3, 1, 0, %pr1;
-  )"), handle);
+  )"),
+                              handle);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {
     CHECK(out[4 * t] == Approx(t < 11 ? Expected(texture, static_cast<float>(t), 1.5f, 0, {2, -1, 0}) : 42.0));
@@ -125,7 +126,8 @@ TEST_CASE("Tex_HalfResults_AreRounded") {
     cvt.f32.f16 %q0, %s4; mov.b32 %o1, %q0;
     cvt.f32.f16 %q0, %s5; mov.b32 %o2, %q0;
     mov.b32 %o3, 0;
-  )"), handle);
+  )"),
+                              handle);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {
     for (unsigned c = 0; c < 3; ++c) CHECK(static_cast<double>(out[4 * t + c]) == Expected(texture, static_cast<float>(t), 1.5f, c + 1));
@@ -146,7 +148,7 @@ TEST_CASE("Tex_EveryGeometryAndLodForm_IsLifted") {
     const auto out = run.Floats(Kernel("mov.b32 %r0, 3;\n" + instruction), ImageTable::Get().Add(texture));
     INFO(run.fault().text);
     REQUIRE(run.fault().kind == FaultKind::kNone);
-    return static_cast<double>(out[4 * 5]);   // thread 5: %f = 5, %g = 1.5
+    return static_cast<double>(out[4 * 5]);  // thread 5: %f = 5, %g = 1.5
   };
   const auto texel = [](const test::TestImage& image, unsigned level, int x, int y, int z) {
     TextureObject texture;
@@ -160,8 +162,8 @@ TEST_CASE("Tex_EveryGeometryAndLodForm_IsLifted") {
   CHECK(first(flat, "tex.base.2d.v4.f32.f32 " + d + "[%h, {%f, %g}];") == texel(flat, 0, 5, 1, 0));
   CHECK(first(flat, "tex.level.2d.v4.f32.f32 " + d + "[%h, {%f, %g}], 0f40000000;") == texel(flat, 2, 3, 1, 0));
   CHECK(first(flat, "tex.level.2d.v4.f32.s32 " + d + "[%h, {%r0, %r0}], 2;") == texel(flat, 2, 3, 3, 0));
-  CHECK(first(flat, "mov.f32 %q0, 0f40000000; mov.f32 %q1, 0f00000000;\ntex.grad.2d.v4.f32.f32 " + d + "[%h, {%f, %g}], {%q0, %q1}, {%q1, %q0};") ==
-        texel(flat, 1, 5, 1, 0));
+  CHECK(first(flat, "mov.f32 %q0, 0f40000000; mov.f32 %q1, 0f00000000;\ntex.grad.2d.v4.f32.f32 " + d +
+                        "[%h, {%f, %g}], {%q0, %q1}, {%q1, %q0};") == texel(flat, 1, 5, 1, 0));
   CHECK(first(volume, "tex.3d.v4.f32.f32 " + d + "[%h, {%f, %g, %f, %f}];") == texel(volume, 0, 5, 1, 5));
   CHECK(first(layers, "tex.a2d.v4.f32.f32 " + d + "[%h, {%r0, %f, %g, %g}];") == texel(layers, 0, 5, 1, 3));
   CHECK(first(layers, "tex.a2d.v4.f32.s32 " + d + "[%h, {%r0, %t, %r0, %r0}];") == texel(layers, 0, 5, 3, 3));
@@ -189,7 +191,9 @@ TEST_CASE("Tex_TextureVariable_HoldsTheHandleOfTheBoundObject") {
     selp.b32 %o2, 1, 0, %pr0;
     istypep.surfref %pr0, %rd2;
     selp.b32 %o3, 1, 0, %pr0;
-  )", ".global .texref tref;\n"), handle);
+  )",
+                                     ".global .texref tref;\n"),
+                              handle);
   INFO(run.fault().text);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {
@@ -207,14 +211,17 @@ TEST_CASE("Tex_SamplerVariable_OverridesTheTexturesSampler") {
   texture.image = image.resource();
   texture.normalized_coordinates = true;
   const std::uint64_t handle = ImageTable::Get().Add(texture);
-  const auto out = run.Floats(Kernel(R"(
+  const auto out =
+      run.Floats(Kernel(R"(
     mov.f32 %q0, 0f00000000;
     mul.f32 %q1, %f, 0f3E000000;
     tex.2d.v4.f32.f32 {%o0, %r1, %r2, %r3}, [%h, smp, {%q1, %q0}];
     tex.2d.v4.f32.f32 {%o1, %r1, %r2, %r3}, [%h, {%q1, %q0}];
     txq.filter_mode.b32 %o2, [smp];
     txq.addr_mode_1.b32 %o3, [smp];
-  )", ".global .samplerref smp = { addr_mode_0 = wrap, addr_mode_1 = clamp_to_border, filter_mode = nearest };\n"), handle);
+  )",
+                        ".global .samplerref smp = { addr_mode_0 = wrap, addr_mode_1 = clamp_to_border, filter_mode = nearest };\n"),
+                 handle);
   INFO(run.fault().text);
   REQUIRE(run.fault().kind == FaultKind::kNone);
   for (unsigned t = 0; t < 32; ++t) {

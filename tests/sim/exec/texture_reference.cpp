@@ -43,7 +43,8 @@ double ChannelValue(ChannelType type, bool normalized, const std::uint8_t* at) {
 
 bool Normalizes(const exec::TextureObject& texture) {
   const ChannelType type = texture.image.type;
-  const bool small = type == ChannelType::kUnsigned8 || type == ChannelType::kSigned8 || type == ChannelType::kUnsigned16 || type == ChannelType::kSigned16;
+  const bool small = type == ChannelType::kUnsigned8 || type == ChannelType::kSigned8 || type == ChannelType::kUnsigned16 ||
+                     type == ChannelType::kSigned16;
   return small && !texture.read_as_integer;
 }
 
@@ -149,7 +150,8 @@ TestImage::TestImage(const Shape& shape, unsigned seed) {
         std::memcpy(&bytes[at], &value, 4);
       }
     } else if (shape.type == ChannelType::kHalf) {
-      for (std::size_t at = 0; at + 2 <= bytes.size(); at += 2) bytes[at + 1] = static_cast<std::uint8_t>((bytes[at + 1] & 0x83) | (random() % 18 << 2));
+      for (std::size_t at = 0; at + 2 <= bytes.size(); at += 2)
+        bytes[at + 1] = static_cast<std::uint8_t>((bytes[at + 1] & 0x83) | (random() % 18 << 2));
     }
     level.base = reinterpret_cast<std::uint64_t>(bytes.data());
   }
@@ -171,8 +173,8 @@ Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& le
   return texel;
 }
 
-Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level_number, const std::array<float, 3>& coordinate, const std::array<int, 3>& offset,
-                     unsigned axes, std::int64_t slice) {
+Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level_number, const std::array<float, 3>& coordinate,
+                     const std::array<int, 3>& offset, unsigned axes, std::int64_t slice) {
   const exec::ImageLevel& level = texture.image.levels[level_number];
   const std::int64_t size[3] = {level.width, level.height, level.depth};
   const bool linear = texture.filter == exec::FilterMode::kLinear && ReadsFloat(texture);
@@ -188,7 +190,8 @@ Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level_n
   AxisRead axis[3];
   for (unsigned i = 0; i < axes; ++i) {
     const bool border = texture.address[i] == AddressMode::kBorder || texture.image.kind == exec::ImageResource::Kind::kLinear;
-    Resolve(std::int64_t{index[i]} + offset[i], size[i], border ? AddressMode::kBorder : AddressMode::kClamp, axis[i].index[0], axis[i].border[0]);
+    Resolve(std::int64_t{index[i]} + offset[i], size[i], border ? AddressMode::kBorder : AddressMode::kClamp, axis[i].index[0],
+            axis[i].border[0]);
   }
   return Combine(texture, level, axis, slice);
 }

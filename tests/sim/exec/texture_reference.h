@@ -35,8 +35,8 @@ Texel StoredTexel(const exec::TextureObject& texture, const exec::ImageLevel& le
 bool ReadsFloat(const exec::TextureObject& texture);
 
 /// tex(x, y, z) of one level. `slice` < 0: the third coordinate is z (or there is none).
-Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level, const std::array<float, 3>& coordinate, const std::array<int, 3>& offset,
-                     unsigned axes, std::int64_t slice);
+Texel ReferenceFetch(const exec::TextureObject& texture, unsigned level, const std::array<float, 3>& coordinate,
+                     const std::array<int, 3>& offset, unsigned axes, std::int64_t slice);
 /// The same by integer coordinates.
 Texel ReferenceFetchInteger(const exec::TextureObject& texture, unsigned level, const std::array<std::int32_t, 3>& index,
                             const std::array<int, 3>& offset, unsigned axes, std::int64_t slice);

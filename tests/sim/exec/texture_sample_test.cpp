@@ -1,8 +1,7 @@
 // The sampler against the programming guide's formulas: every format, address mode, filter and geometry, odd sizes,
 // coordinates far outside, infinite and not a number, with every instruction set.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -117,7 +116,8 @@ void CheckFetches(TextureObject texture, unsigned dims, bool layered, bool with_
       }
       const std::int64_t slice = layered ? std::int64_t{std::min(operands.layer[lane], texture.image.levels[0].depth - 1)} : -1;
       CheckLane(texture, out, lane,
-                is_float ? test::ReferenceFetch(texture, 0, x, offset, dims, slice) : test::ReferenceFetchInteger(texture, 0, index, offset, dims, slice));
+                is_float ? test::ReferenceFetch(texture, 0, x, offset, dims, slice)
+                         : test::ReferenceFetchInteger(texture, 0, index, offset, dims, slice));
     }
   }
 }
@@ -135,8 +135,14 @@ TEST_CASE("SampleTexture_EveryFormatModeAndFilter_IsTheGuidesFormula") {
       for (unsigned dims : {1u, 2u, 3u}) {
         for (bool layered : {false, true}) {
           if (layered && dims == 3) continue;
-          const test::TestImage image({.type = type, .channels = channels, .dims = dims, .width = 13, .height = dims > 1 ? 7u : 1u,
-                                       .depth = dims > 2 || layered ? 5u : 1u, .layered = layered}, random());
+          const test::TestImage image({.type = type,
+                                       .channels = channels,
+                                       .dims = dims,
+                                       .width = 13,
+                                       .height = dims > 1 ? 7u : 1u,
+                                       .depth = dims > 2 || layered ? 5u : 1u,
+                                       .layered = layered},
+                                      random());
           for (AddressMode mode : kModes) {
             for (unsigned bits = 0; bits < 8; ++bits) {
               TextureObject texture;
@@ -148,7 +154,8 @@ TEST_CASE("SampleTexture_EveryFormatModeAndFilter_IsTheGuidesFormula") {
               texture.normalized_coordinates = bits & 2;
               texture.read_as_integer = bits & 4;
               texture.srgb = type == ChannelType::kUnsigned8 && channels == 4 && random() % 2 == 0;
-              for (unsigned i = 0; i < 4; ++i) texture.border[i] = 0.25f * static_cast<float>(i + 1) + (texture.read_as_integer ? 7.0f : 0.0f);
+              for (unsigned i = 0; i < 4; ++i)
+                texture.border[i] = 0.25f * static_cast<float>(i + 1) + (texture.read_as_integer ? 7.0f : 0.0f);
               CheckFetches(texture, dims, layered, bits % 3 == 0, random);
             }
           }
@@ -218,8 +225,10 @@ TEST_CASE("SampleTexture_Mipmaps_BlendTheTwoNearestLevels") {
     FloatLanes lod;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) lod[lane] = std::uniform_real_distribution<float>(-2, 8)(random);
     lod[4] = std::numeric_limits<float>::quiet_NaN();
-    const TextureFetch fetch{.geometry = ImageGeometry::k2d, .lod_mode = LodMode::kLevel,
-                             .coordinate = {operands.x[0].lane, operands.x[1].lane, nullptr}, .lod = lod.lane};
+    const TextureFetch fetch{.geometry = ImageGeometry::k2d,
+                             .lod_mode = LodMode::kLevel,
+                             .coordinate = {operands.x[0].lane, operands.x[1].lane, nullptr},
+                             .lod = lod.lane};
     const Texels out = AtEveryLevel([&](Texels& to) { SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, to); });
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
       float detail = std::isnan(lod[lane]) ? 0.25f : std::fmin(std::fmax(lod[lane] + 0.125f, 0.25f), 4.5f);
@@ -250,11 +259,14 @@ TEST_CASE("SampleTexture_Gradients_ChooseTheLevelOfTheLongerAxis") {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     x[lane] = 0.03f * static_cast<float>(lane);
     y[lane] = 0.5f;
-    dx[0][lane] = std::exp2(static_cast<float>(lane % 8)) / 64;      // 2^k texels along x
+    dx[0][lane] = std::exp2(static_cast<float>(lane % 8)) / 64;  // 2^k texels along x
     dy[1][lane] = 1.0f / 64;
   }
-  const TextureFetch fetch{.geometry = ImageGeometry::k2d, .lod_mode = LodMode::kGradient, .coordinate = {x.lane, y.lane, nullptr},
-                           .dx = {dx[0].lane, dx[1].lane, nullptr}, .dy = {dy[0].lane, dy[1].lane, nullptr}};
+  const TextureFetch fetch{.geometry = ImageGeometry::k2d,
+                           .lod_mode = LodMode::kGradient,
+                           .coordinate = {x.lane, y.lane, nullptr},
+                           .dx = {dx[0].lane, dx[1].lane, nullptr},
+                           .dy = {dy[0].lane, dy[1].lane, nullptr}};
   Texels out;
   SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -269,7 +281,8 @@ TEST_CASE("SampleTexture_Gradients_ChooseTheLevelOfTheLongerAxis") {
     Texel mean{};
     for (unsigned i = 0; i < n; ++i) {
       const float along = (static_cast<float>(i) + 0.5f) / static_cast<float>(n) - 0.5f;
-      const Texel one = test::ReferenceFetch(texture, k <= 3 ? 0 : std::min(k - 3, 6u), {x[lane] + dx[0][lane] * (n == 1 ? 0 : along), y[lane], 0}, {}, 2, -1);
+      const Texel one = test::ReferenceFetch(texture, k <= 3 ? 0 : std::min(k - 3, 6u),
+                                             {x[lane] + dx[0][lane] * (n == 1 ? 0 : along), y[lane], 0}, {}, 2, -1);
       for (unsigned c = 0; c < 4; ++c) mean[c] += one[c] / n;
     }
     CheckLane(texture, out, lane, mean);
@@ -279,7 +292,8 @@ TEST_CASE("SampleTexture_Gradients_ChooseTheLevelOfTheLongerAxis") {
 TEST_CASE("SampleTexture_Cubemap_ChoosesFaceByTheMajorAxis") {
   std::mt19937 random(7);
   for (bool layered : {false, true}) {
-    const test::TestImage image({.channels = 4, .width = 9, .height = 9, .depth = layered ? 18u : 6u, .layered = layered, .cubemap = true}, 7);
+    const test::TestImage image({.channels = 4, .width = 9, .height = 9, .depth = layered ? 18u : 6u, .layered = layered, .cubemap = true},
+                                7);
     for (FilterMode filter : {FilterMode::kPoint, FilterMode::kLinear}) {
       TextureObject texture;
       texture.image = image.resource();
@@ -291,7 +305,8 @@ TEST_CASE("SampleTexture_Cubemap_ChoosesFaceByTheMajorAxis") {
         for (auto& axis : direction) axis[lane] = std::uniform_real_distribution<float>(-3, 3)(random);
         layer[lane] = random() % 4;
       }
-      const TextureFetch fetch{.geometry = layered ? ImageGeometry::kAcube : ImageGeometry::kCube, .layer = layered ? layer.lane : nullptr,
+      const TextureFetch fetch{.geometry = layered ? ImageGeometry::kAcube : ImageGeometry::kCube,
+                               .layer = layered ? layer.lane : nullptr,
                                .coordinate = {direction[0].lane, direction[1].lane, direction[2].lane}};
       Texels out;
       SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
@@ -300,9 +315,22 @@ TEST_CASE("SampleTexture_Cubemap_ChoosesFaceByTheMajorAxis") {
         const float x = direction[0][lane], y = direction[1][lane], z = direction[2][lane];
         float m, s, t;
         unsigned face;
-        if (std::fabs(x) > std::fabs(y) && std::fabs(x) > std::fabs(z)) { m = std::fabs(x); face = x >= 0 ? 0 : 1; s = x >= 0 ? -z : z; t = -y; }
-        else if (std::fabs(y) > std::fabs(x) && std::fabs(y) > std::fabs(z)) { m = std::fabs(y); face = y >= 0 ? 2 : 3; s = x; t = y >= 0 ? z : -z; }
-        else { m = std::fabs(z); face = z >= 0 ? 4 : 5; s = z >= 0 ? x : -x; t = -y; }
+        if (std::fabs(x) > std::fabs(y) && std::fabs(x) > std::fabs(z)) {
+          m = std::fabs(x);
+          face = x >= 0 ? 0 : 1;
+          s = x >= 0 ? -z : z;
+          t = -y;
+        } else if (std::fabs(y) > std::fabs(x) && std::fabs(y) > std::fabs(z)) {
+          m = std::fabs(y);
+          face = y >= 0 ? 2 : 3;
+          s = x;
+          t = y >= 0 ? z : -z;
+        } else {
+          m = std::fabs(z);
+          face = z >= 0 ? 4 : 5;
+          s = z >= 0 ? x : -x;
+          t = -y;
+        }
         const std::int64_t slice = (layered ? std::min(layer[lane], 2u) * 6 : 0) + face;
         CheckLane(texture, out, lane, test::ReferenceFetch(texture, 0, {(s / m + 1) / 2, (t / m + 1) / 2, 0}, {}, 2, slice));
       }
@@ -335,7 +363,7 @@ TEST_CASE("SampleTexture_SeamlessCubemap_IsContinuousAcrossEveryEdge") {
     SampleTexture(texture, SamplerOf(texture), fetch, 0xffffffffu, out);
     for (unsigned lane = 0; lane < kWarpSize; lane += 2) {
       const float one = std::bit_cast<float>(out.channel[0][lane]), other = std::bit_cast<float>(out.channel[0][lane + 1]);
-      CHECK(std::fabs(one - other) < 0.15f);   // weights are steps of 1/256, texels differ by up to 8
+      CHECK(std::fabs(one - other) < 0.15f);  // weights are steps of 1/256, texels differ by up to 8
     }
   }
 }
@@ -378,7 +406,8 @@ TEST_CASE("GatherTexture_EveryComponent_IsTheBilinearFootprint") {
               if (m == AddressMode::kMirror) texel = std::fmin(std::fmax(texel, 0), static_cast<double>(n) - 1);
               return static_cast<float>((texel + 0.5) / static_cast<double>(n));
             };
-            const Texel expected = test::ReferenceFetch(texture, 0, {centre(u, 11, kStep[i][0], mode), centre(v, 6, kStep[i][1], mode), 0}, {}, 2, -1);
+            const Texel expected =
+                test::ReferenceFetch(texture, 0, {centre(u, 11, kStep[i][0], mode), centre(v, 6, kStep[i][1], mode), 0}, {}, 2, -1);
             CHECK(Near(ValueOf(texture, out.channel[i][lane]), expected[component]));
           }
         }

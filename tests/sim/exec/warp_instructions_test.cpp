@@ -42,13 +42,15 @@ std::vector<Lane> Run(const std::string& body, const std::vector<Lane>& in) {
 std::vector<Lane> RandomLanes(std::uint32_t limit_a, std::uint32_t limit_b, std::uint32_t count = kThreads) {
   std::mt19937 random(7);
   std::vector<Lane> lanes(count);
-  for (Lane& lane : lanes) lane = {limit_a == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_a),
-                                   limit_b == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_b)};
+  for (Lane& lane : lanes)
+    lane = {limit_a == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_a),
+            limit_b == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % limit_b)};
   return lanes;
 }
 
 // Checks every thread against a function of its warp's inputs and its lane.
-void Check(const std::string& body, const std::vector<Lane>& in, const std::function<Lane(const Lane* warp, std::uint32_t lanes, std::uint32_t lane)>& expected) {
+void Check(const std::string& body, const std::vector<Lane>& in,
+           const std::function<Lane(const Lane* warp, std::uint32_t lanes, std::uint32_t lane)>& expected) {
   const std::vector<Lane> out = Run(body, in);
   for (std::uint32_t i = 0; i < in.size(); ++i) {
     const std::uint32_t first = i / 32 * 32, lanes = std::min<std::uint32_t>(32, static_cast<std::uint32_t>(in.size()) - first);
@@ -84,18 +86,21 @@ TEST_CASE("Shfl_AllModesAndSegments_FollowTheManual") {
 
 TEST_CASE("Shfl_ConstantDistance_FollowsTheManual") {
   Check("  shfl.sync.bfly.b32 %r3, %r1, 5, 0x1f, -1;\n  shfl.sync.down.b32 %r4, %r1, 3, 0x1f, -1;", RandomLanes(0, 0),
-        [](const Lane* warp, std::uint32_t, std::uint32_t lane) { return Lane{warp[lane ^ 5].a, warp[lane + 3 < 32 ? lane + 3 : lane].a}; });
+        [](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+          return Lane{warp[lane ^ 5].a, warp[lane + 3 < 32 ? lane + 3 : lane].a};
+        });
 }
 
 TEST_CASE("Shfl_FromALaneThatDoesNotTakePart_GivesZero") {
   // %laneid < 5 take part; a value of the lane and one that is the same everywhere.
-  Check("  mov.u32 %r3, %laneid;\n  setp.ge.u32 %p1, %r3, 5;\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n  @%p1 bra Done;\n"
-        "  shfl.sync.down.b32 %r3, %r1, 3, 0x1f, 0x1f;\n  mov.u32 %r4, 7;\n  shfl.sync.bfly.b32 %r4, %r4, 4, 0x1f, 0x1f;\nDone:",
-        RandomLanes(0, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
-          if (lane >= 5) return Lane{0, 0};
-          const std::uint32_t there = std::min<std::uint32_t>(lanes, 5);
-          return Lane{lane + 3 < there ? warp[lane + 3].a : 0, (lane ^ 4) < there ? 7u : 0u};
-        });
+  Check(
+      "  mov.u32 %r3, %laneid;\n  setp.ge.u32 %p1, %r3, 5;\n  mov.u32 %r3, 0;\n  mov.u32 %r4, 0;\n  @%p1 bra Done;\n"
+      "  shfl.sync.down.b32 %r3, %r1, 3, 0x1f, 0x1f;\n  mov.u32 %r4, 7;\n  shfl.sync.bfly.b32 %r4, %r4, 4, 0x1f, 0x1f;\nDone:",
+      RandomLanes(0, 0), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+        if (lane >= 5) return Lane{0, 0};
+        const std::uint32_t there = std::min<std::uint32_t>(lanes, 5);
+        return Lane{lane + 3 < there ? warp[lane + 3].a : 0, (lane ^ 4) < there ? 7u : 0u};
+      });
 }
 
 TEST_CASE("Vote_AllForms_FollowTheManual") {
@@ -108,7 +113,8 @@ TEST_CASE("Vote_AllForms_FollowTheManual") {
                         {"uni", [](std::uint32_t h, std::uint32_t m) -> std::uint32_t { return (h & m) == m || (h & m) == 0; }}};
   for (const std::uint32_t limit : {1u, 2u, 100u}) {
     for (const Form& form : forms) {
-      Check("  setp.ne.u32 %p1, %r1, 0;\n  vote.sync." + form.text + ".pred %p2, %p1, -1;\n  selp.u32 %r3, 1, 0, %p2;\n  vote.sync.ballot.b32 %r4, !%p1, -1;",
+      Check("  setp.ne.u32 %p1, %r1, 0;\n  vote.sync." + form.text +
+                ".pred %p2, %p1, -1;\n  selp.u32 %r3, 1, 0, %p2;\n  vote.sync.ballot.b32 %r4, !%p1, -1;",
             RandomLanes(limit, 0), [&](const Lane* warp, std::uint32_t lanes, std::uint32_t) {
               std::uint32_t holds = 0;
               for (std::uint32_t i = 0; i < lanes; ++i) holds |= static_cast<std::uint32_t>(warp[i].a != 0) << i;
@@ -149,11 +155,13 @@ TEST_CASE("Match_AnyAndAll_FindEqualValues") {
             return Lane{same, same == ~0u ? ~0u : 7u};
           });
   }
-  Check("  mov.b64 %rd4, {%r1, %r2};\n  match.any.sync.b64 %r3, %rd4, -1;", RandomLanes(2, 3), [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
-    std::uint32_t same = 0;
-    for (std::uint32_t i = 0; i < lanes; ++i) same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a && warp[i].b == warp[lane].b) << i;
-    return Lane{same, 0};
-  });
+  Check("  mov.b64 %rd4, {%r1, %r2};\n  match.any.sync.b64 %r3, %rd4, -1;", RandomLanes(2, 3),
+        [](const Lane* warp, std::uint32_t lanes, std::uint32_t lane) {
+          std::uint32_t same = 0;
+          for (std::uint32_t i = 0; i < lanes; ++i)
+            same |= static_cast<std::uint32_t>(warp[i].a == warp[lane].a && warp[i].b == warp[lane].b) << i;
+          return Lane{same, 0};
+        });
 }
 
 TEST_CASE("Redux_AllOperations_Combine") {
@@ -172,8 +180,8 @@ TEST_CASE("Redux_AllOperations_Combine") {
                         {"xor.b32", [](auto a, auto b) { return a ^ b; }}};
   for (const Form& form : forms) {
     // The lower and the upper half of the warp reduce apart.
-    Check("  setp.lt.u32 %p1, %r6, 16;\n  selp.b32 %r7, 0x0000ffff, 0xffff0000, %p1;\n  redux.sync." + form.text + " %r3, %r1, %r7;", RandomLanes(0, 0),
-          [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
+    Check("  setp.lt.u32 %p1, %r6, 16;\n  selp.b32 %r7, 0x0000ffff, 0xffff0000, %p1;\n  redux.sync." + form.text + " %r3, %r1, %r7;",
+          RandomLanes(0, 0), [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
             const std::uint32_t first = lane & 16;
             std::uint32_t total = warp[first].a;
             for (std::uint32_t i = first + 1; i < first + 16; ++i) total = form.combine(total, warp[i].a);
@@ -184,7 +192,9 @@ TEST_CASE("Redux_AllOperations_Combine") {
 
 TEST_CASE("Elect_LowestMemberLeads") {
   Check("  elect.sync %r3|%p1, 0xffffffff;\n  selp.u32 %r4, 1, 0, %p1;", RandomLanes(0, 0),
-        [](const Lane*, std::uint32_t, std::uint32_t lane) { return Lane{0, lane == 0}; });
+        [](const Lane*, std::uint32_t, std::uint32_t lane) {
+          return Lane{0, lane == 0};
+        });
 }
 
 TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
@@ -196,16 +206,19 @@ TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
   mad.lo.u32 %r7, %r6, 16, %r7;
   st.shared.v4.u32 [%r7], {-1, -1, -1, -1};
   and.b32 %r8, %r2, 31;
-  min.u32 %r8, %r8, )" + std::to_string(size) + R"(;
+  min.u32 %r8, %r8, )" + std::to_string(size) +
+                             R"(;
   ld.param.u64 %rd4, [in];
   and.b32 %r9, %r5, 0xfffffffe;
   mul.wide.u32 %rd5, %r9, 8;
   add.u64 %rd4, %rd4, %rd5;
-  cp.async.)" + cache + ".shared.global [%r7], [%rd4], " + std::to_string(size) + R"(, %r8;
+  cp.async.)" + cache + ".shared.global [%r7], [%rd4], " +
+                             std::to_string(size) + R"(, %r8;
   cp.async.commit_group;
   cp.async.wait_group 0;
   ld.shared.u32 %r3, [%r7];
-  ld.shared.u32 %r4, [%r7+)" + std::to_string(size == 4 ? 4 : size - 4) + "];";
+  ld.shared.u32 %r4, [%r7+)" +
+                             std::to_string(size == 4 ? 4 : size - 4) + "];";
     std::vector<Lane> in = RandomLanes(0, 32, 32);
     Check(body, in, [&](const Lane* warp, std::uint32_t, std::uint32_t lane) {
       std::uint8_t bytes[16];

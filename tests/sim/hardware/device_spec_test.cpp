@@ -17,8 +17,7 @@ TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
   DeviceSpec spec;
   spec.sm.clock_mhz = 7;
   const auto applied = ApplyDeviceText(
-      "inherits: h200\nname: Mine\ncompute_capability: 12.1\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB, ecc: true}\n",
-      "x.yaml", spec);
+      "inherits: h200\nname: Mine\ncompute_capability: 12.1\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB, ecc: true}\n", "x.yaml", spec);
   REQUIRE(applied.ok());
   CHECK(applied->inherits == "h200");
   CHECK(applied->keys.size() == 5);
@@ -33,8 +32,7 @@ TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
 TEST_CASE("ApplyDeviceText_Mistakes_AreNamedWithFileAndLine") {
   CHECK(ErrorOf("sm:\n  cout: 3\n") == "x.yaml:2: unknown key 'sm.cout'; did you mean 'sm.count'?");
   CHECK(ErrorOf("banana: 3\n") == "x.yaml:1: unknown key 'banana'; docs/devices.md lists the keys");
-  CHECK(ErrorOf("sm: {count: -1}\n") ==
-        "x.yaml:1: sm.count is '-1'; expected a number below 2^32, optionally with KiB, MiB or GiB");
+  CHECK(ErrorOf("sm: {count: -1}\n") == "x.yaml:1: sm.count is '-1'; expected a number below 2^32, optionally with KiB, MiB or GiB");
   CHECK(ErrorOf("sm: {count: 4294967296}\n").find("below 2^32") != std::string::npos);
   CHECK(ErrorOf("memory: {size_bytes: 99999999999 GiB}\n").find("expected a number") != std::string::npos);
   CHECK(ErrorOf("memory: {size_bytes: 4 GB}\n").find("KiB, MiB or GiB") != std::string::npos);

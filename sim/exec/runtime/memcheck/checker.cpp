@@ -51,7 +51,8 @@ std::uint8_t* Memcheck::Check(Warp& warp, const LaneRequest& request) {
     case Space::kLocal: return CheckLocal(warp, request);
     case Space::kGeneric:
       if (shared_offset < cta.shared_bytes) return CheckShared(warp, request, shared_offset);
-      if (request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane) < warp.ctx.local_bytes) return CheckLocal(warp, request);
+      if (request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane) < warp.ctx.local_bytes)
+        return CheckLocal(warp, request);
       break;
     case Space::kGlobal: break;
   }
@@ -78,7 +79,8 @@ std::uint8_t* Memcheck::CheckLocal(Warp& warp, const LaneRequest& request) {
   const std::uint64_t offset = request.address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * request.lane);
   LaneRequest local = request;
   local.space = Space::kLocal;
-  if (offset >= warp.ctx.local_bytes || request.bytes > warp.ctx.local_bytes - offset) return Bad(warp, MemcheckKind::kOutOfBounds, local, offset, true);
+  if (offset >= warp.ctx.local_bytes || request.bytes > warp.ctx.local_bytes - offset)
+    return Bad(warp, MemcheckKind::kOutOfBounds, local, offset, true);
   if (!IsAligned(request.address, request.bytes)) return Bad(warp, MemcheckKind::kMisaligned, local, offset, true);
   return reinterpret_cast<std::uint8_t*>(request.address);
 }
@@ -125,15 +127,17 @@ std::optional<CheckedRegion> Memcheck::FindRegion(const Warp& warp, std::uint64_
     case MemoryKind::kInternal: break;
   }
   const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;
-  if (workspace != 0 && address >= workspace && allocation->base == workspace) return CheckedRegion{allocation->base, allocation->bytes, true, true};
+  if (workspace != 0 && address >= workspace && allocation->base == workspace)
+    return CheckedRegion{allocation->base, allocation->bytes, true, true};
   const auto block = heap_.Contains(address) ? heap_.FindBefore(address) : ServicesOf(warp).parameter_buffers->BlockBefore(address);
   if (!block || block->freed) return std::nullopt;
-  return CheckedRegion{block->base, block->bytes, true, false};   // another thread may free it
+  return CheckedRegion{block->base, block->bytes, true, false};  // another thread may free it
 }
 
 /// Whether the host would let the access happen.
 bool Memcheck::IsMapped(std::uint64_t address) const {
-  if (const auto allocation = memory_.Find(address)) return allocation->kind != MemoryKind::kReserved || memory_.Accessible(address, 1, false);
+  if (const auto allocation = memory_.Find(address))
+    return allocation->kind != MemoryKind::kReserved || memory_.Accessible(address, 1, false);
   if (address - memory_.range_base() >= memory_.range_bytes()) return false;
   const auto nearest = memory_.FindNearest(address);
   if (!nearest || nearest->distance <= 0 || nearest->allocation.kind == MemoryKind::kRegistered) return false;
@@ -161,7 +165,9 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
   if (mask == 0) return true;
   const Launch& launch = LaunchOf(warp);
   const std::uint64_t step = imm.pattern == SharedAccessImm::kConsecutive ? imm.bytes : 0;
-  const auto offset_of = [&](std::uint32_t lane) { return imm.pattern == SharedAccessImm::kAny ? offsets[lane] : offsets[0] + lane * step; };
+  const auto offset_of = [&](std::uint32_t lane) {
+    return imm.pattern == SharedAccessImm::kAny ? offsets[lane] : offsets[0] + lane * step;
+  };
   if (launch.ctas_per_unit > 1) {
     for (std::uint32_t left = mask; left != 0; left &= left - 1) {
       const std::uint64_t offset = offset_of(static_cast<std::uint32_t>(std::countr_zero(left)));
@@ -184,11 +190,12 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
       look_at(static_cast<std::uint32_t>(std::countr_zero(mask)));
       look_at(31u - static_cast<std::uint32_t>(std::countl_zero(mask)));
     }
-    if (most >= launch.ctx.total_shared_bytes || imm.bytes > launch.ctx.total_shared_bytes - most || !IsAligned(low_bits, imm.bytes)) return false;
+    if (most >= launch.ctx.total_shared_bytes || imm.bytes > launch.ctx.total_shared_bytes - most || !IsAligned(low_bits, imm.bytes))
+      return false;
   }
   SharedShadow& shadow = CheckOf(warp).shadow;
   if (shadow.Try({NumberOf(warp), mask, line, imm, offsets})) return true;
-  if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;   // what is written decides
+  if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;  // what is written decides
   const std::uint64_t base = warp.cta->ctx.shared_base;
   ForEachLane(mask, [&](std::uint32_t lane) {
     CheckShared(warp, {lane, line, Space::kShared, base + offset_of(lane), imm.bytes, imm.kind, imm.strong != 0, nullptr}, offset_of(lane));
@@ -199,7 +206,7 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
 void Memcheck::RememberSite(Warp& warp, std::uint32_t site, std::uint64_t address, std::uint32_t bytes, bool write) {
   UnitCheck& check = CheckOf(warp);
   if (site == 0 || std::size_t{site} * 2 + 1 >= check.sites.size()) return;
-  const CheckedRegion& region = check.last;   // of the last lane that was looked up
+  const CheckedRegion& region = check.last;  // of the last lane that was looked up
   // The code takes an offset's alignment for the address's.
   if (!region.Holds(address, bytes) || !region.lasting || !IsAligned(region.base, bytes) || (write && !region.writable)) return;
   check.sites[std::size_t{site} * 2] = region.base;
@@ -279,11 +286,12 @@ void Memcheck::Race(Warp& warp, const LaneRequest& request, const SharedShadow::
 
 std::string Memcheck::Place(const Warp& warp, MemcheckKind kind, const LaneRequest& request) const {
   const Launch& launch = LaunchOf(warp);
-  if (kind == MemcheckKind::kMisaligned) return std::to_string(request.bytes) + "-byte accesses need a multiple of " + std::to_string(std::bit_ceil(request.bytes));
+  if (kind == MemcheckKind::kMisaligned)
+    return std::to_string(request.bytes) + "-byte accesses need a multiple of " + std::to_string(std::bit_ceil(request.bytes));
   if (request.space == Space::kShared) {
     return "the CTA has " + WithCommas(launch.ctx.total_shared_bytes) + " bytes of shared memory (" +
-           WithCommas(launch.ctx.total_shared_bytes - std::min(launch.ctx.dynamic_shared_bytes, launch.ctx.total_shared_bytes)) + " static, " +
-           WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
+           WithCommas(launch.ctx.total_shared_bytes - std::min(launch.ctx.dynamic_shared_bytes, launch.ctx.total_shared_bytes)) +
+           " static, " + WithCommas(launch.ctx.dynamic_shared_bytes) + " dynamic)";
   }
   if (request.space == Space::kLocal) return "the thread has " + WithCommas(warp.ctx.local_bytes) + " bytes of local memory";
   const CtaCtx& cta = warp.cta->ctx;

@@ -24,27 +24,27 @@ struct Warp;
 struct CheckedRegion {
   std::uint64_t base = 0, bytes = 0;
   bool writable = true;
-  bool lasting = false;           ///< stays as it is until the grid ends: generated code may remember it
+  bool lasting = false;  ///< stays as it is until the grid ends: generated code may remember it
   bool Holds(std::uint64_t address, std::uint64_t count) const { return address - base < bytes && count <= bytes - (address - base); }
 };
 
 /// memcheck's part of a unit. Touched by its worker's thread alone.
 struct UnitCheck {
   SharedShadow shadow;
-  std::vector<std::uint64_t> sites;          ///< WarpCtx::check_sites: two words per access in the code
-  CheckedRegion last;                        ///< of the last global access that the runtime looked up
-  std::uint64_t offsets[kWarpSize] = {};     ///< of the access being checked
+  std::vector<std::uint64_t> sites;       ///< WarpCtx::check_sites: two words per access in the code
+  CheckedRegion last;                     ///< of the last global access that the runtime looked up
+  std::uint64_t offsets[kWarpSize] = {};  ///< of the access being checked
 };
 
 /// One lane's access as helpers see it.
 struct LaneRequest {
   std::uint32_t lane = 0, line = 0;
   Space space = Space::kGeneric;
-  std::uint64_t address = 0;                 ///< host address
+  std::uint64_t address = 0;  ///< host address
   std::uint32_t bytes = 0;
   AccessKind kind = AccessKind::kRead;
   bool strong = false;
-  const void* value = nullptr;               ///< a store's, when it is known
+  const void* value = nullptr;  ///< a store's, when it is known
 };
 
 class Memcheck {
@@ -74,7 +74,7 @@ class Memcheck {
  private:
   struct Finding {
     MemcheckReport report;
-    std::uint64_t launch = 0;                ///< serial of the one that found it first
+    std::uint64_t launch = 0;  ///< serial of the one that found it first
   };
   // Kernel, kind, line, line of the other access, space.
   using Key = std::tuple<std::string, MemcheckKind, std::uint32_t, std::uint32_t, Space>;

@@ -44,7 +44,8 @@ std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std:
     const auto& program = *static_cast<const ProgramImpl*>(nearest->allocation.tag);
     const GlobalInfo* variable = VariableBefore(program, address);
     if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(program, nearest->allocation.base);
-    if (variable && !memory.FindFreed(address)) return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(*variable));
+    if (variable && !memory.FindFreed(address))
+      return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(*variable));
   }
   return DescribePlace(memory, address, bytes);
 }

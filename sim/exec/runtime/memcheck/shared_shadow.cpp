@@ -120,7 +120,7 @@ void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t
 
 void SharedShadow::Exit(std::uint32_t warp) {
   Join(exited_.data(), Known(warp), warps_);
-  exited_[warp] = kLastEpoch;   // whatever it did
+  exited_[warp] = kLastEpoch;  // whatever it did
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -186,7 +186,8 @@ void SharedShadow::Name(Trace trace, AccessKind kind, Finding& finding) const {
   finding.other_line = static_cast<std::uint32_t>(trace & ((Trace{1} << kLineBits) - 1));
 }
 
-bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine, Finding& finding) {
+bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine,
+                             Finding& finding) {
   const bool written = cell.writer >> kEpochShift >= first_epoch_ - 1;
   bool found = false;
   if (kind != AccessKind::kWrite && !written) {
@@ -255,8 +256,8 @@ bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t li
 /// Words one after the other, `words_per_lane` for each of `lanes` lanes.
 struct ShadowRun {
   std::uint64_t *writer, *reader, *other_reader;
-  std::uint32_t words, lane_shift;           ///< words per lane as a power of two
-  std::uint64_t mine;                        ///< trace of the first lane
+  std::uint32_t words, lane_shift;  ///< words per lane as a power of two
+  std::uint64_t mine;               ///< trace of the first lane
   std::uint64_t unwritten_below, ordered_below, identity_mask;
   bool good = false;
 
@@ -375,7 +376,7 @@ bool SharedShadow::TryLanes(const Access& access) {
 bool SharedShadow::Try(const Access& access) {
   const SharedAccessImm& what = access.what;
   if (what.bytes < 4 || what.strong || what.kind == AccessKind::kAtomic) return false;
-  if (access.warp == kWarpMask >> kWarpShift) return false;   // the last one a cluster can have: its traces look like kSplit
+  if (access.warp == kWarpMask >> kWarpShift) return false;  // the last one a cluster can have: its traces look like kSplit
   const auto first_lane = static_cast<std::uint32_t>(std::countr_zero(access.mask));
   const auto lanes = static_cast<std::uint32_t>(std::popcount(access.mask));
   const auto word = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset / 4); };

@@ -24,7 +24,7 @@ void FindExtent(const std::uint64_t* offsets, OffsetExtent& out);
 
 class SharedShadow {
  public:
-  static constexpr std::uint32_t kManyLanes = 63;   ///< an earlier access by several lanes of a warp
+  static constexpr std::uint32_t kManyLanes = 63;  ///< an earlier access by several lanes of a warp
 
   /// `check_lanes`: lanes of one warp need order between them, too (from sm_70 on).
   void Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_lanes);
@@ -44,7 +44,7 @@ class SharedShadow {
   struct Access {
     std::uint32_t warp = 0, mask = 0, line = 0;
     SharedAccessImm what;
-    const std::uint64_t* offsets = nullptr;   ///< of 32 lanes, or of lane 0 as the pattern says; in bounds and aligned
+    const std::uint64_t* offsets = nullptr;  ///< of 32 lanes, or of lane 0 as the pattern says; in bounds and aligned
   };
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
@@ -65,7 +65,7 @@ class SharedShadow {
   static constexpr unsigned kLineBits = 22, kLaneShift = kLineBits, kWarpShift = kLaneShift + 6, kEpochShift = kWarpShift + 9;
   static constexpr std::uint64_t kLaneMask = std::uint64_t{63} << kLaneShift, kWarpMask = std::uint64_t{511} << kWarpShift;
   static constexpr std::uint32_t kLastEpoch = (1u << (64 - kEpochShift)) - 2;
-  static constexpr Trace kSplit = ~Trace{0};        ///< in writer_: the word's bytes have traces of their own
+  static constexpr Trace kSplit = ~Trace{0};  ///< in writer_: the word's bytes have traces of their own
 
   struct ByteTraces {
     Trace writer[4], reader[4], other_reader[4];
@@ -96,17 +96,17 @@ class SharedShadow {
   std::uint32_t* Known(std::uint32_t warp) { return known_.data() + std::size_t{warp} * warps_; }
   std::uint32_t Given(std::uint32_t warp) const { return used_[warp] ? epoch_[warp] : epoch_[warp] - 1; }
 
-  std::vector<Trace> writer_, reader_, other_reader_;       // per word
+  std::vector<Trace> writer_, reader_, other_reader_;  // per word
   std::vector<std::uint32_t> split_words_;
-  std::vector<ByteTraces> split_;                           // writer_ is kSplit: reader_ holds the index in it
+  std::vector<ByteTraces> split_;  // writer_ is kSplit: reader_ holds the index in it
   std::uint32_t warps_ = 0;
-  std::uint64_t identity_mask_ = 0;                         // what tells two threads apart that need order between them
+  std::uint64_t identity_mask_ = 0;  // what tells two threads apart that need order between them
   std::uint32_t first_epoch_ = 2, last_epoch_ = 0;
-  bool exhausted_ = false;                                  // out of epochs: no races are looked for in this CTA
-  std::vector<std::uint32_t> epoch_, known_, least_known_;  // least_known_: the smallest of a warp's known epochs
-  std::vector<std::uint8_t> used_;                          // the warp has made accesses in its epoch
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> arrived_;   // barrier -> joined clocks
-  std::vector<std::uint32_t> fence_, exited_;               // joined clocks of warps that made fences, that ended
+  bool exhausted_ = false;                                                 // out of epochs: no races are looked for in this CTA
+  std::vector<std::uint32_t> epoch_, known_, least_known_;                 // least_known_: the smallest of a warp's known epochs
+  std::vector<std::uint8_t> used_;                                         // the warp has made accesses in its epoch
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> arrived_;  // barrier -> joined clocks
+  std::vector<std::uint32_t> fence_, exited_;                              // joined clocks of warps that made fences, that ended
 };
 
 }  // namespace gridloom::exec

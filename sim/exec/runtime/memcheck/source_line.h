@@ -10,7 +10,7 @@
 namespace gridloom::exec {
 
 struct SourcePlace {
-  std::string file;          ///< relative to the current folder when it lies below
+  std::string file;  ///< relative to the current folder when it lies below
   std::uint32_t line = 0;
 };
 

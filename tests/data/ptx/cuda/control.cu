@@ -17,15 +17,9 @@ struct Circle : Shape {
   __device__ float Area() const override { return 3.14159f * radius * radius; }
 };
 
-__device__ __noinline__ int Fibonacci(int n) {
-  return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2);
-}
-__device__ __noinline__ int Add(int a, int b) {
-  return a + b;
-}
-__device__ __noinline__ int Sub(int a, int b) {
-  return a - b;
-}
+__device__ __noinline__ int Fibonacci(int n) { return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2); }
+__device__ __noinline__ int Add(int a, int b) { return a + b; }
+__device__ __noinline__ int Sub(int a, int b) { return a - b; }
 typedef int (*Operation)(int, int);
 __device__ Operation operations[2] = {Add, Sub};
 struct Big {
