@@ -1,10 +1,12 @@
 // Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a toolkit
 // is found; everything is checked by the compiler.
+// clang-format off
+#include "interpose/api/cuda_types.h"   // first: it must not need NVIDIA's, and some of its names are structs only then
+
 #include <cuda.h>
+// clang-format on
 
 #include <catch2/catch.hpp>
-
-#include "interpose/api/cuda_types.h"
 
 namespace ours = gridloom::cuda;
 
