@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "sim/exec/access_observer.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
 #include "sim/exec/grid_children.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/program.h"
+#include "sim/exec/range_sink.h"
 #include "sim/hardware/device_spec.h"
 
 namespace gridloom::exec {
@@ -49,9 +51,11 @@ struct LaunchParams {
   const KernelInfo* kernel = nullptr;
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
-  bool cooperative = false;           ///< all CTAs are co-resident
-  GridChildren* children = nullptr;   ///< takes what the grid launches itself; null: such launches fail
+  std::span<const std::byte> params;   ///< the parameter block, laid out as kernel->params says
+  bool cooperative = false;            ///< all CTAs are co-resident
+  AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
+  RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
+  GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
 };
 
 struct LaunchStats {

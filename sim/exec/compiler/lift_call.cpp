@@ -136,9 +136,10 @@ struct SystemFunction {
   Helper helper;
   ScalarType result;  ///< kNone: returns nothing
   std::initializer_list<ScalarType> params;
+  std::uint64_t imm = 0;
 };
 
-constexpr ScalarType kNoResult = ScalarType::kNone;
+constexpr ScalarType kNoResult = ScalarType::kNone, kAddress = ScalarType::kB64, kFlags = ScalarType::kB32;
 
 struct DeviceFunction {
   std::string_view name;
@@ -170,6 +171,23 @@ const SystemFunction kSystemFunctions[] = {
      Helper::kAssertFail,
      kNoResult,
      {ScalarType::kB64, ScalarType::kB64, ScalarType::kB32, ScalarType::kB64, ScalarType::kB64}},
+    // What the profile and release passes call (docs/ranges.md).
+    {"gridloom_set_range", Helper::kRange, kNoResult, {kAddress, kAddress, kAddress, kFlags}, PackImm(RangeImm{RangeOp::kSet, false})},
+    {"gridloom_release_range",
+     Helper::kRange,
+     kNoResult,
+     {kAddress, kAddress, kAddress, kFlags},
+     PackImm(RangeImm{RangeOp::kRelease, false})},
+    {"gridloom_set_strided",
+     Helper::kRange,
+     kNoResult,
+     {kAddress, kAddress, kAddress, kAddress, kAddress, kFlags},
+     PackImm(RangeImm{RangeOp::kSet, true})},
+    {"gridloom_release_strided",
+     Helper::kRange,
+     kNoResult,
+     {kAddress, kAddress, kAddress, kAddress, kAddress, kFlags},
+     PackImm(RangeImm{RangeOp::kRelease, true})},
 };
 
 }  // namespace
@@ -215,10 +233,10 @@ bool FunctionLifter::LiftSystemCall(const Call& call, std::string_view name) {
     inputs.push_back(ReadArgument((*call.args)[i], formal));
   }
   if (function->result == kNoResult) {
-    b_.CallHelper(function->helper, {}, inputs);
+    b_.CallHelper(function->helper, {}, inputs, function->imm);
     return true;
   }
-  Value* result = b_.CallHelper(function->helper, {TypeOf(function->result)}, inputs);
+  Value* result = b_.CallHelper(function->helper, {TypeOf(function->result)}, inputs, function->imm);
   if (!call.returns->empty()) WriteReturn((*call.returns)[0], result, function->result);
   return true;
 }

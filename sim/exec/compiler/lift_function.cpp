@@ -99,6 +99,7 @@ void FunctionLifter::LiftFrom(std::size_t index) {
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   inst_ = &inst;
   b_.line = inst.loc.line;
+  b_.record = module_.options().record && inst.space() != StateSpace::kConst;
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   const Handler handler = HandlerFor(inst.opcode);

@@ -98,7 +98,15 @@ llvm::Value* SpmdBuilder::SymbolAddress(std::uint32_t index) {
   return CreateCall(module_.Marker(info, getInt64Ty(), {}));
 }
 
+void SpmdBuilder::Record(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address) {
+  if (!record || (space != Space::kGlobal && space != Space::kGeneric)) return;
+  const std::size_t bytes = element->getScalarSizeInBits() / 8 * count;
+  CallHelper(Helper::kRecordAccess, {}, {address},
+             PackImm(RecordImm{.bytes = static_cast<std::uint8_t>(bytes), .kind = kind, .space = space}));
+}
+
 llvm::Value* SpmdBuilder::LoadMem(Space space, llvm::Type* element, unsigned count, llvm::Value* address, bool strong) {
+  Record(AccessKind::kRead, space, element, count, address);
   MarkerInfo info{.kind = MarkerKind::kLoad, .space = space, .strong = strong, .count = count, .element = element};
   llvm::Type* result = element;
   if (count > 1) result = llvm::StructType::get(getContext(), llvm::SmallVector<llvm::Type*, 8>(count, element));
@@ -106,6 +114,7 @@ llvm::Value* SpmdBuilder::LoadMem(Space space, llvm::Type* element, unsigned cou
 }
 
 void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong) {
+  Record(AccessKind::kWrite, space, values[0]->getType(), values.size(), address);
   MarkerInfo info{.kind = MarkerKind::kStore,
                   .space = space,
                   .strong = strong,
@@ -124,6 +133,7 @@ void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llv
 
 llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
                                  bool result_unused) {
+  Record(AccessKind::kAtomic, space, b->getType(), 1, address);
   MarkerInfo info{.kind = MarkerKind::kAtomic,
                   .space = space,
                   .strong = true,

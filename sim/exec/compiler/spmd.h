@@ -114,6 +114,7 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   SpmdBuilder(SpmdModule& module) : llvm::IRBuilder<>(module.ir().getContext()), module_(module) {}
 
   std::uint32_t line = 0;
+  bool record = false;  ///< accesses to global memory made from here on are told to the launch's observer
   SpmdModule& spmd() { return module_; }
 
   llvm::Value* SpecialReg(Special special);                          // i32 (i64 for kGridId)
@@ -138,6 +139,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs, std::uint64_t imm = 0);
 
  private:
+  void Record(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address);
+
   SpmdModule& module_;
 };
 

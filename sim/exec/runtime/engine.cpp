@@ -100,7 +100,7 @@ class EngineImpl final : public Engine {
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
  private:
-  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters);
+  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, bool record);
   Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
@@ -165,7 +165,8 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   return loaded;
 }
 
-Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters) {
+Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
+                                            bool record) {
   CompileOptions options;
   options.block[0] = block.x;
   options.block[1] = block.y;
@@ -175,13 +176,14 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
       std::uint64_t{grid.x} * block.x < kSmall && std::uint64_t{grid.y} * block.y < kSmall && std::uint64_t{grid.z} * block.z < kSmall;
   options.clusters = clusters;
   options.memcheck = options_.memcheck;
+  options.record = record;
   if (options_.cpu_features == "avx2") options.cpu = "x86-64-v3";
   else if (options_.cpu_features == "baseline") options.cpu = "x86-64";
   return program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
 }
 
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
-  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0));
+  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, false));
   static_cast<void>(found);
   return {};
 }
@@ -210,6 +212,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.info = params.kernel;
   launch.services = &services_;
   launch.program = params.program;
+  launch.observer = params.observer;
+  launch.ranges = params.ranges;
   launch.children = params.children;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
   launch.unit_grid[0] = grid.x / cluster.x;
@@ -304,7 +308,8 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
   const bool clusters = params.cluster.count() > 1;
-  const auto found = Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters);
+  const auto found =
+      Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters, params.observer != nullptr);
   if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);
   const LoadedKernel& kernel = *found->kernel;
 

@@ -26,6 +26,12 @@ inline void ForEachLane(std::uint32_t mask, F&& visit) {
 }
 
 inline Launch& LaunchOf(const Warp& warp) { return *warp.cta->unit->launch; }
+/// Linear index of the warp's CTA in the grid, x fastest.
+inline std::uint64_t CtaNumber(const Warp& warp) {
+  const CtaCtx& cta = warp.cta->ctx;
+  const std::uint32_t* const grid = cta.launch->grid;
+  return cta.ctaid[0] + std::uint64_t{grid[0]} * (cta.ctaid[1] + std::uint64_t{grid[1]} * cta.ctaid[2]);
+}
 inline EngineServices& ServicesOf(const Warp& warp) { return *LaunchOf(warp).services; }
 
 /// While one lives, a SIGSEGV in this thread is a fault of the lane named last.
@@ -50,6 +56,9 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
 /// the like of this access by itself from now on (`site`: its number, 0 when it has none).
 void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site = 0, const std::uint64_t* addresses = nullptr,
                    std::uint32_t bytes = 0, bool write = false);
+
+/// Tells the launch's observer, if it has one, of an access through global or generic addresses.
+void TellObserver(Warp& warp, std::uint32_t mask, std::uint32_t line, const RecordImm& imm, const std::uint64_t* addresses);
 
 /// memcheck: instructions that all lanes of a warp do together keep the lanes' accesses before them from those after.
 void OrderLanes(Warp& warp);

@@ -31,12 +31,6 @@ std::string ReadString(const DeviceMemory& memory, std::uint64_t address, bool* 
   return readable == 0 ? std::string() : std::string(text, strnlen(text, readable));
 }
 
-std::uint64_t CtaNumber(const Warp& warp) {
-  const CtaCtx& cta = warp.cta->ctx;
-  const std::uint32_t* const grid = cta.launch->grid;
-  return cta.ctaid[0] + std::uint64_t{grid[0]} * (cta.ctaid[1] + std::uint64_t{grid[1]} * cta.ctaid[2]);
-}
-
 /// Prints one lane's text. False when the format cannot be read.
 bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, std::int32_t& result) {
   const DeviceMemory& memory = *ServicesOf(warp).memory;

@@ -7,7 +7,7 @@ namespace gridloom::exec {
 
 bool KernelTable::Slot::Matches(const CompileOptions& options) const {
   return std::equal(std::begin(block), std::end(block), std::begin(options.block)) && small_grid == options.small_grid &&
-         clusters == options.clusters && memcheck == options.memcheck;
+         clusters == options.clusters && memcheck == options.memcheck && record == options.record;
 }
 
 std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* function, CompileOptions& options) {
@@ -25,6 +25,7 @@ std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* fun
   slot->small_grid = options.small_grid;
   slot->clusters = options.clusters;
   slot->memcheck = options.memcheck;
+  slot->record = options.record;
   slots.push_back(slot);
   return slot;
 }

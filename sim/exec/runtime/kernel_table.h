@@ -47,7 +47,7 @@ class KernelTable {
   static constexpr std::size_t kMaxShapes = 8;
   struct Slot {
     std::uint32_t block[3];
-    bool small_grid, clusters, memcheck;
+    bool small_grid, clusters, memcheck, record;
     std::once_flag once;
     std::unique_ptr<LoadedKernel> kernel;
     std::string error;

@@ -53,6 +53,8 @@ struct Launch {
   const KernelInfo* info = nullptr;
   EngineServices* services = nullptr;
   std::shared_ptr<Program> program;
+  AccessObserver* observer = nullptr;
+  RangeSink* ranges = nullptr;
   GridChildren* children = nullptr;
   DeviceErrors device_errors;
 

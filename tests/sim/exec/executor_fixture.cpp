@@ -27,6 +27,15 @@ Executor::~Executor() = default;
 
 exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block,
                                    const ParamBlock& params, std::uint32_t dynamic_shared_bytes) {
+  exec::LaunchParams launch;
+  launch.grid = grid;
+  launch.block = block;
+  launch.dynamic_shared_bytes = dynamic_shared_bytes;
+  launch.params = params.bytes();
+  return Launch(ptx, kernel, std::move(launch));
+}
+
+exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
   std::shared_ptr<exec::Program>& program = programs_[ptx];
   if (!program) {
     DiagnosticSink sink;
@@ -34,14 +43,9 @@ exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& ke
     if (sink.has_errors()) throw std::runtime_error(FormatDiagnostics(sink, "test.ptx", ptx));
     program = Take(exec::Program::Load(std::move(module), ptx, *memory_));
   }
-  exec::LaunchParams launch;
   launch.program = program;
   launch.kernel = program->FindKernel(kernel);
   if (!launch.kernel) throw std::runtime_error("no kernel " + kernel);
-  launch.grid = grid;
-  launch.block = block;
-  launch.dynamic_shared_bytes = dynamic_shared_bytes;
-  launch.params = params.bytes();
   return engine_->Run(launch);
 }
 
