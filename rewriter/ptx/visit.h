@@ -1,6 +1,7 @@
 // Calls a function for every operand of a body, a statement or an initialiser, nested ones included.
 #pragma once
 
+#include <type_traits>
 #include <variant>
 
 #include "rewriter/ptx/ir.h"
@@ -8,13 +9,14 @@
 namespace gridloom::ptx {
 
 /// `operand` itself, then what is inside it.
-template <typename Visit>
-void VisitOperand(Operand& operand, const Visit& visit) {
+template <typename Op, typename Visit>
+requires std::is_same_v<std::remove_const_t<Op>, Operand>
+void VisitOperand(Op& operand, const Visit& visit) {
   visit(operand);
-  for (Operand& element : operand.elements) VisitOperand(element, visit);
+  for (Op& element : operand.elements) VisitOperand(element, visit);
   if (operand.address == nullptr) return;
-  for (Operand& base : operand.address->base) VisitOperand(base, visit);
-  for (Operand& element : operand.address->elements) VisitOperand(element, visit);
+  for (Op& base : operand.address->base) VisitOperand(base, visit);
+  for (Op& element : operand.address->elements) VisitOperand(element, visit);
 }
 
 template <typename Visit>
