@@ -1,0 +1,69 @@
+#include "rewriter/passes/pass.h"
+
+#include <algorithm>
+
+namespace gridloom::passes {
+
+const HiddenRoleInfo& Info(HiddenRole role) {
+  static constexpr HiddenRoleInfo kInfo[] = {
+#define X(id, text, bytes, meaning) {text, bytes, meaning},
+      GL_HIDDEN_ROLES(X)
+#undef X
+  };
+  return kInfo[static_cast<std::size_t>(role)];
+}
+
+PassReport StartReport(const ptx::Module& module) {
+  PassReport report;
+  for (const ptx::Function& function : module.functions) {
+    if (function.is_entry && function.body != nullptr)
+      report.kernels.push_back({.kernel = std::string(function.name), .reason = {}, .loc = {}});
+  }
+  return report;
+}
+
+std::uint32_t MaxParamBytes(const ptx::Module& module) {
+  const bool large = module.sm() >= 70 && module.version_major * 10 + module.version_minor >= 81;
+  return large ? 32764 : 4352;
+}
+
+namespace {
+
+/// Fits where PTX wants a name: a kernel's parameters are named within the kernel, but ptxas wants them to differ from
+/// every name of the module.
+std::string ParamName(const ptx::Module& module, const ptx::Function& kernel, HiddenRole role) {
+  std::string name = std::string(kernel.name) + "_gl_" + std::string(Info(role).text);
+  const auto taken = [&](const std::string& candidate) {
+    const auto same = [&](const ptx::Variable& param) { return param.name == candidate; };
+    return module.FindVariable(candidate) != nullptr || module.FindFunction(candidate) != nullptr ||
+           std::ranges::any_of(kernel.params, same);
+  };
+  while (taken(name)) name += '_';
+  return name;
+}
+
+}  // namespace
+
+Result<ptx::Variable*> AppendHidden(ptx::Module& module, ptx::Function& kernel, HiddenRole role, KernelReport& report) {
+  const ptx::ParamLayout before = ptx::LayoutParams(kernel);
+  for (const HiddenParam& hidden : report.hidden) {
+    if (hidden.role != role) continue;
+    for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+      if (before.offsets[i] == hidden.offset) return &kernel.params[i];
+    }
+  }
+  const HiddenRoleInfo& info = Info(role);
+  const std::uint32_t offset = (before.bytes + info.bytes - 1) / info.bytes * info.bytes;
+  if (offset + info.bytes > MaxParamBytes(module)) {
+    return Error{"its " + std::to_string(before.bytes) + " bytes of parameters leave no room for those that a launch adds"};
+  }
+  ptx::Variable& param = kernel.params.emplace_back();
+  param.loc = kernel.loc;
+  param.name = module.strings.Intern(ParamName(module, kernel, role));
+  param.space = ptx::StateSpace::kParam;
+  param.type = info.bytes == 8 ? ptx::ScalarType::kU64 : ptx::ScalarType::kU32;
+  report.hidden.push_back({role, offset});
+  return &param;
+}
+
+}  // namespace gridloom::passes

@@ -1,0 +1,107 @@
+// What a pass is: a change of a whole module with a stated contract (docs/passes.md).
+//
+// Contract of every pass:
+//   - It gets a module that parses and verifies, and leaves one; it may change anything in it, or nothing.
+//   - Per kernel it says what it did. A refused kernel is left as it was, with the reason and the place; what it shares with
+//     other kernels (functions, variables) still does for it what it did.
+//   - A changed kernel does what it did before when its hidden parameters have the values their roles call for.
+//   - It keeps nothing between modules, reads nothing else and may run on several threads at once. The same module gives the
+//     same result.
+//   - New statements carry the source location of the statement they stand for, so that a fault is still named by its line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/diagnostic.h"
+#include "rewriter/support/result.h"
+
+namespace gridloom::passes {
+
+enum class KernelStatus : std::uint8_t {
+  kUnchanged,  ///< nothing to do
+  kChanged,
+  kRefused,  ///< left as it was: `reason`, `loc`
+};
+
+/// What a launch has to put into a parameter that a pass appended to a kernel. The text is the name in reports and, behind
+/// `gl_`, that of the PTX parameter.
+//  X(enumerator, text, bytes, meaning)
+#define GL_HIDDEN_ROLES(X)                                                                                   \
+  X(kFirstCtaX, "first_x", 4, "%ctaid.x of the slice's first CTA")                                           \
+  X(kFirstCtaY, "first_y", 4, "%ctaid.y of the slice's first CTA")                                           \
+  X(kFirstCtaZ, "first_z", 4, "%ctaid.z of the slice's first CTA")                                           \
+  X(kGridX, "grid_x", 4, "%nctaid.x of the original grid")                                                   \
+  X(kGridY, "grid_y", 4, "%nctaid.y of the original grid")                                                   \
+  X(kGridZ, "grid_z", 4, "%nctaid.z of the original grid")                                                   \
+  X(kReciprocalX, "reciprocal_x", 4, "multiplier that divides by %nctaid.x (rewriter/passes/slice_range.h)") \
+  X(kShiftX, "shift_x", 4, "shift that goes with it")                                                        \
+  X(kReciprocalY, "reciprocal_y", 4, "multiplier that divides by %nctaid.y")                                 \
+  X(kShiftY, "shift_y", 4, "shift that goes with it")                                                        \
+  X(kGridId, "grid_id", 8, "%gridid that all slices of one launch share")
+
+enum class HiddenRole : std::uint8_t {
+#define X(id, text, bytes, meaning) id,
+  GL_HIDDEN_ROLES(X)
+#undef X
+};
+
+struct HiddenRoleInfo {
+  std::string_view text;
+  std::uint32_t bytes;
+  std::string_view meaning;
+};
+const HiddenRoleInfo& Info(HiddenRole role);
+
+/// A parameter appended to a kernel: where a launch puts its value in the parameter block.
+struct HiddenParam {
+  HiddenRole role{};
+  std::uint32_t offset = 0;
+};
+
+struct KernelReport {
+  std::string kernel;
+  KernelStatus status = KernelStatus::kUnchanged;
+  std::string reason;  ///< kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)"
+  SourceLoc loc;       ///< kRefused: where; line 0 when no single place is to blame
+  std::vector<HiddenParam> hidden = {};
+};
+
+/// A kernel that a pass added to the module.
+struct AddedKernel {
+  std::string name;
+  std::string of;       ///< the kernel it belongs to
+  std::string purpose;  ///< one word of the pass: "profile"
+  std::vector<HiddenParam> hidden = {};
+};
+
+struct PassReport {
+  std::vector<KernelReport> kernels;  ///< every kernel the module had, in its order
+  std::vector<AddedKernel> added = {};
+};
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  /// As in a pipeline: "slice".
+  virtual std::string_view name() const = 0;
+  /// One line for lists of passes.
+  virtual std::string_view summary() const = 0;
+  /// An error means that nothing of the module can be used any more; a kernel that cannot be changed is no error.
+  virtual Result<PassReport> Run(ptx::Module& module) const = 0;
+};
+
+/// Every kernel of the module that has a body, kUnchanged: what a report starts from.
+PassReport StartReport(const ptx::Module& module);
+
+/// Appends a parameter for this role to a kernel and enters it into its report, unless the kernel has it already.
+/// Returns the parameter. Fails when the parameters would no longer fit what a launch may pass.
+Result<ptx::Variable*> AppendHidden(ptx::Module& module, ptx::Function& kernel, HiddenRole role, KernelReport& report);
+
+/// Bytes of parameters a kernel of this module may have (PTX ISA 5.1.6.1): 32764 from sm_70 and PTX 8.1 on, else 4352.
+std::uint32_t MaxParamBytes(const ptx::Module& module);
+
+}  // namespace gridloom::passes
