@@ -71,6 +71,7 @@ inline constexpr unsigned kMemHostRegisterPortable = 1, kMemHostRegisterDeviceMa
                           kMemHostRegisterReadOnly = 8;
 inline constexpr unsigned kArray3DLayered = 0x01, kArray3DSurfaceLdst = 0x02, kArray3DCubemap = 0x04, kArray3DTextureGather = 0x08,
                           kArray3DSparse = 0x40, kArray3DDeferredMapping = 0x80;
+inline constexpr unsigned kGraphConditionalAssignDefault = 1;
 inline constexpr unsigned kTexRefOverrideFormat = 1;
 inline constexpr unsigned kTexReadAsInteger = 0x01, kTexNormalizedCoordinates = 0x02, kTexSrgb = 0x10,
                           kTexDisableTrilinearOptimization = 0x20, kTexSeamlessCubemap = 0x40;

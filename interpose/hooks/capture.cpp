@@ -29,7 +29,14 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
                                : (capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE);
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   Store(id, capture->id);
-  Store(graph, capture->graph->handle());
+  if (graph != nullptr) {
+    // The program may add nodes and conditions to the graph while it is being captured.
+    if (TheProcess().graphs.Find(capture->graph->handle()) == nullptr) {
+      TheProcess().graphs.Add(capture->graph);
+      capture->listed = true;
+    }
+    *graph = capture->graph->handle();
+  }
   if (nodes == nullptr && edges == nullptr && count == nullptr) return CUDA_SUCCESS;
   static thread_local CaptureView* view = nullptr;  // kept: see ThreadState about thread-locals during exit
   if (view == nullptr) view = new CaptureView;
@@ -75,12 +82,12 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, cons
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph_handle) {
   StreamPtr stream;
-  GL_CU_REQUIRE(graph_handle != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
-  *graph_handle = nullptr;
+  Store(graph_handle, nullptr);  // not wanted when the program has the graph already (cuStreamBeginCaptureToGraph)
   std::shared_ptr<session::Graph> graph;
   GL_CU_TRY(session::EndCapture(stream, &graph));
-  *graph_handle = TheProcess().graphs.Add(std::move(graph));
+  const CUgraph made = TheProcess().graphs.Add(std::move(graph));
+  Store(graph_handle, made);
   return CUDA_SUCCESS;
 }
 

@@ -43,6 +43,7 @@ const char* NameOf(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "alloc";
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return "free";
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "memory operations";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "conditional";
     default: return "empty";
   }
 }
@@ -196,6 +197,19 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
   }
   file << "}\n";
   return file ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+// ---- conditions --------------------------------------------------------------------------------------------------------------
+
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph_handle, CUcontext, unsigned default_value,
+                                        unsigned flags) {
+  GL_CU_REQUIRE(handle != nullptr && (flags & ~kGraphConditionalAssignDefault) == 0);
+  std::shared_ptr<Graph> graph;
+  GL_CU_TRY(FindGraph(graph_handle, &graph));
+  const auto lock = graph->Lock();
+  graph->conditions.push_back(session::Conditional::Make(default_value, (flags & kGraphConditionalAssignDefault) != 0));
+  *handle = graph->conditions.back()->handle();
+  return CUDA_SUCCESS;
 }
 
 // ---- user objects ------------------------------------------------------------------------------------------------------------

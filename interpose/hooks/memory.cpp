@@ -83,6 +83,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (const auto pool = session::MemoryPool::Find(pointer)) {
     GL_CU_TRY(session::RefuseUnsafeCall());
     ThisContext().WaitAll();
+    // Memory of a graph lives as long as its node, for the next launch to use at the same address.
+    if (pool == ThisContext().device().graph_pool()) return CUDA_SUCCESS;
     return pool->Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   return Free("cuMemFree", pointer, {Kind::kDevice, Kind::kManaged});

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "interpose/session/device.h"
+#include "interpose/session/process.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
@@ -129,6 +130,7 @@ CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph) {
   }
   Finish(capture);
   if (status == CUDA_SUCCESS) *graph = capture->graph;
+  else if (capture->listed) Process::Get().graphs.Remove(capture->graph->handle());
   return status;
 }
 

@@ -24,6 +24,7 @@ class Capture {
   std::vector<StreamPtr> streams;  ///< all that take part, the origin first
   std::shared_ptr<Graph> graph;
   bool invalidated = false;
+  bool listed = false;  ///< the program has been given the graph's handle before the capture's end
 };
 
 /// Guards every Stream::capture, Event::capture and Capture.

@@ -288,6 +288,12 @@ DeviceStatus DeviceGrid::WaitEvent(std::uint64_t event, std::uint64_t cta, std::
   return DeviceStatus::kSuccess;
 }
 
+bool DeviceGrid::SetConditional(std::uint64_t handle, std::uint32_t value) {
+  const auto condition = Conditional::Find(handle);
+  if (condition != nullptr) condition->set_value(value);
+  return condition != nullptr;
+}
+
 DeviceStatus DeviceGrid::Attribute(int attribute, int device, int* value) {
   if (device != 0) return DeviceStatus::kInvalidDevice;  // a grid sees the device it runs on
   *value = context_.device().Attribute(static_cast<CUdevice_attribute>(attribute));

@@ -59,6 +59,7 @@ class DeviceGrid final : public exec::GridChildren {
   exec::DeviceStatus DestroyEvent(std::uint64_t event) override;
   exec::DeviceStatus RecordEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) override;
   exec::DeviceStatus WaitEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) override;
+  bool SetConditional(std::uint64_t handle, std::uint32_t value) override;
   exec::DeviceStatus Attribute(int attribute, int device, int* value) override;
   exec::DeviceStatus Limit(unsigned limit, std::uint64_t* value) override;
 

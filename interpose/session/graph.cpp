@@ -40,6 +40,7 @@ CUgraphNodeType GraphNode::type() const {
     CUgraphNodeType operator()(const FreeOp&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
     CUgraphNodeType operator()(const BatchOp&) const { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
     CUgraphNodeType operator()(const ChildOp&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
+    CUgraphNodeType operator()(const ConditionalOp&) const { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
   };
   return std::visit(Visitor{}, operation);
 }
@@ -113,6 +114,9 @@ std::shared_ptr<Graph> Graph::Clone() const {
     GraphNode* twin = nullptr;
     Operation operation = node->operation;
     if (auto* child = std::get_if<ChildOp>(&operation)) child->graph = child->graph->Clone();
+    if (auto* conditional = std::get_if<ConditionalOp>(&operation)) {
+      conditional->bodies = std::make_shared<ConditionalBodies>(*conditional->bodies);
+    }
     copy->AddNode(std::move(operation), {}, &twin);
     twin->cloned_from = node.get();
     made.push_back(twin);
@@ -120,6 +124,7 @@ std::shared_ptr<Graph> Graph::Clone() const {
   for (const auto& node : nodes_) {
     for (const GraphNode* dependency : node->dependencies) copy->AddEdge(*made[dependency->index], *made[node->index]);
   }
+  copy->conditions = conditions;
   copy->user_objects = user_objects;
   for (const auto& [object, count] : user_objects) object->Retain(count);
   return copy;

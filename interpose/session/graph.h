@@ -65,6 +65,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool Order(std::vector<GraphNode*>* order) const;
   std::shared_ptr<Graph> Clone() const;
 
+  /// Conditions made for this graph, whether a node uses them yet or not.
+  std::vector<std::shared_ptr<Conditional>> conditions;
   /// References this graph holds on user objects.
   std::map<std::shared_ptr<UserObject>, unsigned> user_objects;
 
@@ -79,8 +81,9 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   struct Node {
     Operation operation;
     std::vector<std::uint32_t> dependencies;
-    std::shared_ptr<GraphExec> child;  ///< of a child graph node
-    GraphNode* origin = nullptr;       ///< node it was made from: an identity only
+    std::shared_ptr<GraphExec> child;                ///< of a child graph node
+    std::vector<std::shared_ptr<GraphExec>> bodies;  ///< of a conditional node
+    GraphNode* origin = nullptr;                     ///< node it was made from: an identity only
     bool enabled = true;
   };
   /// INVALID_VALUE for a cycle.
@@ -97,9 +100,12 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
   cuda::CUresult Launch(Stream& stream);
 
- private:
-  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for.
+  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for. For graphs inside of graphs.
   std::vector<TaskPtr> SubmitNodes(Context& context, const TaskPtr& first);
+
+ private:
+  /// A launch begins: conditions get the values they begin with.
+  void BeginConditions();
 
   mutable std::mutex mutex_;
   std::uint64_t flags_ = 0;

@@ -31,6 +31,11 @@ CUresult GraphExec::Instantiate(const Graph& graph, std::uint64_t flags, std::sh
     if (const auto* child = std::get_if<ChildOp>(&node->operation)) {
       if (const auto status = Instantiate(*child->graph, flags, &entry.child); status != CUDA_SUCCESS) return status;
     }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node->operation)) {
+      for (const auto& body : conditional->bodies->graphs) {
+        if (const auto status = Instantiate(*body, flags, &entry.bodies.emplace_back()); status != CUDA_SUCCESS) return status;
+      }
+    }
     place[node] = static_cast<std::uint32_t>(made->nodes_.size());
     made->nodes_.push_back(std::move(entry));
   }
@@ -81,6 +86,13 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
     if (const auto* child = std::get_if<ChildOp>(&order[i]->operation)) {
       if (const auto status = nodes_[i].child->Update(*child->graph, info); status != CUDA_SUCCESS) return status;
     }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&order[i]->operation)) {
+      const auto& graphs = conditional->bodies->graphs;
+      if (graphs.size() != nodes_[i].bodies.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, order[i]);
+      for (std::size_t body = 0; body < graphs.size(); ++body) {
+        if (const auto status = nodes_[i].bodies[body]->Update(*graphs[body], info); status != CUDA_SUCCESS) return status;
+      }
+    }
     nodes_[i].operation = order[i]->operation;
   }
   *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
@@ -110,6 +122,12 @@ std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& fir
       ends.push_back(end);
       continue;
     }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) {
+      const TaskPtr begin = MakeTask(0, [] {});
+      ends.push_back(RunConditional(context, *conditional, node.bodies, begin));
+      TaskPool::Get().Submit(begin, after);
+      continue;
+    }
     const TaskPtr task =
         node.enabled ? MakeTask(0, [&context, operation = node.operation] { Run(context, operation); }) : MakeTask(0, [] {});
     if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
@@ -126,10 +144,18 @@ std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& fir
   return leaves;
 }
 
+void GraphExec::BeginConditions() {
+  for (const Node& node : nodes_) {
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) conditional->condition->Begin();
+    if (node.child != nullptr) node.child->BeginConditions();
+    for (const auto& body : node.bodies) body->BeginConditions();
+  }
+}
+
 CUresult GraphExec::Launch(Stream& stream) {
   const auto lock = Lock();
   Context& context = stream.context();
-  const TaskPtr first = MakeTask(0, [] {});
+  const TaskPtr first = MakeTask(0, [this] { BeginConditions(); });
   // The executable graph lives until its last launch has ended, even if the program destroys it before.
   const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
   const std::vector<TaskPtr> after = {last_launch_};

@@ -67,6 +67,19 @@ CUresult MakeOperation(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& p,
   return CUDA_SUCCESS;
 }
 
+/// The bodies are made here and told in the parameters, for the program to fill them.
+CUresult MakeOperation(CUDA_CONDITIONAL_NODE_PARAMS& p, Operation* operation) {
+  const unsigned most = p.type == CU_GRAPH_COND_TYPE_IF ? 2 : p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : ~0u;
+  if (p.type < CU_GRAPH_COND_TYPE_IF || p.type > CU_GRAPH_COND_TYPE_SWITCH) return CUDA_ERROR_INVALID_VALUE;
+  if (p.size == 0 || p.size > most) return CUDA_ERROR_INVALID_VALUE;
+  ConditionalOp op{Conditional::Find(p.handle), p.type, nullptr};
+  if (op.condition == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  op.bodies = std::make_shared<ConditionalBodies>(p.size);
+  p.graphs = op.bodies->handles.data();
+  *operation = std::move(op);
+  return CUDA_SUCCESS;
+}
+
 CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operation) {
   Process& process = Process::Get();
   switch (p.type) {
@@ -101,6 +114,7 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
       if (p.free_pointer == 0) return CUDA_ERROR_INVALID_VALUE;
       *operation = FreeOp{p.free_pointer, nullptr};
       return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return MakeOperation(p.conditional, operation);
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
 }

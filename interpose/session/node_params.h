@@ -12,8 +12,8 @@ cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMCPY3D& params
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_MEMSET_NODE_PARAMS& params, Operation* operation);
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_HOST_NODE_PARAMS& params, Operation* operation);
 cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_BATCH_MEM_OP_NODE_PARAMS& params, Operation* operation);
-/// Any kind of node (cuGraphAddNode). An allocation's address is written back into `params`. NOT_SUPPORTED for conditional
-/// and semaphore nodes.
+/// Any kind of node (cuGraphAddNode). An allocation's address and a condition's body graphs are written back into `params`.
+/// NOT_SUPPORTED for semaphore nodes.
 cuda::CUresult MakeOperation(Context& context, cuda::CUgraphNodeParams& params, Operation* operation);
 
 cuda::CUDA_KERNEL_NODE_PARAMS_v2 Widen(const cuda::CUDA_KERNEL_NODE_PARAMS_v1& params);

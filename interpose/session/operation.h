@@ -10,6 +10,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/session/array.h"
+#include "interpose/session/conditional.h"
 #include "interpose/session/context.h"
 #include "interpose/session/module.h"
 
@@ -77,10 +78,11 @@ struct ChildOp {
 };
 struct EmptyOp {};
 
-using Operation = std::variant<EmptyOp, KernelOp, CopyOp, FillOp, HostOp, EventRecordOp, EventWaitOp, AllocOp, FreeOp, BatchOp, ChildOp>;
+using Operation =
+    std::variant<EmptyOp, KernelOp, CopyOp, FillOp, HostOp, EventRecordOp, EventWaitOp, AllocOp, FreeOp, BatchOp, ChildOp, ConditionalOp>;
 
 /// Runs the operation on the calling thread. A kernel's fault becomes the context's error; after one, only host callbacks
-/// still run (they are told). Event and child operations are expressed as dependencies and do nothing here.
+/// still run (they are told). Event, child and conditional operations are expressed as dependencies and do nothing here.
 void Run(Context& context, const Operation& operation);
 
 /// How the host waits for an operation it submits.

@@ -48,6 +48,9 @@ class GridChildren {
   virtual DeviceStatus RecordEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) = 0;
   virtual DeviceStatus WaitEvent(std::uint64_t event, std::uint64_t cta, std::uint64_t stream) = 0;
 
+  /// cudaGraphSetConditional: what the nodes with that handle go by. False when no graph has the handle.
+  virtual bool SetConditional(std::uint64_t handle, std::uint32_t value) = 0;
+
   virtual DeviceStatus Attribute(int attribute, int device, int* value) = 0;
   virtual DeviceStatus Limit(unsigned limit, std::uint64_t* value) = 0;
 };

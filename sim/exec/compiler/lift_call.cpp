@@ -171,6 +171,7 @@ const SystemFunction kSystemFunctions[] = {
      Helper::kAssertFail,
      kNoResult,
      {ScalarType::kB64, ScalarType::kB64, ScalarType::kB32, ScalarType::kB64, ScalarType::kB64}},
+    {"cudaGraphSetConditional", Helper::kSetConditional, kNoResult, {ScalarType::kB64, ScalarType::kB32}},
     // What the profile and release passes call (docs/ranges.md).
     {"gridloom_set_range", Helper::kRange, kNoResult, {kAddress, kAddress, kAddress, kFlags}, PackImm(RangeImm{RangeOp::kSet, false})},
     {"gridloom_release_range",

@@ -25,11 +25,7 @@ struct Caller {
   EngineServices& services() const { return ServicesOf(warp); }
   std::uint32_t word(unsigned n) const { return static_cast<std::uint32_t>(arg[n]); }
   Dim3 dims(unsigned n) const { return {word(n), word(n + 1), word(n + 2)}; }
-  std::uint64_t cta() const {
-    const std::uint32_t* const id = warp.cta->ctx.ctaid;
-    const std::uint32_t* const grid = launch().ctx.grid;
-    return id[0] + std::uint64_t{grid[0]} * (id[1] + std::uint64_t{grid[1]} * id[2]);
-  }
+  std::uint64_t cta() const { return CtaNumber(warp); }
   std::uint64_t thread() const {
     const std::uint32_t* const block = launch().ctx.block;
     return cta() * block[0] * block[1] * block[2] + std::uint64_t{warp.ctx.warp_id} * kWarpSize + lane;
@@ -289,6 +285,17 @@ void Helper_kDeviceRuntime(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line,
     for (unsigned i = 0; i < call.inputs; ++i) caller.arg[i] = static_cast<const std::uint64_t*>(args[1 + i])[lane];
     out[lane] = call.function(caller);
     if (translate) out[lane] = NoteError(caller, out[lane]);
+  });
+}
+
+/// Lanes that disagree race; the last one wins.
+void Helper_kSetConditional(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  GridChildren* const children = LaunchOf(warp).children;
+  ForEachLane(mask, [&](std::uint32_t lane) {
+    const std::uint64_t handle = static_cast<const std::uint64_t*>(args[0])[lane];
+    if (children && children->SetConditional(handle, static_cast<const std::uint32_t*>(args[1])[lane])) return;
+    RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "cudaGraphSetConditional with a handle that no graph has");
   });
 }
 
