@@ -62,6 +62,7 @@ std::optional<Reduction> ReductionOf(AtomicRMWInst::BinOp op, unsigned bits) {
 
 }  // namespace
 
+/// Every lane's operation by the runtime helper, which writes no old values when `out` is a null pointer.
 void WarpFunction::SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c) {
   Value* addresses = SpillLanes(1, host);
   Value* b_buffer = SpillLanes(2, b);
@@ -126,7 +127,7 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const Window window = WindowOf(call, access);
   Value* address = call.getArgOperand(0);
   const bool wanted = !call.use_empty();
-  Value* out = wanted ? Scratch(0, kWarpSize * bytes) : Scratch(0, 128);
+  Value* out = wanted ? Scratch(0, kWarpSize * bytes) : llvm::ConstantPointerNull::get(b_.getPtrTy());
   Value* b = Lanes(call.getArgOperand(1));
   Value* c = Lanes(call.getArgOperand(2));
   const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);

@@ -1,4 +1,4 @@
-// Instructions between lanes, asynchronous copies and mbarriers, through the whole executor against host references.
+// Instructions between lanes, atomics, asynchronous copies and mbarriers, through the whole executor against host references.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -195,6 +195,21 @@ TEST_CASE("Elect_LowestMemberLeads") {
         [](const Lane*, std::uint32_t, std::uint32_t lane) {
           return Lane{0, lane == 0};
         });
+}
+
+TEST_CASE("Atom_WideWithUnusedResult_LeavesTheOperandsAlone") {
+  // The old values are nobody's: they must not land on what the lanes still to come exchange. Instructions whose results
+  // are used come first, because the code generator lays buffers out by how often they are used.
+  std::string matches;
+  for (int i = 0; i < 6; ++i) matches += "  match.any.sync.b32 %r3, %r1, -1; add.u32 %r1, %r1, %r3;\n";
+  const std::string body = "  .shared .align 16 .b8 cells[1536]; .reg .b128 %q<3>; .reg .b64 %w<5>;\n" + matches +
+                           "  mov.u32 %r7, cells; shl.b32 %r8, %r5, 4; add.u32 %r7, %r7, %r8;\n"
+                           "  st.shared.v2.u64 [%r7], {-1, -1};\n"
+                           "  cvt.u64.u32 %w1, %r1; cvt.u64.u32 %w2, %r2; mov.b128 %q1, {%w1, %w2};\n"
+                           "  atom.shared.exch.b128 %q2, [%r7], %q1;\n"
+                           "  ld.shared.v2.u64 {%w3, %w4}, [%r7]; cvt.u32.u64 %r3, %w3; cvt.u32.u64 %r4, %w4;";
+  const std::vector<Lane> in = RandomLanes(0, 0);  // all different: each lane matches itself only
+  Check(body, in, [](const Lane* warp, std::uint32_t, std::uint32_t lane) { return Lane{warp[lane].a + 6 * (1u << lane), warp[lane].b}; });
 }
 
 TEST_CASE("CpAsync_SourceSizes_FillWithZeros") {
