@@ -46,6 +46,11 @@ void WarpFunction::PrepareBlocks() {
       has_warp_syncs_ |= info && info->kind == MarkerKind::kWarpSync;
       if (info && info->kind == MarkerKind::kWarpSync) NeedsWholeWarp(block, instruction.getOperand(0));
     }
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    const BasicBlock* join = branch && branch->isConditional() && shapes_->IsDivergent(branch) ? JoinOfArms(*branch) : nullptr;
+    for (BasicBlock* next : llvm::successors(block)) {
+      if (join && next != join) arms_.insert(next);
+    }
   }
 }
 
@@ -103,7 +108,12 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   divergent_ = divergent;
   base_cache_.clear();
   lanes_cache_.clear();
+  grouped_.clear();
   b_.SetInsertPoint(divergent ? divergent_blocks_[index] : converged_[index]);
+  if (divergent && arms_.contains(order_.blocks[index])) {
+    b_.CreateUnreachable();  // runs as part of the block before it
+    return;
+  }
   mask_lanes_ = nullptr;
   mask_ = divergent ? static_cast<Value*>(b_.CreateLoad(b_.getInt32Ty(), mask_slot_)) : b_.getInt32(-1);
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
@@ -476,6 +486,8 @@ void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   BasicBlock* on_false = branch.getSuccessor(1);
   Value* bits = ToBits(Lanes(branch.getCondition()));
   Value* taken = divergent_ ? b_.CreateAnd(bits, mask_) : bits;
+  BasicBlock* join = JoinOfArms(branch);
+  if (join && divergent_) return EmitArms(branch, join, taken, false);
   BasicBlock* all = NewBlock("all");
   BasicBlock* some = NewBlock("some");
   BasicBlock* none = NewBlock("none");
@@ -495,6 +507,7 @@ void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   }
 
   b_.SetInsertPoint(split);
+  if (join) return EmitArms(branch, join, taken, true);
   Value* rest = b_.CreateXor(taken, mask_);
   const bool true_first = order_.IndexOf(on_true) < order_.IndexOf(on_false);
   BasicBlock* first = true_first ? on_true : on_false;

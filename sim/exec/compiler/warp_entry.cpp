@@ -1,6 +1,7 @@
-// Entry values: scalars that are the same in every block a warp runs, because they come from nothing but the launch, the CTA
-// and the warp (parameters, special registers, addresses of variables, and plain arithmetic on those). They are computed once
-// at the warp's start and need no slot; a slot would become a phi at every block the dispatcher can enter.
+// Entry values: scalars that are the same in every block a warp runs, because they come from nothing but the launch,
+// the CTA and the warp (parameters, special registers, addresses of variables, and plain arithmetic on those). They are
+// computed once at the warp's start and need no slot; a slot would become a phi at every block the dispatcher can
+// enter.
 #include <algorithm>
 
 #include "sim/exec/compiler/warp_function.h"

@@ -1,6 +1,7 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it, warp_control.cpp holds
-// control flow, warp_values.cpp values and plain instructions, warp_entry.cpp what is computed once per warp,
-// warp_memory.cpp loads and stores, warp_irregular.cpp those without a pattern, warp_atomics.cpp atomics, warp_markers.cpp the rest.
+// control flow, warp_arms.cpp short ifs, warp_values.cpp values and plain instructions, warp_entry.cpp what is computed once per warp,
+// warp_memory.cpp loads and stores, warp_irregular.cpp and
+// warp_group.cpp those without a pattern, warp_atomics.cpp atomics, warp_markers.cpp the rest.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -82,6 +83,12 @@ class WarpFunction {
   Value* PendingWord(unsigned word);
   void SetPendingWord(unsigned word, Value* value);
 
+  // --- small arms (warp_arms.cpp) ---
+  bool IsSmallArm(const llvm::BasicBlock* block, const llvm::BasicBlock* from) const;
+  llvm::BasicBlock* JoinOfArms(const llvm::BranchInst& branch) const;
+  void EmitArm(llvm::BasicBlock* arm, llvm::BasicBlock* join, Value* mask, bool surely);
+  void EmitArms(const llvm::BranchInst& branch, llvm::BasicBlock* join, Value* taken, bool both);
+
   // --- values (warp_values.cpp) ---
   const Shape& ShapeOf(const Value* value);
   Value* Base(Value* value);   ///< the scalar of a uniform, affine or indexed value
@@ -138,6 +145,8 @@ class WarpFunction {
   Value* LinearInRange(const Linear& linear, const Access& access, const Window& window);
   Value* HostLanes(Value* addresses, const Access& access, const Window& window);
   static HalfKind Classify(const LanePattern& pattern, unsigned half, unsigned bytes);
+  using Parts = std::function<std::vector<Value*>()>;
+  std::vector<Value*> FastOrSlow(Value* ok, const Parts& fast, const Parts& slow);
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
   void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
@@ -177,12 +186,8 @@ class WarpFunction {
     Value *low, *steps;
     unsigned rotate;
   };
-  struct Consecutive {
-    Value* quick = nullptr;  ///< null: never
-    std::function<Value*()> full;
-  };
   struct Split {
-    llvm::BasicBlock *rows, *others, *joined;
+    llvm::BasicBlock *rows, *same, *others, *joined;  ///< rows, same: null when they cannot be
   };
   Irregular IrregularOf(Value* address, const Access& access);
   IndexBounds MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window);
@@ -192,17 +197,22 @@ class WarpFunction {
   Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
   Value* LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane);
   void ForEachActiveLane(const std::function<void(Value* lane)>& body);
-  Consecutive HalvesConsecutive(const Irregular& at, const Access& access);
+  Value* HalvesInStep(Value* lanes, std::int64_t step);
   Value* HalfAddress(const Irregular& at, unsigned half, const Window& window);
-  std::optional<Split> SplitByRows(const Irregular& at, const Access& access);
+  Split SplitByRows(const Irregular& at, const Access& access, bool with_same);
   Value* GatherSmall(const Irregular& at, const Access& access, const Window& window);
   Value* GatherWhole(const Irregular& at, const Access& access, const Window& window);
   std::vector<Value*> LoadQuads(const Irregular& at, const Access& access, const Window& window);
   std::vector<Value*> Gather(const Irregular& at, const Access& access, const Window& window);
   std::vector<Value*> LoadIrregular(const Irregular& at, const Access& access, const Window& window);
+  std::vector<Value*> LoadIrregularGroup(const Irregular& at, const Access& whole, const Access& row, const Window& window);
   void Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
   void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
+
+  // --- groups of loads (warp_group.cpp) ---
+  std::vector<llvm::CallInst*> GroupFrom(llvm::CallInst& call, const Access& access);
+  void EmitGroup(const std::vector<llvm::CallInst*>& group, const Access& single, const Window& window);
 
   // --- atomics (warp_atomics.cpp) ---
   void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
@@ -282,6 +292,7 @@ class WarpFunction {
   llvm::BasicBlock* entry_ = nullptr;
   std::map<std::string, Value*> entry_values_;
   std::vector<llvm::BasicBlock*> converged_, divergent_blocks_, slow_arrivals_, entries_;
+  llvm::DenseSet<const llvm::BasicBlock*> arms_;  ///< small arms of divergent branches: no divergent copy of their own
   llvm::BasicBlock* dispatch_ = nullptr;
   llvm::BasicBlock* done_ = nullptr;
   llvm::BasicBlock* unreachable_ = nullptr;
@@ -306,6 +317,7 @@ class WarpFunction {
   Value* mask_ = nullptr;  ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
+  llvm::DenseSet<const llvm::Instruction*> grouped_;  ///< loads that are already done
   llvm::DenseMap<const Value*, Shape> shape_cache_;
   llvm::DenseMap<const Value*, bool> is_entry_value_;
 };

@@ -1,6 +1,6 @@
-// Loads and stores whose lanes follow no pattern known at compile time. Where the address is built on a 32-bit index, check
-// and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are loaded as such;
-// what a lane loads is fetched in one piece and taken apart afterwards.
+// Loads and stores whose lanes follow no pattern known at compile time. Where the address is built on a 32-bit index,
+// check and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are
+// loaded as such; what a lane loads is fetched in one piece and taken apart afterwards.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Support/MathExtras.h>
 
@@ -37,7 +37,8 @@ WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& 
   const bool indexed =
       shape.kind == ShapeKind::kIndexed && access.space != Space::kLocal && shape.scale > 0 && shape.pattern == LanePattern{};
   if (indexed) {
-    // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte offsets.
+    // The hardware scales an index by up to 8; the rest of the scale is multiplied in. Words around bytes need byte
+    // offsets.
     const unsigned shift =
         access.bytes < 4 ? 0 : std::min(3u, static_cast<unsigned>(llvm::countr_zero(static_cast<std::uint64_t>(shape.scale))));
     const std::int64_t factor = shape.scale >> shift;
@@ -129,28 +130,16 @@ Value* WarpFunction::HostPointers(const Irregular& at, const Access& access, con
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), wide);
 }
 
-/// i1: the active lanes of each half are consecutive. Addresses that only look irregular (a row index times an unknown pitch
-/// plus the column) often are. `quick` looks at the first two lanes alone: it decides whether the full test is worth it.
-WarpFunction::Consecutive WarpFunction::HalvesConsecutive(const Irregular& at, const Access& access) {
-  Value* lanes = at.index ? at.index : at.lanes;
-  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
-  if (access.bytes % unit != 0) return {};
-  const std::int64_t step = access.bytes / unit;
-  llvm::Type* element = lanes->getType()->getScalarType();
-  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
-  Consecutive result;
-  result.quick = b_.CreateICmpEQ(apart, llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step)));
-  result.full = [this, lanes, element, step] {
-    LanePattern steps;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
-    Value* starts = b_.CreateSub(lanes, PatternVector(steps, element));
-    llvm::SmallVector<int, 32> first;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
-    Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
-    if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
-    return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
-  };
-  return result;
+/// i1: the active lanes of each half lie `step` apart, in units of what the addresses are kept in.
+Value* WarpFunction::HalvesInStep(Value* lanes, std::int64_t step) {
+  LanePattern steps;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
+  Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
+  llvm::SmallVector<int, 32> first;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
+  Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
+  if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
+  return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
 }
 
 /// The host address (i64) of the first lane of a half.
@@ -165,16 +154,37 @@ Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Windo
   return window.host ? b_.CreateAdd(start, window.host) : start;
 }
 
-/// Leaves the current block for a new block `rows` when the halves are consecutive, else for a new block `others`.
-std::optional<WarpFunction::Split> WarpFunction::SplitByRows(const Irregular& at, const Access& access) {
+// Addresses that only look irregular (a row index times an unknown pitch, plus the column or not) often are consecutive
+// or the same in each half. Goes to a new block for each case; the first two lanes decide which full test is worth its
+// time.
+WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access& access, bool with_same) {
   if (divergent_) MaskLanes();
-  const Consecutive consecutive = access.space == Space::kLocal ? Consecutive{} : HalvesConsecutive(at, access);
-  if (!consecutive.quick) return std::nullopt;
-  const Split split{NewBlock("rows"), NewBlock("others"), NewBlock("joined")};
-  BasicBlock* test = NewBlock("rows_test");
-  b_.CreateCondBr(consecutive.quick, test, split.others);
-  b_.SetInsertPoint(test);
-  b_.CreateCondBr(consecutive.full(), split.rows, split.others);
+  Value* lanes = at.index ? at.index : at.lanes;
+  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
+  const std::int64_t step = access.bytes % unit == 0 ? access.bytes / unit : 0;
+  const bool local = access.space == Space::kLocal;  // lanes have memories of their own
+  const Split split{!local && step != 0 ? NewBlock("rows") : nullptr, !local && with_same ? NewBlock("same") : nullptr, NewBlock("others"),
+                    NewBlock("joined")};
+  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
+  if (split.rows && split.same && llvm::isPowerOf2_64(static_cast<std::uint64_t>(step))) {
+    // Neither: one test for both, because that is what real gathers pay.
+    BasicBlock* either = NewBlock("either");
+    Value* rest = b_.CreateAnd(apart, llvm::ConstantInt::get(apart->getType(), ~static_cast<std::uint64_t>(step)));
+    b_.CreateCondBr(b_.CreateICmpEQ(rest, llvm::ConstantInt::get(apart->getType(), 0)), either, split.others);
+    b_.SetInsertPoint(either);
+  }
+  const auto branch = [&](BasicBlock* to, std::int64_t distance, const char* name) {
+    if (!to) return;
+    BasicBlock* test = NewBlock("test");
+    BasicBlock* next = NewBlock(name);
+    b_.CreateCondBr(b_.CreateICmpEQ(apart, llvm::ConstantInt::get(apart->getType(), static_cast<std::uint64_t>(distance))), test, next);
+    b_.SetInsertPoint(test);
+    b_.CreateCondBr(HalvesInStep(lanes, distance), to, split.others);
+    b_.SetInsertPoint(next);
+  };
+  branch(split.rows, step, "not_rows");
+  branch(split.same, 0, "not_same");
+  b_.CreateBr(split.others);
   return split;
 }
 
@@ -238,7 +248,8 @@ std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& a
     const unsigned count = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
     return b_.CreateShuffleVector(a, b, Range(0, 2 * count));
   };
-  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all four.
+  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all
+  // four.
   const auto unpack = [&](Value* a, Value* b, unsigned words, bool high) {
     llvm::SmallVector<int, 16> pick;
     for (unsigned block = 0; block < 4; ++block) {
@@ -285,27 +296,45 @@ std::vector<Value*> WarpFunction::Gather(const Irregular& at, const Access& acce
   return parts;
 }
 
-/// A checked load of any addresses: two vector loads where the halves turn out consecutive, else a gather. A half without
-/// active lanes passes the test with any address; its masked load touches nothing.
+/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a
+/// gather. A half without active lanes passes these tests with any address; its load touches nothing.
 std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Access& access, const Window& window) {
-  const std::optional<Split> split = SplitByRows(at, access);
-  if (!split) return Gather(at, access, window);
-  b_.SetInsertPoint(split->rows);
-  Value* low = LoadHalf(HalfAddress(at, 0, window), 0, HalfKind::kConsecutive, 0, access);
-  Value* high = LoadHalf(HalfAddress(at, 1, window), 0, HalfKind::kConsecutive, 1, access);
-  const std::vector<Value*> from_rows = Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * access.count)), access.count);
-  BasicBlock* rows_end = b_.GetInsertBlock();
-  b_.CreateBr(split->joined);
-  b_.SetInsertPoint(split->others);
-  std::vector<Value*> parts = Gather(at, access, window);
-  BasicBlock* others_end = b_.GetInsertBlock();
-  b_.CreateBr(split->joined);
-  b_.SetInsertPoint(split->joined);
-  for (unsigned part = 0; part < access.count; ++part) {
-    auto* phi = b_.CreatePHI(parts[part]->getType(), 2);
-    phi->addIncoming(from_rows[part], rows_end);
-    phi->addIncoming(parts[part], others_end);
-    parts[part] = phi;
+  return LoadIrregularGroup(at, access, access, window);
+}
+
+/// The same for a group: `whole` is what each lane loads, `row` the access at whose distance lanes count as
+/// consecutive.
+std::vector<Value*> WarpFunction::LoadIrregularGroup(const Irregular& at, const Access& whole, const Access& row, const Window& window) {
+  const Split split = SplitByRows(at, row, true);
+  std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
+  const auto way = [&](BasicBlock* block, const auto& load) {
+    if (!block) return;
+    b_.SetInsertPoint(block);
+    std::vector<Value*> parts = load();
+    ways.emplace_back(b_.GetInsertBlock(), std::move(parts));
+    b_.CreateBr(split.joined);
+  };
+  const auto halves = [&](HalfKind kind) {
+    return [&, kind] {
+      Value* starts[2] = {HalfAddress(at, 0, window), HalfAddress(at, 1, window)};
+      std::vector<Value*> all;
+      for (unsigned offset = 0; offset < whole.bytes; offset += row.bytes) {
+        Value* low = LoadHalf(starts[0], offset, kind, 0, row);
+        Value* high = LoadHalf(starts[1], offset, kind, 1, row);
+        for (Value* part : Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count)) all.push_back(part);
+      }
+      return all;
+    };
+  };
+  way(split.rows, halves(HalfKind::kConsecutive));
+  way(split.same, halves(HalfKind::kSame));
+  way(split.others, [&] { return Gather(at, whole, window); });
+  b_.SetInsertPoint(split.joined);
+  std::vector<Value*> parts;
+  for (std::size_t part = 0; part < ways.front().second.size(); ++part) {
+    auto* phi = b_.CreatePHI(ways.front().second[part]->getType(), static_cast<unsigned>(ways.size()));
+    for (const auto& [block, values] : ways) phi->addIncoming(values[part], block);
+    parts.push_back(phi);
   }
   return parts;
 }
@@ -365,15 +394,16 @@ void WarpFunction::Scatter(const Irregular& at, const Access& access, const Wind
 
 /// A checked store to any addresses, as LoadIrregular.
 void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
-  const std::optional<Split> split = SplitByRows(at, access);
-  if (!split) return Scatter(at, access, window, values);
-  b_.SetInsertPoint(split->rows);
-  for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);
-  b_.CreateBr(split->joined);
-  b_.SetInsertPoint(split->others);
+  const Split split = SplitByRows(at, access, false);
+  if (split.rows) {
+    b_.SetInsertPoint(split.rows);
+    for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);
+    b_.CreateBr(split.joined);
+  }
+  b_.SetInsertPoint(split.others);
   Scatter(at, access, window, values);
-  b_.CreateBr(split->joined);
-  b_.SetInsertPoint(split->joined);
+  b_.CreateBr(split.joined);
+  b_.SetInsertPoint(split.joined);
 }
 
 /// All lanes store to one address: one of them wins, here the last.

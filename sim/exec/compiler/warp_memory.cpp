@@ -320,7 +320,32 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
   Define(&call, ShapeOf(&call).vector() ? Splat(result) : result);
 }
 
+/// The values that `fast` makes where `ok` holds, else those that `slow` makes; both the same number.
+std::vector<Value*> WarpFunction::FastOrSlow(Value* ok, const Parts& fast, const Parts& slow) {
+  if (divergent_) MaskLanes();
+  BasicBlock* blocks[2] = {NewBlock("load"), NewBlock("load_slow")};
+  BasicBlock* done = NewBlock("loaded");
+  b_.CreateCondBr(ok, blocks[0], blocks[1], Likely());
+  std::vector<Value*> values[2];
+  for (unsigned way = 0; way < 2; ++way) {
+    Scope scope(*this);
+    b_.SetInsertPoint(blocks[way]);
+    values[way] = way == 0 ? fast() : slow();
+    blocks[way] = b_.GetInsertBlock();
+    b_.CreateBr(done);
+  }
+  b_.SetInsertPoint(done);
+  std::vector<Value*> parts;
+  for (std::size_t part = 0; part < values[0].size(); ++part) {
+    auto* phi = b_.CreatePHI(values[0][part]->getType(), 2);
+    for (unsigned way = 0; way < 2; ++way) phi->addIncoming(values[way][part], blocks[way]);
+    parts.push_back(phi);
+  }
+  return parts;
+}
+
 void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
+  if (grouped_.erase(&call)) return;  // loaded together with an earlier one
   Access access = AccessOf(call, info);
   const Window window = WindowOf(call, access);
   Value* address = call.getArgOperand(0);
@@ -329,53 +354,26 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
   if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
 
-  std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
+  const std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) != HalfKind::kOther &&
                       Classify(linear->pattern, 1, access.bytes) != HalfKind::kOther;
-  BasicBlock* fast = NewBlock("load");
-  BasicBlock* slow = NewBlock("load_slow");
-  BasicBlock* done = NewBlock("loaded");
-  Irregular irregular{};
-  Value* ok;
-  const bool checked = memcheck() && info.space == Space::kShared && !odd_size;
-  if (checked) {
-    ok = SharedChecked(address, access, AccessKind::kRead);
-    if (!linear || !halves) irregular = IrregularOf(address, access);
-    else if (linear->valid) ok = b_.CreateAnd(ok, linear->valid);
-  } else if (linear && halves) {
-    ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
-  } else {
-    irregular = IrregularOf(address, access);
-    ok = odd_size ? static_cast<Value*>(b_.getFalse()) : IrregularInRange(irregular, access, window);
-  }
-  if (divergent_) MaskLanes();
-  b_.CreateCondBr(ok, fast, slow, Likely());
-  std::vector<Value*> fast_parts, slow_parts;
-  {
-    Scope scope(*this);
-    b_.SetInsertPoint(fast);
-    if (odd_size) {
-      for (unsigned part = 0; part < access.count; ++part) fast_parts.push_back(llvm::PoisonValue::get(WarpType(access.element)));
-    } else {
-      fast_parts = linear && halves ? LoadHalves(*linear, access, window) : LoadIrregular(irregular, access, window);
-    }
-    fast = b_.GetInsertBlock();
-    b_.CreateBr(done);
-  }
-  {
-    Scope scope(*this);
-    b_.SetInsertPoint(slow);
-    slow_parts = SlowLoad(HostLanes(Lanes(address), access, window), access);
-    slow = b_.GetInsertBlock();
-    b_.CreateBr(done);
-  }
-  b_.SetInsertPoint(done);
+  const auto slow = [&] { return SlowLoad(HostLanes(Lanes(address), access, window), access); };
+  Value* checked = memcheck() && info.space == Space::kShared && !odd_size ? SharedChecked(address, access, AccessKind::kRead) : nullptr;
   std::vector<Value*> parts;
-  for (unsigned part = 0; part < access.count; ++part) {
-    auto* phi = b_.CreatePHI(WarpType(access.element), 2);
-    phi->addIncoming(fast_parts[part], fast);
-    phi->addIncoming(slow_parts[part], slow);
-    parts.push_back(phi);
+  if (halves) {
+    Value* ok = nullptr;
+    if (checked) ok = linear->valid ? b_.CreateAnd(checked, linear->valid) : checked;
+    else ok = ProvenInRange(address, access) ? b_.getTrue() : LinearInRange(*linear, access, window);
+    parts = FastOrSlow(
+        ok, [&] { return LoadHalves(*linear, access, window); }, slow);
+  } else if (odd_size) {
+    parts = slow();
+  } else {
+    if (const std::vector<llvm::CallInst*> group = GroupFrom(call, access); group.size() > 1) return EmitGroup(group, access, window);
+    const Irregular at = IrregularOf(address, access);
+    Value* ok = checked ? checked : IrregularInRange(at, access, window);
+    parts = FastOrSlow(
+        ok, [&] { return LoadIrregular(at, access, window); }, slow);
   }
   if (access.strong) CompilerFence();
   Value* result = parts[0];

@@ -1,5 +1,6 @@
 #include "tests/sim/exec/executor_fixture.h"
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "sim/hardware/device_files.h"
@@ -16,6 +17,8 @@ T Take(Result<T> result) {
 }  // namespace
 
 Executor::Executor(exec::Engine::Options options) {
+  // The same tests with less of the processor: avx2 or baseline (see CMakeLists.txt).
+  if (const char* features = std::getenv("GRIDLOOM_TEST_CPU"); features && options.cpu_features.empty()) options.cpu_features = features;
   exec::DeviceMemory::Options memory;
   memory.limit_bytes = std::uint64_t{2} << 30;
   memory.remember_freed = options.memcheck;
