@@ -24,7 +24,8 @@ Json ToJson(const sim::DeviceSpec& spec) {
       key.remove_prefix(dot + 1);
     }
     const auto slot = field.slot(const_cast<sim::DeviceSpec&>(spec));
-    const bool is_text = std::holds_alternative<std::string*>(slot) || std::holds_alternative<ComputeCapability*>(slot);
+    const bool is_text = std::holds_alternative<std::string*>(slot) || std::holds_alternative<ComputeCapability*>(slot) ||
+                         std::holds_alternative<sim::NamedChoice>(slot);
     const std::string text = sim::FieldText(field, spec);
     (*place)[std::string(key)] = is_text ? Json(text) : Json::parse(text);
   }

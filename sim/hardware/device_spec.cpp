@@ -12,14 +12,33 @@
 namespace gridloom::sim {
 namespace {
 
+template <typename T>
+DeviceField::Slot SlotOf(T& member) {
+  return &member;
+}
+DeviceField::Slot SlotOf(Pipe& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kPipeNames}; }
+DeviceField::Slot SlotOf(WarpOrder& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kWarpOrderNames}; }
+DeviceField::Slot SlotOf(StorePolicy& member) { return NamedChoice{reinterpret_cast<std::uint8_t*>(&member), kStorePolicyNames}; }
+
 constexpr DeviceField kFields[] = {
-#define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) -> DeviceField::Slot { return &spec.member; }, meaning},
+#define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) { return SlotOf(spec.member); }, meaning},
 #include "sim/hardware/device_fields.def"
 #undef GL_DEVICE_FIELD
+#define GL_TIMING_FIELD(key, member, meaning) {#key, [](DeviceSpec& spec) { return SlotOf(spec.member); }, meaning},
+#include "sim/hardware/timing_fields.def"
+#undef GL_TIMING_FIELD
 };
 
 /// Facts that are zero on some devices; every other number must be given and positive.
-constexpr std::string_view kMayBeZero[] = {"block.shared_reserved_bytes", "l2.persisting_bytes", "l2.max_window_bytes"};
+constexpr std::string_view kMayBeZero[] = {"block.shared_reserved_bytes",
+                                           "l2.persisting_bytes",
+                                           "l2.max_window_bytes",
+                                           "timing.units.tensor",
+                                           "timing.texture.size_bytes",
+                                           "timing.launch.kernel_cycles",
+                                           "timing.launch.dependent_cycles",
+                                           "timing.launch.cta_interval",
+                                           "timing.pcie.latency_ns"};
 
 const DeviceField* FindField(std::string_view key) {
   const auto field = std::ranges::find(kFields, key, &DeviceField::key);
@@ -44,6 +63,16 @@ std::optional<std::uint64_t> ParseNumber(std::string_view text) {
     return value << candidate.shift;
   }
   return std::nullopt;
+}
+
+/// "lrr, gto or two_level"
+std::string OneOf(std::span<const char* const> names) {
+  std::string list;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) list += i + 1 == names.size() ? " or " : ", ";
+    list += names[i];
+  }
+  return list;
 }
 
 struct SetValue {
@@ -72,6 +101,12 @@ struct SetValue {
     *slot = text;
     return {};
   }
+  std::string operator()(NamedChoice choice) const {
+    const auto name = std::ranges::find(choice.names, text, [](const char* candidate) { return std::string_view(candidate); });
+    if (name == choice.names.end()) return OneOf(choice.names);
+    *choice.value = static_cast<std::uint8_t>(name - choice.names.begin());
+    return {};
+  }
   std::string operator()(ComputeCapability* slot) const {
     const auto value = ParseComputeCapability(text);
     if (!value) return "a compute capability such as 9.0";
@@ -95,6 +130,67 @@ struct Rule {
   std::string_view sentence;
 };
 
+/// One sentence about the first rule that does not hold.
+Status FirstBroken(std::span<const Rule> rules) {
+  for (const Rule& rule : rules) {
+    if (!rule.holds) return Error{std::string(rule.sentence)};
+  }
+  return {};
+}
+
+/// Whether a cache divides into sets of `ways` lines of 128 bytes.
+bool IsWholeSets(std::uint64_t bytes, std::uint64_t ways) { return bytes % (ways * TimingSpec::kLineBytes) == 0; }
+
+/// Whether what the DRAM channels transfer agrees within 2 % with the bandwidth that the device reports.
+bool BandwidthAgrees(const DeviceSpec& spec) {
+  const TimingSpec::Dram& dram = spec.timing.dram;
+  const std::uint64_t modelled = std::uint64_t{dram.channels} * dram.bytes_per_cycle * spec.timing.clock.dram_mhz;
+  const std::uint64_t reported = std::uint64_t{spec.memory.clock_mhz} * spec.memory.bus_bits / 4;
+  return modelled * 100 >= reported * 98 && modelled * 100 <= reported * 102;
+}
+
+Status ValidateTiming(const DeviceSpec& spec) {
+  const TimingSpec& timing = spec.timing;
+  const auto divides = [](std::uint32_t part, std::uint32_t whole) { return whole % part == 0; };
+  const Rule rules[] = {
+      {timing.sm.schedulers <= 8 && divides(timing.sm.schedulers, spec.max_warps_per_sm()),
+       "timing.sm.schedulers must be at most 8 and divide the warps of an SM (sm.max_threads / 32)"},
+      {spec.max_warps_per_sm() / timing.sm.schedulers <= 64, "timing.sm.schedulers must be at least sm.max_threads / 2048"},
+      {timing.sm.issue_width <= 2, "timing.sm.issue_width must be 1 or 2"},
+      {std::ranges::all_of(timing.units, [](std::uint32_t count) { return count <= 64; }), "timing.units.* must be at most 64"},
+      {std::ranges::all_of(timing.op, [](const TimingSpec::Op& op) { return op.latency < 65536 && op.interval < 65536; }),
+       "timing.op.*.latency and interval must be below 65536"},
+      {timing.shared.banks <= 64 && (timing.shared.banks & (timing.shared.banks - 1)) == 0,
+       "timing.shared.banks must be a power of two up to 64"},
+      {timing.shared.bank_bytes == 4 || timing.shared.bank_bytes == 8, "timing.shared.bank_bytes must be 4 or 8"},
+      {IsWholeSets(timing.l1.size_bytes, timing.l1.ways), "timing.l1.size_bytes must be a multiple of 128 * timing.l1.ways"},
+      {IsWholeSets(timing.constant.size_bytes, timing.constant.ways),
+       "timing.constant.size_bytes must be a multiple of 128 * timing.constant.ways"},
+      {IsWholeSets(timing.texture.size_bytes, timing.texture.ways),
+       "timing.texture.size_bytes must be a multiple of 128 * timing.texture.ways"},
+      {timing.l1.mshrs <= 4096, "timing.l1.mshrs must be at most 4096"},
+      {divides(timing.dram.channels, timing.l2.slices), "timing.l2.slices must be a multiple of timing.dram.channels"},
+      {timing.l2.slices / timing.dram.channels <= 64, "timing.l2.slices must be at most 64 for each DRAM channel"},
+      {IsWholeSets(spec.l2.size_bytes, std::uint64_t{timing.l2.slices} * timing.l2.ways),
+       "l2.size_bytes must be a multiple of 128 * timing.l2.ways * timing.l2.slices"},
+      {timing.l2.ways <= 64, "timing.l2.ways must be at most 64"},
+      {timing.l2.interleave_bytes % TimingSpec::kLineBytes == 0, "timing.l2.interleave_bytes must be a multiple of 128"},
+      {timing.dram.row_bytes % TimingSpec::kLineBytes == 0, "timing.dram.row_bytes must be a multiple of 128"},
+      {timing.dram.banks <= 64 && divides(timing.dram.bank_groups, timing.dram.banks),
+       "timing.dram.banks must be at most 64 and a multiple of timing.dram.bank_groups"},
+      {timing.dram.access_bytes % 32 == 0 && divides(timing.dram.access_bytes, TimingSpec::kLineBytes),
+       "timing.dram.access_bytes must be 32, 64 or 128"},
+      {timing.dram.tCCD * timing.dram.bytes_per_cycle >= timing.dram.access_bytes,
+       "timing.dram.tCCD must leave time for timing.dram.access_bytes on the data bus"},
+      {timing.dram.tCCDL >= timing.dram.tCCD, "timing.dram.tCCDL must not be below tCCD"},
+      {timing.dram.tRC >= timing.dram.tRAS, "timing.dram.tRC must not be below tRAS"},
+      {timing.dram.queue >= 2 && timing.dram.queue <= 1024, "timing.dram.queue must be between 2 and 1024"},
+      {BandwidthAgrees(spec),
+       "timing.dram.channels * bytes_per_cycle * timing.clock.dram_mhz must be within 2 % of memory.clock_mhz * memory.bus_bits / 4"},
+  };
+  return FirstBroken(rules);
+}
+
 }  // namespace
 
 std::span<const DeviceField> DeviceFields() { return kFields; }
@@ -106,6 +202,7 @@ std::string FieldText(const DeviceField& field, const DeviceSpec& spec) {
     std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
     std::string operator()(const std::string* value) const { return *value; }
     std::string operator()(const ComputeCapability* value) const { return value->text(); }
+    std::string operator()(const NamedChoice& choice) const { return choice.names[*choice.value]; }
   };
   // The accessor hands out writable slots; here they are only read.
   return std::visit(Text{}, field.slot(const_cast<DeviceSpec&>(spec)));
@@ -146,10 +243,8 @@ Status ValidateDevice(const DeviceSpec& spec) {
       {spec.cluster.max_blocks <= spec.cluster.max_blocks_nonportable, "cluster.max_blocks must not exceed cluster.max_blocks_nonportable"},
       {spec.l2.persisting_bytes <= spec.l2.size_bytes, "l2.persisting_bytes must not exceed l2.size_bytes"},
   };
-  for (const Rule& rule : rules) {
-    if (!rule.holds) return Error{std::string(rule.sentence)};
-  }
-  return {};
+  GL_TRY_STATUS(FirstBroken(rules));
+  return ValidateTiming(spec);
 }
 
 }  // namespace gridloom::sim

@@ -11,6 +11,7 @@
 
 #include "rewriter/support/compute_capability.h"
 #include "rewriter/support/result.h"
+#include "sim/hardware/timing_spec.h"
 
 namespace gridloom::sim {
 
@@ -102,13 +103,21 @@ struct DeviceSpec {
 
   std::uint32_t copy_engines = 0;
 
+  TimingSpec timing;
+
   static constexpr std::uint32_t kWarpSize = 32;  // every CUDA device; the executor is built on it
   std::uint32_t max_warps_per_sm() const { return sm.max_threads / kWarpSize; }
 };
 
+/// A value that is one of a few names, kept as the number of the name.
+struct NamedChoice {
+  std::uint8_t* value;
+  std::span<const char* const> names;
+};
+
 /// One key of a device file and where its value is kept.
 struct DeviceField {
-  using Slot = std::variant<std::uint32_t*, std::uint64_t*, bool*, std::string*, ComputeCapability*>;
+  using Slot = std::variant<std::uint32_t*, std::uint64_t*, bool*, std::string*, ComputeCapability*, NamedChoice>;
   std::string_view key;  ///< dotted: "sm.max_threads"
   Slot (*slot)(DeviceSpec&);
   std::string_view meaning;

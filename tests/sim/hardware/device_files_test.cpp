@@ -67,6 +67,22 @@ TEST_CASE("LoadDevice_EveryKnownComputeCapability_HasAGenericDevice") {
   }
 }
 
+TEST_CASE("LoadDevice_CRCS_HasTheTableOfThePaper") {
+  const auto device = LoadDevice("crcs", kDevices);
+  REQUIRE(device.ok());
+  const TimingSpec& timing = device->timing;
+  CHECK(device->sm.count == 64);
+  CHECK(device->sm.max_blocks == 8);
+  CHECK(device->l2.size_bytes == 1536 * 1024);
+  CHECK(timing.clock.sm_mhz == 700);
+  CHECK(timing.clock.l2_mhz == 924);
+  CHECK(timing.clock.dram_mhz == 1600);
+  CHECK(timing.dram.tRP == 12);
+  CHECK(timing.dram.tCCD == 2);
+  CHECK(timing.dram.tRAS == 28);
+  CHECK(timing.pcie.to_host_mb_s == 15750);
+}
+
 TEST_CASE("DeviceDirectory_IsFoundFromTheBuildTree") {
   const auto directory = DeviceDirectory();
   REQUIRE(directory.ok());
@@ -95,6 +111,12 @@ TEST_CASE("LoadDevice_Mistakes_AreOneClearSentence") {
   CHECK(ErrorOf(bare) == bare + ": key 'description' is missing (one line for `gridloom devices`)");
   const std::string wrong = directory.Write("wrong.yaml", "inherits: h200\nblock: {shared_optin_bytes: 500 KiB}\n");
   CHECK(ErrorOf(wrong) == wrong + ": block.shared_optin_bytes plus block.shared_reserved_bytes must not exceed sm.shared_bytes");
+  const std::string thin = directory.Write("thin.yaml", "inherits: h200\ntiming: {dram: {bytes_per_cycle: 16}}\n");
+  CHECK(ErrorOf(thin).find("timing.dram.tCCD must leave time") != std::string::npos);
+  const std::string slow = directory.Write("slow.yaml", "inherits: h200\ntiming: {clock: {dram_mhz: 1000}}\n");
+  CHECK(ErrorOf(slow).find("must be within 2 %") != std::string::npos);
+  const std::string sets = directory.Write("sets.yaml", "inherits: h200\ntiming: {l1: {ways: 3}}\n");
+  CHECK(ErrorOf(sets) == sets + ": timing.l1.size_bytes must be a multiple of 128 * timing.l1.ways");
   const std::string zero = directory.Write("zero.yaml", "inherits: h200\nsm: {count: 0}\n");
   CHECK(ErrorOf(zero) == zero + ": sm.count must be greater than 0");
 }

@@ -46,6 +46,23 @@ TEST_CASE("ApplyDeviceText_Mistakes_AreNamedWithFileAndLine") {
   CHECK_FALSE(ErrorOf("? {a: b}\n: c\n").empty());
 }
 
+TEST_CASE("ApplyDeviceText_TimingKeys_SetTheirMembers") {
+  DeviceSpec spec;
+  REQUIRE(ApplyDeviceText("timing:\n  sm: {warp_order: two_level, sub_cores: true}\n  op:\n    int_mul: {pipe: sfu, latency: 15}\n"
+                          "  units: {fp64: 3}\n  l1: {size_bytes: 16 KiB, stores_of_global: write_evict}\n",
+                          "x.yaml", spec)
+              .ok());
+  CHECK(spec.timing.sm.warp_order == WarpOrder::kTwoLevel);
+  CHECK(spec.timing.sm.sub_cores);
+  CHECK(spec.timing.of(trace::OpClass::kIntMul).pipe == Pipe::kSfu);
+  CHECK(spec.timing.of(trace::OpClass::kIntMul).latency == 15);
+  CHECK(spec.timing.units_of(Pipe::kFp64) == 3);
+  CHECK(spec.timing.l1.size_bytes == 16384);
+  CHECK(spec.timing.l1.stores_of_global == StorePolicy::kWriteEvict);
+  CHECK(ErrorOf("timing: {sm: {warp_order: gtoo}}\n") == "x.yaml:1: timing.sm.warp_order is 'gtoo'; expected lrr, gto or two_level");
+  CHECK(ErrorOf("timing: {dram: {tCDD: 1}}\n") == "x.yaml:1: unknown key 'timing.dram.tCDD'; did you mean 'timing.dram.tCCD'?");
+}
+
 TEST_CASE("ApplyDeviceText_CutAnywhere_NeverCrashes") {
   const std::string text = "inherits: h200\nname: \"a b\"\nsm:\n  count: 3\nmemory: {size_bytes: 2 GiB}\n";
   for (std::size_t length = 0; length < text.size(); ++length) (void)ErrorOf(text.substr(0, length));

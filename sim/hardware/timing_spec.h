@@ -1,0 +1,124 @@
+// The part of a device file that only the timing model reads: keys `timing.*` of configs/devices/*.yaml, documented in
+// docs/devices.md. Cycles are those of the clock that the component runs on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::sim {
+
+/// What an SM issues to. Instructions of one pipe wait for each other, those of different pipes do not.
+enum class Pipe : std::uint8_t { kInt, kFp32, kFp64, kSfu, kTensor, kMemory, kControl };
+inline constexpr std::array kPipeNames = {"int", "fp32", "fp64", "sfu", "tensor", "memory", "control"};
+inline constexpr std::size_t kPipeCount = kPipeNames.size();
+
+/// How a scheduler picks among warps that can issue.
+enum class WarpOrder : std::uint8_t { kLooseRoundRobin, kGreedyThenOldest, kTwoLevel };
+inline constexpr std::array kWarpOrderNames = {"lrr", "gto", "two_level"};
+
+/// What a store of global memory does to a line that L1 holds.
+enum class StorePolicy : std::uint8_t { kWriteThrough, kWriteEvict };
+inline constexpr std::array kStorePolicyNames = {"write_through", "write_evict"};
+
+struct TimingSpec {
+  static constexpr std::uint32_t kLineBytes = 128;   ///< of all caches of all CUDA devices
+  static constexpr std::uint32_t kSectorBytes = 32;  ///< smallest part of a line that moves
+
+  struct Clock {
+    std::uint32_t sm_mhz = 0, crossbar_mhz = 0, l2_mhz = 0, dram_mhz = 0;
+  } clock;
+
+  struct Sm {
+    std::uint32_t schedulers = 0;
+    std::uint32_t issue_width = 0;  ///< instructions of one warp a cycle, 1 or 2
+    bool same_pipe_pairs = false;   ///< whether both of a pair may go to the same pipe
+    bool sub_cores = false;         ///< whether each scheduler has its own units
+    WarpOrder warp_order = WarpOrder::kLooseRoundRobin;
+    std::uint32_t active_warps = 0;  ///< two_level: warps a scheduler chooses from
+  } sm;
+
+  std::array<std::uint32_t, kPipeCount> units{};  ///< of the whole SM, by Pipe
+
+  /// One per trace::OpClass.
+  struct Op {
+    Pipe pipe = Pipe::kControl;
+    std::uint32_t latency = 0;   ///< issue to issue of a dependent instruction
+    std::uint32_t interval = 0;  ///< cycles that the instruction occupies a unit
+  };
+  std::array<Op, trace::kOpClassCount> op{};
+
+  struct Shared {
+    std::uint32_t banks = 0, bank_bytes = 0;
+    std::uint32_t latency = 0;          ///< without conflict
+    std::uint32_t atomic_interval = 0;  ///< cycles for each lane of an atomic on one address
+  } shared;
+
+  struct L1 {
+    std::uint32_t size_bytes = 0, ways = 0;
+    std::uint32_t latency = 0;  ///< hit
+    std::uint32_t mshrs = 0;    ///< lines that may be outstanding
+    std::uint32_t merges = 0;   ///< accesses that may wait for one line
+    std::uint32_t queue = 0;    ///< memory instructions that wait for the load/store unit
+    std::uint32_t stores = 0;   ///< store packets that may be outstanding
+    bool sectored = false;      ///< misses fetch sectors of 32 bytes, else the whole line
+    bool global = false;        ///< whether loads of global memory are cached
+    bool local_write_back = false;
+    StorePolicy stores_of_global = StorePolicy::kWriteThrough;
+  } l1;
+
+  /// Read-only caches with the line and sector size of L1. Size 0: L1 serves the space.
+  struct ReadOnlyCache {
+    std::uint32_t size_bytes = 0, ways = 0, latency = 0;
+  } constant, texture;
+
+  struct Crossbar {
+    std::uint32_t latency = 0;  ///< SM to L2, without queueing
+    std::uint32_t header_bytes = 0;
+    std::uint32_t sm_out_bytes = 0, sm_in_bytes = 0;        ///< per crossbar cycle and SM
+    std::uint32_t slice_in_bytes = 0, slice_out_bytes = 0;  ///< per crossbar cycle and L2 slice
+  } crossbar;
+
+  struct L2 {
+    std::uint32_t slices = 0, ways = 0;
+    std::uint32_t latency = 0;  ///< hit, from the SM's issue to the use, SM cycles
+    std::uint32_t mshrs = 0;    ///< lines of a slice that may be outstanding
+    std::uint32_t bytes_per_cycle = 0;
+    std::uint32_t atomic_interval = 0;   ///< L2 cycles for each lane of an atomic on one address
+    std::uint32_t interleave_bytes = 0;  ///< consecutive bytes on one DRAM channel
+  } l2;
+
+  struct Dram {
+    std::uint32_t channels = 0, banks = 0, bank_groups = 0;
+    std::uint32_t row_bytes = 0;
+    std::uint32_t access_bytes = 0;     ///< of one burst
+    std::uint32_t bytes_per_cycle = 0;  ///< data bus of a channel, per command cycle
+    std::uint32_t queue = 0;            ///< requests a channel chooses from
+    std::uint32_t latency = 0;          ///< read of a closed bank, from the SM's issue to the use, SM cycles
+    std::uint32_t tCCD = 0, tCCDL = 0;  ///< column to column; in the same bank group
+    std::uint32_t tRRD = 0;             ///< activate to activate of another bank
+    std::uint32_t tRCD = 0, tRAS = 0, tRP = 0, tRC = 0;
+    std::uint32_t tCL = 0, tWL = 0, tWR = 0;
+    std::uint32_t tCDLR = 0;  ///< last write data to read
+    std::uint32_t tRTP = 0;   ///< read to precharge
+  } dram;
+
+  struct Launch {
+    std::uint32_t queues = 0;            ///< hardware work queues that streams are spread over
+    std::uint32_t kernel_cycles = 0;     ///< from the host's launch to the first CTA, SM cycles
+    std::uint32_t dependent_cycles = 0;  ///< from the end of a kernel to the first CTA of the next in its stream
+    std::uint32_t cta_cycles = 0;        ///< from the decision to start a CTA to its first instruction
+    std::uint32_t cta_interval = 0;      ///< between two starts of CTAs on the device
+  } launch;
+
+  struct Pcie {
+    std::uint32_t to_device_mb_s = 0, to_host_mb_s = 0;  ///< 10^6 bytes a second
+    std::uint32_t latency_ns = 0;
+  } pcie;
+
+  const Op& of(trace::OpClass op_class) const { return op[static_cast<std::size_t>(op_class)]; }
+  std::uint32_t units_of(Pipe pipe) const { return units[static_cast<std::size_t>(pipe)]; }
+};
+
+}  // namespace gridloom::sim

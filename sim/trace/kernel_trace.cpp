@@ -1,0 +1,97 @@
+#include "sim/trace/kernel_trace.h"
+
+#include <bit>
+
+namespace gridloom::trace {
+namespace {
+
+Error Bad(const std::string& where, const std::string& what) { return Error{where + ": " + what}; }
+
+Status ValidateInstruction(const KernelCode& code, std::size_t index) {
+  const Instruction& instruction = code.instructions[index];
+  const std::string where = "kernel " + code.name + ", instruction " + std::to_string(index);
+  if (static_cast<std::size_t>(instruction.op) >= kOpClassCount) return Bad(where, "unknown class");
+  const std::uint64_t end = std::uint64_t{instruction.operands} + instruction.destinations + instruction.sources;
+  if (end > code.operands.size()) return Bad(where, "operands end beyond the operand table");
+  for (std::uint64_t i = instruction.operands; i < end; ++i) {
+    if (code.operands[i] > code.register_count)
+      return Bad(where, "register " + std::to_string(code.operands[i]) + " beyond register_count");
+  }
+  if (instruction.op == OpClass::kMemory) {
+    if (instruction.space == Space::kNone || instruction.space > Space::kParameter) return Bad(where, "memory instruction without a space");
+    if (!std::has_single_bit(instruction.width) || instruction.width > 16) return Bad(where, "access width is not 1, 2, 4, 8 or 16");
+  }
+  if (instruction.op == OpClass::kBarrier && instruction.barrier >= 16) return Bad(where, "barrier number above 15");
+  return {};
+}
+
+Status ValidateAccess(const CtaTrace& cta, const MemoryAccess& access, const std::string& where) {
+  if (access.stride != MemoryAccess::kScattered) return {};
+  const std::uint64_t lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
+  if (access.base > cta.lanes.size() || lanes > cta.lanes.size() - access.base) return Bad(where, "lane addresses beyond the table");
+  return {};
+}
+
+Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t index) {
+  const WarpTrace& warp = cta.warps[index];
+  const std::string where = "kernel " + code.name + ", warp " + std::to_string(index);
+  if (std::uint64_t{warp.first_visit} + warp.visit_count > cta.visits.size()) return Bad(where, "path beyond the table");
+  if (std::uint64_t{warp.first_access} + warp.access_count > cta.accesses.size()) return Bad(where, "accesses beyond the table");
+  std::uint64_t expected = 0;
+  for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
+    const BlockVisit& visit = cta.visits[warp.first_visit + v];
+    if (visit.block >= code.blocks.size()) return Bad(where, "block " + std::to_string(visit.block) + " does not exist");
+    if (visit.mask == 0) return Bad(where, "block visited by no lane");
+    const BasicBlock& block = code.blocks[visit.block];
+    for (std::uint32_t i = 0; i < block.count; ++i) expected += code.instructions[block.first + i].has_access() ? 1 : 0;
+  }
+  if (expected != warp.access_count) {
+    return Bad(where, std::to_string(warp.access_count) + " memory accesses recorded where the path executes " + std::to_string(expected));
+  }
+  for (std::uint32_t a = 0; a < warp.access_count; ++a) {
+    GL_TRY_STATUS(ValidateAccess(cta, cta.accesses[warp.first_access + a], where));
+  }
+  return {};
+}
+
+}  // namespace
+
+void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses) {
+  if (access.stride != MemoryAccess::kScattered) {
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      addresses[lane] = access.base + static_cast<std::uint64_t>(static_cast<std::int64_t>(access.stride) * lane);
+    }
+    return;
+  }
+  std::uint64_t next = access.base;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    addresses[static_cast<std::size_t>(std::countr_zero(rest))] = cta.lanes[next++];
+  }
+}
+
+Status ValidateCode(const KernelCode& code) {
+  for (std::size_t i = 0; i < code.instructions.size(); ++i) GL_TRY_STATUS(ValidateInstruction(code, i));
+  for (std::size_t b = 0; b < code.blocks.size(); ++b) {
+    const BasicBlock& block = code.blocks[b];
+    if (std::uint64_t{block.first} + block.count > code.instructions.size()) {
+      return Bad("kernel " + code.name + ", block " + std::to_string(b), "instructions beyond the table");
+    }
+  }
+  return {};
+}
+
+Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta) {
+  if (cta.warps.size() != shape.warps_per_cta()) {
+    return Bad("kernel " + code.name, std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
+  }
+  for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
+  return {};
+}
+
+std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta) {
+  std::uint64_t count = 0;
+  for (const BlockVisit& visit : cta.visits) count += code.blocks[visit.block].count;
+  return count;
+}
+
+}  // namespace gridloom::trace

@@ -1,0 +1,146 @@
+// What the timing model reads of a kernel launch: a static code table, and per CTA and warp the path through it with the
+// memory addresses. Flat arrays without pointers, so that the executor can fill them while it runs and a reader can load them
+// from a file; everything that a device may choose differently (sector and line sizes, banks, latencies) stays out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rewriter/support/result.h"
+
+namespace gridloom::trace {
+
+inline constexpr std::uint32_t kWarpSize = 32;
+
+enum class OpClass : std::uint8_t {
+#define TRACE_OP_CLASS(enumerator, name, meaning) enumerator,
+#include "sim/trace/op_classes.def"
+#undef TRACE_OP_CLASS
+};
+inline constexpr std::size_t kOpClassCount = 0
+#define TRACE_OP_CLASS(enumerator, name, meaning) +1
+#include "sim/trace/op_classes.def"
+#undef TRACE_OP_CLASS
+    ;
+
+/// Where a memory instruction goes. kParameter reads are served by the constant bank, always hit and have no access record.
+enum class Space : std::uint8_t { kNone, kGlobal, kLocal, kShared, kConstant, kTexture, kParameter };
+
+/// Properties of one instruction; a memory instruction that has none of the first three is a load.
+enum InstructionFlag : std::uint8_t {
+  kStore = 1 << 0,        ///< writes memory and returns nothing
+  kAtomic = 1 << 1,       ///< reads, modifies and writes; returns a value unless kStore is set, too (PTX `red`)
+  kPrefetch = 1 << 2,     ///< fetches, and nobody waits
+  kVolatile = 1 << 3,     ///< not served by L1: .volatile, .relaxed, .acquire
+  kCacheGlobal = 1 << 4,  ///< not served by L1: .cg
+  kReadOnly = 1 << 5,     ///< ld.global.nc and textures: the read-only path
+  kArrive = 1 << 6,       ///< a barrier at which the warp does not wait
+};
+
+/// One instruction, 16 bytes. Its registers are `destinations` and then `sources` entries of KernelCode::operands.
+struct Instruction {
+  OpClass op = OpClass::kControl;
+  Space space = Space::kNone;
+  std::uint8_t width = 0;  ///< bytes that one lane accesses: 1, 2, 4, 8, 16
+  std::uint8_t flags = 0;
+  std::uint8_t destinations = 0;
+  std::uint8_t sources = 0;
+  std::uint8_t barrier = 0;        ///< kBarrier: which of the CTA's 16
+  std::uint8_t barrier_warps = 0;  ///< kBarrier: warps that take part; 0 = all of the CTA
+  std::uint32_t operands = 0;
+  std::uint32_t line = 0;  ///< of the PTX, for reports
+
+  /// Whether each execution has a record in CtaTrace::accesses.
+  bool has_access() const { return op == OpClass::kMemory && space != Space::kParameter; }
+};
+static_assert(sizeof(Instruction) == 16);
+
+/// Instructions that are executed one after the other.
+struct BasicBlock {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// What is the same for all launches of a kernel. Registers are numbered from 1, densely; 0 is no register.
+struct KernelCode {
+  std::string name;
+  std::vector<Instruction> instructions;
+  std::vector<std::uint16_t> operands;
+  std::vector<BasicBlock> blocks;
+  std::uint32_t register_count = 0;  ///< highest register number
+};
+
+/// What a CTA of the launch needs, and how many there are.
+struct LaunchShape {
+  std::uint64_t ctas = 0;
+  std::uint32_t threads_per_cta = 0;
+  std::uint32_t registers_per_thread = 0;
+  std::uint32_t shared_bytes = 0;  ///< per CTA, static and dynamic
+  std::uint32_t warps_per_cta() const { return (threads_per_cta + kWarpSize - 1) / kWarpSize; }
+};
+
+/// One execution of a basic block by the lanes of `mask`.
+struct BlockVisit {
+  std::uint32_t block = 0;
+  std::uint32_t mask = 0;
+};
+
+/// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with stride kScattered
+/// the addresses of the lanes in `mask`, lowest lane first, are the entries of CtaTrace::lanes that begin at `base`.
+/// Shared addresses are offsets in the CTA's shared memory. A mask of 0 is an instruction whose guard held for no lane.
+struct MemoryAccess {
+  static constexpr std::int32_t kScattered = INT32_MIN;
+  std::uint64_t base = 0;
+  std::int32_t stride = 0;
+  std::uint32_t mask = 0;
+};
+static_assert(sizeof(MemoryAccess) == 16);
+
+/// A warp's part of CtaTrace::visits and CtaTrace::accesses.
+struct WarpTrace {
+  std::uint32_t first_visit = 0, visit_count = 0;
+  std::uint32_t first_access = 0, access_count = 0;
+};
+
+/// The dynamic part of one CTA.
+struct CtaTrace {
+  std::vector<WarpTrace> warps;
+  std::vector<BlockVisit> visits;
+  std::vector<MemoryAccess> accesses;
+  std::vector<std::uint64_t> lanes;
+};
+
+/// A CTA of a launch. The displacement is added to all addresses but those of shared memory: CTAs that differ in nothing else
+/// share one trace.
+struct LoadedCta {
+  std::shared_ptr<const CtaTrace> trace;
+  std::uint64_t displacement = 0;
+};
+
+/// Where the CTAs of one launch come from: a running kernel, a file, a generator. Called by one thread at a time, once for each
+/// CTA, in the order in which the model starts them.
+class CtaSource {
+ public:
+  virtual ~CtaSource() = default;
+  virtual const KernelCode& code() const = 0;
+  virtual const LaunchShape& shape() const = 0;
+  /// The trace of CTA `index` (linear, x fastest) below shape().ctas. The model keeps it until the CTA has ended.
+  virtual Result<LoadedCta> Load(std::uint64_t index) = 0;
+};
+
+/// The addresses of an access by lane; entries of lanes outside the mask are left alone.
+void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses);
+
+/// Whether the tables refer only to what exists; one sentence about the first reference that does not.
+Status ValidateCode(const KernelCode& code);
+/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path.
+Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
+
+/// Warp-instructions that a CTA executes.
+std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta);
+
+}  // namespace gridloom::trace
