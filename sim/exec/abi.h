@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 3;
+inline constexpr std::uint32_t kAbiVersion = 4;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -84,8 +84,10 @@ struct WarpCtx {
   void* saved_sp;
   WarpCtx* next;
   WarpCtx* prev;
-  std::uint64_t* check_sites;  ///< memcheck: base and size of the memory that each global access of the code may touch unasked
-  void* stack_limit;           ///< lowest usable stack address; device functions that recurse check it
+  std::uint64_t* check_sites;    ///< memcheck: base and size of the memory that each global access of the code may touch unasked
+  std::uint64_t* record_cursor;  ///< recording: where the next record goes
+  std::uint64_t* record_limit;   ///< a record may begin up to here; beyond it the buffer has to be emptied (kFlushRecords)
+  void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };

@@ -1,4 +1,4 @@
-// What a kernel touches in global memory, told access by access while it runs: the reference for passes that predict it
+// What a kernel touches in global memory, told access by access: the reference for passes that predict it
 // (docs/ranges.md).
 #pragma once
 
@@ -24,8 +24,8 @@ struct ObservedAccess {
 class AccessObserver {
  public:
   virtual ~AccessObserver() = default;
-  /// Before the access is checked and made. Called from several host threads at once, for one CTA from one at a time.
-  /// Accesses through .const and to textures, surfaces, shared and local memory are not told.
+  /// Some time after the access, in the warp's order; before the launch ends. Called from several host threads at once, for one
+  /// CTA from one at a time. Accesses through .const and to textures, surfaces, shared and local memory are not told.
   virtual void OnAccess(const ObservedAccess& access) = 0;
 };
 

@@ -18,6 +18,7 @@
 #include "sim/exec/memcheck.h"
 #include "sim/exec/program.h"
 #include "sim/exec/range_sink.h"
+#include "sim/exec/record_sink.h"
 #include "sim/hardware/device_spec.h"
 
 namespace gridloom::exec {
@@ -54,6 +55,7 @@ struct LaunchParams {
   std::span<const std::byte> params;   ///< the parameter block, laid out as kernel->params says
   bool cooperative = false;            ///< all CTAs are co-resident
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
+  RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
   GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
 };

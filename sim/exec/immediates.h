@@ -49,15 +49,6 @@ struct SharedAccessImm {
   std::uint32_t zero = 0;
 };
 
-/// imm of kRecordAccess.
-struct RecordImm {
-  std::uint8_t bytes = 0;  ///< per lane
-  AccessKind kind = AccessKind::kRead;
-  Space space = Space::kGlobal;  ///< kGlobal or kGeneric
-  std::uint8_t zero = 0;
-  std::uint32_t zeros = 0;
-};
-
 /// imm of kRange: what the CTA says of the pages it will touch, or has.
 enum class RangeOp : std::uint8_t { kSet, kRelease };
 struct RangeImm {

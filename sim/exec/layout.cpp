@@ -199,4 +199,42 @@ LocalLayout LayoutLocal(const ptx::Function& function) {
   return layout;
 }
 
+namespace {
+
+void AppendInstructions(const ptx::Block& block, std::vector<const ptx::Instruction*>& out) {
+  for (const ptx::Statement& statement : block.statements) {
+    if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) out.push_back(instruction);
+    else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) AppendInstructions(**nested, out);
+  }
+}
+
+}  // namespace
+
+bool EndsBlock(const ptx::Instruction& instruction) {
+  switch (instruction.info().cls) {
+    case ptx::OpClass::kBranch:
+    case ptx::OpClass::kCall: return true;
+    default: break;
+  }
+  switch (instruction.opcode) {
+    case ptx::Opcode::kExit:
+    case ptx::Opcode::kRet:
+    case ptx::Opcode::kTrap: return true;
+    default: return false;
+  }
+}
+
+InstructionNumbers NumberInstructions(const ptx::Module& module, const ptx::Function& kernel) {
+  InstructionNumbers numbers;
+  const auto add = [&](const ptx::Function& function) {
+    numbers.first[&function] = static_cast<std::uint32_t>(numbers.instructions.size());
+    AppendInstructions(*function.body, numbers.instructions);
+  };
+  add(kernel);
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_entry && function.body) add(function);
+  }
+  return numbers;
+}
+
 }  // namespace gridloom::exec

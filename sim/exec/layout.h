@@ -22,6 +22,15 @@ SymbolTable NumberSymbols(const ptx::Module& module);
 /// A device function pointer as programs see it: never a valid data address, never null.
 constexpr std::uint64_t FunctionPointer(std::uint32_t index) { return (std::uint64_t{index} + 1) * 16; }
 
+/// Numbers of a kernel's instructions, and after them those of all device functions, in source order: what records name.
+struct InstructionNumbers {
+  std::vector<const ptx::Instruction*> instructions;
+  std::unordered_map<const ptx::Function*, std::uint32_t> first;  ///< of each function's first instruction
+};
+/// Whether what follows the instruction begins a block of its own, as labels do.
+bool EndsBlock(const ptx::Instruction& instruction);
+InstructionNumbers NumberInstructions(const ptx::Module& module, const ptx::Function& kernel);
+
 /// Shared variables a kernel can reach (itself, its callees, address-taken functions when it calls indirectly), each at
 /// its alignment in source order. Dynamic shared memory (.extern .shared) starts at `dynamic_offset`.
 struct SharedLayout {

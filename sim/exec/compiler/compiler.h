@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewriter/ptx/ir.h"
+#include "sim/exec/records.h"
 
 namespace gridloom::exec {
 
@@ -16,7 +17,7 @@ struct CompileOptions {
   bool small_grid = true;              ///< grid times block stays below 2^31 in every dimension
   bool clusters = false;
   bool memcheck = false;
-  bool record = false;   ///< tell the launch's observer of every access to global memory
+  Recording record = Recording::kNone;
   std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
   bool keep_ir = false;  ///< fill CompiledKernel::ir
 };

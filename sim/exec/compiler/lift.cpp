@@ -31,7 +31,12 @@ ModuleLifter::ModuleLifter(const ptx::Module& module, const ptx::Function& kerne
       options_(options),
       out_(out),
       symbols_(NumberSymbols(module)),
-      shared_(LayoutShared(module, kernel)) {}
+      shared_(LayoutShared(module, kernel)) {
+  if (options.record == Recording::kNone) return;
+  numbers_ = NumberInstructions(module, kernel);
+  if (numbers_.instructions.size() >> RecordHeader::kInstructionBits != 0)
+    throw Refusal{kernel.loc.line, "has too many instructions to be recorded"};
+}
 
 llvm::FunctionType* ModuleLifter::Signature(const std::deque<ptx::Variable>& returns, const std::deque<ptx::Variable>& params) {
   llvm::LLVMContext& context = out_.ir().getContext();

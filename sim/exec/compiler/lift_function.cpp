@@ -37,7 +37,7 @@ const Operand& FunctionLifter::Op(std::size_t n) const {
 void FunctionLifter::Flatten(const ptx::Block& block) {
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<Instruction>(&statement)) {
-      items_.push_back({.instruction = instruction});
+      items_.push_back({.instruction = instruction, .number = next_number_++});
     } else if (const auto* label = std::get_if<ptx::Label*>(&statement)) {
       label_index_[*label] = items_.size();
       items_.push_back({.label = *label});
@@ -66,6 +66,7 @@ void FunctionLifter::Run() {
   entry_end_ = b_.CreateBr(body);
   b_.SetInsertPoint(body);
   b_.line = function_.loc.line;
+  next_number_ = module_.first_number(function_);
   Flatten(*function_.body);
   PlaceParams();
   ReceiveParams();
@@ -81,13 +82,18 @@ void FunctionLifter::Run() {
 }
 
 void FunctionLifter::LiftFrom(std::size_t index) {
-  bool first = true;
+  bool first = true, block_begins = true;
+  b_.record = module_.options().record;
   for (; index < items_.size(); ++index, first = false) {
     const Item& item = items_[index];
     if (item.instruction) {
+      b_.number = item.number;
+      if (block_begins) b_.RecordBlock();
+      block_begins = EndsBlock(*item.instruction);
       if (LiftInstruction(*item.instruction)) return;
       continue;
     }
+    block_begins = true;
     llvm::BasicBlock* block = BlockOf(*item.label);
     if (!(first && b_.GetInsertBlock() == block)) b_.CreateBr(block);
     if (!lifted_labels_.insert(item.label).second) return;
@@ -99,7 +105,8 @@ void FunctionLifter::LiftFrom(std::size_t index) {
 bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   inst_ = &inst;
   b_.line = inst.loc.line;
-  b_.record = module_.options().record && inst.space() != StateSpace::kConst;
+  b_.record =
+      inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal ? Recording::kNone : module_.options().record;
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   const Handler handler = HandlerFor(inst.opcode);

@@ -189,6 +189,7 @@ void FunctionLifter::LiftWmma(const Instruction& inst) {
   imm.space = place.space;
   Value* stride = OpCount() > 2 ? Read(Op(2), ScalarType::kU32) : b_.getInt32(imm.column_major ? imm.rows : imm.columns);
   llvm::SmallVector<Value*, 12> inputs{HostAddress(place), stride};
+  RecordMatrix(imm, place, stride, load ? AccessKind::kRead : AccessKind::kWrite);
   const unsigned count = FragmentRegisters(imm.role, imm.type, imm.rows, imm.columns);
   const bool wide = *type == MatrixType::kF64;
   if (!load) {
@@ -198,6 +199,34 @@ void FunctionLifter::LiftWmma(const Instruction& inst) {
   }
   const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
   WriteFragment(Op(0), b_.CallHelper(Helper::kMatrixLoad, outputs, inputs, PackImm(imm)), count, wide);
+}
+
+/// In records every lane has an equal piece of the matrix, neighbours in a line lying together.
+void FunctionLifter::RecordMatrix(const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind) {
+  if (b_.record == Recording::kNone) return;
+  const unsigned lines = imm.column_major ? imm.columns : imm.rows, elements = imm.column_major ? imm.rows : imm.columns;
+  const unsigned pieces = std::max(kWarpSize / lines, 1u);
+  const unsigned piece_bytes = std::max(elements * BitsOf(imm.type) / 8 / pieces, 1u);
+  llvm::Type* i64 = b_.getInt64Ty();
+  Value* lane = b_.CreateZExt(b_.SpecialReg(Special::kLaneId), i64);
+  Value* line_bytes = b_.CreateUDiv(b_.CreateMul(b_.CreateZExt(stride, i64), b_.getInt64(BitsOf(imm.type))), b_.getInt64(8));
+  Value* line = b_.CreateMul(b_.CreateUDiv(lane, b_.getInt64(pieces)), line_bytes);
+  Value* piece = b_.CreateMul(b_.CreateURem(lane, b_.getInt64(pieces)), b_.getInt64(piece_bytes));
+  b_.RecordAccess(kind, place.space, piece_bytes, b_.CreateAdd(place.address, b_.CreateAdd(line, piece)));
+}
+
+/// In records, only lanes that give a row's address access anything.
+void FunctionLifter::RecordRows(const MatrixRowsImm& imm, const Place& place, AccessKind kind) {
+  const unsigned rows = imm.matrices * (imm.bytes ? 16u : 8u);
+  const auto record = [&] { b_.RecordAccess(kind, place.space, 16, place.address); };
+  if (b_.record == Recording::kNone || rows >= kWarpSize) return record();
+  auto* then = NewBlock("rows");
+  auto* next = NewBlock("next");
+  b_.CreateCondBr(b_.CreateICmpULT(b_.SpecialReg(Special::kLaneId), b_.getInt32(rows)), then, next);
+  b_.SetInsertPoint(then);
+  record();
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
 }
 
 /// Helpers take host addresses.
@@ -226,6 +255,7 @@ void FunctionLifter::LiftLdmatrix(const Instruction& inst) {
   const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
   const unsigned count = imm.matrices * (imm.bytes ? 2u : 1u);
   if (Components(Op(0)).size() != count) RefuseInstruction("has a destination of another size");
+  RecordRows(imm, place, AccessKind::kRead);
   const llvm::SmallVector<llvm::Type*, 4> outputs(count, b_.getInt32Ty());
   WriteFragment(Op(0), b_.CallHelper(Helper::kLoadRows, outputs, {HostAddress(place)}, PackImm(imm)), count, false);
 }
@@ -235,6 +265,7 @@ void FunctionLifter::LiftStmatrix(const Instruction& inst) {
   const Place place = Locate(Op(0), inst.space());
   const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
   if (Components(Op(1)).size() != imm.matrices) RefuseInstruction("has a source of another size");
+  RecordRows(imm, place, AccessKind::kWrite);
   llvm::SmallVector<Value*, 5> inputs{HostAddress(place)};
   ReadFragment(Op(1), imm.matrices, false, inputs);
   b_.CallHelper(Helper::kStoreRows, {}, inputs, PackImm(imm));

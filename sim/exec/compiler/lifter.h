@@ -53,6 +53,11 @@ class ModuleLifter {
   const CompileOptions& options() const { return options_; }
   const SymbolTable& symbols() const { return symbols_; }
   const SharedLayout& shared() const { return shared_; }
+  /// Number of a function's first instruction, for records.
+  std::uint32_t first_number(const ptx::Function& function) const {
+    const auto it = numbers_.first.find(&function);
+    return it == numbers_.first.end() ? 0 : it->second;
+  }
   SpmdModule& out() { return out_; }
 
   /// The LLVM function of a definition, lifted later on; null when there is only a prototype.
@@ -80,6 +85,7 @@ class ModuleLifter {
   SpmdModule& out_;
   SymbolTable symbols_;
   SharedLayout shared_;
+  InstructionNumbers numbers_;  ///< empty when nothing is recorded
   std::unordered_map<const ptx::Function*, llvm::Function*> functions_;
   std::vector<const ptx::Function*> pending_;
   std::map<std::uint32_t, const ptx::Function*> address_taken_;
@@ -174,6 +180,7 @@ class FunctionLifter {
   struct Item {
     const Instruction* instruction = nullptr;  ///< null: a label
     const ptx::Label* label = nullptr;
+    std::uint32_t number = 0;  ///< of the instruction, for records
   };
   void Flatten(const ptx::Block& block);
   void LiftFrom(std::size_t index);
@@ -324,6 +331,8 @@ class FunctionLifter {
   void ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out);
   void WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide);
   Value* HostAddress(const Place& place);
+  void RecordMatrix(const MatrixMemoryImm& imm, const Place& place, Value* stride, AccessKind kind);
+  void RecordRows(const MatrixRowsImm& imm, const Place& place, AccessKind kind);
 
   struct Call {
     const Operand* callee = nullptr;
@@ -352,6 +361,7 @@ class FunctionLifter {
   bool terminated_ = false;            ///< the current block has its terminator
 
   std::vector<Item> items_;
+  std::uint32_t next_number_ = 0;
   std::unordered_map<const ptx::Label*, std::size_t> label_index_;
   std::unordered_map<const ptx::Label*, llvm::BasicBlock*> label_blocks_;
   std::unordered_set<const ptx::Label*> lifted_labels_;

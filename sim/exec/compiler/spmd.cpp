@@ -17,6 +17,7 @@ constexpr HelperTraits kHelperTraits[] = {
 
 struct Effects {
   bool convergent = false, reads = false, writes = false;
+  bool private_memory = false;  ///< nothing else in the kernel can see what it touches
 };
 
 Effects EffectsOf(const MarkerInfo& info) {
@@ -27,6 +28,7 @@ Effects EffectsOf(const MarkerInfo& info) {
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric:
     case MarkerKind::kIsSpace: return {};
+    case MarkerKind::kRecord: return {.writes = true, .private_memory = true};
     case MarkerKind::kLoad: return {false, true, info.strong};
     case MarkerKind::kStore: return {false, false, true};
     case MarkerKind::kAtomic: return {false, true, true};
@@ -72,7 +74,9 @@ llvm::Function* SpmdModule::Marker(const MarkerInfo& info, llvm::Type* result, l
   function->setDoesNotThrow();
   function->setWillReturn();
   if (effects.convergent) function->setConvergent();
-  if (!effects.reads && !effects.writes) {
+  if (effects.private_memory) {
+    function->setOnlyAccessesInaccessibleMemory();
+  } else if (!effects.reads && !effects.writes) {
     function->setDoesNotAccessMemory();
   } else if (!effects.writes) {
     function->setOnlyReadsMemory();
@@ -98,15 +102,26 @@ llvm::Value* SpmdBuilder::SymbolAddress(std::uint32_t index) {
   return CreateCall(module_.Marker(info, getInt64Ty(), {}));
 }
 
-void SpmdBuilder::Record(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address) {
-  if (!record || (space != Space::kGlobal && space != Space::kGeneric)) return;
-  const std::size_t bytes = element->getScalarSizeInBits() / 8 * count;
-  CallHelper(Helper::kRecordAccess, {}, {address},
-             PackImm(RecordImm{.bytes = static_cast<std::uint8_t>(bytes), .kind = kind, .space = space}));
+void SpmdBuilder::RecordBlock() {
+  if (record != Recording::kAll) return;
+  const RecordHeader header{.kind = RecordKind::kBlock, .instruction = number};
+  CreateCall(module_.Marker({.kind = MarkerKind::kRecord, .imm = header.Pack()}, getVoidTy(), {}));
+}
+
+void SpmdBuilder::RecordAccess(AccessKind kind, Space space, std::size_t bytes, llvm::Value* address) {
+  const bool global = space == Space::kGlobal || space == Space::kGeneric;
+  if (record == Recording::kNone || (record == Recording::kGlobal && !global)) return;
+  const RecordHeader header{
+      .kind = RecordKind::kLanes, .access = kind, .space = space, .bytes = static_cast<std::uint32_t>(bytes), .instruction = number};
+  CreateCall(module_.Marker({.kind = MarkerKind::kRecord, .imm = header.Pack()}, getVoidTy(), {getInt64Ty()}), {address});
+}
+
+void SpmdBuilder::RecordElements(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address) {
+  RecordAccess(kind, space, element->getScalarSizeInBits() / 8 * count, address);
 }
 
 llvm::Value* SpmdBuilder::LoadMem(Space space, llvm::Type* element, unsigned count, llvm::Value* address, bool strong) {
-  Record(AccessKind::kRead, space, element, count, address);
+  RecordElements(AccessKind::kRead, space, element, count, address);
   MarkerInfo info{.kind = MarkerKind::kLoad, .space = space, .strong = strong, .count = count, .element = element};
   llvm::Type* result = element;
   if (count > 1) result = llvm::StructType::get(getContext(), llvm::SmallVector<llvm::Type*, 8>(count, element));
@@ -114,7 +129,7 @@ llvm::Value* SpmdBuilder::LoadMem(Space space, llvm::Type* element, unsigned cou
 }
 
 void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llvm::Value* address, bool strong) {
-  Record(AccessKind::kWrite, space, values[0]->getType(), values.size(), address);
+  RecordElements(AccessKind::kWrite, space, values[0]->getType(), values.size(), address);
   MarkerInfo info{.kind = MarkerKind::kStore,
                   .space = space,
                   .strong = strong,
@@ -133,7 +148,7 @@ void SpmdBuilder::StoreMem(Space space, llvm::ArrayRef<llvm::Value*> values, llv
 
 llvm::Value* SpmdBuilder::Atomic(Space space, AtomicOp op, AtomicType type, llvm::Value* address, llvm::Value* b, llvm::Value* c,
                                  bool result_unused) {
-  Record(AccessKind::kAtomic, space, b->getType(), 1, address);
+  RecordElements(AccessKind::kAtomic, space, b->getType(), 1, address);
   MarkerInfo info{.kind = MarkerKind::kAtomic,
                   .space = space,
                   .strong = true,

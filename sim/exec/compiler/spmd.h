@@ -25,6 +25,7 @@
 
 #include "sim/exec/abi.h"
 #include "sim/exec/immediates.h"
+#include "sim/exec/records.h"
 
 namespace gridloom::exec {
 
@@ -44,6 +45,7 @@ enum class MarkerKind : std::uint8_t {
   kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
   kWarpSync,      ///< (i32 membermask)
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
+  kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
   kIndirectCall,  ///< (i64 function address, arguments…) -> result: call through a pointer
   kHelper,        ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };
@@ -114,7 +116,8 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   SpmdBuilder(SpmdModule& module) : llvm::IRBuilder<>(module.ir().getContext()), module_(module) {}
 
   std::uint32_t line = 0;
-  bool record = false;  ///< accesses to global memory made from here on are told to the launch's observer
+  Recording record = Recording::kNone;  ///< what is recorded of what comes from here on
+  std::uint32_t number = 0;             ///< of the current instruction, for records
   SpmdModule& spmd() { return module_; }
 
   llvm::Value* SpecialReg(Special special);                          // i32 (i64 for kGridId)
@@ -135,11 +138,15 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   void WarpSync(llvm::Value* membermask);
   void ExitThread();
   llvm::Value* IndirectCall(llvm::Type* result, llvm::Value* function, llvm::ArrayRef<llvm::Value*> args);
+  /// A block begins at the current instruction.
+  void RecordBlock();
+  /// The current instruction accesses `bytes` at `address`. LoadMem, StoreMem and Atomic record themselves.
+  void RecordAccess(AccessKind kind, Space space, std::size_t bytes, llvm::Value* address);
   /// Calls runtime helper `helper`. Outputs: none -> void, one -> that type, more -> a struct of them.
   llvm::Value* CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs, std::uint64_t imm = 0);
 
  private:
-  void Record(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address);
+  void RecordElements(AccessKind kind, Space space, llvm::Type* element, std::size_t count, llvm::Value* address);
 
   SpmdModule& module_;
 };

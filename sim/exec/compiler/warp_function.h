@@ -172,6 +172,14 @@ class WarpFunction {
   void CheckOrder(std::uint64_t among);
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
+  // --- records (warp_record.cpp) ---
+  void EmitRecord(llvm::CallInst& call, const MarkerInfo& info);
+  Value* RecordCursor();
+  Value* PutWords(Value* cursor, const RecordHeader& header, llvm::ArrayRef<Value*> words);
+  Value* PutLinear(Value* cursor, RecordHeader header, const Linear& linear);
+  llvm::Function* FlushFunction();
+  llvm::Constant* PatternTable(const LanePattern& pattern);
+
   // --- irregular accesses (warp_irregular.cpp) ---
   /// The lanes' addresses: 64 bits each, or the scalar of `address` plus (index * factor) << shift.
   struct Irregular {

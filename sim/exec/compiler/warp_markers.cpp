@@ -81,6 +81,7 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
       // A return follows, and each caller looks who is left (DropEndedLanes).
       b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), ExitedMask()), mask_), ExitedMask());
       return;
+    case MarkerKind::kRecord: return EmitRecord(call, info);
     case MarkerKind::kIndirectCall: return EmitIndirectCall(call);
     case MarkerKind::kHelper: return EmitHelperMarker(call, info);
   }

@@ -109,7 +109,7 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string
   add(options.small_grid ? "small" : "large");
   add(options.clusters ? "clusters" : "");
   add(options.memcheck ? "memcheck" : "");
-  add(options.record ? "record" : "");
+  add(std::to_string(static_cast<int>(options.record)));
   add(options.cpu);
   add(compiler_id);
   add(std::to_string(kAbiVersion));

@@ -100,7 +100,7 @@ class EngineImpl final : public Engine {
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
  private:
-  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, bool record);
+  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, Recording record);
   Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
@@ -161,12 +161,16 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.recursive = compiled->recursive;
   loaded.check_sites = compiled->check_sites;
   loaded.options = options;
+  if (options.record != Recording::kNone) {
+    for (const ptx::Instruction* instruction : NumberInstructions(program.module(), *kernel.function).instructions)
+      loaded.instruction_lines.push_back(instruction->loc.line);
+  }
   loaded.build_seconds = Seconds(Clock::now() - start);
   return loaded;
 }
 
 Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
-                                            bool record) {
+                                            Recording record) {
   CompileOptions options;
   options.block[0] = block.x;
   options.block[1] = block.y;
@@ -183,7 +187,7 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
 }
 
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
-  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, false));
+  GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, Recording::kNone));
   static_cast<void>(found);
   return {};
 }
@@ -213,6 +217,7 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.services = &services_;
   launch.program = params.program;
   launch.observer = params.observer;
+  launch.records = params.records;
   launch.ranges = params.ranges;
   launch.children = params.children;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
@@ -308,8 +313,10 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
   const bool clusters = params.cluster.count() > 1;
-  const auto found =
-      Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters, params.observer != nullptr);
+  const auto found = Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters,
+                          params.records    ? Recording::kAll
+                          : params.observer ? Recording::kGlobal
+                                            : Recording::kNone);
   if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);
   const LoadedKernel& kernel = *found->kernel;
 

@@ -57,9 +57,6 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
 void EndOfAccesses(Warp& warp, std::uint32_t mask, std::uint32_t site = 0, const std::uint64_t* addresses = nullptr,
                    std::uint32_t bytes = 0, bool write = false);
 
-/// Tells the launch's observer, if it has one, of an access through global or generic addresses.
-void TellObserver(Warp& warp, std::uint32_t mask, std::uint32_t line, const RecordImm& imm, const std::uint64_t* addresses);
-
 /// memcheck: instructions that all lanes of a warp do together keep the lanes' accesses before them from those after.
 void OrderLanes(Warp& warp);
 

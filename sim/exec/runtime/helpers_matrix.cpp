@@ -1,6 +1,5 @@
 // ldmatrix, stmatrix, wmma.load and wmma.store: matrices between memory and fragments. Fragment registers are laid out as
 // sim/exec/tensor/multiply.h says: as they lie in memory, rows of 16 bytes.
-#include <algorithm>
 #include <cstring>
 
 #include "sim/exec/runtime/fault.h"
@@ -95,20 +94,6 @@ void CheckLines(Warp& warp, std::uint32_t lane, std::uint32_t line, const Matrix
   }
 }
 
-/// To the observer every line is one access of one lane, in pieces that a record can hold.
-void TellLines(Warp& warp, std::uint32_t lane, std::uint32_t line, const MatrixInMemory& matrix) {
-  constexpr unsigned kMostBytes = 128;
-  RecordImm imm{.kind = matrix.write ? AccessKind::kWrite : AccessKind::kRead, .space = matrix.imm.space};
-  std::uint64_t addresses[kWarpSize] = {};
-  for (unsigned i = 0; i < matrix.lines(); ++i) {
-    for (unsigned at = 0; at < matrix.line_bytes(); at += kMostBytes) {
-      addresses[lane] = reinterpret_cast<std::uint64_t>(matrix.line(i)) + at;
-      imm.bytes = static_cast<std::uint8_t>(std::min(matrix.line_bytes() - at, kMostBytes));
-      TellObserver(warp, 1u << lane, line, imm, addresses);
-    }
-  }
-}
-
 /// Where element (row, column) of the matrix lies in the fragment: register and byte in it. Not for elements under a byte.
 struct FragmentPlace {
   unsigned reg, byte;
@@ -164,7 +149,6 @@ MatrixInMemory MatrixAt(Warp& warp, const MatrixMemoryImm& imm, std::uint32_t ma
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));  // all lanes give the same
   const MatrixInMemory matrix{imm, static_cast<const std::uint64_t*>(address)[lane], static_cast<const std::uint32_t*>(stride)[lane],
                               write};
-  if (LaunchOf(warp).observer) TellLines(warp, lane, line, matrix);
   OrderLanes(warp);
   CheckLines(warp, lane, line, matrix);
   OrderLanes(warp);

@@ -1,7 +1,9 @@
-// What kernels tell of their accesses to global memory: each one as it happens, and ranges of them before and after.
+// What kernels tell of their accesses: records of each one, and ranges of global memory before and after.
 #include "sim/exec/access_observer.h"
 #include "sim/exec/range_sink.h"
+#include "sim/exec/records.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/observe.h"
 
 namespace gridloom::exec {
 namespace {
@@ -21,24 +23,41 @@ std::uint32_t GlobalLanes(const Warp& warp, std::uint32_t mask, const std::uint6
 
 }  // namespace
 
-void TellObserver(Warp& warp, std::uint32_t mask, std::uint32_t line, const RecordImm& imm, const std::uint64_t* addresses) {
-  AccessObserver* const observer = LaunchOf(warp).observer;
-  if (!observer || imm.space == Space::kShared || imm.space == Space::kLocal) return;
-  if (imm.space == Space::kGeneric) mask = GlobalLanes(warp, mask, addresses);
-  if (mask == 0) return;
-  const std::uint32_t* const cta = warp.cta->ctx.ctaid;
-  observer->OnAccess({.cta = {cta[0], cta[1], cta[2]},
-                      .cta_index = CtaNumber(warp),
-                      .warp = warp.ctx.warp_id,
-                      .mask = mask,
-                      .line = line,
-                      .kind = imm.kind,
-                      .bytes = imm.bytes,
-                      .addresses = addresses});
+RecordPlace PlaceOf(const Warp& warp) {
+  const CtaCtx& cta = warp.cta->ctx;
+  return {.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]},
+          .cta_index = CtaNumber(warp),
+          .warp = warp.ctx.warp_id,
+          .shared_base = cta.shared_base,
+          .shared_bytes = cta.shared_bytes,
+          .local_base = warp.ctx.local_base,
+          .local_stride = warp.ctx.local_stride};
 }
 
-void Helper_kRecordAccess(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
-  TellObserver(WarpOf(ctx), mask, line, UnpackImm<RecordImm>(imm), static_cast<const std::uint64_t*>(args[0]));
+void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
+  const Launch& launch = LaunchOf(warp);
+  const RecordPlace place = PlaceOf(warp);
+  RecordReader reader(words);
+  while (reader.Next()) {
+    const RecordHeader& header = reader.header();
+    if (header.kind == RecordKind::kBlock || (header.space != Space::kGlobal && header.space != Space::kGeneric)) continue;
+    const std::uint64_t* const addresses = reader.addresses();
+    const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp, header.mask, addresses) : header.mask;
+    if (mask == 0) continue;
+    launch.observer->OnAccess({.cta = place.cta,
+                               .cta_index = place.cta_index,
+                               .warp = place.warp,
+                               .mask = mask,
+                               .line = launch.kernel->instruction_lines[header.instruction],
+                               .kind = header.access,
+                               .bytes = header.bytes,
+                               .addresses = addresses});
+  }
+}
+
+void Helper_kFlushRecords(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  warp.cta->unit->FlushRecords(warp, false);
 }
 
 void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

@@ -27,6 +27,7 @@ struct LoadedKernel {
   std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, recursive = false;
   std::uint32_t check_sites = 0;
+  std::vector<std::uint32_t> instruction_lines;  ///< by the numbers in records; empty when nothing is recorded
   bool cache_hit = false;
   CompileOptions options;  ///< it was compiled with
   double build_seconds = 0;
@@ -47,7 +48,8 @@ class KernelTable {
   static constexpr std::size_t kMaxShapes = 8;
   struct Slot {
     std::uint32_t block[3];
-    bool small_grid, clusters, memcheck, record;
+    bool small_grid, clusters, memcheck;
+    Recording record;
     std::once_flag once;
     std::unique_ptr<LoadedKernel> kernel;
     std::string error;

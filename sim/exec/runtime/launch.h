@@ -54,6 +54,7 @@ struct Launch {
   EngineServices* services = nullptr;
   std::shared_ptr<Program> program;
   AccessObserver* observer = nullptr;
+  RecordSink* records = nullptr;
   RangeSink* ranges = nullptr;
   GridChildren* children = nullptr;
   DeviceErrors device_errors;

@@ -7,6 +7,7 @@
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/memcheck/checker.h"
+#include "sim/exec/runtime/observe.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/worker.h"
 
@@ -144,6 +145,7 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   }
   if (new_launch.services->memcheck) PrepareCheck();
   else check.reset();
+  PrepareRecords(stack_count);
   barriers_ = fibers && !new_launch.kernel->simple_barriers;
   adopted_serial_ = new_launch.serial;
   return {};
@@ -229,6 +231,26 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
   idle_yields = 0;
 }
 
+/// A warp's buffer holds some hundred records: enough to make passing them on cheap, few enough to stay in the cache.
+void Unit::PrepareRecords(std::size_t buffers) {
+  constexpr std::size_t kWords = 1024;
+  records_.clear();
+  if (!launch->observer && !launch->records) return;
+  records_.resize(buffers * kWords);
+  for (std::uint32_t i = 0; i < warp_count; ++i) {
+    std::uint64_t* const buffer = records_.data() + (buffers == 1 ? 0 : i * kWords);
+    warps[i].ctx.record_cursor = warps[i].records = buffer;
+    warps[i].ctx.record_limit = buffer + kWords - kMaxRecordWords;
+  }
+}
+
+void Unit::FlushRecords(Warp& warp, bool ended) {
+  const std::span<const std::uint64_t> words(warp.records, warp.ctx.record_cursor);
+  if (launch->observer) TellObserver(warp, words);
+  if (launch->records) launch->records->OnRecords(PlaceOf(warp), words, ended);
+  warp.ctx.record_cursor = warp.records;
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // The ring. `ring` always points to a linked warp, or is null when none is.
 // ---------------------------------------------------------------------------------------------------------------------
@@ -262,6 +284,7 @@ void Unit::End(Warp& warp) {
   Unlink(warp);
   --live_warps;
   --warp.cta->ctx.live_warps;
+  if (recording()) FlushRecords(warp, true);
   if (check) check->shadow.Exit(static_cast<std::uint32_t>(&warp - warps));
   if (barriers_) {
     warp.state = WarpState::kEnded;

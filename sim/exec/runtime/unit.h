@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/exec/records.h"
 #include "sim/exec/runtime/barrier.h"
 #include "sim/exec/runtime/context_switch.h"
 #include "sim/exec/runtime/launch.h"
@@ -32,6 +33,7 @@ static_assert(offsetof(Cta, ctx) == 0);
 struct Warp : SwitchableWarp {
   Cta* cta = nullptr;
   Warp* next_waiter = nullptr;
+  std::uint64_t* records = nullptr;  ///< where its buffer begins
   std::uint32_t barrier_result = 0;
   std::uint32_t arrived_barriers = 0;        ///< bit per id: lanes have arrived with kBarrierArriveOnly, phase not over
   std::uint32_t counted_barriers = 0;        ///< of those, the ones the whole warp has arrived at
@@ -85,6 +87,10 @@ struct Unit {
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
+  /// Passes on what the warp has recorded; its buffer is empty afterwards.
+  void FlushRecords(Warp& warp, bool ended);
+  bool recording() const { return !records_.empty(); }
+
   std::unique_ptr<UnitCheck> check;     ///< null without memcheck
   std::vector<std::uint32_t> looks[2];  ///< the watchdog's last two copies of what its suspended warps have on their stacks
 
@@ -101,12 +107,14 @@ struct Unit {
   void Release(Barrier& barrier, std::uint32_t result);
   void CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& barrier, const Warp* last);
   void PrepareCheck();
+  void PrepareRecords(std::size_t buffers);
   bool RequireShared(std::uint64_t bytes);
   bool RequireLocal(std::uint64_t bytes);
 
   struct AlignedFree {
     void operator()(Warp* warps) const;
   };
+  std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units

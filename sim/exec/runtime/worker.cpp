@@ -176,12 +176,14 @@ struct DirectLoop {
     const WarpEntry entry = worker.launch->kernel->entry;
     const std::atomic<bool>& stop = worker.launch->stop;
     Warp* const last = unit.warps + unit.warp_count;
+    const bool recording = unit.recording();
     ForEach(worker, unit, [&] {
       for (Warp* warp = unit.warps; warp != last; ++warp) {
         worker.direct_warp = warp;
         warp->ctx.exited_mask = 0;
         warp->ctx.local_frame = 0;
         entry(&warp->ctx);
+        if (recording) unit.FlushRecords(*warp, true);
       }
       return !stop.load(std::memory_order_relaxed);
     });

@@ -157,6 +157,7 @@ class Bodies {
       case MarkerKind::kShuffle: return f.getArg(0);
       case MarkerKind::kBarrier: return b_.CreateZExt(f.getArg(2), result);
       case MarkerKind::kWarpSync:
+      case MarkerKind::kRecord:
       case MarkerKind::kExit: return nullptr;
       case MarkerKind::kIndirectCall: return IndirectCall(f);
       case MarkerKind::kHelper: return CallHelper(f, info);
