@@ -101,14 +101,22 @@ std::string RandomKernel::Ptx() const {
   return out.str();
 }
 
+void RandomKernel::LogAccess(const Operation& o, std::uint32_t a, Log& log) {
+  if (o.op == Op::kLoad) log.accesses.push_back({false, true, (a & 63) * 4});
+  if (o.op == Op::kLoadThread) log.accesses.push_back({false, false, 4 * (o.b % kRegisters)});
+  if (o.op == Op::kStore) log.accesses.push_back({true, false, 4 * (o.b % kRegisters)});
+}
+
 std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
-                                             const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> mine) const {
+                                             const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> mine, Log* log) const {
   const std::uint32_t linear = ctaid * ntid + tid;
   std::uint32_t r[kRegisters] = {ctaid + 3, ctaid * seed, seed, tid, tid * 2654435761u, tid >> 2, tid & 7, linear ^ seed};
   unsigned at = 0;
   for (unsigned steps = 1; at < blocks_.size() && steps <= step_limit_; ++steps) {
     const Block& block = blocks_[at];
+    if (log) log->blocks.push_back(at);
     for (const Operation& o : block.operations) {
+      if (log) LogAccess(o, r[o.a], *log);
       const std::uint32_t a = r[o.a], b = o.use_constant ? o.constant : r[o.b];
       const auto s = [](std::uint32_t v) { return static_cast<std::int32_t>(v); };
       switch (o.op) {
@@ -135,6 +143,8 @@ std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ct
     }
     at = block.conditional && (r[block.compare_a] & block.mask) < block.bound ? block.on_true : block.on_false;
   }
+  if (log && at < blocks_.size()) log->blocks.push_back(at);  // where it finds that it has made its steps
+  for (unsigned i = 0; log && i < kRegisters; ++i) log->accesses.push_back({true, false, 4 * i});
   std::copy(r, r + kRegisters, mine.begin());
   return mine;
 }

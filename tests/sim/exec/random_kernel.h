@@ -25,9 +25,20 @@ class RandomKernel {
 
   /// Entry `random_kernel(.u64 in, .u64 out, .u32 seed)`; out has kRegisters words per thread of the grid.
   std::string Ptx() const;
+  /// What a thread did: the blocks B0, B1 … it entered, and its accesses to global memory, those at the end included.
+  struct Log {
+    struct Access {
+      bool store;
+      bool input;            ///< to `in`, else to the thread's own part of `out`
+      std::uint32_t offset;  ///< bytes from there
+    };
+    std::vector<unsigned> blocks;
+    std::vector<Access> accesses;
+  };
   /// What thread `tid` of CTA `ctaid` writes.
   std::vector<std::uint32_t> Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
-                                 const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> out_before) const;
+                                 const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> out_before, Log* log = nullptr) const;
+  unsigned block_count() const { return static_cast<unsigned>(blocks_.size()); }
 
  private:
   enum class Op : std::uint8_t { kAdd, kSub, kMul, kXor, kAnd, kShr, kShl, kMin, kSelect, kLoad, kLoadThread, kStore, kDiv, kRem, kPopc };
@@ -46,6 +57,7 @@ class RandomKernel {
   };
 
   std::string Text(const Operation& operation) const;
+  static void LogAccess(const Operation& operation, std::uint32_t a, Log& log);
   std::vector<Block> blocks_;
   unsigned step_limit_;
 };

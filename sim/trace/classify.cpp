@@ -1,0 +1,187 @@
+#include "sim/trace/classify.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace gridloom::trace {
+namespace {
+
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::OperandKind;
+using ptx::ScalarType;
+using ptx::StateSpace;
+
+constexpr std::uint32_t kMaxWidth = 16;
+
+/// Generic accesses count as global ones: which they are is known only when they run.
+Space SpaceOf(StateSpace space) {
+  switch (space) {
+    case StateSpace::kShared:
+    case StateSpace::kSharedCta:
+    case StateSpace::kSharedCluster: return Space::kShared;
+    case StateSpace::kLocal: return Space::kLocal;
+    case StateSpace::kConst: return Space::kConstant;
+    case StateSpace::kParam:
+    case StateSpace::kParamEntry:
+    case StateSpace::kParamFunc: return Space::kParameter;
+    default: return Space::kGlobal;
+  }
+}
+
+std::uint8_t CacheFlags(const ptx::Instruction& inst) {
+  std::uint8_t flags = 0;
+  for (const Mod mod : {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kRelease, Mod::kMmio, Mod::kCv, Mod::kWt}) {
+    if (inst.Has(mod)) flags |= kVolatile;
+  }
+  if (inst.Has(Mod::kCg)) flags |= kCacheGlobal;
+  if (inst.Has(Mod::kNc)) flags |= kReadOnly;
+  return flags;
+}
+
+/// One access of `bytes` a lane, as entries no wider than kMaxWidth.
+void AddAccess(std::vector<Instruction>& out, Space space, std::uint32_t bytes, std::uint8_t flags) {
+  if (space == Space::kParameter) bytes = std::min(bytes, kMaxWidth);
+  for (std::uint32_t at = 0; at < std::max(bytes, 1u); at += kMaxWidth) {
+    Instruction entry;
+    entry.op = OpClass::kMemory;
+    entry.space = space;
+    entry.flags = flags;
+    entry.width = static_cast<std::uint8_t>(std::min(std::max(bytes, 1u) - at, kMaxWidth));
+    out.push_back(entry);
+  }
+}
+
+/// What a lane accesses, vectors included.
+std::uint32_t AccessBytes(const ptx::Instruction& inst) { return std::max(ptx::BytesOf(inst.type()), 1u) * inst.vector_width(); }
+
+/// Rows of 16 bytes for ldmatrix and stmatrix; an equal piece of the matrix for wmma.load and wmma.store.
+std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
+  if (inst.opcode != Opcode::kWmma) return 16;
+  unsigned m = 0, n = 0, k = 0;
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (std::sscanf(std::string(modifier.text).c_str(), "m%un%uk%u", &m, &n, &k) == 3) break;
+  }
+  const auto has = [&](std::string_view text) {
+    return inst.Has(Mod::kLoad) &&
+           std::ranges::any_of(inst.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+  };
+  const unsigned elements = has("a") ? m * k : has("b") ? k * n : m * n;
+  return std::clamp(elements * ptx::BitsOf(inst.type()) / 8 / kWarpSize, 1u, 32u);
+}
+
+void AddMemory(std::vector<Instruction>& out, const ptx::Instruction& inst) {
+  const Space space = SpaceOf(inst.space());
+  const std::uint8_t flags = CacheFlags(inst);
+  switch (inst.opcode) {
+    case Opcode::kLd:
+    case Opcode::kLdu: return AddAccess(out, space, AccessBytes(inst), flags);
+    case Opcode::kSt: return AddAccess(out, space, AccessBytes(inst), flags | kStore);
+    case Opcode::kAtom: return AddAccess(out, space, AccessBytes(inst), flags | kAtomic);
+    case Opcode::kRed: return AddAccess(out, space, AccessBytes(inst), flags | kAtomic | kStore);
+    case Opcode::kLdmatrix: return AddAccess(out, space, 16, flags);
+    case Opcode::kStmatrix: return AddAccess(out, space, 16, flags | kStore);
+    case Opcode::kPrefetch:
+    case Opcode::kPrefetchu: return AddAccess(out, Space::kGlobal, 1, kPrefetch);
+    default: break;
+  }
+  // cp.async and its bulk forms: out of global into shared memory, past the registers.
+  if (inst.opcode == Opcode::kCp && inst.Has(Mod::kAsync) && !inst.operands.empty() && inst.operands[0].kind == OperandKind::kAddress) {
+    const std::uint32_t bytes = inst.operands.size() > 2 && inst.operands[2].kind == OperandKind::kInt
+                                    ? static_cast<std::uint32_t>(inst.operands[2].int_literal.value)
+                                    : kMaxWidth;
+    AddAccess(out, Space::kGlobal, std::min(bytes, kMaxWidth), flags);
+    AddAccess(out, Space::kShared, std::min(bytes, kMaxWidth), kStore);
+    return;
+  }
+  out.push_back({});
+}
+
+OpClass ArithmeticClass(const ptx::Instruction& inst, OpClass integer) {
+  switch (inst.type()) {
+    case ScalarType::kF32:
+    case ScalarType::kF32x2:
+    case ScalarType::kTF32: return OpClass::kFp32;
+    case ScalarType::kF64: return OpClass::kFp64;
+    case ScalarType::kF16:
+    case ScalarType::kF16x2:
+    case ScalarType::kBF16:
+    case ScalarType::kBF16x2: return OpClass::kFp16;
+    default: return integer;
+  }
+}
+
+/// sqrt, rcp and div round correctly or approximate.
+OpClass RootClass(const ptx::Instruction& inst, OpClass integer) {
+  const OpClass arithmetic = ArithmeticClass(inst, integer);
+  if (arithmetic == OpClass::kFp64) return inst.Has(Mod::kApprox) ? OpClass::kSfu : OpClass::kFp64Div;
+  if (arithmetic == integer) return integer;
+  return inst.Has(Mod::kApprox) || inst.Has(Mod::kFull) ? OpClass::kSfu : OpClass::kFp32Div;
+}
+
+Instruction BarrierOf(const ptx::Instruction& inst) {
+  Instruction entry;
+  if (inst.Has(Mod::kWarp)) return entry;  // among lanes only
+  entry.op = OpClass::kBarrier;
+  if (inst.Has(Mod::kArrive)) entry.flags = kArrive;
+  // Reductions have their destination first.
+  const std::size_t id = inst.Has(Mod::kRed) ? 1 : 0;
+  const auto constant = [&](std::size_t n) -> std::uint64_t {
+    return n < inst.operands.size() && inst.operands[n].kind == OperandKind::kInt ? inst.operands[n].int_literal.value : 0;
+  };
+  entry.barrier = static_cast<std::uint8_t>(constant(id) % 16);
+  const bool counted = inst.operands.size() > id + 1 && inst.operands[id + 1].kind == OperandKind::kInt;
+  if (counted) entry.barrier_warps = static_cast<std::uint8_t>(std::min<std::uint64_t>(constant(id + 1) / kWarpSize, 32));
+  return entry;
+}
+
+Instruction Simple(OpClass op) {
+  Instruction entry;
+  entry.op = op;
+  return entry;
+}
+
+}  // namespace
+
+std::vector<Instruction> Classify(const ptx::Instruction& inst) {
+  std::vector<Instruction> out;
+  switch (inst.info().cls) {
+    case ptx::OpClass::kLoad:
+    case ptx::OpClass::kStore:
+    case ptx::OpClass::kAtomic:
+    case ptx::OpClass::kMem: AddMemory(out, inst); break;
+    case ptx::OpClass::kTensor:
+      if (inst.opcode == Opcode::kWmma && !inst.Has(Mod::kMma)) {
+        AddAccess(out, SpaceOf(inst.space()), MatrixBytes(inst), inst.Has(Mod::kStore) ? kStore : 0);
+      } else {
+        out.push_back(Simple(OpClass::kTensor));
+      }
+      break;
+    case ptx::OpClass::kBarrier: out.push_back(BarrierOf(inst)); break;
+    case ptx::OpClass::kFence: out.push_back(Simple(OpClass::kFence)); break;
+    case ptx::OpClass::kWarp: out.push_back(Simple(OpClass::kShuffle)); break;
+    case ptx::OpClass::kBranch:
+    case ptx::OpClass::kCall: out.push_back(Simple(OpClass::kBranch)); break;
+    case ptx::OpClass::kConvert: out.push_back(Simple(OpClass::kConvert)); break;
+    case ptx::OpClass::kFma: out.push_back(Simple(ArithmeticClass(inst, OpClass::kIntMul))); break;
+    case ptx::OpClass::kDiv: out.push_back(Simple(RootClass(inst, OpClass::kIntDiv))); break;
+    case ptx::OpClass::kSfu: out.push_back(Simple(RootClass(inst, OpClass::kSfu))); break;
+    case ptx::OpClass::kVideo: out.push_back(Simple(OpClass::kInt)); break;
+    case ptx::OpClass::kMove: out.push_back(Simple(OpClass::kInt)); break;
+    case ptx::OpClass::kAlu: {
+      const bool selects = inst.opcode == Opcode::kSelp || inst.opcode == Opcode::kSlct;
+      out.push_back(Simple(selects ? OpClass::kInt : ArithmeticClass(inst, OpClass::kInt)));
+      break;
+    }
+    case ptx::OpClass::kControl: out.push_back(Simple(inst.opcode == Opcode::kRet ? OpClass::kBranch : OpClass::kControl)); break;
+    // Textures are read through a path whose addresses are not recorded; phases of mbarriers are not modelled.
+    case ptx::OpClass::kTexture:
+    case ptx::OpClass::kMbarrier:
+    case ptx::OpClass::kUnknown: out.push_back({}); break;
+  }
+  for (Instruction& entry : out) entry.line = inst.loc.line;
+  return out;
+}
+
+}  // namespace gridloom::trace

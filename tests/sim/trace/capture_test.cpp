@@ -1,0 +1,221 @@
+// Captured traces against what a host interpreter says each thread did, and against their own code tables.
+#include "sim/trace/capture.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "rewriter/ptx/parser.h"
+#include "tests/sim/exec/executor_fixture.h"
+#include "tests/sim/exec/random_kernel.h"
+
+using namespace gridloom;
+using trace::CtaTrace;
+
+namespace {
+
+struct Captured {
+  trace::CodeTable table;
+  std::map<std::uint64_t, CtaTrace> ctas;
+  std::uint64_t dropped = 0;
+};
+
+Captured Run(test::Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  REQUIRE(!sink.has_errors());
+  Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}, 0};
+  const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
+  trace::Capture capture(captured.table, shape,
+                         [&](std::uint64_t cta, CtaTrace trace) { CHECK(captured.ctas.emplace(cta, std::move(trace)).second); });
+  launch.records = &capture;
+  const exec::LaunchFault fault = executor.Launch(ptx, kernel, launch);
+  INFO(fault.text);
+  REQUIRE(fault.kind == exec::FaultKind::kNone);
+  captured.dropped = capture.dropped();
+  CHECK(captured.ctas.size() == shape.ctas);
+  const Status code = trace::ValidateCode(captured.table.code);
+  CHECK(code.ok());
+  for (const auto& [cta, trace] : captured.ctas) {
+    const Status valid = trace::ValidateCta(captured.table.code, shape, trace);
+    INFO("CTA " << cta << ": " << (valid.ok() ? "" : valid.error().message));
+    CHECK(valid.ok());
+  }
+  return captured;
+}
+
+/// Line of PTX -> number of the block whose label stands before it.
+std::map<std::uint32_t, unsigned> LabelledLines(const std::string& ptx, unsigned blocks) {
+  std::map<std::uint32_t, unsigned> lines;
+  std::uint32_t line = 1;
+  std::size_t at = 0;
+  while (at < ptx.size()) {
+    const std::size_t end = std::min(ptx.find('\n', at), ptx.size());
+    const std::string text = ptx.substr(at, end - at);
+    for (unsigned block = 0; block < blocks; ++block) {
+      if (text == "B" + std::to_string(block) + ":") lines[line + 1] = block;
+    }
+    at = end + 1;
+    ++line;
+  }
+  return lines;
+}
+
+/// What one lane did, read from the trace.
+struct LanePath {
+  std::vector<unsigned> blocks;
+  std::vector<std::pair<bool, std::uint64_t>> accesses;  ///< store, address
+};
+
+std::vector<LanePath> PathsOf(const trace::KernelCode& code, const CtaTrace& cta, const trace::WarpTrace& warp,
+                              const std::map<std::uint32_t, unsigned>& labels) {
+  std::vector<LanePath> lanes(32);
+  std::uint32_t next = warp.first_access;
+  for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
+    const trace::BlockVisit& visit = cta.visits[warp.first_visit + v];
+    const trace::BasicBlock& block = code.blocks[visit.block];
+    const auto label = labels.find(code.instructions[block.first].line);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      if ((visit.mask >> lane & 1) != 0 && label != labels.end()) lanes[lane].blocks.push_back(label->second);
+    }
+    for (std::uint32_t i = 0; i < block.count; ++i) {
+      const trace::Instruction& instruction = code.instructions[block.first + i];
+      if (!instruction.has_access()) continue;
+      const trace::MemoryAccess& access = cta.accesses[next++];
+      CHECK((access.mask & ~visit.mask) == 0);
+      std::array<std::uint64_t, 32> addresses{};
+      trace::LaneAddresses(cta, access, addresses);
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        if (access.mask >> lane & 1) lanes[lane].accesses.emplace_back((instruction.flags & trace::kStore) != 0, addresses[lane]);
+      }
+    }
+  }
+  CHECK(next == warp.first_access + warp.access_count);
+  return lanes;
+}
+
+void CheckSeed(test::Executor& executor, std::uint64_t seed, std::uint32_t threads) {
+  test::RandomKernelOptions options;
+  options.blocks = 3 + static_cast<unsigned>(seed % 17);
+  options.uniform_bias = seed % 3 != 0;
+  const test::RandomKernel kernel(seed, options);
+  const std::string ptx = kernel.Ptx();
+  const std::uint32_t ctas = 2, parameter = static_cast<std::uint32_t>(seed * 7919 + 1);
+  std::vector<std::uint32_t> input(test::RandomKernel::kInputs);
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<std::uint32_t>(i * 2246822519u + seed);
+  std::vector<std::uint32_t> out(std::size_t{threads} * ctas * test::RandomKernel::kRegisters, 5);
+  const std::uint64_t d_in = executor.Upload(input), d_out = executor.Upload(out);
+  test::ParamBlock block;
+  block.Add(d_in).Add(d_out).Add(parameter);
+  exec::LaunchParams launch;
+  launch.grid = {ctas, 1, 1};
+  launch.block = {threads, 1, 1};
+  launch.params = block.bytes();
+  INFO("seed " << seed << ", " << threads << " threads");
+  const Captured captured = Run(executor, ptx, "random_kernel", launch);
+  CHECK(captured.dropped == 0);
+  const auto labels = LabelledLines(ptx, kernel.block_count());
+  for (const auto& [cta, trace] : captured.ctas) {
+    for (std::uint32_t w = 0; w < trace.warps.size(); ++w) {
+      const std::vector<LanePath> lanes = PathsOf(captured.table.code, trace, trace.warps[w], labels);
+      for (std::uint32_t lane = 0; lane < 32 && w * 32 + lane < threads; ++lane) {
+        test::RandomKernel::Log log;
+        const std::uint32_t tid = w * 32 + lane;
+        kernel.Run(tid, static_cast<std::uint32_t>(cta), threads, parameter, input,
+                   std::vector<std::uint32_t>(test::RandomKernel::kRegisters, 5), &log);
+        const std::uint64_t mine = d_out + (cta * threads + tid) * test::RandomKernel::kRegisters * 4;
+        std::vector<std::pair<bool, std::uint64_t>> accesses;
+        for (const auto& access : log.accesses) accesses.emplace_back(access.store, (access.input ? d_in : mine) + access.offset);
+        REQUIRE(lanes[lane].blocks == log.blocks);
+        REQUIRE(lanes[lane].accesses == accesses);
+      }
+    }
+  }
+  executor.Free(d_in);
+  executor.Free(d_out);
+}
+
+}  // namespace
+
+TEST_CASE("Capture_RandomControlFlow_IsWhatEachThreadDid") {
+  test::Executor executor;
+  const std::uint32_t shapes[] = {32, 64, 45, 7, 96};
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) CheckSeed(executor, seed, shapes[seed % 5]);
+}
+
+TEST_CASE("Capture_CallsBarriersAndWideAccesses") {
+  const std::string ptx = R"(.version 8.0
+.target sm_90
+.address_size 64
+.func (.param .b32 o) twice(.param .b32 i)
+{
+  .reg .b32 %a;
+  ld.param.b32 %a, [i];
+  add.u32 %a, %a, %a;
+  st.param.b32 [o], %a;
+  ret;
+}
+.visible .entry k(.param .u64 in)
+{
+  .shared .align 16 .b8 tile[2048];
+  .local .align 8 .b8 stack[16];
+  .reg .b32 %r<10>; .reg .b64 %rd<6>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [in];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 16;
+  add.u64 %rd3, %rd1, %rd2;
+  mov.u32 %r2, tile;
+  shl.b32 %r3, %r1, 4;
+  add.u32 %r4, %r2, %r3;
+  cp.async.cg.shared.global [%r4], [%rd3], 16;
+  cp.async.commit_group;
+  cp.async.wait_all;
+  bar.sync 0;
+  ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4];
+  st.local.u32 [stack+4], %r5;
+  setp.eq.u32 %p1, %r1, 5;
+  @%p1 atom.global.add.u32 %r9, [%rd1], 1;
+  {
+    .param .b32 x; .param .b32 y;
+    st.param.b32 [x], %r6;
+    call.uni (y), twice, (x);
+    ld.param.b32 %r6, [y];
+  }
+  st.global.u32 [%rd3], %r6;
+  ret;
+}
+)";
+  test::Executor executor;
+  const std::uint64_t in = executor.Upload(std::vector<std::uint32_t>(1024, 3));
+  test::ParamBlock block;
+  block.Add(in);
+  exec::LaunchParams launch;
+  launch.grid = {4, 1, 1};
+  launch.block = {64, 1, 1};
+  launch.params = block.bytes();
+  const Captured captured = Run(executor, ptx, "k", launch);
+  CHECK(captured.dropped == 0);
+  const trace::KernelCode& code = captured.table.code;
+  CHECK(code.register_count < 20);
+  for (const auto& [cta, trace] : captured.ctas) {
+    for (const trace::WarpTrace& warp : trace.warps) {
+      // Kernel before the call, the function, the kernel after it.
+      REQUIRE(warp.visit_count == 3);
+      std::vector<trace::MemoryAccess> accesses(trace.accesses.begin() + warp.first_access,
+                                                trace.accesses.begin() + warp.first_access + warp.access_count);
+      REQUIRE(accesses.size() == 6);
+      const bool first = &warp == &trace.warps[0];
+      const std::uint64_t at = first ? 0 : 512;
+      CHECK((accesses[0].base == in + at && accesses[0].stride == 16));  // cp.async: load
+      CHECK((accesses[1].base == at && accesses[1].stride == 16));       // and store to shared
+      CHECK((accesses[2].base == at && accesses[2].stride == 16));       // ld.shared.v4
+      CHECK(accesses[3].mask == ~0u);                                    // st.local
+      CHECK(accesses[4].mask == (first ? 1u << 5 : 0u));                 // atom
+      CHECK((accesses[5].base == in + at && accesses[5].stride == 16));
+      std::array<std::uint64_t, 32> local{};
+      trace::LaneAddresses(trace, accesses[3], local);
+      for (unsigned lane = 1; lane < 32; ++lane) CHECK(local[lane] - local[lane - 1] == 4);
+    }
+    CHECK(trace::InstructionCount(code, trace) == 2 * (18 + 4 + 3));
+  }
+}
