@@ -1,0 +1,190 @@
+#include "sim/trace/cta_codec.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gridloom::trace {
+namespace {
+
+// Flags of an access.
+constexpr std::uint8_t kVisitMask = 1;   // the mask is the visit's
+constexpr std::uint8_t kNoLane = 2;      // the mask is 0; nothing else follows
+constexpr std::uint8_t kLanes = 4;       // scattered
+constexpr std::uint8_t kSameStride = 8;  // as predicted
+constexpr std::uint8_t kSameBase = 16;
+constexpr std::uint8_t kWide = 32;  // offsets of lanes have 64 bits
+
+constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27;  // of a CTA: what a reader lets bytes become
+
+}  // namespace
+
+AccessPredictor::Guess AccessPredictor::Next(std::uint32_t instruction) const {
+  const State& state = state_[instruction];
+  if (state.warp == warp_) return {state.last + state.step, state.stride};
+  return {state.first + state.warp_step, state.stride};
+}
+
+void AccessPredictor::Learn(std::uint32_t instruction, std::uint64_t base, std::int32_t stride) {
+  State& state = state_[instruction];
+  if (state.warp == warp_) {
+    state.step = base - state.last;
+  } else {
+    if (state.warp != 0) state.warp_step = base - state.first;
+    state.first = base;
+    state.warp = warp_;
+  }
+  state.last = base;
+  state.stride = stride;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Encoding
+// ---------------------------------------------------------------------------------------------------------------------
+
+void CtaEncoder::Encode(const CtaTrace& cta, ByteWriter& out) {
+  out.Varint(cta.warps.size());
+  for (const WarpTrace& warp : cta.warps) {
+    predictor_.BeginWarp();
+    EncodePath(cta, warp, out);
+    std::uint32_t next = warp.first_access;
+    for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
+      const BlockVisit& visit = cta.visits[warp.first_visit + v];
+      const BasicBlock& block = code_.blocks[visit.block];
+      for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
+        if (code_.instructions[i].has_access()) EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
+      }
+    }
+  }
+}
+
+/// Runs of one block with one mask: block as a step from the one before, shifted over two flags.
+void CtaEncoder::EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out) {
+  out.Varint(warp.visit_count);
+  std::uint32_t block = 0, mask = ~0u;
+  for (std::uint32_t v = 0; v < warp.visit_count;) {
+    const BlockVisit& visit = cta.visits[warp.first_visit + v];
+    std::uint32_t run = 1;
+    while (v + run < warp.visit_count) {
+      const BlockVisit& next = cta.visits[warp.first_visit + v + run];
+      if (next.block != visit.block || next.mask != visit.mask) break;
+      ++run;
+    }
+    const std::int64_t step = std::int64_t{visit.block} - block;
+    const auto zigzag = static_cast<std::uint64_t>(step) << 1 ^ static_cast<std::uint64_t>(step >> 63);
+    out.Varint(zigzag << 2 | (visit.mask != mask ? 2u : 0u) | (run > 1 ? 1u : 0u));
+    if (visit.mask != mask) out.Fixed(visit.mask);
+    if (run > 1) out.Varint(run);
+    block = visit.block;
+    mask = visit.mask;
+    v += run;
+  }
+}
+
+void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
+                              ByteWriter& out) {
+  if (access.mask == 0) return out.Fixed(kNoLane);
+  const AccessPredictor::Guess guess = predictor_.Next(instruction);
+  std::uint8_t flags = access.mask == visit_mask ? kVisitMask : 0;
+  if (access.stride != MemoryAccess::kScattered) {
+    if (access.stride == guess.stride) flags |= kSameStride;
+    if (access.base == guess.base) flags |= kSameBase;
+    out.Fixed(flags);
+    if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
+    if ((flags & kSameStride) == 0) out.Signed(access.stride);
+    if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(access.base - guess.base));
+    return predictor_.Learn(instruction, access.base, access.stride);
+  }
+  const auto count = static_cast<std::size_t>(std::popcount(access.mask));
+  const auto lanes = std::span(cta.lanes).subspan(access.base, count);
+  const auto [low, high] = std::ranges::minmax(lanes);
+  flags |= kLanes;
+  if (low == guess.base) flags |= kSameBase;
+  if (high - low > 0xFFFFFFFFu) flags |= kWide;
+  out.Fixed(flags);
+  if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
+  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(low - guess.base));
+  for (const std::uint64_t lane : lanes) {
+    if (flags & kWide) out.Fixed(lane - low);
+    else out.Fixed(static_cast<std::uint32_t>(lane - low));
+  }
+  predictor_.Learn(instruction, low, guess.stride);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Decoding
+// ---------------------------------------------------------------------------------------------------------------------
+
+Result<CtaTrace> CtaDecoder::Decode(ByteReader& in) {
+  CtaTrace cta;
+  const std::uint64_t warps = in.Count();
+  if (warps > 64 * kWarpSize) in.Fail();
+  for (std::uint64_t w = 0; w < warps && !in.failed(); ++w) {
+    predictor_.BeginWarp();
+    WarpTrace warp;
+    if (!DecodePath(in, cta, warp)) break;
+    warp.first_access = static_cast<std::uint32_t>(cta.accesses.size());
+    for (std::uint32_t v = 0; v < warp.visit_count && !in.failed(); ++v) {
+      const BlockVisit& visit = cta.visits[warp.first_visit + v];
+      const BasicBlock& block = code_.blocks[visit.block];
+      for (std::uint32_t i = block.first; i < block.first + block.count && !in.failed(); ++i) {
+        if (code_.instructions[i].has_access()) DecodeAccess(in, cta, i, visit.mask);
+      }
+    }
+    warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
+    cta.warps.push_back(warp);
+  }
+  if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
+  return cta;
+}
+
+bool CtaDecoder::DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp) {
+  warp.first_visit = static_cast<std::uint32_t>(cta.visits.size());
+  const std::uint64_t count = in.Varint();
+  if (count > kMostVisits - cta.visits.size()) in.Fail();
+  std::uint64_t done = 0;
+  std::int64_t block = 0;
+  std::uint32_t mask = ~0u;
+  while (done < count && !in.failed()) {
+    const std::uint64_t word = in.Varint();
+    const std::uint64_t zigzag = word >> 2;
+    block += static_cast<std::int64_t>(zigzag >> 1 ^ (~(zigzag & 1) + 1));
+    if (word & 2) mask = in.Fixed<std::uint32_t>();
+    const std::uint64_t run = word & 1 ? in.Varint() : 1;
+    if (run == 0 || run > count - done || block < 0 || block >= static_cast<std::int64_t>(code_.blocks.size()) || mask == 0) in.Fail();
+    if (in.failed()) break;
+    cta.visits.insert(cta.visits.end(), run, {static_cast<std::uint32_t>(block), mask});
+    done += run;
+  }
+  warp.visit_count = static_cast<std::uint32_t>(count);
+  return !in.failed();
+}
+
+void CtaDecoder::DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask) {
+  const auto flags = in.Fixed<std::uint8_t>();
+  MemoryAccess access;
+  if (flags & kNoLane) {
+    cta.accesses.push_back(access);
+    return;
+  }
+  const AccessPredictor::Guess guess = predictor_.Next(instruction);
+  access.mask = flags & kVisitMask ? visit_mask : in.Fixed<std::uint32_t>();
+  if (access.mask == 0) in.Fail();
+  if (flags & kLanes) {
+    const std::uint64_t low = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
+    access.base = cta.lanes.size();
+    access.stride = MemoryAccess::kScattered;
+    for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+      cta.lanes.push_back(low + (flags & kWide ? in.Fixed<std::uint64_t>() : in.Fixed<std::uint32_t>()));
+    }
+    predictor_.Learn(instruction, low, guess.stride);
+  } else {
+    const std::int64_t stride = flags & kSameStride ? guess.stride : in.Signed();
+    if (stride <= INT32_MIN || stride > INT32_MAX) in.Fail();
+    access.stride = static_cast<std::int32_t>(stride);
+    access.base = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
+    predictor_.Learn(instruction, access.base, access.stride);
+  }
+  cta.accesses.push_back(access);
+}
+
+}  // namespace gridloom::trace

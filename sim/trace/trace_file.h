@@ -1,0 +1,135 @@
+// Trace files: written while programs run, read by replays (docs/trace-format.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "sim/trace/byte_stream.h"
+#include "sim/trace/chunk.h"
+#include "sim/trace/cta_codec.h"
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::trace {
+
+/// What a launch was, besides its CTAs.
+struct LaunchInfo {
+  std::uint32_t kernel = 0;  ///< number of its code table in the file
+  LaunchShape shape;
+  std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  std::uint64_t stream = 0;   ///< equal for launches that run one after the other
+  std::uint64_t host_ns = 0;  ///< when the host launched it, since the program began
+};
+
+/// What the host did between launches: the other half of a program's time.
+struct HostEvent {
+  enum class Kind : std::uint8_t { kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kSynchronize };
+  Kind kind = Kind::kSynchronize;
+  std::uint64_t stream = 0;
+  std::uint64_t address = 0;  ///< on the device: where it writes, or what it reads when it copies to the host
+  std::uint64_t bytes = 0;
+  std::uint64_t host_ns = 0;
+};
+
+class TraceWriter;
+
+/// One launch while it is written. Thread-safe; whole batches go to the file.
+class LaunchWriter {
+ public:
+  LaunchWriter(TraceWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
+  void Add(std::uint64_t cta, const CtaTrace& trace);
+  /// The launch is complete. `left_out`: CTAs that ran and were not to be kept.
+  void End(std::uint64_t left_out);
+
+ private:
+  void WriteBatch();
+
+  TraceWriter& file_;
+  const std::uint64_t launch_;
+  const KernelCode& code_;
+  std::mutex mutex_;
+  std::optional<CtaEncoder> encoder_;  ///< of the current batch: each can be decoded alone
+  ByteWriter content_;
+  std::vector<std::uint64_t> ctas_;
+  std::uint64_t written_ = 0;
+};
+
+/// Appends to a new file. Thread-safe. After a failure (a full disk) everything is ignored, and Close tells.
+class TraceWriter {
+ public:
+  static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path, std::string_view info);
+  ~TraceWriter();
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+
+  /// Number of the kernel in the file.
+  std::uint32_t AddKernel(const KernelCode& code);
+  /// `code` must outlive the writer.
+  std::unique_ptr<LaunchWriter> BeginLaunch(const LaunchInfo& info, const KernelCode& code);
+  void AddHostEvent(const HostEvent& event);
+  Status Close();
+
+ private:
+  friend class LaunchWriter;
+  TraceWriter(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  void Write(ChunkType type, const ByteWriter& directory, const ByteWriter& content);
+  void WriteBytes(ByteSpan bytes);
+
+  const std::string path_;
+  std::mutex mutex_;
+  int fd_;
+  std::string problem_;
+  std::uint32_t kernels_ = 0;
+  std::uint64_t launches_ = 0;
+};
+
+/// A file that is read. Safe to use from several threads once it is open.
+class TraceFile {
+ public:
+  /// Fails when the file is no trace at all. What is damaged later on is left out: problem() says where and how.
+  static Result<std::shared_ptr<TraceFile>> Open(const std::string& path);
+  static Result<std::shared_ptr<TraceFile>> FromBytes(std::vector<std::uint8_t> bytes, std::string name);
+  ~TraceFile();
+
+  struct Launch {
+    LaunchInfo info;
+    bool complete = false;                                                             ///< its end was written
+    std::uint64_t left_out = 0;                                                        ///< CTAs that ran and were not kept
+    std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place;  ///< CTA -> batch, position in it
+    std::vector<std::uint64_t> batches;                                                ///< offsets of their chunks
+  };
+  const std::string& info() const { return info_; }
+  const std::vector<KernelCode>& kernels() const { return kernels_; }
+  const std::vector<Launch>& launches() const { return launches_; }
+  const std::vector<HostEvent>& host_events() const { return host_events_; }
+  /// Empty, or one sentence about the first damage.
+  const std::string& problem() const { return problem_; }
+  std::uint64_t bytes() const { return bytes_.size(); }
+
+  /// The CTAs of one launch. Keeps the file.
+  static std::unique_ptr<CtaSource> Source(std::shared_ptr<TraceFile> file, std::size_t launch);
+
+ private:
+  explicit TraceFile(std::string name) : name_(std::move(name)) {}
+  Status Index();
+  Status Take(const Chunk& chunk, std::uint64_t offset);
+  Status TakeKernel(ByteReader in);
+  Status TakeLaunch(ByteReader in);
+  Status TakeCtas(const Chunk& chunk, std::uint64_t offset);
+
+  const std::string name_;
+  ByteSpan bytes_;
+  std::vector<std::uint8_t> owned_;
+  void* mapped_ = nullptr;
+  std::string info_, problem_;
+  std::vector<KernelCode> kernels_;
+  std::vector<Launch> launches_;
+  std::vector<HostEvent> host_events_;
+};
+
+}  // namespace gridloom::trace

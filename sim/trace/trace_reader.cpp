@@ -1,0 +1,221 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <list>
+
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::trace {
+namespace {
+
+Error Bad(const std::string& what) { return Error{what}; }
+
+Result<KernelCode> GetCode(ByteReader in) {
+  KernelCode code;
+  code.name = std::string(in.Text());
+  code.register_count = static_cast<std::uint32_t>(in.Varint());
+  code.instructions.resize(in.Count(sizeof(Instruction)));
+  for (Instruction& instruction : code.instructions) instruction = in.Fixed<Instruction>();
+  code.operands.resize(in.Count(sizeof(std::uint16_t)));
+  for (std::uint16_t& reg : code.operands) reg = in.Fixed<std::uint16_t>();
+  code.blocks.resize(in.Count(sizeof(BasicBlock)));
+  for (BasicBlock& block : code.blocks) block = in.Fixed<BasicBlock>();
+  if (in.failed() || code.register_count > 0xFFFF) return Bad("a code table that is damaged");
+  GL_TRY_STATUS(ValidateCode(code));
+  return code;
+}
+
+LaunchInfo GetInfo(ByteReader& in) {
+  const auto word = [&] { return static_cast<std::uint32_t>(in.Varint()); };
+  LaunchInfo info;
+  info.kernel = word();
+  info.shape.ctas = in.Varint();
+  info.shape.threads_per_cta = word();
+  info.shape.registers_per_thread = word();
+  info.shape.shared_bytes = word();
+  for (std::uint32_t& size : info.grid) size = word();
+  for (std::uint32_t& size : info.block) size = word();
+  info.stream = in.Varint();
+  info.host_ns = in.Varint();
+  return info;
+}
+
+/// Decodes batch by batch and keeps the last few: the model asks nearly in the order in which they were written.
+class FileSource final : public CtaSource {
+ public:
+  FileSource(std::shared_ptr<TraceFile> file, ByteSpan bytes, std::size_t launch)
+      : file_(std::move(file)), bytes_(bytes), launch_(file_->launches()[launch]), code_(file_->kernels()[launch_.info.kernel]) {}
+
+  const KernelCode& code() const override { return code_; }
+  const LaunchShape& shape() const override { return launch_.info.shape; }
+
+  Result<LoadedCta> Load(std::uint64_t index) override {
+    const auto place = launch_.place.find(index);
+    if (place == launch_.place.end()) return Bad("kernel " + code_.name + ": the trace has no CTA " + std::to_string(index));
+    GL_TRY(batch, BatchOf(place->second.first));
+    if (place->second.second >= batch->size()) return Bad("kernel " + code_.name + ": a batch of CTAs is damaged");
+    return LoadedCta{(*batch)[place->second.second], 0};
+  }
+
+ private:
+  using Batch = std::shared_ptr<const std::vector<std::shared_ptr<const CtaTrace>>>;
+  static constexpr std::size_t kKept = 4;
+
+  Result<Batch> BatchOf(std::uint32_t number) {
+    for (const auto& [kept, batch] : recent_) {
+      if (kept == number) return batch;
+    }
+    GL_TRY(chunk, ReadChunk(bytes_, launch_.batches[number]));
+    GL_TRY(raw, Decompress(chunk));
+    ByteReader in(raw);
+    CtaDecoder decoder(code_);
+    auto decoded = std::make_shared<std::vector<std::shared_ptr<const CtaTrace>>>();
+    while (in.left() != 0) {
+      GL_TRY(cta, decoder.Decode(in));
+      if (cta.warps.size() != shape().warps_per_cta()) return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
+      decoded->push_back(std::make_shared<const CtaTrace>(std::move(cta)));
+    }
+    recent_.emplace_front(number, decoded);
+    if (recent_.size() > kKept) recent_.pop_back();
+    return Batch(decoded);
+  }
+
+  const std::shared_ptr<TraceFile> file_;
+  const ByteSpan bytes_;
+  const TraceFile::Launch& launch_;
+  const KernelCode& code_;
+  std::list<std::pair<std::uint32_t, Batch>> recent_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<TraceFile>> TraceFile::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Bad("cannot read the trace " + path + ": " + std::strerror(errno));
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(fd);
+    return Bad("the trace " + path + " is no file");
+  }
+  std::shared_ptr<TraceFile> file(new TraceFile(path));
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size != 0) {
+    void* const mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapped == MAP_FAILED) {
+      close(fd);
+      return Bad("cannot read the trace " + path + ": " + std::strerror(errno));
+    }
+    file->mapped_ = mapped;
+    file->bytes_ = ByteSpan(static_cast<const std::uint8_t*>(mapped), size);
+  }
+  close(fd);
+  GL_TRY_STATUS(file->Index());
+  return file;
+}
+
+Result<std::shared_ptr<TraceFile>> TraceFile::FromBytes(std::vector<std::uint8_t> bytes, std::string name) {
+  std::shared_ptr<TraceFile> file(new TraceFile(std::move(name)));
+  file->owned_ = std::move(bytes);
+  file->bytes_ = file->owned_;
+  GL_TRY_STATUS(file->Index());
+  return file;
+}
+
+TraceFile::~TraceFile() {
+  if (mapped_) munmap(mapped_, bytes_.size());
+}
+
+Status TraceFile::Index() {
+  FileHeader header{};
+  if (bytes_.size() < sizeof header) return Bad(name_ + " is no trace: it has " + std::to_string(bytes_.size()) + " bytes");
+  std::memcpy(&header, bytes_.data(), sizeof header);
+  if (std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0) return Bad(name_ + " is no trace of Gridloom's");
+  if (header.version != kFormatVersion) {
+    return Bad(name_ + " is a trace of format version " + std::to_string(header.version) + "; this Gridloom reads version " +
+               std::to_string(kFormatVersion));
+  }
+  std::uint64_t offset = sizeof header;
+  while (offset < bytes_.size()) {
+    const Result<Chunk> chunk = ReadChunk(bytes_, offset);
+    const Status taken = chunk ? Take(*chunk, offset) : Status(chunk.error());
+    if (!taken) {
+      problem_ = name_ + ": " + taken.error().message + "; " + std::to_string(launches_.size()) + " launches before it can be used";
+      break;
+    }
+    offset = chunk->end;
+  }
+  return {};
+}
+
+Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
+  if (chunk.type == ChunkType::kCtas) return TakeCtas(chunk, offset);
+  GL_TRY(raw, Decompress(chunk));
+  ByteReader in(raw);
+  switch (chunk.type) {
+    case ChunkType::kInfo: info_ = std::string(in.Text()); break;
+    case ChunkType::kKernel: return TakeKernel(in);
+    case ChunkType::kLaunchBegin: return TakeLaunch(in);
+    case ChunkType::kLaunchEnd: {
+      const std::uint64_t launch = in.Varint(), written = in.Varint(), left_out = in.Varint();
+      if (in.failed() || launch >= launches_.size() || launches_[launch].place.size() != written) return Bad("a launch's end does not fit");
+      launches_[launch].complete = true;
+      launches_[launch].left_out = left_out;
+      break;
+    }
+    case ChunkType::kHost: {
+      HostEvent event;
+      event.kind = in.Fixed<HostEvent::Kind>();
+      event.stream = in.Varint();
+      event.address = in.Varint();
+      event.bytes = in.Varint();
+      event.host_ns = in.Varint();
+      if (event.kind > HostEvent::Kind::kSynchronize) in.Fail();
+      if (!in.failed()) host_events_.push_back(event);
+      break;
+    }
+    default: return {};  // a later version's addition
+  }
+  return in.failed() ? Status(Bad("a chunk that is damaged")) : Status();
+}
+
+Status TraceFile::TakeKernel(ByteReader in) {
+  GL_TRY(code, GetCode(in));
+  kernels_.push_back(std::move(code));
+  return {};
+}
+
+Status TraceFile::TakeLaunch(ByteReader in) {
+  Launch launch;
+  launch.info = GetInfo(in);
+  const LaunchShape& shape = launch.info.shape;
+  if (in.failed() || launch.info.kernel >= kernels_.size() || shape.threads_per_cta == 0 || shape.threads_per_cta > 1024)
+    return Bad("a launch that does not fit");
+  launches_.push_back(std::move(launch));
+  return {};
+}
+
+Status TraceFile::TakeCtas(const Chunk& chunk, std::uint64_t offset) {
+  ByteReader in(chunk.directory);
+  const std::uint64_t number = in.Varint(), count = in.Count();
+  if (in.failed() || number >= launches_.size()) return Bad("CTAs of a launch that is not there");
+  Launch& launch = launches_[number];
+  std::uint64_t cta = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    cta += static_cast<std::uint64_t>(in.Signed());
+    if (in.failed() || cta >= launch.info.shape.ctas) return Bad("a CTA that the launch does not have");
+    launch.place[cta] = {static_cast<std::uint32_t>(launch.batches.size()), i};
+  }
+  launch.batches.push_back(offset);
+  return {};
+}
+
+std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch) {
+  const ByteSpan bytes = file->bytes_;
+  return std::make_unique<FileSource>(std::move(file), bytes, launch);
+}
+
+}  // namespace gridloom::trace

@@ -1,0 +1,143 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::trace {
+namespace {
+
+constexpr std::size_t kBatchBytes = 1u << 20;  // before compression: enough for zstd to find what repeats
+
+void PutCode(const KernelCode& code, ByteWriter& out) {
+  out.Text(code.name);
+  out.Varint(code.register_count);
+  out.Varint(code.instructions.size());
+  for (const Instruction& instruction : code.instructions) out.Fixed(instruction);
+  out.Varint(code.operands.size());
+  for (const std::uint16_t reg : code.operands) out.Fixed(reg);
+  out.Varint(code.blocks.size());
+  for (const BasicBlock& block : code.blocks) out.Fixed(block);
+}
+
+void PutInfo(const LaunchInfo& info, ByteWriter& out) {
+  out.Varint(info.kernel);
+  out.Varint(info.shape.ctas);
+  out.Varint(info.shape.threads_per_cta);
+  out.Varint(info.shape.registers_per_thread);
+  out.Varint(info.shape.shared_bytes);
+  for (const std::uint32_t size : info.grid) out.Varint(size);
+  for (const std::uint32_t size : info.block) out.Varint(size);
+  out.Varint(info.stream);
+  out.Varint(info.host_ns);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path, std::string_view info) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return Error{"cannot write the trace " + path + ": " + std::strerror(errno)};
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(path, fd));
+  FileHeader header{};
+  std::memcpy(header.magic, kFileMagic, sizeof header.magic);
+  header.version = kFormatVersion;
+  writer->WriteBytes(ByteSpan(reinterpret_cast<const std::uint8_t*>(&header), sizeof header));
+  ByteWriter text;
+  text.Text(info);
+  writer->Write(ChunkType::kInfo, {}, text);
+  return writer;
+}
+
+TraceWriter::~TraceWriter() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void TraceWriter::WriteBytes(ByteSpan bytes) {
+  while (problem_.empty() && !bytes.empty()) {
+    const ssize_t put = write(fd_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(put < 0 ? errno : ENOSPC);
+    else bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+void TraceWriter::Write(ChunkType type, const ByteWriter& directory, const ByteWriter& content) {
+  const std::vector<std::uint8_t> chunk = PackChunk(type, directory.bytes(), content.bytes());
+  const std::lock_guard lock(mutex_);
+  WriteBytes(chunk);
+}
+
+std::uint32_t TraceWriter::AddKernel(const KernelCode& code) {
+  ByteWriter content;
+  PutCode(code, content);
+  const std::vector<std::uint8_t> chunk = PackChunk(ChunkType::kKernel, {}, content.bytes());
+  const std::lock_guard lock(mutex_);  // the order in the file gives the numbers
+  WriteBytes(chunk);
+  return kernels_++;
+}
+
+std::unique_ptr<LaunchWriter> TraceWriter::BeginLaunch(const LaunchInfo& info, const KernelCode& code) {
+  ByteWriter content;
+  PutInfo(info, content);
+  const std::vector<std::uint8_t> chunk = PackChunk(ChunkType::kLaunchBegin, {}, content.bytes());
+  const std::lock_guard lock(mutex_);
+  WriteBytes(chunk);
+  return std::make_unique<LaunchWriter>(*this, launches_++, code);
+}
+
+void TraceWriter::AddHostEvent(const HostEvent& event) {
+  ByteWriter content;
+  content.Fixed(event.kind);
+  content.Varint(event.stream);
+  content.Varint(event.address);
+  content.Varint(event.bytes);
+  content.Varint(event.host_ns);
+  Write(ChunkType::kHost, {}, content);
+}
+
+Status TraceWriter::Close() {
+  const std::lock_guard lock(mutex_);
+  if (fd_ >= 0 && close(fd_) != 0 && problem_.empty()) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(errno);
+  fd_ = -1;
+  if (!problem_.empty()) return Error{problem_};
+  return {};
+}
+
+void LaunchWriter::Add(std::uint64_t cta, const CtaTrace& trace) {
+  const std::lock_guard lock(mutex_);
+  if (!encoder_) encoder_.emplace(code_);
+  encoder_->Encode(trace, content_);
+  ctas_.push_back(cta);
+  if (content_.size() >= kBatchBytes) WriteBatch();
+}
+
+void LaunchWriter::WriteBatch() {
+  if (ctas_.empty()) return;
+  ByteWriter directory;
+  directory.Varint(launch_);
+  directory.Varint(ctas_.size());
+  std::uint64_t last = 0;
+  for (const std::uint64_t cta : ctas_) {
+    directory.Signed(static_cast<std::int64_t>(cta - last));
+    last = cta;
+  }
+  file_.Write(ChunkType::kCtas, directory, content_);
+  written_ += ctas_.size();
+  ctas_.clear();
+  content_.Clear();
+  encoder_.reset();
+}
+
+void LaunchWriter::End(std::uint64_t left_out) {
+  const std::lock_guard lock(mutex_);
+  WriteBatch();
+  ByteWriter content;
+  content.Varint(launch_);
+  content.Varint(written_);
+  content.Varint(left_out);
+  file_.Write(ChunkType::kLaunchEnd, {}, content);
+}
+
+}  // namespace gridloom::trace

@@ -1,0 +1,272 @@
+// Trace files: what is written is read, damage costs what comes after it and nothing else, and bytes of any kind are safe to read.
+#include "sim/trace/trace_file.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+using namespace gridloom;
+using namespace gridloom::trace;
+
+namespace {
+
+/// Any code: blocks of random length with memory instructions among others.
+KernelCode RandomCode(std::mt19937_64& random) {
+  KernelCode code;
+  code.name = "kernel_" + std::to_string(random() % 100);
+  code.register_count = 8;
+  const unsigned blocks = 1 + random() % 6;
+  for (unsigned b = 0; b < blocks; ++b) {
+    BasicBlock block{static_cast<std::uint32_t>(code.instructions.size()), static_cast<std::uint32_t>(1 + random() % 5)};
+    for (unsigned i = 0; i < block.count; ++i) {
+      Instruction instruction;
+      instruction.line = static_cast<std::uint32_t>(code.instructions.size() + 1);
+      if (random() % 2) {
+        instruction.op = OpClass::kMemory;
+        instruction.space = random() % 3 ? Space::kGlobal : Space::kShared;
+        instruction.width = static_cast<std::uint8_t>(1u << random() % 5);
+        instruction.flags = random() % 3 ? 0 : kStore;
+      }
+      instruction.operands = static_cast<std::uint32_t>(code.operands.size());
+      instruction.destinations = 1;
+      code.operands.push_back(static_cast<std::uint16_t>(random() % 9));
+      code.instructions.push_back(instruction);
+    }
+    code.blocks.push_back(block);
+  }
+  return code;
+}
+
+CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
+  CtaTrace cta;
+  for (unsigned w = 0; w < warps; ++w) {
+    WarpTrace warp{static_cast<std::uint32_t>(cta.visits.size()), 0, static_cast<std::uint32_t>(cta.accesses.size()), 0};
+    const unsigned visits = random() % 30;
+    for (unsigned v = 0; v < visits; ++v) {
+      const bool again = v != 0 && random() % 2;
+      BlockVisit visit = again ? cta.visits.back() : BlockVisit{static_cast<std::uint32_t>(random() % code.blocks.size()), ~0u};
+      if (random() % 4 == 0) visit.mask = static_cast<std::uint32_t>(random()) | 1;
+      cta.visits.push_back(visit);
+      const BasicBlock& block = code.blocks[visit.block];
+      for (unsigned i = block.first; i < block.first + block.count; ++i) {
+        if (!code.instructions[i].has_access()) continue;
+        MemoryAccess access;
+        switch (random() % 5) {
+          case 0: break;  // off
+          case 1:
+            access = {cta.lanes.size(), MemoryAccess::kScattered, visit.mask & (static_cast<std::uint32_t>(random()) | 1)};
+            for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
+              cta.lanes.push_back(random() % 7 ? 0x7000000000 + random() % 100000 : random());
+            break;
+          default:
+            access = {0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()), visit.mask};
+            if (access.stride == MemoryAccess::kScattered) access.stride = 0;
+        }
+        cta.accesses.push_back(access);
+      }
+    }
+    warp.visit_count = static_cast<std::uint32_t>(cta.visits.size()) - warp.first_visit;
+    warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
+    cta.warps.push_back(warp);
+  }
+  return cta;
+}
+
+bool Equal(const CtaTrace& a, const CtaTrace& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
+  };
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && same(a.accesses, b.accesses) && same(a.lanes, b.lanes);
+}
+
+struct TemporaryFile {
+  TemporaryFile() : path(std::filesystem::temp_directory_path() / ("gridloom_trace_" + std::to_string(getpid()) + ".gltrace")) {}
+  ~TemporaryFile() { std::filesystem::remove(path); }
+  std::vector<std::uint8_t> Read() const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::filesystem::path path;
+};
+
+/// A file with `launches` launches of random CTAs, which are answered.
+std::vector<std::vector<CtaTrace>> WriteFile(const TemporaryFile& file, unsigned launches, std::mt19937_64& random) {
+  auto writer = TraceWriter::Create(file.path, "a test");
+  REQUIRE(writer.ok());
+  std::vector<KernelCode> codes;
+  for (int i = 0; i < 2; ++i) codes.push_back(RandomCode(random));
+  for (const KernelCode& code : codes) (*writer)->AddKernel(code);
+  std::vector<std::vector<CtaTrace>> all;
+  for (unsigned l = 0; l < launches; ++l) {
+    const unsigned ctas = static_cast<unsigned>(random() % 20), warps = 1 + l % 3;
+    LaunchInfo info{.kernel = l % 2, .shape = {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 10}, .stream = l};
+    auto launch = (*writer)->BeginLaunch(info, codes[l % 2]);
+    all.emplace_back(ctas);
+    for (unsigned i = 0; i < ctas; ++i) {
+      const unsigned cta = ctas - 1 - i;  // the order in which they end is any
+      all.back()[cta] = RandomCta(codes[l % 2], warps, random);
+      launch->Add(cta, all.back()[cta]);
+    }
+    launch->End(l);
+    (*writer)->AddHostEvent({.kind = HostEvent::Kind::kCopyToHost, .stream = l, .address = 64 * l, .bytes = l, .host_ns = 5});
+  }
+  CHECK((*writer)->Close().ok());
+  return all;
+}
+
+void CheckLaunches(const std::shared_ptr<TraceFile>& file, const std::vector<std::vector<CtaTrace>>& all) {
+  for (std::size_t l = 0; l < file->launches().size(); ++l) {
+    const TraceFile::Launch& launch = file->launches()[l];
+    if (!launch.complete) continue;
+    CHECK(launch.left_out == l);
+    auto source = TraceFile::Source(file, l);
+    REQUIRE(source->shape().ctas == all[l].size());
+    for (std::uint64_t cta = 0; cta < all[l].size(); ++cta) {
+      auto loaded = source->Load(cta);
+      REQUIRE(loaded.ok());
+      CHECK(Equal(*loaded->trace, all[l][cta]));
+      CHECK(ValidateCta(source->code(), source->shape(), *loaded->trace).ok());
+    }
+    CHECK(!source->Load(all[l].size()).ok());
+  }
+}
+
+/// Reads all there is; what it is does not matter.
+void ReadEverything(std::vector<std::uint8_t> bytes) {
+  auto file = TraceFile::FromBytes(std::move(bytes), "bytes");
+  if (!file) return;
+  for (std::size_t l = 0; l < (*file)->launches().size(); ++l) {
+    auto source = TraceFile::Source(*file, l);
+    for (const auto& [cta, place] : (*file)->launches()[l].place) {
+      if (auto loaded = source->Load(cta)) REQUIRE(ValidateCta(source->code(), source->shape(), *loaded->trace).ok());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("TraceFile_RandomLaunches_RoundTrip") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    const TemporaryFile path;
+    const auto all = WriteFile(path, 6, random);
+    auto file = TraceFile::Open(path.path);
+    REQUIRE(file.ok());
+    CHECK((*file)->problem() == "");
+    CHECK((*file)->info() == "a test");
+    REQUIRE((*file)->launches().size() == 6);
+    CHECK((*file)->host_events().size() == 6);
+    CHECK((*file)->host_events()[3].address == 192);
+    for (const auto& launch : (*file)->launches()) CHECK(launch.complete);
+    CheckLaunches(*file, all);
+  }
+}
+
+TEST_CASE("TraceFile_CutOffAnywhere_KeepsWhatPrecedes") {
+  std::mt19937_64 random(7);
+  const TemporaryFile path;
+  const auto all = WriteFile(path, 3, random);
+  const std::vector<std::uint8_t> whole = path.Read();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size < whole.size(); size += 1 + size % 7) {
+    auto file = TraceFile::FromBytes({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}, "cut");
+    if (size < 16) {
+      CHECK(!file.ok());
+      continue;
+    }
+    REQUIRE(file.ok());
+    std::size_t complete = 0;
+    for (const auto& launch : (*file)->launches()) complete += launch.complete;
+    CHECK(complete >= most);
+    most = complete;
+    CheckLaunches(*file, all);
+  }
+  CHECK(most == 3);
+}
+
+TEST_CASE("TraceFile_FlippedBytes_AreFoundOrHarmless") {
+  std::mt19937_64 random(11);
+  const TemporaryFile path;
+  WriteFile(path, 3, random);
+  const std::vector<std::uint8_t> whole = path.Read();
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::uint8_t> bytes = whole;
+    for (unsigned flips = 1 + random() % 3; flips != 0; --flips)
+      bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    ReadEverything(std::move(bytes));
+  }
+}
+
+TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
+  std::mt19937_64 random(13);
+  for (int i = 0; i < 300; ++i) {
+    const KernelCode code = RandomCode(random);
+    CtaEncoder encoder(code);
+    ByteWriter out;
+    for (int c = 0; c < 3; ++c) encoder.Encode(RandomCta(code, 2, random), out);
+    std::vector<std::uint8_t> bytes = out.bytes();
+    for (unsigned flips = random() % 4; flips != 0; --flips) bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
+    ByteReader in(bytes);
+    CtaDecoder decoder(code);
+    while (in.left() != 0) {
+      auto cta = decoder.Decode(in);
+      if (!cta) break;
+      const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->warps.size()) * 32};
+      REQUIRE(ValidateCta(code, shape, *cta).ok());
+    }
+  }
+}
+
+TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
+  const auto open = [](std::string text) {
+    auto file = TraceFile::FromBytes({text.begin(), text.end()}, "some.file");
+    return file ? std::string() : file.error().message;
+  };
+  CHECK(open("") == "some.file is no trace: it has 0 bytes");
+  CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
+  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 1");
+  CHECK(!TraceFile::Open("/nonexistent/trace").ok());
+  CHECK(!TraceFile::Open("/dev/null").ok());
+}
+
+TEST_CASE("TraceWriter_FullDisk_IsReportedAtTheEnd") {
+  auto writer = TraceWriter::Create("/dev/full", "x");
+  REQUIRE(writer.ok());
+  const Status status = (*writer)->Close();
+  REQUIRE(!status.ok());
+  CHECK(status.error().message.find("No space left") != std::string::npos);
+  CHECK(!TraceWriter::Create("/nonexistent/folder/trace", "x").ok());
+}
+
+TEST_CASE("CtaEncoder_RegularWarps_TakeLessThanTwoBytesPerInstruction") {
+  // 8 warps of a streaming loop: load, load, add, store, branch.
+  KernelCode code;
+  code.name = "stream";
+  for (int i = 0; i < 5; ++i) {
+    Instruction instruction;
+    if (i < 3) instruction = {.op = OpClass::kMemory, .space = Space::kGlobal, .width = 4};
+    code.instructions.push_back(instruction);
+  }
+  code.blocks = {{0, 5}};
+  CtaEncoder encoder(code);
+  ByteWriter out;
+  std::uint64_t instructions = 0;
+  for (std::uint64_t c = 0; c < 50; ++c) {
+    CtaTrace cta;
+    for (std::uint32_t w = 0; w < 8; ++w) {
+      cta.warps.push_back({w * 100, 100, w * 300, 300});
+      for (std::uint64_t round = 0; round < 100; ++round) {
+        cta.visits.push_back({0, ~0u});
+        for (std::uint64_t array = 0; array < 3; ++array)
+          cta.accesses.push_back({(array << 32) + (c * 8 + w) * 12800 + round * 128, 4, ~0u});
+      }
+    }
+    instructions += InstructionCount(code, cta);
+    encoder.Encode(cta, out);
+  }
+  CHECK(static_cast<double>(out.size()) / static_cast<double>(instructions) < 0.65);
+  CHECK(static_cast<double>(PackChunk(ChunkType::kCtas, {}, out.bytes()).size()) / static_cast<double>(instructions) < 0.02);
+}
