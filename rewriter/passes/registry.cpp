@@ -1,13 +1,15 @@
 #include "rewriter/passes/registry.h"
 
 #include <algorithm>
-#include <array>
+
+#include "rewriter/passes/slice.h"
 
 namespace gridloom::passes {
 
 std::span<const std::unique_ptr<const Pass>> AllPasses() {
-  // One line per pass.
-  static const std::array<std::unique_ptr<const Pass>, 0> passes{};
+  static const std::unique_ptr<const Pass> passes[] = {
+      std::make_unique<SlicePass>(),
+  };
   return passes;
 }
 
