@@ -46,6 +46,8 @@ Result<std::string> CheckNumber(const char* option, const std::string& text, uns
   return Error{std::string(option) + " is '" + text + "'; expected a number from 0 to " + std::to_string(most)};
 }
 
+Result<std::string> CheckSlice(const std::string& text) { return CheckNumber("--slice", text, 0x7FFFFFFF); }
+
 Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
@@ -65,6 +67,11 @@ const std::vector<RunOption>& Options() {
        CheckDevice},
       {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, nullptr},
       {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
+      {"--slice",
+       "N",
+       "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",
+       {{"GRIDLOOM_SLICE", "{}"}},
+       CheckSlice},
       {"--memcheck",
        "",
        "check every access of every kernel and name each bad one; exit code 1 when there are any",

@@ -5,6 +5,7 @@
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/settings.h"
+#include "interpose/session/slicing.h"
 
 namespace gridloom::session {
 namespace {
@@ -37,6 +38,7 @@ std::string CacheDirectory() {
 
 Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, std::uint64_t memory_bytes) {
   const Settings& settings = TheSettings();
+  if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
   memory_options.remember_freed = MemcheckLog::Get().on();

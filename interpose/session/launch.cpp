@@ -5,6 +5,8 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
+#include "interpose/session/slicing.h"
+#include "sim/exec/slices.h"
 
 namespace gridloom::session {
 
@@ -159,8 +161,10 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   op->dynamic_shared_bytes = request.dynamic_shared_bytes;
   op->cooperative = request.cooperative;
   op->priority = request.priority;
+  ChooseSlices(*op);
   if (request.from_device) return CUDA_SUCCESS;
-  return op->kernel->Prepare(context, op->bound, request.block);
+  if (op->in_slices) return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);
+  return op->kernel->Prepare(context, op->bound.program, info, request.block);
 }
 
 CUresult Launch(Stream& stream, const LaunchRequest& request) {

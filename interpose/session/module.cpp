@@ -6,6 +6,7 @@
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
+#include "interpose/session/slicing.h"
 #include "interpose/session/texture.h"
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/image_set.h"
@@ -14,6 +15,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "sim/exec/slices.h"
 
 namespace gridloom::session {
 
@@ -92,22 +94,23 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
   *bound = made;
   if (context == nullptr) return CUDA_SUCCESS;  // the first context that asks adopts the program
+  if (SliceSize() != 0) bound->sliced = made.sliced = code->FindSliced(name_, made.program);
   const std::lock_guard lock(mutex_);
   instances_.push_back({context, std::move(made), {}});
   return CUDA_SUCCESS;
 }
 
-CUresult Kernel::Prepare(Context& context, const Bound& bound, exec::Dim3 block) {
+CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block) {
   {
     const std::lock_guard lock(mutex_);
     for (const Instance& instance : instances_) {
       if (instance.context != &context) continue;
-      for (const exec::Dim3& shape : instance.prepared) {
-        if (SameShape(shape, block)) return CUDA_SUCCESS;
+      for (const Prepared& prepared : instance.prepared) {
+        if (prepared.info == &info && SameShape(prepared.block, block)) return CUDA_SUCCESS;
       }
     }
   }
-  const Status status = context.device().engine().Prepare(bound.program, *bound.info, block);
+  const Status status = context.device().engine().Prepare(program, info, block);
   if (!status.ok()) {
     LogFormat(LogLevel::kError, "kernel %s cannot run: %s", name_.c_str(), status.error().message.c_str());
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -116,7 +119,7 @@ CUresult Kernel::Prepare(Context& context, const Bound& bound, exec::Dim3 block)
   for (Instance& instance : instances_) {
     if (instance.context != &context) continue;
     if (instance.prepared.size() >= 16) instance.prepared.erase(instance.prepared.begin());
-    instance.prepared.push_back(block);
+    instance.prepared.push_back({&info, block});
   }
   return CUDA_SUCCESS;
 }
@@ -249,6 +252,20 @@ CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
   for (const exec::KernelInfo& info : program->kernels()) kernels->push_back(KernelNamed(info.name));
   return CUDA_SUCCESS;
+}
+
+std::shared_ptr<const exec::SlicedKernel> Code::FindSliced(const std::string& name, const std::shared_ptr<exec::Program>& program) {
+  std::shared_ptr<exec::SlicedProgram> sliced;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Instance& instance : instances_) {
+      if (instance.program != program) continue;
+      if (instance.sliced == nullptr)
+        instance.sliced = std::make_shared<exec::SlicedProgram>(program, device_.backend()->memory(), TheRewrites());
+      sliced = instance.sliced;
+    }
+  }
+  return sliced != nullptr ? sliced->Find(name) : nullptr;
 }
 
 CUresult Code::FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global) {

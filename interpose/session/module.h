@@ -16,6 +16,11 @@
 #include "sim/exec/engine.h"
 #include "sim/exec/program.h"
 
+namespace gridloom::exec {
+class SlicedProgram;
+struct SlicedKernel;
+}  // namespace gridloom::exec
+
 namespace gridloom::session {
 
 class Code;
@@ -48,14 +53,16 @@ class Kernel {
   struct Bound {
     std::shared_ptr<exec::Program> program;
     const exec::KernelInfo* info = nullptr;
+    std::shared_ptr<const exec::SlicedKernel> sliced;  ///< null: grids run whole (session/slicing.h), or no context was named
   };
   /// The kernel as loaded in a context (null: wherever it is loaded, loading it without a context if need be).
   cuda::CUresult Bind(Context* context, Bound* bound);
-  /// Compiles for a block shape unless that was done; the sentence of a refusal goes to the log.
-  cuda::CUresult Prepare(Context& context, const Bound& bound, exec::Dim3 block);
+  /// Compiles the kernel, or its sliced form, for a block shape unless that was done; the sentence of a refusal goes to the log.
+  cuda::CUresult Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block);
 
   void ForgetContext(Context& context);
 
+  std::once_flag told_whole;                ///< why its grids run whole although they were to be sliced
   std::atomic<int> max_dynamic_shared{-1};  ///< -1: what a block gets without opting in
   std::atomic<int> shared_carveout{-1};
   std::atomic<int> nonportable_cluster{0};
@@ -73,10 +80,14 @@ class Kernel {
   LegacyLaunch legacy;
 
  private:
+  struct Prepared {
+    const exec::KernelInfo* info;  ///< the kernel itself or its sliced form
+    exec::Dim3 block;
+  };
   struct Instance {
     Context* context;
     Bound bound;
-    std::vector<exec::Dim3> prepared;
+    std::vector<Prepared> prepared;
   };
   const std::weak_ptr<Code> code_;
   const std::string name_;
@@ -97,6 +108,8 @@ class Code : public std::enable_shared_from_this<Code> {
   /// NOT_FOUND when there is no such kernel.
   cuda::CUresult FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel);
   cuda::CUresult AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels);
+  /// The kernel's form that runs in slices, or why there is none; of a program that ProgramFor gave.
+  std::shared_ptr<const exec::SlicedKernel> FindSliced(const std::string& name, const std::shared_ptr<exec::Program>& program);
   cuda::CUresult FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global);
   /// Takes its kernels out of the handle table.
   void Unload();
@@ -116,6 +129,7 @@ class Code : public std::enable_shared_from_this<Code> {
   struct Instance {
     Context* context;
     std::shared_ptr<exec::Program> program;
+    std::shared_ptr<exec::SlicedProgram> sliced = nullptr;  ///< null until a kernel of it is to be sliced
   };
   std::vector<Instance> instances_;
   cuda::CUresult failed_ = cuda::CUDA_SUCCESS;  ///< a parse error is found once

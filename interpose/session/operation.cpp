@@ -9,8 +9,10 @@
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/pool.h"
+#include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
+#include "sim/exec/slices.h"
 
 namespace gridloom::session {
 
@@ -31,9 +33,12 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   launch.params = op.params;
   launch.cooperative = op.cooperative;
   launch.children = &children;
-  exec::LaunchStats stats;
-  const exec::LaunchFault fault = context.device().engine().Run(launch, &stats);
-  Summary::Get().Add(op.kernel->name(), stats);
+  exec::SlicedRun run;
+  exec::Engine& engine = context.device().engine();
+  if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
+  else run.fault = engine.Run(launch, &run.stats);
+  Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
+  const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;
   Log(LogLevel::kError, Describe(fault));
   context.Fail(StatusOf(fault.kind));

@@ -26,6 +26,7 @@ struct KernelOp {
   exec::Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  bool in_slices = false;  ///< bound.sliced runs it
   std::vector<std::byte> params;
   int priority = 0;
 };

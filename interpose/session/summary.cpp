@@ -9,6 +9,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
+#include "interpose/session/slicing.h"
 
 namespace gridloom::session {
 namespace {
@@ -34,7 +35,7 @@ Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
   if (wanted_) std::atexit([] { LogText(Summary::Get().Text()); });
 }
 
-void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats) {
+void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices) {
   if (!wanted_ && !LogEnabled(LogLevel::kDebug)) return;
   GL_LOG(kDebug, "kernel %s: %llu CTAs, %.3f ms, compiled in %.3f ms%s", kernel.c_str(), static_cast<unsigned long long>(stats.ctas),
          stats.seconds * 1e3, stats.compile_seconds * 1e3, stats.cache_hit ? " (from cache)" : "");
@@ -42,22 +43,32 @@ void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats) {
   Line& line = lines_[kernel];
   ++line.launches;
   line.ctas += stats.ctas;
+  line.slices += slices;
   line.seconds += stats.seconds;
   line.compile_seconds += stats.compile_seconds;
+}
+
+void Summary::NoteWhole(const std::string& kernel, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  whole_.emplace(kernel, why);
 }
 
 std::string Summary::Text() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
   std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  const bool sliced = SliceSize() != 0;
   std::string text =
-      Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s\n", rows.size(), "kernel", "launches", "CTAs", "time ms", "compile ms");
+      Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s", rows.size(), "kernel", "launches", "CTAs", "time ms", "compile ms");
+  text += sliced ? Format(" %10s\n", "slices") : "\n";
   for (const auto& [name, line] : rows) {
     std::string shown = Demangled(name);
     if (shown.size() > 40) shown = shown.substr(0, 37) + "...";
-    text += Format("%-40s %9llu %12llu %12.3f %12.3f\n", shown.c_str(), static_cast<unsigned long long>(line.launches),
+    text += Format("%-40s %9llu %12llu %12.3f %12.3f", shown.c_str(), static_cast<unsigned long long>(line.launches),
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
+    text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
+  for (const auto& [name, why] : whole_) text += "whole: " + Demangled(name) + ": " + why + "\n";
   return text;
 }
 

@@ -13,18 +13,22 @@ namespace gridloom::session {
 class Summary {
  public:
   static Summary& Get();
-  void Add(const std::string& kernel, const exec::LaunchStats& stats);
+  /// One grid has run; `slices` is 0 when it ran whole.
+  void Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices);
+  /// Why grids of this kernel run whole although they were to be sliced.
+  void NoteWhole(const std::string& kernel, const std::string& why);
   std::string Text() const;
 
  private:
   Summary();
   struct Line {
-    std::uint64_t launches = 0, ctas = 0;
+    std::uint64_t launches = 0, ctas = 0, slices = 0;
     double seconds = 0, compile_seconds = 0;
   };
   const bool wanted_;
   mutable std::mutex mutex_;
   std::map<std::string, Line> lines_;
+  std::map<std::string, std::string> whole_;
 };
 
 }  // namespace gridloom::session

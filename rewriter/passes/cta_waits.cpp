@@ -71,7 +71,7 @@ class WaitFinder {
   std::optional<CtaWait> Find() {
     const BlockSet all(cfg_.blocks().size(), true);
     if (cfg_.unresolved_branch() != nullptr) {
-      return CtaWait{"a branch leads to an unknown place", cfg_.unresolved_branch()->loc};
+      return CtaWait{"a branch leads to an unknown place", cfg_.unresolved_branch()->loc, &cfg_.function()};
     }
     return FindWithin(all);
   }
@@ -288,7 +288,7 @@ CtaWait WaitFinder::Describe(const Taint& taint) const {
   const Instruction& read = *taint.source;
   std::string what = read.FullName();
   if (const ptx::Function* callee = analysis::CalleeOf(read)) what = "a call of " + std::string(callee->name);
-  return {"a loop of " + std::string(cfg_.function().name) + " may wait for what another CTA writes (" + what + ")", read.loc};
+  return {"a loop may wait for what another CTA writes (" + what + ")", read.loc, &cfg_.function()};
 }
 
 Summary Summarize(const ptx::Function& function) {
@@ -334,8 +334,8 @@ CtaWaits::CtaWaits(const ptx::Module& module, const analysis::CallGraph& calls) 
     const ptx::Function& function = calls.function(node);
     if (function.body == nullptr) continue;
     if (calls.IsRecursive(node) && summaries[node].reads) {
-      waits_[node] =
-          CtaWait{"the recursive function " + std::string(function.name) + " reads what another CTA writes", summaries[node].read->loc};
+      waits_[node] = CtaWait{"a recursive function reads what another CTA writes",
+                             summaries[node].read != nullptr ? summaries[node].read->loc : function.loc, &function};
     } else {
       waits_[node] = WaitFinder(function, node, calls, summaries).Find();
     }

@@ -12,8 +12,9 @@ namespace gridloom::passes {
 
 /// A place where a thread may wait for what another CTA does.
 struct CtaWait {
-  std::string reason;  ///< a clause: "a loop ends only when … changes (ld.volatile.global.u32, line 12)"
-  SourceLoc loc;       ///< of the read it waits on
+  std::string reason;                       ///< a clause: "a loop may wait for what another CTA writes (ld.volatile.global.u32)"
+  SourceLoc loc;                            ///< of the read it waits on
+  const ptx::Function* function = nullptr;  ///< that has the loop
 };
 
 /// Finds such a place in a function, or in one that may be called from it; nothing when there is none for certain.

@@ -6,19 +6,20 @@
 #include "rewriter/ptx/printer.h"
 
 namespace gridloom::passes {
-namespace {
 
-std::array<std::uint64_t, 2> HashOf(std::string_view text) {
+RewriteKey ContentKey(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return {hash.low64, hash.high64};
 }
 
-Result<CachedRewrite> Make(const Pipeline& pipeline, const ptx::Module& module, const std::array<std::uint64_t, 2>& content) {
+namespace {
+
+Result<CachedRewrite> Make(const Pipeline& pipeline, const ptx::Module& module, const RewriteKey& content) {
   GL_TRY(rewritten, Run(pipeline, module));
   std::string named(reinterpret_cast<const char*>(content.data()), sizeof content);
   named += pipeline.text() + '\n' + ptx::PrintModule(*rewritten.module);
   CachedRewrite made;
-  made.key = HashOf(named);
+  made.key = ContentKey(named);
   made.rewritten = std::make_shared<const Rewritten>(std::move(rewritten));
   return made;
 }
@@ -39,8 +40,7 @@ std::shared_ptr<RewriteCache::Entry> RewriteCache::EntryFor(const Name& name) {
   return found;
 }
 
-Result<CachedRewrite> RewriteCache::Get(const Pipeline& pipeline, const ptx::Module& module, std::string_view text) {
-  const auto content = HashOf(text);
+Result<CachedRewrite> RewriteCache::Get(const Pipeline& pipeline, const ptx::Module& module, const RewriteKey& content) {
   const std::shared_ptr<Entry> entry = EntryFor({content, pipeline.text()});
   const std::lock_guard lock(entry->mutex);
   if (!entry->result) entry->result.emplace(Make(pipeline, module, content));

@@ -18,9 +18,12 @@
 
 namespace gridloom::passes {
 
-/// XXH3 128 of the original text, the pipeline's text and the printed result: names what was made and from what, also for
+/// XXH3 128 of the original's content key, the pipeline's text and the printed result: names what was made and from what, also for
 /// caches on disk. Two originals that differ in line breaks only differ here, since faults name their lines.
 using RewriteKey = std::array<std::uint64_t, 2>;
+
+/// XXH3 128 of a module's text.
+RewriteKey ContentKey(std::string_view text);
 
 struct CachedRewrite {
   std::shared_ptr<const Rewritten> rewritten;
@@ -32,15 +35,16 @@ class RewriteCache {
   /// Keeps the `capacity` entries used last; whoever holds an entry keeps it alive beyond that.
   explicit RewriteCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// The module that `text` was parsed into, rewritten. Of several threads that ask for the same at once, one does the work.
-  Result<CachedRewrite> Get(const Pipeline& pipeline, const ptx::Module& module, std::string_view text);
+  /// The module rewritten. `content` names what it was parsed from (ContentKey, or an equally good hash). Of several threads
+  /// that ask for the same at once, one does the work.
+  Result<CachedRewrite> Get(const Pipeline& pipeline, const ptx::Module& module, const RewriteKey& content);
 
  private:
   struct Entry {
     std::mutex mutex;
     std::optional<Result<CachedRewrite>> result;
   };
-  using Name = std::pair<std::array<std::uint64_t, 2>, std::string>;  // hash of the text, pipeline
+  using Name = std::pair<RewriteKey, std::string>;  // content, pipeline
 
   std::shared_ptr<Entry> EntryFor(const Name& name);
 

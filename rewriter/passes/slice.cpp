@@ -119,7 +119,10 @@ std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const ana
     if (refusal->loc.line == 0) refusal->loc = CallOf(calls, reachable, one);
     return refusal;
   }
-  if (const auto& wait = waits.of(node)) return SliceRefusal{wait->reason, wait->loc};
+  if (const auto& wait = waits.of(node)) {
+    const bool own = wait->function->name == kernel.name;
+    return SliceRefusal{wait->reason + (own ? "" : " in function " + std::string(wait->function->name)), wait->loc};
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,13 +48,22 @@ struct LaunchFault {
   std::string text;  ///< one sentence for the log
 };
 
+/// A launch that runs consecutive CTAs of a larger grid, with code that knows of it (rewriter/passes/slice.h): CTA i of the
+/// launch, in linear order, is CTA first + i of `grid`. That is the one that faults, findings, records and output name.
+struct SliceOf {
+  Dim3 grid;
+  std::uint64_t first = 0;
+};
+
 struct LaunchParams {
   std::shared_ptr<Program> program;
   const KernelInfo* kernel = nullptr;
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> params;   ///< the parameter block, laid out as kernel->params says
-  bool cooperative = false;            ///< all CTAs are co-resident
+  std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
+  bool cooperative = false;           ///< all CTAs are co-resident
+  std::optional<SliceOf> slice;
+  std::uint64_t grid_id = 0;           ///< %gridid; 0: one that no launch had. The slices of one grid share theirs
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
@@ -87,6 +97,9 @@ class Engine {
 
   /// Runs the grid to its end, without what it launched itself. Returns the fault that ended it, kind kNone if none.
   virtual LaunchFault Run(const LaunchParams& launch, LaunchStats* stats = nullptr) = 0;
+
+  /// A %gridid that no launch had, for launches that share one.
+  virtual std::uint64_t NewGridId() = 0;
 
   /// Compiles without running (module loading in eager mode, `inspect`, tests).
   virtual Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) = 0;

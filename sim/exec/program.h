@@ -2,6 +2,7 @@
 // launch, per block shape, and kept in memory and in the disk cache. Thread-safe after Load.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,10 @@
 namespace gridloom::exec {
 
 class Program;
+
+/// Names the code of a program, in the disk cache and wherever something is made from it: XXH3 128 of its text, or what a
+/// variant was given.
+using ProgramKey = std::array<std::uint64_t, 2>;
 
 /// What the driver API reports of a kernel (cuFuncGetAttribute) and what a launch needs.
 struct KernelInfo {
@@ -46,11 +51,18 @@ struct GlobalInfo {
 class Program {
  public:
   /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the PTX
-  /// it came from (for messages and the cache key). Fails naming what the executor cannot place.
+  /// it came from (for the cache key). Fails naming what the executor cannot place.
   static Result<std::shared_ptr<Program>> Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory);
+  /// A program with rewritten code (rewriter/passes) that works on the variables of another one: it has the same functions in
+  /// the same order, so that device function pointers mean the same, and further ones behind them. Variables of a name that the
+  /// original has are the original's; others are placed and initialised. `key` names the code in the disk cache in place of
+  /// a hash of its text. The original lives as long as the variant.
+  static Result<std::shared_ptr<Program>> LoadVariant(std::shared_ptr<const ptx::Module> module, ProgramKey key,
+                                                      std::shared_ptr<const Program> original, DeviceMemory& memory);
   virtual ~Program() = default;
 
   virtual const ptx::Module& module() const = 0;
+  virtual const ProgramKey& key() const = 0;
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
   virtual const KernelInfo* FindKernel(std::string_view name) const = 0;

@@ -1,5 +1,6 @@
 #include "tests/interpose/fixture.h"
 
+#include <atomic>
 #include <cstdlib>
 
 #include "interpose/session/backend.h"
@@ -60,11 +61,13 @@ class Engine final : public exec::Engine {
   }
   Status Prepare(const std::shared_ptr<exec::Program>&, const exec::KernelInfo&, exec::Dim3) override { return {}; }
   std::uint32_t Occupancy(const exec::KernelInfo&, std::uint32_t threads, std::uint32_t) const override { return 2048 / threads; }
+  std::uint64_t NewGridId() override { return ++grid_ids_; }
   std::uint64_t device_heap_bytes() const override { return heap_; }
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_ = bytes; }
 
  private:
   std::uint64_t heap_ = 8u << 20;
+  std::atomic<std::uint64_t> grid_ids_{0};
 };
 
 class Backend final : public session::Backend {

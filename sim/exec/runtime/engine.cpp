@@ -96,6 +96,7 @@ class EngineImpl final : public Engine {
     return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes);
   }
   Findings MemcheckFindings() const override { return memcheck_ ? memcheck_->findings() : Findings{}; }
+  std::uint64_t NewGridId() override { return grid_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::uint64_t device_heap_bytes() const override { return heap_.bytes(); }
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
@@ -130,7 +131,7 @@ std::uint64_t NextSerial() {
 
 Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const auto start = Clock::now();
-  const CacheKey key = MakeCacheKey(program.text_hash(), kernel.name, options, compiler_.id());
+  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
   std::optional<CompiledKernel> compiled = cache_.Load(key);
   LoadedKernel loaded;
   if (compiled) {
@@ -244,7 +245,8 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   ctx.dynamic_shared_bytes = params.dynamic_shared_bytes;
   ctx.total_shared_bytes = static_cast<std::uint32_t>(shared);
   ctx.warps_per_cta = static_cast<std::uint32_t>((block.count() + kWarpSize - 1) / kWarpSize);
-  ctx.grid_id = grid_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+  ctx.grid_id = params.grid_id != 0 ? params.grid_id : NewGridId();
+  launch.slice = params.slice;
   ctx.sm_count = std::max(device_.sm.count, 1u);
   ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
   ctx.owner = &launch;

@@ -44,8 +44,7 @@ void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t
       fault.ptx_line = line;
       std::string place = "kernel " + fault.kernel;
       if (warp) {
-        const CtaCtx& cta = warp->cta->ctx;
-        fault.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]};
+        fault.cta = PlaceInGrid(*warp->cta);
         const std::uint32_t at = lane < kWarpSize ? lane : 0;
         fault.thread = {warp->ctx.tid[0][at], warp->ctx.tid[1][at], warp->ctx.tid[2][at]};
         place += ", CTA " + Triple(fault.cta);

@@ -26,12 +26,7 @@ inline void ForEachLane(std::uint32_t mask, F&& visit) {
 }
 
 inline Launch& LaunchOf(const Warp& warp) { return *warp.cta->unit->launch; }
-/// Linear index of the warp's CTA in the grid, x fastest.
-inline std::uint64_t CtaNumber(const Warp& warp) {
-  const CtaCtx& cta = warp.cta->ctx;
-  const std::uint32_t* const grid = cta.launch->grid;
-  return cta.ctaid[0] + std::uint64_t{grid[0]} * (cta.ctaid[1] + std::uint64_t{grid[1]} * cta.ctaid[2]);
-}
+inline std::uint64_t CtaNumber(const Warp& warp) { return CtaNumber(*warp.cta); }
 inline EngineServices& ServicesOf(const Warp& warp) { return *LaunchOf(warp).services; }
 
 /// While one lives, a SIGSEGV in this thread is a fault of the lane named last.

@@ -25,7 +25,7 @@ std::uint32_t GlobalLanes(const Warp& warp, std::uint32_t mask, const std::uint6
 
 RecordPlace PlaceOf(const Warp& warp) {
   const CtaCtx& cta = warp.cta->ctx;
-  return {.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]},
+  return {.cta = PlaceInGrid(*warp.cta),
           .cta_index = CtaNumber(warp),
           .warp = warp.ctx.warp_id,
           .shared_base = cta.shared_base,

@@ -60,10 +60,10 @@ bool PrintLane(Warp& warp, std::uint64_t format_address, std::uint64_t block, st
 void PrintAssertion(Warp& warp, std::uint32_t lane, std::uint64_t message, std::uint64_t file, std::uint32_t source_line,
                     std::uint64_t function) {
   const DeviceMemory& memory = *ServicesOf(warp).memory;
-  const std::uint32_t* const cta = warp.cta->ctx.ctaid;
+  const Dim3 cta = PlaceInGrid(*warp.cta);
   const auto& tid = warp.ctx.tid;
   std::fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", ReadString(memory, file).c_str(),
-               source_line, ReadString(memory, function).c_str(), cta[0], cta[1], cta[2], tid[0][lane], tid[1][lane], tid[2][lane],
+               source_line, ReadString(memory, function).c_str(), cta.x, cta.y, cta.z, tid[0][lane], tid[1][lane], tid[2][lane],
                ReadString(memory, message).c_str());
 }
 

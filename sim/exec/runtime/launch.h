@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -53,6 +54,7 @@ struct Launch {
   const KernelInfo* info = nullptr;
   EngineServices* services = nullptr;
   std::shared_ptr<Program> program;
+  std::optional<SliceOf> slice;
   AccessObserver* observer = nullptr;
   RecordSink* records = nullptr;
   RangeSink* ranges = nullptr;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kVariableAlign = 16;               // widest access a ke
 constexpr std::uint64_t kCheckedGap = 256;                 // behind a variable under memcheck: what runs over its end finds nothing
 constexpr std::uint64_t kOwnAllocationBytes = kPageBytes;  // from this size on a variable has guard gaps of its own
 
-TextHash HashOf(std::string_view text) {
+ProgramKey HashOf(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return {hash.low64, hash.high64};
 }
@@ -78,17 +78,29 @@ KernelInfo Describe(const ptx::Module& module, const ptx::Function& function) {
 
 }  // namespace
 
-ProgramImpl::ProgramImpl(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory)
-    : module_(std::move(module)), text_(std::move(text)), memory_(memory), hash_(HashOf(text_)), symbols_(NumberSymbols(*module_)) {}
+ProgramImpl::ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original,
+                         DeviceMemory& memory)
+    : module_(std::move(module)), original_(std::move(original)), memory_(memory), key_(key), symbols_(NumberSymbols(*module_)) {}
 
 ProgramImpl::~ProgramImpl() {
   for (const std::uint64_t base : allocations_) memory_.Free(base);
 }
 
 Status ProgramImpl::Place() {
+  GL_TRY_STATUS(CheckFunctions());
   GL_TRY_STATUS(PlaceVariables());
   GL_TRY_STATUS(Initialize());
   DescribeKernels();
+  return {};
+}
+
+Status ProgramImpl::CheckFunctions() const {
+  if (original_ == nullptr) return {};
+  const auto &before = original_->symbols_.functions, &after = symbols_.functions;
+  for (std::size_t number = 0; number < before.size(); ++number) {
+    if (number < after.size() && after[number]->name == before[number]->name) continue;
+    return Error{"function " + std::string(before[number]->name) + " is not where it was in the rewritten module"};
+  }
   return {};
 }
 
@@ -108,6 +120,12 @@ Status ProgramImpl::PlaceVariables() {
     info.managed = variable.HasAttribute("managed");
     info.constant = variable.space == ptx::StateSpace::kConst;
     info.variable = &variable;
+    if (const GlobalInfo* shared = original_ != nullptr ? original_->FindGlobal(variable.name) : nullptr) {
+      if (shared->bytes != info.bytes) return Error{where + " has another size in the rewritten module"};
+      info.address = addresses_[number] = shared->address;
+      globals_.push_back(std::move(info));
+      continue;
+    }
     const std::uint64_t align = std::max(variable.alignment(), kVariableAlign);
     if ((align & (align - 1)) != 0) return Error{where + " has alignment " + std::to_string(align) + ", which is no power of two"};
     if (info.managed || info.bytes >= kOwnAllocationBytes || align > kPageBytes) {
@@ -146,7 +164,8 @@ Result<std::uint64_t> ProgramImpl::AddressOf(const ptx::Operand& symbol) const {
 
 Status ProgramImpl::Initialize() {
   for (const GlobalInfo& info : globals_) {
-    if (!info.variable->has_initializer) continue;
+    const bool shared = original_ != nullptr && original_->FindGlobal(info.name) != nullptr;
+    if (shared || !info.variable->has_initializer) continue;
     const std::span bytes(reinterpret_cast<std::byte*>(info.address), info.bytes);
     GL_TRY_STATUS(ApplyInitializer(
         *info.variable, [this](const ptx::Operand& symbol) { return AddressOf(symbol); }, bytes));
@@ -190,7 +209,15 @@ const GlobalInfo* ProgramImpl::FindGlobal(std::string_view name) const {
 }
 
 Result<std::shared_ptr<Program>> Program::Load(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory) {
-  auto program = std::make_shared<ProgramImpl>(std::move(module), std::move(text), memory);
+  auto program = std::make_shared<ProgramImpl>(std::move(module), HashOf(text), nullptr, memory);
+  GL_TRY_STATUS(program->Place());
+  return std::shared_ptr<Program>(std::move(program));
+}
+
+Result<std::shared_ptr<Program>> Program::LoadVariant(std::shared_ptr<const ptx::Module> module, ProgramKey key,
+                                                      std::shared_ptr<const Program> original, DeviceMemory& memory) {
+  auto base = std::static_pointer_cast<const ProgramImpl>(std::move(original));
+  auto program = std::make_shared<ProgramImpl>(std::move(module), key, std::move(base), memory);
   GL_TRY_STATUS(program->Place());
   return std::shared_ptr<Program>(std::move(program));
 }

@@ -15,16 +15,15 @@
 
 namespace gridloom::exec {
 
-/// XXH3 128 of the PTX text.
-using TextHash = std::array<std::uint64_t, 2>;
-
 class ProgramImpl final : public Program {
  public:
-  ProgramImpl(std::unique_ptr<ptx::Module> module, std::string text, DeviceMemory& memory);
+  /// `original` is null but for a variant.
+  ProgramImpl(std::shared_ptr<const ptx::Module> module, ProgramKey key, std::shared_ptr<const ProgramImpl> original, DeviceMemory& memory);
   ~ProgramImpl() override;
   Status Place();
 
   const ptx::Module& module() const override { return *module_; }
+  const ProgramKey& key() const override { return key_; }
   std::span<const KernelInfo> kernels() const override { return kernels_; }
   std::span<const GlobalInfo> globals() const override { return globals_; }
   const KernelInfo* FindKernel(std::string_view name) const override;
@@ -33,19 +32,19 @@ class ProgramImpl final : public Program {
   const std::vector<std::uint64_t>& symbol_addresses() const { return addresses_; }
   /// The kernel that a device function pointer means, or null.
   const KernelInfo* KernelAt(std::uint64_t pointer) const;
-  const TextHash& text_hash() const { return hash_; }
   KernelTable& kernel_table() { return kernel_table_; }
 
  private:
+  Status CheckFunctions() const;
   Status PlaceVariables();
   Status Initialize();
   void DescribeKernels();
   Result<std::uint64_t> AddressOf(const ptx::Operand& symbol) const;
 
-  std::unique_ptr<ptx::Module> module_;
-  std::string text_;
+  std::shared_ptr<const ptx::Module> module_;
+  std::shared_ptr<const ProgramImpl> original_;
   DeviceMemory& memory_;
-  TextHash hash_{};
+  const ProgramKey key_;
   SymbolTable symbols_;
   std::vector<std::uint64_t> addresses_;    // by SymbolTable number
   std::vector<std::uint64_t> allocations_;  // to give back

@@ -469,6 +469,22 @@ void Unit::WaitForCluster(Warp& warp) {
   Block(warp, kClusterBarrier);
 }
 
+std::uint64_t CtaNumber(const Cta& cta) {
+  const std::uint32_t* const grid = cta.ctx.launch->grid;
+  const std::uint32_t* const id = cta.ctx.ctaid;
+  const std::uint64_t number = id[0] + std::uint64_t{grid[0]} * (id[1] + std::uint64_t{grid[1]} * id[2]);
+  const auto& slice = cta.unit->launch->slice;
+  return slice ? slice->first + number : number;
+}
+
+Dim3 PlaceInGrid(const Cta& cta) {
+  const auto& slice = cta.unit->launch->slice;
+  if (!slice) return {cta.ctx.ctaid[0], cta.ctx.ctaid[1], cta.ctx.ctaid[2]};
+  const std::uint64_t number = CtaNumber(cta), row = number / slice->grid.x;
+  return {static_cast<std::uint32_t>(number % slice->grid.x), static_cast<std::uint32_t>(row % slice->grid.y),
+          static_cast<std::uint32_t>(row / slice->grid.y)};
+}
+
 std::string Unit::DescribeWaiting() const {
   constexpr int kMostNamed = 16;
   std::string text = "deadlock: ";
@@ -481,9 +497,9 @@ std::string Unit::DescribeWaiting() const {
       continue;
     }
     if (named++ != 0) text += ", ";
-    const std::uint32_t* const id = warp.cta->ctx.ctaid;
-    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(id[0]) + "," + std::to_string(id[1]) + "," +
-            std::to_string(id[2]) + ")";
+    const Dim3 place = PlaceInGrid(*warp.cta);
+    text += "warp " + std::to_string(warp.ctx.warp_id) + " of CTA (" + std::to_string(place.x) + "," + std::to_string(place.y) + "," +
+            std::to_string(place.z) + ")";
     if (warp.state == WarpState::kReady) text += " spins";
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);

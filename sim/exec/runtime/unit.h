@@ -45,6 +45,11 @@ struct Warp : SwitchableWarp {
 
 inline Warp& WarpOf(WarpCtx* ctx) { return static_cast<Warp&>(SwitchableOf(ctx)); }
 
+/// Number of a CTA in the grid that the program launched, x fastest: of a slice's CTA, in the grid it is a slice of.
+std::uint64_t CtaNumber(const Cta& cta);
+/// Its place there.
+Dim3 PlaceInGrid(const Cta& cta);
+
 enum class UnitOutcome : std::uint8_t { kEnded, kParked };
 
 struct Unit {

@@ -124,17 +124,17 @@ TEST_CASE("RewriteCache_SameTextAndPipeline_RewritesOnce") {
   const auto module = Parse(kTwoKernels);
   const AppendingPass pass("one", HiddenRole::kGridX, ""), other("two", HiddenRole::kGridX, "");
   RewriteCache cache(2);
-  const auto first = cache.Get(Pipeline({&pass}), *module, kTwoKernels);
-  const auto second = cache.Get(Pipeline({&pass}), *module, kTwoKernels);
+  const auto first = cache.Get(Pipeline({&pass}), *module, ContentKey(kTwoKernels));
+  const auto second = cache.Get(Pipeline({&pass}), *module, ContentKey(kTwoKernels));
   REQUIRE(first.ok());
   CHECK(first->rewritten == second->rewritten);
   CHECK(pass.runs == 1);
-  const auto by_other = cache.Get(Pipeline({&other}), *module, kTwoKernels);
+  const auto by_other = cache.Get(Pipeline({&other}), *module, ContentKey(kTwoKernels));
   CHECK(by_other->key != first->key);
   const std::string shifted = "\n" + std::string(kTwoKernels);  // other lines, same module
-  const auto of_shifted = cache.Get(Pipeline({&pass}), *Parse(shifted), shifted);
+  const auto of_shifted = cache.Get(Pipeline({&pass}), *Parse(shifted), ContentKey(shifted));
   CHECK(of_shifted->key != first->key);
   CHECK(pass.runs == 2);
-  CHECK(cache.Get(Pipeline({&pass}), *module, kTwoKernels).ok());  // was the one used longest ago
+  CHECK(cache.Get(Pipeline({&pass}), *module, ContentKey(kTwoKernels)).ok());  // was the one used longest ago
   CHECK(pass.runs == 3);
 }

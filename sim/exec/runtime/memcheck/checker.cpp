@@ -258,8 +258,7 @@ void Memcheck::Note(Warp& warp, MemcheckKind kind, const LaneRequest& request, s
   report.space = request.space;
   report.kernel = launch.kernel_name;
   report.access = Describe(warp, request.lane, request.kind, request.bytes, request.line);
-  const CtaCtx& cta = warp.cta->ctx;
-  report.cta = {cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]};
+  report.cta = PlaceInGrid(*warp.cta);
   report.address = shown;
   fill(report);
   found_.push_back(std::move(finding));

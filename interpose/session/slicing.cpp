@@ -1,0 +1,48 @@
+#include "interpose/session/slicing.h"
+
+#include <charconv>
+
+#include "interpose/session/log.h"
+#include "interpose/session/operation.h"
+#include "interpose/session/settings.h"
+#include "interpose/session/summary.h"
+#include "sim/exec/slices.h"
+
+namespace gridloom::session {
+
+Result<std::uint64_t> ParseSliceSize(const std::optional<std::string>& text) {
+  if (!text || text->empty()) return std::uint64_t{0};
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), size);
+  if (error != std::errc() || end != text->data() + text->size()) return Error{"GRIDLOOM_SLICE=" + *text + " is not a number of CTAs"};
+  return size;
+}
+
+std::uint64_t SliceSize() {
+  static const std::uint64_t size = [] {
+    const auto parsed = ParseSliceSize(TheSettings().slice);
+    return parsed.ok() ? *parsed : 0;
+  }();
+  return size;
+}
+
+passes::RewriteCache& TheRewrites() {
+  constexpr std::size_t kKeptModules = 32;  // also when no program uses them any more
+  static auto* const cache = new passes::RewriteCache(kKeptModules);
+  return *cache;
+}
+
+void ChooseSlices(KernelOp& op) {
+  if (op.bound.sliced == nullptr) return;
+  std::string why_whole = op.bound.sliced->why_whole;
+  if (why_whole.empty() && op.cooperative) why_whole = "the launch is cooperative";
+  if (why_whole.empty() && op.cluster.count() != 1) why_whole = "it is launched in clusters";
+  op.in_slices = why_whole.empty();
+  if (op.in_slices) return;
+  std::call_once(op.kernel->told_whole, [&] {
+    LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", op.kernel->name().c_str(), why_whole.c_str());
+    Summary::Get().NoteWhole(op.kernel->name(), why_whole);
+  });
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,27 @@
+// GRIDLOOM_SLICE: every grid runs as a sequence of slices, without the program's knowing (sim/exec/slices.h). What cannot be
+// sliced runs whole, and the summary says why.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "rewriter/passes/rewrite_cache.h"
+#include "rewriter/support/result.h"
+
+namespace gridloom::session {
+
+struct KernelOp;
+
+/// Most CTAs of a slice, as GRIDLOOM_SLICE says; 0: grids run whole. An error that says what is wrong with the text.
+Result<std::uint64_t> ParseSliceSize(const std::optional<std::string>& text);
+/// That of this process; 0 when the text is no number (the backend has refused it then).
+std::uint64_t SliceSize();
+
+/// Modules that were rewritten in this process.
+passes::RewriteCache& TheRewrites();
+
+/// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel.
+void ChooseSlices(KernelOp& op);
+
+}  // namespace gridloom::session
