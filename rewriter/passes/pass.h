@@ -41,7 +41,10 @@ enum class KernelStatus : std::uint8_t {
   X(kShiftX, "shift_x", 4, "shift that goes with it")                                                        \
   X(kReciprocalY, "reciprocal_y", 4, "multiplier that divides by %nctaid.y")                                 \
   X(kShiftY, "shift_y", 4, "shift that goes with it")                                                        \
-  X(kGridId, "grid_id", 8, "%gridid that all slices of one launch share")
+  X(kGridId, "grid_id", 8, "%gridid that all slices of one launch share")                                    \
+  X(kBlockX, "block_x", 4, "%ntid.x of the kernel that is profiled")                                         \
+  X(kBlockY, "block_y", 4, "%ntid.y of the kernel that is profiled")                                         \
+  X(kBlockZ, "block_z", 4, "%ntid.z of the kernel that is profiled")
 
 enum class HiddenRole : std::uint8_t {
 #define X(id, text, bytes, meaning) id,

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 
+#include "rewriter/passes/profile.h"
+#include "rewriter/passes/release.h"
 #include "rewriter/passes/slice.h"
 
 namespace gridloom::passes {
 
 std::span<const std::unique_ptr<const Pass>> AllPasses() {
   static const std::unique_ptr<const Pass> passes[] = {
+      std::make_unique<ProfilePass>(RangeForm::kInterval),
+      std::make_unique<ProfilePass>(RangeForm::kStrided),
+      std::make_unique<ReleasePass>(RangeForm::kInterval),
+      std::make_unique<ReleasePass>(RangeForm::kStrided),
       std::make_unique<SlicePass>(),
   };
   return passes;

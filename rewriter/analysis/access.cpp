@@ -1,0 +1,105 @@
+#include "rewriter/analysis/access.h"
+
+#include <algorithm>
+
+namespace gridloom::analysis {
+
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Opcode;
+using ptx::StateSpace;
+
+namespace {
+
+std::vector<const ptx::AddressOperand*> AddressesOf(const Instruction& instruction) {
+  std::vector<const ptx::AddressOperand*> addresses;
+  for (const ptx::Operand& operand : instruction.operands) {
+    if (operand.kind == ptx::OperandKind::kAddress && operand.address != nullptr) addresses.push_back(operand.address.get());
+  }
+  return addresses;
+}
+
+bool MayBeGlobal(StateSpace space) {
+  return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric;
+}
+
+/// ld, st, atom and the like: one address, the type says how many bytes.
+AccessClass Plain(const Instruction& instruction, bool reads, bool writes) {
+  AccessClass result;
+  const StateSpace space = instruction.space();
+  if (!MayBeGlobal(space)) return result;
+  const auto addresses = AddressesOf(instruction);
+  const std::uint32_t bytes = ptx::BytesOf(instruction.type()) * instruction.vector_width();
+  if (addresses.size() != 1 || bytes == 0) {
+    result.unknown = "its address cannot be read";
+    return result;
+  }
+  result.accesses.push_back({reads, writes, addresses[0], bytes, space != StateSpace::kGlobal});
+  return result;
+}
+
+/// cp.async.{ca,cg}.shared.global [to], [from], bytes: reads `bytes` from `from`. What is bulk has its size in a register.
+AccessClass Copy(const Instruction& instruction) {
+  AccessClass result;
+  const auto addresses = AddressesOf(instruction);
+  if (addresses.empty()) return result;  // commit_group, wait_group
+  const bool plain = !instruction.Has(Mod::kBulk) && instruction.Has(Mod::kAsync) && addresses.size() == 2 &&
+                     instruction.operands.size() >= 3 && instruction.operands[2].kind == ptx::OperandKind::kInt;
+  if (plain) {
+    result.accesses.push_back({true, false, addresses[1], static_cast<std::uint32_t>(instruction.operands[2].int_literal.value), false});
+  } else if (std::ranges::any_of(instruction.modifiers, [](const ptx::Modifier& m) { return m.text == "global"; }) ||
+             instruction.Has(Mod::kTensor)) {
+    result.unknown = "its extent is not in the instruction";
+  }
+  return result;
+}
+
+/// Whatever else names memory: no access when it names another space.
+AccessClass Other(const Instruction& instruction) {
+  AccessClass result;
+  if (!AddressesOf(instruction).empty() && MayBeGlobal(instruction.space())) result.unknown = "its accesses are not known";
+  return result;
+}
+
+}  // namespace
+
+AccessClass ClassifyAccess(const Instruction& instruction) {
+  switch (instruction.opcode) {
+    case Opcode::kLd:
+    case Opcode::kLdu:
+      return Plain(instruction, true, false);
+    case Opcode::kSt:
+      return Plain(instruction, false, true);
+    case Opcode::kAtom:
+    case Opcode::kRed:
+      return Plain(instruction, true, true);
+    case Opcode::kCp:
+      return Copy(instruction);
+    case Opcode::kPrefetch:
+    case Opcode::kPrefetchu:
+    case Opcode::kApplypriority:
+    case Opcode::kCreatepolicy:
+    case Opcode::kIsspacep:
+    case Opcode::kLdmatrix:
+    case Opcode::kStmatrix:
+    case Opcode::kMbarrier:
+      return {};
+    default:
+      break;
+  }
+  switch (instruction.info().cls) {
+    case ptx::OpClass::kTexture:
+    case ptx::OpClass::kCall:
+    case ptx::OpClass::kBranch:
+      return {};
+    case ptx::OpClass::kUnknown: {
+      AccessClass result;
+      result.unknown = "the instruction is not known";
+      return result;
+    }
+    default:
+      return Other(instruction);
+  }
+}
+
+}  // namespace gridloom::analysis

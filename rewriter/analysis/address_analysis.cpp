@@ -1,0 +1,251 @@
+#include "rewriter/analysis/address_analysis.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace gridloom::analysis {
+namespace {
+
+/// Sums of this many bits cannot leave 64 bits, however many terms there are.
+constexpr unsigned kTermBits = 57;
+
+void CollectSymbols(const SymbolPool& pool, const Polynomial& number, std::set<SymbolId>& seen) {
+  std::vector<SymbolId> work;
+  const auto add = [&](const Polynomial& more) {
+    for (const Term& term : more.terms()) {
+      for (const SymbolId id : term.monomial.symbols) {
+        if (id != kNoSymbol && seen.insert(id).second) work.push_back(id);
+      }
+    }
+  };
+  add(number);
+  while (!work.empty()) {
+    const SymbolId id = work.back();
+    work.pop_back();
+    if (pool[id].uniform) continue;
+    for (const ValueRef& operand : pool[id].operands) add(operand->number);
+  }
+}
+
+unsigned BitsNeeded(const Interval& interval) {
+  if (!interval.IsBounded()) return 64;
+  return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(std::max(std::abs(interval.low), std::abs(interval.high)))));
+}
+
+}  // namespace
+
+AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& calls, const ptx::Function& kernel) : kernel_(kernel) {
+  WalkContext context{.calls = calls, .math = math_, .result = walk_, .kernel = kernel};
+  const NodeId node = calls.NodeOf(kernel);
+  for (const NodeId function : node == kNoNode ? std::vector<NodeId>() : calls.Reachable(node)) {
+    if (!calls.function(function).body) continue;
+    const Cfg cfg(calls.function(function));
+    for (const CfgInstruction& at : cfg.instructions()) {
+      const AccessClass access = ClassifyAccess(*at.instruction);
+      context.writes_global |= !access.unknown.empty() || std::ranges::any_of(access.accesses, &MemoryAccess::writes);
+      context.exits_in_callees |= function != node && at.instruction->opcode == ptx::Opcode::kExit;
+    }
+    for (const CallSite& call : calls.calls(function)) context.writes_global |= call.unknown_target;
+  }
+  if (module.address_size != 64) walk_.obstacles.push_back({"its addresses have 32 bits", kernel.loc});
+  Walker(context, kernel, {}, {}).Run();
+  Resolver resolver(math_, walk_.loops);
+  resolver.BoundLoops();
+  for (const FoundAccess& found : walk_.accesses) AddAccess(found, resolver);
+  if (!walk_.obstacles.empty()) {
+    reason_ = walk_.obstacles[0].why;
+    reason_loc_ = walk_.obstacles[0].loc;
+  }
+}
+
+RangeArgument& AddressAnalysis::ArgumentOf(SymbolId pointer) {
+  const auto it = std::ranges::find(arguments_, pointer, &RangeArgument::pointer);
+  if (it != arguments_.end()) return *it;
+  arguments_.emplace_back().pointer = pointer;
+  return arguments_.back();
+}
+
+void AddressAnalysis::AddIrregular(const FoundAccess& found, std::string why, SourceLoc loc, SymbolId base) {
+  if (reason_.empty()) {
+    reason_ = why;
+    reason_loc_ = loc;
+  }
+  RangeAccess access;
+  access.instruction = found.instruction;
+  access.reads = found.reads;
+  access.writes = found.writes;
+  access.bytes = found.bytes;
+  access.irregular = std::move(why);
+  access.because_of = loc;
+  RangeArgument& argument = ArgumentOf(base);
+  argument.accesses.push_back(static_cast<std::uint32_t>(accesses_.size()));
+  argument.reads |= found.reads;
+  argument.writes |= found.writes;
+  ++argument.irregular;
+  accesses_.push_back(std::move(access));
+}
+
+void AddressAnalysis::AddAccess(const FoundAccess& found, Resolver& resolver) {
+  const ValueRef address = resolver.Resolve(found.address);
+  if (address->IsData()) {
+    return AddIrregular(found, "an address " + std::string(address->because.starts_with("depends") ? "" : "depends on a value that is ") + address->because, address->loc, address->base);
+  }
+  AddNumber(found, address->number, address->assumptions, 0, resolver);
+}
+
+// A choice of pointers is an access through each of them.
+void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions, unsigned depth,
+                                Resolver& resolver) {
+  const SymbolId pointer = math_.PointerOf(address);
+  if (pointer != kNoSymbol) return Finish(found, address, assumptions, resolver);
+  for (const Term& term : address.terms()) {
+    const bool single = term.factor == 1 && term.monomial.degree() == 1;
+    if (!single) continue;
+    const Symbol symbol = pool_[term.monomial.symbols[0]];
+    if (found.generic && symbol.kind == SymbolKind::kElsewhere) return;
+    if (symbol.kind != SymbolKind::kChoice || depth > 6) continue;
+    const Polynomial rest = address.Plus(Polynomial::Of(term.monomial.symbols[0]), -1);
+    for (const ValueRef& alternative : symbol.operands) {
+      AddNumber(found, rest.Plus(alternative->number), Union(assumptions, alternative->assumptions), depth + 1, resolver);
+    }
+    return;
+  }
+  AddIrregular(found, "an address comes from no pointer that is known", found.instruction->loc, kNoSymbol);
+}
+
+// Products that might leave 64 bits are made to fit by further assumptions, an equal share of bits for each factor.
+bool AddressAnalysis::LimitTerms(const Polynomial& number, std::vector<AssumptionId>& assumptions) {
+  std::set<SymbolId> symbols;
+  CollectSymbols(pool_, number, symbols);
+  const auto limit = [&](const Polynomial& of, unsigned bits) {
+    if (BitsNeeded(pool_.BoundsOf(of)) <= bits) return;
+    const std::int64_t most = (std::int64_t{1} << bits) - 1;
+    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = of, .range = {-most, most}})});
+  };
+  const auto check = [&](const Polynomial& sum) {
+    for (const Term& term : sum.terms()) {
+      if (pool_.IsUniform(term.monomial)) continue;
+      const auto factor_bits = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(std::abs(term.factor))));
+      if (BitsNeeded(pool_.BoundsOf(term.monomial)) + factor_bits <= kTermBits) continue;
+      if (factor_bits > 30) return false;
+      Polynomial uniform = Polynomial::Constant(1);
+      std::vector<SymbolId> ranging;
+      for (const SymbolId id : term.monomial.symbols) {
+        if (id == kNoSymbol) continue;
+        if (pool_[id].uniform) uniform = *uniform.Times(Polynomial::Of(id));
+        else ranging.push_back(id);
+      }
+      const bool has_uniform = !uniform.AsConstant();
+      if (ranging.size() == 1 && StepsWithin(ranging[0], uniform, factor_bits)) continue;
+      if (ranging.size() == 1 && has_uniform) {
+        const unsigned taken = BitsNeeded(pool_[ranging[0]].bounds) + factor_bits;
+        if (taken + 16 <= kTermBits) {
+          limit(uniform, kTermBits - taken);
+          continue;
+        }
+      }
+      const unsigned share = (kTermBits - factor_bits) / static_cast<unsigned>(ranging.size() + has_uniform);
+      if (has_uniform) limit(uniform, share);
+      for (const SymbolId id : ranging) limit(Polynomial::Of(id), share);
+    }
+    return true;
+  };
+  if (!check(number)) return false;
+  for (const SymbolId id : symbols) {
+    if (pool_[id].uniform) continue;
+    for (const ValueRef& operand : pool_[id].operands) {
+      if (!check(operand->number)) return false;
+    }
+  }
+  return true;
+}
+
+// A counter times the step of its own loop's condition is at most the distance and one step more.
+bool AddressAnalysis::StepsWithin(SymbolId counter, const Polynomial& factor, unsigned factor_bits) const {
+  if (pool_[counter].kind != SymbolKind::kCounter) return false;
+  const auto& bound = walk_.loops[pool_[counter].loop].bound;
+  if (!bound || bound->step != factor) return false;
+  const unsigned bits = std::max(BitsNeeded(pool_.BoundsOf(bound->distance)), BitsNeeded(pool_.BoundsOf(bound->step)));
+  return bits + 1 + factor_bits <= kTermBits;
+}
+
+// What the assumptions and the bounds of loops rest on is assumed, too, until nothing new comes.
+bool AddressAnalysis::CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions, Resolver& resolver) {
+  std::set<AssumptionId> done;
+  std::set<LoopInstanceId> loops;
+  const auto add_loops = [&](const Polynomial& number) {
+    std::set<SymbolId> symbols;
+    CollectSymbols(pool_, number, symbols);
+    for (const SymbolId id : symbols) {
+      if (pool_[id].kind == SymbolKind::kCounter) loops.insert(pool_[id].loop);
+      if (pool_[id].uniform) continue;
+      for (const ValueRef& operand : pool_[id].operands) assumptions = Union(assumptions, operand->assumptions);
+    }
+  };
+  std::set<LoopInstanceId> loops_done;
+  add_loops(address);
+  if (!resolver.HasRange(address) || !LimitTerms(address, assumptions)) return false;
+  for (bool more = true; more;) {
+    more = false;
+    for (const LoopInstanceId id : std::set(loops)) {
+      if (!loops_done.insert(id).second) continue;
+      const auto& bound = walk_.loops[id].bound;
+      if (!bound) return false;
+      more = true;
+      assumptions = Union(assumptions, bound->assumptions);
+      add_loops(bound->distance);
+      if (!resolver.HasRange(bound->distance) || !LimitTerms(bound->distance, assumptions)) return false;
+    }
+    for (const AssumptionId id : std::vector(assumptions)) {
+      if (!done.insert(id).second) continue;
+      more = true;
+      const Polynomial number = pool_.assumption(id).number;
+      add_loops(number);
+      if (!resolver.HasRange(number) || !LimitTerms(number, assumptions)) return false;
+    }
+  }
+  std::erase_if(assumptions, [&](AssumptionId id) {
+    const Assumption& assumption = pool_.assumption(id);
+    return assumption.kind == Assumption::Kind::kInside && pool_.BoundsOf(assumption.number).IsInside(assumption.range);
+  });
+  // A range that no value of the number lies in never holds.
+  return std::ranges::none_of(assumptions, [&](AssumptionId id) {
+    const Interval bounds = pool_.BoundsOf(pool_.assumption(id).number);
+    return bounds.high < pool_.assumption(id).range.low || bounds.low > pool_.assumption(id).range.high;
+  });
+}
+
+void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, Resolver& resolver) {
+  for (const auto& [loop, block] : found.tested) {
+    const LoopInstance& instance = walk_.loops[loop];
+    if (!instance.bound || instance.bound_at != block) continue;
+    Polynomial replaced;
+    for (const Term& term : address.terms()) {
+      Polynomial product = Polynomial::Constant(term.factor);
+      for (const SymbolId id : term.monomial.symbols) {
+        if (id != kNoSymbol) product = *product.Times(Polynomial::Of(id == instance.counter ? instance.tested : id));
+      }
+      replaced = replaced.Plus(product);
+    }
+    address = std::move(replaced);
+  }
+  RangeAccess access;
+  access.instruction = found.instruction;
+  access.reads = found.reads;
+  access.writes = found.writes;
+  access.bytes = found.bytes;
+  access.bounded = CloseAssumptions(address, assumptions, resolver);
+  const SymbolId pointer = math_.PointerOf(address);
+  access.address = std::move(address);
+  access.assumptions = std::move(assumptions);
+  access.conditions = found.conditions;
+  RangeArgument& argument = ArgumentOf(pointer);
+  argument.accesses.push_back(static_cast<std::uint32_t>(accesses_.size()));
+  argument.reads |= access.reads;
+  argument.writes |= access.writes;
+  argument.unbounded += !access.bounded;
+  accesses_.push_back(std::move(access));
+}
+
+}  // namespace gridloom::analysis

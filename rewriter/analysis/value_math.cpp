@@ -1,0 +1,252 @@
+#include "rewriter/analysis/value_math.h"
+
+#include <algorithm>
+
+#include "rewriter/analysis/transfer.h"
+#include "rewriter/ptx/defuse.h"
+
+namespace gridloom::analysis {
+
+using ptx::Instruction;
+
+bool IsPure(const Instruction& instruction) {
+  switch (instruction.info().cls) {
+    case ptx::OpClass::kAlu:
+    case ptx::OpClass::kFma:
+    case ptx::OpClass::kDiv:
+    case ptx::OpClass::kSfu:
+    case ptx::OpClass::kMove:
+    case ptx::OpClass::kConvert:
+      return !ReadsCarry(instruction) && !WritesCarry(instruction);
+    default:
+      return false;
+  }
+}
+
+ValueRef ValueMath::Data(std::string because, SourceLoc loc, unsigned bits) const {
+  auto value = std::make_shared<Value>();
+  value->kind = Value::Kind::kData;
+  value->bits = static_cast<std::uint8_t>(bits);
+  value->because = std::move(because);
+  value->loc = loc;
+  return value;
+}
+
+SymbolId ValueMath::PointerOf(const Polynomial& number) const {
+  SymbolId found = kNoSymbol, marked = kNoSymbol;
+  unsigned count = 0, count_marked = 0;
+  for (const Term& term : number.terms()) {
+    if (term.factor != 1 || term.monomial.degree() != 1) continue;
+    const SymbolId id = term.monomial.symbols[0];
+    const Symbol& symbol = pool_[id];
+    const bool loaded = (symbol.kind == SymbolKind::kParam || symbol.kind == SymbolKind::kLoad) && ptx::BitsOf(symbol.type) == 64 &&
+                        !ptx::IsFloat(symbol.type) && !ptx::IsSigned(symbol.type);
+    if (!loaded && symbol.kind != SymbolKind::kAddress) continue;
+    ++count;
+    found = id;
+    if (!symbol.is_pointer) continue;
+    ++count_marked;
+    marked = id;
+  }
+  if (count_marked == 1) return marked;
+  return count == 1 ? found : kNoSymbol;
+}
+
+LoopInstanceId ValueMath::VariesIn(const std::vector<ValueRef>& operands) const {
+  // Inner loops are entered, and numbered, later than those around them; symbols of loops that do not contain each other
+  // are only met together behind both, where the later one stands for both.
+  LoopInstanceId loop = kNoLoopInstance;
+  for (const ValueRef& operand : operands) {
+    for (const Term& term : operand->number.terms()) {
+      for (const SymbolId id : term.monomial.symbols) {
+        if (id == kNoSymbol || pool_[id].varies_in == kNoLoopInstance) continue;
+        loop = loop == kNoLoopInstance ? pool_[id].varies_in : std::max(loop, pool_[id].varies_in);
+      }
+    }
+  }
+  return loop;
+}
+
+ValueRef ValueMath::FirstData(const std::vector<ValueRef>& operands, unsigned bits) const {
+  const auto it = std::ranges::find_if(operands, [](const ValueRef& operand) { return operand->IsData(); });
+  if (it == operands.end()) return nullptr;
+  auto value = std::make_shared<Value>(**it);
+  value->bits = static_cast<std::uint8_t>(bits);
+  for (const ValueRef& operand : operands) {
+    if (value->base == kNoSymbol && !operand->IsData()) value->base = PointerOf(operand->number);
+  }
+  return value;
+}
+
+// Modulo 2^bits any representative of a factor will do. The uniform ones are taken as the numbers that their registers
+// would hold, so that the sum is small when the program's is.
+Polynomial ValueMath::NormalizedNumber(const Value& value, bool is_signed) {
+  const auto extension = [&](const Polynomial& number, bool sign) -> Polynomial {
+    if (number.AsConstant() && sign) return number;
+    if (pool_.BoundsOf(number).IsInside(RangeOfType(value.bits, sign))) return number;
+    Symbol symbol;
+    symbol.kind = SymbolKind::kExtension;
+    symbol.bits = 64;
+    symbol.uniform = true;
+    symbol.from_bits = value.bits;
+    symbol.is_signed = sign;
+    symbol.bounds = RangeOfType(value.bits, sign);
+    symbol.operands.push_back(Number(number, value.bits));
+    return Polynomial::Of(pool_.Share(std::move(symbol)));
+  };
+  const auto ranging = [&](const Monomial& monomial) {
+    Monomial part;
+    unsigned count = 0;
+    for (const SymbolId id : monomial.symbols) {
+      if (id != kNoSymbol && !pool_[id].uniform) part.symbols[count++] = id;
+    }
+    return part;
+  };
+  std::vector<std::pair<Monomial, Polynomial>> groups;
+  for (const Term& term : value.number.terms()) {
+    const Monomial part = ranging(term.monomial);
+    Polynomial factor = Polynomial::Constant(term.factor);
+    for (const SymbolId id : term.monomial.symbols) {
+      if (id != kNoSymbol && pool_[id].uniform) factor = *factor.Times(Polynomial::Of(id));
+    }
+    const auto it = std::ranges::find(groups, part, &std::pair<Monomial, Polynomial>::first);
+    if (it == groups.end()) {
+      groups.push_back({part, factor});
+    } else {
+      it->second = it->second.Plus(factor);
+    }
+  }
+  Polynomial result;
+  for (const auto& [part, factor] : groups) {
+    Polynomial product = extension(factor, part.degree() == 0 ? is_signed : true);
+    for (const SymbolId id : part.symbols) {
+      if (id == kNoSymbol) continue;
+      auto next = product.Times(Polynomial::Of(id));
+      if (!next) return Polynomial::Of(pool_.Any(64, kNoLoopInstance));
+      product = *next;
+    }
+    result = result.Plus(product);
+  }
+  return result;
+}
+
+ValueRef ValueMath::Exact(const ValueRef& value, bool is_signed) {
+  if (value->IsData() || value->bits >= 64) return value;
+  const Interval type = RangeOfType(value->bits, is_signed);
+  if (pool_.BoundsOf(value->number).IsInside(type)) {
+    return Number(value->number, 64, value->assumptions);
+  }
+  Polynomial number = NormalizedNumber(*value, is_signed);
+  auto assumptions = value->assumptions;
+  if (!pool_.BoundsOf(number).IsInside(type)) {
+    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = number, .range = type})});
+  }
+  return Number(std::move(number), 64, std::move(assumptions));
+}
+
+ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop) {
+  const unsigned bits = alternatives.front()->bits;
+  const auto same = [](const ValueRef& a, const ValueRef& b) {
+    return a == b || (!a->IsData() && !b->IsData() && a->bits == b->bits && a->number == b->number);
+  };
+  std::vector<ValueRef> distinct;
+  std::vector<AssumptionId> assumptions;
+  for (const ValueRef& value : alternatives) {
+    assumptions = Union(assumptions, value->assumptions);
+    if (std::ranges::none_of(distinct, [&](const ValueRef& other) { return same(value, other); })) distinct.push_back(value);
+  }
+  if (distinct.size() == 1) {
+    if (assumptions == distinct[0]->assumptions) return distinct[0];
+    auto value = std::make_shared<Value>(*distinct[0]);
+    value->assumptions = std::move(assumptions);
+    return value;
+  }
+  if (ValueRef data = FirstData(distinct, bits)) return data;
+  ValueRef varying = Varying(std::move(distinct), bits, loop);
+  auto value = std::make_shared<Value>(*varying);
+  value->assumptions = Union(assumptions, varying->assumptions);
+  return value;
+}
+
+ValueRef ValueMath::Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop) {
+  if (ValueRef data = FirstData(alternatives, bits)) return data;
+  Symbol symbol;
+  symbol.kind = SymbolKind::kChoice;
+  symbol.bits = static_cast<std::uint8_t>(bits);
+  symbol.varies_in = loop;
+  symbol.bounds = {INT64_MAX, INT64_MIN};
+  std::vector<AssumptionId> assumptions;
+  for (const ValueRef& alternative : alternatives) {
+    ValueRef value = Exact(alternative, true);
+    assumptions = Union(assumptions, value->assumptions);
+    symbol.bounds = Hull(symbol.bounds, pool_.BoundsOf(value->number));
+    symbol.operands.push_back(std::move(value));
+  }
+  const Interval type = RangeOfType(bits, true);
+  symbol.bounds = {std::max(symbol.bounds.low, type.low), std::min(symbol.bounds.high, type.high)};
+  return Number(Polynomial::Of(pool_.Add(std::move(symbol))), bits, std::move(assumptions));
+}
+
+ValueRef ValueMath::Clamp(RangeOp op, const std::vector<ValueRef>& operands, unsigned bits) {
+  if (ValueRef data = FirstData(operands, bits)) return data;
+  Symbol symbol;
+  symbol.kind = SymbolKind::kClamp;
+  symbol.bits = static_cast<std::uint8_t>(bits);
+  symbol.op = op;
+  symbol.operands = operands;
+  symbol.varies_in = VariesIn(operands);
+  std::vector<Interval> in;
+  std::vector<AssumptionId> assumptions;
+  for (const ValueRef& operand : operands) {
+    in.push_back(pool_.BoundsOf(operand->number));
+    assumptions = Union(assumptions, operand->assumptions);
+  }
+  symbol.bounds = ApplyRange(op, in);
+  const Interval type = RangeOfType(bits, true);
+  if (!symbol.bounds.IsInside(type)) {
+    // What the register would hold read as a signed number need not be the result.
+    symbol.bounds = {std::max(symbol.bounds.low, type.low), std::min(symbol.bounds.high, type.high)};
+    const SymbolId id = pool_.Share(std::move(symbol));
+    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = Polynomial::Of(id), .range = type})});
+    return Number(Polynomial::Of(id), bits, std::move(assumptions));
+  }
+  return Number(Polynomial::Of(pool_.Share(std::move(symbol))), bits, std::move(assumptions));
+}
+
+ValueRef ValueMath::Operation(const Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits) {
+  Symbol symbol;
+  symbol.kind = SymbolKind::kOperation;
+  symbol.bits = static_cast<std::uint8_t>(bits);
+  symbol.uniform = true;
+  symbol.instruction = &instruction;
+  symbol.bounds = UniformBounds(pool_, instruction, operands, bits);
+  symbol.operands = operands;
+  return Number(Polynomial::Of(pool_.Share(std::move(symbol))), bits);
+}
+
+ValueRef ValueMath::Apply(const Instruction& instruction, const std::vector<ValueRef>& operands, unsigned bits, LoopInstanceId loop) {
+  if (ValueRef data = FirstData(operands, bits)) return data;
+  if (ValueRef value = Transfer{*this, instruction, operands, bits, loop}.Run()) return value;
+  std::vector<ValueRef> registers;
+  bool uniform = IsPure(instruction);
+  std::size_t at = 0;
+  // Register operands only; immediates and special registers stay in the instruction.
+  VisitReads(instruction, [&](const ptx::Operand& operand) {
+    const ValueRef& value = operands[at++];
+    uniform = uniform && pool_.IsUniform(value->number);
+    if (operand.kind == ptx::OperandKind::kSpecial) uniform = uniform && pool_.IsUniform(value->number);
+    if (operand.kind == ptx::OperandKind::kRegister) registers.push_back(value);
+    if (operand.kind == ptx::OperandKind::kSymbol) uniform = false;
+  });
+  unsigned written = 0;
+  VisitDefs(instruction, [&](const ptx::Operand&) { ++written; });
+  ValueRef value = uniform && written == 1 ? Operation(instruction, registers, bits) : Any(bits, loop);
+  if (instruction.opcode == ptx::Opcode::kSetp || bits == 1) {
+    auto with = std::make_shared<Value>(*value);
+    with->predicate = Transfer{*this, instruction, operands, bits, loop}.PredicateOf();
+    return with;
+  }
+  return value;
+}
+
+}  // namespace gridloom::analysis

@@ -1,0 +1,222 @@
+#include "rewriter/passes/release.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "rewriter/analysis/cfg.h"
+#include "rewriter/passes/lower_exits.h"
+
+namespace gridloom::passes {
+namespace {
+
+using analysis::BlockEnd;
+using analysis::CallGraph;
+using analysis::Cfg;
+using analysis::NodeId;
+using ptx::Instruction;
+using ptx::Statement;
+
+constexpr std::uint32_t kBarriers = 16, kMaxStaticShared = 48 * 1024;
+
+/// How the threads of a CTA come to its end.
+struct EndPlan {
+  std::optional<std::uint32_t> barrier;  ///< of its own; else the threads are counted
+};
+
+/// Whether an instruction makes a thread wait for others of its CTA or warp.
+bool WaitsForThreads(const Instruction& instruction) {
+  switch (instruction.info().cls) {
+    case ptx::OpClass::kBarrier:
+    case ptx::OpClass::kMbarrier:
+    case ptx::OpClass::kTensor:
+    case ptx::OpClass::kUnknown:
+      return true;
+    default:
+      return instruction.Has(ptx::Mod::kSync);
+  }
+}
+
+/// Marks the barriers an instruction uses; false when that cannot be told.
+bool MarkBarriers(const Instruction& instruction, std::array<bool, kBarriers>& used) {
+  if (instruction.info().cls != ptx::OpClass::kBarrier || instruction.Has(ptx::Mod::kWarp)) return true;
+  const auto it = std::ranges::find_if(instruction.operands, [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kInt; });
+  // bar.red p, a, q has its destination first; a barrier in a register may be any.
+  const bool register_first = !instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::kRegister &&
+                              !instruction.Has(ptx::Mod::kRed);
+  if (it == instruction.operands.end() || register_first || it->int_literal.value >= kBarriers) return instruction.Has(ptx::Mod::kCluster);
+  used[it->int_literal.value] = true;
+  return true;
+}
+
+/// Threads end at one place only, and every one of them comes there.
+bool OneEnd(const Cfg& cfg) {
+  unsigned ends = 0;
+  const analysis::DepthFirst search(cfg.graph(), 0);
+  for (analysis::BlockId block = 0; block < cfg.blocks().size(); ++block) {
+    const BlockEnd end = cfg.blocks()[block].end;
+    if (!search.Reaches(block) || !cfg.Leaves(block) || end == BlockEnd::kTrap || end == BlockEnd::kNoReturnCall) continue;
+    ++ends;
+    if (!cfg.graph().successors[block].empty()) return false;
+  }
+  return ends <= 1;
+}
+
+EndPlan PlanEnd(const CallGraph& calls, NodeId kernel, bool ends_in_functions) {
+  std::array<bool, kBarriers> used{};
+  bool waits = false, known = true;
+  for (const NodeId node : calls.Reachable(kernel)) {
+    for (const analysis::CallSite& call : calls.calls(node)) known = known && !call.indirect;
+    if (!calls.function(node).body) continue;
+    const Cfg cfg(calls.function(node));
+    for (const analysis::CfgInstruction& at : cfg.instructions()) {
+      waits = waits || WaitsForThreads(*at.instruction);
+      known = MarkBarriers(*at.instruction, used) && known;
+    }
+  }
+  const bool early = ends_in_functions || !OneEnd(Cfg(calls.function(kernel)));
+  if (!known || (early && waits)) return {};
+  for (std::uint32_t barrier = waits ? kBarriers : 1; barrier-- > 0;) {
+    if (!used[barrier]) return {barrier};
+  }
+  return {};
+}
+
+std::uint64_t StaticShared(const ptx::Function& kernel) {
+  std::uint64_t bytes = 0;
+  for (const ptx::Variable& variable : kernel.body->variables) {
+    if (variable.space == ptx::StateSpace::kShared) bytes += variable.bytes();
+  }
+  return bytes;
+}
+
+/// Every way out of the kernel becomes a branch to `end`.
+void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
+  EditStatements(*kernel.body, [&](Statement& statement, Replacement&) {
+    auto* instruction = std::get_if<Instruction>(&statement);
+    if (instruction == nullptr || (instruction->opcode != ptx::Opcode::kExit && instruction->opcode != ptx::Opcode::kRet)) return;
+    instruction->opcode = ptx::Opcode::kBra;
+    instruction->name = "bra";
+    instruction->modifiers.clear();
+    ptx::Operand target;
+    target.kind = ptx::OperandKind::kLabel;
+    target.label = &end;
+    target.text = end.name;
+    target.loc = instruction->loc;
+    instruction->operands.clear();
+    instruction->operands.push_back(std::move(target));
+  });
+}
+
+std::string IsFirstThread(const std::string& predicate) {
+  return "mov.u32 %gl_t0, %tid.x;\nmov.u32 %gl_t1, %tid.y;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nmov.u32 %gl_t1, %tid.z;\n"
+         "or.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 " +
+         predicate + ", %gl_t0, 0;\n";
+}
+
+class Releaser {
+ public:
+  Releaser(ptx::Module& module, ptx::Function& kernel) : module_(module), kernel_(kernel), editor_(module, kernel) {}
+
+  void Run(const EndPlan& plan, const std::string& calls) {
+    ptx::Label& end = kernel_.body->labels.emplace_back();
+    end.name = module_.strings.Intern(editor_.NewLabel("end"));
+    end.loc = kernel_.body->end_loc;
+    RedirectEnds(kernel_, end);
+    std::string entry, text;
+    if (plan.barrier) {
+      text = "bar.sync " + std::to_string(*plan.barrier) + ";\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others");
+    } else {
+      const std::string left = DeclareCounter();
+      entry = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others") +
+              "mov.u32 %gl_t0, %ntid.x;\nmov.u32 %gl_t1, %ntid.y;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n"
+              "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n@!%gl_others st.shared.u32 [" + left + "], %gl_t0;\n}\nbar.sync 0;\n";
+      // What the thread wrote is ordered before its count, and all counts before the release.
+      text = "membar.cta;\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\natom.shared.add.u32 %gl_t0, [" + left +
+             "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n";
+    }
+    text += "@%gl_others bra $gl_done;\nmembar.gl;\n" + calls + "$gl_done:\n}\nret;\n";
+    InsertAtEntry(*kernel_.body, editor_.Text(entry, kernel_.loc));
+    auto& statements = kernel_.body->statements;
+    statements.emplace_back(&end);
+    for (Statement& statement : editor_.Text(text, kernel_.body->end_loc)) statements.push_back(std::move(statement));
+    if (counter_ != nullptr) statements.emplace(statements.begin(), counter_);
+  }
+
+ private:
+  std::string DeclareCounter() {
+    counter_ = &kernel_.body->variables.emplace_back();
+    counter_->name = module_.strings.Intern(editor_.NewLabel("threads_left").substr(1));
+    counter_->space = ptx::StateSpace::kShared;
+    counter_->type = ptx::ScalarType::kU32;
+    counter_->loc = kernel_.loc;
+    editor_.Declare(*counter_);
+    return std::string(counter_->name);
+  }
+
+  ptx::Module& module_;
+  ptx::Function& kernel_;
+  FunctionEditor editor_;
+  ptx::Variable* counter_ = nullptr;
+};
+
+}  // namespace
+
+std::string_view ReleasePass::summary() const {
+  return form_ == RangeForm::kInterval ? "have the last thread of each CTA release the memory range the CTA has touched"
+                                       : "the same with strided sets in place of one range per array";
+}
+
+Result<PassReport> ReleasePass::Run(ptx::Module& module) const {
+  PassReport report = StartReport(module);
+  struct Release {
+    ptx::Function* kernel;
+    EndPlan plan;
+    std::string calls;
+  };
+  std::vector<Release> releases;
+  std::set<std::string> lowered;
+  {
+    const CallGraph calls(module);
+    const std::set<std::string> with_exits = FunctionsWithExits(calls);
+    for (KernelReport& kernel_report : report.kernels) {
+      ptx::Function* kernel = module.FindFunction(kernel_report.kernel);
+      const auto refuse = [&](std::string reason, SourceLoc loc) {
+        kernel_report.status = KernelStatus::kRefused;
+        kernel_report.reason = std::move(reason);
+        kernel_report.loc = loc;
+      };
+      const analysis::AddressAnalysis analysis(module, calls, *kernel);
+      if (!analysis.regular()) {
+        refuse("it is irregular: " + analysis.reason(), analysis.reason_loc());
+        continue;
+      }
+      if (analysis.arguments().empty()) continue;
+      const NodeId node = calls.NodeOf(*kernel);
+      std::set<std::string> exits;
+      for (const NodeId callee : calls.Reachable(node)) {
+        const std::string name(calls.function(callee).name);
+        if (with_exits.contains(name)) exits.insert(name);
+      }
+      if (const std::string why = CannotLowerExits(calls, exits); !why.empty()) {
+        refuse(why, kernel->loc);
+        continue;
+      }
+      const EndPlan plan = PlanEnd(calls, node, !exits.empty());
+      if (!plan.barrier && StaticShared(*kernel) + 8 > kMaxStaticShared) {
+        refuse("its shared memory leaves no room for a counter of its threads", kernel->loc);
+        continue;
+      }
+      lowered.insert(exits.begin(), exits.end());
+      releases.push_back({kernel, plan, RangeCalls(analysis, RangeCallKind::kRelease, form_, {"%ntid.x", "%ntid.y", "%ntid.z"})});
+      kernel_report.status = KernelStatus::kChanged;
+    }
+  }
+  if (releases.empty()) return report;
+  DeclareRangeFunctions(module);
+  LowerExits(module, lowered);
+  for (const Release& release : releases) Releaser(module, *release.kernel).Run(release.plan, release.calls);
+  return report;
+}
+
+}  // namespace gridloom::passes
