@@ -19,9 +19,7 @@ std::vector<const ptx::AddressOperand*> AddressesOf(const Instruction& instructi
   return addresses;
 }
 
-bool MayBeGlobal(StateSpace space) {
-  return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric;
-}
+bool MayBeGlobal(StateSpace space) { return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric; }
 
 /// ld, st, atom and the like: one address, the type says how many bytes.
 AccessClass Plain(const Instruction& instruction, bool reads, bool writes) {
@@ -66,15 +64,11 @@ AccessClass Other(const Instruction& instruction) {
 AccessClass ClassifyAccess(const Instruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::kLd:
-    case Opcode::kLdu:
-      return Plain(instruction, true, false);
-    case Opcode::kSt:
-      return Plain(instruction, false, true);
+    case Opcode::kLdu: return Plain(instruction, true, false);
+    case Opcode::kSt: return Plain(instruction, false, true);
     case Opcode::kAtom:
-    case Opcode::kRed:
-      return Plain(instruction, true, true);
-    case Opcode::kCp:
-      return Copy(instruction);
+    case Opcode::kRed: return Plain(instruction, true, true);
+    case Opcode::kCp: return Copy(instruction);
     case Opcode::kPrefetch:
     case Opcode::kPrefetchu:
     case Opcode::kApplypriority:
@@ -82,23 +76,19 @@ AccessClass ClassifyAccess(const Instruction& instruction) {
     case Opcode::kIsspacep:
     case Opcode::kLdmatrix:
     case Opcode::kStmatrix:
-    case Opcode::kMbarrier:
-      return {};
-    default:
-      break;
+    case Opcode::kMbarrier: return {};
+    default: break;
   }
   switch (instruction.info().cls) {
     case ptx::OpClass::kTexture:
     case ptx::OpClass::kCall:
-    case ptx::OpClass::kBranch:
-      return {};
+    case ptx::OpClass::kBranch: return {};
     case ptx::OpClass::kUnknown: {
       AccessClass result;
       result.unknown = "the instruction is not known";
       return result;
     }
-    default:
-      return Other(instruction);
+    default: return Other(instruction);
   }
 }
 

@@ -89,14 +89,16 @@ void AddressAnalysis::AddIrregular(const FoundAccess& found, std::string why, So
 void AddressAnalysis::AddAccess(const FoundAccess& found, Resolver& resolver) {
   const ValueRef address = resolver.Resolve(found.address);
   if (address->IsData()) {
-    return AddIrregular(found, "an address " + std::string(address->because.starts_with("depends") ? "" : "depends on a value that is ") + address->because, address->loc, address->base);
+    return AddIrregular(
+        found, "an address " + std::string(address->because.starts_with("depends") ? "" : "depends on a value that is ") + address->because,
+        address->loc, address->base);
   }
   AddNumber(found, address->number, address->assumptions, 0, resolver);
 }
 
 // A choice of pointers is an access through each of them.
-void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions, unsigned depth,
-                                Resolver& resolver) {
+void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions,
+                                unsigned depth, Resolver& resolver) {
   const SymbolId pointer = math_.PointerOf(address);
   if (pointer != kNoSymbol) return Finish(found, address, assumptions, resolver);
   for (const Term& term : address.terms()) {

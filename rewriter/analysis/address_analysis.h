@@ -17,12 +17,12 @@ struct RangeAccess {
   const ptx::Instruction* instruction = nullptr;
   bool reads = false, writes = false;
   std::uint32_t bytes = 0;
-  Polynomial address;                     ///< resolved; the pointer has factor 1 in it
-  std::vector<AssumptionId> assumptions;  ///< under which `address` is right
+  Polynomial address;                        ///< resolved; the pointer has factor 1 in it
+  std::vector<AssumptionId> assumptions;     ///< under which `address` is right
   std::vector<UniformCondition> conditions;  ///< when one is not met, the access is not made
-  bool bounded = true;                    ///< else it may be anywhere in the allocation
-  std::string irregular;                  ///< why the address cannot be told at all; then nothing above means anything
-  SourceLoc because_of;                   ///< what brought the reason in
+  bool bounded = true;                       ///< else it may be anywhere in the allocation
+  std::string irregular;                     ///< why the address cannot be told at all; then nothing above means anything
+  SourceLoc because_of;                      ///< what brought the reason in
 };
 
 /// All accesses through one pointer.

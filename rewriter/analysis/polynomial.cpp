@@ -5,7 +5,9 @@
 namespace gridloom::analysis {
 namespace {
 
-std::int64_t WrappingAdd(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
+std::int64_t WrappingAdd(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
 std::int64_t WrappingMultiply(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
@@ -90,7 +92,7 @@ Polynomial Polynomial::Divided(std::int64_t divisor) const {
 }
 
 Polynomial Polynomial::Wrapped(unsigned bits) const {
-  if (bits >= 64) return *this;
+  if (bits >= 64 || bits <= 1) return *this;  // predicates are no numbers
   Polynomial result = *this;
   const unsigned shift = 64 - bits;
   for (Term& term : result.terms_) term.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(term.factor) << shift) >> shift;

@@ -13,24 +13,15 @@ constexpr unsigned kMaxDepth = 6;
 
 std::string_view InfixOf(ptx::Opcode opcode) {
   switch (opcode) {
-    case ptx::Opcode::kAnd:
-      return " & ";
-    case ptx::Opcode::kOr:
-      return " | ";
-    case ptx::Opcode::kXor:
-      return " ^ ";
-    case ptx::Opcode::kShl:
-      return " << ";
-    case ptx::Opcode::kShr:
-      return " >> ";
-    case ptx::Opcode::kDiv:
-      return " / ";
-    case ptx::Opcode::kRem:
-      return " % ";
-    case ptx::Opcode::kMul:
-      return "*";
-    default:
-      return "";
+    case ptx::Opcode::kAnd: return " & ";
+    case ptx::Opcode::kOr: return " | ";
+    case ptx::Opcode::kXor: return " ^ ";
+    case ptx::Opcode::kShl: return " << ";
+    case ptx::Opcode::kShr: return " >> ";
+    case ptx::Opcode::kDiv: return " / ";
+    case ptx::Opcode::kRem: return " % ";
+    case ptx::Opcode::kMul: return "*";
+    default: return "";
   }
 }
 
@@ -46,7 +37,8 @@ std::string ExpressionPrinter::PrintSum(const Polynomial& number, unsigned depth
   if (depth > kMaxDepth) return "...";
   // A factor that all terms share stands outside, unless it is all there is.
   std::uint64_t common = 0;
-  for (const Term& term : number.terms()) common = std::gcd(common, static_cast<std::uint64_t>(term.factor < 0 ? -term.factor : term.factor));
+  for (const Term& term : number.terms())
+    common = std::gcd(common, static_cast<std::uint64_t>(term.factor < 0 ? -term.factor : term.factor));
   if (number.terms().size() > 1 && common > 1 && common <= INT64_MAX) {
     return "(" + PrintSum(number.Divided(static_cast<std::int64_t>(common)), depth) + ")*" + std::to_string(common);
   }
@@ -101,24 +93,15 @@ std::string ExpressionPrinter::PrintClamp(const Symbol& symbol, unsigned depth) 
   std::vector<std::string> operands;
   for (const ValueRef& operand : symbol.operands) operands.push_back(Factor(operand->number, depth));
   switch (symbol.op) {
-    case RangeOp::kMin:
-      return "min(" + operands[0] + ", " + operands[1] + ")";
-    case RangeOp::kMax:
-      return "max(" + operands[0] + ", " + operands[1] + ")";
-    case RangeOp::kAbsolute:
-      return "abs(" + operands[0] + ")";
-    case RangeOp::kShiftRight:
-      return "(" + operands[0] + " >> " + operands[1] + ")";
-    case RangeOp::kAndMask:
-      return "(" + operands[0] + " & " + operands[1] + ")";
-    case RangeOp::kOr:
-      return "(" + operands[0] + " | " + operands[1] + ")";
-    case RangeOp::kXor:
-      return "(" + operands[0] + " ^ " + operands[1] + ")";
-    case RangeOp::kDivide:
-      return "(" + operands[0] + " / " + operands[1] + ")";
-    case RangeOp::kRemainder:
-      return "(" + operands[0] + " % " + operands[1] + ")";
+    case RangeOp::kMin: return "min(" + operands[0] + ", " + operands[1] + ")";
+    case RangeOp::kMax: return "max(" + operands[0] + ", " + operands[1] + ")";
+    case RangeOp::kAbsolute: return "abs(" + operands[0] + ")";
+    case RangeOp::kShiftRight: return "(" + operands[0] + " >> " + operands[1] + ")";
+    case RangeOp::kAndMask: return "(" + operands[0] + " & " + operands[1] + ")";
+    case RangeOp::kOr: return "(" + operands[0] + " | " + operands[1] + ")";
+    case RangeOp::kXor: return "(" + operands[0] + " ^ " + operands[1] + ")";
+    case RangeOp::kDivide: return "(" + operands[0] + " / " + operands[1] + ")";
+    case RangeOp::kRemainder: return "(" + operands[0] + " % " + operands[1] + ")";
   }
   return "?";
 }
@@ -138,28 +121,21 @@ std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
       const std::string name = ShortParamName(analysis_.kernel(), symbol.variable->name);
       return symbol.offset == 0 ? name : name + "." + std::to_string(symbol.offset);
     }
-    case SymbolKind::kAddress:
-      return std::string(symbol.variable->name);
+    case SymbolKind::kAddress: return std::string(symbol.variable->name);
     case SymbolKind::kElsewhere:
       return symbol.variable != nullptr ? std::string(symbol.variable->name) : std::string(TextOf(symbol.space)) + "_address";
-    case SymbolKind::kOperation:
-      return PrintOperation(symbol, depth);
-    case SymbolKind::kExtension:
-      return Factor(symbol.operands[0]->number, depth);
-    case SymbolKind::kLoad:
-      return "*" + Factor(symbol.operands[0]->number, depth);
-    case SymbolKind::kCounter:
-      return "i" + std::to_string(symbol.loop);
+    case SymbolKind::kOperation: return PrintOperation(symbol, depth);
+    case SymbolKind::kExtension: return Factor(symbol.operands[0]->number, depth);
+    case SymbolKind::kLoad: return "*" + Factor(symbol.operands[0]->number, depth);
+    case SymbolKind::kCounter: return "i" + std::to_string(symbol.loop);
     case SymbolKind::kChoice: {
       std::string text = "{";
       for (const ValueRef& operand : symbol.operands) text += (text.size() == 1 ? "" : ", ") + PrintSum(operand->number, depth + 1);
       return text + "}";
     }
-    case SymbolKind::kClamp:
-      return PrintClamp(symbol, depth);
+    case SymbolKind::kClamp: return PrintClamp(symbol, depth);
     case SymbolKind::kPhi:
-    case SymbolKind::kAny:
-      return "?";
+    case SymbolKind::kAny: return "?";
   }
   return "?";
 }
@@ -183,7 +159,9 @@ std::string ExpressionPrinter::PrintAssumption(AssumptionId id) const {
   const Assumption& assumption = pool_.assumption(id);
   const std::string number = Print(assumption.number);
   if (assumption.kind == Assumption::Kind::kDivisible) return number + " is a multiple of " + std::to_string(assumption.range.low);
-  const auto bound = [](std::int64_t value) { return value == INT64_MAX ? std::string("inf") : value == INT64_MIN ? "-inf" : std::to_string(value); };
+  const auto bound = [](std::int64_t value) {
+    return value == INT64_MAX ? std::string("inf") : value == INT64_MIN ? "-inf" : std::to_string(value);
+  };
   return number + " in " + bound(assumption.range.low) + ".." + bound(assumption.range.high);
 }
 

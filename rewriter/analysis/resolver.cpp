@@ -160,8 +160,9 @@ void Resolver::CollectChanges(SymbolId phi, const Polynomial& update, unsigned d
       return;
     }
     // Halving and the like only bring the value nearer to zero.
-    const bool shrinks = pool_[id].kind == SymbolKind::kClamp && (pool_[id].op == RangeOp::kShiftRight || pool_[id].op == RangeOp::kDivide) &&
-                         rest.IsZero() && pool_[id].operands[0]->number == Polynomial::Of(phi);
+    const bool shrinks = pool_[id].kind == SymbolKind::kClamp &&
+                         (pool_[id].op == RangeOp::kShiftRight || pool_[id].op == RangeOp::kDivide) && rest.IsZero() &&
+                         pool_[id].operands[0]->number == Polynomial::Of(phi);
     if (shrinks) {
       changes.deltas.push_back({});
       changes.resets.push_back(Number({}, 64));
@@ -296,7 +297,8 @@ void Resolver::BoundLoops() {
     }
     if (!loop.bound) continue;
     const Interval distance = pool_.BoundsOf(loop.bound->distance), step = pool_.BoundsOf(loop.bound->step);
-    const std::int64_t most = distance.IsBounded() ? std::max<std::int64_t>(distance.high, -1) / std::max<std::int64_t>(step.low, 1) : INT64_MAX - 1;
+    const std::int64_t most =
+        distance.IsBounded() ? std::max<std::int64_t>(distance.high, -1) / std::max<std::int64_t>(step.low, 1) : INT64_MAX - 1;
     pool_.at(loop.counter).bounds = {0, most == INT64_MAX - 1 ? INT64_MAX : most + 1};
     pool_.at(loop.tested).bounds = {0, most == INT64_MAX - 1 ? INT64_MAX : std::max<std::int64_t>(most, 0)};
   }

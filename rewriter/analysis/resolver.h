@@ -22,9 +22,9 @@ struct LoopBound {
 struct LoopInstance {
   LoopInstanceId parent = kNoLoopInstance;
   bool irreducible = false;
-  SourceLoc loc;                     ///< of its head
-  SymbolId counter = kNoSymbol;      ///< completed iterations, anywhere in and behind the loop
-  SymbolId tested = kNoSymbol;       ///< the same where the condition that bounds it holds
+  SourceLoc loc;                                         ///< of its head
+  SymbolId counter = kNoSymbol;                          ///< completed iterations, anywhere in and behind the loop
+  SymbolId tested = kNoSymbol;                           ///< the same where the condition that bounds it holds
   std::vector<std::pair<NodeId, Predicate>> conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
   std::optional<LoopBound> bound;
   NodeId bound_at = kNoNode;  ///< the block of `conditions` that gave the bound
@@ -43,9 +43,9 @@ class Resolver {
 
  private:
   struct Changes {
-    std::vector<Polynomial> deltas;   ///< new value minus old one
-    std::vector<ValueRef> resets;     ///< new values that do not depend on the old one
-    bool single = true;               ///< one delta that is added in every iteration
+    std::vector<Polynomial> deltas;  ///< new value minus old one
+    std::vector<ValueRef> resets;    ///< new values that do not depend on the old one
+    bool single = true;              ///< one delta that is added in every iteration
     bool known = true;
   };
 
@@ -64,7 +64,7 @@ class Resolver {
   SymbolPool& pool_;
   std::vector<LoopInstance>& loops_;
   std::unordered_map<SymbolId, ValueRef> resolved_;
-  std::set<SymbolId> open_;      ///< phis being resolved
+  std::set<SymbolId> open_;       ///< phis being resolved
   std::set<SymbolId> used_open_;  ///< those of them that the current result holds
   std::uint32_t steps_ = 0;
   std::uint32_t depth_ = 0;

@@ -44,12 +44,8 @@ Predicate Negated(Predicate predicate) {
       predicate.kind = Kind::kLess;
       std::swap(predicate.left, predicate.right);
       break;
-    case Kind::kEqual:
-      predicate.kind = Kind::kNotEqual;
-      break;
-    default:
-      predicate.kind = Kind::kEqual;
-      break;
+    case Kind::kEqual: predicate.kind = Kind::kNotEqual; break;
+    default: predicate.kind = Kind::kEqual; break;
   }
   return predicate;
 }
@@ -58,16 +54,14 @@ void CollectImplied(const PredicateRef& predicate, bool truth, unsigned depth, s
   using Kind = Predicate::Kind;
   if (predicate == nullptr || depth > SymbolPool::kMaxDepth) return;
   switch (predicate->kind) {
-    case Kind::kNot:
-      return CollectImplied(predicate->a, !truth, depth + 1, out);
+    case Kind::kNot: return CollectImplied(predicate->a, !truth, depth + 1, out);
     case Kind::kAnd:
     case Kind::kOr:
       if ((predicate->kind == Kind::kAnd) != truth) return;  // one of the two, not known which
       CollectImplied(predicate->a, truth, depth + 1, out);
       CollectImplied(predicate->b, truth, depth + 1, out);
       return;
-    default:
-      out.push_back(truth ? *predicate : Negated(*predicate));
+    default: out.push_back(truth ? *predicate : Negated(*predicate));
   }
 }
 
@@ -90,9 +84,9 @@ SymbolId SymbolPool::Share(Symbol symbol) {
   std::string key;
   for (const std::uint64_t field :
        {static_cast<std::uint64_t>(symbol.kind), static_cast<std::uint64_t>(symbol.bits), static_cast<std::uint64_t>(symbol.special),
-        static_cast<std::uint64_t>(symbol.component), reinterpret_cast<std::uint64_t>(symbol.variable), static_cast<std::uint64_t>(symbol.offset),
-        static_cast<std::uint64_t>(symbol.type),
-        static_cast<std::uint64_t>(symbol.result), static_cast<std::uint64_t>(symbol.from_bits), static_cast<std::uint64_t>(symbol.is_signed),
+        static_cast<std::uint64_t>(symbol.component), reinterpret_cast<std::uint64_t>(symbol.variable),
+        static_cast<std::uint64_t>(symbol.offset), static_cast<std::uint64_t>(symbol.type), static_cast<std::uint64_t>(symbol.result),
+        static_cast<std::uint64_t>(symbol.from_bits), static_cast<std::uint64_t>(symbol.is_signed),
         static_cast<std::uint64_t>(symbol.space), static_cast<std::uint64_t>(symbol.op), static_cast<std::uint64_t>(symbol.loop),
         static_cast<std::uint64_t>(symbol.tested)}) {
     AppendKey(key, field);

@@ -39,9 +39,9 @@ struct Value {
   std::vector<AssumptionId> assumptions;       ///< sorted
   std::shared_ptr<const Predicate> predicate;  ///< of a comparison: what it compares
   // kData
-  std::string because;             ///< "loaded from global memory"
-  SourceLoc loc;                   ///< of the instruction that brought the data in
-  SymbolId base = kNoSymbol;       ///< the pointer the data was added to, when there is one
+  std::string because;        ///< "loaded from global memory"
+  SourceLoc loc;              ///< of the instruction that brought the data in
+  SymbolId base = kNoSymbol;  ///< the pointer the data was added to, when there is one
 
   bool IsData() const { return kind == Kind::kData; }
 };
@@ -51,8 +51,8 @@ using ValueRef = std::shared_ptr<const Value>;
 struct Predicate {
   enum class Kind : std::uint8_t { kLess, kLessEqual, kEqual, kNotEqual, kAnd, kOr, kNot };
   Kind kind = Kind::kLess;
-  ValueRef left, right;                        ///< kLess … kNotEqual
-  std::shared_ptr<const Predicate> a, b;       ///< kAnd, kOr (null: unknown), kNot (a)
+  ValueRef left, right;                   ///< kLess … kNotEqual
+  std::shared_ptr<const Predicate> a, b;  ///< kAnd, kOr (null: unknown), kNot (a)
 };
 using PredicateRef = std::shared_ptr<const Predicate>;
 
@@ -82,12 +82,12 @@ enum class SymbolKind : std::uint8_t {
 enum class RangeOp : std::uint8_t {
   kMin,
   kMax,
-  kShiftRight,   ///< floor(a / 2^b); b uniform
-  kAndMask,      ///< a & b with a uniform b
-  kOr,           ///< of two that are not negative
-  kXor,          ///< likewise
-  kDivide,       ///< a / b truncated; b uniform and positive
-  kRemainder,    ///< a % b, sign of a; b uniform and positive
+  kShiftRight,  ///< floor(a / 2^b); b uniform
+  kAndMask,     ///< a & b with a uniform b
+  kOr,          ///< of two that are not negative
+  kXor,         ///< likewise
+  kDivide,      ///< a / b truncated; b uniform and positive
+  kRemainder,   ///< a % b, sign of a; b uniform and positive
   kAbsolute,
 };
 
@@ -102,10 +102,10 @@ struct Symbol {
   std::uint32_t offset = 0;
   ptx::ScalarType type = ptx::ScalarType::kNone;  ///< kParam, kLoad: as loaded
   const ptx::Instruction* instruction = nullptr;
-  std::uint32_t result = 0;     ///< kLoad: which element of a vector load
-  bool tested = false;          ///< kCounter
-  std::uint8_t from_bits = 0;   ///< kExtension
-  bool is_signed = false;       ///< kExtension
+  std::uint32_t result = 0;                        ///< kLoad: which element of a vector load
+  bool tested = false;                             ///< kCounter
+  std::uint8_t from_bits = 0;                      ///< kExtension
+  bool is_signed = false;                          ///< kExtension
   ptx::StateSpace space = ptx::StateSpace::kNone;  ///< kElsewhere, kLoad
   RangeOp op{};
   LoopInstanceId loop = kNoLoopInstance;       ///< kCounter, kPhi

@@ -17,13 +17,13 @@ struct Row {
 };
 
 constexpr std::array kTransfers = {
-    Row{Opcode::kAbs, &Transfer::Absolute},  Row{Opcode::kAdd, &Transfer::Add},         Row{Opcode::kAnd, &Transfer::And},
-    Row{Opcode::kCvt, &Transfer::Convert},   Row{Opcode::kCvta, &Transfer::Move},       Row{Opcode::kDiv, &Transfer::Divide},
+    Row{Opcode::kAbs, &Transfer::Absolute},    Row{Opcode::kAdd, &Transfer::Add},       Row{Opcode::kAnd, &Transfer::And},
+    Row{Opcode::kCvt, &Transfer::Convert},     Row{Opcode::kCvta, &Transfer::Move},     Row{Opcode::kDiv, &Transfer::Divide},
     Row{Opcode::kMad, &Transfer::MultiplyAdd}, Row{Opcode::kMax, &Transfer::MinMax},    Row{Opcode::kMin, &Transfer::MinMax},
-    Row{Opcode::kMov, &Transfer::Move},      Row{Opcode::kMul, &Transfer::Multiply},    Row{Opcode::kNeg, &Transfer::Negate},
-    Row{Opcode::kNot, &Transfer::Not},       Row{Opcode::kOr, &Transfer::Or},           Row{Opcode::kRem, &Transfer::Remainder},
-    Row{Opcode::kSelp, &Transfer::Select},   Row{Opcode::kShl, &Transfer::ShiftLeft},   Row{Opcode::kShr, &Transfer::ShiftRight},
-    Row{Opcode::kSub, &Transfer::Subtract},  Row{Opcode::kXor, &Transfer::Xor},
+    Row{Opcode::kMov, &Transfer::Move},        Row{Opcode::kMul, &Transfer::Multiply},  Row{Opcode::kNeg, &Transfer::Negate},
+    Row{Opcode::kNot, &Transfer::Not},         Row{Opcode::kOr, &Transfer::Or},         Row{Opcode::kRem, &Transfer::Remainder},
+    Row{Opcode::kSelp, &Transfer::Select},     Row{Opcode::kShl, &Transfer::ShiftLeft}, Row{Opcode::kShr, &Transfer::ShiftRight},
+    Row{Opcode::kSub, &Transfer::Subtract},    Row{Opcode::kXor, &Transfer::Xor},
 };
 
 std::int64_t SafeDivide(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a / b; }
@@ -45,10 +45,8 @@ Interval ApplyRange(RangeOp op, const std::vector<Interval>& in) {
   const Interval& a = in[0];
   const Interval& b = in.size() > 1 ? in[1] : in[0];
   switch (op) {
-    case RangeOp::kMin:
-      return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case RangeOp::kMax:
-      return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    case RangeOp::kMin: return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    case RangeOp::kMax: return {std::max(a.low, b.low), std::max(a.high, b.high)};
     case RangeOp::kShiftRight:
       if (b.low == b.high && b.low >= 0 && b.low < 64) return {a.low >> b.low, a.high >> b.low};
       return Hull(a, {std::min<std::int64_t>(0, a.low), 0});
@@ -71,8 +69,7 @@ Interval ApplyRange(RangeOp op, const std::vector<Interval>& in) {
       const std::int64_t most = b.high == INT64_MAX ? INT64_MAX - 1 : std::max<std::int64_t>(b.high - 1, 0);
       return {a.low >= 0 ? 0 : std::max(a.low, -most), a.high <= 0 ? 0 : std::min(a.high, most)};
     }
-    case RangeOp::kAbsolute:
-      return Magnitude(a);
+    case RangeOp::kAbsolute: return Magnitude(a);
   }
   return {};
 }
@@ -147,7 +144,8 @@ ValueRef Transfer::Product(const ValueRef& a, const ValueRef& b) {
   const auto assumptions = Union(left->assumptions, right->assumptions);
   if (!product) return uniform() ? nullptr : math.Any(product_bits, loop);
   if (!instruction.Has(Mod::kHi)) return Number(std::move(*product), product_bits, assumptions);
-  return math.Clamp(RangeOp::kShiftRight, {Number(std::move(*product), 64, assumptions), Number(Polynomial::Constant(type_bits()), 64)}, bits);
+  return math.Clamp(RangeOp::kShiftRight, {Number(std::move(*product), 64, assumptions), Number(Polynomial::Constant(type_bits()), 64)},
+                    bits);
 }
 
 ValueRef Transfer::Multiply() { return operands.size() == 2 ? Product(operands[0], operands[1]) : nullptr; }
@@ -256,9 +254,11 @@ ValueRef Transfer::Convert() {
   const auto to = instruction.type(0), from = instruction.type(1);
   if (!ptx::IsInteger(to) || !ptx::IsInteger(from)) return nullptr;
   const ValueRef& operand = operands[0];
-  const ValueRef source = math.Exact(Number(operand->number, std::min<unsigned>(ptx::BitsOf(from), 64), operand->assumptions), ptx::IsSigned(from));
+  const ValueRef source =
+      math.Exact(Number(operand->number, std::min<unsigned>(ptx::BitsOf(from), 64), operand->assumptions), ptx::IsSigned(from));
   const ValueRef cut = math.Exact(Number(source->number, ptx::BitsOf(to), source->assumptions), ptx::IsSigned(to));
-  return Number(ptx::BitsOf(to) >= bits ? source->number : cut->number, bits, ptx::BitsOf(to) >= bits ? source->assumptions : cut->assumptions);
+  return Number(ptx::BitsOf(to) >= bits ? source->number : cut->number, bits,
+                ptx::BitsOf(to) >= bits ? source->assumptions : cut->assumptions);
 }
 
 ValueRef Transfer::Move() {

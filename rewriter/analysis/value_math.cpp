@@ -16,10 +16,8 @@ bool IsPure(const Instruction& instruction) {
     case ptx::OpClass::kDiv:
     case ptx::OpClass::kSfu:
     case ptx::OpClass::kMove:
-    case ptx::OpClass::kConvert:
-      return !ReadsCarry(instruction) && !WritesCarry(instruction);
-    default:
-      return false;
+    case ptx::OpClass::kConvert: return !ReadsCarry(instruction) && !WritesCarry(instruction);
+    default: return false;
   }
 }
 

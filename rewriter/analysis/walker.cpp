@@ -273,16 +273,13 @@ ValueRef Walker::SpecialValue(const Operand& operand) {
   const auto required_block = [&]() -> std::int64_t {
     return axis < required->values.size() ? static_cast<std::int64_t>(std::min<std::uint64_t>(required->values[axis], 1024)) : 1;
   };
-  if (special->component == 'w') return Number(Polynomial::Constant(special->special == Special::kNtid || special->special == Special::kNctaid), 32);
+  if (special->component == 'w')
+    return Number(Polynomial::Constant(special->special == Special::kNtid || special->special == Special::kNctaid), 32);
   if (special->special == Special::kWarpSz) return Number(Polynomial::Constant(32), 32);
   if (special->component == 0 && Info(special->special).components > 1) return data();
   switch (special->special) {
-    case Special::kCtaid:
-      symbol.bounds = {0, x ? INT32_MAX - 1 : 65534};
-      break;
-    case Special::kNctaid:
-      symbol.bounds = {1, x ? INT32_MAX : 65535};
-      break;
+    case Special::kCtaid: symbol.bounds = {0, x ? INT32_MAX - 1 : 65534}; break;
+    case Special::kNctaid: symbol.bounds = {1, x ? INT32_MAX : 65535}; break;
     case Special::kNtid:
       if (required != nullptr) return Number(Polynomial::Constant(required_block()), 32);
       symbol.bounds = {1, block_limit()};
@@ -297,8 +294,7 @@ ValueRef Walker::SpecialValue(const Operand& operand) {
       symbol.uniform = false;
       symbol.bounds = {0, 31};
       break;
-    default:
-      return data();
+    default: return data();
   }
   return Number(Polynomial::Of(math_.pool().Share(std::move(symbol))), 32);
 }
@@ -319,21 +315,19 @@ ValueRef Walker::SymbolValue(const Operand& operand) {
 ValueRef Walker::ValueOf(const Operand& operand, unsigned bits) {
   switch (operand.kind) {
     case OperandKind::kRegister: {
-      if (operand.variable == nullptr || operand.variable->vector != 1) return math_.Data("is kept in a vector register", operand.loc, bits);
+      if (operand.variable == nullptr || operand.variable->vector != 1)
+        return math_.Data("is kept in a vector register", operand.loc, bits);
       const RegisterId id = liveness_.registers().Find(*operand.variable, operand.index);
       ValueRef value = id == kNoRegister ? nullptr : current_[id];
       if (value == nullptr) value = math_.Any(BitsOf(operand), loop_);
       if (operand.selector.empty() && !operand.minus) return value;
       if (value->IsData()) return value;
       return operand.minus && operand.selector.empty() ? Number(value->number.Times(-1), value->bits, value->assumptions)
-                                                        : math_.Any(value->bits, loop_);
+                                                       : math_.Any(value->bits, loop_);
     }
-    case OperandKind::kInt:
-      return Number(Polynomial::Constant(static_cast<std::int64_t>(operand.int_literal.value)), bits);
-    case OperandKind::kSpecial:
-      return SpecialValue(operand);
-    case OperandKind::kSymbol:
-      return SymbolValue(operand);
+    case OperandKind::kInt: return Number(Polynomial::Constant(static_cast<std::int64_t>(operand.int_literal.value)), bits);
+    case OperandKind::kSpecial: return SpecialValue(operand);
+    case OperandKind::kSymbol: return SymbolValue(operand);
     case OperandKind::kFloat: {
       // Only instructions that are kept whole read one.
       Symbol symbol;
@@ -342,8 +336,7 @@ ValueRef Walker::ValueOf(const Operand& operand, unsigned bits) {
       symbol.bits = static_cast<std::uint8_t>(bits);
       return Number(Polynomial::Of(math_.pool().Add(std::move(symbol))), bits);
     }
-    default:
-      return math_.Any(bits, loop_);
+    default: return math_.Any(bits, loop_);
   }
 }
 
@@ -358,7 +351,8 @@ void Walker::Define(const Operand& operand, ValueRef value) {
   if (operand.kind != OperandKind::kRegister || operand.variable == nullptr) return;
   const RegisterId id = liveness_.registers().Find(*operand.variable, operand.index);
   if (id == kNoRegister) return;
-  if (operand.element != 0 || !operand.selector.empty()) value = math_.Data("is kept in a part of a register", operand.loc, BitsOf(operand));
+  if (operand.element != 0 || !operand.selector.empty())
+    value = math_.Data("is kept in a part of a register", operand.loc, BitsOf(operand));
   if (current_[id] == nullptr) touched_.push_back(id);
   current_[id] = std::move(value);
 }
@@ -439,8 +433,8 @@ void Walker::WalkMemory(const Instruction& instruction) {
     const ValueRef address = AddressOf(*memory.address);
     const bool elsewhere = !address->IsData() && std::ranges::any_of(address->number.terms(), [&](const Term& term) {
       const Symbol* symbol = term.monomial.degree() == 1 ? &math_.pool()[term.monomial.symbols[0]] : nullptr;
-      return symbol != nullptr && (symbol->kind == SymbolKind::kElsewhere ||
-                                   (symbol->kind == SymbolKind::kAddress && symbol->space == StateSpace::kConst));
+      return symbol != nullptr &&
+             (symbol->kind == SymbolKind::kElsewhere || (symbol->kind == SymbolKind::kAddress && symbol->space == StateSpace::kConst));
     });
     if (memory.generic && elsewhere) continue;
     context_.result.accesses.push_back(
@@ -538,7 +532,8 @@ ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOpe
   const ValueRef& value = it->second;
   if (value->IsData()) return value;
   if (value->bits != ptx::BytesOf(type) * 8) return data();
-  return narrow ? Number(math_.Exact(value, ptx::IsSigned(type))->number, bits, math_.Exact(value, ptx::IsSigned(type))->assumptions) : value;
+  return narrow ? Number(math_.Exact(value, ptx::IsSigned(type))->number, bits, math_.Exact(value, ptx::IsSigned(type))->assumptions)
+                : value;
 }
 
 void Walker::WalkStoreParam(const Instruction& instruction) {
@@ -553,7 +548,8 @@ void Walker::WalkStoreParam(const Instruction& instruction) {
     ValueRef value = ValueOf(operand, static_cast<unsigned>(bytes * 8));
     if (!value->IsData()) value = Number(value->number, static_cast<unsigned>(std::min<std::int64_t>(bytes * 8, 64)), value->assumptions);
     const auto it = slots_.find({variable, offset});
-    if (instruction.guard) value = it == slots_.end() ? math_.Data("is set under a condition", instruction.loc, 32) : math_.Choice({it->second, value}, loop_);
+    if (instruction.guard)
+      value = it == slots_.end() ? math_.Data("is set under a condition", instruction.loc, 32) : math_.Choice({it->second, value}, loop_);
     std::erase_if(slots_, [&](const auto& slot) {
       const auto& [place, old] = slot;
       return place.first == variable && place.second < offset + bytes && offset < place.second + std::max<std::int64_t>(1, old->bits / 8);
@@ -598,10 +594,9 @@ namespace {
 
 /// Functions of the system that touch no memory of the program's.
 bool IsHarmless(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"__assertfail",           "free",
-                                                "gridloom_release_range", "gridloom_release_strided",
-                                                "gridloom_set_range",     "gridloom_set_strided",
-                                                "malloc",                 "vprintf"};
+  static constexpr std::string_view kNames[] = {
+      "__assertfail", "free",   "gridloom_release_range", "gridloom_release_strided", "gridloom_set_range", "gridloom_set_strided",
+      "malloc",       "vprintf"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 

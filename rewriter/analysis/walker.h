@@ -112,28 +112,28 @@ class Walker {
   DominatorTree dominators_;
   PostDominatorTree post_dominators_;
   LoopNest nest_;
-  std::vector<NodeId> position_;                    ///< of a block in reverse postorder
-  std::vector<LoopInstanceId> instance_;            ///< by loop of the nest
-  std::vector<std::vector<ValueRef>> out_;          ///< by block, beside LiveOut
-  std::vector<ValueRef> current_;                   ///< by register, in the block being walked
+  std::vector<NodeId> position_;            ///< of a block in reverse postorder
+  std::vector<LoopInstanceId> instance_;    ///< by loop of the nest
+  std::vector<std::vector<ValueRef>> out_;  ///< by block, beside LiveOut
+  std::vector<ValueRef> current_;           ///< by register, in the block being walked
   std::vector<RegisterId> touched_;
-  std::vector<ValueRef> branch_on_;                 ///< by block: what its guarded end tests
+  std::vector<ValueRef> branch_on_;                        ///< by block: what its guarded end tests
   std::vector<std::vector<UniformCondition>> conditions_;  ///< by block: uniform conditions it lies behind
   struct Test {
     BlockId block, goes_on;  ///< the block that tests, and where it leads when the loop goes on
     bool truth;              ///< of the guard, then
   };
-  std::vector<std::vector<Test>> tests_;            ///< by loop of the nest: tests that every iteration makes
+  std::vector<std::vector<Test>> tests_;  ///< by loop of the nest: tests that every iteration makes
   struct OpenPhi {
     SymbolId symbol;
     BlockId header;
     RegisterId id;
   };
   std::vector<OpenPhi> phis_;
-  ParamValues slots_;                               ///< .param variables, in the block being walked
-  std::vector<ParamValues> returned_;               ///< by return
+  ParamValues slots_;                  ///< .param variables, in the block being walked
+  std::vector<ParamValues> returned_;  ///< by return
   BlockId block_ = kNoBlock;
-  LoopInstanceId loop_ = kNoLoopInstance;           ///< around the block being walked
+  LoopInstanceId loop_ = kNoLoopInstance;  ///< around the block being walked
 };
 
 }  // namespace gridloom::analysis

@@ -78,12 +78,12 @@ std::string FunctionEditor::FreshName(std::string name) {
   return name;
 }
 
-std::string FunctionEditor::NewRegister(ptx::ScalarType type, std::string_view hint) {
-  const std::string name = FreshName("%gl_" + std::string(hint));
+std::string FunctionEditor::NewVariable(ptx::StateSpace space, ptx::ScalarType type, std::string_view hint) {
+  const std::string name = FreshName((space == ptx::StateSpace::kReg ? "%gl_" : "gl_") + std::string(hint));
   Variable& variable = function_.body->variables.emplace_back();
   variable.loc = function_.body->loc;
   variable.name = module_.strings.Intern(name);
-  variable.space = ptx::StateSpace::kReg;
+  variable.space = space;
   variable.type = type;
   symbols_.Declare(variable.name, {.variable = &variable});
   declarations_.emplace_back(&variable);

@@ -30,19 +30,11 @@ void PassFlag(FunctionEditor& editor, const std::set<std::string>& functions, co
     auto* instruction = std::get_if<Instruction>(&statement);
     if (instruction == nullptr || !Calls(*instruction, functions)) return;
     const SourceLoc loc = instruction->loc;
-    const std::string flag = editor.NewRegister(ptx::ScalarType::kB32, "ended"), ended = editor.NewRegister(ptx::ScalarType::kPred, "has_ended");
-    // The parameter is a variable of the function: a block of its own would hide it from the call.
-    ptx::Block& body = *editor.function().body;
-    ptx::Variable& slot = body.variables.emplace_back();
-    slot.name = editor.module().strings.Intern(editor.NewLabel("ended_param").substr(1));
-    slot.space = ptx::StateSpace::kParam;
-    slot.type = ptx::ScalarType::kB64;
-    replacement.before.emplace_back(&slot);
-    for (Statement& store : editor.Text("st.param.b64 [" + std::string(kParam) + "], " + address + ";", loc)) {
-      Instruction& write = std::get<Instruction>(store);
-      write.operands[0].address->base[0] = SymbolOperand(slot);
-      replacement.before.push_back(std::move(store));
-    }
+    const std::string flag = editor.NewRegister(ptx::ScalarType::kB32, "ended"),
+                      ended = editor.NewRegister(ptx::ScalarType::kPred, "has_ended");
+    // In the function's outermost scope: a block of its own would hide it from the call.
+    const std::string slot = editor.NewVariable(ptx::StateSpace::kParam, ptx::ScalarType::kB64, "ended_param");
+    replacement.before = editor.Text("st.param.b64 [" + slot + "], " + address + ";", loc);
     // call (results), function, (arguments): without arguments there may be no list.
     const ptx::Operand* target = analysis::CallTargetOf(*instruction);
     const std::size_t at = static_cast<std::size_t>(target - instruction->operands.data()) + 1;
@@ -51,8 +43,10 @@ void PassFlag(FunctionEditor& editor, const std::set<std::string>& functions, co
       list.kind = ptx::OperandKind::kList;
       instruction->operands.insert(instruction->operands.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
     }
-    instruction->operands[at].elements.push_back(SymbolOperand(slot));
-    for (Statement& check : editor.Text("ld.local.b32 " + flag + ", [" + address + "]; setp.ne.b32 " + ended + ", " + flag + ", 0; @" + ended + " " + leave + ";", loc)) {
+    instruction->operands[at].elements.push_back(SymbolOperand(*editor.Find(slot).variable));
+    for (Statement& check : editor.Text(
+             "ld.local.b32 " + flag + ", [" + address + "]; setp.ne.b32 " + ended + ", " + flag + ", 0; @" + ended + " " + leave + ";",
+             loc)) {
       replacement.after.push_back(std::move(check));
     }
   });
@@ -84,14 +78,8 @@ void LowerKernel(ptx::Module& module, ptx::Function& kernel, const std::set<std:
   FunctionEditor editor(module, kernel);
   const std::string address = editor.NewRegister(ptx::ScalarType::kB64, "ended_at");
   PassFlag(editor, functions, address, "exit");
-  ptx::Variable& flag = kernel.body->variables.emplace_back();
-  flag.name = module.strings.Intern(editor.NewLabel("ended_flag").substr(1));
-  flag.space = ptx::StateSpace::kLocal;
-  flag.type = ptx::ScalarType::kB32;
-  std::vector<Statement> statements = editor.Text("mov.b64 " + address + ", 0; st.local.b32 [" + address + "], 0;", kernel.loc);
-  std::get<Instruction>(statements[0]).operands[1] = SymbolOperand(flag);
-  InsertAtEntry(*kernel.body, std::move(statements));
-  kernel.body->statements.emplace(kernel.body->statements.begin(), &flag);
+  const std::string flag = editor.NewVariable(ptx::StateSpace::kLocal, ptx::ScalarType::kB32, "ended_flag");
+  InsertAtEntry(*kernel.body, editor.Text("mov.b64 " + address + ", " + flag + "; st.local.b32 [" + address + "], 0;", kernel.loc));
 }
 
 }  // namespace
@@ -130,7 +118,8 @@ void LowerExits(ptx::Module& module, const std::set<std::string>& functions) {
       LowerFunction(module, function, functions);
     } else if (function.is_entry && function.body) {
       const analysis::Cfg cfg(function);
-      const bool calls_one = std::ranges::any_of(cfg.instructions(), [&](const analysis::CfgInstruction& at) { return Calls(*at.instruction, functions); });
+      const bool calls_one =
+          std::ranges::any_of(cfg.instructions(), [&](const analysis::CfgInstruction& at) { return Calls(*at.instruction, functions); });
       if (calls_one) LowerKernel(module, function, functions);
     }
   }

@@ -42,7 +42,9 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
     const analysis::CallGraph calls(module);
     for (KernelReport& kernel_report : report.kernels) {
       const ptx::Function* kernel = std::as_const(module).FindFunction(kernel_report.kernel);
-      if (kernel == nullptr || kernel->name.ends_with(kSuffix) || module.FindFunction(kernel_report.kernel + std::string(kSuffix)) != nullptr) continue;
+      if (kernel == nullptr || kernel->name.ends_with(kSuffix) ||
+          module.FindFunction(kernel_report.kernel + std::string(kSuffix)) != nullptr)
+        continue;
       const analysis::AddressAnalysis analysis(module, calls, *kernel);
       if (!analysis.regular()) {
         kernel_report.status = KernelStatus::kRefused;
@@ -52,7 +54,8 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
       }
       // The names of the parameters are those that AppendHidden is going to give.
       const std::string prefix = "[" + kernel_report.kernel + std::string(kSuffix) + "_gl_block_";
-      profiles.push_back({kernel, &kernel_report, RangeCalls(analysis, RangeCallKind::kSet, form_, {prefix + "x]", prefix + "y]", prefix + "z]"})});
+      profiles.push_back(
+          {kernel, &kernel_report, RangeCalls(analysis, RangeCallKind::kSet, form_, {prefix + "x]", prefix + "y]", prefix + "z]"})});
     }
   }
   if (profiles.empty()) return report;

@@ -19,11 +19,13 @@ struct Parameter {
 };
 constexpr Parameter kIntervalParameters[] = {
     {"array", ptx::ScalarType::kU64}, {"low", ptx::ScalarType::kU64}, {"high", ptx::ScalarType::kU64}, {"flags", ptx::ScalarType::kU32}};
-constexpr Parameter kStridedParameters[] = {{"array", ptx::ScalarType::kU64}, {"base", ptx::ScalarType::kU64},  {"stride", ptx::ScalarType::kU64},
-                                            {"count", ptx::ScalarType::kU64}, {"width", ptx::ScalarType::kU64}, {"flags", ptx::ScalarType::kU32}};
+constexpr Parameter kStridedParameters[] = {{"array", ptx::ScalarType::kU64},  {"base", ptx::ScalarType::kU64},
+                                            {"stride", ptx::ScalarType::kU64}, {"count", ptx::ScalarType::kU64},
+                                            {"width", ptx::ScalarType::kU64},  {"flags", ptx::ScalarType::kU32}};
 
 std::string FunctionName(RangeCallKind kind, RangeForm form) {
-  return std::string("gridloom_") + (kind == RangeCallKind::kSet ? "set" : "release") + (form == RangeForm::kInterval ? "_range" : "_strided");
+  return std::string("gridloom_") + (kind == RangeCallKind::kSet ? "set" : "release") +
+         (form == RangeForm::kInterval ? "_range" : "_strided");
 }
 
 /// Accesses whose addresses differ by constants: bytes from `first` to `last` of `address`.
@@ -92,16 +94,11 @@ class CallEmitter {
     }
     for (const Group& group : GroupsOf(analysis_, argument, true)) {
       CodeNumber base{group.first}, stride{0}, steps{0}, width{group.last - group.first};
-      for (const RangeEmitter::Part& part : code_.Split(group.address)) {
-        if (part.ranging.degree() == 0) {
-          base = code_.Add(code_.Uniform(part.factor), base);
-          continue;
-        }
-        const CodeRange range = code_.RangeOf(part.ranging);
+      for (const auto& [uniform, range] : Dimensions(group.address, base)) {
         const CodeNumber extent = code_.Subtract(range.high, range.low);
-        const CodeNumber factor = code_.Uniform(part.factor);
-        const analysis::Interval bounds = analysis_.symbols().BoundsOf(part.factor);
-        const CodeRange scaled = code_.Scale(range, part.factor, bounds);
+        const CodeNumber factor = code_.Uniform(uniform);
+        const analysis::Interval bounds = analysis_.symbols().BoundsOf(uniform);
+        const CodeRange scaled = code_.Scale(range, uniform, bounds);
         base = code_.Add(base, scaled.low);
         const CodeNumber distance = bounds.low >= 0 ? factor : code_.Most(factor, code_.Subtract({0}, factor));
         width = code_.Add(width, code_.Subtract(scaled.high, scaled.low));
@@ -128,6 +125,29 @@ class CallEmitter {
   std::string Text() const { return "{\n" + code_.Text() + "}\n"; }
 
  private:
+  struct Dimension {
+    Polynomial factor;
+    CodeRange range;
+  };
+  /// What ranges with the same factor is one dimension; what is uniform is added to `base`.
+  std::vector<Dimension> Dimensions(const Polynomial& address, CodeNumber& base) {
+    std::vector<Dimension> dimensions;
+    for (const RangeEmitter::Part& part : code_.Split(address)) {
+      if (part.ranging.degree() == 0) {
+        base = code_.Add(code_.Uniform(part.factor), base);
+        continue;
+      }
+      const CodeRange range = code_.RangeOf(part.ranging);
+      const auto it = std::ranges::find(dimensions, part.factor, &Dimension::factor);
+      if (it == dimensions.end()) {
+        dimensions.push_back({part.factor, range});
+      } else {
+        it->range = {code_.Add(it->range.low, range.low), code_.Add(it->range.high, range.high)};
+      }
+    }
+    return dimensions;
+  }
+
   void Call(const RangeArgument& argument, const std::vector<CodeNumber>& numbers, unsigned flags) {
     std::vector<std::string> values{code_.InRegister(code_.Uniform(Polynomial::Of(argument.pointer)))};
     for (const CodeNumber& number : numbers) values.push_back(code_.InRegister(number));

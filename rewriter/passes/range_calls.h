@@ -21,6 +21,7 @@ enum class RangeForm : std::uint8_t {
 void DeclareRangeFunctions(ptx::Module& module);
 
 /// PTX of a block { … } for one thread of the CTA. `block_size` as RangeEmitter takes it. The kernel is regular.
-std::string RangeCalls(const analysis::AddressAnalysis& analysis, RangeCallKind kind, RangeForm form, std::array<std::string, 3> block_size);
+std::string RangeCalls(const analysis::AddressAnalysis& analysis, RangeCallKind kind, RangeForm form,
+                       std::array<std::string, 3> block_size);
 
 }  // namespace gridloom::passes

@@ -23,18 +23,16 @@ namespace {
 
 std::string Prefix(unsigned bits) {
   switch (bits) {
-    case 1:
-      return "%gl_p";
-    case 16:
-      return "%gl_h";
-    case 32:
-      return "%gl_w";
-    default:
-      return "%gl_d";
+    case 1: return "%gl_p";
+    case 16: return "%gl_h";
+    case 32: return "%gl_w";
+    default: return "%gl_d";
   }
 }
 
-bool IsPowerOfTwo(const CodeNumber& number) { return number.constant && *number.constant > 0 && std::has_single_bit(static_cast<std::uint64_t>(*number.constant)); }
+bool IsPowerOfTwo(const CodeNumber& number) {
+  return number.constant && *number.constant > 0 && std::has_single_bit(static_cast<std::uint64_t>(*number.constant));
+}
 
 }  // namespace
 
@@ -49,7 +47,8 @@ std::string RangeEmitter::New(unsigned bits) {
 std::string RangeEmitter::Text() const {
   std::string text;
   for (const auto& [bits, count] : registers_) {
-    text += ".reg ." + (bits == 1 ? std::string("pred") : "b" + std::to_string(bits)) + " " + Prefix(bits) + "<" + std::to_string(count) + ">;\n";
+    text += ".reg ." + (bits == 1 ? std::string("pred") : "b" + std::to_string(bits)) + " " + Prefix(bits) + "<" + std::to_string(count) +
+            ">;\n";
   }
   return text + code_;
 }
@@ -80,7 +79,8 @@ CodeNumber RangeEmitter::Instruction(const std::string& opcode, const CodeNumber
 }
 
 CodeNumber RangeEmitter::Add(const CodeNumber& a, const CodeNumber& b) {
-  if (a.constant && b.constant) return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) + static_cast<std::uint64_t>(*b.constant))};
+  if (a.constant && b.constant)
+    return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) + static_cast<std::uint64_t>(*b.constant))};
   if (a.Is(0)) return b;
   if (b.Is(0)) return a;
   return a.constant ? Instruction("add.s64", b, a) : Instruction("add.s64", a, b);
@@ -92,7 +92,8 @@ CodeNumber RangeEmitter::Subtract(const CodeNumber& a, const CodeNumber& b) {
 }
 
 CodeNumber RangeEmitter::Multiply(const CodeNumber& a, const CodeNumber& b) {
-  if (a.constant && b.constant) return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) * static_cast<std::uint64_t>(*b.constant))};
+  if (a.constant && b.constant)
+    return {static_cast<std::int64_t>(static_cast<std::uint64_t>(*a.constant) * static_cast<std::uint64_t>(*b.constant))};
   if (a.constant) return Multiply(b, a);
   if (b.Is(0)) return {0};
   if (b.Is(1)) return a;
@@ -199,10 +200,8 @@ std::string RangeEmitter::MakeNative(const analysis::Symbol& symbol) {
       Line("ld" + space + "." + std::string(Info(symbol.type).text) + " " + reg + ", [" + address + "]");
       return reg;
     }
-    case SymbolKind::kExtension:
-      return MakeExtension(symbol);
-    default:
-      return MakeOperation(symbol);
+    case SymbolKind::kExtension: return MakeExtension(symbol);
+    default: return MakeOperation(symbol);
   }
 }
 
@@ -374,9 +373,7 @@ CodeRange RangeEmitter::RangeOf(SymbolId id) {
         range.high = Add(size, {-1});
       }
       break;
-    case SymbolKind::kCounter:
-      range = CounterRange(symbol);
-      break;
+    case SymbolKind::kCounter: range = CounterRange(symbol); break;
     case SymbolKind::kChoice:
       range = RangeOf(symbol.operands[0]->number);
       for (std::size_t i = 1; i < symbol.operands.size(); ++i) {
@@ -384,11 +381,8 @@ CodeRange RangeEmitter::RangeOf(SymbolId id) {
         range = {Least(range.low, other.low), Most(range.high, other.high)};
       }
       break;
-    case SymbolKind::kClamp:
-      range = ClampRange(symbol);
-      break;
-    default:
-      break;
+    case SymbolKind::kClamp: range = ClampRange(symbol); break;
+    default: break;
   }
   return ranges_.emplace(id, range).first->second;
 }
@@ -418,25 +412,17 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
   const Interval bounds = pool_.BoundsOf(symbol.operands[0]->number);
   const CodeRange b = symbol.operands.size() > 1 ? RangeOf(symbol.operands[1]->number) : a;
   switch (symbol.op) {
-    case RangeOp::kMin:
-      return {Least(a.low, b.low), Least(a.high, b.high)};
-    case RangeOp::kMax:
-      return {Most(a.low, b.low), Most(a.high, b.high)};
-    case RangeOp::kShiftRight:
-      return {Instruction("shr.s64", a.low, b.low), Instruction("shr.s64", a.high, b.low)};
+    case RangeOp::kMin: return {Least(a.low, b.low), Least(a.high, b.high)};
+    case RangeOp::kMax: return {Most(a.low, b.low), Most(a.high, b.high)};
+    case RangeOp::kShiftRight: return {Instruction("shr.s64", a.low, b.low), Instruction("shr.s64", a.high, b.low)};
     case RangeOp::kAndMask:
       if (b.low.constant && *b.low.constant < 0) return {Instruction("and.b64", a.low, b.low), Instruction("and.b64", a.high, b.low)};
       return {{0}, bounds.low >= 0 ? Least(a.high, b.high) : b.high};
-    case RangeOp::kOr:
-      return {Most(a.low, b.low), Least(Add(a.high, b.high), {symbol.bounds.high})};
-    case RangeOp::kXor:
-      return {{0}, Least(Add(a.high, b.high), {symbol.bounds.high})};
-    case RangeOp::kDivide:
-      return {Divide(a.low, b.low, bounds.low >= 0), Divide(a.high, b.low, bounds.low >= 0)};
-    case RangeOp::kRemainder:
-      return RemainderRange(a, b.low, bounds.low >= 0);
-    case RangeOp::kAbsolute:
-      return {{0}, Most(a.high, Subtract({0}, a.low))};
+    case RangeOp::kOr: return {Most(a.low, b.low), Least(Add(a.high, b.high), {symbol.bounds.high})};
+    case RangeOp::kXor: return {{0}, Least(Add(a.high, b.high), {symbol.bounds.high})};
+    case RangeOp::kDivide: return {Divide(a.low, b.low, bounds.low >= 0), Divide(a.high, b.low, bounds.low >= 0)};
+    case RangeOp::kRemainder: return RemainderRange(a, b.low, bounds.low >= 0);
+    case RangeOp::kAbsolute: return {{0}, Most(a.high, Subtract({0}, a.low))};
   }
   return {};
 }
@@ -449,7 +435,8 @@ std::string RangeEmitter::Holds(AssumptionId id, std::string also) {
   const Assumption& assumption = pool_.assumption(id);
   if (assumption.kind == Assumption::Kind::kDivisible) {
     const CodeNumber divisor{assumption.range.low}, value = Uniform(assumption.number);
-    const CodeNumber rest = IsPowerOfTwo(divisor) ? Instruction("and.b64", value, {assumption.range.low - 1}) : Instruction("rem.s64", value, divisor);
+    const CodeNumber rest =
+        IsPowerOfTwo(divisor) ? Instruction("and.b64", value, {assumption.range.low - 1}) : Instruction("rem.s64", value, divisor);
     return Compare("eq", rest, {0}, also);
   }
   const CodeRange range = RangeOf(assumption.number);

@@ -30,20 +30,19 @@ bool WaitsForThreads(const Instruction& instruction) {
     case ptx::OpClass::kBarrier:
     case ptx::OpClass::kMbarrier:
     case ptx::OpClass::kTensor:
-    case ptx::OpClass::kUnknown:
-      return true;
-    default:
-      return instruction.Has(ptx::Mod::kSync);
+    case ptx::OpClass::kUnknown: return true;
+    default: return instruction.Has(ptx::Mod::kSync);
   }
 }
 
 /// Marks the barriers an instruction uses; false when that cannot be told.
 bool MarkBarriers(const Instruction& instruction, std::array<bool, kBarriers>& used) {
   if (instruction.info().cls != ptx::OpClass::kBarrier || instruction.Has(ptx::Mod::kWarp)) return true;
-  const auto it = std::ranges::find_if(instruction.operands, [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kInt; });
+  const auto it =
+      std::ranges::find_if(instruction.operands, [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kInt; });
   // bar.red p, a, q has its destination first; a barrier in a register may be any.
-  const bool register_first = !instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::kRegister &&
-                              !instruction.Has(ptx::Mod::kRed);
+  const bool register_first =
+      !instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::kRegister && !instruction.Has(ptx::Mod::kRed);
   if (it == instruction.operands.end() || register_first || it->int_literal.value >= kBarriers) return instruction.Has(ptx::Mod::kCluster);
   used[it->int_literal.value] = true;
   return true;
@@ -125,12 +124,14 @@ class Releaser {
     RedirectEnds(kernel_, end);
     std::string entry, text;
     if (plan.barrier) {
-      text = "bar.sync " + std::to_string(*plan.barrier) + ";\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others");
+      text =
+          "bar.sync " + std::to_string(*plan.barrier) + ";\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others");
     } else {
-      const std::string left = DeclareCounter();
+      const std::string left = editor_.NewVariable(ptx::StateSpace::kShared, ptx::ScalarType::kU32, "threads_left");
       entry = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others") +
               "mov.u32 %gl_t0, %ntid.x;\nmov.u32 %gl_t1, %ntid.y;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n"
-              "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n@!%gl_others st.shared.u32 [" + left + "], %gl_t0;\n}\nbar.sync 0;\n";
+              "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n@!%gl_others st.shared.u32 [" +
+              left + "], %gl_t0;\n}\nbar.sync 0;\n";
       // What the thread wrote is ordered before its count, and all counts before the release.
       text = "membar.cta;\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\natom.shared.add.u32 %gl_t0, [" + left +
              "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n";
@@ -140,24 +141,12 @@ class Releaser {
     auto& statements = kernel_.body->statements;
     statements.emplace_back(&end);
     for (Statement& statement : editor_.Text(text, kernel_.body->end_loc)) statements.push_back(std::move(statement));
-    if (counter_ != nullptr) statements.emplace(statements.begin(), counter_);
   }
 
  private:
-  std::string DeclareCounter() {
-    counter_ = &kernel_.body->variables.emplace_back();
-    counter_->name = module_.strings.Intern(editor_.NewLabel("threads_left").substr(1));
-    counter_->space = ptx::StateSpace::kShared;
-    counter_->type = ptx::ScalarType::kU32;
-    counter_->loc = kernel_.loc;
-    editor_.Declare(*counter_);
-    return std::string(counter_->name);
-  }
-
   ptx::Module& module_;
   ptx::Function& kernel_;
   FunctionEditor editor_;
-  ptx::Variable* counter_ = nullptr;
 };
 
 }  // namespace

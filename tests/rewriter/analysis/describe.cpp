@@ -14,12 +14,13 @@ std::string DescribeRanges(const ptx::Module& module) {
     const AddressAnalysis analysis(module, calls, kernel);
     const ExpressionPrinter printer(analysis);
     text += std::string(kernel.name) + ": ";
-    text += analysis.regular() ? "regular\n" : "irregular: " + analysis.reason() + " (line " + std::to_string(analysis.reason_loc().line) + ")\n";
+    text += analysis.regular() ? "regular\n"
+                               : "irregular: " + analysis.reason() + " (line " + std::to_string(analysis.reason_loc().line) + ")\n";
     for (const RangeArgument& argument : analysis.arguments()) {
       for (const std::uint32_t index : argument.accesses) {
         const RangeAccess& access = analysis.accesses()[index];
-        text += std::string("  ") + (access.reads ? "r" : "-") + (access.writes ? "w" : "-") + " " + printer.PrintAddress(access, argument.pointer) +
-                " " + std::to_string(access.bytes);
+        text += std::string("  ") + (access.reads ? "r" : "-") + (access.writes ? "w" : "-") + " " +
+                printer.PrintAddress(access, argument.pointer) + " " + std::to_string(access.bytes);
         if (!access.irregular.empty()) {
           text += ": " + access.irregular;
         } else if (!access.bounded) {

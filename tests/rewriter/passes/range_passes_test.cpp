@@ -1,0 +1,63 @@
+// profile and release as text: what is added to a module, or what a kernel becomes.
+#include <catch2/catch.hpp>
+
+#include "rewriter/passes/pipeline.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/verifier.h"
+#include "tests/golden.h"
+#include "tests/rewriter/ptx/corpus.h"
+
+namespace gridloom::passes {
+namespace {
+
+std::unique_ptr<ptx::Module> Parse(const std::string& text) {
+  DiagnosticSink sink;
+  auto module = ptx::ParseModule(text, sink);
+  INFO(FormatDiagnostics(sink, "input", text));
+  REQUIRE_FALSE(sink.has_errors());
+  return module;
+}
+
+/// The rewritten module, which must verify, and what was said of its kernels.
+std::string Rewrite(const std::string& input, const std::string& pipeline) {
+  const auto module = Parse(input);
+  const auto passes = Pipeline::Parse(pipeline);
+  REQUIRE(passes.ok());
+  const auto rewritten = Run(*passes, *module);
+  REQUIRE(rewritten.ok());
+  std::string text = ptx::PrintModule(*rewritten->module);
+  const auto again = Parse(text);
+  DiagnosticSink sink;
+  ptx::VerifyModule(*again, sink);
+  CHECK(FormatDiagnostics(sink, "output", text) == "");
+  CHECK(ptx::PrintModule(*again) == text);
+  for (const KernelOutcome& kernel : rewritten->kernels) {
+    if (kernel.status != KernelStatus::kRefused) continue;
+    text += "// " + kernel.kernel + " refused: " + kernel.reason + " (line " + std::to_string(kernel.loc.line) + ")\n";
+  }
+  return text;
+}
+
+void CheckFolder(const std::string& pass) {
+  gridloom::testing::CheckGoldenFolder("tests/golden/" + pass, ".ptx", [&](const std::string&, const std::string& input) {
+    return gridloom::testing::GoldenSections{{pass, Rewrite(input, pass)}, {pass + "-strided", Rewrite(input, pass + "-strided")}};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("ProfilePass_Golden", "[passes]") { CheckFolder("profile"); }
+TEST_CASE("ReleasePass_Golden", "[passes]") { CheckFolder("release"); }
+
+TEST_CASE("RangePasses_Corpus_OutputVerifies", "[passes]") {
+  for (const auto& file : ptx::testing::LoadCorpus()) {
+    INFO(file.path);
+    if (file.path.find("/hand/") != std::string::npos) continue;
+    Rewrite(file.text, "profile");
+    Rewrite(file.text, "release-strided");
+    Rewrite(file.text, "profile-strided,release");
+  }
+}
+
+}  // namespace gridloom::passes

@@ -1,0 +1,143 @@
+// The ranges that profilers report against the pages that kernels touch, on kernels compiled by nvcc and odd sizes.
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <random>
+
+#include "tests/golden.h"
+#include "tests/sim/exec/range_check.h"
+
+using namespace gridloom;
+
+namespace {
+
+/// One launch of a kernel of tests/golden/ranges/nvcc_kernels.ptx.
+struct Case {
+  std::string kernel;
+  exec::Dim3 grid, block;
+  test::ParamBlock params;
+  double most = 0;  ///< how many times as many pages as are touched may be reported, as intervals and as strided sets
+  double most_strided = 0;
+};
+
+class Arrays {
+ public:
+  explicit Arrays(test::Executor& executor) : executor_(executor) {}
+  /// Small numbers, so that indices loaded from it are indices.
+  std::uint64_t Make(std::uint64_t count, std::uint32_t modulus = 17) {
+    std::vector<std::uint32_t> data(count);
+    for (std::uint64_t i = 0; i < count; ++i) data[i] = static_cast<std::uint32_t>(i * 7 % modulus);
+    const std::uint64_t address = executor_.Upload(data);
+    arrays.push_back({address, count * 4});
+    return address;
+  }
+  std::vector<test::RangeArray> arrays;
+
+ private:
+  test::Executor& executor_;
+};
+
+/// Whatever stands before the first section of a golden file.
+std::string GoldenInput(const std::string& path) {
+  std::string text = testing::ReadFile(path);
+  text.resize(std::min(text.size(), text.find("//--- ")));
+  return text;
+}
+
+std::vector<Case> Cases(Arrays& arrays) {
+  std::vector<Case> cases;
+  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params, double most, double most_strided) {
+    cases.push_back({std::move(kernel), grid, block, std::move(params), most, most_strided});
+  };
+  for (const std::uint32_t n : {1u, 1000u, 70'001u}) {
+    const std::uint64_t a = arrays.Make(n), b = arrays.Make(n), c = arrays.Make(n);
+    add("vecadd", {(n + 255) / 256, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(c).Add(n), 1.01, 1.01);
+    add("saxpy_stride", {7, 1, 1}, {96, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(2.0f).Add(n), 1.01, 1.01);
+    const std::uint64_t sums = arrays.Make((n + 511) / 512);
+    add("reduce", {(n + 511) / 512, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(sums).Add(n), 1.01, 1.01);
+    const std::uint64_t bins = arrays.Make(256);
+    add("hist", {5, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(bins).Add(n), 1.2, 1.2);
+  }
+  for (const std::uint32_t n : {16u, 48u, 80u, 176u}) {
+    const std::uint64_t a = arrays.Make(n * n), b = arrays.Make(n * n), c = arrays.Make(n * n);
+    const auto params = test::ParamBlock().Add(a).Add(b).Add(c).Add(n);
+    add("matmul", {n / 16, n / 8, 1}, {16, 8, 1}, params, 1.5, 1.2);
+    add("matmul_tiled", {n / 16, n / 16, 1}, {16, 16, 1}, params, 1.5, 1.2);
+  }
+  for (const auto& [nx, ny, nz] : {std::array{64u, 48u, 20u}, std::array{33u, 21u, 13u}, std::array{130u, 70u, 6u}}) {
+    const std::uint64_t in = arrays.Make(nx * ny * nz), out = arrays.Make(nx * ny * nz);
+    add("stencil3d", {(nx + 31) / 32, (ny + 3) / 4, 1}, {32, 4, 1}, test::ParamBlock().Add(in).Add(out).Add(nx).Add(ny).Add(nz), 60, 2.5);
+  }
+  for (const std::uint32_t size : {32u, 96u, 224u}) {
+    const std::uint64_t in = arrays.Make(size * size), out = arrays.Make(size * size);
+    add("transpose", {size / 32, size / 32, 1}, {32, 8, 1}, test::ParamBlock().Add(out).Add(in).Add(size).Add(size), 1.5, 1.5);
+  }
+  {
+    const std::uint64_t a = arrays.Make(5000), b = arrays.Make(60'000);
+    struct P {
+      std::uint64_t a;
+      std::int32_t n;
+      std::uint64_t b;
+      std::int64_t pitch;
+    } p{a, 3000, b, 17};
+    add("byvalue", {13, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(p), 20, 20);
+    add("calls", {11, 1, 1}, {128, 1, 1}, test::ParamBlock().Add(b).Add(a).Add(9), 3, 3);
+    add("pick", {11, 1, 1}, {128, 1, 1}, test::ParamBlock().Add(b).Add(a).Add(0).Add(777), 4, 4);
+    add("pick", {11, 1, 1}, {128, 1, 1}, test::ParamBlock().Add(b).Add(a).Add(1).Add(777), 4, 4);
+  }
+  return cases;
+}
+
+void CheckCases(test::Executor& executor, const std::string& ptx, const std::vector<Case>& cases, const Arrays& arrays) {
+  for (const Case& test_case : cases) {
+    for (const auto form : {passes::RangeForm::kInterval, passes::RangeForm::kStrided}) {
+      const bool interval = form == passes::RangeForm::kInterval;
+      exec::LaunchParams launch;
+      launch.grid = test_case.grid;
+      launch.block = test_case.block;
+      launch.params = test_case.params.bytes();
+      const auto check = test::CheckRanges(executor, ptx, test_case.kernel, launch, arrays.arrays, form);
+      const std::string name = test_case.kernel + " " + std::to_string(test_case.grid.x) + "x" + std::to_string(test_case.grid.y) +
+                               (interval ? " interval" : " strided");
+      INFO(name);
+      CHECK(check.reason == "");
+      CHECK(check.fault == "");
+      CHECK(check.missed == "");
+      CHECK(check.unbalanced == "");
+      CHECK(check.same_results);
+      REQUIRE(check.touched > 0);
+      const double ratio = static_cast<double>(check.reported) / static_cast<double>(check.touched);
+      CHECK(ratio <= (interval ? test_case.most : test_case.most_strided));
+      if (std::getenv("GRIDLOOM_RANGE_TABLE") != nullptr)
+        std::cout << name << " " << check.touched << " " << check.reported << " " << ratio << "\n";
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("RangePasses_NvccKernels_ReportEveryPageTheyTouch") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  const auto cases = Cases(arrays);
+  CheckCases(executor, GoldenInput("tests/golden/ranges/nvcc_kernels.ptx"), cases, arrays);
+}
+
+TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  for (const exec::Dim3 block : {exec::Dim3{64, 1, 1}, exec::Dim3{100, 1, 1}, exec::Dim3{1024, 1, 1}, exec::Dim3{1, 1, 1}}) {
+    for (const std::uint32_t limit : {0u, 1u, 5u, 37u, 5000u}) {
+      const std::uint64_t array = arrays.Make(1024 * 64);
+      const auto params = test::ParamBlock().Add(array).Add(limit);
+      const double any = 1e9;
+      if (limit != 0) {
+        cases.push_back({"early_then_barrier", {3, 1, 1}, block, params, any, any});
+        cases.push_back({"exit_in_loop", {3, 1, 1}, block, test::ParamBlock().Add(array).Add(std::min(limit, 20u)), any, any});
+      }
+      cases.push_back({"ends_in_function", {3, 1, 1}, block, params, any, any});
+      cases.push_back({"all_to_the_end", {3, 1, 1}, block, test::ParamBlock().Add(array), any, any});
+    }
+  }
+  CheckCases(executor, GoldenInput("tests/golden/release/ends.ptx"), cases, arrays);
+}
