@@ -40,6 +40,10 @@ std::uint64_t HiddenValue(HiddenRole role, const GridShape& grid, std::uint64_t 
     case HiddenRole::kReciprocalY: return ReciprocalOf(grid.y).multiplier;
     case HiddenRole::kShiftY: return ReciprocalOf(grid.y).shift;
     case HiddenRole::kGridId: return grid_id;
+    // Of profilers, which run whole; no part of a grid has a say in them.
+    case HiddenRole::kBlockX:
+    case HiddenRole::kBlockY:
+    case HiddenRole::kBlockZ: return 0;
   }
   return 0;
 }
