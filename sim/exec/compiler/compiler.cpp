@@ -20,7 +20,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "9";
+constexpr const char* kCompilerVersion = "10";
 
 std::string Print(const llvm::Module& module) {
   std::string text;

@@ -10,6 +10,11 @@ bool IsStrong(const Instruction& inst) {
          inst.Has(Mod::kMmio) || inst.Has(Mod::kCv) || inst.Has(Mod::kWt);
 }
 
+// Strong vector accesses are made as one: other threads never see half of one. The ISA leaves that open (9.7.9.8), hardware
+// does it up to 16 bytes, and programs rely on it: tile descriptors of scans are pairs of status and value. Those of 16 bytes
+// are the vectoriser's business.
+bool IsOneAccess(std::size_t width, unsigned element_bytes) { return width > 1 && width * element_bytes <= 8; }
+
 }  // namespace
 
 void FunctionLifter::LiftLd(const Instruction& inst) {
@@ -21,8 +26,15 @@ void FunctionLifter::LiftLd(const Instruction& inst) {
   const Place place = Locate(Op(1), inst.space());
   llvm::Type* element = TypeOf(type);
   if (place.kind == Place::Kind::kMemory) {
-    Value* loaded = b_.LoadMem(place.space, element, width, place.address, IsStrong(inst));
-    for (unsigned i = 0; i < width; ++i) Write(dst[i], width == 1 ? loaded : b_.CreateExtractValue(loaded, i), type);
+    const bool strong = IsStrong(inst), whole = strong && IsOneAccess(width, ptx::BytesOf(type));
+    llvm::Type* const loaded_type = whole ? b_.getIntNTy(width * ptx::BytesOf(type) * 8) : element;
+    Value* loaded = b_.LoadMem(place.space, loaded_type, whole ? 1 : width, place.address, strong);
+    std::vector<Value*> parts;
+    if (whole) parts = SplitLanes(loaded, width);
+    else if (width == 1) parts = {loaded};
+    else
+      for (unsigned i = 0; i < width; ++i) parts.push_back(b_.CreateExtractValue(loaded, i));
+    for (unsigned i = 0; i < width; ++i) Write(dst[i], b_.CreateBitCast(parts[i], element), type);
     if (inst.Has(Mod::kAcquire)) Fence(kFenceOrder);
     return;
   }
@@ -50,6 +62,10 @@ void FunctionLifter::LiftSt(const Instruction& inst) {
   switch (place.kind) {
     case Place::Kind::kMemory:
       if (inst.Has(Mod::kRelease)) Fence(kFenceOrder);
+      if (IsStrong(inst) && IsOneAccess(values.size(), ptx::BytesOf(type))) {
+        const unsigned bits = static_cast<unsigned>(values.size()) * ptx::BytesOf(type) * 8;
+        values = {JoinLanes({values.begin(), values.end()}, b_.getIntNTy(bits))};
+      }
       b_.StoreMem(place.space, values, place.address, IsStrong(inst));
       if (inst.Has(Mod::kAsync)) LiftAsyncTail(inst, values.size());
       return;

@@ -137,6 +137,7 @@ class WarpFunction {
     Value* valid;
   };
   enum class HalfKind { kConsecutive, kSame, kOther };
+  static bool LeftToHelper(const Access& access);
   Window WindowOf(Space space);
   Window WindowOf(const llvm::CallInst& call, Access& access);
   Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);

@@ -61,6 +61,11 @@ Value* WarpFunction::ScaledLimit(const Window& window, unsigned shift, std::uint
   });
 }
 
+/// What no instruction of ours does: elements of 16 bytes, long vectors, and strong vectors that must be seen whole.
+bool WarpFunction::LeftToHelper(const Access& access) {
+  return access.element_bytes > 8 || access.bytes > 32 || (access.strong && access.count > 1 && access.bytes == 16);
+}
+
 WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const MarkerInfo& info) {
   const unsigned element_bytes = info.element->getScalarSizeInBits() / 8;
   const unsigned bytes = element_bytes * info.count;
@@ -351,7 +356,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   Value* address = call.getArgOperand(0);
   if (access.strong) CompilerFence();
   if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
-  const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
+  const bool odd_size = LeftToHelper(access);
   if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
 
   const std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
@@ -376,9 +381,14 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
         ok, [&] { return LoadIrregular(at, access, window); }, slow);
   }
   if (access.strong) CompilerFence();
+  const bool uniform = !ShapeOf(&call).vector();
+  if (uniform) {
+    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
+    for (Value*& part : parts) part = b_.CreateExtractElement(part, lane);
+  }
   Value* result = parts[0];
   if (access.count > 1) {
-    result = llvm::PoisonValue::get(WarpType(call.getType()));
+    result = llvm::PoisonValue::get(uniform ? call.getType() : WarpType(call.getType()));
     for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
   }
   Define(&call, result);
@@ -425,7 +435,7 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   for (unsigned part = 0; part < access.count; ++part) values.push_back(Lanes(call.getArgOperand(1 + part)));
   if (access.strong) CompilerFence();
   if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
-  const bool odd_size = access.element_bytes > 8 || access.bytes > 32;
+  const bool odd_size = LeftToHelper(access);
   std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
                       Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
