@@ -12,6 +12,7 @@
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
+#include "interpose/session/tracing.h"
 #include "sim/exec/slices.h"
 
 namespace gridloom::session {
@@ -33,10 +34,14 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   launch.params = op.params;
   launch.cooperative = op.cooperative;
   launch.children = &children;
+  std::unique_ptr<LaunchTrace> trace;
+  if (Tracing* const tracing = Tracing::Get()) trace = tracing->Begin(op);
+  if (trace) launch.records = trace->sink();
   exec::SlicedRun run;
   exec::Engine& engine = context.device().engine();
   if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
   else run.fault = engine.Run(launch, &run.stats);
+  if (trace) trace->End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;
@@ -122,6 +127,11 @@ void RunBatch(Context& context, const BatchOp& op) {
   }
 }
 
+void NoteInTrace(Tracing& tracing, const Operation& operation) {
+  if (const auto* copy = std::get_if<CopyOp>(&operation)) tracing.Note(*copy);
+  else if (const auto* fill = std::get_if<FillOp>(&operation)) tracing.Note(*fill);
+}
+
 }  // namespace
 
 void Run(Context& context, const Operation& operation) {
@@ -133,6 +143,7 @@ void Run(Context& context, const Operation& operation) {
       return;
     }
     if (context.failed()) return;
+    if (Tracing* const tracing = Tracing::Get()) NoteInTrace(*tracing, operation);
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);
     else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);
@@ -161,6 +172,7 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   }
   EventPtr record;
   if (auto* op = std::get_if<EventRecordOp>(&operation)) record = op->event;
+  if (auto* kernel = std::get_if<KernelOp>(&operation)) kernel->stream = stream.id();
   const TaskPtr task = MakeTask(lane, [&context, operation = std::move(operation)] { Run(context, operation); });
   if (record != nullptr) record->set_marker(task);
   switch (waiting) {

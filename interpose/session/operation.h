@@ -29,6 +29,7 @@ struct KernelOp {
   bool in_slices = false;  ///< bound.sliced runs it
   std::vector<std::byte> params;
   int priority = 0;
+  std::uint64_t stream = 0;  ///< number of the one it was put into; 0 for a node of a graph
 };
 
 /// Rows of `width` bytes; every address is plain memory, arrays included.

@@ -1,0 +1,166 @@
+#include "interpose/session/tracing.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "interpose/session/log.h"
+#include "interpose/session/process.h"
+#include "interpose/session/settings.h"
+
+namespace gridloom::session {
+namespace {
+
+/// "7", "7-", "7-20".
+bool ParseRange(std::string_view text, std::uint64_t* first, std::uint64_t* last) {
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, *first);
+  if (error != std::errc()) return false;
+  *last = *first;
+  if (at == end) return true;
+  if (*at++ != '-') return false;
+  *last = ~std::uint64_t{0};
+  if (at == end) return true;
+  const auto [rest, second] = std::from_chars(at, end, *last);
+  return second == std::errc() && rest == end && *first <= *last;
+}
+
+std::vector<std::string> SplitByCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end != at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+LaunchTrace::LaunchTrace(const trace::CodeTable& table, const trace::LaunchShape& shape, std::unique_ptr<trace::LaunchWriter> writer,
+                         std::uint64_t keep_every)
+    : writer_(std::move(writer)), keep_every_(keep_every), capture_(table, shape, [this](std::uint64_t cta, trace::CtaTrace trace) {
+        if (cta % keep_every_ == 0) writer_->Add(cta, trace);
+        else ++left_out_;
+      }) {}
+
+void LaunchTrace::End() {
+  writer_->End(left_out_);
+  if (const std::uint64_t dropped = capture_.dropped(); dropped != 0)
+    LogFormat(LogLevel::kInfo, "trace: %llu accesses of instructions that copy in bulk are left out",
+              static_cast<unsigned long long>(dropped));
+}
+
+Tracing* Tracing::Get() {
+  static Tracing* const tracing = new Tracing;
+  return tracing->writer_ != nullptr && tracing->owner_ == getpid() ? tracing : nullptr;
+}
+
+Tracing::Tracing() {
+  const Settings& settings = TheSettings();
+  if (!settings.trace || settings.trace->empty()) return;
+  path_ = *settings.trace;
+  kernels_wanted_ = SplitByCommas(settings.trace_kernels.value_or(""));
+  if (settings.trace_launches && !ParseRange(*settings.trace_launches, &first_launch_, &last_launch_)) {
+    LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_LAUNCHES=%s is neither a number nor a range such as 10-20; every launch is traced",
+              settings.trace_launches->c_str());
+    first_launch_ = 0;
+    last_launch_ = ~std::uint64_t{0};
+  }
+  std::uint64_t ignored = 0;
+  if (settings.trace_ctas && (!ParseRange(*settings.trace_ctas, &most_ctas_, &ignored) || most_ctas_ == 0)) {
+    LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_CTAS=%s is no number above 0; every CTA is traced", settings.trace_ctas->c_str());
+    most_ctas_ = ~std::uint64_t{0};
+  }
+  auto writer = trace::TraceWriter::Create(path_, std::string("gridloom; ") + program_invocation_short_name);
+  if (!writer) {
+    LogText("gridloom: error: " + writer.error().message + "\n");
+    return;
+  }
+  writer_ = std::move(*writer);
+  owner_ = getpid();
+  std::atexit([] {
+    if (Tracing* const tracing = Get()) tracing->Finish();
+  });
+}
+
+std::uint64_t Tracing::Now() const {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+}
+
+const Tracing::Kernel& Tracing::KernelOf(const KernelOp& op) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Kernel>& kernel = kernels_[op.bound.info->function];
+  if (kernel) return *kernel;
+  programs_.push_back(op.bound.program);
+  kernel = std::make_unique<Kernel>();
+  kernel->wanted = kernels_wanted_.empty() || std::ranges::any_of(kernels_wanted_, [&](const std::string& part) {
+                     return op.bound.info->name.find(part) != std::string::npos;
+                   });
+  if (!kernel->wanted) return *kernel;
+  kernel->table = trace::BuildCodeTable(op.bound.program->module(), *op.bound.info->function);
+  kernel->number = writer_->AddKernel(kernel->table.code);
+  return *kernel;
+}
+
+std::unique_ptr<LaunchTrace> Tracing::Begin(const KernelOp& op) {
+  const std::uint64_t number = launches_.fetch_add(1);
+  if (op.in_slices) return nullptr;  // what runs is other code than the kernel's
+  if (number < first_launch_ || number > last_launch_) return nullptr;
+  const Kernel& kernel = KernelOf(op);
+  if (!kernel.wanted) return nullptr;
+  trace::LaunchInfo info;
+  info.kernel = kernel.number;
+  info.shape = {.ctas = op.grid.count(),
+                .threads_per_cta = static_cast<std::uint32_t>(op.block.count()),
+                .registers_per_thread = op.bound.info->registers,
+                .shared_bytes = op.bound.info->static_shared_bytes + op.dynamic_shared_bytes};
+  const exec::Dim3* const dims[] = {&op.grid, &op.block};
+  std::uint32_t* const into[] = {info.grid, info.block};
+  for (int i = 0; i < 2; ++i) {
+    into[i][0] = dims[i]->x;
+    into[i][1] = dims[i]->y;
+    into[i][2] = dims[i]->z;
+  }
+  info.stream = op.stream;
+  info.host_ns = Now();
+  kept_.fetch_add(1);
+  const std::uint64_t keep_every = (info.shape.ctas - 1) / most_ctas_ + 1;
+  return std::make_unique<LaunchTrace>(kernel.table, info.shape, writer_->BeginLaunch(info, kernel.table.code), keep_every);
+}
+
+void Tracing::Note(const CopyOp& op) {
+  const auto is_device = [](const std::byte* pointer) {
+    return Process::Get().first_device().memory().Find(reinterpret_cast<std::uint64_t>(pointer)).has_value();
+  };
+  const bool from = is_device(op.src), to = is_device(op.dst);
+  trace::HostEvent event;
+  event.kind = from && to ? trace::HostEvent::Kind::kCopyOnDevice
+               : from     ? trace::HostEvent::Kind::kCopyToHost
+                          : trace::HostEvent::Kind::kCopyToDevice;
+  event.address = reinterpret_cast<std::uint64_t>(to ? op.dst : op.src);
+  event.bytes = std::uint64_t{op.width} * op.height * op.depth;
+  event.host_ns = Now();
+  writer_->AddHostEvent(event);
+}
+
+void Tracing::Note(const FillOp& op) {
+  trace::HostEvent event;
+  event.kind = trace::HostEvent::Kind::kFill;
+  event.address = op.params.dst;
+  event.bytes = std::uint64_t{op.params.width} * op.params.height * op.params.element_size;
+  event.host_ns = Now();
+  writer_->AddHostEvent(event);
+}
+
+void Tracing::Finish() {
+  const Status status = writer_->Close();
+  if (!status) return LogText("gridloom: error: " + status.error().message + "\n");
+  LogFormat(LogLevel::kInfo, "trace: %llu of %llu launches in %s", static_cast<unsigned long long>(kept_.load()),
+            static_cast<unsigned long long>(launches_.load()), path_.c_str());
+}
+
+}  // namespace gridloom::session
