@@ -1,0 +1,39 @@
+#include "scheduler/policy/builtin.h"
+
+#include "scheduler/policy/leftover.h"
+#include "scheduler/policy/serial.h"
+
+namespace gridloom::policy {
+namespace {
+
+template <typename T>
+std::unique_ptr<Policy> Make() {
+  return std::make_unique<T>();
+}
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Policy> (*make)();
+};
+
+constexpr Entry kPolicies[] = {
+    {"leftover", Make<Leftover>},
+    {"serial", Make<Serial>},
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakePolicy(std::string_view name) {
+  for (const Entry& entry : kPolicies) {
+    if (entry.name == name) return entry.make();
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> PolicyNames() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kPolicies) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace gridloom::policy

@@ -1,0 +1,15 @@
+// What Fermi and Kepler do: thread blocks start in the order of the kernels, and a later kernel gets only what is left over
+// once the last block of every earlier one has started. A block that has no room holds back the later kernels, too.
+#pragma once
+
+#include "scheduler/policy/policy.h"
+
+namespace gridloom::policy {
+
+class Leftover final : public Policy {
+ public:
+  std::string_view name() const override { return "leftover"; }
+  std::optional<Slice> Next(const Snapshot& snapshot) override;
+};
+
+}  // namespace gridloom::policy

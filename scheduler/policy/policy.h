@@ -1,0 +1,65 @@
+// What a scheduling policy sees and answers. A policy decides and does nothing else: no clock, no threads, no I/O, so that the
+// same object serves the timing model, a broker and a real GPU, and a test is a snapshot and a decision.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace gridloom::policy {
+
+/// What one thread block takes of a multiprocessor, rounded up as the device allocates.
+struct CtaNeeds {
+  std::uint32_t warps = 0;
+  std::uint32_t registers = 0;
+  std::uint32_t shared_bytes = 0;
+};
+
+/// A launch that may run now: all that it has to wait for is done.
+struct KernelView {
+  std::uint64_t id = 0;  ///< of the launch
+  std::uint32_t stream = 0;
+  std::uint64_t ctas = 0;     ///< of the grid
+  std::uint64_t started = 0;  ///< of them
+  std::uint64_t finished = 0;
+  CtaNeeds needs{};
+
+  bool all_started() const { return started == ctas; }
+};
+
+/// What a multiprocessor has left.
+struct SmView {
+  std::uint32_t free_ctas = 0;
+  std::uint32_t free_warps = 0;
+  std::uint32_t free_registers = 0;
+  std::uint32_t free_shared_bytes = 0;
+
+  bool Fits(const CtaNeeds& needs) const {
+    return free_ctas >= 1 && free_warps >= needs.warps && free_registers >= needs.registers && free_shared_bytes >= needs.shared_bytes;
+  }
+};
+
+struct Snapshot {
+  std::uint64_t cycle = 0;
+  std::span<const KernelView> kernels;  ///< not finished, in the order in which they became ready
+  std::span<const SmView> sms;
+};
+
+/// Start up to `ctas` further thread blocks of a kernel, as many as have room now.
+struct Slice {
+  std::uint64_t kernel = 0;
+  std::uint64_t ctas = 0;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+  /// What to start next, if anything. Asked again until it answers nothing or nothing of its answer has room; then whenever a
+  /// kernel becomes ready or a thread block ends. A slice of a kernel that the snapshot lacks, or of no blocks, is nothing.
+  virtual std::optional<Slice> Next(const Snapshot& snapshot) = 0;
+};
+
+}  // namespace gridloom::policy

@@ -1,0 +1,42 @@
+// How the accesses of a warp's lanes fall on lines, sectors and banks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::timing {
+
+/// What one instruction touches of one line of 128 bytes.
+struct LineAccess {
+  std::uint64_t line = 0;    ///< address / 128
+  std::uint8_t sectors = 0;  ///< mask of those touched
+  std::uint8_t partial = 0;  ///< of those, the ones with bytes that no lane touches
+  std::uint8_t lanes = 0;    ///< most lanes on one address, for atomics
+};
+
+/// The lines of one instruction in the order of the first lane that touches each.
+struct LineList {
+  std::uint32_t count = 0;
+  std::array<LineAccess, trace::kWarpSize> lines;
+};
+
+/// `displacement` is added to the addresses. Accesses are aligned to `width`, as GPUs require.
+void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width,
+              LineList& out);
+
+/// The same without short cuts: the reference for it.
+void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width,
+                     LineList& out);
+
+/// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns, those that
+/// read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty mask.
+std::uint32_t SharedPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                           std::uint32_t bank_bytes);
+
+/// The same for atomics, where lanes on one word take turns of `interval` passes, too.
+std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                                 std::uint32_t bank_bytes, std::uint32_t interval);
+
+}  // namespace gridloom::timing

@@ -1,0 +1,256 @@
+#include "sim/timing/dispatcher.h"
+
+#include <algorithm>
+
+#include "rewriter/support/check.h"
+#include "sim/timing/occupancy.h"
+
+namespace gridloom::timing {
+
+Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks)
+    : parameters_(parameters),
+      policy_(policy),
+      hooks_(hooks),
+      queues_(parameters.timing().launch.queues),
+      // One engine serves both directions; with more, one serves each.
+      engine_busy_(std::min(parameters.device.copy_engines, 2u)),
+      sms_(parameters.device.sm.count, EmptySm(parameters.device)),
+      free_slots_(parameters.device.sm.count) {
+  for (auto& slots : free_slots_) {
+    for (std::uint32_t slot = parameters.device.sm.max_blocks; slot-- > 0;) slots.push_back(static_cast<std::uint16_t>(slot));
+  }
+}
+
+Result<WorkId> Dispatcher::Add(KernelWork work) {
+  const trace::KernelCode& code = work.source->code();
+  const trace::LaunchShape& shape = work.source->shape();
+  GL_TRY(decoded, Decode(code, parameters_.timing()));
+  auto needs = NeedsOf(shape, parameters_.device);
+  if (!needs.ok()) return Error{"kernel " + code.name + ": " + needs.error().message};
+  WorkResult result;
+  result.name = code.name;
+  result.stream = work.order.stream;
+  result.submitted = work.order.submitted;
+  result.ctas = shape.ctas;
+  Work kernel;
+  kernel.order = std::move(work.order);
+  kernel.is_kernel = true;
+  kernel.source = std::move(work.source);
+  kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
+  kernel.needs = *needs;
+  return Append(std::move(kernel), std::move(result));
+}
+
+Result<WorkId> Dispatcher::Add(CopyWork work) {
+  WorkResult result;
+  result.stream = work.order.stream;
+  result.submitted = work.order.submitted;
+  Work copy;
+  copy.order = std::move(work.order);
+  copy.direction = work.direction;
+  copy.bytes = work.bytes;
+  return Append(std::move(copy), std::move(result));
+}
+
+Result<WorkId> Dispatcher::Append(Work work, WorkResult result) {
+  const auto id = static_cast<WorkId>(works_.size());
+  for (const WorkId other : work.order.after) {
+    if (other >= id) return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
+  }
+  std::deque<WorkId>& stream = streams_[work.order.stream];
+  work.has_predecessor = !stream.empty();
+  stream.push_back(id);
+  if (work.is_kernel) queues_[work.order.stream % queues_.size()].push_back(id);
+  else copies_.push_back(id);
+  events_.insert({work.order.submitted, EventKind::kCheck, 0});
+  works_.push_back(std::move(work));
+  results_.push_back(std::move(result));
+  return id;
+}
+
+void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
+  for (const CtaEnd& end : ended) {
+    // Within a cycle by SM and slot.
+    events_.insert({end.at, EventKind::kCtaEnd, std::uint64_t{end.sm} << 48 | std::uint64_t{end.slot} << 32 | ended_.size()});
+    ended_.push_back(end);
+  }
+  ended.clear();
+}
+
+Status Dispatcher::Run(Cycle end, const StartCta& start) {
+  if (held_back_ && (events_.empty() || next() >= end)) events_.insert({end - 1, EventKind::kCheck, 0});
+  while (next() < end) {
+    const Cycle now = next();
+    while (next() == now) {
+      const Event event = *events_.begin();
+      events_.erase(events_.begin());
+      Handle(event);
+    }
+    Check(now);
+    GL_TRY_STATUS(Place(now, start));
+  }
+  ended_.clear();  // all of them ended before `end`
+  return {};
+}
+
+void Dispatcher::Handle(const Event& event) {
+  const auto [now, kind, detail] = event;
+  switch (kind) {
+    case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
+    case EventKind::kCopyEnd:
+      engine_busy_[detail >> 32] = false;
+      Finish(static_cast<WorkId>(detail), now);
+      break;
+    case EventKind::kCheck: break;
+  }
+}
+
+void Dispatcher::OnCtaEnd(const CtaEnd& end) {
+  if (hooks_.cta != nullptr) hooks_.cta->OnEnd(end.at, end.launch, end.cta, end.sm);
+  const policy::CtaNeeds& needs = works_[end.launch].needs;
+  policy::SmView& sm = sms_[end.sm];
+  ++sm.free_ctas;
+  sm.free_warps += needs.warps;
+  sm.free_registers += needs.registers;
+  sm.free_shared_bytes += needs.shared_bytes;
+  free_slots_[end.sm].push_back(end.slot);
+  WorkResult& result = results_[end.launch];
+  result.warp_instructions += end.warp_instructions;
+  result.thread_instructions += end.thread_instructions;
+  const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
+  if (++kernel->finished < kernel->ctas) return;
+  kernels_.erase(kernel);
+  Finish(end.launch, end.at);
+}
+
+void Dispatcher::Finish(WorkId id, Cycle now) {
+  Work& work = works_[id];
+  work.state = State::kDone;
+  work.source.reset();
+  results_[id].ended = now;
+  ++done_;
+  std::deque<WorkId>& stream = streams_[work.order.stream];
+  std::erase(stream, id);
+  // Whoever waited can start now, or when the overhead of its launch has passed.
+  if (!stream.empty()) works_[stream.front()].predecessor_ended = now;
+  events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
+}
+
+bool Dispatcher::DependenciesDone(const Work& work) const {
+  const WorkId id = static_cast<WorkId>(&work - works_.data());
+  if (streams_.at(work.order.stream).front() != id) return false;
+  return std::ranges::all_of(work.order.after, [&](WorkId other) { return works_[other].state == State::kDone; });
+}
+
+/// When a kernel whose dependencies are done can start.
+Cycle Dispatcher::EarliestStart(const Work& work) const {
+  const sim::TimingSpec::Launch& launch = parameters_.timing().launch;
+  Cycle start = work.order.submitted + launch.kernel_cycles;
+  if (work.has_predecessor) start = std::max(start, work.predecessor_ended + launch.dependent_cycles);
+  for (const WorkId other : work.order.after) start = std::max(start, results_[other].ended + launch.dependent_cycles);
+  return start;
+}
+
+/// Lets kernels at the heads of the hardware queues become ready, and copies start.
+void Dispatcher::Check(Cycle now) {
+  CheckCopies(now);
+  for (std::deque<WorkId>& queue : queues_) {
+    while (!queue.empty() && kernels_.size() < parameters_.device.grid.max_resident) {
+      const WorkId id = queue.front();
+      Work& work = works_[id];
+      if (work.order.submitted > now || !DependenciesDone(work)) break;
+      const Cycle start = EarliestStart(work);
+      if (start > now) {
+        events_.insert({start, EventKind::kCheck, 0});
+        break;
+      }
+      queue.pop_front();
+      work.state = State::kRunning;
+      kernels_.push_back({.id = id, .stream = work.order.stream, .ctas = work.source->shape().ctas, .needs = work.needs});
+    }
+  }
+}
+
+void Dispatcher::CheckCopies(Cycle now) {
+  for (auto next = copies_.begin(); next != copies_.end();) {
+    const WorkId id = *next;
+    Work& work = works_[id];
+    const std::size_t engine = engine_busy_.size() == 1 ? 0 : static_cast<std::size_t>(work.direction);
+    if (engine_busy_[engine] || work.order.submitted > now || !DependenciesDone(work)) {
+      ++next;
+      continue;
+    }
+    next = copies_.erase(next);
+    engine_busy_[engine] = true;
+    work.state = State::kRunning;
+    results_[id].started = now;
+    events_.insert({now + CopyCycles(work), EventKind::kCopyEnd, std::uint64_t{engine} << 32 | id});
+  }
+}
+
+Cycle Dispatcher::CopyCycles(const Work& work) const {
+  const sim::TimingSpec::Pcie& pcie = parameters_.timing().pcie;
+  const std::uint64_t mhz = parameters_.timing().clock.sm_mhz;
+  const std::uint64_t rate = work.direction == CopyDirection::kToDevice ? pcie.to_device_mb_s : pcie.to_host_mb_s;
+  const Cycle cycles = (pcie.latency_ns * mhz + 999) / 1000 + (work.bytes * mhz + rate - 1) / rate;
+  return std::max<Cycle>(cycles, 1);
+}
+
+Status Dispatcher::Place(Cycle now, const StartCta& start) {
+  held_back_ = false;
+  while (true) {
+    const auto slice = policy_.Next({.cycle = now, .kernels = kernels_, .sms = sms_});
+    if (!slice) return {};
+    const auto kernel = std::ranges::find(kernels_, slice->kernel, &policy::KernelView::id);
+    if (kernel == kernels_.end()) return {};
+    std::uint64_t placed = 0;
+    while (placed < slice->ctas && !kernel->all_started()) {
+      GL_TRY(done, PlaceOne(now, *kernel, start));
+      if (!done) break;
+      ++placed;
+    }
+    if (placed == 0) return {};
+  }
+}
+
+/// Places the kernel's next CTA on the next SM, round robin, that has room; false when none has.
+Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const StartCta& start) {
+  const auto launch = static_cast<std::uint32_t>(kernel.id);
+  const auto count = static_cast<std::uint32_t>(sms_.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t index = next_sm_ + i < count ? next_sm_ + i : next_sm_ + i - count;
+    policy::SmView& sm = sms_[index];
+    if (!sm.Fits(kernel.needs)) continue;
+    if (hooks_.cta != nullptr && !hooks_.cta->MayStart(now, launch, kernel.started, index)) {
+      held_back_ = true;
+      continue;
+    }
+    Work& work = works_[launch];
+    GL_TRY(cta, work.source->Load(kernel.started));
+    GL_TRY_STATUS(trace::ValidateCta(work.source->code(), work.source->shape(), *cta.trace));
+    const Cycle decision = std::max(now, next_decision_);
+    next_decision_ = decision + parameters_.timing().launch.cta_interval;
+    const Cycle at = decision + parameters_.timing().launch.cta_cycles;
+    if (hooks_.cta != nullptr) hooks_.cta->OnStart(at, launch, kernel.started, index);
+    results_[launch].started = std::min(results_[launch].started, at);
+    --sm.free_ctas;
+    sm.free_warps -= kernel.needs.warps;
+    sm.free_registers -= kernel.needs.registers;
+    sm.free_shared_bytes -= kernel.needs.shared_bytes;
+    const std::uint16_t slot = free_slots_[index].back();
+    free_slots_[index].pop_back();
+    start(index, {.at = at,
+                  .cta = kernel.started,
+                  .launch = launch,
+                  .slot = slot,
+                  .trace = std::move(cta.trace),
+                  .displacement = cta.displacement,
+                  .code = work.code.get()});
+    ++kernel.started;
+    next_sm_ = index + 1 < count ? index + 1 : 0;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,94 @@
+// The front end of a device: streams, hardware queues, copy engines, and the placement of CTAs on SMs as a policy decides. Runs
+// between windows, on one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/policy/policy.h"
+#include "sim/timing/hooks.h"
+#include "sim/timing/parameters.h"
+#include "sim/timing/sm.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+/// A CTA that has ended frees its place at once; a CTA in its place starts launch.cta_cycles later, as does every CTA after the
+/// decision to start it. That is why decisions can be taken after the window in which their causes happened (Parameters::window).
+class Dispatcher {
+ public:
+  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks);
+
+  Result<WorkId> Add(KernelWork work);
+  Result<WorkId> Add(CopyWork work);
+  const std::vector<WorkResult>& results() const { return results_; }
+
+  /// CTAs that ended in the window just simulated.
+  void Ended(std::vector<CtaEnd>& ended);
+
+  using StartCta = std::function<void(std::uint32_t sm, CtaStart start)>;
+  /// Acts on everything that happens before `end`, in order of time. Fails when a trace cannot be read.
+  Status Run(Cycle end, const StartCta& start);
+
+  /// Time of the next known event; kNever when it waits for CTAs or has nothing to do.
+  Cycle next() const { return events_.empty() ? kNever : std::get<0>(*events_.begin()); }
+  bool all_done() const { return done_ == works_.size(); }
+  /// A hook held CTAs back: they are tried again at the next window.
+  bool held_back() const { return held_back_; }
+
+ private:
+  enum class EventKind : std::uint8_t { kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
+  using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
+  enum class State : std::uint8_t { kWaiting, kRunning, kDone };
+  struct Work {
+    WorkOrder order;
+    State state = State::kWaiting;
+    bool is_kernel = false;
+    bool has_predecessor = false;  ///< in its stream, when it was submitted
+    Cycle predecessor_ended = 0;
+    std::shared_ptr<trace::CtaSource> source;
+    std::unique_ptr<const DecodedCode> code;  // resident warps point to it
+    policy::CtaNeeds needs;
+    CopyDirection direction = CopyDirection::kToDevice;
+    std::uint64_t bytes = 0;
+  };
+
+  Result<WorkId> Append(Work work, WorkResult result);
+  void Handle(const Event& event);
+  void OnCtaEnd(const CtaEnd& end);
+  void Finish(WorkId id, Cycle now);
+  bool DependenciesDone(const Work& work) const;
+  void Check(Cycle now);
+  void CheckCopies(Cycle now);
+  Cycle EarliestStart(const Work& work) const;
+  Status Place(Cycle now, const StartCta& start);
+  Result<bool> PlaceOne(Cycle now, policy::KernelView& kernel, const StartCta& start);
+  Cycle CopyCycles(const Work& work) const;
+
+  const Parameters& parameters_;
+  policy::Policy& policy_;
+  const Hooks& hooks_;
+  std::vector<Work> works_;
+  std::vector<WorkResult> results_;
+  std::size_t done_ = 0;
+  std::vector<std::deque<WorkId>> queues_;               // kernels that are not ready, by hardware queue
+  std::map<std::uint32_t, std::deque<WorkId>> streams_;  // works that have not ended
+  std::deque<WorkId> copies_;                            // copies that have not started, in the order of submission
+  std::vector<bool> engine_busy_;
+  std::set<Event> events_;
+  std::vector<CtaEnd> ended_;  // kCtaEnd events refer to them
+  std::vector<policy::KernelView> kernels_;
+  std::vector<policy::SmView> sms_;
+  std::vector<std::vector<std::uint16_t>> free_slots_;  // by SM, the next one last
+  std::uint32_t next_sm_ = 0;
+  Cycle next_decision_ = 0;
+  bool held_back_ = false;
+};
+
+}  // namespace gridloom::timing

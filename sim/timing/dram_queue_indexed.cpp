@@ -1,0 +1,146 @@
+// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open. A decision
+// looks at the banks that have entries, not at the entries.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "sim/timing/dram_queue.h"
+
+namespace gridloom::timing {
+namespace {
+
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+class IndexedDramQueue final : public DramQueue {
+ public:
+  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), lists_(std::size_t{banks} * 2) {
+    for (std::uint32_t i = capacity; i-- > 0;) {
+      slots_[i].next = free_;
+      free_ = i;
+    }
+  }
+
+  bool empty() const override { return size_ == 0; }
+  std::uint32_t size() const override { return size_; }
+  const DramEntry& entry(std::uint32_t slot) const override { return slots_[slot].entry; }
+
+  void Add(const DramEntry& entry, const DramTiming& timing) override {
+    if (free_ == kNone) Grow();
+    const std::uint32_t index = free_;
+    Slot& slot = slots_[index];
+    free_ = slot.next;
+    List& list = ListOf(entry.bank, entry.writes);
+    slot = {.entry = entry, .previous = list.tail, .next = kNone};
+    (list.tail == kNone ? list.head : slots_[list.tail].next) = index;
+    list.tail = index;
+    if (list.hit == kNone && timing.open_row(entry.bank) == entry.row) list.hit = index;
+    ++size_;
+    Mark(entry.bank);
+  }
+
+  void Remove(std::uint32_t index, const DramTiming& timing) override {
+    Slot& slot = slots_[index];
+    List& list = ListOf(slot.entry.bank, slot.entry.writes);
+    if (list.hit == index) list.hit = FirstHit(slot.next, timing.open_row(slot.entry.bank));
+    (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
+    (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
+    slot.next = free_;
+    free_ = index;
+    --size_;
+    Mark(slot.entry.bank);
+  }
+
+  void RowChanged(std::uint32_t bank, const DramTiming& timing) override {
+    for (const bool writes : {false, true}) {
+      List& list = ListOf(bank, writes);
+      list.hit = FirstHit(list.head, timing.open_row(bank));
+    }
+    Mark(bank);
+  }
+
+  DramChoice Choose(Cycle now, const DramTiming& timing) const override {
+    DramChoice choice;
+    std::uint64_t best = ~std::uint64_t{0};
+    for (std::uint64_t rest = hit_; rest != 0; rest &= rest - 1) {
+      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+      for (const bool writes : {false, true}) {
+        const std::uint32_t slot = ListOf(bank, writes).hit;
+        if (slot == kNone || slots_[slot].entry.order >= best || timing.ColumnAt(bank, writes) > now) continue;
+        best = slots_[slot].entry.order;
+        choice = {DramChoice::Kind::kColumn, slot};
+      }
+    }
+    if (choice.kind == DramChoice::Kind::kColumn) return choice;
+    for (std::uint64_t rest = miss_; rest != 0; rest &= rest - 1) {
+      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const std::uint32_t slot = Oldest(bank);
+      if (slots_[slot].entry.order >= best || timing.RowAt(bank) > now) continue;
+      best = slots_[slot].entry.order;
+      choice = {DramChoice::Kind::kRow, slot};
+    }
+    return choice;
+  }
+
+  Cycle Next(Cycle now, const DramTiming& timing) const override {
+    Cycle next = kNever;
+    for (std::uint64_t rest = hit_; rest != 0; rest &= rest - 1) {
+      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+      for (const bool writes : {false, true}) {
+        if (ListOf(bank, writes).hit != kNone) next = std::min(next, timing.ColumnAt(bank, writes));
+      }
+    }
+    for (std::uint64_t rest = miss_; rest != 0; rest &= rest - 1) {
+      next = std::min(next, timing.RowAt(static_cast<std::uint32_t>(std::countr_zero(rest))));
+    }
+    return std::max(next, now);
+  }
+
+ private:
+  struct Slot {
+    DramEntry entry;
+    std::uint32_t previous = kNone, next = kNone;
+  };
+  struct List {
+    std::uint32_t head = kNone, tail = kNone;
+    std::uint32_t hit = kNone;  // first entry of the open row
+  };
+
+  List& ListOf(std::uint32_t bank, bool writes) { return lists_[bank * 2 + (writes ? 1 : 0)]; }
+  const List& ListOf(std::uint32_t bank, bool writes) const { return lists_[bank * 2 + (writes ? 1 : 0)]; }
+
+  std::uint32_t FirstHit(std::uint32_t slot, std::uint32_t row) const {
+    while (slot != kNone && slots_[slot].entry.row != row) slot = slots_[slot].next;
+    return slot;
+  }
+  std::uint32_t Oldest(std::uint32_t bank) const {
+    const std::uint32_t read = ListOf(bank, false).head, write = ListOf(bank, true).head;
+    if (read == kNone) return write;
+    return write == kNone || slots_[read].entry.order < slots_[write].entry.order ? read : write;
+  }
+  void Mark(std::uint32_t bank) {
+    const List &reads = ListOf(bank, false), &writes = ListOf(bank, true);
+    const std::uint64_t bit = std::uint64_t{1} << bank;
+    const bool hit = reads.hit != kNone || writes.hit != kNone;
+    const bool any = reads.head != kNone || writes.head != kNone;
+    hit_ = hit ? hit_ | bit : hit_ & ~bit;
+    miss_ = any && !hit ? miss_ | bit : miss_ & ~bit;
+  }
+  void Grow() {
+    free_ = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<List> lists_;
+  std::uint32_t free_ = kNone, size_ = 0;
+  std::uint64_t hit_ = 0;   // banks with an entry of the open row
+  std::uint64_t miss_ = 0;  // banks with entries, none of the open row
+};
+
+}  // namespace
+
+std::unique_ptr<DramQueue> MakeIndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) {
+  return std::make_unique<IndexedDramQueue>(capacity, banks);
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,98 @@
+#include "sim/timing/engine.h"
+
+#include <algorithm>
+
+#include "sim/timing/phase_threads.h"
+
+namespace gridloom::timing {
+
+Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options) {
+  auto parameters = Derive(device);
+  if (!parameters.ok()) return Error{device.id + ": " + parameters.error().message};
+  return std::unique_ptr<Engine>(new Engine(std::move(*parameters), policy, options));
+}
+
+Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions options)
+    : parameters_(std::move(parameters)),
+      options_(options),
+      threads_(std::clamp(options.threads, 1u, parameters_.device.sm.count)),
+      map_(parameters_),
+      dispatcher_(parameters_, policy, options_.hooks) {
+  for (std::uint32_t s = 0; s < parameters_.device.sm.count; ++s) {
+    sms_.push_back(std::make_unique<Sm>(parameters_, map_, options_.hooks, s, threads_, options_.plain));
+  }
+  for (std::uint32_t p = 0; p < parameters_.timing().dram.channels; ++p) {
+    partitions_.push_back(std::make_unique<MemoryPartition>(parameters_, map_, options_.hooks, p, threads_, options_.plain));
+  }
+}
+
+Counters Engine::counters() const {
+  Counters sum;
+  for (const auto& sm : sms_) sum.sm += sm->counters();
+  for (const auto& partition : partitions_) sum.memory += partition->counters();
+  return sum;
+}
+
+void Engine::RunSms(unsigned thread, Cycle begin, Cycle end) {
+  for (const auto& partition : partitions_) {
+    std::vector<Response>& responses = partition->outbox(thread);
+    for (const Response& response : responses) sms_[response.sm]->inbox().Add(response);
+    responses.clear();
+  }
+  for (std::size_t s = thread; s < sms_.size(); s += threads_) {
+    sms_[s]->inbox().Sort();
+    sms_[s]->Run(begin, end);
+  }
+}
+
+void Engine::RunPartitions(unsigned thread, Cycle end) {
+  for (const auto& sm : sms_) {
+    std::vector<Request>& requests = sm->outbox(thread);
+    for (const Request& request : requests) partitions_[request.partition]->Add(request);
+    requests.clear();
+  }
+  for (std::size_t p = thread; p < partitions_.size(); p += threads_) {
+    partitions_[p]->SortInboxes();
+    partitions_[p]->Run(end);
+  }
+}
+
+Status Engine::Dispatch(Cycle end) {
+  for (const auto& sm : sms_) {
+    if (!sm->ended().empty()) dispatcher_.Ended(sm->ended());
+  }
+  return dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) { sms_[sm]->Start(std::move(start)); });
+}
+
+/// Nothing happens before that cycle; kNever: nothing at all.
+Cycle Engine::NextEvent() const {
+  Cycle next = dispatcher_.held_back() ? now_ : dispatcher_.next();
+  for (const auto& partition : partitions_) {
+    for (unsigned group = 0; group < threads_; ++group) {
+      if (!partition->outbox(group).empty()) return now_;
+    }
+    next = std::min(next, partition->next());
+  }
+  for (const auto& sm : sms_) next = std::min(next, sm->next());
+  return next;
+}
+
+Status Engine::Run() {
+  const Cycle window = options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window);
+  PhaseThreads threads(threads_);
+  while (true) {
+    // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
+    GL_TRY_STATUS(Dispatch(now_));
+    const Cycle next = NextEvent();
+    if (next == kNever) break;
+    const Cycle begin = options_.plain ? now_ : std::max(now_, next);
+    now_ = begin + window;
+    if (options_.hooks.window != nullptr) options_.hooks.window->OnWindow(begin, now_);
+    threads.Run([&](unsigned thread) { RunSms(thread, begin, now_); });
+    threads.Run([&](unsigned thread) { RunPartitions(thread, now_ + parameters_.request_latency); });
+  }
+  if (!dispatcher_.all_done()) return Error{"the device stands still: the policy starts none of the kernels that are ready"};
+  return {};
+}
+
+}  // namespace gridloom::timing

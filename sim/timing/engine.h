@@ -1,0 +1,64 @@
+// The timing model: SMs, memory partitions and the dispatcher of one device, simulated window by window.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/policy/policy.h"
+#include "sim/timing/counters.h"
+#include "sim/timing/dispatcher.h"
+#include "sim/timing/memory_partition.h"
+#include "sim/timing/sm.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+struct EngineOptions {
+  unsigned threads = 1;  ///< of the host; results do not depend on it
+  bool plain = false;    ///< simulate every component in every cycle, without short cuts: slow, the same results
+  Cycle window = 0;      ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
+  Hooks hooks;
+};
+
+/// Components are simulated alone for a window of cycles that is no longer than the shortest way of an effect from one to another:
+/// the SMs first, then the memory partitions, which stay request_latency cycles ahead. Messages are ordered by time of arrival and
+/// source. So the results are those of a cycle-by-cycle simulation, for every window and any number of threads.
+class Engine {
+ public:
+  /// Fails when the device's latencies contradict each other. The policy must outlive the engine.
+  static Result<std::unique_ptr<Engine>> Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options = {});
+
+  /// Gives the device work. Works are given in the order in which the host submits them.
+  Result<WorkId> Add(KernelWork work) { return dispatcher_.Add(std::move(work)); }
+  Result<WorkId> Add(CopyWork work) { return dispatcher_.Add(std::move(work)); }
+
+  /// Simulates until all work is done. Fails when a trace cannot be read, or nothing can go on.
+  Status Run();
+
+  Cycle now() const { return now_; }  ///< simulated so far, SM cycles
+  const std::vector<WorkResult>& results() const { return dispatcher_.results(); }
+  Counters counters() const;
+  const Parameters& parameters() const { return parameters_; }
+  const SmCounters& sm_counters(std::size_t sm) const { return sms_[sm]->counters(); }
+  const MemoryCounters& partition_counters(std::size_t partition) const { return partitions_[partition]->counters(); }
+
+ private:
+  Engine(Parameters parameters, policy::Policy& policy, EngineOptions options);
+
+  void RunSms(unsigned thread, Cycle begin, Cycle end);
+  void RunPartitions(unsigned thread, Cycle end);
+  Status Dispatch(Cycle end);
+  Cycle NextEvent() const;
+
+  const Parameters parameters_;
+  const EngineOptions options_;
+  const unsigned threads_;
+  AddressMap map_;
+  Dispatcher dispatcher_;
+  std::vector<std::unique_ptr<Sm>> sms_;                      // SM i is simulated by thread i % threads_
+  std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // likewise
+  Cycle now_ = 0;
+};
+
+}  // namespace gridloom::timing

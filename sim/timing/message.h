@@ -1,0 +1,50 @@
+// What travels over the crossbar. SMs and memory partitions share nothing else while a window of cycles is simulated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/timing/cycle.h"
+
+namespace gridloom::timing {
+
+enum class RequestKind : std::uint8_t {
+  kRead,       ///< answered with the sectors
+  kWrite,      ///< answered when accepted
+  kAtomic,     ///< answered with the sectors
+  kReduce,     ///< an atomic without a result: answered when done
+  kWriteBack,  ///< a dirty line of L1: not answered
+};
+
+/// SM to memory partition; one line of 128 bytes.
+struct Request {
+  Cycle arrival = 0;       ///< at the L2 slice, SM cycles; the partition converts it to its own clock
+  std::uint64_t line = 0;  ///< address / 128
+  std::uint32_t launch = 0;
+  std::uint16_t sm = 0;
+  std::uint16_t id = 0;  ///< comes back with the answer
+  std::uint16_t partition = 0;
+  RequestKind kind = RequestKind::kRead;
+  std::uint8_t slice = 0;    ///< of the partition
+  std::uint8_t sectors = 0;  ///< mask
+  std::uint8_t partial = 0;  ///< mask of the sectors that a write does not cover
+  std::uint8_t lanes = 0;    ///< atomics: most lanes on one address
+};
+static_assert(sizeof(Request) == 32);
+
+/// Memory partition to SM.
+struct Response {
+  Cycle arrival = 0;  ///< at the SM's port, SM cycles
+  std::uint16_t sm = 0;
+  std::uint16_t id = 0;
+  std::uint16_t source = 0;  ///< L2 slice of the device
+  RequestKind kind = RequestKind::kRead;
+  std::uint8_t sectors = 0;
+};
+static_assert(sizeof(Response) == 16);
+
+/// Messages of one component during a phase, by the host thread that runs the receivers.
+template <typename Message>
+using Outbox = std::vector<std::vector<Message>>;
+
+}  // namespace gridloom::timing

@@ -1,0 +1,31 @@
+// Threads that go through phases together: all do a phase, none begins the next before the last has ended the one before.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace gridloom::timing {
+
+/// The caller is thread 0. Waiting threads spin for a while, since phases take microseconds, then let others run.
+class PhaseThreads {
+ public:
+  explicit PhaseThreads(unsigned threads);
+  ~PhaseThreads();
+  PhaseThreads(const PhaseThreads&) = delete;
+  PhaseThreads& operator=(const PhaseThreads&) = delete;
+
+  /// Runs phase(thread) on all threads, and returns when all have.
+  void Run(const std::function<void(unsigned)>& phase);
+
+ private:
+  void Work(unsigned thread);
+
+  std::vector<std::thread> workers_;
+  const std::function<void(unsigned)>* phase_ = nullptr;  // null: the workers end
+  std::atomic<unsigned> round_{0};                        // release: phase_ is set for this round; pairs with acquire in Work
+  std::atomic<unsigned> running_{0};                      // release: a worker has done the phase; pairs with acquire in Run
+};
+
+}  // namespace gridloom::timing

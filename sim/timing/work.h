@@ -1,0 +1,47 @@
+// What a host gives a device to do, and what became of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/timing/cycle.h"
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::timing {
+
+using WorkId = std::uint32_t;
+
+/// Works of one stream run one after the other. Times are SM cycles.
+struct WorkOrder {
+  std::uint32_t stream = 0;
+  Cycle submitted = 0;        ///< when the host gives it to the device; not before Engine::now()
+  std::vector<WorkId> after;  ///< works of other streams that must have ended (events)
+};
+
+struct KernelWork {
+  WorkOrder order;
+  std::shared_ptr<trace::CtaSource> source;
+};
+
+enum class CopyDirection : std::uint8_t { kToDevice, kToHost };
+
+struct CopyWork {
+  WorkOrder order;
+  CopyDirection direction = CopyDirection::kToDevice;
+  std::uint64_t bytes = 0;
+};
+
+struct WorkResult {
+  std::string name;  ///< of the kernel; empty for a copy
+  std::uint32_t stream = 0;
+  Cycle submitted = 0;
+  Cycle started = kNever;  ///< first CTA's first cycle, or first byte
+  Cycle ended = kNever;    ///< last CTA's end, or last byte; kNever while it has not
+  std::uint64_t ctas = 0;
+  std::uint64_t warp_instructions = 0, thread_instructions = 0;
+  bool done() const { return ended != kNever; }
+};
+
+}  // namespace gridloom::timing

@@ -1,0 +1,62 @@
+// The short cuts of the model against its plain mode, and the promise that host threads and windows do not matter.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/sim/timing/random_launch.h"
+
+namespace gridloom::timing {
+namespace {
+
+struct Case {
+  sim::DeviceSpec device;
+  std::vector<std::shared_ptr<trace::CtaSource>> launches;
+  std::uint32_t streams = 1;
+  std::string policy;
+};
+
+Case RandomCase(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Case made{RandomDevice(random), {}, static_cast<std::uint32_t>(1 + random() % 3), random() % 3 == 0 ? "serial" : "leftover"};
+  for (std::uint64_t i = 1 + random() % 4; i > 0; --i) made.launches.push_back(RandomLaunch(random));
+  return made;
+}
+
+Outcome RunCase(const Case& made, RunOptions options) {
+  options.policy = made.policy;
+  return RunLaunches(made.device, made.launches, options, made.streams);
+}
+
+/// GRIDLOOM_TIMING_SEEDS=FIRST-LAST looks at other cases than the usual ones.
+std::pair<std::uint64_t, std::uint64_t> Seeds() {
+  const char* text = std::getenv("GRIDLOOM_TIMING_SEEDS");
+  if (text == nullptr) return {1, 40};
+  char* rest = nullptr;
+  const std::uint64_t first = std::strtoull(text, &rest, 10);
+  return {first, *rest == '-' ? std::strtoull(rest + 1, nullptr, 10) : first};
+}
+
+TEST_CASE("Engine_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode") {
+  const auto [first, last] = Seeds();
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    INFO("seed " << seed);
+    const Case made = RandomCase(seed);
+    const Outcome fast = RunCase(made, {});
+    CHECK(BrokenLaw(made.device, fast) == "");
+    REQUIRE(Difference(fast, RunCase(made, {.plain = true})) == "");
+  }
+}
+
+TEST_CASE("Engine_RunAgain_OnTwoThreads_InShortWindows_GivesTheSame") {
+  for (std::uint64_t seed = 1000; seed < 1010; ++seed) {
+    INFO("seed " << seed);
+    const Case made = RandomCase(seed);
+    const Outcome once = RunCase(made, {});
+    REQUIRE(Difference(once, RunCase(made, {})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.threads = 2})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.window = 1})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.threads = 3, .window = 7})) == "");
+  }
+}
+
+}  // namespace
+}  // namespace gridloom::timing

@@ -1,0 +1,86 @@
+#include "tests/sim/timing/synthetic.h"
+
+#include <algorithm>
+
+namespace gridloom::timing {
+
+using trace::OpClass;
+using trace::Space;
+
+std::uint32_t CodeBuilder::Block() {
+  code_.blocks.push_back({static_cast<std::uint32_t>(code_.instructions.size()), 0});
+  return static_cast<std::uint32_t>(code_.blocks.size() - 1);
+}
+
+trace::Instruction& CodeBuilder::Add(OpClass op, Registers destinations, Registers sources) {
+  trace::Instruction instruction;
+  instruction.op = op;
+  instruction.destinations = static_cast<std::uint8_t>(destinations.size());
+  instruction.sources = static_cast<std::uint8_t>(sources.size());
+  instruction.operands = static_cast<std::uint32_t>(code_.operands.size());
+  for (const Registers& registers : {destinations, sources}) {
+    for (const std::uint16_t number : registers) {
+      code_.operands.push_back(number);
+      code_.register_count = std::max<std::uint32_t>(code_.register_count, number);
+    }
+  }
+  ++code_.blocks.back().count;
+  code_.instructions.push_back(instruction);
+  return code_.instructions.back();
+}
+
+void CodeBuilder::Op(OpClass op, Registers destinations, Registers sources) { Add(op, destinations, sources); }
+
+void CodeBuilder::Load(Space space, std::uint16_t destination, std::uint8_t width, unsigned flags) {
+  trace::Instruction& load = Add(OpClass::kMemory, {destination}, {});
+  load.space = space;
+  load.width = width;
+  load.flags = static_cast<std::uint8_t>(flags);
+}
+
+void CodeBuilder::Store(Space space, std::uint16_t value, std::uint8_t width, unsigned flags) {
+  trace::Instruction& store = Add(OpClass::kMemory, {}, {value});
+  store.space = space;
+  store.width = width;
+  store.flags = static_cast<std::uint8_t>(flags | trace::kStore);
+}
+
+void CodeBuilder::Atomic(Space space, std::uint16_t destination, std::uint8_t width) { Load(space, destination, width, trace::kAtomic); }
+
+void CodeBuilder::Barrier(std::uint8_t number, std::uint8_t warps, bool arrive) {
+  trace::Instruction& barrier = Add(OpClass::kBarrier, {}, {});
+  barrier.barrier = number;
+  barrier.barrier_warps = warps;
+  barrier.flags = arrive ? trace::kArrive : 0;
+}
+
+void CtaBuilder::Warp() {
+  cta_.warps.push_back({.first_visit = static_cast<std::uint32_t>(cta_.visits.size()),
+                        .visit_count = 0,
+                        .first_access = static_cast<std::uint32_t>(cta_.accesses.size()),
+                        .access_count = 0});
+}
+
+void CtaBuilder::Visit(std::uint32_t block, std::uint32_t mask, std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; ++i) cta_.visits.push_back({block, mask});
+  cta_.warps.back().visit_count += times;
+}
+
+void CtaBuilder::Access(std::uint64_t base, std::int32_t stride, std::uint32_t mask) {
+  cta_.accesses.push_back({base, stride, mask});
+  ++cta_.warps.back().access_count;
+}
+
+void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint32_t mask) {
+  Access(cta_.lanes.size(), trace::MemoryAccess::kScattered, mask);
+  cta_.lanes.insert(cta_.lanes.end(), addresses.begin(), addresses.end());
+}
+
+std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape, std::shared_ptr<const trace::CtaTrace> cta,
+                                           std::uint64_t displacement) {
+  return std::make_shared<SyntheticSource>(std::move(code), shape, [cta = std::move(cta), displacement](std::uint64_t index) {
+    return trace::LoadedCta{cta, index * displacement};
+  });
+}
+
+}  // namespace gridloom::timing
