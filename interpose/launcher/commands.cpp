@@ -23,6 +23,13 @@ constexpr CommandRow kCommands[] = {
      "  gridloom inspect --kernel add ./app            only kernels whose name contains \"add\", with details\n"
      "  gridloom inspect --json kernels.ptx | jq '.containers[].kernels[].name'\n",
      MakeInspect},
+    {"rewrite", "Run passes over the PTX of a file: make kernels that run in slices, for example.", "[OPTIONS] --pass A,B FILE",
+     "  gridloom rewrite kernels.ptx --pass slice -o sliced.ptx\n"
+     "  gridloom rewrite kernels.ptx --pass slice --diff          what would change\n"
+     "  gridloom rewrite ./app --pass slice --ptx -o sliced.ptx    only the PTX of a program\n"
+     "  gridloom rewrite app.fatbin --pass slice -o sliced.fatbin\n"
+     "  gridloom rewrite ./app --pass slice --json | jq '.modules[].kernels[]'\n",
+     MakeRewrite},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

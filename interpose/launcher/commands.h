@@ -9,6 +9,7 @@ namespace gridloom::launcher {
 
 std::unique_ptr<Command> MakeRun();
 std::unique_ptr<Command> MakeInspect();
+std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeDoctor();
 

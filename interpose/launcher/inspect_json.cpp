@@ -32,6 +32,13 @@ Json ToJson(const KernelReport& kernel) {
             {"callee_instructions", kernel.callee_instructions},
             {"system_calls", kernel.system_calls},
             {"unknown_opcodes", kernel.unknown_opcodes}};
+  json["live_registers"] = kernel.live_registers;
+  for (const PassAnswer& answer : kernel.passes) {
+    Json one{{"applies", answer.why_not.empty()}};
+    if (!answer.why_not.empty()) one["reason"] = answer.why_not;
+    if (answer.line != 0) one["line"] = answer.line;
+    json["passes"][answer.pass] = std::move(one);
+  }
   if (!kernel.check.empty()) {
     json["compiles"] = !kernel.refused;
     if (kernel.refused) json["refused"] = kernel.check;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "interpose/launcher/inspect_report.h"
+#include "rewriter/analysis/liveness.h"
 #include "rewriter/ptx/visit.h"
 #include "sim/exec/layout.h"
 
@@ -129,6 +130,7 @@ KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel
   ReportBounds(kernel, report);
   report.shared_bytes = exec::LayoutShared(module, kernel).static_bytes;
   report.local_bytes = exec::LayoutLocal(kernel).bytes;
+  report.live_registers = analysis::Liveness(analysis::Cfg(kernel)).max_pressure().units;
   KernelWalk walk(module, report);
   walk.Walk(kernel, /*is_kernel=*/true);
   walk.Finish();

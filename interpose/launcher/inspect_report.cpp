@@ -4,6 +4,8 @@
 
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/select.h"
+#include "rewriter/passes/pipeline.h"
+#include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
 #include "sim/hardware/device_files.h"
 
@@ -44,6 +46,23 @@ EntryReport ReportEntry(const Entry& entry, bool selected) {
           .error = {}};
 }
 
+/// Asks every pass about every kernel, by running it on a copy.
+void ReportPasses(const ptx::Module& module, ContainerReport& report) {
+  for (const auto& pass : passes::AllPasses()) {
+    const auto rewritten = passes::Run(passes::Pipeline({pass.get()}), module);
+    for (KernelReport& kernel : report.kernels) {
+      PassAnswer& answer = kernel.passes.emplace_back(PassAnswer{std::string(pass->name()), {}});
+      const passes::KernelOutcome* const outcome = rewritten.ok() ? rewritten->Find(kernel.name) : nullptr;
+      if (outcome == nullptr) {
+        answer.why_not = rewritten.ok() ? "it has no body" : rewritten.error().message;
+      } else if (outcome->status == passes::KernelStatus::kRefused) {
+        answer.why_not = outcome->reason;
+        answer.line = outcome->loc.line;
+      }
+    }
+  }
+}
+
 void ReportModule(const ptx::Module& module, ContainerReport& report) {
   for (const ptx::Variable& variable : module.variables) {
     if (variable.linkage == ptx::Linkage::kExtern) continue;
@@ -69,7 +88,9 @@ void ReportPtx(const Entry& entry, EntryReport& entry_report, ContainerReport& r
   auto module = ptx::ParseModule(report.ptx, sink);
   AddDiagnostics(sink, report);
   ReportModule(*module, report);
-  if (!sink.has_errors()) report.module = std::move(module);
+  if (sink.has_errors()) return;
+  ReportPasses(*module, report);
+  report.module = std::move(module);
 }
 
 /// Kernels of the machine code for the highest architecture, when there is no PTX to tell more.

@@ -21,6 +21,13 @@ struct ParameterReport {
   std::uint32_t offset = 0, bytes = 0, align = 0;
 };
 
+/// Whether a pass applies to a kernel (docs/passes.md).
+struct PassAnswer {
+  std::string pass;
+  std::string why_not;     ///< empty when it applies
+  std::uint32_t line = 0;  ///< of the PTX; 0 when no single place is to blame
+};
+
 struct KernelReport {
   std::string name;       ///< as a driver finds it
   std::string demangled;  ///< as its source spells it
@@ -36,6 +43,8 @@ struct KernelReport {
   std::uint64_t callee_instructions = 0;           ///< of the functions it may call
   std::vector<std::string> system_calls;           ///< vprintf, malloc, …: called but defined nowhere
   std::vector<std::string> unknown_opcodes;        ///< not in the instruction table; running them is refused
+  std::uint32_t live_registers = 0;                ///< most 32-bit registers in use at once
+  std::vector<PassAnswer> passes;                  ///< in the order of the list of passes
   std::string check;                               ///< of `--check`: "compiles", or why it is refused; empty without
   bool refused = false;
 };

@@ -66,8 +66,23 @@ std::string EntriesText(const ContainerReport& container) {
   return table.Text(2);
 }
 
+/// "yes", or "no: it calls f (line 12)"
+std::string PassText(const PassAnswer& answer) {
+  if (answer.why_not.empty()) return "yes";
+  return "no: " + answer.why_not + (answer.line == 0 ? "" : " (line " + std::to_string(answer.line) + ")");
+}
+
+/// The passes that apply.
+std::string PassesColumn(const KernelReport& kernel) {
+  std::vector<std::string> names;
+  for (const PassAnswer& answer : kernel.passes) {
+    if (answer.why_not.empty()) names.push_back(answer.pass);
+  }
+  return names.empty() ? "-" : Joined(names);
+}
+
 std::string KernelTable(const ContainerReport& container, const InspectView& view) {
-  Table table({">instr", ">pred/16/32/64", ">shared", ">local", ">params", "bar", "threads", "kernel"});
+  Table table({">instr", ">pred/16/32/64", ">shared", ">local", ">params", "bar", "threads", "passes", "kernel"});
   for (const KernelReport& kernel : container.kernels) {
     if (!Wanted(view, kernel.name, kernel.demangled)) continue;
     const std::string parameters = std::to_string(kernel.parameters.size()) + ", " + SizeText(kernel.parameter_bytes);
@@ -75,7 +90,7 @@ std::string KernelTable(const ContainerReport& container, const InspectView& vie
     if (kernel.refused) name = Coloured(Colour::kRed, "[refused] ") + name;
     else if (!kernel.unknown_opcodes.empty()) name = Coloured(Colour::kRed, "[unknown instructions] ") + name;
     table.Add({std::to_string(kernel.instructions), RegistersColumn(kernel), SharedText(kernel), SizeText(kernel.local_bytes), parameters,
-               kernel.barriers.empty() ? "-" : Joined(kernel.barriers), BoundsColumn(kernel), name});
+               kernel.barriers.empty() ? "-" : Joined(kernel.barriers), BoundsColumn(kernel), PassesColumn(kernel), name});
   }
   return table.empty() ? "" : "\n" + table.Text(2);
 }
@@ -101,12 +116,14 @@ std::string KernelDetails(const KernelReport& kernel) {
   if (kernel.callee_instructions != 0) instructions += ", and " + std::to_string(kernel.callee_instructions) + " in functions it may call";
   text += Fact("instructions", instructions);
   text += Fact("registers", RegistersText(kernel));
+  text += Fact("", std::to_string(kernel.live_registers) + " of 32 bits in use at once");
   text += Fact("shared memory", SharedText(kernel));
   text += Fact("local memory", SizeText(kernel.local_bytes));
   text += Fact("barriers", kernel.barriers.empty() ? "none" : Joined(kernel.barriers));
   text += Fact("launch bounds", kernel.launch_bounds.empty() ? "none" : Joined(kernel.launch_bounds));
   if (!kernel.system_calls.empty()) text += Fact("system calls", Joined(kernel.system_calls));
   if (!kernel.unknown_opcodes.empty()) text += Fact("unknown", Coloured(Colour::kRed, Joined(kernel.unknown_opcodes)));
+  for (const PassAnswer& answer : kernel.passes) text += Fact(answer.pass, PassText(answer));
   if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, kernel.check));
   text += Fact("parameters", kernel.parameters.empty() ? "none" : std::to_string(kernel.parameter_bytes) + " bytes");
   if (!kernel.parameters.empty()) text += ParameterTable(kernel);

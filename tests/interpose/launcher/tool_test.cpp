@@ -157,5 +157,41 @@ TEST_CASE("Doctor_NamesWhatIsMissingAndWhatMendsIt") {
   CHECK(checks[0]["check"] == "processor");
 }
 
+TEST_CASE("Rewrite_Ptx_WritesShowsAndNamesRefusals") {
+  const Installation tree;
+  std::ofstream(tree.root() / "k.ptx") << ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 flag;\n"
+                                          ".entry sliced()\n{\n.reg .u32 %r;\nmov.u32 %r, %ctaid.x;\nret;\n}\n"
+                                          ".entry waits()\n{\n.reg .u32 %r;\n.reg .pred %p;\nL:\nld.volatile.global.u32 %r, [flag];\n"
+                                          "setp.eq.u32 %p, %r, 0;\n@%p bra L;\nret;\n}\n";
+  const Outcome text = tree.Run("rewrite k.ptx --pass slice -o out.ptx");
+  CHECK(text.exit_code == 0);
+  CHECK(Has(text, "first_x grid_x reciprocal_x shift_x"));
+  CHECK(Has(text, "slice: a loop may wait for what another CTA writes (ld.volatile.global.u32) (line 16)"));
+  CHECK(Has(tree.Run("inspect --details out.ptx"), "sliced_gl_first_x"));
+  const Outcome diff = tree.Run("rewrite k.ptx --pass slice --diff");
+  CHECK(Has(diff, "-\tmov.u32 %r, %ctaid.x;"));
+  CHECK(Has(diff, "+\tsub.u32 %r, %gl_n, %gl_q;"));
+  const auto json = nlohmann::json::parse(tree.Run("rewrite k.ptx --pass slice --json").output);
+  const auto& kernels = json["modules"][0]["kernels"];
+  CHECK(kernels[0]["status"] == "changed");
+  CHECK(kernels[0]["parameters"][0]["role"] == "first_x");
+  CHECK(kernels[1]["status"] == "refused");
+  CHECK(kernels[1]["line"] == 16);
+  const auto inspected = nlohmann::json::parse(tree.Run("inspect --json k.ptx").output);
+  CHECK(inspected["containers"][0]["kernels"][0]["passes"]["slice"]["applies"] == true);
+  CHECK(inspected["containers"][0]["kernels"][1]["passes"]["slice"]["applies"] == false);
+}
+
+TEST_CASE("Rewrite_UnknownPassOrFile_FailsAndSaysWhy") {
+  const Installation tree;
+  const Outcome pass = tree.Run("rewrite k.ptx --pass slcie");
+  CHECK(pass.exit_code == 125);
+  CHECK(Has(pass, "no pass is named 'slcie'"));
+  const Outcome file = tree.Run("rewrite none.ptx --pass slice");
+  CHECK(file.exit_code == 125);
+  CHECK(Has(file, "none.ptx"));
+  CHECK(tree.Run("run --slice many -- true").exit_code == 125);
+}
+
 }  // namespace
 }  // namespace gridloom::launcher

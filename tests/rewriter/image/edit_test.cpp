@@ -1,0 +1,96 @@
+#include "rewriter/image/edit.h"
+
+#include <elf.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/rewriter/image/image_bytes.h"
+
+namespace gridloom::image {
+namespace {
+
+using testing::Buffer;
+using testing::EntrySpec;
+using testing::MakeContainer;
+
+constexpr Compression kCompressions[] = {Compression::kNone, Compression::kLz4, Compression::kZstd};
+constexpr std::uint16_t kCubin = 2;
+
+std::string LongText(const std::string& last) {
+  std::string text(testing::kPtx90);
+  for (int i = 0; i < 300; ++i) text += "// a line that says nothing\n";
+  return text + last;
+}
+
+/// Replaces every PTX for sm_90, keeps the others.
+PtxEdit ReplaceSm90(const std::string& text) {
+  return [text](const Entry& entry) -> Result<std::optional<std::string>> {
+    if (entry.arch.text() != "sm_90") return std::optional<std::string>();
+    return std::optional(text);
+  };
+}
+
+std::vector<Entry> EntriesOf(const std::vector<std::byte>& bytes) {
+  const auto set = ReadImages(bytes);
+  REQUIRE(set.ok());
+  REQUIRE(set->containers.size() == 1);
+  return set->containers[0].entries;
+}
+
+TEST_CASE("EditImages_Container_NewTextInEveryCompression_OthersAndHeadersKept") {
+  for (const Compression compression : kCompressions) {
+    const Buffer bytes =
+        MakeContainer({EntrySpec{.compression = compression, .payload = LongText("// old") + '\0', .name = "a.cu", .options = "-g"},
+                       EntrySpec{.kind = kCubin, .payload = "machine code"}, EntrySpec{.sm = 75, .payload = LongText("// other") + '\0'}});
+    const std::string text = LongText("// new") + LongText("");
+    const auto edited = EditImages(bytes, ReplaceSm90(text));
+    REQUIRE(edited.ok());
+    const auto entries = EntriesOf(*edited);
+    REQUIRE(entries.size() == 2);  // machine code is left out
+    CHECK(*entries[0].Read() == text);
+    CHECK(entries[0].source_name == "a.cu");
+    CHECK(entries[0].options == "-g");
+    CHECK((entries[0].compression == Compression::kNone) == (compression == Compression::kNone));
+    CHECK(*entries[1].Read() == LongText("// other"));
+  }
+}
+
+TEST_CASE("EditImages_NothingEdited_SameBytes") {
+  const Buffer bytes = MakeContainer({EntrySpec{.sm = 80}, EntrySpec{.kind = kCubin, .sm = 80, .payload = "machine code"}});
+  const auto edited = EditImages(bytes, ReplaceSm90("x"));
+  REQUIRE(edited.ok());
+  CHECK(*edited == bytes);
+}
+
+TEST_CASE("EditImages_ErrorOfTheEdit_IsPassedOn") {
+  const Buffer bytes = MakeContainer({EntrySpec{}});
+  const auto edited = EditImages(bytes, [](const Entry&) -> Result<std::optional<std::string>> { return Error{"no"}; });
+  REQUIRE(!edited.ok());
+  CHECK(edited.error().message == "no");
+}
+
+TEST_CASE("EditImages_ElfWithRoom_ContainerStaysWhereItIs") {
+  const Buffer container = MakeContainer({EntrySpec{.payload = LongText("// old") + '\0'}, EntrySpec{.sm = 80}});
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{".text", Buffer(32)}, {".nv_fatbin", container}, {".data", Buffer(16)}});
+  const auto edited = EditImages(elf, ReplaceSm90(LongText("// new")));
+  REQUIRE(edited.ok());
+  CHECK(edited->size() == elf.size());
+  const auto entries = EntriesOf(*edited);
+  REQUIRE(entries.size() == 2);
+  CHECK(*entries[0].Read() == LongText("// new"));
+  CHECK(*entries[1].Read() == testing::kPtx90);
+}
+
+TEST_CASE("EditImages_SeparatelyCompiled_IsRefused") {
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
+  CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
+}
+
+TEST_CASE("EditImages_PtxText_IsReplaced") {
+  const auto edited = EditImages(AsBytes(testing::kPtx90), ReplaceSm90("new text"));
+  REQUIRE(edited.ok());
+  CHECK(AsText(*edited) == "new text");
+}
+
+}  // namespace
+}  // namespace gridloom::image
