@@ -12,6 +12,7 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --memory 4G --threads 2 -- ./app  less device memory, fewer host threads\n"
      "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
      "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
+     "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
      "  gridloom run --device real -- ./app            on the GPU of this machine\n",
@@ -30,6 +31,11 @@ constexpr CommandRow kCommands[] = {
      "  gridloom rewrite app.fatbin --pass slice -o sliced.fatbin\n"
      "  gridloom rewrite ./app --pass slice --json | jq '.modules[].kernels[]'\n",
      MakeRewrite},
+    {"trace", "Show what is in a trace that `run --trace` wrote.", "[OPTIONS] FILE",
+     "  gridloom run --trace app.gltrace -- ./app\n"
+     "  gridloom trace app.gltrace\n"
+     "  gridloom trace --check --json app.gltrace\n",
+     MakeTrace},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

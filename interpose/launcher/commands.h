@@ -12,5 +12,6 @@ std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeDoctor();
+std::unique_ptr<Command> MakeTrace();
 
 }  // namespace gridloom::launcher

@@ -41,7 +41,7 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   exec::Engine& engine = context.device().engine();
   if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
   else run.fault = engine.Run(launch, &run.stats);
-  if (trace) trace->End();
+  if (trace && run.fault.kind == exec::FaultKind::kNone) trace->End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;

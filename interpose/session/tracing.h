@@ -23,7 +23,7 @@ class LaunchTrace {
   LaunchTrace(const trace::CodeTable& table, const trace::LaunchShape& shape, std::unique_ptr<trace::LaunchWriter> writer,
               std::uint64_t keep_every);
   exec::RecordSink* sink() { return &capture_; }
-  /// The grid has ended.
+  /// The grid has ended well; without this call the launch stays incomplete.
   void End();
 
  private:

@@ -10,6 +10,9 @@
 # memory that no thread has written, and do not use it.
 set(gridloom_not_for_memcheck illegal_address memory_faults launch_errors copies host_memory cublas_vectors)
 
+# Programs whose kernels end before their time.
+set(gridloom_not_for_trace device_assert illegal_address memory_faults launch_errors)
+
 # Programs of which one size of slices is enough: hundreds of kernels, and all of them compiled twice.
 set(gridloom_slow_in_slices cublas_vectors thrust_algorithms cub_primitives)
 

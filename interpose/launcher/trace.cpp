@@ -1,0 +1,126 @@
+// gridloom trace: what is in a trace file, and whether all of it can be used.
+#include <bit>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "interpose/launcher/commands.h"
+#include "interpose/launcher/terminal.h"
+#include "sim/exec/memcheck.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the launches of one kernel did together.
+struct KernelSum {
+  std::uint64_t launches = 0, incomplete = 0, ctas = 0, left_out = 0;
+  std::uint64_t warp_instructions = 0, thread_instructions = 0;
+  std::uint64_t accesses = 0;  ///< of warps
+};
+
+void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum& sum) {
+  for (const trace::BlockVisit& visit : cta.visits) {
+    const std::uint64_t count = code.blocks[visit.block].count;
+    sum.warp_instructions += count;
+    sum.thread_instructions += count * static_cast<std::uint64_t>(std::popcount(visit.mask));
+  }
+  for (const trace::MemoryAccess& access : cta.accesses) sum.accesses += access.mask != 0;
+}
+
+std::string Share(double part, double whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", whole == 0 ? 0.0 : 100 * part / whole);
+  return text;
+}
+
+class TraceCommand final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    app.add_option("file", path_, "a trace, as `gridloom run --trace` writes it")->type_name("")->required();
+    app.add_flag("--check", check_, "exit code 1 when the file is damaged or a launch in it is not complete");
+    app.add_flag("--json", json_, "print JSON");
+  }
+
+  int Run() override {
+    auto file = trace::TraceFile::Open(path_);
+    if (!file) return Fail(file.error().message);
+    std::string problem = (*file)->problem();
+    std::map<std::uint32_t, KernelSum> kernels;
+    for (std::size_t i = 0; i < (*file)->launches().size(); ++i) {
+      const Status read = AddLaunch(*file, i, kernels[(*file)->launches()[i].info.kernel]);
+      if (!read && problem.empty()) problem = path_ + ": " + read.error().message;
+    }
+    bool incomplete = false;
+    for (const auto& [kernel, sum] : kernels) incomplete |= sum.incomplete != 0;
+    if (json_) PrintJson(**file, kernels, problem);
+    else PrintText(**file, kernels, problem);
+    return check_ && (incomplete || !problem.empty()) ? kExitFound : kExitOk;
+  }
+
+ private:
+  static Status AddLaunch(const std::shared_ptr<trace::TraceFile>& file, std::size_t number, KernelSum& sum) {
+    const trace::TraceFile::Launch& launch = file->launches()[number];
+    ++sum.launches;
+    sum.incomplete += !launch.complete;
+    sum.left_out += launch.left_out;
+    const auto source = trace::TraceFile::Source(file, number);
+    for (std::uint64_t cta = 0; cta < launch.info.shape.ctas; ++cta) {
+      if (!launch.place.contains(cta)) continue;
+      GL_TRY(loaded, source->Load(cta));
+      AddCta(source->code(), *loaded.trace, sum);
+      ++sum.ctas;
+    }
+    return {};
+  }
+
+  void PrintText(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
+    Table table({">launches", ">CTAs", ">warp instr", ">lanes on", ">accesses", "kernel"});
+    std::uint64_t instructions = 0, left_out = 0, incomplete = 0;
+    for (const auto& [number, sum] : kernels) {
+      const double lanes = static_cast<double>(sum.warp_instructions) * trace::kWarpSize;
+      table.Add({exec::WithCommas(sum.launches), exec::WithCommas(sum.ctas), exec::WithCommas(sum.warp_instructions),
+                 Share(static_cast<double>(sum.thread_instructions), lanes), exec::WithCommas(sum.accesses),
+                 exec::DemangledName(file.kernels()[number].name)});
+      instructions += sum.warp_instructions;
+      left_out += sum.left_out;
+      incomplete += sum.incomplete;
+    }
+    char per[32];
+    std::snprintf(per, sizeof per, "%.3f", instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / static_cast<double>(instructions));
+    Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(file.launches().size()) + " launches, " +
+          exec::WithCommas(file.host_events().size()) + " copies and fills\n\n" + table.Text(2) + "\n" + per +
+          " bytes per warp instruction\n");
+    if (left_out != 0) Print(exec::WithCommas(left_out) + " CTAs were not kept (--trace-ctas)\n");
+    if (incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(incomplete) + " launches are not complete") + "\n");
+    if (!problem.empty()) Print(Coloured(Colour::kRed, problem) + "\n");
+  }
+
+  void PrintJson(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
+    Json json{{"file", path_}, {"bytes", file.bytes()}, {"made_by", file.info()}, {"host_events", file.host_events().size()}};
+    json["problem"] = problem.empty() ? Json() : Json(problem);
+    json["kernels"] = Json::array();
+    for (const auto& [number, sum] : kernels) {
+      json["kernels"].push_back({{"name", exec::DemangledName(file.kernels()[number].name)},
+                                 {"symbol", file.kernels()[number].name},
+                                 {"launches", sum.launches},
+                                 {"incomplete_launches", sum.incomplete},
+                                 {"ctas", sum.ctas},
+                                 {"ctas_left_out", sum.left_out},
+                                 {"warp_instructions", sum.warp_instructions},
+                                 {"thread_instructions", sum.thread_instructions},
+                                 {"accesses", sum.accesses}});
+    }
+    Print(json.dump(2) + "\n");
+  }
+
+  std::string path_;
+  bool check_ = false, json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTrace() { return std::make_unique<TraceCommand>(); }
+
+}  // namespace gridloom::launcher
