@@ -14,24 +14,27 @@ std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std
 
 std::string Bytes(std::uint64_t count) { return count == 1 ? "1 byte" : WithCommas(count) + " bytes"; }
 
-std::string_view NameOf(AccessKind kind) {
-  switch (kind) {
-    case AccessKind::kRead: return "read";
-    case AccessKind::kWrite: return "write";
-    case AccessKind::kAtomic: return "atomic operation";
+template <typename Enum>
+struct Named {
+  Enum value;
+  const char* name;
+};
+
+template <typename Enum, std::size_t count>
+const char* Find(const Named<Enum> (&names)[count], Enum value, const char* otherwise) {
+  for (const Named<Enum>& row : names) {
+    if (row.value == value) return row.name;
   }
-  return "access";
+  return otherwise;
 }
 
-std::string_view NameOf(Space space) {
-  switch (space) {
-    case Space::kGlobal: return "global memory";
-    case Space::kShared: return "shared memory";
-    case Space::kLocal: return "local memory";
-    case Space::kGeneric: return "memory";
-  }
-  return "memory";
-}
+constexpr Named<AccessKind> kAccessNames[] = {
+    {AccessKind::kRead, "read"}, {AccessKind::kWrite, "write"}, {AccessKind::kAtomic, "atomic operation"}};
+std::string_view NameOf(AccessKind kind) { return Find(kAccessNames, kind, "access"); }
+
+constexpr Named<Space> kSpaceNames[] = {
+    {Space::kGlobal, "global memory"}, {Space::kShared, "shared memory"}, {Space::kLocal, "local memory"}, {Space::kGeneric, "memory"}};
+std::string_view NameOf(Space space) { return Find(kSpaceNames, space, "memory"); }
 
 /// " at app.cu:12 (PTX line 43)", as much as is known.
 std::string At(const MemcheckAccess& access) {
@@ -40,19 +43,12 @@ std::string At(const MemcheckAccess& access) {
   return " at " + access.file + ":" + std::to_string(access.source_line) + (ptx.empty() ? "" : " (" + ptx + ")");
 }
 
-const char* OriginOf(const Allocation& allocation) {
-  switch (allocation.kind) {
-    case MemoryKind::kDevice: return "cudaMalloc";
-    case MemoryKind::kPool: return "cudaMallocAsync";
-    case MemoryKind::kManaged: return "cudaMallocManaged";
-    case MemoryKind::kPinned: return "cudaMallocHost";
-    case MemoryKind::kRegistered: return "cudaHostRegister";
-    case MemoryKind::kReserved: return "cuMemAddressReserve";
-    case MemoryKind::kModule: return "a module";
-    case MemoryKind::kInternal: return "Gridloom";
-  }
-  return "nobody";
-}
+constexpr Named<MemoryKind> kOrigins[] = {
+    {MemoryKind::kDevice, "cudaMalloc"},     {MemoryKind::kPool, "cudaMallocAsync"},        {MemoryKind::kManaged, "cudaMallocManaged"},
+    {MemoryKind::kPinned, "cudaMallocHost"}, {MemoryKind::kRegistered, "cudaHostRegister"}, {MemoryKind::kReserved, "cuMemAddressReserve"},
+    {MemoryKind::kModule, "a module"},       {MemoryKind::kInternal, "Gridloom"},
+};
+const char* OriginOf(const Allocation& allocation) { return Find(kOrigins, allocation.kind, "nobody"); }
 
 std::string Headline(const MemcheckReport& report) {
   const MemcheckAccess& access = report.access;

@@ -1,10 +1,5 @@
 // A store out of every allocation: error 700, sticky for the process. Each case runs in a child process of its own.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <string>
-
-#include "app.h"
+#include "cases.h"
 
 __global__ void Store(int* p, long index) { p[index] = 1; }
 __global__ void Load(const int* p, int* out) { *out = *p; }
@@ -56,16 +51,6 @@ int Case(int which) {
 
 int main(int argc, char** argv) {
   if (argc > 1) return Case(std::atoi(argv[1]));
-  for (int which = 0; which < 8; ++which) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const std::string number = std::to_string(which);
-      execl("/proc/self/exe", argv[0], number.c_str(), static_cast<char*>(nullptr));
-      _exit(99);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    Same("case", which, WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), 0);
-  }
+  RunCases(argv[0], 8);
   return Verdict();
 }

@@ -3,12 +3,9 @@
 #include <mma.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-
-#include "app.h"
+#include "cases.h"
 
 __global__ void StoreAt(int* p, long offset) { p[offset + threadIdx.x] = 1; }
 __global__ void LoadAt(const int* p, long offset, int* out) { out[threadIdx.x] = p[offset + threadIdx.x]; }
@@ -184,16 +181,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     _exit(result);
   }
-  for (int which = 0; which < kCases; ++which) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const std::string number = std::to_string(which);
-      execl("/proc/self/exe", argv[0], number.c_str(), static_cast<char*>(nullptr));
-      _exit(99);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    Same("case", which, WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), 0);
-  }
+  RunCases(argv[0], kCases);
   return Verdict();
 }

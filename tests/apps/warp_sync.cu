@@ -1,28 +1,20 @@
 // __syncwarp from different places of the code: the lanes of a diverged warp wait for each other (Volta and later).
 #include "app.h"
 
+/// Three exchanges with the lane that has the other bit 16. In line: every place it is called from has its own __syncwarp.
+__device__ __forceinline__ int ExchangeFrom(volatile int* s, int lane, int base, int more) {
+  s[lane] = base + lane;
+  __syncwarp();
+  int got = s[lane ^ 16];
+  __syncwarp();
+  s[lane] = got + more;
+  __syncwarp();
+  return s[lane ^ 16];
+}
 __global__ void Exchange(int* out) {
   __shared__ volatile int s[64];
   const int lane = threadIdx.x;
-  int got = 0;
-  if (lane & 16) {
-    s[lane] = 100 + lane;
-    __syncwarp();
-    got = s[lane ^ 16];
-    __syncwarp();
-    s[lane] = got + 1;
-    __syncwarp();
-    got = s[lane ^ 16];
-  } else {
-    s[lane] = 200 + lane;
-    __syncwarp();
-    got = s[lane ^ 16];
-    __syncwarp();
-    s[lane] = got + 2;
-    __syncwarp();
-    got = s[lane ^ 16];
-  }
-  out[lane] = got;
+  out[lane] = lane & 16 ? ExchangeFrom(s, lane, 100, 1) : ExchangeFrom(s, lane, 200, 2);
 }
 // Groups of eight lanes go round different numbers of times, each with a mask of its own.
 __global__ void Groups(int* out) {

@@ -20,7 +20,21 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "10";
+constexpr const char* kCompilerVersion = "11";
+
+/// Generated code calls helpers by their place in helpers.def: a number for that list.
+constexpr std::uint64_t HelpersHash() {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const std::string_view name : {
+#define GL_HELPER(name, convergent, reads, writes) std::string_view(#name),
+#include "sim/exec/helpers.def"
+#undef GL_HELPER
+       }) {
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    hash = (hash ^ ',') * 0x100000001b3;
+  }
+  return hash;
+}
 
 std::string Print(const llvm::Module& module) {
   std::string text;
@@ -104,8 +118,8 @@ extern "C" const char* gridloom_compiler_id(const char* cpu) {
   const std::lock_guard lock(mutex);
   std::string& id = (*ids)[cpu ? cpu : ""];
   if (id.empty()) {
-    id =
-        std::string("gridloom-compiler ") + kCompilerVersion + " abi " + std::to_string(kAbiVersion) + " llvm " LLVM_VERSION_STRING " cpu ";
+    id = std::string("gridloom-compiler ") + kCompilerVersion + " abi " + std::to_string(kAbiVersion) + " helpers " +
+         std::to_string(HelpersHash()) + " llvm " LLVM_VERSION_STRING " cpu ";
     if (cpu && *cpu) {
       id += cpu;
     } else {

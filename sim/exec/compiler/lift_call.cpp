@@ -20,14 +20,18 @@ constexpr ReplacedFunction kReplaced[] = {
     {"DeviceSynchronizeDeprecationAvoidance", DeviceCall::kDeviceSynchronize},
 };
 
-const ReplacedFunction* FindReplaced(std::string_view name) {
-  for (const std::string_view prefix : {"__cudaCDP2", "__cuda", "cuda"}) {
+/// The row named as `name` is behind the first of `prefixes` it starts with; null when there is none.
+template <typename Row, std::size_t count>
+const Row* FindBehind(std::initializer_list<std::string_view> prefixes, const Row (&rows)[count], std::string_view name) {
+  for (const std::string_view prefix : prefixes) {
     if (!name.starts_with(prefix)) continue;
-    const auto* found = std::ranges::find(kReplaced, name.substr(prefix.size()), &ReplacedFunction::name);
-    return found == std::end(kReplaced) ? nullptr : found;
+    const auto* found = std::ranges::find(rows, name.substr(prefix.size()), &Row::name);
+    return found == std::end(rows) ? nullptr : found;
   }
   return nullptr;
 }
+
+const ReplacedFunction* FindReplaced(std::string_view name) { return FindBehind({"__cudaCDP2", "__cuda", "cuda"}, kReplaced, name); }
 
 }  // namespace
 
@@ -155,12 +159,7 @@ constexpr DeviceFunction kDeviceFunctions[] = {
 };
 
 const DeviceFunction* FindDeviceFunction(std::string_view name) {
-  for (const std::string_view prefix : {"__cuda_syscall_cnpv2", "__cuda_syscall_cnp", "cnp"}) {
-    if (!name.starts_with(prefix)) continue;
-    const auto* function = std::ranges::find(kDeviceFunctions, name.substr(prefix.size()), &DeviceFunction::name);
-    return function == std::end(kDeviceFunctions) ? nullptr : function;
-  }
-  return nullptr;
+  return FindBehind({"__cuda_syscall_cnpv2", "__cuda_syscall_cnp", "cnp"}, kDeviceFunctions, name);
 }
 
 const SystemFunction kSystemFunctions[] = {

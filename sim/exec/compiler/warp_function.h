@@ -1,7 +1,7 @@
-// Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it, warp_control.cpp holds
-// control flow, warp_arms.cpp short ifs, warp_values.cpp values and plain instructions, warp_entry.cpp what is computed once per warp,
-// warp_memory.cpp loads and stores, warp_irregular.cpp and
-// warp_group.cpp those without a pattern, warp_atomics.cpp atomics, warp_markers.cpp the rest.
+// Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
+// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_dispatch.cpp and warp_waiting.cpp; values and plain
+// instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those
+// without a pattern in warp_irregular.cpp and warp_group.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -61,27 +61,36 @@ class WarpFunction {
   void EmitReturn(llvm::ReturnInst& ret);
   void EmitDivergentBranch(llvm::BranchInst& branch);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
-  void DropEndedLanes(llvm::BasicBlock* to);
-  void WaitForMembers(const llvm::CallInst& sync, llvm::BasicBlock* to);
-  Value* AnySynced();
-  void ReleaseSynced();
   void CopyPhis(llvm::BasicBlock* to, Value* mask);
-  void Arrive(unsigned to, Value* mask);
-  void ArriveBack(unsigned to, Value* mask);
-  void Pend(unsigned block, Value* mask);
-  void EmitDispatch();
-  void ConnectDispatch();
   void KeepSlotsInMemory();
-  void NeedsWholeWarp(llvm::BasicBlock* block, const llvm::Value* members);
-  Value* NextPendingAfter(unsigned current, unsigned but_not);
-  void TakePending(Value* index);
-  llvm::BasicBlock* SlowArrival(unsigned block);
-  llvm::BasicBlock* EntryTo(unsigned block);
-  void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
-  Value* AnyPendingUpTo(unsigned from, unsigned to);
-  Value* AnyPending();
+
+  // --- pending lanes and the dispatcher (warp_dispatch.cpp) ---
+  static constexpr std::uint32_t kFuel = 64;  ///< trips of a waiting loop before others have their turn
   Value* PendingWord(unsigned word);
   void SetPendingWord(unsigned word, Value* value);
+  Value* AnyPendingUpTo(unsigned from, unsigned to);
+  Value* AnyPending();
+  void AddLanesAt(unsigned block, Value* mask);
+  void Pend(unsigned block, Value* mask);
+  llvm::BasicBlock* EntryTo(unsigned block);
+  llvm::BasicBlock* SlowArrival(unsigned block);
+  void Arrive(unsigned to, Value* mask);
+  void ArriveBack(unsigned to, Value* mask);
+  void BurnFuel(Value* mask, llvm::BasicBlock* next);
+  Value* NextPendingAfter(unsigned current, unsigned but_not);
+  void TakePending(Value* index);
+  void EmitDispatch();
+  void ConnectDispatch();
+
+  // --- lanes that wait for the rest of their warp, or have ended (warp_waiting.cpp) ---
+  void NeedsWholeWarp(llvm::BasicBlock* block, const llvm::Value* members);
+  Value* AnyIn(llvm::AllocaInst* set);
+  void WaitIn(llvm::AllocaInst* set, llvm::BasicBlock* to);
+  void ReleaseAll(llvm::AllocaInst* set);
+  void DropEndedLanes(llvm::BasicBlock* to);
+  void ReleaseSynced();
+  void WaitForMembers(const llvm::CallInst& sync, llvm::BasicBlock* to);
+  void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- small arms (warp_arms.cpp) ---
   bool IsSmallArm(const llvm::BasicBlock* block, const llvm::BasicBlock* from) const;
@@ -107,6 +116,7 @@ class WarpFunction {
   Value* EmitDivision(unsigned opcode, Value* a, Value* b);
   Value* EmitLanesIntrinsic(llvm::CallInst& call);
   Value* EmitSmallVectorOp(llvm::Instruction& instruction);
+  Value* SelectLanes(Value* lanes, Value* chosen, Value* otherwise);
   Value* Splat(Value* scalar);
   Value* PatternVector(const LanePattern& pattern, llvm::Type* element);
 
@@ -205,6 +215,7 @@ class WarpFunction {
   Value* HostPointers(const Irregular& at, const Access& access, const Window& window);
   Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
   Value* LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane);
+  void WhileLanesAreLeft(const std::function<Value*(Value* left)>& body);
   void ForEachActiveLane(const std::function<void(Value* lane)>& body);
   Value* HalvesInStep(Value* lanes, std::int64_t step);
   Value* HalfAddress(const Irregular& at, unsigned half, const Window& window);

@@ -358,8 +358,8 @@ Value* WarpFunction::SpillPointers(const Irregular& at, const Access& access, co
   return SpillLanes(1, at.index ? ScaledIndex(at) : HostLanes(at.lanes, access, window));
 }
 
-/// `body` for every active lane in turn.
-void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& body) {
+/// A loop that takes active lanes until none is left: `body` gets those still there (i32) and returns what it leaves.
+void WarpFunction::WhileLanesAreLeft(const std::function<Value*(Value* left)>& body) {
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = NewBlock("lane");
   BasicBlock* done = NewBlock("lanes_done");
@@ -367,11 +367,18 @@ void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& bod
   b_.SetInsertPoint(loop);
   auto* left = b_.CreatePHI(b_.getInt32Ty(), 2);
   left->addIncoming(mask_, before);
-  body(b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue()), b_.getInt64Ty()));
-  Value* rest = b_.CreateAnd(left, b_.CreateSub(left, b_.getInt32(1)));
+  Value* rest = body(left);
   left->addIncoming(rest, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt32(0)), done, loop);
   b_.SetInsertPoint(done);
+}
+
+/// `body` for every active lane in turn.
+void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& body) {
+  WhileLanesAreLeft([&](Value* left) {
+    body(b_.CreateZExt(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue()), b_.getInt64Ty()));
+    return b_.CreateAnd(left, b_.CreateSub(left, b_.getInt32(1)));
+  });
 }
 
 /// Words and double words have a scatter instruction; smaller and larger pieces are stored lane after lane.

@@ -455,44 +455,22 @@ void WarpFunction::EmitIndirectCall(llvm::CallInst& call) {
     return;
   }
   // One call per distinct target, until every active lane has made its call.
+  llvm::IRBuilder<> at(entry_, entry_->begin());
   Value* pointers = Lanes(pointer);
-  Value* buffer = nullptr;
-  {
-    llvm::IRBuilder<> at(entry_, entry_->begin());
-    buffer = at.CreateAlloca(pointers->getType());
-  }
-  llvm::cast<llvm::AllocaInst>(buffer)->setAlignment(llvm::Align(64));
+  Value* buffer = AlignedAlloca(at, pointers->getType());
+  llvm::AllocaInst* results = has_result ? at.CreateAlloca(result_type) : nullptr;
   b_.CreateStore(pointers, buffer);
-  BasicBlock* before = b_.GetInsertBlock();
-  BasicBlock* loop = NewBlock("targets");
-  BasicBlock* done = NewBlock("called");
-  b_.CreateBr(loop);
-  b_.SetInsertPoint(loop);
-  auto* left = b_.CreatePHI(b_.getInt32Ty(), 2);
-  left->addIncoming(mask_, before);
-  llvm::PHINode* so_far = has_result ? b_.CreatePHI(result_type, 2) : nullptr;
-  if (so_far) so_far->addIncoming(llvm::Constant::getNullValue(result_type), before);
-  Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue());
-  Value* chosen = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), buffer, lane));
-  Value* again = b_.CreateLoad(pointers->getType(), buffer);
-  Value* group = b_.CreateAnd(ToBits(b_.CreateICmpEQ(again, Splat(chosen))), left);
-  Value* result = invoke(group, chosen);
-  Value* merged = nullptr;
-  if (so_far && result_type->isStructTy()) {
-    merged = so_far;
-    for (unsigned i = 0; i < result_type->getStructNumElements(); ++i) {
-      merged = b_.CreateInsertValue(
-          merged, b_.CreateSelect(ToLaneMask(group), b_.CreateExtractValue(result, i), b_.CreateExtractValue(so_far, i)), i);
-    }
-  } else if (so_far) {
-    merged = b_.CreateSelect(ToLaneMask(group), result, so_far);
-  }
-  Value* rest = b_.CreateXor(left, group);
-  left->addIncoming(rest, loop);
-  if (so_far) so_far->addIncoming(merged, loop);
-  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt32(0)), done, loop);
-  b_.SetInsertPoint(done);
-  if (has_result) Define(&call, merged);
+  if (results) b_.CreateStore(llvm::Constant::getNullValue(result_type), results);
+  WhileLanesAreLeft([&](Value* left) {
+    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, b_.getTrue());
+    Value* chosen = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), buffer, lane));
+    Value* again = b_.CreateLoad(pointers->getType(), buffer);
+    Value* group = b_.CreateAnd(ToBits(b_.CreateICmpEQ(again, Splat(chosen))), left);
+    Value* result = invoke(group, chosen);
+    if (results) b_.CreateStore(SelectLanes(ToLaneMask(group), result, b_.CreateLoad(result_type, results)), results);
+    return b_.CreateXor(left, group);
+  });
+  if (results) Define(&call, b_.CreateLoad(result_type, results));
 }
 
 }  // namespace gridloom::exec

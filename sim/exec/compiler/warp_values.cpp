@@ -77,10 +77,7 @@ void WarpFunction::StoreSlot(const llvm::Instruction* instruction, Value* value,
   llvm::Type* type = slot->getAllocatedType();
   if (mask && llvm::isa<llvm::ConstantInt>(mask)) mask = nullptr;
   if (type->isStructTy()) {
-    for (unsigned i = 0; mask && i < type->getStructNumElements(); ++i) {
-      Value* old = b_.CreateExtractValue(b_.CreateLoad(type, slot), i);
-      value = b_.CreateInsertValue(value, b_.CreateSelect(ToLaneMask(mask), b_.CreateExtractValue(value, i), old), i);
-    }
+    if (mask) value = SelectLanes(ToLaneMask(mask), value, b_.CreateLoad(type, slot));
     b_.CreateStore(value, slot);
     return;
   }
@@ -99,6 +96,17 @@ void WarpFunction::StoreSlot(const llvm::Instruction* instruction, Value* value,
     }
   }
   b_.CreateStore(value, slot);
+}
+
+/// select(lanes, chosen, otherwise), for structs part by part.
+Value* WarpFunction::SelectLanes(Value* lanes, Value* chosen, Value* otherwise) {
+  if (!chosen->getType()->isStructTy()) return b_.CreateSelect(lanes, chosen, otherwise);
+  Value* merged = otherwise;
+  for (unsigned i = 0; i < chosen->getType()->getStructNumElements(); ++i) {
+    Value* part = b_.CreateSelect(lanes, b_.CreateExtractValue(chosen, i), b_.CreateExtractValue(otherwise, i));
+    merged = b_.CreateInsertValue(merged, part, i);
+  }
+  return merged;
 }
 
 Value* WarpFunction::Splat(Value* scalar) {

@@ -306,8 +306,7 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
   }
   if (fault.ptx_line == 0) return;
   std::string line = ", PTX line " + std::to_string(fault.ptx_line);
-  if (const std::string source = SourceLineOf(module, *params.kernel->function, fault.ptx_line); !source.empty())
-    line += " (" + source + ")";
+  if (const auto source = FindSource(module, params.kernel->function, fault.ptx_line)) line += " (" + source->text() + ")";
   fault.text.insert(launch.fault_place_bytes, line);
 }
 

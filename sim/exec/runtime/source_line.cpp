@@ -1,26 +1,13 @@
 #include "sim/exec/runtime/source_line.h"
 
 #include <charconv>
+#include <filesystem>
+#include <string_view>
 
 namespace gridloom::exec {
 namespace {
 
-/// The name in the directive `.file number "name" …`.
-std::string FileName(const ptx::Module& module, std::uint32_t number) {
-  for (const ptx::ModuleItem& item : module.items) {
-    const auto* file = std::get_if<ptx::TextDirective>(&item);
-    if (!file || file->name != ".file") continue;
-    std::uint32_t found = 0;
-    const char* const begin = file->text.data();
-    if (std::from_chars(begin, begin + file->text.size(), found).ec != std::errc() || found != number) continue;
-    const std::size_t open = file->text.find('"');
-    const std::size_t close = open == std::string_view::npos ? open : file->text.find('"', open + 1);
-    if (close != std::string_view::npos) return std::string(file->text.substr(open + 1, close - open - 1));
-  }
-  return {};
-}
-
-/// The last .loc at or before `line`.
+/// The last .loc at or before `line`, in nested blocks, too.
 void FindLoc(const ptx::Block& block, std::uint32_t line, const ptx::LocDirective*& best) {
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* loc = std::get_if<ptx::LocDirective>(&statement)) {
@@ -31,26 +18,52 @@ void FindLoc(const ptx::Block& block, std::uint32_t line, const ptx::LocDirectiv
   }
 }
 
+/// The name in the directive `.file number "name"{, timestamp, size}`.
+std::string FileName(const ptx::Module& module, std::uint32_t number) {
+  for (const ptx::ModuleItem& item : module.items) {
+    const auto* directive = std::get_if<ptx::TextDirective>(&item);
+    if (!directive || directive->name != ".file") continue;
+    const std::string_view text = directive->text;
+    std::uint32_t found = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), found).ec != std::errc() || found != number) continue;
+    const std::size_t open = text.find('"');
+    const std::size_t close = open == std::string_view::npos ? open : text.find('"', open + 1);
+    if (close != std::string_view::npos) return std::string(text.substr(open + 1, close - open - 1));
+  }
+  return {};
+}
+
+std::string RelativeToHere(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  if (error || path.empty() || path[0] != '/') return path;
+  const std::filesystem::path relative = std::filesystem::path(path).lexically_relative(here);
+  return relative.empty() || relative.native().starts_with("..") ? path : relative.native();
+}
+
 bool Holds(const ptx::Function& function, std::uint32_t line) {
   return function.body && function.body->loc.line <= line && line <= function.body->end_loc.line;
 }
 
-std::string SourceIn(const ptx::Module& module, const ptx::Function& function, std::uint32_t line) {
-  const ptx::LocDirective* loc = nullptr;
-  FindLoc(*function.body, line, loc);
-  if (!loc) return {};
-  const std::string file = FileName(module, loc->file);
-  return file.empty() ? std::string() : file + ":" + std::to_string(loc->line);
+const ptx::Function* FunctionAt(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t line) {
+  if (preferred && Holds(*preferred, line)) return preferred;
+  for (const ptx::Function& function : module.functions) {
+    if (Holds(function, line)) return &function;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-std::string SourceLineOf(const ptx::Module& module, const ptx::Function& preferred, std::uint32_t line) {
-  if (Holds(preferred, line)) return SourceIn(module, preferred, line);
-  for (const ptx::Function& function : module.functions) {
-    if (Holds(function, line)) return SourceIn(module, function, line);
-  }
-  return {};
+std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line) {
+  const ptx::Function* const function = FunctionAt(module, preferred, ptx_line);
+  if (!function) return std::nullopt;
+  const ptx::LocDirective* loc = nullptr;
+  FindLoc(*function->body, ptx_line, loc);
+  if (!loc || loc->line == 0) return std::nullopt;
+  const std::string file = FileName(module, loc->file);
+  if (file.empty()) return std::nullopt;
+  return SourcePlace{RelativeToHere(file), loc->line};
 }
 
 }  // namespace gridloom::exec

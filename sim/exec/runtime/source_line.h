@@ -1,15 +1,24 @@
-// The source line behind a PTX line, where the program was built with -lineinfo or -G.
+// From a line of PTX to the line of the source that .loc names (PTX ISA, 11.5.3), where the program was built with -lineinfo
+// or -G.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rewriter/ptx/ir.h"
 
 namespace gridloom::exec {
 
-/// "kernel.cu:12", from the last .loc before a line of a function's body; empty when there is none. A linked module has lines
-/// of several texts: `preferred` is looked at first, then every other function whose body has such a line.
-std::string SourceLineOf(const ptx::Module& module, const ptx::Function& preferred, std::uint32_t line);
+struct SourcePlace {
+  std::string file;  ///< relative to the current folder when it lies below
+  std::uint32_t line = 0;
+
+  std::string text() const { return file + ":" + std::to_string(line); }
+};
+
+/// From the last .loc at or before a line of a function's body; nothing when there is none. A linked module has lines of
+/// several texts: `preferred` (may be null) is looked at first, then every other function whose body has such a line.
+std::optional<SourcePlace> FindSource(const ptx::Module& module, const ptx::Function* preferred, std::uint32_t ptx_line);
 
 }  // namespace gridloom::exec

@@ -199,11 +199,19 @@ TEST_CASE("Barrier_ThatCannotComplete_IsADeadlockNamingTheWarps") {
         std::string::npos);
 }
 
+namespace {
+
+Engine::Options WatchedFor(double seconds) {
+  Engine::Options options;
+  options.watchdog_seconds = seconds;
+  return options;
+}
+
+}  // namespace
+
 TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
   for (const unsigned threads : {1u, 2u}) {
-    Engine::Options options;
-    options.watchdog_seconds = 0.2;
-    Harness h(threads, options);
+    Harness h(threads, WatchedFor(0.2));
     h.Add("spin", General(&SpinForever));
     h.Add("count", General(&SpinWithCounter));
     auto* const flag = h.Allocate<std::uint32_t>(1);
@@ -229,9 +237,7 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
 // … unless nothing but counters has changed for ten times as long.
 TEST_CASE("Spin_ThatOnlyCounts_EndsAfterTenTimesTheWatchdogsTime") {
   for (const unsigned threads : {1u, 2u}) {
-    Engine::Options options;
-    options.watchdog_seconds = 0.02;
-    Harness h(threads, options);
+    Harness h(threads, WatchedFor(0.02));
     h.Add("count", General(&SpinWithCounter));
     const auto start = std::chrono::steady_clock::now();
     const LaunchFault fault = h.Run("count", {2, 1, 1}, {32, 1, 1}, {std::uint64_t{1} << 62});

@@ -10,9 +10,9 @@
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/memcheck/places.h"
-#include "sim/exec/runtime/memcheck/source_line.h"
 #include "sim/exec/runtime/parameter_buffers.h"
 #include "sim/exec/runtime/program_impl.h"
+#include "sim/exec/runtime/source_line.h"
 
 namespace gridloom::exec {
 namespace {
@@ -229,7 +229,7 @@ MemcheckAccess Memcheck::Describe(const Warp& warp, std::uint32_t lane, AccessKi
   access.thread = {warp.ctx.tid[0][at], warp.ctx.tid[1][at], warp.ctx.tid[2][at]};
   const Launch& launch = LaunchOf(warp);
   if (line == 0 || !launch.program) return access;
-  if (auto source = FindSource(launch.program->module(), line)) {
+  if (auto source = FindSource(launch.program->module(), launch.info ? launch.info->function : nullptr, line)) {
     access.file = std::move(source->file);
     access.source_line = source->line;
   }
