@@ -48,6 +48,11 @@ Result<std::string> CheckNumber(const char* option, const std::string& text, uns
 
 Result<std::string> CheckSlice(const std::string& text) { return CheckNumber("--slice", text, 0x7FFFFFFF); }
 
+Result<std::string> CheckForm(const std::string& text) {
+  if (text == "interval" || text == "strided") return text;
+  return Error{"--check-ranges is '" + text + "'; expected interval or strided"};
+}
+
 Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
@@ -72,6 +77,11 @@ const std::vector<RunOption>& Options() {
        "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",
        {{"GRIDLOOM_SLICE", "{}"}},
        CheckSlice},
+      {"--check-ranges",
+       "FORM",
+       "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",
+       {{"GRIDLOOM_CHECK_RANGES", "{}"}},
+       CheckForm},
       {"--memcheck",
        "",
        "check every access of every kernel and name each bad one; exit code 1 when there are any",

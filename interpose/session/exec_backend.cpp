@@ -4,6 +4,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
+#include "interpose/session/range_checking.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 
@@ -39,6 +40,7 @@ std::string CacheDirectory() {
 Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, std::uint64_t memory_bytes) {
   const Settings& settings = TheSettings();
   if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
+  GL_TRY_STATUS(RangeChecks::CheckSetting());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
   memory_options.remember_freed = MemcheckLog::Get().on();

@@ -9,6 +9,7 @@
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/pool.h"
+#include "interpose/session/range_checking.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
@@ -40,6 +41,7 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   exec::SlicedRun run;
   exec::Engine& engine = context.device().engine();
   if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
+  else if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
   else run.fault = engine.Run(launch, &run.stats);
   if (trace && run.fault.kind == exec::FaultKind::kNone) trace->End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);

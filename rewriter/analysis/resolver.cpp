@@ -127,7 +127,7 @@ bool Resolver::HasRange(const Polynomial& number) const {
     const Symbol& symbol = pool_[work.back()];
     work.pop_back();
     if (symbol.kind == SymbolKind::kCounter && !loops_[symbol.loop].bound) return false;
-    if (symbol.kind == SymbolKind::kPhi) return false;
+    if (symbol.kind == SymbolKind::kPhi || symbol.kind == SymbolKind::kElsewhere) return false;
     if (symbol.kind == SymbolKind::kAny && !symbol.bounds.IsBounded()) return false;
     for (const ValueRef& operand : symbol.operands) add(operand->number);
   }

@@ -67,15 +67,15 @@ enum class SymbolKind : std::uint8_t {
   kOperation,  ///< `instruction` on `operands`, one per register operand that it reads
   kExtension,  ///< low `from_bits` of operands[0], sign- or zero-extended
   kLoad,       ///< `instruction`, a load from the address operands[0]
-  kElsewhere,  ///< address in shared, local, constant or parameter memory: nothing that counts
   // Ranging
-  kThread,   ///< %tid
-  kLane,     ///< %laneid
-  kCounter,  ///< completed iterations of `loop`; `tested`: where its condition has held once more
-  kChoice,   ///< one of `operands`
-  kClamp,    ///< a function of operands, see RangeOp
-  kPhi,      ///< value at the head of `loop`: operands[0] on entry, else one of the others. Resolved before use
-  kAny,      ///< any value of the register
+  kElsewhere,  ///< address in shared, local or parameter memory: nothing that counts
+  kThread,     ///< %tid
+  kLane,       ///< %laneid
+  kCounter,    ///< completed iterations of `loop`; `tested`: where its condition has held once more
+  kChoice,     ///< one of `operands`
+  kClamp,      ///< a function of operands, see RangeOp
+  kPhi,        ///< value at the head of `loop`: operands[0] on entry, else one of the others. Resolved before use
+  kAny,        ///< any value of the register
 };
 
 /// Functions that map intervals to intervals. Operands are exact numbers.

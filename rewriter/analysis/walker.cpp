@@ -304,10 +304,10 @@ ValueRef Walker::SymbolValue(const Operand& operand) {
   Symbol symbol;
   symbol.variable = operand.variable;
   symbol.bits = 64;
-  symbol.uniform = true;
   symbol.space = operand.variable->space;
   const bool counts = symbol.space == StateSpace::kGlobal || symbol.space == StateSpace::kConst;
   symbol.kind = counts ? SymbolKind::kAddress : SymbolKind::kElsewhere;
+  symbol.uniform = counts;  // other addresses mean nothing outside of the kernel
   symbol.is_pointer = true;
   return Number(Polynomial::Of(math_.pool().Share(std::move(symbol))).Plus(Polynomial::Constant(operand.offset)), 64);
 }
@@ -417,7 +417,6 @@ void Walker::WalkInstruction(const CfgInstruction& at) {
       Symbol symbol;
       symbol.kind = SymbolKind::kElsewhere;
       symbol.bits = 64;
-      symbol.uniform = true;
       symbol.space = instruction.space();
       return DefineAll(instruction, Number(Polynomial::Of(math_.pool().Share(std::move(symbol))), bits));
     }

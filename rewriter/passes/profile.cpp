@@ -6,8 +6,6 @@
 namespace gridloom::passes {
 namespace {
 
-constexpr std::string_view kSuffix = "__profile";
-
 /// The head of the profiler: name and parameters of the kernel, and an empty body.
 ptx::Function& AddProfiler(ptx::Module& module, const ptx::Function& kernel, const std::string& name) {
   ptx::Function& profiler = module.functions.emplace_back();
@@ -42,8 +40,8 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
     const analysis::CallGraph calls(module);
     for (KernelReport& kernel_report : report.kernels) {
       const ptx::Function* kernel = std::as_const(module).FindFunction(kernel_report.kernel);
-      if (kernel == nullptr || kernel->name.ends_with(kSuffix) ||
-          module.FindFunction(kernel_report.kernel + std::string(kSuffix)) != nullptr)
+      if (kernel == nullptr || kernel->name.ends_with(kProfileSuffix) ||
+          module.FindFunction(kernel_report.kernel + std::string(kProfileSuffix)) != nullptr)
         continue;
       const analysis::AddressAnalysis analysis(module, calls, *kernel);
       if (!analysis.regular()) {
@@ -53,7 +51,7 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
         continue;
       }
       // The names of the parameters are those that AppendHidden is going to give.
-      const std::string prefix = "[" + kernel_report.kernel + std::string(kSuffix) + "_gl_block_";
+      const std::string prefix = "[" + kernel_report.kernel + std::string(kProfileSuffix) + "_gl_block_";
       profiles.push_back(
           {kernel, &kernel_report, RangeCalls(analysis, RangeCallKind::kSet, form_, {prefix + "x]", prefix + "y]", prefix + "z]"})});
     }
@@ -61,7 +59,7 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
   if (profiles.empty()) return report;
   DeclareRangeFunctions(module);
   for (const Profile& profile : profiles) {
-    const std::string name = profile.report->kernel + std::string(kSuffix);
+    const std::string name = profile.report->kernel + std::string(kProfileSuffix);
     ptx::Function& profiler = AddProfiler(module, *profile.kernel, name);
     KernelReport hidden;
     hidden.kernel = name;

@@ -17,6 +17,9 @@ enum class RangeForm : std::uint8_t {
   kStrided,   ///< pieces of one width at equal distances, one set per group of accesses that differ by constants
 };
 
+/// What the name of a profiler adds to that of its kernel.
+inline constexpr std::string_view kProfileSuffix = "__profile";
+
 /// Declares the four range functions unless the module has them.
 void DeclareRangeFunctions(ptx::Module& module);
 

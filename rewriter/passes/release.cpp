@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rewriter/analysis/cfg.h"
+#include "rewriter/analysis/uniformity.h"
 #include "rewriter/passes/lower_exits.h"
 
 namespace gridloom::passes {
@@ -48,34 +49,37 @@ bool MarkBarriers(const Instruction& instruction, std::array<bool, kBarriers>& u
   return true;
 }
 
-/// Threads end at one place only, and every one of them comes there.
-bool OneEnd(const Cfg& cfg) {
-  unsigned ends = 0;
-  const analysis::DepthFirst search(cfg.graph(), 0);
-  for (analysis::BlockId block = 0; block < cfg.blocks().size(); ++block) {
-    const BlockEnd end = cfg.blocks()[block].end;
-    if (!search.Reaches(block) || !cfg.Leaves(block) || end == BlockEnd::kTrap || end == BlockEnd::kNoReturnCall) continue;
-    ++ends;
-    if (!cfg.graph().successors[block].empty()) return false;
-  }
-  return ends <= 1;
+/// Every thread of the CTA comes to each instruction that waits for others, or none does.
+bool WaitsTogether(const Cfg& cfg, const CallGraph& calls, const std::set<NodeId>& waiting) {
+  const analysis::Uniformity uniformity(cfg);
+  return std::ranges::all_of(cfg.instructions(), [&](const analysis::CfgInstruction& at) {
+    const ptx::Function* callee = analysis::CalleeOf(*at.instruction);
+    const bool waits = WaitsForThreads(*at.instruction) || (callee != nullptr && waiting.contains(calls.NodeOf(*callee)));
+    return !waits || (uniformity.IsUniform(at.block) && !at.instruction->guard);
+  });
 }
 
 EndPlan PlanEnd(const CallGraph& calls, NodeId kernel, bool ends_in_functions) {
   std::array<bool, kBarriers> used{};
-  bool waits = false, known = true;
-  for (const NodeId node : calls.Reachable(kernel)) {
+  bool known = true;
+  const std::vector<NodeId> functions = calls.Reachable(kernel);
+  std::set<NodeId> waiting;  // functions in which, or in what they call, threads wait
+  for (const NodeId node : functions) {
     for (const analysis::CallSite& call : calls.calls(node)) known = known && !call.indirect;
+    for (const NodeId inner : calls.Reachable(node)) {
+      if (!calls.function(inner).body) continue;
+      const Cfg cfg(calls.function(inner));
+      if (std::ranges::any_of(cfg.instructions(), [](const auto& at) { return WaitsForThreads(*at.instruction); })) waiting.insert(node);
+    }
     if (!calls.function(node).body) continue;
     const Cfg cfg(calls.function(node));
-    for (const analysis::CfgInstruction& at : cfg.instructions()) {
-      waits = waits || WaitsForThreads(*at.instruction);
-      known = MarkBarriers(*at.instruction, used) && known;
-    }
+    for (const analysis::CfgInstruction& at : cfg.instructions()) known = MarkBarriers(*at.instruction, used) && known;
   }
-  const bool early = ends_in_functions || !OneEnd(Cfg(calls.function(kernel)));
-  if (!known || (early && waits)) return {};
-  for (std::uint32_t barrier = waits ? kBarriers : 1; barrier-- > 0;) {
+  if (!known || (ends_in_functions && !waiting.empty())) return {};
+  for (const NodeId node : waiting) {
+    if (calls.function(node).body && !WaitsTogether(Cfg(calls.function(node)), calls, waiting)) return {};
+  }
+  for (std::uint32_t barrier = waiting.empty() ? 1 : kBarriers; barrier-- > 0;) {
     if (!used[barrier]) return {barrier};
   }
   return {};
@@ -170,6 +174,7 @@ Result<PassReport> ReleasePass::Run(ptx::Module& module) const {
     const std::set<std::string> with_exits = FunctionsWithExits(calls);
     for (KernelReport& kernel_report : report.kernels) {
       ptx::Function* kernel = module.FindFunction(kernel_report.kernel);
+      if (kernel->name.ends_with(kProfileSuffix)) continue;
       const auto refuse = [&](std::string reason, SourceLoc loc) {
         kernel_report.status = KernelStatus::kRefused;
         kernel_report.reason = std::move(reason);

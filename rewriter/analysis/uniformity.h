@@ -1,0 +1,34 @@
+// Which registers hold the same value in all threads of a CTA, and which blocks all of them execute equally often: divergence
+// analysis over data and control dependence. Conservative: "uniform" is certain, the opposite is not.
+#pragma once
+
+#include <vector>
+
+#include "rewriter/analysis/cfg.h"
+#include "rewriter/analysis/registers.h"
+
+namespace gridloom::analysis {
+
+class Uniformity {
+ public:
+  /// Parameters of a kernel are the same for all threads; those of other functions are taken to differ, and so is whatever a
+  /// function returns.
+  explicit Uniformity(const Cfg& cfg);
+
+  bool IsUniform(const ptx::Variable& variable, std::uint32_t index) const;
+  /// Whether no thread goes round the block, or enters it more often, by a branch that another thread takes differently.
+  /// Threads that end before it count, too.
+  bool IsUniform(BlockId block) const { return !divergent_blocks_[block]; }
+
+ private:
+  bool Reads(const ptx::Instruction& instruction) const;
+  bool Propagate();
+
+  const Cfg& cfg_;
+  RegisterMap registers_;
+  std::vector<bool> divergent_;                 ///< by register
+  std::vector<bool> divergent_blocks_;          ///< by block
+  std::vector<std::vector<BlockId>> controls_;  ///< by block: those whose execution its branch decides
+};
+
+}  // namespace gridloom::analysis

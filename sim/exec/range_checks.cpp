@@ -1,0 +1,110 @@
+#include "sim/exec/range_checks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sim/exec/page_recorder.h"
+#include "sim/exec/reference_counts.h"
+
+namespace gridloom::exec {
+namespace {
+
+std::string PageText(const DeviceMemory& memory, std::uint64_t cta, std::uint64_t page, std::uint32_t page_bytes, std::uint32_t flags) {
+  const auto allocation = memory.Find(page * page_bytes + page_bytes / 2);
+  const std::string where = allocation ? std::to_string(page - allocation->base / page_bytes) + " of an allocation of " +
+                                             std::to_string(allocation->bytes) + " bytes"
+                                       : "at " + std::to_string(page * page_bytes);
+  return "CTA " + std::to_string(cta) + ", page " + where + ", " + (flags & kRangeRead ? "read" : "") +
+         (flags & kRangeWrite ? "written" : "");
+}
+
+/// The profiler's launch: the kernel's parameters and the size of its blocks, one thread per CTA.
+LaunchFault RunProfiler(Engine& engine, const LaunchParams& whole, const RangedKernel& kernel, ReferenceCounts& counts) {
+  std::vector<std::byte> params(whole.params.begin(), whole.params.end());
+  params.resize(std::max<std::size_t>(params.size(), kernel.profiler->params.bytes));
+  for (const passes::HiddenParam& hidden : kernel.hidden) {
+    const std::uint32_t size = hidden.role == passes::HiddenRole::kBlockX   ? whole.block.x
+                               : hidden.role == passes::HiddenRole::kBlockY ? whole.block.y
+                                                                            : whole.block.z;
+    std::memcpy(params.data() + hidden.offset, &size, sizeof size);
+  }
+  LaunchParams profile;
+  profile.program = kernel.program;
+  profile.kernel = kernel.profiler;
+  profile.grid = whole.grid;
+  profile.block = {1, 1, 1};
+  profile.params = params;
+  profile.ranges = &counts;
+  return engine.Run(profile);
+}
+
+}  // namespace
+
+Status RangedProgram::Rewrite() {
+  GL_TRY(pipeline, passes::Pipeline::Parse(form_ == passes::RangeForm::kInterval ? "profile,release" : "profile-strided,release-strided"));
+  GL_TRY(rewrite, rewrites_.Get(pipeline, original_->module(), original_->key()));
+  const std::shared_ptr<const ptx::Module> module(rewrite.rewritten, rewrite.rewritten->module.get());
+  GL_TRY(program, Program::LoadVariant(module, rewrite.key, original_, memory_));
+  rewrite_ = std::move(rewrite);
+  program_ = std::move(program);
+  return {};
+}
+
+RangedKernel RangedProgram::Find(const std::string& kernel) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(rewritten_, true)) {
+    if (const Status status = Rewrite(); !status.ok()) error_ = "its module cannot be rewritten: " + status.error().message;
+  }
+  RangedKernel ranged;
+  if (program_ == nullptr) {
+    ranged.why_not = error_;
+    return ranged;
+  }
+  const passes::KernelOutcome* const outcome = rewrite_.rewritten->Find(kernel);
+  const auto& added = rewrite_.rewritten->added;
+  const auto profiler = std::ranges::find(added, kernel, &passes::AddedKernel::of);
+  if (outcome == nullptr || outcome->status == passes::KernelStatus::kRefused || profiler == added.end()) {
+    ranged.why_not = outcome == nullptr ? "it is not in the rewritten module" : outcome->reason;
+    if (outcome != nullptr && outcome->loc.line != 0) ranged.why_not += ", PTX line " + std::to_string(outcome->loc.line);
+    return ranged;
+  }
+  ranged.program = program_;
+  ranged.info = program_->FindKernel(kernel);
+  ranged.profiler = program_->FindKernel(profiler->name);
+  ranged.hidden = profiler->hidden;
+  return ranged;
+}
+
+LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
+                          std::uint32_t page_bytes, RangeFindings& findings, LaunchStats* stats) {
+  ReferenceCounts counts(memory, page_bytes);
+  if (LaunchFault fault = RunProfiler(engine, whole, kernel, counts); fault.kind != FaultKind::kNone) return fault;
+  const auto set = counts.SetByCta();
+  findings.set_calls = counts.calls();
+  PageRecorder recorder(page_bytes);
+  LaunchParams launch = whole;
+  launch.program = kernel.program;
+  launch.kernel = kernel.info;
+  launch.observer = &recorder;
+  launch.ranges = &counts;
+  LaunchFault fault = engine.Run(launch, stats);
+  if (fault.kind != FaultKind::kNone) return fault;
+  for (const auto& [cta, pages] : recorder.Pages()) {
+    findings.touched += pages.size();
+    const auto reported = set.find(cta);
+    for (const auto& [page, flags] : pages) {
+      const std::uint32_t said = reported == set.end() || !reported->second.contains(page) ? 0 : reported->second.at(page);
+      if ((flags & ~said) != 0 && findings.missed.empty()) findings.missed = PageText(memory, cta, page, page_bytes, flags & ~said);
+    }
+  }
+  for (const auto& [cta, pages] : set) findings.reported += pages.size();
+  for (const auto& [page, count] : counts.Counts()) {
+    if (!findings.unbalanced.empty()) break;
+    findings.unbalanced = "page " + std::to_string(page) + ": " + std::to_string(count.read) + " reads and " + std::to_string(count.write) +
+                          " writes are left";
+  }
+  return fault;
+}
+
+}  // namespace gridloom::exec
