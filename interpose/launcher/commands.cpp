@@ -36,6 +36,12 @@ constexpr CommandRow kCommands[] = {
      "  gridloom trace app.gltrace\n"
      "  gridloom trace --check --json app.gltrace\n",
      MakeTrace},
+    {"replay", "Run traces on the timing model of a GPU, and say what takes how long.", "[OPTIONS] TRACE...",
+     "  gridloom replay app.gltrace\n"
+     "  gridloom replay --device gtx480,v100,h200 app.gltrace\n"
+     "  gridloom replay --policy serial,leftover one.gltrace two.gltrace   two programs share a GPU\n"
+     "  gridloom replay --json app.gltrace | jq '.[].counters.dram_read_bytes'\n",
+     MakeReplay},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

@@ -13,5 +13,6 @@ std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
+std::unique_ptr<Command> MakeReplay();
 
 }  // namespace gridloom::launcher

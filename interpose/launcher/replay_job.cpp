@@ -1,0 +1,84 @@
+#include "interpose/launcher/replay_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "scheduler/policy/builtin.h"
+#include "sim/timing/engine.h"
+
+namespace gridloom::launcher {
+namespace {
+
+/// Streams of a trace, numbered from `next` on: two traces share none.
+std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uint64_t stream, std::uint32_t& next) {
+  const auto [it, inserted] = streams.try_emplace(stream, next);
+  if (inserted) ++next;
+  return it->second;
+}
+
+Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<trace::TraceFile>>& traces) {
+  std::uint32_t next_stream = 0;
+  for (const auto& file : traces) {
+    std::map<std::uint64_t, std::uint32_t> streams;
+    for (std::size_t i = 0; i < file->launches().size(); ++i) {
+      const trace::TraceFile::Launch& launch = file->launches()[i];
+      if (!launch.complete) continue;
+      timing::KernelWork work;
+      work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
+      work.source = trace::TraceFile::Source(file, i);
+      GL_TRY(id, engine.Add(std::move(work)));
+      static_cast<void>(id);
+    }
+  }
+  return {};
+}
+
+std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works) {
+  std::map<std::string, KernelTimes> sums;
+  for (const timing::WorkResult& work : works) {
+    if (work.name.empty() || !work.done()) continue;
+    KernelTimes& sum = sums[work.name];
+    sum.name = work.name;
+    ++sum.launches;
+    sum.ctas += work.ctas;
+    sum.warp_instructions += work.warp_instructions;
+    sum.thread_instructions += work.thread_instructions;
+    sum.cycles += work.ended - work.started;
+  }
+  std::vector<KernelTimes> kernels;
+  for (auto& [name, sum] : sums) kernels.push_back(std::move(sum));
+  std::ranges::sort(kernels, [](const KernelTimes& a, const KernelTimes& b) { return a.cycles > b.cycles; });
+  return kernels;
+}
+
+}  // namespace
+
+Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name,
+                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto policy = policy::MakePolicy(policy_name);
+  if (!policy) return Error{"no policy '" + policy_name + "'"};
+  timing::EngineOptions options;
+  options.threads = threads;
+  GL_TRY(engine, timing::Engine::Create(device, *policy, options));
+  GL_TRY_STATUS(AddLaunches(*engine, traces));
+  GL_TRY_STATUS(engine->Run());
+  ReplayResult result;
+  result.cycles = engine->now();
+  result.counters = engine->counters();
+  result.kernels = ByKernel(engine->results());
+  result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+std::string BoundBy(const timing::Counters& counters) {
+  const timing::SmCounters& sm = counters.sm;
+  const std::pair<std::uint64_t, const char*> reasons[] = {
+      {sm.issue_cycles, "issue"},           {sm.stall_pipe, "execution units"}, {sm.stall_load_store, "load/store units"},
+      {sm.stall_dependency, "dependences"}, {sm.stall_memory, "memory"},        {sm.stall_barrier, "barriers"},
+      {sm.stall_finish, "stores"},          {sm.stall_empty, "too few warps"}};
+  return std::ranges::max(reasons, {}, [](const auto& reason) { return reason.first; }).second;
+}
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,40 @@
+// One replay: traces on one device under one policy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "sim/hardware/device_spec.h"
+#include "sim/timing/counters.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::launcher {
+
+/// What the launches of one kernel took together.
+struct KernelTimes {
+  std::string name;
+  std::uint64_t launches = 0, ctas = 0, warp_instructions = 0, thread_instructions = 0;
+  std::uint64_t cycles = 0;  ///< from each launch's first CTA to its last one's end
+};
+
+struct ReplayResult {
+  std::uint64_t cycles = 0;  ///< SM cycles until everything had ended
+  timing::Counters counters;
+  std::vector<KernelTimes> kernels;  ///< the slowest first
+  double host_seconds = 0;
+
+  double SimulatedSeconds(const sim::DeviceSpec& device) const { return static_cast<double>(cycles) / (device.timing.clock.sm_mhz * 1e6); }
+};
+
+/// Launches keep the order of their streams; different traces and streams run side by side as device and policy let them. Copies
+/// and what the host does between launches take no time.
+Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy,
+                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads);
+
+/// What kept the SMs from issuing most of the time, in a word or two.
+std::string BoundBy(const timing::Counters& counters);
+
+}  // namespace gridloom::launcher

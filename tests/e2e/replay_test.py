@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""From a program to simulated time. usage: replay_test.py GRIDLOOM PROGRAM
+
+Traces a program, replays the trace on devices of three generations, and checks what must hold for any model: every warp
+instruction of the trace is issued once, the same replay gives the same numbers with one and two host threads, the newer device is faster.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def replay(gridloom, *arguments):
+    results = json.loads(run(gridloom, "replay", "--json", *arguments))
+    for result in results:
+        del result["host_seconds"]
+    return results
+
+
+def main():
+    gridloom, program = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "program.gltrace")
+        run(gridloom, "run", "--threads", "1", "--trace", trace, "--", program)
+        traced = json.loads(run(gridloom, "trace", "--check", "--json", trace))
+        instructions = sum(kernel["warp_instructions"] for kernel in traced["kernels"])
+        devices = "gtx480,k20c,v100"
+        results = replay(gridloom, "--device", devices, "--policy", "serial,leftover", trace)
+        assert len(results) == 6, results
+        for result in results:
+            issued = result["counters"]["warp_instructions"]
+            assert issued == instructions, f"{result['device']}: {issued} issued, {instructions} in the trace"
+            assert result["cycles"] > 0 and result["kernels"]
+        again = replay(gridloom, "--device", devices, "--policy", "serial,leftover", "--threads", "2", "--jobs", "1", trace)
+        assert again == results, "two replays differ"
+        seconds = {(result["device"], result["policy"]): result["seconds"] for result in results}
+        assert seconds["v100", "leftover"] < seconds["gtx480", "leftover"], seconds
+        together = replay(gridloom, "--device", "v100", "--policy", "serial,leftover", trace, trace)
+        assert together[1]["cycles"] <= together[0]["cycles"], "sharing the device takes longer than taking turns"
+        for bad in ["--device", "v1000"], ["--policy", "leftovers"]:
+            done = subprocess.run([gridloom, "replay", *bad, trace], stderr=subprocess.PIPE, text=True)
+            assert done.returncode == 125 and bad[1] in done.stderr, done.stderr
+        print(f"{instructions} warp instructions on {devices}")
+
+
+main()
