@@ -44,10 +44,12 @@ class ReplayCommand final : public Command {
     app.add_option("traces", paths_, "traces, as `gridloom run --trace` writes them; several share the device")->type_name("")->required();
     app.add_option("--device,-d", devices_, "devices, or YAML files, separated by commas (default: h200)")
         ->type_name("NAME,...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option("--policy,-p", policies_, "scheduling policies, separated by commas (default: leftover)")
         ->type_name("NAME,...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     app.add_option("--jobs,-j", jobs_, "replays at the same time (default: one per core)")->type_name("N");
     app.add_option("--threads", threads_, "host threads of each replay; the results are the same (default: 1)")->type_name("N");
     app.add_flag("--json", json_, "print JSON, every statistic included");
