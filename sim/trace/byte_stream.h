@@ -22,9 +22,13 @@ class ByteWriter {
   template <typename T>
   void Fixed(T value) {
     static_assert(std::is_trivially_copyable_v<T>);
+    std::memcpy(Grow(sizeof value), &value, sizeof value);
+  }
+  /// Room for so many further bytes, to be filled at once.
+  std::uint8_t* Grow(std::size_t count) {
     const std::size_t at = bytes_.size();
-    bytes_.resize(at + sizeof value);
-    std::memcpy(bytes_.data() + at, &value, sizeof value);
+    bytes_.resize(at + count);
+    return bytes_.data() + at;
   }
   void Varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<std::uint8_t>(value | 0x80));

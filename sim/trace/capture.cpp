@@ -101,9 +101,11 @@ void Capture::AddAccess(Warp& warp, const RecordPlace& place, RecordReader& read
       access.base = warp.lanes.size();
       access.stride = MemoryAccess::kScattered;
       const std::uint64_t* const addresses = reader.addresses();
+      warp.lanes.resize(warp.lanes.size() + static_cast<std::size_t>(std::popcount(header.mask)));
+      std::uint64_t* to = warp.lanes.data() + access.base;
       for (std::uint32_t rest = header.mask; rest != 0; rest &= rest - 1) {
         const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-        warp.lanes.push_back(local ? LocalAddress(place, addresses[lane] + done, lane) : addresses[lane] + done);
+        *to++ = local ? LocalAddress(place, addresses[lane] + done, lane) : addresses[lane] + done;
       }
     }
     warp.accesses.push_back(access);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace gridloom::trace {
 namespace {
@@ -103,10 +104,14 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
   out.Fixed(flags);
   if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
   if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(low - guess.base));
-  for (const std::uint64_t lane : lanes) {
-    if (flags & kWide) out.Fixed(lane - low);
-    else out.Fixed(static_cast<std::uint32_t>(lane - low));
-  }
+  const auto put = [&](auto zero) {
+    using Offset = decltype(zero);
+    Offset offsets[kWarpSize];
+    for (std::size_t i = 0; i < count; ++i) offsets[i] = static_cast<Offset>(lanes[i] - low);
+    std::memcpy(out.Grow(count * sizeof(Offset)), offsets, count * sizeof(Offset));
+  };
+  if (flags & kWide) put(std::uint64_t{0});
+  else put(std::uint32_t{0});
   predictor_.Learn(instruction, low, guess.stride);
 }
 
