@@ -14,12 +14,22 @@
 namespace gridloom::session {
 namespace {
 
-std::string Demangled(const std::string& name) {
+/// A kernel's name as a person knows it: no result, no parameters, template arguments as <>. Of a long one, the end.
+std::string ShortName(const std::string& name, std::size_t width) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  std::string result = status == 0 ? text.get() : name;
-  if (const auto open = result.find('('); open != std::string::npos) result.resize(open);
-  return result;
+  const std::string_view whole = status == 0 ? text.get() : name.c_str();
+  std::string shown;
+  int depth = 0;
+  for (const char c : whole) {
+    if (c == '<' && depth++ == 0) shown += "<>";
+    if (depth == 0 && c == '(' && !shown.ends_with("::")) break;  // not "(anonymous namespace)"
+    if (depth == 0 && c == ' ' && shown.find('(') == std::string::npos) shown.clear();
+    else if (depth == 0) shown += c;
+    if (c == '>' && depth != 0) --depth;
+  }
+  if (shown.size() > width) shown = "..." + shown.substr(shown.size() - (width - 3));
+  return shown;
 }
 
 }  // namespace
@@ -62,13 +72,11 @@ std::string Summary::Text() const {
       Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s", rows.size(), "kernel", "launches", "CTAs", "time ms", "compile ms");
   text += sliced ? Format(" %10s\n", "slices") : "\n";
   for (const auto& [name, line] : rows) {
-    std::string shown = Demangled(name);
-    if (shown.size() > 40) shown = shown.substr(0, 37) + "...";
-    text += Format("%-40s %9llu %12llu %12.3f %12.3f", shown.c_str(), static_cast<unsigned long long>(line.launches),
+    text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortName(name, 40).c_str(), static_cast<unsigned long long>(line.launches),
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
-  for (const auto& [name, why] : whole_) text += "whole: " + Demangled(name) + ": " + why + "\n";
+  for (const auto& [name, why] : whole_) text += "whole: " + ShortName(name, 60) + ": " + why + "\n";
   return text;
 }
 
