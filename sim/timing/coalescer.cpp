@@ -134,66 +134,89 @@ void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std
 
 namespace {
 
-/// Turns that the lanes of one group take: the most loaded bank decides. `Weight(lane, word)` is how long a word keeps its bank;
-/// 0 when an earlier lane has fetched it.
-template <typename Visit>
-std::uint32_t GroupPasses(std::uint32_t lanes, const Addresses& addresses, std::uint32_t width, std::uint32_t banks,
-                          std::uint32_t bank_bytes, const Visit& weight) {
-  std::array<std::uint32_t, 64> load{};
-  const std::uint32_t words = std::max(1u, width / bank_bytes);
-  std::uint32_t most = 0;
-  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    for (std::uint32_t w = 0; w < words; ++w) {
-      const std::uint64_t word = addresses[lane] / bank_bytes + w;
-      std::uint32_t& bank = load[word & (banks - 1)];
-      bank += weight(lanes & ((1u << lane) - 1), word);
-      most = std::max(most, bank);
+/// The load on the banks while the lanes of one group take their turns.
+class BankLoad {
+ public:
+  BankLoad(std::uint32_t banks, std::uint32_t bank_bytes) : banks_(banks), bank_bytes_(bank_bytes) { first_.fill(kNone); }
+
+  std::uint32_t most() const { return most_; }
+
+  /// A lane touches `width` bytes; each word keeps its bank for `turns`. With `share`, words that lanes share count once.
+  void Add(std::uint64_t address, std::uint32_t width, std::uint32_t turns, bool share) {
+    const std::uint64_t last = (address + width - 1) / bank_bytes_;
+    for (std::uint64_t word = address / bank_bytes_; word <= last; ++word) {
+      const std::size_t bank = word & (banks_ - 1);
+      if (share && Known(bank, word)) continue;
+      load_[bank] += turns;
+      most_ = std::max(most_, load_[bank]);
     }
   }
-  return most;
+
+ private:
+  static constexpr std::uint8_t kNone = 0xff;
+
+  /// Whether the word is in the bank's list already; else puts it there.
+  bool Known(std::size_t bank, std::uint64_t word) {
+    for (std::uint8_t i = first_[bank]; i != kNone; i = next_[i]) {
+      if (words_[i] == word) return true;
+    }
+    words_[count_] = word;
+    next_[count_] = first_[bank];
+    first_[bank] = count_++;
+    return false;
+  }
+
+  // A group touches at most as many words as there are lanes, or as fill the banks once.
+  static constexpr std::size_t kMaxWords = 64;
+  std::uint32_t banks_, bank_bytes_, most_ = 0;
+  std::array<std::uint32_t, kMaxWords> load_{};
+  std::array<std::uint8_t, kMaxWords> first_, next_;
+  std::array<std::uint64_t, kMaxWords> words_;
+  std::uint8_t count_ = 0;
+};
+
+/// Lanes that go together: as many as fill the banks once.
+std::uint32_t GroupSize(std::uint32_t width, std::uint32_t banks, std::uint32_t bank_bytes) {
+  return std::min(kWarpSize, std::max(1u, banks * bank_bytes / width));
 }
 
-template <typename Weight>
-std::uint32_t Passes(const MemoryAccess& access, const Addresses& addresses, std::uint32_t width, std::uint32_t banks,
-                     std::uint32_t bank_bytes, const Weight& weight) {
-  const std::uint32_t group = std::min(kWarpSize, banks * bank_bytes / width);
+std::uint32_t GroupLanes(std::uint32_t mask, std::uint32_t first, std::uint32_t size) {
+  return size == kWarpSize ? mask : mask & (((1u << size) - 1) << first);
+}
+
+std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                     std::uint32_t bank_bytes, std::uint32_t turns, bool share) {
+  Addresses addresses;
+  trace::LaneAddresses(cta, access, addresses);
+  const std::uint32_t size = GroupSize(width, banks, bank_bytes);
   std::uint32_t passes = 0;
-  for (std::uint32_t first = 0; first < kWarpSize; first += group) {
-    const std::uint32_t lanes = access.mask & (group == 32 ? ~0u : ((1u << group) - 1) << first);
-    if (lanes != 0) passes += GroupPasses(lanes, addresses, width, banks, bank_bytes, weight);
+  for (std::uint32_t first = 0; first < kWarpSize; first += size) {
+    BankLoad load(banks, bank_bytes);
+    for (std::uint32_t rest = GroupLanes(access.mask, first, size); rest != 0; rest &= rest - 1) {
+      load.Add(addresses[static_cast<std::size_t>(std::countr_zero(rest))], width, turns, share);
+    }
+    passes += load.most();
   }
   return passes;
-}
-
-/// Whether a lane of `lanes` touches the word.
-bool Touches(std::uint32_t lanes, const Addresses& addresses, std::uint32_t width, std::uint32_t bank_bytes, std::uint64_t word) {
-  const std::uint32_t words = std::max(1u, width / bank_bytes);
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const std::uint64_t first = addresses[static_cast<std::size_t>(std::countr_zero(lanes))] / bank_bytes;
-    if (word >= first && word < first + words) return true;
-  }
-  return false;
 }
 
 }  // namespace
 
 std::uint32_t SharedPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
                            std::uint32_t bank_bytes) {
-  // Lanes side by side fill the banks without conflict; all on one address share it.
-  const bool side_by_side = access.stride == static_cast<std::int32_t>(width) && access.base % width == 0;
-  if (access.mask == 0xffffffffu && side_by_side) return std::max(1u, kWarpSize * width / (banks * bank_bytes));
-  Addresses addresses;
-  trace::LaneAddresses(cta, access, addresses);
-  return Passes(access, addresses, width, banks, bank_bytes,
-                [&](std::uint32_t before, std::uint64_t word) { return Touches(before, addresses, width, bank_bytes, word) ? 0u : 1u; });
+  // Lanes side by side fill the banks without conflict, lanes on one address share it: a pass for each group with a lane.
+  if (access.stride == 0 || access.stride == static_cast<std::int32_t>(width)) {
+    const std::uint32_t size = GroupSize(width, banks, bank_bytes);
+    std::uint32_t passes = 0;
+    for (std::uint32_t first = 0; first < kWarpSize; first += size) passes += GroupLanes(access.mask, first, size) != 0 ? 1 : 0;
+    return passes;
+  }
+  return Passes(cta, access, width, banks, bank_bytes, 1, true);
 }
 
 std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
                                  std::uint32_t bank_bytes, std::uint32_t interval) {
-  Addresses addresses;
-  trace::LaneAddresses(cta, access, addresses);
-  return Passes(access, addresses, width, banks, bank_bytes, [&](std::uint32_t, std::uint64_t) { return interval; });
+  return Passes(cta, access, width, banks, bank_bytes, interval, false);
 }
 
 }  // namespace gridloom::timing

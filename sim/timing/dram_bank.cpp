@@ -4,20 +4,14 @@
 
 namespace gridloom::timing {
 
-DramTiming::DramTiming(const sim::TimingSpec::Dram& spec) : spec_(spec), banks_(spec.banks), group_column_(spec.bank_groups) {}
-
-Cycle DramTiming::ColumnAt(std::uint32_t bank, bool writes) const {
-  return std::max({banks_[bank].column, column_, group_column_[GroupOf(bank)], writes ? write_ : read_});
-}
-
-Cycle DramTiming::RowAt(std::uint32_t bank) const {
-  return banks_[bank].row == kClosed ? std::max(banks_[bank].activate, activate_) : banks_[bank].precharge;
+DramTiming::DramTiming(const sim::TimingSpec::Dram& spec) : spec_(spec), banks_(spec.banks), group_column_(spec.bank_groups) {
+  for (std::uint32_t bank = 0; bank < spec.banks; ++bank) banks_[bank].group = bank % spec.bank_groups;
 }
 
 Cycle DramTiming::Column(Cycle now, std::uint32_t bank, bool writes, std::uint32_t bursts) {
   const Cycle last = now + Cycle{bursts - 1} * spec_.tCCD;  // command cycle of the last burst
   column_ = last + spec_.tCCD;
-  group_column_[GroupOf(bank)] = last + spec_.tCCDL;
+  group_column_[banks_[bank].group] = last + spec_.tCCDL;
   Cycle& precharge = banks_[bank].precharge;
   if (writes) {
     const Cycle end = last + spec_.tCCD + spec_.tWL;

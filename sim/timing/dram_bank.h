@@ -1,6 +1,7 @@
 // The timing rules of a DRAM channel: when a command may be given, and what giving it does. No queue and no choice.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,8 +21,15 @@ class DramTiming {
   std::uint32_t open_row(std::uint32_t bank) const { return banks_[bank].row; }
 
   /// First cycle at which the command may be given.
-  Cycle ColumnAt(std::uint32_t bank, bool writes) const;
-  Cycle RowAt(std::uint32_t bank) const;  ///< precharge of an open bank, activation of a closed one
+  Cycle ColumnAt(std::uint32_t bank, bool writes) const {
+    const Bank& b = banks_[bank];
+    return std::max(std::max(b.column, column_), std::max(group_column_[b.group], writes ? write_ : read_));
+  }
+  /// Precharge of an open bank, activation of a closed one.
+  Cycle RowAt(std::uint32_t bank) const {
+    const Bank& b = banks_[bank];
+    return b.row == kClosed ? std::max(b.activate, activate_) : b.precharge;
+  }
 
   /// Reads or writes `bursts` of the open row; the cycle after the last data.
   Cycle Column(Cycle now, std::uint32_t bank, bool writes, std::uint32_t bursts);
@@ -31,10 +39,9 @@ class DramTiming {
  private:
   struct Bank {
     std::uint32_t row = kClosed;
+    std::uint32_t group = 0;
     Cycle activate = 0, column = 0, precharge = 0;  // not before
   };
-  std::uint32_t GroupOf(std::uint32_t bank) const { return bank % spec_.bank_groups; }
-
   const sim::TimingSpec::Dram& spec_;
   std::vector<Bank> banks_;
   std::vector<Cycle> group_column_;                         // not before, by bank group

@@ -13,7 +13,7 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 class IndexedDramQueue final : public DramQueue {
  public:
-  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), lists_(std::size_t{banks} * 2) {
+  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), lists_(std::size_t{banks} * 2), oldest_(banks) {
     for (std::uint32_t i = capacity; i-- > 0;) {
       slots_[i].next = free_;
       free_ = i;
@@ -61,36 +61,36 @@ class IndexedDramQueue final : public DramQueue {
   DramChoice Choose(Cycle now, const DramTiming& timing) const override {
     DramChoice choice;
     std::uint64_t best = ~std::uint64_t{0};
-    for (std::uint64_t rest = hit_; rest != 0; rest &= rest - 1) {
-      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      for (const bool writes : {false, true}) {
+    for (const bool writes : {false, true}) {
+      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
+        const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
         const std::uint32_t slot = ListOf(bank, writes).hit;
-        if (slot == kNone || slots_[slot].entry.order >= best || timing.ColumnAt(bank, writes) > now) continue;
+        if (slots_[slot].entry.order >= best || timing.ColumnAt(bank, writes) > now) continue;
         best = slots_[slot].entry.order;
         choice = {DramChoice::Kind::kColumn, slot};
       }
     }
     if (choice.kind == DramChoice::Kind::kColumn) return choice;
-    for (std::uint64_t rest = miss_; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = misses_; rest != 0; rest &= rest - 1) {
       const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const std::uint32_t slot = Oldest(bank);
-      if (slots_[slot].entry.order >= best || timing.RowAt(bank) > now) continue;
-      best = slots_[slot].entry.order;
-      choice = {DramChoice::Kind::kRow, slot};
+      if (oldest_[bank].order >= best || timing.RowAt(bank) > now) continue;
+      best = oldest_[bank].order;
+      choice = {DramChoice::Kind::kRow, oldest_[bank].slot};
     }
     return choice;
   }
 
   Cycle Next(Cycle now, const DramTiming& timing) const override {
     Cycle next = kNever;
-    for (std::uint64_t rest = hit_; rest != 0; rest &= rest - 1) {
-      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      for (const bool writes : {false, true}) {
-        if (ListOf(bank, writes).hit != kNone) next = std::min(next, timing.ColumnAt(bank, writes));
+    for (const bool writes : {false, true}) {
+      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
+        next = std::min(next, timing.ColumnAt(static_cast<std::uint32_t>(std::countr_zero(rest)), writes));
+        if (next <= now) return now;
       }
     }
-    for (std::uint64_t rest = miss_; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = misses_; rest != 0; rest &= rest - 1) {
       next = std::min(next, timing.RowAt(static_cast<std::uint32_t>(std::countr_zero(rest))));
+      if (next <= now) return now;
     }
     return std::max(next, now);
   }
@@ -105,6 +105,11 @@ class IndexedDramQueue final : public DramQueue {
     std::uint32_t hit = kNone;  // first entry of the open row
   };
 
+  struct Oldest {
+    std::uint64_t order = ~std::uint64_t{0};
+    std::uint32_t slot = kNone;
+  };
+
   List& ListOf(std::uint32_t bank, bool writes) { return lists_[bank * 2 + (writes ? 1 : 0)]; }
   const List& ListOf(std::uint32_t bank, bool writes) const { return lists_[bank * 2 + (writes ? 1 : 0)]; }
 
@@ -112,18 +117,19 @@ class IndexedDramQueue final : public DramQueue {
     while (slot != kNone && slots_[slot].entry.row != row) slot = slots_[slot].next;
     return slot;
   }
-  std::uint32_t Oldest(std::uint32_t bank) const {
-    const std::uint32_t read = ListOf(bank, false).head, write = ListOf(bank, true).head;
-    if (read == kNone) return write;
-    return write == kNone || slots_[read].entry.order < slots_[write].entry.order ? read : write;
-  }
+  /// Brings up to date what is kept about a bank.
   void Mark(std::uint32_t bank) {
     const List &reads = ListOf(bank, false), &writes = ListOf(bank, true);
     const std::uint64_t bit = std::uint64_t{1} << bank;
-    const bool hit = reads.hit != kNone || writes.hit != kNone;
-    const bool any = reads.head != kNone || writes.head != kNone;
-    hit_ = hit ? hit_ | bit : hit_ & ~bit;
-    miss_ = any && !hit ? miss_ | bit : miss_ & ~bit;
+    const auto set = [&](std::uint64_t& mask, bool value) { mask = value ? mask | bit : mask & ~bit; };
+    set(hits_[false], reads.hit != kNone);
+    set(hits_[true], writes.hit != kNone);
+    Oldest& oldest = oldest_[bank];
+    oldest = {};
+    for (const std::uint32_t head : {reads.head, writes.head}) {
+      if (head != kNone && slots_[head].entry.order < oldest.order) oldest = {slots_[head].entry.order, head};
+    }
+    set(misses_, oldest.slot != kNone && reads.hit == kNone && writes.hit == kNone);
   }
   void Grow() {
     free_ = static_cast<std::uint32_t>(slots_.size());
@@ -133,8 +139,9 @@ class IndexedDramQueue final : public DramQueue {
   std::vector<Slot> slots_;
   std::vector<List> lists_;
   std::uint32_t free_ = kNone, size_ = 0;
-  std::uint64_t hit_ = 0;   // banks with an entry of the open row
-  std::uint64_t miss_ = 0;  // banks with entries, none of the open row
+  std::vector<Oldest> oldest_;           // by bank
+  std::array<std::uint64_t, 2> hits_{};  // banks with a read, a write of the open row
+  std::uint64_t misses_ = 0;             // banks with entries, none of the open row
 };
 
 }  // namespace

@@ -19,19 +19,12 @@ class Inbox {
   /// After the last Add of a phase.
   void Sort() {
     if (sorted_ == messages_.size()) return;
-    if (head_ > 0) {
-      messages_.erase(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(head_));
-      sorted_ -= head_;
-      head_ = 0;
-    }
-    keys_.clear();
-    // The index makes keys unique, so that an unstable sort does.
-    for (std::size_t i = 0; i < messages_.size(); ++i) keys_.push_back({Key(messages_[i]), static_cast<std::uint32_t>(i)});
-    std::sort(keys_.begin() + static_cast<std::ptrdiff_t>(sorted_), keys_.end());
-    std::inplace_merge(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(sorted_), keys_.end());
-    scratch_.clear();
-    for (const auto& [key, index] : keys_) scratch_.push_back(messages_[index]);
-    messages_.swap(scratch_);
+    SortNew();
+    // What is new mostly arrives after what is left over.
+    const auto begin = messages_.begin() + static_cast<std::ptrdiff_t>(head_);
+    const auto middle = messages_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    const auto before = [](const Message& a, const Message& b) { return Key(a) < Key(b); };
+    if (begin != middle && before(*middle, *(middle - 1))) std::inplace_merge(begin, middle, messages_.end(), before);
     sorted_ = messages_.size();
   }
 
@@ -42,10 +35,29 @@ class Inbox {
     if (++head_ == messages_.size()) {
       messages_.clear();
       head_ = sorted_ = 0;
+    } else if (head_ >= kCompact && head_ * 2 >= messages_.size()) {
+      messages_.erase(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(head_));
+      sorted_ -= head_;
+      head_ = 0;
     }
   }
 
  private:
+  static constexpr std::size_t kCompact = 64;
+
+  /// The messages since the last Sort. The index makes keys unique, so that an unstable sort does.
+  void SortNew() {
+    const auto first = messages_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    keys_.clear();
+    for (auto message = first; message != messages_.end(); ++message) {
+      keys_.push_back({Key(*message), static_cast<std::uint32_t>(message - first)});
+    }
+    if (std::ranges::is_sorted(keys_)) return;
+    std::ranges::sort(keys_);
+    scratch_.assign(first, messages_.end());
+    for (std::size_t i = 0; i < keys_.size(); ++i) first[static_cast<std::ptrdiff_t>(i)] = scratch_[keys_[i].index];
+  }
+
   struct KeyIndex {
     std::uint64_t key;
     std::uint32_t index;

@@ -31,8 +31,8 @@ trace::Instruction& CodeBuilder::Add(OpClass op, Registers destinations, Registe
 
 void CodeBuilder::Op(OpClass op, Registers destinations, Registers sources) { Add(op, destinations, sources); }
 
-void CodeBuilder::Load(Space space, std::uint16_t destination, std::uint8_t width, unsigned flags) {
-  trace::Instruction& load = Add(OpClass::kMemory, {destination}, {});
+void CodeBuilder::Load(Space space, std::uint16_t destination, std::uint8_t width, unsigned flags, std::uint16_t address) {
+  trace::Instruction& load = Add(OpClass::kMemory, {destination}, {address});
   load.space = space;
   load.width = width;
   load.flags = static_cast<std::uint8_t>(flags);

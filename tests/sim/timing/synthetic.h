@@ -21,7 +21,8 @@ class CodeBuilder {
   /// Begins a basic block; returns its number.
   std::uint32_t Block();
   void Op(trace::OpClass op, Registers destinations, Registers sources);
-  void Load(trace::Space space, std::uint16_t destination, std::uint8_t width = 4, unsigned flags = 0);
+  /// `address` is the register that the address comes from; 0: one that is always ready.
+  void Load(trace::Space space, std::uint16_t destination, std::uint8_t width = 4, unsigned flags = 0, std::uint16_t address = 0);
   void Store(trace::Space space, std::uint16_t value, std::uint8_t width = 4, unsigned flags = 0);
   void Atomic(trace::Space space, std::uint16_t destination, std::uint8_t width = 4);
   void Barrier(std::uint8_t number = 0, std::uint8_t warps = 0, bool arrive = false);

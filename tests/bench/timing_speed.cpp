@@ -1,0 +1,159 @@
+// Measures the speed of the timing model.
+//   usage: build/timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]
+// Prints, for each device, kernel and number of host threads: simulated cycles, million warp-instructions and thousand simulated
+// cycles a second of CPU time of the slowest thread (so that other programs on the machine matter less), line requests to L2 per
+// warp-instruction, and the aim for one thread. Runs with several numbers of threads must give the same cycles.
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/device_files.h"
+#include "sim/timing/engine.h"
+#include "tests/bench/timing_kernels.h"
+
+namespace gridloom::timing {
+namespace {
+
+struct Options {
+  std::vector<std::string> devices;
+  std::vector<unsigned> threads;
+  std::uint64_t ctas = 320;
+  std::string only;
+  double seconds = 0.3;
+  bool plain = false;
+};
+
+/// All CTAs of a launch in memory, so that only the model is measured.
+class LoadedSource final : public trace::CtaSource {
+ public:
+  explicit LoadedSource(trace::CtaSource& source) : code_(source.code()), shape_(source.shape()) {
+    for (std::uint64_t i = 0; i < shape_.ctas; ++i) ctas_.push_back(*source.Load(i));
+  }
+  const trace::KernelCode& code() const override { return code_; }
+  const trace::LaunchShape& shape() const override { return shape_; }
+  Result<trace::LoadedCta> Load(std::uint64_t index) override { return ctas_[index]; }
+
+ private:
+  trace::KernelCode code_;
+  trace::LaunchShape shape_;
+  std::vector<trace::LoadedCta> ctas_;
+};
+
+struct Measurement {
+  double seconds = 1e30;
+  Cycle cycles = 0;
+  Counters counters;
+};
+
+/// Of this thread: waiting does not count.
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double WallSeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+Measurement Measure(const sim::DeviceSpec& device, const std::shared_ptr<trace::CtaSource>& source, unsigned threads,
+                    const Options& options) {
+  Measurement best;
+  const double until = WallSeconds() + options.seconds;
+  do {
+    const auto policy = policy::MakePolicy("leftover");
+    EngineOptions engine_options;
+    engine_options.threads = threads;
+    engine_options.plain = options.plain;
+    auto engine = Engine::Create(device, *policy, engine_options);
+    if (!engine.ok() || !(*engine)->Add(KernelWork{{}, source}).ok()) std::exit(1);
+    // One thread: its CPU time. Several: the time that passes, since they wait for each other.
+    const double start = threads == 1 ? CpuSeconds() : WallSeconds();
+    if (!(*engine)->Run().ok()) std::exit(1);
+    const double seconds = (threads == 1 ? CpuSeconds() : WallSeconds()) - start;
+    best.seconds = std::min(best.seconds, seconds);
+    best.cycles = (*engine)->results()[0].ended - (*engine)->results()[0].started;
+    best.counters = (*engine)->counters();
+  } while (WallSeconds() < until);
+  return best;
+}
+
+void Bench(const std::string& name, const Options& options) {
+  auto device = sim::LoadDevice(name, "configs/devices");
+  if (!device.ok()) {
+    std::fprintf(stderr, "timing_speed: %s\n", device.error().message.c_str());
+    std::exit(2);
+  }
+  std::printf(
+      "\n### %s, %u SMs\n\n| kernel | threads | warp-instructions | cycles | M instructions/s | K cycles/s | L2 requests/instruction | aim "
+      "|\n"
+      "|---|--:|--:|--:|--:|--:|--:|--:|\n",
+      name.c_str(), device->sm.count);
+  for (const BenchKernel& kernel : BenchKernels(options.ctas)) {
+    if (kernel.name.find(options.only) == std::string::npos) continue;
+    const auto source = std::make_shared<LoadedSource>(*kernel.source);
+    Cycle cycles = 0;
+    for (const unsigned threads : options.threads) {
+      const Measurement m = Measure(*device, source, threads, options);
+      const auto instructions = static_cast<double>(m.counters.sm.warp_instructions);
+      const auto requests = static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
+      std::printf("| %s | %u | %.0f | %llu | %.2f | %.0f | %.2f | %g |\n", kernel.name.c_str(), threads, instructions,
+                  static_cast<unsigned long long>(m.cycles), instructions / m.seconds * 1e-6,
+                  static_cast<double>(m.cycles) / m.seconds * 1e-3, requests / instructions, kernel.aim);
+      std::fflush(stdout);
+      if (cycles != 0 && cycles != m.cycles) {
+        std::fprintf(stderr, "timing_speed: %s: the number of threads changed the cycles\n", kernel.name.c_str());
+        std::exit(1);
+      }
+      cycles = m.cycles;
+    }
+  }
+}
+
+std::vector<unsigned> Numbers(const char* text) {
+  std::vector<unsigned> numbers;
+  for (char* rest = nullptr; *text != '\0'; text = *rest == ',' ? rest + 1 : rest) {
+    numbers.push_back(static_cast<unsigned>(std::strtoul(text, &rest, 10)));
+    if (rest == text) std::exit(2);
+  }
+  return numbers;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string key = argv[i];
+    if (key == "--plain") {
+      options.plain = true;
+      continue;
+    }
+    if (i + 1 == argc) {
+      std::fprintf(stderr, "usage: timing_speed [--device NAME]... [--threads N,N] [--ctas N] [--only TEXT] [--seconds S] [--plain]\n");
+      return 2;
+    }
+    const char* value = argv[++i];
+    if (key == "--device") options.devices.push_back(value);
+    else if (key == "--threads") options.threads = Numbers(value);
+    else if (key == "--ctas") options.ctas = std::strtoull(value, nullptr, 10);
+    else if (key == "--only") options.only = value;
+    else if (key == "--seconds") options.seconds = std::strtod(value, nullptr);
+  }
+  if (options.devices.empty()) options.devices = {"k20c", "v100"};
+  if (options.threads.empty()) options.threads = {1, 2};
+  for (const std::string& device : options.devices) Bench(device, options);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("\nlargest memory in use: %ld MiB\n", usage.ru_maxrss / 1024);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gridloom::timing
+
+int main(int argc, char** argv) { return gridloom::timing::Main(argc, argv); }
