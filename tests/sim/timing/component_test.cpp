@@ -1,0 +1,306 @@
+// Parts of the model on their own: at exact cycles, and against plain definitions.
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+#include <set>
+
+#include "sim/timing/address_map.h"
+#include "sim/timing/cache.h"
+#include "sim/timing/coalescer.h"
+#include "sim/timing/inbox.h"
+#include "sim/timing/message.h"
+#include "sim/timing/mshr.h"
+#include "sim/timing/scheduler.h"
+#include "tests/sim/timing/model_fixture.h"
+
+namespace gridloom::timing {
+namespace {
+
+Parameters ParametersOf(const std::string& device) {
+  auto parameters = Derive(TestDevice(device));
+  REQUIRE(parameters.ok());
+  return *parameters;
+}
+
+TEST_CASE("Derive_EveryShippedDevice_HasLatenciesThatTheStagesLeaveRoomFor") {
+  for (const std::string& id : sim::DeviceIds("configs/devices")) {
+    const auto parameters = Derive(TestDevice(id));
+    INFO(id << ": " << (parameters.ok() ? "" : parameters.error().message));
+    REQUIRE(parameters.ok());
+    CHECK(parameters->window > 0);
+  }
+}
+
+TEST_CASE("Derive_LatencyShorterThanItsStages_IsNamed") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.timing.l2.latency = 40;
+  CHECK(Derive(device).error().message == "timing.l2.latency is 40; the stages that the model adds up take at least 56");
+  device.timing.l2.latency = 212;
+  device.timing.dram.latency = 220;
+  CHECK(Derive(device).error().message == "timing.dram.latency is 220; the stages that the model adds up take at least 258");
+}
+
+TEST_CASE("ClockRatio_ConvertsToTheFirstCycleAtOrAfter") {
+  const ClockRatio ratio(700, 924);  // 25 to 33
+  CHECK(ratio.Forward(0) == 0);
+  CHECK(ratio.Forward(1) == 2);  // 1.32
+  CHECK(ratio.Forward(25) == 33);
+  CHECK(ratio.Back(33) == 25);
+  CHECK(ratio.Back(34) == 26);  // 25.76
+  CHECK(ratio.During(34) == 25);
+  CHECK(ratio.Forward(kNever) == kNever);
+  for (Cycle cycle = 0; cycle < 5000; ++cycle) {
+    // Each cycle of the other clock is in exactly the span of the cycle during which it begins.
+    const Cycle during = ratio.During(cycle);
+    REQUIRE(ratio.Forward(during) <= cycle);
+    REQUIRE(ratio.Forward(during + 1) > cycle);
+  }
+}
+
+TEST_CASE("Port_PassesPacketsOneAfterTheOther") {
+  Port port(32, 1000, 1000, 8);  // 8 bytes of header: a quarter of a cycle
+  CHECK(port.Duration(0) == 1);
+  CHECK(port.Duration(4) == 5);  // 4.25
+  CHECK(port.Send(10, 4) == 15);
+  CHECK(port.free_at() == 15);
+  CHECK(port.Send(10, 4) == 19);  // 14.25 + 4.25
+  CHECK(port.Send(30, 0) == 31);
+  Port slow(32, 500, 1000, 8);  // half the clock
+  CHECK(slow.Duration(4) == 9);
+}
+
+TEST_CASE("Inbox_OrdersByArrivalThenSource_InWhateverPortionsMessagesCome") {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Response> messages;
+    for (std::uint16_t i = 0; i < 60; ++i) {
+      Response message;
+      message.arrival = 100 + random() % 20;
+      message.source = static_cast<std::uint16_t>(random() % 5);
+      messages.push_back(message);
+    }
+    // Messages of one source come in the order of their arrival.
+    std::ranges::stable_sort(messages, {}, &Response::arrival);
+    for (std::uint16_t i = 0; i < messages.size(); ++i) messages[i].id = i;
+    std::ranges::stable_sort(messages, {}, &Response::source);
+    Inbox<Response, &Response::source> whole, portions;
+    for (const Response& message : messages) whole.Add(message);
+    whole.Sort();
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      portions.Add(messages[i]);
+      if (random() % 4 == 0) portions.Sort();
+    }
+    portions.Sort();
+    std::ranges::stable_sort(messages, {}, [](const Response& m) { return std::pair(m.arrival, m.source); });
+    for (const Response& message : messages) {
+      REQUIRE(whole.front().id == message.id);
+      REQUIRE(portions.front().id == message.id);
+      whole.Pop();
+      portions.Pop();
+    }
+    CHECK(whole.empty());
+    CHECK(portions.next_arrival() == kNever);
+  }
+}
+
+TEST_CASE("WakeWheel_BringsWarpsUpInTheirCycle_AndNotBefore") {
+  WakeWheel wheel;
+  CHECK(wheel.Next(5) == kNever);
+  wheel.Add(5, 9, 3);
+  wheel.Add(5, 70, 1);
+  CHECK(wheel.Next(5) == 9);
+  CHECK(wheel.Take(8) == 0);
+  CHECK(wheel.Take(9) == 1 << 3);
+  CHECK(wheel.Next(9) == 68);  // 70 is too far: looked at after 63 cycles
+  CHECK(wheel.Take(68) == 1 << 1);
+  CHECK(wheel.Next(68) == kNever);
+}
+
+TEST_CASE("Scheduler_Pick_FollowsItsOrder") {
+  Scheduler scheduler;
+  scheduler.age[2] = 30;
+  scheduler.age[5] = 10;
+  scheduler.age[9] = 20;
+  scheduler.last = 5;
+  const WarpMask all = 1 << 2 | 1 << 5 | 1 << 9, without_last = 1 << 2 | 1 << 9;
+  CHECK(scheduler.Pick(sim::WarpOrder::kGreedyThenOldest, all) == 5);
+  CHECK(scheduler.Pick(sim::WarpOrder::kGreedyThenOldest, without_last) == 9);
+  CHECK(scheduler.Pick(sim::WarpOrder::kLooseRoundRobin, all) == 9);
+  scheduler.last = 9;
+  CHECK(scheduler.Pick(sim::WarpOrder::kLooseRoundRobin, all) == 2);
+  CHECK(scheduler.Pick(sim::WarpOrder::kLooseRoundRobin, 1 << 9) == 9);
+}
+
+TEST_CASE("Scheduler_Refill_ReplacesWarpsThatWaitForMemory_ByTheOldestReady") {
+  Scheduler scheduler;
+  scheduler.resident = 0xf;
+  scheduler.ready = 0xf;
+  for (std::uint32_t w = 0; w < 4; ++w) scheduler.age[w] = 10 - w;
+  scheduler.Refill(2);
+  CHECK(scheduler.active == 0b1100);
+  scheduler.ready = 0b0111;
+  scheduler.memory = 0b1000;
+  scheduler.Refill(2);
+  CHECK(scheduler.active == 0b0110);
+}
+
+TEST_CASE("Cache_EvictsTheLeastRecentlyUsedOfTheSet") {
+  Cache cache(2 * 128, 2);  // one set of two ways
+  Cache::Victim victim;
+  cache.Insert(10, victim).valid = 1;
+  CHECK(victim.state.valid == 0);
+  cache.Insert(11, victim).valid = 3;
+  cache.Touch(cache.Find(10));
+  cache.Find(11)->dirty = 2;
+  cache.Insert(12, victim);
+  CHECK(victim.line == 11);
+  CHECK(victim.state.dirty == 2);
+  CHECK(cache.Find(11) == nullptr);
+  CHECK(cache.Find(10)->valid == 1);
+  CHECK(cache.Find(12)->valid == 0);
+}
+
+TEST_CASE("MshrTable_WaiterIsDone_WhenItsLastSectorComes") {
+  for (const bool plain : {false, true}) {
+    MshrTable table(2, 2, plain);
+    const std::uint16_t entry = table.Allocate(77);
+    CHECK(table.Find(77) == entry);
+    CHECK(table.Find(78) == MshrTable::kNone);
+    table.AddWaiter(entry, 1, 0b0011);
+    table.AddWaiter(entry, 2, 0b0110);
+    CHECK_FALSE(table.CanMerge(entry));
+    std::vector<std::uint32_t> done;
+    const auto note = [&](std::uint32_t load) { done.push_back(load); };
+    table.Fill(entry, 0b0011, note);
+    CHECK(done == std::vector<std::uint32_t>{1});
+    CHECK(table.outstanding(entry) == 0b0100);
+    CHECK(table.CanMerge(entry));
+    table.Allocate(MshrTable::kAnonymous);
+    CHECK(table.full());
+    table.Fill(entry, 0b0100, note);
+    CHECK(done == std::vector<std::uint32_t>{1, 2});
+    CHECK(table.Find(77) == MshrTable::kNone);
+    CHECK(table.used() == 1);
+  }
+}
+
+TEST_CASE("MshrTable_RandomUse_FindsWhatAMapFinds") {
+  std::mt19937_64 random(9);
+  MshrTable table(48, 8, false);
+  std::map<std::uint64_t, std::uint16_t> expected;
+  for (int step = 0; step < 20000; ++step) {
+    const std::uint64_t key = random() % 200;
+    const auto known = expected.find(key);
+    REQUIRE(table.Find(key) == (known == expected.end() ? MshrTable::kNone : known->second));
+    if (known != expected.end() && random() % 2 == 0) {
+      table.Fill(known->second, 1, [](std::uint32_t) {});
+      expected.erase(known);
+    } else if (known == expected.end() && !table.full()) {
+      const std::uint16_t entry = table.Allocate(key);
+      table.AddWaiter(entry, 0, 1);
+      expected[key] = entry;
+    }
+  }
+}
+
+TEST_CASE("AddressMap_IsOneToOne_AndSpreadsLines") {
+  for (const std::string name : {"gtx480", "k20c", "v100", "h200", "fermi-24", "crcs"}) {
+    INFO(name);
+    const Parameters parameters = ParametersOf(name);
+    const AddressMap map(parameters);
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 20000; ++i) {
+      const std::uint64_t line = random() >> (24 + random() % 30);
+      REQUIRE(map.Line(map.Home(line)) == line);
+    }
+    for (const std::uint64_t stride : {1, 2, 32, 512, 8192, 1 << 16}) {
+      std::map<std::uint32_t, int> uses;
+      const int count = 4096;
+      for (int i = 0; i < count; ++i) ++uses[map.Home(static_cast<std::uint64_t>(i) * stride).partition];
+      int most = 0;
+      for (const auto& [partition, n] : uses) most = std::max(most, n);
+      INFO("stride " << stride);
+      CHECK(most <= 3 * count / static_cast<int>(parameters.timing().dram.channels));
+    }
+  }
+}
+
+TEST_CASE("AddressMap_NeighbouringLinesOfAChannel_ShareARow") {
+  const Parameters parameters = ParametersOf("v100");
+  const AddressMap map(parameters);
+  // 32 channels of blocks of 256 bytes: 64 KiB hold one row of 2 KiB of each.
+  std::set<std::tuple<int, int, int>> rows;
+  for (std::uint64_t line = 0; line < 65536 / 128; ++line) {
+    const LineHome home = map.Home(line);
+    const DramPlace place = map.Place(home.slice, home.local);
+    rows.insert({home.partition, static_cast<int>(place.bank), static_cast<int>(place.row)});
+  }
+  CHECK(rows.size() == 32);
+}
+
+/// Passes over the banks as the definition has it.
+std::uint32_t PlainPasses(const std::array<std::uint64_t, 32>& addresses, std::uint32_t mask, std::uint32_t width, std::uint32_t banks,
+                          std::uint32_t bank_bytes) {
+  const std::uint32_t group = std::min(32u, banks * bank_bytes / width);
+  std::uint32_t passes = 0;
+  for (std::uint32_t first = 0; first < 32; first += group) {
+    std::map<std::uint64_t, std::set<std::uint64_t>> words;
+    for (std::uint32_t lane = first; lane < first + group; ++lane) {
+      if ((mask >> lane & 1) == 0) continue;
+      for (std::uint32_t b = 0; b < width; ++b) {
+        const std::uint64_t word = (addresses[lane] + b) / bank_bytes;
+        words[word % banks].insert(word);
+      }
+    }
+    std::size_t most = 0;
+    for (const auto& [bank, set] : words) most = std::max(most, set.size());
+    passes += static_cast<std::uint32_t>(most);
+  }
+  return passes;
+}
+
+TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 20000; ++round) {
+    trace::CtaTrace cta;
+    const std::uint32_t width = 1u << random() % 5;
+    auto mask = static_cast<std::uint32_t>(random());
+    if (random() % 2 == 0) mask = kAllLanes;
+    if (random() % 4 == 0) mask = ((1u << (1 + random() % 31)) - 1) << random() % 16;
+    trace::MemoryAccess access{.base = random() % 64 * width + 4096, .stride = 0, .mask = mask};
+    if (random() % 3 == 0) {
+      for (int lane = 0; lane < 32; ++lane) cta.lanes.push_back(random() % (256u << random() % 4) * width);
+      access.base = 0;
+      access.stride = trace::MemoryAccess::kScattered;
+    } else {
+      access.stride = (static_cast<std::int32_t>(random() % 70) - 6) * static_cast<std::int32_t>(width);
+    }
+    LineList fast, plain;
+    const std::uint64_t displacement = random() % 8 * width;
+    Coalesce(cta, access, displacement, width, fast);
+    CoalescePlainly(cta, access, displacement, width, plain);
+    REQUIRE(fast.count == plain.count);
+    for (std::uint32_t i = 0; i < fast.count; ++i) {
+      INFO("round " << round << ", line " << i);
+      REQUIRE(fast.lines[i].line == plain.lines[i].line);
+      REQUIRE(fast.lines[i].sectors == plain.lines[i].sectors);
+      REQUIRE(fast.lines[i].partial == plain.lines[i].partial);
+      REQUIRE(fast.lines[i].lanes == plain.lines[i].lanes);
+    }
+    std::array<std::uint64_t, 32> addresses{};
+    trace::LaneAddresses(cta, access, addresses);
+    for (const std::uint32_t bank_bytes : {4u, 8u}) {
+      REQUIRE(SharedPasses(cta, access, width, 32, bank_bytes) == PlainPasses(addresses, mask, width, 32, bank_bytes));
+    }
+  }
+}
+
+TEST_CASE("SharedAtomics_OnOneAddress_TakeTurns") {
+  const trace::CtaTrace cta;
+  CHECK(SharedAtomicPasses(cta, {.base = 64, .stride = 0, .mask = kAllLanes}, 4, 32, 4, 2) == 64);
+  CHECK(SharedAtomicPasses(cta, {.base = 64, .stride = 4, .mask = kAllLanes}, 4, 32, 4, 2) == 2);
+  CHECK(SharedAtomicPasses(cta, {.base = 64, .stride = 0, .mask = 0}, 4, 32, 4, 2) == 0);
+}
+
+}  // namespace
+}  // namespace gridloom::timing

@@ -1,0 +1,202 @@
+// Streams, hardware queues, concurrent kernels, copies, launch overhead, and the hooks.
+#include <catch2/catch.hpp>
+
+#include "scheduler/policy/builtin.h"
+#include "tests/sim/timing/model_fixture.h"
+
+namespace gridloom::timing {
+namespace {
+
+using trace::OpClass;
+using trace::Space;
+
+/// CTAs of one warp that add up for 4 * `adds` cycles on a V100.
+std::shared_ptr<trace::CtaSource> Adds(std::uint64_t ctas, std::uint32_t adds, std::uint32_t shared_bytes = 0) {
+  CodeBuilder code("adds");
+  code.Block();
+  code.Op(OpClass::kInt, {1}, {1});
+  CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0, kAllLanes, adds);
+  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = shared_bytes},
+                  cta.Finish());
+}
+
+bool Overlap(const WorkResult& a, const WorkResult& b) { return a.started < b.ended && b.started < a.ended; }
+
+TEST_CASE("Launch_FirstCtaStarts_AfterTheLaunchAndTheCtaOverhead") {
+  const sim::DeviceSpec device = TestDevice("v100");
+  const Outcome outcome = RunLaunches(device, {Adds(1, 10), Adds(1, 10)});
+  const sim::TimingSpec::Launch& launch = device.timing.launch;
+  CHECK(outcome.works[0].started == launch.kernel_cycles + launch.cta_cycles);
+  CHECK(outcome.works[1].started == outcome.works[0].ended + launch.dependent_cycles + launch.cta_cycles);
+}
+
+TEST_CASE("Launch_CtasStart_CtaIntervalApart_RoundRobin") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.sm.count = 2;
+  device.timing.launch.cta_interval = 7;
+  const Outcome outcome = RunLaunches(device, {Adds(4, 100)});
+  CHECK(KernelCycles(outcome) == 3 * 7 + 99 * 4);
+  CHECK(outcome.sms[0].ctas == 2);
+  CHECK(outcome.sms[1].ctas == 2);
+}
+
+TEST_CASE("Streams_OneHardwareQueue_HoldsBackWhatStandsBehindAWaitingKernel") {
+  // Stream 0: two kernels; stream 1: one. The second of stream 0 waits, and with one queue the kernel of stream 1 behind it, too.
+  for (const bool hyper_q : {false, true}) {
+    sim::DeviceSpec device = TestDevice("k20c");
+    device.timing.launch.queues = hyper_q ? 32 : 1;
+    const auto policy = policy::MakePolicy("leftover");
+    auto engine = Engine::Create(device, *policy);
+    REQUIRE(engine.ok());
+    for (const std::uint32_t stream : {0u, 0u, 1u}) {
+      WorkOrder order;
+      order.stream = stream;
+      REQUIRE((*engine)->Add(KernelWork{order, Adds(1, 500)}).ok());
+    }
+    REQUIRE((*engine)->Run().ok());
+    const auto& works = (*engine)->results();
+    CHECK_FALSE(Overlap(works[0], works[1]));
+    CHECK(Overlap(works[0], works[2]) == hyper_q);
+  }
+}
+
+TEST_CASE("Policies_SerialAndLeftover_DifferInOverlap") {
+  const sim::DeviceSpec device = TestDevice("v100");
+  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Adds(10, 500), Adds(10, 500)};
+  const Outcome serial = RunLaunches(device, launches, {.policy = "serial"}, 2), leftover = RunLaunches(device, launches, {}, 2);
+  CHECK_FALSE(Overlap(serial.works[0], serial.works[1]));
+  CHECK(Overlap(leftover.works[0], leftover.works[1]));
+}
+
+TEST_CASE("Leftover_LaterKernel_GetsWhatTheEarlierLeaves") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.sm.count = 1;
+  // One CTA of the first fits at a time; as long as some of it have not started, nothing of the second does.
+  const Outcome outcome = RunLaunches(device, {Adds(3, 500, 90000), Adds(1, 10, 1024)}, {}, 2);
+  CHECK(outcome.works[1].started > outcome.works[0].started + 2 * 500 * 4);
+  CHECK(outcome.works[1].ended < outcome.works[0].ended);
+}
+
+TEST_CASE("ResidentKernels_AreLimited") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.grid.max_resident = 2;
+  const Outcome outcome = RunLaunches(device, {Adds(1, 500), Adds(1, 500), Adds(1, 500)}, {}, 3);
+  CHECK(Overlap(outcome.works[0], outcome.works[1]));
+  CHECK(outcome.works[2].started >= std::min(outcome.works[0].ended, outcome.works[1].ended));
+}
+
+TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
+  const sim::DeviceSpec device = TestDevice("v100");
+  const auto policy = policy::MakePolicy("leftover");
+  auto engine = Engine::Create(device, *policy);
+  REQUIRE(engine.ok());
+  const auto copy = [&](std::uint32_t stream, CopyDirection direction) {
+    WorkOrder order;
+    order.stream = stream;
+    return *(*engine)->Add(CopyWork{order, direction, 1 << 20});
+  };
+  const WorkId in = copy(0, CopyDirection::kToDevice), in_too = copy(1, CopyDirection::kToDevice), out = copy(2, CopyDirection::kToHost);
+  WorkOrder after;
+  after.stream = 3;
+  after.after = {in_too};
+  const WorkId kernel = *(*engine)->Add(KernelWork{after, Adds(1, 10)});
+  REQUIRE((*engine)->Run().ok());
+  const auto& works = (*engine)->results();
+  const sim::TimingSpec& timing = device.timing;
+  const Cycle expected = (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000 +
+                         ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
+  CHECK(works[in].ended - works[in].started == expected);
+  CHECK(works[in_too].started == works[in].ended);
+  CHECK(works[out].started == 0);
+  CHECK(works[kernel].started == works[in_too].ended + timing.launch.dependent_cycles + timing.launch.cta_cycles);
+}
+
+TEST_CASE("Add_WhatCanNeverRun_IsRefusedWithTheReason") {
+  const sim::DeviceSpec device = TestDevice("gtx480");
+  const auto policy = policy::MakePolicy("leftover");
+  auto engine = Engine::Create(device, *policy);
+  REQUIRE(engine.ok());
+  CHECK((*engine)->Add(KernelWork{{}, Adds(1, 1, 50000)}).error().message ==
+        "kernel adds: a CTA takes 50048 bytes of shared memory; an SM of gtx480 has 49152");
+  CodeBuilder code("matrix");
+  code.Block();
+  code.Op(OpClass::kInt, {1}, {1});
+  trace::KernelCode broken = code.code();
+  broken.operands[0] = 9;
+  CHECK((*engine)->Add(KernelWork{{}, SameCtas(broken, {.ctas = 1, .threads_per_cta = 32}, nullptr)}).error().message ==
+        "kernel matrix, instruction 0: register 9 beyond register_count");
+  WorkOrder order;
+  order.after = {5};
+  CHECK((*engine)->Add(KernelWork{order, Adds(1, 1)}).error().message == "a work waits for work 5, which has not been given before it");
+}
+
+TEST_CASE("Run_SourceFails_StopsWithItsReason") {
+  class Truncated final : public trace::CtaSource {
+   public:
+    const trace::KernelCode& code() const override { return inner_->code(); }
+    const trace::LaunchShape& shape() const override { return inner_->shape(); }
+    Result<trace::LoadedCta> Load(std::uint64_t index) override {
+      if (index == 3) return Error{"trace ends at CTA 3"};
+      return inner_->Load(index);
+    }
+
+   private:
+    std::shared_ptr<trace::CtaSource> inner_ = Adds(5, 10);
+  };
+  const auto policy = policy::MakePolicy("leftover");
+  auto engine = Engine::Create(TestDevice("v100"), *policy);
+  REQUIRE(engine.ok());
+  REQUIRE((*engine)->Add(KernelWork{{}, std::make_shared<Truncated>()}).ok());
+  CHECK((*engine)->Run().error().message == "trace ends at CTA 3");
+}
+
+/// Counts what it is told, and holds CTA 1 back from SM 0 and lines of the second mebibyte until cycle 20000.
+class TestHooks final : public CtaHook, public MemoryIssueHook, public L2Hook, public DramHook, public WindowHook {
+ public:
+  bool MayStart(Cycle, std::uint32_t, std::uint64_t cta, std::uint32_t sm) override { return cta != 1 || sm != 0; }
+  void OnStart(Cycle, std::uint32_t, std::uint64_t cta, std::uint32_t sm) override { sm_of_[cta] = sm, ++starts; }
+  void OnEnd(Cycle, std::uint32_t, std::uint64_t, std::uint32_t) override { ++ends; }
+  Cycle MayAccess(Cycle now, const MemoryIssue& access) override { return access.line >= 8192 ? std::max<Cycle>(now, 20000) : now; }
+  std::uint64_t OnAccess(Cycle, const L2Access& access) override {
+    lines.push_back(access.line);
+    return 1;
+  }
+  void OnEnqueue(Cycle, const DramRequest&) override { ++dram; }
+  void OnWindow(Cycle begin, Cycle end) override { windows += begin < end ? 1 : 0; }
+  std::array<std::uint32_t, 4> sm_of_{};
+  int starts = 0, ends = 0, dram = 0, windows = 0;
+  std::vector<std::uint64_t> lines;
+};
+
+TEST_CASE("Hooks_SeeWhatHappens_AndTheirAnswersCount") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.sm.count = 2;
+  CodeBuilder code("load");
+  code.Block();
+  code.Load(Space::kGlobal, 1);
+  code.Op(OpClass::kControl, {}, {1});
+  CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0);
+  cta.Access(0);
+  const trace::LaunchShape shape{.ctas = 3, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
+  TestHooks hooks;
+  RunOptions options;
+  options.hooks = {.cta = &hooks, .memory_issue = &hooks, .l2 = &hooks, .dram = &hooks, .window = &hooks};
+  // CTA i loads line i * 4096 + 0: the third one's is held back.
+  const Outcome outcome = RunLaunch(device, SameCtas(code.code(), shape, cta.Finish(), 4096 * 128), options);
+  CHECK(hooks.sm_of_[1] == 1);
+  CHECK(hooks.starts == 3);
+  CHECK(hooks.ends == 3);
+  CHECK(hooks.windows > 0);
+  CHECK(hooks.dram == 3);
+  std::ranges::sort(hooks.lines);
+  CHECK(hooks.lines == std::vector<std::uint64_t>{0, 4096, 8192});
+  CHECK(outcome.works[0].ended >= 20000 + device.timing.dram.latency);
+  CHECK(outcome.works[0].ended <= 20000 + device.timing.dram.latency + 20);
+}
+
+}  // namespace
+}  // namespace gridloom::timing
