@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "interpose/launcher/inspect_accesses.h"
 #include "interpose/launcher/inspect_show.h"
 
 namespace gridloom::launcher {
@@ -39,6 +40,7 @@ Json ToJson(const KernelReport& kernel) {
     if (answer.line != 0) one["line"] = answer.line;
     json["passes"][answer.pass] = std::move(one);
   }
+  json["accesses"] = AccessJson(kernel);
   if (!kernel.check.empty()) {
     json["compiles"] = !kernel.refused;
     if (kernel.refused) json["refused"] = kernel.check;

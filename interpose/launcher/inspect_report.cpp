@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interpose/launcher/inspect_accesses.h"
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/select.h"
 #include "rewriter/passes/pipeline.h"
@@ -90,6 +91,7 @@ void ReportPtx(const Entry& entry, EntryReport& entry_report, ContainerReport& r
   ReportModule(*module, report);
   if (sink.has_errors()) return;
   ReportPasses(*module, report);
+  ReportAccesses(*module, report.kernels);
   report.module = std::move(module);
 }
 

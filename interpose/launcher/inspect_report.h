@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rewriter/analysis/access_pattern.h"
 #include "rewriter/image/image_set.h"
 #include "rewriter/ptx/ir.h"
 #include "rewriter/support/result.h"
@@ -33,19 +34,20 @@ struct KernelReport {
   std::string demangled;  ///< as its source spells it
   std::vector<ParameterReport> parameters;
   std::uint32_t parameter_bytes = 0;
-  std::map<std::string, std::uint64_t> registers;  ///< declared, by width: "pred", "b16", "b32", "b64", "b128"
-  std::uint32_t shared_bytes = 0;                  ///< static, callees included
-  bool dynamic_shared = false;                     ///< refers to .extern .shared
-  std::uint32_t local_bytes = 0;                   ///< of the kernel itself
-  std::vector<std::string> barriers;               ///< which it uses, callees included: "0", "1", "from a register", "cluster"
-  std::vector<std::string> launch_bounds;          ///< directives as written: "maxntid 256, 1, 1"
-  std::uint64_t instructions = 0;                  ///< of the kernel itself
-  std::uint64_t callee_instructions = 0;           ///< of the functions it may call
-  std::vector<std::string> system_calls;           ///< vprintf, malloc, …: called but defined nowhere
-  std::vector<std::string> unknown_opcodes;        ///< not in the instruction table; running them is refused
-  std::uint32_t live_registers = 0;                ///< most 32-bit registers in use at once
-  std::vector<PassAnswer> passes;                  ///< in the order of the list of passes
-  std::string check;                               ///< of `--check`: "compiles", or why it is refused; empty without
+  std::map<std::string, std::uint64_t> registers;    ///< declared, by width: "pred", "b16", "b32", "b64", "b128"
+  std::uint32_t shared_bytes = 0;                    ///< static, callees included
+  bool dynamic_shared = false;                       ///< refers to .extern .shared
+  std::uint32_t local_bytes = 0;                     ///< of the kernel itself
+  std::vector<std::string> barriers;                 ///< which it uses, callees included: "0", "1", "from a register", "cluster"
+  std::vector<std::string> launch_bounds;            ///< directives as written: "maxntid 256, 1, 1"
+  std::uint64_t instructions = 0;                    ///< of the kernel itself
+  std::uint64_t callee_instructions = 0;             ///< of the functions it may call
+  std::vector<std::string> system_calls;             ///< vprintf, malloc, …: called but defined nowhere
+  std::vector<std::string> unknown_opcodes;          ///< not in the instruction table; running them is refused
+  std::uint32_t live_registers = 0;                  ///< most 32-bit registers in use at once
+  std::vector<PassAnswer> passes;                    ///< in the order of the list of passes
+  std::vector<analysis::ArgumentPattern> arguments;  ///< what it accesses in global memory, pointer by pointer
+  std::string check;                                 ///< of `--check`: "compiles", or why it is refused; empty without
   bool refused = false;
 };
 

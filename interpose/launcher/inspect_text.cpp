@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "interpose/launcher/inspect_accesses.h"
 #include "interpose/launcher/inspect_show.h"
 #include "interpose/launcher/terminal.h"
 
@@ -127,6 +128,8 @@ std::string KernelDetails(const KernelReport& kernel) {
   if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, kernel.check));
   text += Fact("parameters", kernel.parameters.empty() ? "none" : std::to_string(kernel.parameter_bytes) + " bytes");
   if (!kernel.parameters.empty()) text += ParameterTable(kernel);
+  text += Fact("global memory", kernel.arguments.empty() ? "not accessed" : "");
+  text += AccessText(kernel, 6);
   return text;
 }
 

@@ -42,8 +42,13 @@ std::string ExpressionPrinter::PrintSum(const Polynomial& number, unsigned depth
   if (number.terms().size() > 1 && common > 1 && common <= INT64_MAX) {
     return "(" + PrintSum(number.Divided(static_cast<std::int64_t>(common)), depth) + ")*" + std::to_string(common);
   }
+  // What all threads share comes first, as a person writes it; constants last.
+  std::vector<Term> terms = number.terms();
+  std::ranges::stable_sort(terms, {}, [&](const Term& term) {
+    return term.monomial.degree() == 0 ? 2 : pool_.IsUniform(term.monomial) ? 0 : 1;
+  });
   std::string text;
-  for (const Term& term : number.terms()) {
+  for (const Term& term : terms) {
     const bool negative = term.factor < 0;
     if (text.empty()) {
       text = negative ? "-" : "";

@@ -182,6 +182,24 @@ TEST_CASE("Rewrite_Ptx_WritesShowsAndNamesRefusals") {
   CHECK(inspected["containers"][0]["kernels"][1]["passes"]["slice"]["applies"] == false);
 }
 
+TEST_CASE("Inspect_GlobalMemory_ShowsExpressionsAndReasons") {
+  const Installation tree;
+  std::ofstream(tree.root() / "k.ptx") << ".version 8.0\n.target sm_80\n.address_size 64\n"
+                                          ".entry k(.param .u64 A, .param .u64 B)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<8>;\n"
+                                          "ld.param.u64 %rd1, [A];\nld.param.u64 %rd2, [B];\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\n"
+                                          "mad.lo.u32 %r3, %r1, 256, %r2;\nmul.wide.u32 %rd3, %r3, 4;\nadd.u64 %rd4, %rd1, %rd3;\n"
+                                          "ld.global.u32 %r4, [%rd4];\nmul.wide.u32 %rd5, %r4, 4;\nadd.u64 %rd6, %rd2, %rd5;\n"
+                                          "st.global.u32 [%rd6], %r4;\nret;\n}\n";
+  const Outcome text = tree.Run("inspect --details k.ptx");
+  CHECK(Has(text, "A: read, contiguous\n        A[(ctaid.x*256 + tid.x)*4]"));
+  CHECK(Has(text, "B: written, irregular\n        an address depends on a value that is loaded from global memory (line 15)"));
+  const auto json = nlohmann::json::parse(tree.Run("inspect --json k.ptx").output);
+  const auto& kernel = json["containers"][0]["kernels"][0];
+  CHECK(kernel["passes"]["profile"]["applies"] == false);
+  CHECK(kernel["accesses"][0]["expressions"][0] == "A[(ctaid.x*256 + tid.x)*4]");
+  CHECK(kernel["accesses"][1]["pattern"] == "irregular");
+}
+
 TEST_CASE("Rewrite_UnknownPassOrFile_FailsAndSaysWhy") {
   const Installation tree;
   const Outcome pass = tree.Run("rewrite k.ptx --pass slcie");
