@@ -65,6 +65,8 @@ class RecordReader {
   std::uint64_t base() const { return payload_[0]; }
   std::int64_t stride() const { return header_.kind == RecordKind::kAffine ? static_cast<std::int64_t>(payload_[1]) : 0; }
   bool affine() const { return header_.kind == RecordKind::kUniform || header_.kind == RecordKind::kAffine; }
+  /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the kernel is loaded.
+  const std::int64_t* pattern() const { return reinterpret_cast<const std::int64_t*>(payload_[1]); }
   /// Of any access: 32 addresses.
   const std::uint64_t* addresses();
 

@@ -22,6 +22,7 @@ struct ByteMask {
     if (offset < 64) low |= bytes << offset;
     else high |= bytes << (offset - 64);
   }
+  bool Has(std::uint32_t offset) const { return ((offset < 64 ? low >> offset : high >> (offset - 64)) & 1) != 0; }
   std::uint32_t sector(std::uint32_t index) const { return static_cast<std::uint32_t>((index < 2 ? low : high) >> (32 * (index & 1))); }
 };
 
@@ -94,12 +95,12 @@ void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint6
     LineAccess& entry = out.lines[index - 1];
     const auto offset = static_cast<std::uint32_t>(addresses[lane] % kLineBytes);
     entry.sectors |= static_cast<std::uint8_t>(1u << (offset / kSectorBytes));
-    bytes[index - 1].Add(offset, width);
-    // Each lane counts itself and those before it on its address.
+    // Each lane counts itself and those before it on its address; there are none where the line's byte is new.
     std::uint8_t same = 1;
-    for (std::uint32_t before = access.mask & ((1u << lane) - 1); before != 0; before &= before - 1) {
+    for (std::uint32_t before = bytes[index - 1].Has(offset) ? access.mask & ((1u << lane) - 1) : 0; before != 0; before &= before - 1) {
       same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
     }
+    bytes[index - 1].Add(offset, width);
     entry.lanes = std::max(entry.lanes, same);
   }
   for (std::uint32_t i = 0; i < out.count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);

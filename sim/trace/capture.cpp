@@ -13,6 +13,8 @@ using exec::RecordReader;
 
 namespace {
 
+constexpr std::size_t kMostPatterns = 256;  // of a warp, which looks through them; few kernels have more than four
+
 /// Local memory of 32 lanes lies interleaved by words on a GPU: what a warp accesses together lies together.
 std::uint64_t LocalAddress(const RecordPlace& place, std::uint64_t offset, std::uint32_t lane) {
   return place.local_base + offset / 4 * 4 * kWarpSize + lane * 4 + offset % 4;
@@ -93,8 +95,13 @@ void Capture::AddAccess(Warp& warp, const RecordPlace& place, RecordReader& read
   std::uint32_t done = 0;
   for (; done < header.bytes && at < entry.first + entry.count && fits(at); ++at) {
     MemoryAccess access{.mask = header.mask};
-    const bool small_stride = reader.stride() > INT32_MIN && reader.stride() <= INT32_MAX;
-    if (reader.affine() && small_stride && !local) {
+    const bool small_stride = reader.stride() >= MemoryAccess::kLeastStride && reader.stride() <= INT32_MAX;
+    const std::optional<std::int32_t> pattern =
+        header.kind == RecordKind::kPattern && !local ? PatternStride(warp, reader.pattern()) : std::nullopt;
+    if (pattern) {
+      access.base = reader.base() + done;
+      access.stride = *pattern;
+    } else if (reader.affine() && small_stride && !local) {
       access.base = reader.base() + done;
       access.stride = static_cast<std::int32_t>(reader.stride());
     } else {
@@ -114,11 +121,33 @@ void Capture::AddAccess(Warp& warp, const RecordPlace& place, RecordReader& read
   }
 }
 
+std::optional<std::int32_t> Capture::PatternStride(Warp& warp, const std::int64_t* pattern) {
+  const auto number = [](std::size_t index) { return MemoryAccess::kFirstPattern + static_cast<std::int32_t>(index); };
+  const auto known = std::ranges::find(warp.patterns, pattern);
+  if (known != warp.patterns.end()) return number(static_cast<std::size_t>(known - warp.patterns.begin()));
+  const bool fits =
+      std::all_of(pattern, pattern + kWarpSize, [](std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; });
+  if (!fits || warp.patterns.size() >= kMostPatterns) return std::nullopt;
+  warp.patterns.push_back(pattern);
+  return number(warp.patterns.size() - 1);
+}
+
 CtaTrace Capture::Join(Cta& cta) {
   CtaTrace trace;
+  std::vector<const std::int64_t*> patterns;
   for (Warp& warp : cta.warps) {
+    std::vector<std::int32_t> strides;  // by the warp's number of the pattern
+    for (const std::int64_t* pattern : warp.patterns) {
+      const auto place = std::ranges::find(patterns, pattern);
+      strides.push_back(MemoryAccess::kFirstPattern + static_cast<std::int32_t>(place - patterns.begin()));
+      if (place != patterns.end()) continue;
+      patterns.push_back(pattern);
+      std::ranges::transform(std::span(pattern, kWarpSize), trace.patterns.emplace_back().begin(),
+                             [](std::int64_t offset) { return static_cast<std::int32_t>(offset); });
+    }
     for (MemoryAccess& access : warp.accesses) {
       if (access.stride == MemoryAccess::kScattered) access.base += trace.lanes.size();
+      else if (access.has_pattern()) access.stride = strides[access.pattern()];
     }
     trace.warps.push_back({static_cast<std::uint32_t>(trace.visits.size()), static_cast<std::uint32_t>(warp.visits.size()),
                            static_cast<std::uint32_t>(trace.accesses.size()), static_cast<std::uint32_t>(warp.accesses.size())});

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "sim/exec/record_sink.h"
@@ -32,6 +33,7 @@ class Capture final : public exec::RecordSink {
     std::vector<BlockVisit> visits;
     std::vector<MemoryAccess> accesses;
     std::vector<std::uint64_t> lanes;
+    std::vector<const std::int64_t*> patterns;
     std::uint32_t next = 0, end = 0;  ///< what is left of the block being visited
     bool ended = false;
   };
@@ -44,6 +46,8 @@ class Capture final : public exec::RecordSink {
   void BeginBlock(Warp& warp, const exec::RecordHeader& header);
   /// The access of the next memory instruction that it can be; those before it were off.
   void AddAccess(Warp& warp, const exec::RecordPlace& place, exec::RecordReader& reader);
+  /// The stride that names the warp's pattern; nothing when its distances are too large.
+  static std::optional<std::int32_t> PatternStride(Warp& warp, const std::int64_t* pattern);
   void SkipTo(Warp& warp, std::uint32_t entry);
   static CtaTrace Join(Cta& cta);
 

@@ -43,6 +43,8 @@ void AccessPredictor::Learn(std::uint32_t instruction, std::uint64_t base, std::
 // ---------------------------------------------------------------------------------------------------------------------
 
 void CtaEncoder::Encode(const CtaTrace& cta, ByteWriter& out) {
+  out.Varint(cta.patterns.size());
+  for (const LanePattern& pattern : cta.patterns) out.Fixed(pattern);
   out.Varint(cta.warps.size());
   for (const WarpTrace& warp : cta.warps) {
     predictor_.BeginWarp();
@@ -121,6 +123,8 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
 
 Result<CtaTrace> CtaDecoder::Decode(ByteReader& in) {
   CtaTrace cta;
+  cta.patterns.resize(std::min<std::uint64_t>(in.Count(sizeof(LanePattern)), MemoryAccess::kPatterns));
+  for (LanePattern& pattern : cta.patterns) pattern = in.Fixed<LanePattern>();
   const std::uint64_t warps = in.Count();
   if (warps > 64 * kWarpSize) in.Fail();
   for (std::uint64_t w = 0; w < warps && !in.failed(); ++w) {
@@ -186,6 +190,7 @@ void CtaDecoder::DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instr
     const std::int64_t stride = flags & kSameStride ? guess.stride : in.Signed();
     if (stride <= INT32_MIN || stride > INT32_MAX) in.Fail();
     access.stride = static_cast<std::int32_t>(stride);
+    if (access.has_pattern() && access.pattern() >= cta.patterns.size()) in.Fail();
     access.base = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
     predictor_.Learn(instruction, access.base, access.stride);
   }

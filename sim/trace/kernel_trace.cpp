@@ -26,6 +26,7 @@ Status ValidateInstruction(const KernelCode& code, std::size_t index) {
 }
 
 Status ValidateAccess(const CtaTrace& cta, const MemoryAccess& access, const std::string& where) {
+  if (access.has_pattern() && access.pattern() >= cta.patterns.size()) return Bad(where, "lane pattern beyond the table");
   if (access.stride != MemoryAccess::kScattered) return {};
   const std::uint64_t lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
   if (access.base > cta.lanes.size() || lanes > cta.lanes.size() - access.base) return Bad(where, "lane addresses beyond the table");
@@ -57,6 +58,12 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
 }  // namespace
 
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses) {
+  if (access.has_pattern()) {
+    const LanePattern& pattern = cta.patterns[access.pattern()];
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
+      addresses[lane] = access.base + static_cast<std::uint64_t>(std::int64_t{pattern[lane]});
+    return;
+  }
   if (access.stride != MemoryAccess::kScattered) {
     for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
       addresses[lane] = access.base + static_cast<std::uint64_t>(static_cast<std::int64_t>(access.stride) * lane);

@@ -89,14 +89,23 @@ struct BlockVisit {
   std::uint32_t mask = 0;
 };
 
-/// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with stride kScattered
-/// the addresses of the lanes in `mask`, lowest lane first, are the entries of CtaTrace::lanes that begin at `base`.
+/// What each lane adds to a base: of accesses whose lanes keep their distances, but not one distance (rows of a small 2D block).
+using LanePattern = std::array<std::int32_t, kWarpSize>;
+
+/// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with a stride that names
+/// pattern p, base + CtaTrace::patterns[p][i]; with stride kScattered the addresses of the lanes in `mask`, lowest lane first, are
+/// the entries of CtaTrace::lanes that begin at `base`.
 /// Shared addresses are offsets in the CTA's shared memory. A mask of 0 is an instruction whose guard held for no lane.
 struct MemoryAccess {
   static constexpr std::int32_t kScattered = INT32_MIN;
+  static constexpr std::int32_t kFirstPattern = INT32_MIN + 1, kPatterns = 1 << 16;
+  static constexpr std::int32_t kLeastStride = kFirstPattern + kPatterns;  ///< strides below name something else
   std::uint64_t base = 0;
   std::int32_t stride = 0;
   std::uint32_t mask = 0;
+
+  bool has_pattern() const { return stride > kScattered && stride < kLeastStride; }
+  std::uint32_t pattern() const { return static_cast<std::uint32_t>(stride - kFirstPattern); }
 };
 static_assert(sizeof(MemoryAccess) == 16);
 
@@ -112,6 +121,7 @@ struct CtaTrace {
   std::vector<BlockVisit> visits;
   std::vector<MemoryAccess> accesses;
   std::vector<std::uint64_t> lanes;
+  std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
 };
 
 /// A CTA of a launch. The displacement is added to all addresses but those of shared memory: CTAs that differ in nothing else

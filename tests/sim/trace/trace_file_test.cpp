@@ -63,7 +63,11 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
             break;
           default:
             access = {0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()), visit.mask};
-            if (access.stride == MemoryAccess::kScattered) access.stride = 0;
+            if (access.stride < MemoryAccess::kLeastStride) access.stride = 0;
+            if (random() % 4 == 0) {
+              access.stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(cta.patterns.size());
+              for (std::int32_t& offset : cta.patterns.emplace_back()) offset = static_cast<std::int32_t>(random());
+            }
         }
         cta.accesses.push_back(access);
       }
@@ -79,7 +83,8 @@ bool Equal(const CtaTrace& a, const CtaTrace& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
   };
-  return same(a.warps, b.warps) && same(a.visits, b.visits) && same(a.accesses, b.accesses) && same(a.lanes, b.lanes);
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && same(a.accesses, b.accesses) && same(a.lanes, b.lanes) &&
+         a.patterns == b.patterns;
 }
 
 struct TemporaryFile {
@@ -227,7 +232,7 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 1");
+  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 2");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }
