@@ -4,11 +4,13 @@
 #include <bit>
 #include <random>
 #include <sstream>
+#include <utility>
 
 namespace gridloom::test {
 
 // Registers 0 and 1 start equal for the whole CTA, 2 for the whole grid, the others differ per thread.
-RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& options) : step_limit_(options.step_limit) {
+RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& options)
+    : step_limit_(options.step_limit), grid_reads_(options.grid_reads) {
   std::mt19937_64 random(seed);
   const auto pick = [&](unsigned bound) { return static_cast<unsigned>(random() % bound); };
   blocks_.resize(options.blocks);
@@ -16,14 +18,19 @@ RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& option
     Block& block = blocks_[i];
     const unsigned count = 1 + pick(options.operations);
     for (unsigned k = 0; k < count; ++k) {
-      Operation operation{
-          static_cast<Op>(pick(15)), 0, pick(kRegisters), pick(kRegisters), static_cast<std::uint32_t>(random()), pick(2) == 0};
+      Operation operation{static_cast<Op>(pick(options.grid_reads ? kPlainOps + 5 : kPlainOps)),
+                          0,
+                          pick(kRegisters),
+                          pick(kRegisters),
+                          static_cast<std::uint32_t>(random()),
+                          pick(2) == 0};
       // Uniform registers change only through uniform ones, so that some of them stay uniform.
       operation.dst = pick(kRegisters);
       if (options.uniform_bias && operation.dst < 3) {
         operation.a %= 3;
         operation.b %= 3;
         if (operation.op == Op::kLoadThread) operation.op = Op::kAdd;
+        if (operation.op == Op::kExit || operation.op == Op::kExitCall) operation.op = Op::kGrid;
       }
       if (operation.op == Op::kShl || operation.op == Op::kShr) operation.constant &= 31;
       if (pick(3) == 0) operation.constant &= 63;
@@ -66,19 +73,90 @@ std::string RandomKernel::Text(const Operation& o) const {
     case Op::kDiv: return "or.b32 %t, " + b + ", 1;\n div.u32 " + d + ", " + a + ", %t;\n";
     case Op::kRem: return "or.b32 %t, " + b + ", 2;\n rem.s32 " + d + ", " + a + ", %t;\n";
     case Op::kPopc: return "popc.b32 " + d + ", " + a + ";\n";
+    default: return GridText(o);
   }
-  return {};
+}
+
+namespace {
+
+/// The six values a thread can ask for, as PTX names them.
+constexpr const char* kGridValues[] = {"%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z"};
+
+/// The number of the one that an operation asks for.
+unsigned GridValue(std::uint32_t constant) { return constant % 6; }
+
+/// Threads leave by an exit when the low bits of a register say so: few do.
+constexpr std::uint32_t kExitMask = 63;
+
+}  // namespace
+
+unsigned RandomKernel::GridAnswer(const Operation& o) { return GridValue(o.constant); }
+
+std::string RandomKernel::GridText(const Operation& o) {
+  const std::string d = "%r" + std::to_string(o.dst), a = "%r" + std::to_string(o.a);
+  const unsigned which = GridValue(o.constant);
+  const std::string special = kGridValues[which], vector = special.substr(0, special.find('.'));
+  const std::string leave = std::to_string(o.constant & kExitMask);
+  switch (o.op) {
+    case Op::kGrid:
+      switch (o.b % 4) {
+        case 0: return "mov.u32 " + d + ", " + special + ";\n";
+        case 1: return "cvt.u64.u32 %rd3, " + special + ";\ncvt.u32.u64 " + d + ", %rd3;\n";
+        case 2: return "mov.v4.u32 {%v0, %v1, %v2, %v3}, " + vector + ";\nmov.u32 " + d + ", %v" + std::to_string(which % 3) + ";\n";
+        default:  // under a guard that holds for all threads, in a scope that hides a name
+          return "setp.eq.u32 %q, " + a + ", " + a + ";\n{\n.reg .b32 %t;\n@%q mov.u32 %t, " + special + ";\nmov.u32 " + d + ", %t;\n}\n";
+      }
+    case Op::kGridCall:
+    case Op::kGridPointer: {
+      const bool pointer = o.op == Op::kGridPointer;
+      std::string text = "{\n.param .b32 which;\n.param .b32 value;\nst.param.b32 [which], " + std::to_string(which) + ";\n";
+      if (pointer) text += "ld.global.u64 %rd3, [table+" + std::to_string(which % 2 * 8) + "];\n";
+      text += pointer ? "call (value), %rd3, (which), prototype;\n" : "call (value), grid_value, (which);\n";
+      return text + "ld.param.b32 " + d + ", [value];\n}\n";
+    }
+    case Op::kExit: return "and.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsetp.eq.u32 %q, %t, " + leave + ";\n@%q exit;\n";
+    case Op::kExitCall:
+      return "{\n.param .b32 low;\nand.b32 %t, " + a + ", " + std::to_string(kExitMask) + ";\nsub.u32 %t, %t, " + leave +
+             ";\nst.param.b32 [low], %t;\ncall leave_if_zero, (low);\n}\n";
+    default: return {};
+  }
+}
+
+// One function asks itself, the other asks the first one; both are in a table, too.
+std::string RandomKernel::Functions() const {
+  if (!grid_reads_) return {};
+  std::string text =
+      ".func (.param .b32 value) grid_value(.param .b32 which)\n{\n.reg .pred %p;\n.reg .b32 %r<3>;\nld.param.b32 %r0, [which];\n";
+  for (unsigned i = 0; i < 6; ++i) {
+    const std::string number = std::to_string(i);
+    text += "setp.ne.u32 %p, %r0, " + number + ";\n@%p bra NOT" + number + ";\nmov.u32 %r1, " + kGridValues[i] + ";\nNOT" + number + ":\n";
+  }
+  return text +
+         "st.param.b32 [value], %r1;\nret;\n}\n"
+         ".func (.param .b32 value) grid_value_by_call(.param .b32 which)\n{\n.reg .b32 %r;\nld.param.b32 %r, [which];\n"
+         "{\n.param .b32 w;\n.param .b32 v;\nst.param.b32 [w], %r;\ncall (v), grid_value, (w);\nld.param.b32 %r, [v];\n}\n"
+         "st.param.b32 [value], %r;\nret;\n}\n"
+         ".func leave_if_zero(.param .b32 low)\n{\n.reg .pred %p;\n.reg .b32 %r;\nld.param.b32 %r, [low];\n"
+         "setp.eq.u32 %p, %r, 0;\n@%p exit;\nret;\n}\n"
+         ".global .u64 table[2] = {grid_value, grid_value_by_call};\n";
 }
 
 std::string RandomKernel::Ptx() const {
   std::ostringstream out;
   out << ".version 7.5\n.target sm_75\n.address_size 64\n"
-         ".visible .entry random_kernel(.param .u64 in, .param .u64 out, .param .u32 seed)\n{\n"
+      << Functions()
+      << ".visible .entry random_kernel(.param .u64 in, .param .u64 out, .param .u32 seed)\n{\n"
          ".reg .pred %p, %q, %leave;\n.reg .b32 %r<"
       << kRegisters
       << ">;\n.reg .b32 %t, %steps, %n, %c, %i;\n.reg .b64 %rd<4>;\n"
          "ld.param.u64 %rd0, [in];\nld.param.u64 %rd1, [out];\nld.param.u32 %r2, [seed];\n"
-         "mov.u32 %i, %tid.x;\nmov.u32 %c, %ctaid.x;\nmov.u32 %n, %ntid.x;\nmad.lo.u32 %t, %c, %n, %i;\n"
+         "mov.u32 %i, %tid.x;\nmov.u32 %c, %ctaid.x;\nmov.u32 %n, %ntid.x;\n";
+  if (grid_reads_) {
+    out << ".reg .b32 %v<4>;\nprototype: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+           "mov.u32 %v0, %ctaid.z;\nmov.u32 %v1, %nctaid.y;\nmov.u32 %v2, %ctaid.y;\nmad.lo.u32 %v0, %v0, %v1, %v2;\n"
+           "mov.u32 %v1, %nctaid.x;\nmad.lo.u32 %c, %v0, %v1, %c;\n";
+  }
+  out << "mad.lo.u32 %t, %c, %n, %i;\n"
          "mul.wide.u32 %rd2, %t, "
       << 4 * kRegisters
       << ";\nadd.u64 %rd2, %rd1, %rd2;\n"
@@ -109,7 +187,13 @@ void RandomKernel::LogAccess(const Operation& o, std::uint32_t a, Log& log) {
 
 std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ctaid, std::uint32_t ntid, std::uint32_t seed,
                                              const std::vector<std::uint32_t>& input, std::vector<std::uint32_t> mine, Log* log) const {
-  const std::uint32_t linear = ctaid * ntid + tid;
+  return Run({.tid = tid, .ntid = ntid, .cta = {ctaid, 0, 0}, .grid = {ctaid + 1, 1, 1}}, seed, input, std::move(mine), log);
+}
+
+std::vector<std::uint32_t> RandomKernel::Run(const RandomPlace& place, std::uint32_t seed, const std::vector<std::uint32_t>& input,
+                                             std::vector<std::uint32_t> mine, Log* log) const {
+  const std::uint32_t tid = place.tid, ctaid = place.cta_number(), linear = ctaid * place.ntid + tid;
+  const std::uint32_t grid_values[] = {place.cta[0], place.cta[1], place.cta[2], place.grid[0], place.grid[1], place.grid[2]};
   std::uint32_t r[kRegisters] = {ctaid + 3, ctaid * seed, seed, tid, tid * 2654435761u, tid >> 2, tid & 7, linear ^ seed};
   unsigned at = 0;
   for (unsigned steps = 1; at < blocks_.size() && steps <= step_limit_; ++steps) {
@@ -139,6 +223,13 @@ std::vector<std::uint32_t> RandomKernel::Run(std::uint32_t tid, std::uint32_t ct
           break;
         }
         case Op::kPopc: r[o.dst] = static_cast<std::uint32_t>(std::popcount(a)); break;
+        case Op::kGrid:
+        case Op::kGridCall:
+        case Op::kGridPointer: r[o.dst] = grid_values[GridAnswer(o)]; break;
+        case Op::kExit:
+        case Op::kExitCall:
+          if ((a & kExitMask) == (o.constant & kExitMask)) return mine;
+          break;
       }
     }
     at = block.conditional && (r[block.compare_a] & block.mask) < block.bound ? block.on_true : block.on_false;
