@@ -134,7 +134,7 @@ std::optional<CtaWait> WaitFinder::FindInLoop(const BlockSet& loop) {
   bool decides = false;
   for (BlockId block = 0; block < loop.size(); ++block) {
     if (!loop[block] || !Decides(block, taint) || IsRetry(block)) continue;
-    if (LeavesLoop(loop, block)) return Describe(taint);
+    if (LeavesLoop(loop, block) && !rounds_.IsCountedExit(loop, block)) return Describe(taint);
     decides = true;
   }
   if (!decides) return std::nullopt;

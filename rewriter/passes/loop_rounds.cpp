@@ -135,6 +135,16 @@ bool LoopRounds::IsInvariant(const BlockSet& loop, const Operand& operand, int d
   return std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& read) { return IsInvariant(loop, read, depth + 1); });
 }
 
+bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand) const {
+  if (IsInvariant(loop, operand)) return true;
+  const RegisterId id = IdOf(operand);
+  const std::uint32_t write = id == analysis::kNoRegister ? kNone : OnlyWrite(loop, id);
+  if (write == kNone || At(write).opcode != Opcode::kLd || writes(write).size() != 1) return false;
+  static constexpr Mod kStrong[] = {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv};
+  if (std::ranges::any_of(kStrong, [&](Mod mod) { return At(write).Has(mod); })) return false;
+  return IsInvariant(loop, At(write).operands[1]);
+}
+
 // A literal, the size of a block or grid, or a product of such: the stride of a loop over a grid.
 bool LoopRounds::IsPositive(const Operand& operand, int depth) const {
   if (operand.kind == OperandKind::kInt) return static_cast<std::int64_t>(operand.int_literal.value) > 0;
@@ -220,7 +230,7 @@ bool LoopRounds::IsCountedExit(const BlockSet& loop, BlockId block) const {
   const bool ordered = IsOrdered(setp);
   if (!ordered && !IsEquality(setp)) return false;
   const Operand &a = setp.operands[1], &b = setp.operands[2];
-  return (IsInvariant(loop, b) && IsCounter(loop, block, a, ordered)) || (IsInvariant(loop, a) && IsCounter(loop, block, b, ordered));
+  return (IsBound(loop, b) && IsCounter(loop, block, a, ordered)) || (IsBound(loop, a) && IsCounter(loop, block, b, ordered));
 }
 
 // A register changes when it is derived from itself, that is, carried from round to round. What a load reads changes when its

@@ -1,0 +1,191 @@
+// slice_cost: what running in slices costs each benchmark on the executor, by slice size, and the smallest size that costs no
+// more than p % (docs/passes.md; Kernelet, section 4.1 and Fig. 6). Results are compared with those of plain C++.
+//   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
+#include "sim/exec/slice_cost.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "rewriter/ptx/parser.h"
+#include "sim/exec/slices.h"
+#include "sim/hardware/device_files.h"
+#include "tests/apps/driver/host.h"
+#include "tests/bench/benchmarks.h"
+
+EMBED(kPtx, BENCH_PTX);
+
+namespace {
+
+using namespace gridloom;
+
+[[noreturn]] void Die(const std::string& message) {
+  std::fprintf(stderr, "slice_cost: %s\n", message.c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) Die(result.error().message);
+  return std::move(result).value();
+}
+
+/// The executor, without driver and streams, so that what is measured is slicing alone.
+class EngineDevice final : public bench::Device {
+ public:
+  EngineDevice(const char* ptx, unsigned threads) {
+    memory_ = Take(exec::DeviceMemory::Create({}));
+    exec::Engine::Options options;
+    options.threads = threads;
+    engine_ = Take(exec::Engine::Create(options, Take(sim::LoadDevice("h200")), *memory_));
+    DiagnosticSink sink;
+    program_ = Take(exec::Program::Load(ptx::ParseModule(ptx, sink), ptx, *memory_));
+    sliced_ = std::make_unique<exec::SlicedProgram>(program_, *memory_, rewrites_);
+  }
+  std::string name() const override { return "executor"; }
+  Memory Allocate(std::size_t bytes) override { return memory_->Allocate(bytes, 256, exec::MemoryKind::kDevice); }
+  void Write(Memory memory, const void* from, std::size_t bytes) override { std::memcpy(reinterpret_cast<void*>(memory), from, bytes); }
+  void Read(void* to, Memory memory, std::size_t bytes) override { std::memcpy(to, reinterpret_cast<const void*>(memory), bytes); }
+  void Clear(Memory memory, std::size_t bytes) override { std::memset(reinterpret_cast<void*>(memory), 0, bytes); }
+  void Launch(const char* kernel, bench::Shape grid, bench::Shape block, const std::vector<Argument>& arguments) override {
+    exec::LaunchParams launch;
+    launch.program = program_;
+    launch.kernel = program_->FindKernel(kernel);
+    launch.grid = {grid.x, grid.y, 1};
+    launch.block = {block.x, block.y, 1};
+    std::vector<std::byte> params(launch.kernel->params.bytes);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      std::visit([&](const auto& value) { std::memcpy(params.data() + launch.kernel->params.offsets[i], &value, sizeof value); },
+                 arguments[i]);
+    }
+    launch.params = params;
+    ctas_ = std::max(ctas_, launch.grid.count());
+    const exec::LaunchFault fault = size_ == 0 ? engine_->Run(launch) : RunSliced(launch, kernel);
+    if (fault.kind != exec::FaultKind::kNone) Die(fault.text);
+  }
+  void Finish() override {}
+
+  void set_slice_size(std::uint64_t size) { size_ = size; }
+  /// CTAs of the largest grid since the last call; and why a kernel among them cannot be sliced.
+  std::uint64_t TakeCtas() { return std::exchange(ctas_, 0); }
+  const std::string& why_whole() const { return why_whole_; }
+
+ private:
+  exec::LaunchFault RunSliced(const exec::LaunchParams& launch, const char* kernel) {
+    auto& sliced = kernels_[kernel];
+    if (sliced == nullptr) sliced = sliced_->Find(kernel);
+    if (sliced->program == nullptr) {
+      why_whole_ = sliced->why_whole;
+      return engine_->Run(launch);
+    }
+    return exec::RunInSlices(*engine_, launch, *sliced, size_).fault;
+  }
+
+  std::unique_ptr<exec::DeviceMemory> memory_;
+  std::unique_ptr<exec::Engine> engine_;
+  std::shared_ptr<exec::Program> program_;
+  passes::RewriteCache rewrites_{1};
+  std::unique_ptr<exec::SlicedProgram> sliced_;
+  std::map<std::string, std::shared_ptr<const exec::SlicedKernel>> kernels_;
+  std::uint64_t size_ = 0, ctas_ = 0;
+  std::string why_whole_;
+};
+
+struct Options {
+  double percent = 2, scale = 1, seconds = 0.05;
+  unsigned threads = 1;
+  std::string only;
+};
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--percent") options.percent = std::atof(argv[i + 1]);
+    else if (name == "--scale") options.scale = std::atof(argv[i + 1]);
+    else if (name == "--seconds") options.seconds = std::atof(argv[i + 1]);
+    else if (name == "--threads") options.threads = static_cast<unsigned>(std::atoi(argv[i + 1]));
+    else if (name == "--only") options.only = argv[i + 1];
+    else Die("unknown option " + name + "; there are --percent, --threads, --scale, --seconds, --only");
+  }
+  if (argc % 2 == 0) Die(std::string(argv[argc - 1]) + " wants a value");
+  return options;
+}
+
+/// CPU time of this process: the machine may be busy with other things.
+double CpuTime() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Best of at least five runs and as many as fit into the time.
+double BestTime(const Options& options, const bench::Benchmark& benchmark, EngineDevice& device, std::uint64_t size) {
+  device.set_slice_size(size);
+  benchmark.run(device);  // compiles
+  double best = 1e30;
+  const double begin = CpuTime();
+  for (int run = 0; run < 5 || (run < 1000 && CpuTime() - begin < options.seconds); ++run) {
+    const double start = CpuTime();
+    benchmark.run(device);
+    best = std::min(best, CpuTime() - start);
+  }
+  return best;
+}
+
+bool SameResults(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  double largest = 0;
+  for (const double value : want) largest = std::max(largest, std::fabs(value));
+  bool same = got.size() == want.size();
+  for (std::size_t i = 0; same && i < got.size(); ++i)
+    same = std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest);
+  return same;
+}
+
+/// One row of the table; false when a result is wrong.
+bool Row(const Options& options, const bench::Benchmark& benchmark, EngineDevice& device) {
+  static constexpr std::uint64_t kSizes[] = {1, 4, 16, 64, 256, 1024};
+  benchmark.run_native(1);
+  benchmark.upload(device);
+  device.set_slice_size(0);
+  device.TakeCtas();
+  benchmark.run(device);
+  const std::uint64_t ctas = device.TakeCtas();
+  const double whole = BestTime(options, benchmark, device, 0);
+  std::printf("| %s | %llu | %.3f |", benchmark.name.c_str(), static_cast<unsigned long long>(ctas), whole * 1e3);
+  for (const std::uint64_t size : kSizes) {
+    if (size > ctas) std::printf(" |");
+    else std::printf(" %.1f |", 100 * (BestTime(options, benchmark, device, size) / whole - 1));
+  }
+  std::printf(" %.1f |", 100 * (BestTime(options, benchmark, device, ctas) / whole - 1));
+  const auto found = exec::FindSmallestSlice(
+      ctas, [&](std::uint64_t size) { return BestTime(options, benchmark, device, size); }, options.percent);
+  const bool right = SameResults(benchmark.download(device), benchmark.native_result(), benchmark.tolerance);
+  std::printf(" %llu |%s%s\n", static_cast<unsigned long long>(found.size),
+              device.why_whole().empty() ? "" : " runs whole: ", device.why_whole().c_str());
+  if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());
+  std::fflush(stdout);
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = Parse(argc, argv);
+  EngineDevice device(kPtx, options.threads);
+  std::printf("Cost of slices in %% of the time of the whole grid, by CTAs per slice; %u thread%s, CPU time, best of several runs.\n\n",
+              options.threads, options.threads == 1 ? "" : "s");
+  std::printf(
+      "| kernel | CTAs | whole ms | 1 | 4 | 16 | 64 | 256 | 1024 | one slice | smallest within %g %% "
+      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+      options.percent);
+  bool right = true;
+  for (const bench::Benchmark& benchmark : bench::AllBenchmarks(options.scale)) {
+    if (!options.only.empty() && benchmark.name != options.only) continue;
+    right &= Row(options, benchmark, device);
+  }
+  return right ? 0 : 1;
+}
