@@ -73,13 +73,14 @@ std::string PassText(const PassAnswer& answer) {
   return "no: " + answer.why_not + (answer.line == 0 ? "" : " (line " + std::to_string(answer.line) + ")");
 }
 
-/// The passes that apply.
+/// "all", "none", or which do not apply: "not slice, release".
 std::string PassesColumn(const KernelReport& kernel) {
-  std::vector<std::string> names;
+  std::vector<std::string> refused;
   for (const PassAnswer& answer : kernel.passes) {
-    if (answer.why_not.empty()) names.push_back(answer.pass);
+    if (!answer.why_not.empty()) refused.push_back(answer.pass);
   }
-  return names.empty() ? "-" : Joined(names);
+  if (refused.empty()) return "all";
+  return refused.size() == kernel.passes.size() ? "none" : "not " + Joined(refused);
 }
 
 std::string KernelTable(const ContainerReport& container, const InspectView& view) {
