@@ -111,10 +111,12 @@ void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
   });
 }
 
-std::string IsFirstThread(const std::string& predicate) {
-  return "mov.u32 %gl_t0, %tid.x;\nmov.u32 %gl_t1, %tid.y;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nmov.u32 %gl_t1, %tid.z;\n"
-         "or.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 " +
-         predicate + ", %gl_t0, 0;\n";
+/// Lets only thread 0 of the CTA go on; the others go to `label`. Most are sorted out by their x alone.
+std::string OnlyFirstThread(const std::string& label) {
+  return "mov.u32 %gl_t0, %tid.x;\nsetp.ne.u32 %gl_others, %gl_t0, 0;\n@%gl_others bra " + label +
+         ";\nmov.u32 %gl_t0, %tid.y;\nmov.u32 %gl_t1, %tid.z;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 %gl_others, %gl_t0, "
+         "0;\n@%gl_others bra " +
+         label + ";\n";
 }
 
 class Releaser {
@@ -126,21 +128,21 @@ class Releaser {
     end.name = module_.strings.Intern(editor_.NewLabel("end"));
     end.loc = kernel_.body->end_loc;
     RedirectEnds(kernel_, end);
+    const std::string registers = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n",
+                      release = "membar.gl;\n" + calls + "$gl_done:\n}\nret;\n";
     std::string entry, text;
     if (plan.barrier) {
-      text =
-          "bar.sync " + std::to_string(*plan.barrier) + ";\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others");
+      text = "bar.sync " + std::to_string(*plan.barrier) + ";\n" + registers + OnlyFirstThread("$gl_done") + release;
     } else {
       const std::string left = editor_.NewVariable(ptx::StateSpace::kShared, ptx::ScalarType::kU32, "threads_left");
-      entry = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n" + IsFirstThread("%gl_others") +
+      entry = registers + OnlyFirstThread("$gl_begin") +
               "mov.u32 %gl_t0, %ntid.x;\nmov.u32 %gl_t1, %ntid.y;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n"
-              "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n@!%gl_others st.shared.u32 [" +
-              left + "], %gl_t0;\n}\nbar.sync 0;\n";
+              "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\nst.shared.u32 [" +
+              left + "], %gl_t0;\n$gl_begin:\n}\nbar.sync 0;\n";
       // What the thread wrote is ordered before its count, and all counts before the release.
-      text = "membar.cta;\n{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\natom.shared.add.u32 %gl_t0, [" + left +
-             "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n";
+      text = "membar.cta;\n" + registers + "atom.shared.add.u32 %gl_t0, [" + left +
+             "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n@%gl_others bra $gl_done;\n" + release;
     }
-    text += "@%gl_others bra $gl_done;\nmembar.gl;\n" + calls + "$gl_done:\n}\nret;\n";
     InsertAtEntry(*kernel_.body, editor_.Text(entry, kernel_.loc));
     auto& statements = kernel_.body->statements;
     statements.emplace_back(&end);

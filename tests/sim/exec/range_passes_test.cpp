@@ -3,7 +3,10 @@
 #include <iostream>
 #include <random>
 
+#include "rewriter/passes/pipeline.h"
+#include "rewriter/ptx/printer.h"
 #include "tests/golden.h"
+#include "tests/sim/exec/instruction_count.h"
 #include "tests/sim/exec/range_check.h"
 
 using namespace gridloom;
@@ -140,4 +143,59 @@ TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
     }
   }
   CheckCases(executor, GoldenInput("tests/golden/release/ends.ptx"), cases, arrays);
+}
+
+TEST_CASE("RangePasses_Cost_IsSmallBesideTheKernel") {
+  const std::string ptx = GoldenInput("tests/golden/ranges/nvcc_kernels.ptx");
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  const auto rewritten = [&](const std::string& pipeline) {
+    const auto result = passes::Run(*passes::Pipeline::Parse(pipeline), *module);
+    REQUIRE(result.ok());
+    return ptx::PrintModule(*result->module);
+  };
+  const std::string profiled = rewritten("profile"), released = rewritten("release");
+  test::Executor executor;
+  Arrays arrays(executor);
+  const std::uint32_t n = 128 * 128 * 32;
+  const std::uint64_t a = arrays.Make(n), b = arrays.Make(n), c = arrays.Make(n);
+  // Sizes as in the paper's Table 2: 256x256 matrices, a 128x128x32 stencil.
+  const std::vector<Case> cases{
+      {"vecadd", {n / 256, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(c).Add(n), 0, 0},
+      {"saxpy_stride", {64, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(2.0f).Add(n), 0, 0},
+      {"matmul", {16, 16, 1}, {16, 16, 1}, test::ParamBlock().Add(a).Add(b).Add(c).Add(256u), 0, 0},
+      {"matmul_tiled", {16, 16, 1}, {16, 16, 1}, test::ParamBlock().Add(a).Add(b).Add(c).Add(256u), 0, 0},
+      {"stencil3d", {4, 32, 1}, {32, 4, 1}, test::ParamBlock().Add(a).Add(b).Add(128u).Add(128u).Add(32u), 0, 0},
+      {"transpose", {16, 16, 1}, {32, 8, 1}, test::ParamBlock().Add(a).Add(b).Add(512u).Add(512u), 0, 0},
+      {"reduce", {n / 512, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(c).Add(n), 0, 0},
+  };
+  for (const Case& test_case : cases) {
+    INFO(test_case.kernel);
+    exec::LaunchParams launch;
+    launch.grid = test_case.grid;
+    launch.block = test_case.block;
+    launch.params = test_case.params.bytes();
+    const auto kernel = test::CountInstructions(executor, ptx, test_case.kernel, launch);
+    const auto release = test::CountInstructions(executor, released, test_case.kernel, launch);
+    test::ParamBlock params = test_case.params;
+    params.Add(launch.block.x).Add(launch.block.y).Add(launch.block.z);
+    launch.block = {1, 1, 1};
+    launch.params = params.bytes();
+    const auto profile = test::CountInstructions(executor, profiled, test_case.kernel + "__profile", launch);
+    REQUIRE(kernel.thread > 0);
+    REQUIRE(profile.thread > 0);
+    REQUIRE(release.thread > kernel.thread);
+    const double ctas = static_cast<double>(test_case.grid.count());
+    const auto share = [](std::uint64_t part, std::uint64_t whole) {
+      return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    };
+    CHECK(share(profile.thread, kernel.thread) < 3);
+    if (std::getenv("GRIDLOOM_RANGE_TABLE") != nullptr) {
+      std::cout << test_case.kernel << ": profiler " << profile.thread / ctas << " instructions a CTA, "
+                << share(profile.thread, kernel.thread) << " % of threads', " << share(profile.warp, kernel.warp)
+                << " % of warps'; release adds " << static_cast<double>(release.thread - kernel.thread) / ctas << ", "
+                << share(release.thread - kernel.thread, kernel.thread) << " %, " << share(release.warp - kernel.warp, kernel.warp)
+                << " %\n";
+    }
+  }
 }
