@@ -4,15 +4,25 @@
 
 namespace gridloom::timing {
 
-DramTiming::DramTiming(const sim::TimingSpec::Dram& spec) : spec_(spec), banks_(spec.banks), group_column_(spec.bank_groups) {
-  for (std::uint32_t bank = 0; bank < spec.banks; ++bank) banks_[bank].group = bank % spec.bank_groups;
+DramTiming::DramTiming(const sim::TimingSpec::Dram& spec)
+    : spec_(spec),
+      row_(spec.banks, kClosed),
+      group_(spec.banks),
+      bank_column_(spec.banks),
+      row_at_(spec.banks),
+      next_activate_(spec.banks),
+      group_column_(spec.bank_groups) {
+  for (std::uint32_t bank = 0; bank < spec.banks; ++bank) {
+    group_[bank] = bank % spec.bank_groups;
+    closed_ |= std::uint64_t{1} << bank;
+  }
 }
 
 Cycle DramTiming::Column(Cycle now, std::uint32_t bank, bool writes, std::uint32_t bursts) {
   const Cycle last = now + Cycle{bursts - 1} * spec_.tCCD;  // command cycle of the last burst
   column_ = last + spec_.tCCD;
-  group_column_[banks_[bank].group] = last + spec_.tCCDL;
-  Cycle& precharge = banks_[bank].precharge;
+  group_column_[group_[bank]] = last + spec_.tCCDL;
+  Cycle& precharge = row_at_[bank];
   if (writes) {
     const Cycle end = last + spec_.tCCD + spec_.tWL;
     read_ = std::max(read_, end + spec_.tCDLR);
@@ -28,18 +38,18 @@ Cycle DramTiming::Column(Cycle now, std::uint32_t bank, bool writes, std::uint32
 }
 
 void DramTiming::Activate(Cycle now, std::uint32_t bank, std::uint32_t row) {
-  Bank& b = banks_[bank];
-  b.row = row;
-  b.column = now + spec_.tRCD;
-  b.precharge = now + spec_.tRAS;
-  b.activate = now + spec_.tRC;
+  row_[bank] = row;
+  closed_ &= ~(std::uint64_t{1} << bank);
+  bank_column_[bank] = now + spec_.tRCD;
+  row_at_[bank] = now + spec_.tRAS;
+  next_activate_[bank] = now + spec_.tRC;
   activate_ = now + spec_.tRRD;
 }
 
 void DramTiming::Precharge(Cycle now, std::uint32_t bank) {
-  Bank& b = banks_[bank];
-  b.row = kClosed;
-  b.activate = std::max(b.activate, now + spec_.tRP);
+  row_[bank] = kClosed;
+  closed_ |= std::uint64_t{1} << bank;
+  row_at_[bank] = std::max(next_activate_[bank], now + spec_.tRP);
 }
 
 }  // namespace gridloom::timing

@@ -18,18 +18,19 @@ class DramTiming {
 
   explicit DramTiming(const sim::TimingSpec::Dram& spec);
 
-  std::uint32_t open_row(std::uint32_t bank) const { return banks_[bank].row; }
+  std::uint32_t open_row(std::uint32_t bank) const { return row_[bank]; }
 
   /// First cycle at which the command may be given.
   Cycle ColumnAt(std::uint32_t bank, bool writes) const {
-    const Bank& b = banks_[bank];
-    return std::max(std::max(b.column, column_), std::max(group_column_[b.group], writes ? write_ : read_));
+    return std::max(std::max(bank_column_[bank], column_), std::max(group_column_[group_[bank]], writes ? write_ : read_));
   }
   /// Precharge of an open bank, activation of a closed one.
-  Cycle RowAt(std::uint32_t bank) const {
-    const Bank& b = banks_[bank];
-    return b.row == kClosed ? std::max(b.activate, activate_) : b.precharge;
-  }
+  Cycle RowAt(std::uint32_t bank) const { return std::max(row_at_[bank], IsClosed(bank) ? activate_ : 0); }
+
+  /// The parts of RowAt: closed banks, as a mask; what holds for all of them; what holds for one bank.
+  std::uint64_t closed() const { return closed_; }
+  Cycle activate_at() const { return activate_; }
+  Cycle bank_row_at(std::uint32_t bank) const { return row_at_[bank]; }
 
   /// Reads or writes `bursts` of the open row; the cycle after the last data.
   Cycle Column(Cycle now, std::uint32_t bank, bool writes, std::uint32_t bursts);
@@ -37,14 +38,16 @@ class DramTiming {
   void Precharge(Cycle now, std::uint32_t bank);
 
  private:
-  struct Bank {
-    std::uint32_t row = kClosed;
-    std::uint32_t group = 0;
-    Cycle activate = 0, column = 0, precharge = 0;  // not before
-  };
+  bool IsClosed(std::uint32_t bank) const { return (closed_ >> bank & 1) != 0; }
+
+  // By bank, an array each, so that a look at all banks touches few lines.
   const sim::TimingSpec::Dram& spec_;
-  std::vector<Bank> banks_;
-  std::vector<Cycle> group_column_;                         // not before, by bank group
+  std::vector<std::uint32_t> row_, group_;
+  std::vector<Cycle> bank_column_;    // not before
+  std::vector<Cycle> row_at_;         // not before: the precharge of an open bank, the activation of a closed one
+  std::vector<Cycle> next_activate_;  // not before
+  std::vector<Cycle> group_column_;   // not before, by bank group
+  std::uint64_t closed_ = 0;
   Cycle activate_ = 0, column_ = 0, read_ = 0, write_ = 0;  // not before, whole channel
 };
 

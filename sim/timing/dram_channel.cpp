@@ -18,6 +18,7 @@ void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uin
     hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
   queue_->Add({.order = arrivals_++, .bank = bank, .row = row, .bursts = bursts, .tag = tag, .writes = writes}, timing_);
+  ++size_;
   next_ = std::min(next_, now);
 }
 
@@ -31,6 +32,7 @@ void DramChannel::Step(Cycle now, std::vector<DramData>& data) {
     ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
     if (!entry.writes) data.push_back({.at = end, .tag = entry.tag});
     queue_->Remove(choice.slot, timing_);
+    --size_;
   } else if (choice.kind == DramChoice::Kind::kRow) {
     const DramEntry& entry = queue_->entry(choice.slot);
     const std::uint32_t bank = entry.bank;

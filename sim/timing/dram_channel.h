@@ -21,8 +21,7 @@ class DramChannel {
   DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Hooks& hooks, bool plain, MemoryCounters& counters);
 
   /// Requests that may still be added.
-  std::uint32_t room() const { return spec_.queue > queue_->size() ? spec_.queue - queue_->size() : 0; }
-  bool idle() const { return queue_->empty(); }
+  std::uint32_t room() const { return spec_.queue - size_; }
 
   /// A request that is there from `now` on; `tag` comes back with the data of a read.
   void Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag);
@@ -41,6 +40,7 @@ class DramChannel {
   DramTiming timing_;
   std::unique_ptr<DramQueue> queue_;
   std::uint64_t arrivals_ = 0;
+  std::uint32_t size_ = 0;  // of the queue
   Cycle next_ = kNever;
 };
 

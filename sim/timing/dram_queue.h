@@ -29,8 +29,6 @@ struct DramChoice {
 class DramQueue {
  public:
   virtual ~DramQueue() = default;
-  virtual bool empty() const = 0;
-  virtual std::uint32_t size() const = 0;
   virtual const DramEntry& entry(std::uint32_t slot) const = 0;
   virtual void Add(const DramEntry& entry, const DramTiming& timing) = 0;
   virtual void Remove(std::uint32_t slot, const DramTiming& timing) = 0;

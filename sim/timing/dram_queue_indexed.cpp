@@ -20,8 +20,6 @@ class IndexedDramQueue final : public DramQueue {
     }
   }
 
-  bool empty() const override { return size_ == 0; }
-  std::uint32_t size() const override { return size_; }
   const DramEntry& entry(std::uint32_t slot) const override { return slots_[slot].entry; }
 
   void Add(const DramEntry& entry, const DramTiming& timing) override {
@@ -34,7 +32,6 @@ class IndexedDramQueue final : public DramQueue {
     (list.tail == kNone ? list.head : slots_[list.tail].next) = index;
     list.tail = index;
     if (list.hit == kNone && timing.open_row(entry.bank) == entry.row) list.hit = index;
-    ++size_;
     Mark(entry.bank);
   }
 
@@ -46,7 +43,6 @@ class IndexedDramQueue final : public DramQueue {
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
     slot.next = free_;
     free_ = index;
-    --size_;
     Mark(slot.entry.bank);
   }
 
@@ -71,12 +67,16 @@ class IndexedDramQueue final : public DramQueue {
       }
     }
     if (choice.kind == DramChoice::Kind::kColumn) return choice;
-    for (std::uint64_t rest = misses_; rest != 0; rest &= rest - 1) {
+    // No closed bank can be opened before activate_at().
+    std::uint64_t rest = timing.activate_at() > now ? misses_ & ~timing.closed() : misses_;
+    std::uint32_t picked = kNone;
+    for (; rest != 0; rest &= rest - 1) {
       const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (oldest_[bank].order >= best || timing.RowAt(bank) > now) continue;
-      best = oldest_[bank].order;
-      choice = {DramChoice::Kind::kRow, oldest_[bank].slot};
+      const bool better = timing.bank_row_at(bank) <= now && oldest_[bank].order < best;
+      best = better ? oldest_[bank].order : best;
+      picked = better ? oldest_[bank].slot : picked;
     }
+    if (picked != kNone) choice = {DramChoice::Kind::kRow, picked};
     return choice;
   }
 
@@ -88,10 +88,14 @@ class IndexedDramQueue final : public DramQueue {
         if (next <= now) return now;
       }
     }
-    for (std::uint64_t rest = misses_; rest != 0; rest &= rest - 1) {
-      next = std::min(next, timing.RowAt(static_cast<std::uint32_t>(std::countr_zero(rest))));
-      if (next <= now) return now;
+    Cycle open = kNever, closed = kNever;
+    for (std::uint64_t rest = misses_ & ~timing.closed(); rest != 0; rest &= rest - 1) {
+      open = std::min(open, timing.bank_row_at(static_cast<std::uint32_t>(std::countr_zero(rest))));
     }
+    for (std::uint64_t rest = misses_ & timing.closed(); rest != 0; rest &= rest - 1) {
+      closed = std::min(closed, timing.bank_row_at(static_cast<std::uint32_t>(std::countr_zero(rest))));
+    }
+    next = std::min({next, open, std::max(closed, timing.activate_at())});
     return std::max(next, now);
   }
 
@@ -138,7 +142,7 @@ class IndexedDramQueue final : public DramQueue {
 
   std::vector<Slot> slots_;
   std::vector<List> lists_;
-  std::uint32_t free_ = kNone, size_ = 0;
+  std::uint32_t free_ = kNone;
   std::vector<Oldest> oldest_;           // by bank
   std::array<std::uint64_t, 2> hits_{};  // banks with a read, a write of the open row
   std::uint64_t misses_ = 0;             // banks with entries, none of the open row

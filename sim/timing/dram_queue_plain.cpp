@@ -8,8 +8,6 @@ namespace {
 
 class PlainDramQueue final : public DramQueue {
  public:
-  bool empty() const override { return entries_.empty(); }
-  std::uint32_t size() const override { return static_cast<std::uint32_t>(entries_.size()); }
   const DramEntry& entry(std::uint32_t slot) const override { return entries_[slot]; }
   void Add(const DramEntry& entry, const DramTiming&) override { entries_.push_back(entry); }
   void Remove(std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }

@@ -31,7 +31,8 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
       sets_(parameters.l2_sets()),
       ways_(parameters.timing().l2.ways),
       tags_(std::size_t{sets_} * ways_, kNone),
-      lines_(tags_.size()) {
+      lines_(tags_.size()),
+      used_(tags_.size()) {
   for (std::uint32_t packet = 0; packet <= 4; ++packet) {
     for (std::uint32_t data = 0; data <= 4; ++data) occupancy_.push_back(parameters.SliceOccupancy(packet, data));
   }
@@ -51,10 +52,11 @@ std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
 }
 
 std::uint32_t L2Slice::FindLine(SetTag place) const {
-  for (std::uint32_t way = 0; way < ways_; ++way) {
-    if (tags_[place.first + way] == place.tag) return static_cast<std::uint32_t>(place.first + way);
-  }
-  return kNone;
+  // Without a way out of the loop, so that the compiler compares several tags at a time.
+  const std::uint32_t* tags = tags_.data() + place.first;
+  std::uint32_t found = kNone;
+  for (std::uint32_t way = 0; way < ways_; ++way) found = tags[way] == place.tag ? way : found;
+  return found == kNone ? kNone : static_cast<std::uint32_t>(place.first) + found;
 }
 
 Cycle L2Slice::Occupancy(const Request& request) const {
@@ -99,7 +101,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (index == kNone) return false;
 
   Line& line = lines_[index];
-  line.used = ++clock_;
+  used_[index] = ++clock_ | (line.pending != 0 ? kPinned : 0);
   counters_.l2_sector_misses += Count(missing);
   counters_.l2_sector_merges += Count(missing & pending);
   if (fetch != 0) Read(now, index, fetch);
@@ -122,10 +124,9 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   std::uint32_t victim = kNone;
   for (std::uint32_t way = 0; way < ways_; ++way) {
     const auto index = static_cast<std::uint32_t>(place.first + way);
-    if ((ways >> way & 1) == 0 || lines_[index].pending != 0) continue;
-    if (victim == kNone || lines_[index].used < lines_[victim].used) victim = index;
+    if ((ways >> way & 1) != 0 && (victim == kNone || used_[index] < used_[victim])) victim = index;
   }
-  if (victim == kNone) return kNone;
+  if (victim == kNone || (used_[victim] & kPinned) != 0) return kNone;
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
     if (dirty && dram_.room() < (also_reads ? 2u : 1u)) return kNone;
@@ -155,6 +156,7 @@ void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
   Line& line = lines_[index];
   if (line.pending == 0) ++outstanding_;
   line.pending |= sectors;
+  used_[index] |= kPinned;
   std::uint32_t fetch = free_fetch_;
   if (fetch == kNone) {
     fetch = static_cast<std::uint32_t>(fetches_.size());
@@ -196,7 +198,10 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   Line& line = lines_[done.line];
   line.valid |= done.sectors;
   line.pending &= static_cast<std::uint8_t>(~done.sectors);
-  if (line.pending == 0) --outstanding_;
+  if (line.pending == 0) {
+    --outstanding_;
+    used_[done.line] &= ~kPinned;
+  }
   std::uint32_t* link = &line.first_waiter;
   while (*link != kNone) {
     const std::uint32_t index = *link;

@@ -30,8 +30,8 @@ class L2Slice {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint64_t kPinned = std::uint64_t{1} << 63;
   struct Line {
-    std::uint64_t used = 0;
     std::uint32_t first_waiter = kNone;
     std::uint8_t valid = 0, dirty = 0, pending = 0;
   };
@@ -77,6 +77,7 @@ class L2Slice {
   std::uint32_t sets_, ways_;
   std::vector<std::uint32_t> tags_;  // by set and way; kNone: free
   std::vector<Line> lines_;
+  std::vector<std::uint64_t> used_;  // when last; kPinned is added while sectors are pending
   std::uint64_t clock_ = 0;
   std::uint32_t outstanding_ = 0;  // lines with pending sectors
   std::vector<Waiter> waiters_;

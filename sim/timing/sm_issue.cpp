@@ -23,9 +23,10 @@ WarpMask Sm::Eligible(Cycle now, std::uint32_t index) {
   const Scheduler& scheduler = schedulers_[index];
   WarpMask eligible = scheduler.ready;
   if (timing_.sm.warp_order == sim::WarpOrder::kTwoLevel) eligible &= scheduler.active;
+  if (memory_.full()) eligible &= ~scheduler.by_pipe[kMemoryPipe];
   for (std::size_t pipe = 0; eligible != 0 && pipe < sim::kPipeCount; ++pipe) {
     if ((eligible & scheduler.by_pipe[pipe]) == 0) continue;
-    if ((pipe == kMemoryPipe && memory_.full()) || FreeUnit(now, index, pipe) == nullptr) eligible &= ~scheduler.by_pipe[pipe];
+    if (FreeUnit(now, index, pipe) == nullptr) eligible &= ~scheduler.by_pipe[pipe];
   }
   return eligible;
 }
@@ -204,10 +205,11 @@ Cycle Sm::NextIssue(Cycle now) const {
   for (std::uint32_t s = 0; s < schedulers_.size(); ++s) {
     const Scheduler& scheduler = schedulers_[s];
     next = std::min(next, scheduler.wheel.Next(now));
-    if (scheduler.ready == 0) continue;
+    // With the load/store queue full, the unit's next step comes first.
+    const WarpMask ready = memory_.full() ? scheduler.ready & ~scheduler.by_pipe[kMemoryPipe] : scheduler.ready;
+    if (ready == 0) continue;
     for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe) {
-      // With the load/store queue full, the unit's next step comes first.
-      if ((scheduler.ready & scheduler.by_pipe[pipe]) == 0 || (pipe == kMemoryPipe && memory_.full())) continue;
+      if ((ready & scheduler.by_pipe[pipe]) == 0) continue;
       const Cycle* units = UnitsBegin(s, pipe);
       next = std::min(next, std::max(now + 1, *std::min_element(units, units + UnitCount(pipe))));
     }
