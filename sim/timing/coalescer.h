@@ -13,7 +13,7 @@ struct LineAccess {
   std::uint64_t line = 0;    ///< address / 128
   std::uint8_t sectors = 0;  ///< mask of those touched
   std::uint8_t partial = 0;  ///< of those, the ones with bytes that no lane touches
-  std::uint8_t lanes = 0;    ///< most lanes on one address, for atomics
+  std::uint8_t lanes = 0;    ///< atomics: most lanes on one address
 };
 
 /// The lines of one instruction in the order of the first lane that touches each.
@@ -22,13 +22,14 @@ struct LineList {
   std::array<LineAccess, trace::kWarpSize> lines;
 };
 
-/// `displacement` is added to the addresses. Accesses are aligned to `width`, as GPUs require.
-void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width,
+/// `displacement` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted for
+/// atomics only, else 0.
+void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width, bool atomic,
               LineList& out);
 
 /// The same without short cuts: the reference for it.
 void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width,
-                     LineList& out);
+                     bool atomic, LineList& out);
 
 /// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns, those that
 /// read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty mask.

@@ -17,9 +17,10 @@ void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uin
   if (hooks_.dram != nullptr) {
     hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
-  queue_->Add({.order = arrivals_++, .bank = bank, .row = row, .bursts = bursts, .tag = tag, .writes = writes}, timing_);
+  const Cycle matters =
+      queue_->Add({.order = arrivals_++, .bank = bank, .row = row, .bursts = bursts, .tag = tag, .writes = writes}, timing_);
   ++size_;
-  next_ = std::min(next_, now);
+  next_ = std::min(next_, std::max(now, matters));
 }
 
 void DramChannel::Step(Cycle now, std::vector<DramData>& data) {

@@ -30,7 +30,8 @@ class DramQueue {
  public:
   virtual ~DramQueue() = default;
   virtual const DramEntry& entry(std::uint32_t slot) const = 0;
-  virtual void Add(const DramEntry& entry, const DramTiming& timing) = 0;
+  /// Returns the first cycle at which the entry may matter to Choose.
+  virtual Cycle Add(const DramEntry& entry, const DramTiming& timing) = 0;
   virtual void Remove(std::uint32_t slot, const DramTiming& timing) = 0;
   /// The open row of the bank has changed.
   virtual void RowChanged(std::uint32_t bank, const DramTiming& timing) = 0;

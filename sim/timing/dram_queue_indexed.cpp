@@ -22,7 +22,7 @@ class IndexedDramQueue final : public DramQueue {
 
   const DramEntry& entry(std::uint32_t slot) const override { return slots_[slot].entry; }
 
-  void Add(const DramEntry& entry, const DramTiming& timing) override {
+  Cycle Add(const DramEntry& entry, const DramTiming& timing) override {
     if (free_ == kNone) Grow();
     const std::uint32_t index = free_;
     Slot& slot = slots_[index];
@@ -31,8 +31,12 @@ class IndexedDramQueue final : public DramQueue {
     slot = {.entry = entry, .previous = list.tail, .next = kNone};
     (list.tail == kNone ? list.head : slots_[list.tail].next) = index;
     list.tail = index;
-    if (list.hit == kNone && timing.open_row(entry.bank) == entry.row) list.hit = index;
+    const bool hit = timing.open_row(entry.bank) == entry.row;
+    if (hit && list.hit == kNone) list.hit = index;
     Mark(entry.bank);
+    if (hit) return timing.ColumnAt(entry.bank, entry.writes);
+    // Its bank keeps its row while other entries need it.
+    return (misses_ >> entry.bank & 1) != 0 ? timing.RowAt(entry.bank) : kNever;
   }
 
   void Remove(std::uint32_t index, const DramTiming& timing) override {

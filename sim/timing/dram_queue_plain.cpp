@@ -9,7 +9,10 @@ namespace {
 class PlainDramQueue final : public DramQueue {
  public:
   const DramEntry& entry(std::uint32_t slot) const override { return entries_[slot]; }
-  void Add(const DramEntry& entry, const DramTiming&) override { entries_.push_back(entry); }
+  Cycle Add(const DramEntry& entry, const DramTiming&) override {
+    entries_.push_back(entry);
+    return 0;
+  }
   void Remove(std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }
   void RowChanged(std::uint32_t, const DramTiming&) override {}
 

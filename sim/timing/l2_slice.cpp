@@ -69,6 +69,7 @@ Cycle L2Slice::Occupancy(const Request& request) const {
 bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
   const Request request = inbox_.front();
+  room_needed_ = 0;
   if (!Take(now, request, out)) return false;
   inbox_.Pop();
   const Cycle occupied = Occupancy(request);
@@ -89,7 +90,10 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   const auto missing = static_cast<std::uint8_t>(reads ? request.sectors & ~valid : 0);
   const std::uint8_t fetch = Granules(missing & static_cast<std::uint8_t>(~pending));
   if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
-  if (fetch != 0 && dram_.room() == 0) return false;
+  if (fetch != 0 && dram_.room() == 0) {
+    room_needed_ = 1;
+    return false;
+  }
   std::uint64_t ways = 0;
   if (hooks_.l2 != nullptr) {
     const std::uint64_t line =
@@ -129,7 +133,11 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   if (victim == kNone || (used_[victim] & kPinned) != 0) return kNone;
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
-    if (dirty && dram_.room() < (also_reads ? 2u : 1u)) return kNone;
+    const std::uint32_t entries = also_reads ? 2 : 1;
+    if (dirty && dram_.room() < entries) {
+      room_needed_ = entries;
+      return kNone;
+    }
     ++counters_.l2_evictions;
     if (dirty) WriteBack(now, victim);
   }
@@ -192,6 +200,7 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
 }
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
+  room_needed_ = 0;  // what the request that waits missed may have come
   const Fetch done = fetches_[fetch];
   fetches_[fetch].next_free = free_fetch_;
   free_fetch_ = fetch;

@@ -58,12 +58,12 @@ void MemoryPartition::Tick(Cycle now) {
     changed_ = true;
   }
   RunDram(now);
-  const bool retry = changed_ || plain_;
+  const bool retry = changed_;
   changed_ = false;
   // Turns with the cycle, so that no slice is always first at DRAM's queue.
   for (std::uint32_t i = 0; i < slices; ++i) {
     const auto s = static_cast<std::uint32_t>((now + i) % slices);
-    if (blocked_[s] == 0 || retry) blocked_[s] = slices_[s]->Tick(now, out_) ? 0 : 1;
+    if (blocked_[s] == 0 || plain_ || (retry && slices_[s]->MayGoOn())) blocked_[s] = slices_[s]->Tick(now, out_) ? 0 : 1;
   }
 }
 

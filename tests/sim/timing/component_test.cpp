@@ -1,5 +1,6 @@
 // Parts of the model on their own: at exact cycles, and against plain definitions.
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -38,6 +39,17 @@ TEST_CASE("Derive_LatencyShorterThanItsStages_IsNamed") {
   device.timing.l2.latency = 212;
   device.timing.dram.latency = 220;
   CHECK(Derive(device).error().message == "timing.dram.latency is 220; the stages that the model adds up take at least 258");
+}
+
+TEST_CASE("Documentation_NamesEveryCounterWithItsMeaning") {
+  std::ifstream file("docs/timing.md");
+  const std::string docs((std::istreambuf_iterator<char>(file)), {});
+  for (const CounterInfo& counter : CounterTable()) {
+    INFO(counter.name);
+    const std::string row =
+        "| `" + std::string(counter.name) + "` | " + std::string(counter.unit) + " | " + std::string(counter.meaning) + " |";
+    CHECK(docs.find(row) != std::string::npos);
+  }
 }
 
 TEST_CASE("ClockRatio_ConvertsToTheFirstCycleAtOrAfter") {
@@ -277,8 +289,9 @@ TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
     }
     LineList fast, plain;
     const std::uint64_t displacement = random() % 8 * width;
-    Coalesce(cta, access, displacement, width, fast);
-    CoalescePlainly(cta, access, displacement, width, plain);
+    const bool atomic = random() % 2 == 0;
+    Coalesce(cta, access, displacement, width, atomic, fast);
+    CoalescePlainly(cta, access, displacement, width, atomic, plain);
     REQUIRE(fast.count == plain.count);
     for (std::uint32_t i = 0; i < fast.count; ++i) {
       INFO("round " << round << ", line " << i);
