@@ -48,6 +48,10 @@ AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& cal
     }
     for (const CallSite& call : calls.calls(function)) context.writes_global |= call.unknown_target;
   }
+  for (const ptx::Variable& variable : module.variables) {
+    const bool hidden = std::ranges::any_of(kernel.params, [&](const ptx::Variable& param) { return param.name == variable.name; });
+    if (!hidden) context.variables.insert(&variable);
+  }
   if (module.address_size != 64) walk_.obstacles.push_back({"its addresses have 32 bits", kernel.loc});
   Walker(context, kernel, {}, {}).Run();
   Resolver resolver(math_, walk_.loops);

@@ -306,6 +306,10 @@ ValueRef Walker::SymbolValue(const Operand& operand) {
   symbol.bits = 64;
   symbol.space = operand.variable->space;
   const bool counts = symbol.space == StateSpace::kGlobal || symbol.space == StateSpace::kConst;
+  if (counts && !context_.variables.contains(operand.variable)) {
+    return math_.Data("depends on the address of " + std::string(operand.variable->name) + ", which is not one of the module", operand.loc,
+                      64);
+  }
   symbol.kind = counts ? SymbolKind::kAddress : SymbolKind::kElsewhere;
   symbol.uniform = counts;  // other addresses mean nothing outside of the kernel
   symbol.is_pointer = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,10 +47,11 @@ struct WalkContext {
   ValueMath& math;
   WalkResult& result;
   const ptx::Function& kernel;
-  bool writes_global = false;      ///< the kernel or what it calls may write global memory
-  bool exits_in_callees = false;   ///< a call need not come back
-  std::uint32_t instructions = 0;  ///< walked so far, inlined ones each time
-  std::uint32_t depth = 0;         ///< of calls
+  std::set<const ptx::Variable*> variables = {};  ///< of the module that the kernel can name
+  bool writes_global = false;                     ///< the kernel or what it calls may write global memory
+  bool exits_in_callees = false;                  ///< a call need not come back
+  std::uint32_t instructions = 0;                 ///< walked so far, inlined ones each time
+  std::uint32_t depth = 0;                        ///< of calls
   static constexpr std::uint32_t kMaxInstructions = 300'000, kMaxDepth = 24, kMaxConditions = 8;
 };
 

@@ -35,7 +35,11 @@ bool KnowsNoGrid(std::string_view name) {
                                         "cudaGetErrorName",
                                         "cudaRuntimeGetVersion",
                                         "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags"};
+                                        "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+                                        "gridloom_release_range",
+                                        "gridloom_release_strided",
+                                        "gridloom_set_range",
+                                        "gridloom_set_strided"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 

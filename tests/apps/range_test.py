@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""range_test.py GRIDLOOM PROGRAM: under --check-ranges, in both forms, every page that a CTA of a regular kernel touches was
+"""range_test.py GRIDLOOM PROGRAM FORM...: under --check-ranges, in each form, every page that a CTA of a regular kernel touches was
 reported for that use, everything set is released, and the program's output and exit code are what they are without.
 
 Prints how many pages were reported per page touched, and why kernels are irregular.
@@ -16,11 +16,11 @@ def run(gridloom, program, options):
 
 
 def main():
-    gridloom, program = sys.argv[1:]
+    gridloom, program, forms = sys.argv[1], sys.argv[2], sys.argv[3:]
     name = os.path.basename(program)
     plain = run(gridloom, program, [])
     wrong = 0
-    for form in ("interval", "strided"):
+    for form in forms:
         checked = run(gridloom, program, ["--check-ranges", form])
         log = checked.stderr.decode(errors="replace")
         if (checked.returncode, checked.stdout) != (plain.returncode, plain.stdout):

@@ -5,6 +5,8 @@
 
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/ptx/printer.h"
+#include "sim/exec/reference_counts.h"
+#include "sim/exec/slices.h"
 #include "tests/golden.h"
 #include "tests/sim/exec/instruction_count.h"
 #include "tests/sim/exec/range_check.h"
@@ -196,6 +198,47 @@ TEST_CASE("RangePasses_Cost_IsSmallBesideTheKernel") {
                 << " % of warps'; release adds " << static_cast<double>(release.thread - kernel.thread) / ctas << ", "
                 << share(release.thread - kernel.thread, kernel.thread) << " %, " << share(release.warp - kernel.warp, kernel.warp)
                 << " %\n";
+    }
+  }
+}
+
+TEST_CASE("RangePasses_ReleaseInSlices_TakesBackWhatTheWholeGridSet") {
+  const std::string ptx = GoldenInput("tests/golden/ranges/nvcc_kernels.ptx");
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  test::Executor executor;
+  Arrays arrays(executor);
+  const std::uint64_t a = arrays.Make(96 * 96), b = arrays.Make(96 * 96);
+  for (const std::string pipeline : {"profile,release,slice", "profile,slice,release", "profile-strided,release-strided,slice"}) {
+    auto rewritten = passes::Run(*passes::Pipeline::Parse(pipeline), *module);
+    REQUIRE(rewritten.ok());
+    const auto* outcome = rewritten->Find("transpose");
+    REQUIRE(outcome != nullptr);
+    REQUIRE(outcome->status == passes::KernelStatus::kChanged);
+    const std::string text = ptx::PrintModule(*rewritten->module);
+    auto program = exec::Program::Load(ptx::ParseModule(text, sink), text, executor.memory());
+    REQUIRE(program.ok());
+    for (const std::uint64_t slice : {1, 2, 7}) {
+      INFO(pipeline << ", slices of " << slice);
+      exec::ReferenceCounts counts(executor.memory());
+      exec::LaunchParams launch;
+      launch.grid = {3, 3, 1};
+      launch.block = {1, 1, 1};
+      launch.ranges = &counts;
+      test::ParamBlock params = test::ParamBlock().Add(a).Add(b).Add(96u).Add(96u);
+      test::ParamBlock profile = params;
+      profile.Add(32u).Add(8u).Add(1u);
+      launch.params = profile.bytes();
+      const auto profiler = passes::Run(*passes::Pipeline::Parse(pipeline.substr(0, pipeline.find(','))), *module);
+      REQUIRE(executor.Launch(ptx::PrintModule(*profiler->module), "transpose__profile", launch).kind == exec::FaultKind::kNone);
+      CHECK_FALSE(counts.Counts().empty());
+      launch.block = {32, 8, 1};
+      launch.params = params.bytes();
+      const exec::SlicedKernel kernel{*program, "", (*program)->FindKernel("transpose"), outcome->hidden};
+      const auto run = exec::RunInSlices(executor.engine(), launch, kernel, slice);
+      CHECK(run.fault.kind == exec::FaultKind::kNone);
+      CHECK(run.slices == (9 + slice - 1) / slice);
+      CHECK(counts.Counts().empty());
     }
   }
 }
