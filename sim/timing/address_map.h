@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sim/timing/divisor.h"
 #include "sim/timing/parameters.h"
 
 namespace gridloom::timing {
@@ -35,7 +36,7 @@ class AddressMap {
  private:
   static std::uint64_t Hash(std::uint64_t value) { return value ^ (value >> 4) ^ (value >> 9) ^ (value >> 15) ^ (value >> 23); }
 
-  std::uint32_t partitions_, slices_, lines_per_block_, lines_per_row_, banks_;
+  Divisor partitions_, slices_, lines_per_block_, lines_per_row_, banks_;
 };
 
 }  // namespace gridloom::timing

@@ -189,6 +189,21 @@ std::uint32_t GroupLanes(std::uint32_t mask, std::uint32_t first, std::uint32_t 
   return size == kWarpSize ? mask : mask & (((1u << size) - 1) << first);
 }
 
+/// Whether each bank is asked for one word only, so that the lanes take one turn.
+bool IsWithoutConflict(const Addresses& addresses, std::uint32_t lanes, std::uint32_t banks, std::uint32_t bank_bytes) {
+  const int shift = std::countr_zero(bank_bytes);
+  std::array<std::uint64_t, 64> word_of;  // set where `taken` says so
+  std::uint64_t taken = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const std::uint64_t word = addresses[static_cast<std::size_t>(std::countr_zero(lanes))] >> shift;
+    const std::size_t bank = word & (banks - 1);
+    if ((taken >> bank & 1) != 0 && word_of[bank] != word) return false;
+    taken |= std::uint64_t{1} << bank;
+    word_of[bank] = word;
+  }
+  return true;
+}
+
 std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
                      std::uint32_t bank_bytes, std::uint32_t turns, bool share) {
   Addresses addresses;
@@ -196,8 +211,14 @@ std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std
   const std::uint32_t size = GroupSize(width, banks, bank_bytes);
   std::uint32_t passes = 0;
   for (std::uint32_t first = 0; first < kWarpSize; first += size) {
+    const std::uint32_t lanes = GroupLanes(access.mask, first, size);
+    if (lanes == 0) continue;
+    if (share && width <= bank_bytes && IsWithoutConflict(addresses, lanes, banks, bank_bytes)) {
+      ++passes;
+      continue;
+    }
     BankLoad load(banks, bank_bytes);
-    for (std::uint32_t rest = GroupLanes(access.mask, first, size); rest != 0; rest &= rest - 1) {
+    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
       load.Add(addresses[static_cast<std::size_t>(std::countr_zero(rest))], width, turns, share);
     }
     passes += load.most();

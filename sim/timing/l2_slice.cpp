@@ -30,7 +30,7 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
       out_port_(parameters.SliceOutPort()),
       sets_(parameters.l2_sets()),
       ways_(parameters.timing().l2.ways),
-      tags_(std::size_t{sets_} * ways_, kNone),
+      tags_(std::size_t{parameters.l2_sets()} * ways_, kNone),
       lines_(tags_.size()),
       used_(tags_.size()) {
   for (std::uint32_t packet = 0; packet <= 4; ++packet) {
@@ -39,16 +39,16 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
 }
 
 L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
-  const std::uint64_t tag = local / sets_;
+  const std::uint64_t tag = sets_.Quotient(local);
   GL_CHECK(tag < kNone, "an address above 2^47 reached L2");
-  const std::uint64_t set = (local + Turn(static_cast<std::uint32_t>(tag))) % sets_;
+  const std::uint64_t set = sets_.Remainder(local + Turn(static_cast<std::uint32_t>(tag)));
   return {.first = set * ways_, .tag = static_cast<std::uint32_t>(tag)};
 }
 
 std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
   const std::uint64_t set = line / ways_;
   const std::uint32_t tag = tags_[line];
-  return std::uint64_t{tag} * sets_ + (set + sets_ - Turn(tag) % sets_) % sets_;
+  return std::uint64_t{tag} * sets_.value() + sets_.Remainder(set + sets_.value() - sets_.Remainder(Turn(tag)));
 }
 
 std::uint32_t L2Slice::FindLine(SetTag place) const {

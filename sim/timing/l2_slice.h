@@ -77,7 +77,8 @@ class L2Slice {
   Port out_port_;
   Cycle busy_until_ = 0;
   std::uint32_t room_needed_ = 0;  // in DRAM's queue, by the request that waits
-  std::uint32_t sets_, ways_;
+  Divisor sets_;
+  std::uint32_t ways_;
   std::vector<std::uint32_t> tags_;  // by set and way; kNone: free
   std::vector<Line> lines_;
   std::vector<std::uint64_t> used_;  // when last; kPinned is added while sectors are pending

@@ -69,6 +69,17 @@ TEST_CASE("ClockRatio_ConvertsToTheFirstCycleAtOrAfter") {
   }
 }
 
+TEST_CASE("Divisor_DividesAsDivisionDoes") {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 200000; ++i) {
+    const auto value = static_cast<std::uint32_t>(1 + random() % 65536);
+    const std::uint64_t dividend = random() >> (17 + random() % 40);
+    const Divisor divisor(i % 3 == 0 ? 1u << value % 16 : value);
+    REQUIRE(divisor.Quotient(dividend) == dividend / divisor.value());
+    REQUIRE(divisor.Remainder(dividend) == dividend % divisor.value());
+  }
+}
+
 TEST_CASE("Port_PassesPacketsOneAfterTheOther") {
   Port port(32, 1000, 1000, 8);  // 8 bytes of header: a quarter of a cycle
   CHECK(port.Duration(0) == 1);
