@@ -27,9 +27,10 @@ class DramTiming {
   /// Precharge of an open bank, activation of a closed one.
   Cycle RowAt(std::uint32_t bank) const { return std::max(row_at_[bank], IsClosed(bank) ? activate_ : 0); }
 
-  /// The parts of RowAt: closed banks, as a mask; what holds for all of them; what holds for one bank.
+  /// The parts of RowAt: closed banks, as a mask; what holds for all of them; what holds for one bank. And of ColumnAt.
   std::uint64_t closed() const { return closed_; }
   Cycle activate_at() const { return activate_; }
+  Cycle column_at() const { return column_; }  ///< no column command before it
   Cycle bank_row_at(std::uint32_t bank) const { return row_at_[bank]; }
 
   /// Reads or writes `bursts` of the open row; the cycle after the last data.

@@ -86,20 +86,15 @@ class IndexedDramQueue final : public DramQueue {
 
   Cycle Next(Cycle now, const DramTiming& timing) const override {
     Cycle next = kNever;
-    for (const bool writes : {false, true}) {
-      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
-        next = std::min(next, timing.ColumnAt(static_cast<std::uint32_t>(std::countr_zero(rest)), writes));
-        if (next <= now) return now;
-      }
+    const auto look = [&](std::uint64_t banks, const auto& when) {
+      for (; banks != 0 && next > now; banks &= banks - 1) next = std::min(next, when(static_cast<std::uint32_t>(std::countr_zero(banks))));
+    };
+    look(misses_ & ~timing.closed(), [&](std::uint32_t bank) { return timing.bank_row_at(bank); });
+    // What holds for all columns and for all activations mostly spares a look at the banks.
+    if (timing.column_at() < next) {
+      for (const bool writes : {false, true}) look(hits_[writes], [&](std::uint32_t bank) { return timing.ColumnAt(bank, writes); });
     }
-    Cycle open = kNever, closed = kNever;
-    for (std::uint64_t rest = misses_ & ~timing.closed(); rest != 0; rest &= rest - 1) {
-      open = std::min(open, timing.bank_row_at(static_cast<std::uint32_t>(std::countr_zero(rest))));
-    }
-    for (std::uint64_t rest = misses_ & timing.closed(); rest != 0; rest &= rest - 1) {
-      closed = std::min(closed, timing.bank_row_at(static_cast<std::uint32_t>(std::countr_zero(rest))));
-    }
-    next = std::min({next, open, std::max(closed, timing.activate_at())});
+    if (timing.activate_at() < next) look(misses_ & timing.closed(), [&](std::uint32_t bank) { return timing.RowAt(bank); });
     return std::max(next, now);
   }
 

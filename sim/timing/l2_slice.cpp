@@ -36,6 +36,15 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
   for (std::uint32_t packet = 0; packet <= 4; ++packet) {
     for (std::uint32_t data = 0; data <= 4; ++data) occupancy_.push_back(parameters.SliceOccupancy(packet, data));
   }
+  const std::uint32_t width = parameters.timing().dram.access_bytes / sim::TimingSpec::kSectorBytes;
+  for (std::uint32_t mask = 0; mask < 16; ++mask) {
+    for (std::uint32_t first = 0; first < 4; first += width) {
+      const std::uint32_t burst = ((1u << width) - 1) << first;
+      if ((mask & burst) == 0) continue;
+      granules_[mask] |= static_cast<std::uint8_t>(burst);
+      ++bursts_[mask];
+    }
+  }
 }
 
 L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
@@ -88,7 +97,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   const std::uint8_t valid = index == kNone ? 0 : lines_[index].valid;
   const std::uint8_t pending = index == kNone ? 0 : lines_[index].pending;
   const auto missing = static_cast<std::uint8_t>(reads ? request.sectors & ~valid : 0);
-  const std::uint8_t fetch = Granules(missing & static_cast<std::uint8_t>(~pending));
+  const std::uint8_t fetch = granules_[missing & static_cast<std::uint8_t>(~pending)];
   if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
   if (fetch != 0 && dram_.room() == 0) {
     room_needed_ = 1;
@@ -125,12 +134,16 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
 /// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
 /// has no room for its dirty sectors (and the read that follows).
 std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
+  const std::uint64_t* used = used_.data() + place.first;
+  std::uint64_t oldest = kPinned;  // all pinned ones are later
   std::uint32_t victim = kNone;
   for (std::uint32_t way = 0; way < ways_; ++way) {
-    const auto index = static_cast<std::uint32_t>(place.first + way);
-    if ((ways >> way & 1) != 0 && (victim == kNone || used_[index] < used_[victim])) victim = index;
+    const bool better = used[way] < oldest && (ways >> way & 1) != 0;
+    oldest = better ? used[way] : oldest;
+    victim = better ? way : victim;
   }
-  if (victim == kNone || (used_[victim] & kPinned) != 0) return kNone;
+  if (victim == kNone) return kNone;
+  victim += static_cast<std::uint32_t>(place.first);
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
     const std::uint32_t entries = also_reads ? 2 : 1;
@@ -144,20 +157,6 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   tags_[victim] = place.tag;
   lines_[victim] = {};
   return victim;
-}
-
-std::uint8_t L2Slice::Granules(std::uint8_t sectors) const {
-  const std::uint32_t width = parameters_.timing().dram.access_bytes / sim::TimingSpec::kSectorBytes;
-  const auto granule = static_cast<std::uint32_t>((1u << width) - 1);
-  std::uint32_t whole = 0;
-  for (std::uint32_t first = 0; first < 4; first += width) {
-    if ((sectors >> first & granule) != 0) whole |= granule << first;
-  }
-  return static_cast<std::uint8_t>(whole);
-}
-
-std::uint32_t L2Slice::Bursts(std::uint8_t granules) const {
-  return Count(granules) * sim::TimingSpec::kSectorBytes / parameters_.timing().dram.access_bytes;
 }
 
 void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
@@ -175,14 +174,14 @@ void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
   fetches_[fetch] = {.line = index, .next_free = kNone, .sectors = sectors};
   const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
   // The tag tells the partition the slice, too.
-  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, Bursts(sectors), false,
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false,
             fetch * parameters_.slices_per_partition() + index_);
 }
 
 void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
   ++counters_.l2_write_backs;
   const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
-  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, Bursts(Granules(lines_[index].dirty)), true, 0);
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[lines_[index].dirty], true, 0);
 }
 
 void L2Slice::AddWaiter(Line& line, const Request& request) {

@@ -1,6 +1,7 @@
 // A slice of L2: sectored, write-back, allocating on reads and writes, atomics done in place. One request after the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -62,8 +63,6 @@ class L2Slice {
   void WriteBack(Cycle now, std::uint32_t line);
   void AddWaiter(Line& line, const Request& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
-  std::uint8_t Granules(std::uint8_t sectors) const;
-  std::uint32_t Bursts(std::uint8_t granules) const;
   Cycle Occupancy(const Request& request) const;
 
   const Parameters& parameters_;
@@ -88,6 +87,8 @@ class L2Slice {
   std::vector<Fetch> fetches_;
   std::uint32_t free_waiter_ = kNone, free_fetch_ = kNone;
   std::vector<Cycle> occupancy_;  // by packet sectors * 5 + data sectors
+  /// By mask of sectors: the sectors of the DRAM bursts that hold them, and how many bursts.
+  std::array<std::uint8_t, 16> granules_{}, bursts_{};
 };
 
 }  // namespace gridloom::timing

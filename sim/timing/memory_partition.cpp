@@ -57,7 +57,7 @@ void MemoryPartition::Tick(Cycle now) {
     slices_[tag % slices]->Fill(now, tag / slices, out_);
     changed_ = true;
   }
-  RunDram(now);
+  if (plain_ || dram_wake_ <= now) RunDram(now);
   const bool retry = changed_;
   changed_ = false;
   // Turns with the cycle, so that no slice is always first at DRAM's queue.
@@ -83,8 +83,9 @@ void MemoryPartition::RunDram(Cycle now) {
   data_.clear();
 }
 
-Cycle MemoryPartition::NextAfter(Cycle now) const {
-  Cycle next = parameters_.l2_to_dram.During(dram_.next());
+Cycle MemoryPartition::NextAfter(Cycle now) {
+  dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
+  Cycle next = dram_wake_;
   if (!fills_.empty()) next = std::min(next, fills_.front().at);
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     if (blocked_[s] == 0) next = std::min(next, slices_[s]->next());

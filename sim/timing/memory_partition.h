@@ -38,7 +38,7 @@ class MemoryPartition {
 
   void Tick(Cycle now);
   void RunDram(Cycle now);
-  Cycle NextAfter(Cycle now) const;
+  Cycle NextAfter(Cycle now);
 
   const Parameters& parameters_;
   const bool plain_;
@@ -50,7 +50,8 @@ class MemoryPartition {
   Outbox<Response> out_;
   std::deque<DueFill> fills_;
   std::vector<DramData> data_;
-  Cycle done_ = 0;  // L2 cycles before this have been simulated
+  Cycle dram_wake_ = kNever;  // L2 cycle during which DRAM may do something next
+  Cycle done_ = 0;            // L2 cycles before this have been simulated
   Cycle next_ = kNever;
 };
 
