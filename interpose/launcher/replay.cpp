@@ -129,7 +129,7 @@ class ReplayCommand final : public Command {
     Print(
         "\n  warp instructions " + exec::WithCommas(sm.warp_instructions) + ", IPC " +
         Number("%.2f", Ratio(static_cast<double>(sm.warp_instructions), static_cast<double>(result.cycles))) + ", bound by " +
-        BoundBy(result.counters) + "\n  L1 hits " + Number("%.1f %%", 100 * Ratio(static_cast<double>(sm.l1_hits), l1)) + ", L2 hits " +
+        BoundBy(result, job.device) + "\n  L1 hits " + Number("%.1f %%", 100 * Ratio(static_cast<double>(sm.l1_hits), l1)) + ", L2 hits " +
         Number("%.1f %%", 100 * (1 - Ratio(static_cast<double>(memory.l2_sector_misses), static_cast<double>(memory.l2_sector_accesses)))) +
         ", DRAM " + Number("%.1f GB/s", DramGigabytes(result, job.device)) + "\n  simulated in " + Number("%.2f s", result.host_seconds) +
         ", " + Number("%.2f million", Ratio(static_cast<double>(sm.warp_instructions), result.host_seconds) / 1e6) +
@@ -141,7 +141,7 @@ class ReplayCommand final : public Command {
               {"policy", job.policy},
               {"cycles", result.cycles},
               {"seconds", result.SimulatedSeconds(job.device)},
-              {"bound_by", BoundBy(result.counters)},
+              {"bound_by", BoundBy(result, job.device)},
               {"dram_gigabytes_per_second", DramGigabytes(result, job.device)},
               {"host_seconds", result.host_seconds}};
     json["kernels"] = Json::array();

@@ -72,8 +72,12 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   return result;
 }
 
-std::string BoundBy(const timing::Counters& counters) {
-  const timing::SmCounters& sm = counters.sm;
+std::string BoundBy(const ReplayResult& result, const sim::DeviceSpec& device) {
+  constexpr double kMostOfTheTime = 0.7;
+  const sim::TimingSpec& timing = device.timing;
+  const double dram_cycles = static_cast<double>(result.cycles) * timing.clock.dram_mhz / timing.clock.sm_mhz * timing.dram.channels;
+  if (static_cast<double>(result.counters.memory.dram_busy_cycles) > kMostOfTheTime * dram_cycles) return "DRAM bandwidth";
+  const timing::SmCounters& sm = result.counters.sm;
   const std::pair<std::uint64_t, const char*> reasons[] = {
       {sm.issue_cycles, "issue"},           {sm.stall_pipe, "execution units"}, {sm.stall_load_store, "load/store units"},
       {sm.stall_dependency, "dependences"}, {sm.stall_memory, "memory"},        {sm.stall_barrier, "barriers"},

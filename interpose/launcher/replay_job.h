@@ -34,7 +34,7 @@ struct ReplayResult {
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy,
                             const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads);
 
-/// What kept the SMs from issuing most of the time, in a word or two.
-std::string BoundBy(const timing::Counters& counters);
+/// In a word or two: DRAM where its buses were busy most of the time, else what the schedulers of the SMs did most often.
+std::string BoundBy(const ReplayResult& result, const sim::DeviceSpec& device);
 
 }  // namespace gridloom::launcher

@@ -115,6 +115,7 @@ gridloom_app(thrust_algorithms TIMEOUT 600)
 gridloom_app(cub_primitives TIMEOUT 600)
 
 # The same programs built in other ways.
+gridloom_app(reference_kernels)
 gridloom_app(vectoradd AS vectoradd_shared_runtime CUDART shared)
 gridloom_app(vectoradd AS vectoradd_debug FLAGS -G -g)
 gridloom_app(vectoradd AS vectoradd_lineinfo FLAGS -lineinfo)
