@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rewriter/image/elf_move.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/fatbin_layout.h"
@@ -83,8 +84,23 @@ Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bo
   return std::optional(std::move(out));
 }
 
-/// Edits the containers of a section in place; what a shorter one leaves behind is zeros, which readers skip.
-Status EditSection(Bytes section, std::byte* in_file, const PtxEdit& edit) {
+/// The containers of a section, each edited or as it was.
+struct EditedSection {
+  struct Piece {
+    std::uint64_t offset, old_bytes;
+    Buffer bytes;
+    bool edited = false;
+  };
+  std::vector<Piece> pieces;
+  bool edited = false;
+
+  bool FitsInPlace() const {
+    return std::ranges::all_of(pieces, [](const Piece& piece) { return piece.bytes.size() <= piece.old_bytes; });
+  }
+};
+
+Result<EditedSection> EditSection(Bytes section, const PtxEdit& edit) {
+  EditedSection out;
   for (std::uint64_t offset = 0; offset < section.size();) {
     const Bytes rest = section.subspan(offset);
     const auto size = ContainerSize(rest);
@@ -94,29 +110,46 @@ Status EditSection(Bytes section, std::byte* in_file, const PtxEdit& edit) {
     }
     const Bytes old = rest.first(std::min<std::uint64_t>(*size, rest.size()));
     GL_TRY(made, EditContainer(old, edit, /*compress_all=*/true));
-    if (made && made->size() > old.size()) {
-      return Error{"the rewritten device code takes " + std::to_string(made->size()) + " bytes and there is room for " +
-                   std::to_string(old.size()) + "; write only the PTX instead (--ptx)"};
-    }
-    if (made) {
-      std::memset(in_file + offset, 0, old.size());
-      std::memcpy(in_file + offset, made->data(), made->size());
-    }
+    const bool edited = made.has_value();
+    out.edited |= edited;
+    out.pieces.push_back({offset, old.size(), made ? *std::move(made) : Buffer(old.begin(), old.end()), edited});
     offset += (old.size() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  return {};
+  return out;
+}
+
+/// What a shorter container leaves behind in its place is zeros, which readers skip.
+void PutInPlace(const EditedSection& edited, std::byte* section) {
+  for (const EditedSection::Piece& piece : edited.pieces) {
+    std::memset(section + piece.offset, 0, piece.old_bytes);
+    std::memcpy(section + piece.offset, piece.bytes.data(), piece.bytes.size());
+  }
+}
+
+/// Programs find their containers through wrappers in .nvFatBinSegment.
+Result<Buffer> PutAtEnd(Bytes file, const EditedSection& edited) {
+  Buffer data;
+  std::vector<MovedPlace> places;
+  for (const EditedSection::Piece& piece : edited.pieces) {
+    places.push_back({piece.offset, data.size(), piece.edited});
+    Append(data, piece.bytes);
+    PadTo(data, kAlignment);
+  }
+  return MoveSection(file, ".nv_fatbin", data, places, ".nvFatBinSegment");
 }
 
 Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
   GL_TRY(elf, ReadElf(file));
-  Buffer out(file.begin(), file.end());
-  for (const ElfSection& section : elf.sections) {
-    if (section.name == "__nv_relfatbin" && !section.data.empty()) {
-      return Error{"its parts were compiled separately and have to be linked before they are rewritten; write only the PTX (--ptx)"};
-    }
-    if (section.name != ".nv_fatbin" || section.data.empty()) continue;
-    GL_TRY_STATUS(EditSection(section.data, out.data() + (section.data.data() - file.data()), edit));
+  if (const ElfSection* parts = elf.FindSection("__nv_relfatbin"); parts != nullptr && !parts->data.empty()) {
+    return Error{"its parts were compiled separately and have to be linked before they are rewritten; write only the PTX (--ptx)"};
   }
+  Buffer out(file.begin(), file.end());
+  const ElfSection* const section = elf.FindSection(".nv_fatbin");
+  if (section == nullptr || section->data.empty()) return out;
+  GL_TRY(edited, EditSection(section->data, edit));
+  if (!edited.edited) return out;
+  if (!edited.FitsInPlace()) return PutAtEnd(file, edited);
+  PutInPlace(edited, out.data() + (section->data.data() - file.data()));
   return out;
 }
 

@@ -16,9 +16,8 @@ using PtxEdit = std::function<Result<std::optional<std::string>>(const Entry& en
 /// A copy of a file with edited PTX. In a container where anything was edited the machine code is left out: it would run in
 /// place of the PTX, unedited. A changed text is stored with zstd where the entry was compressed, or where room is short.
 ///
-/// A container inside an ELF file stays where it is, since the program points to it; it is an error when the new one is
-/// longer (it rarely is, without the machine code). So are static libraries and separately compiled (-rdc) containers, whose
-/// parts cannot be edited one by one.
+/// Containers inside a program or library stay where they are when they fit there; else all of them move to the end of the file
+/// (elf_move.h). Static libraries and separately compiled (-rdc) containers, whose parts cannot be edited one by one, are errors.
 Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit);
 
 }  // namespace gridloom::image

@@ -81,6 +81,15 @@ TEST_CASE("EditImages_ElfWithRoom_ContainerStaysWhereItIs") {
   CHECK(*entries[1].Read() == testing::kPtx90);
 }
 
+TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{}})}, {".nvFatBinSegment", Buffer(24)}});
+  std::string text;  // does not compress well
+  for (unsigned i = 0, x = 1; i < 4000; ++i, x = x * 1103515245 + 12345) text += static_cast<char>('a' + (x >> 16) % 26);
+  const auto edited = EditImages(elf, ReplaceSm90(text));
+  REQUIRE(!edited.ok());
+  CHECK(edited.error().message == "it has no segment to spare for longer device code");
+}
+
 TEST_CASE("EditImages_SeparatelyCompiled_IsRefused") {
   const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
   CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
