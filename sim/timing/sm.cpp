@@ -29,9 +29,9 @@ Sm::Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, 
 }
 
 Cycle Sm::next() const {
-  if (plain_ && resident_ctas_ > 0) return last_tick_ + 1;
+  if (plain_ && resident_ctas_ > 0) return last_step_ + 1;
   Cycle next = next_issue_;
-  next = std::min(next, std::max(memory_.next(), last_tick_ + 1));
+  next = std::min(next, std::max(memory_.next(), last_step_ + 1));
   if (!inbox_.empty()) next = std::min(next, std::max(inbox_.next_arrival(), in_port_.free_at()));
   if (!starts_.empty()) next = std::min(next, starts_.front().at);
   return next;
@@ -47,36 +47,43 @@ void Sm::Run(Cycle begin, Cycle end) {
 
 /// Output end first: what comes back in this cycle can be used in it.
 void Sm::Tick(Cycle now) {
-  Account(now);
   TakeResponses(now);
-  StartCtas(now);
   memory_.Tick(now, out_);
+  last_step_ = now;
+  const bool starts = !starts_.empty() && starts_.front().at <= now;
+  const bool nothing_new = now < next_issue_ && !starts && memory_.completions().empty() && memory_.full() == queue_was_full_;
+  if (nothing_new && !plain_) return;
+  Account(now);
+  StartCtas(now);
   TakeCompletions(now);
-  // Turns with the cycle, so that no scheduler is always first at the units they share.
-  const auto count = static_cast<std::uint32_t>(schedulers_.size());
-  std::uint32_t scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
-  if (resident_ctas_ > 0) {
-    ++counters_.resident_cycles;
-    counters_.warp_cycles += resident_warps_;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      RunScheduler(now, scheduler);
-      scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
-    }
-  }
+  if (resident_ctas_ > 0) RunSchedulers(now);
   next_issue_ = NextIssue(now);
-  last_tick_ = now;
+  last_issue_ = now;
+  queue_was_full_ = memory_.full();
 }
 
-/// Counts the cycles since the last tick, in which nothing changed.
+/// Counts the cycles since the schedulers were looked at, in which nothing changed for them.
 void Sm::Account(Cycle now) {
-  if (resident_ctas_ == 0 || now <= last_tick_ + 1) return;
-  const Cycle skipped = now - last_tick_ - 1;
+  if (resident_ctas_ == 0 || now <= last_issue_ + 1) return;
+  const Cycle skipped = now - last_issue_ - 1;
   counters_.warp_cycles += resident_warps_ * skipped;
   counters_.resident_cycles += skipped;
   for (Scheduler& scheduler : schedulers_) {
-    StallCounter(scheduler) += skipped;
+    StallCounter(scheduler, queue_was_full_) += skipped;
     // Chooses as it would have in the first of the cycles left out.
     if (timing_.sm.warp_order == sim::WarpOrder::kTwoLevel) scheduler.Refill(timing_.sm.active_warps);
+  }
+}
+
+void Sm::RunSchedulers(Cycle now) {
+  ++counters_.resident_cycles;
+  counters_.warp_cycles += resident_warps_;
+  // Turns with the cycle, so that no scheduler is always first at the units they share.
+  const auto count = static_cast<std::uint32_t>(schedulers_.size());
+  std::uint32_t scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    RunScheduler(now, scheduler);
+    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
   }
 }
 

@@ -80,6 +80,8 @@ class Sm {
   void TakeCompletions(Cycle now);
   void EndIfDrained(Cycle now, Warp& warp);
 
+  void RunSchedulers(Cycle now);
+
   // sm_issue.cpp
   void RunScheduler(Cycle now, std::uint32_t scheduler);
   void TryPair(Cycle now, std::uint32_t scheduler, Warp& warp, const DecodedOp& first);
@@ -92,7 +94,7 @@ class Sm {
   void Arm(Cycle now, Warp& warp);
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;
-  std::uint64_t& StallCounter(const Scheduler& scheduler);
+  std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full);
 
   // sm_plain.cpp
   void ScanWarps(Cycle now, std::uint32_t scheduler);
@@ -124,8 +126,10 @@ class Sm {
   std::array<std::size_t, sim::kPipeCount> per_scheduler_{};
   std::uint32_t resident_ctas_ = 0, resident_warps_ = 0;
   std::uint64_t next_age_ = 0;
-  Cycle last_tick_ = 0;  // state has not changed since
-  Cycle next_issue_ = kNever;
+  Cycle last_step_ = 0;          // the load/store unit was looked at
+  Cycle last_issue_ = 0;         // so were the schedulers, whose state has not changed since
+  Cycle next_issue_ = kNever;    // they have nothing to do before, unless memory comes back
+  bool queue_was_full_ = false;  // at last_issue_, and since
 };
 
 }  // namespace gridloom::timing

@@ -46,7 +46,7 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
   if (timing_.sm.warp_order == sim::WarpOrder::kTwoLevel) scheduler.Refill(timing_.sm.active_warps);
   const WarpMask eligible = scheduler.ready == 0 ? 0 : Eligible(now, index);
   if (eligible == 0) {
-    ++StallCounter(scheduler);
+    ++StallCounter(scheduler, memory_.full());
     return;
   }
   const std::uint32_t picked = plain_ ? PickByScan(index, eligible) : scheduler.Pick(timing_.sm.warp_order, eligible);
@@ -187,9 +187,9 @@ void Sm::Finish(Cycle now, Warp& warp) {
 }
 
 /// Why the scheduler does not issue: what the warps that are closest to it wait for.
-std::uint64_t& Sm::StallCounter(const Scheduler& scheduler) {
+std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full) {
   if (scheduler.ready != 0) {
-    const bool queue = memory_.full() && (scheduler.ready & ~scheduler.by_pipe[kMemoryPipe]) == 0;
+    const bool queue = queue_full && (scheduler.ready & ~scheduler.by_pipe[kMemoryPipe]) == 0;
     return queue ? counters_.stall_load_store : counters_.stall_pipe;
   }
   const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished;
