@@ -89,6 +89,10 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   }
   mask_lanes_ = nullptr;
   mask_ = divergent ? static_cast<Value*>(b_.CreateLoad(b_.getInt32Ty(), mask_slot_)) : b_.getInt32(-1);
+  if (const llvm::Loop* loop = loops_->getLoopFor(order_.blocks[index]);
+      divergent && loop && loop->getHeader() == order_.blocks[index] && RunsLaneByLane(*loop)) {
+    EmitLaneLoop(*loop);
+  }
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction)) continue;

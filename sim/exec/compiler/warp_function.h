@@ -1,6 +1,6 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
-// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_dispatch.cpp and warp_waiting.cpp; values and plain
-// instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those
+// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and
+// plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those
 // without a pattern in warp_irregular.cpp and warp_group.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
 #pragma once
 
@@ -98,6 +98,15 @@ class WarpFunction {
   void EmitArm(llvm::BasicBlock* arm, llvm::BasicBlock* join, Value* mask, bool surely);
   void EmitArms(const llvm::BranchInst& branch, llvm::BasicBlock* join, Value* taken, bool both);
 
+  // --- loops run lane by lane (warp_lane_loop.cpp) ---
+  bool RunsLaneByLane(const llvm::Loop& loop);
+  bool IsSameAllAlong(const Value* value);
+  bool IsLiveIn(const llvm::Loop& loop, const Value* value);
+  void EmitLaneLoop(const llvm::Loop& loop);
+  void EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside, const std::function<Value*(Value*)>& begin,
+                const std::function<void(llvm::PHINode&, Value*)>& leave);
+  Value* EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info, const std::function<Value*(Value*)>& scalar);
+
   // --- values (warp_values.cpp) ---
   const Shape& ShapeOf(const Value* value);
   Value* Base(Value* value);   ///< the scalar of a uniform, affine or indexed value
@@ -160,6 +169,7 @@ class WarpFunction {
   std::vector<Value*> FastOrSlow(Value* ok, const Parts& fast, const Parts& slow);
   void EmitLoad(llvm::CallInst& call, const MarkerInfo& info);
   void EmitStore(llvm::CallInst& call, const MarkerInfo& info);
+  Value* LoadScalar(Value* address, Value* ok, const Access& access, const Window& window, llvm::Type* type);
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);

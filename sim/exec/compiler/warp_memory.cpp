@@ -285,6 +285,13 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
   } else {
     ok = ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
   }
+  Value* result = LoadScalar(address, ok, access, window, call.getType());
+  if (access.strong) CompilerFence();
+  Define(&call, ShapeOf(&call).vector() ? Splat(result) : result);
+}
+
+/// What all active lanes load from one address; `ok`: without asking the helper.
+Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access, const Window& window, llvm::Type* type) {
   BasicBlock* fast = NewBlock("load");
   BasicBlock* slow = NewBlock("load_slow");
   BasicBlock* done = NewBlock("loaded");
@@ -316,13 +323,10 @@ void WarpFunction::EmitUniformLoad(llvm::CallInst& call, const Access& access, c
     phi->addIncoming(slow_parts[part], slow_end);
     parts.push_back(phi);
   }
-  if (access.strong) CompilerFence();
-  Value* result = parts[0];
-  if (access.count > 1) {
-    result = llvm::PoisonValue::get(call.getType());
-    for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
-  }
-  Define(&call, ShapeOf(&call).vector() ? Splat(result) : result);
+  if (access.count == 1) return parts[0];
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
+  return result;
 }
 
 /// The values that `fast` makes where `ok` holds, else those that `slow` makes; both the same number.

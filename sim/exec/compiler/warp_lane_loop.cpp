@@ -1,0 +1,274 @@
+// Loops that lanes leave one by one, at places in memory of their own: a gather takes as long for one lane as for all, so when
+// few lanes are left they run the rest of the loop one after the other, as scalar code. Threads of a warp are independent
+// where nothing makes them wait, so any order of theirs is right.
+#include <llvm/IR/IntrinsicInst.h>
+
+#include "sim/exec/compiler/warp_function.h"
+
+namespace gridloom::exec {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kFewLanes = 8;
+constexpr unsigned kMostInstructions = 80, kMostBlocks = 8;
+
+bool IsPlainType(const llvm::Type* type) {
+  return type->isFloatTy() || type->isDoubleTy() || type->isIntegerTy(8) || type->isIntegerTy(16) || type->isIntegerTy(32) ||
+         type->isIntegerTy(64);
+}
+
+/// Instructions whose scalar form is code of a few instructions, never a call, and is defined for every operand.
+bool IsPlainOperation(const llvm::Instruction& instruction) {
+  if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
+    switch (intrinsic->getIntrinsicID()) {
+      case llvm::Intrinsic::smax:
+      case llvm::Intrinsic::smin:
+      case llvm::Intrinsic::umax:
+      case llvm::Intrinsic::umin:
+      case llvm::Intrinsic::fshl:
+      case llvm::Intrinsic::fshr:
+      case llvm::Intrinsic::fma:
+      case llvm::Intrinsic::fabs:
+      case llvm::Intrinsic::sqrt: return IsPlainType(instruction.getType());
+      default: return false;
+    }
+  }
+  switch (instruction.getOpcode()) {
+    case llvm::Instruction::UDiv:
+    case llvm::Instruction::SDiv:
+    case llvm::Instruction::URem:
+    case llvm::Instruction::SRem: return false;
+    case llvm::Instruction::PHI:
+    case llvm::Instruction::ICmp:
+    case llvm::Instruction::FCmp:
+    case llvm::Instruction::Select:
+    case llvm::Instruction::FNeg:
+    case llvm::Instruction::ExtractValue: break;
+    default:
+      if (!instruction.isBinaryOp() && !instruction.isCast()) return false;
+  }
+  return IsPlainType(instruction.getType()) || instruction.getType()->isIntegerTy(1);
+}
+
+}  // namespace
+
+/// `loop` is small, has one exit, leaves it depending on data of each lane, and gathers.
+bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
+  if (memcheck() || !module_.avx512 || !shapes_->lockstep() || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks) return false;
+  const BasicBlock* exit = loop.getUniqueExitBlock();
+  if (!exit) return false;
+  for (const llvm::PHINode& phi : exit->phis()) {
+    if (!ShapeOf(&phi).vector() || !IsPlainType(phi.getType())) return false;
+  }
+  unsigned instructions = 0;
+  bool gathers = false, leaves_by_data = false;
+  for (const BasicBlock* block : loop.blocks()) {
+    for (const llvm::Instruction& instruction : *block) {
+      ++instructions;
+      for (const Value* operand : instruction.operands()) {
+        if (llvm::isa<llvm::Argument>(operand)) return false;
+        if (IsLiveIn(loop, operand) && !ShapeOf(operand).uniform() && !IsPlainType(operand->getType())) return false;
+      }
+      if (const auto* branch = llvm::dyn_cast<llvm::BranchInst>(&instruction)) {
+        if (!branch->isConditional() || !loop.isLoopExiting(block)) continue;
+        const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition());
+        leaves_by_data |= compare && shapes_->IsDivergent(branch) &&
+                          (ShapeOf(compare->getOperand(0)).vector() || ShapeOf(compare->getOperand(1)).vector());
+        continue;
+      }
+      if (IsSameAllAlong(&instruction)) continue;
+      const MarkerInfo* info = module_.MarkerOf(instruction);
+      if (!info) {
+        if (!IsPlainOperation(instruction)) return false;
+        continue;
+      }
+      if (info->kind != MarkerKind::kLoad && info->kind != MarkerKind::kStore) return false;
+      const auto& call = llvm::cast<llvm::CallInst>(instruction);
+      if (info->strong || info->space == Space::kLocal || LeftToHelper(AccessOf(call, *info))) return false;
+      const Shape& shape = ShapeOf(call.getArgOperand(0));
+      gathers |=
+          info->kind == MarkerKind::kLoad && (shape.vector() || (shape.kind == ShapeKind::kIndexed && ShapeOf(shape.index).vector()));
+    }
+  }
+  return instructions <= kMostInstructions && gathers && leaves_by_data;
+}
+
+/// An entry value whose lanes are fixed, too; those of an indexed one depend on an index that the loop may make.
+bool WarpFunction::IsSameAllAlong(const Value* value) { return IsEntryValue(value) && ShapeOf(value).kind != ShapeKind::kIndexed; }
+
+/// A value that the loop uses and that is there when a lane begins.
+bool WarpFunction::IsLiveIn(const llvm::Loop& loop, const Value* value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  return instruction && (!loop.contains(instruction) || IsSameAllAlong(instruction));
+}
+
+/// One lane's load or store, with the mask of that lane set.
+Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info, const std::function<Value*(Value*)>& scalar) {
+  Access access = AccessOf(call, info);
+  const Window window = WindowOf(call, access);
+  Value* address = scalar(call.getArgOperand(0));
+  Value* ok =
+      ProvenInRange(call.getArgOperand(0), access) ? b_.getTrue() : LinearInRange({address, LanePattern{}, nullptr}, access, window);
+  if (info.kind == MarkerKind::kLoad) return LoadScalar(address, ok, access, window, call.getType());
+  std::vector<Value*> values;
+  for (unsigned part = 0; part < access.count; ++part) values.push_back(scalar(call.getArgOperand(1 + part)));
+  BasicBlock* fast = NewBlock("lane_store");
+  BasicBlock* slow = NewBlock("lane_store_slow");
+  BasicBlock* done = NewBlock("lane_stored");
+  Value* host = window.host ? b_.CreateAdd(address, window.host) : address;
+  b_.CreateCondBr(ok, fast, slow, Likely());
+  b_.SetInsertPoint(fast);
+  for (unsigned part = 0; part < access.count; ++part) {
+    Value* to = b_.CreateIntToPtr(b_.CreateAdd(host, b_.getInt64(part * access.element_bytes)), b_.getPtrTy());
+    b_.CreateAlignedStore(values[part], to, llvm::Align(access.element_bytes));
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(slow);
+  std::vector<Value*> lanes;
+  for (Value* value : values) lanes.push_back(Splat(value));
+  SlowStore(Splat(host), access, lanes);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  return nullptr;
+}
+
+/// The loop for one lane, from its header to its end. `begin`: what the header's phis are; `outside`: what comes from before.
+void WarpFunction::EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside,
+                            const std::function<Value*(Value*)>& begin, const std::function<void(llvm::PHINode&, Value*)>& leave) {
+  llvm::DenseMap<const Value*, Value*> made;
+  llvm::DenseMap<const BasicBlock*, BasicBlock*> starts, ends;
+  const auto scalar = [&](Value* value) -> Value* {
+    if (llvm::isa<llvm::Constant>(value)) return value;
+    if (IsLiveIn(loop, value)) return outside(value);
+    return made.lookup(value);
+  };
+  std::vector<BasicBlock*> blocks;
+  for (BasicBlock* block : order_.blocks) {
+    if (!loop.contains(block)) continue;
+    blocks.push_back(block);
+    starts[block] = NewBlock("lane_block");
+  }
+  BasicBlock* exit = loop.getUniqueExitBlock();
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* done = NewBlock("lane_left");
+  b_.CreateBr(starts[loop.getHeader()]);
+  for (BasicBlock* block : blocks) {
+    b_.SetInsertPoint(starts[block]);
+    for (llvm::Instruction& instruction : *block) {
+      b_.SetCurrentDebugLocation(instruction.getDebugLoc());
+      if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&instruction)) {
+        made[phi] = b_.CreatePHI(phi->getType(), phi->getNumIncomingValues());
+      } else if (const MarkerInfo* info = module_.MarkerOf(instruction)) {
+        if (!IsSameAllAlong(&instruction)) made[&instruction] = EmitLaneAccess(llvm::cast<llvm::CallInst>(instruction), *info, scalar);
+      } else if (!instruction.isTerminator() && !IsSameAllAlong(&instruction)) {
+        llvm::Instruction* copy = instruction.clone();
+        for (llvm::Use& use : copy->operands()) {
+          if (!llvm::isa<llvm::Constant>(use)) use.set(scalar(use.get()));
+        }
+        copy->setName("");
+        copy->dropPoisonGeneratingFlags();
+        copy->dropUnknownNonDebugMetadata();
+        made[&instruction] = b_.Insert(copy);
+      }
+    }
+    auto* branch = llvm::cast<llvm::BranchInst>(block->getTerminator());
+    ends[block] = b_.GetInsertBlock();
+    BasicBlock* targets[2] = {};
+    for (unsigned way = 0; way < branch->getNumSuccessors(); ++way) {
+      targets[way] = branch->getSuccessor(way) == exit ? NewBlock("lane_leaves") : starts[branch->getSuccessor(way)];
+    }
+    if (branch->isConditional()) b_.CreateCondBr(scalar(branch->getCondition()), targets[0], targets[1]);
+    else b_.CreateBr(targets[0]);
+    for (unsigned way = 0; way < branch->getNumSuccessors(); ++way) {
+      if (branch->getSuccessor(way) != exit) continue;
+      b_.SetInsertPoint(targets[way]);
+      for (llvm::PHINode& phi : exit->phis()) leave(phi, scalar(phi.getIncomingValueForBlock(block)));
+      b_.CreateBr(done);
+    }
+  }
+  for (BasicBlock* block : blocks) {
+    for (llvm::PHINode& phi : block->phis()) {
+      auto* copy = llvm::cast<llvm::PHINode>(made[&phi]);
+      for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+        const BasicBlock* from = phi.getIncomingBlock(i);
+        if (loop.contains(from)) copy->addIncoming(scalar(phi.getIncomingValue(i)), ends[from]);
+      }
+      if (block == loop.getHeader()) copy->addIncoming(begin(&phi), before);
+    }
+  }
+  b_.SetInsertPoint(done);
+}
+
+/// At the header of such a loop in the divergent copy: few lanes go round it one by one and on to its exit; with many, the
+/// header follows as usual.
+void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
+  BasicBlock* few = NewBlock("few_lanes");
+  BasicBlock* many = NewBlock("many_lanes");
+  Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
+  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(kFewLanes)), few, many);
+  b_.SetInsertPoint(few);
+  const Scope scope(*this);
+  const unsigned outer_current = current_;
+  Value* const outer_mask = mask_;
+
+  // What differs between lanes goes through memory: values in one by one, results back.
+  std::vector<Value*> needed;
+  llvm::DenseMap<const Value*, Value*> buffers, uniform;
+  const auto need = [&](Value* value) {
+    if (llvm::isa<llvm::Constant>(value) || buffers.contains(value) || uniform.contains(value)) return;
+    if (ShapeOf(value).uniform()) {
+      uniform[value] = Base(value);
+      return;
+    }
+    llvm::IRBuilder<> at(entry_, entry_->begin());
+    Value* lanes = Lanes(value);
+    Value* buffer = AlignedAlloca(at, lanes->getType());
+    b_.CreateAlignedStore(lanes, buffer, llvm::Align(64));
+    buffers[value] = buffer;
+    needed.push_back(value);
+  };
+  BasicBlock* exit = loop.getUniqueExitBlock();
+  for (llvm::PHINode& phi : loop.getHeader()->phis()) need(&phi);
+  for (BasicBlock* block : loop.blocks()) {
+    for (llvm::Instruction& instruction : *block) {
+      if (IsSameAllAlong(&instruction)) continue;
+      for (Value* operand : instruction.operands()) {
+        if (IsLiveIn(loop, operand)) need(operand);
+      }
+    }
+    for (llvm::PHINode& phi : exit->phis()) {
+      const int from = phi.getBasicBlockIndex(block);
+      if (from >= 0 && IsLiveIn(loop, phi.getIncomingValue(static_cast<unsigned>(from))))
+        need(phi.getIncomingValue(static_cast<unsigned>(from)));
+    }
+  }
+  llvm::DenseMap<const Value*, Value*> results;
+  for (llvm::PHINode& phi : exit->phis()) {
+    llvm::IRBuilder<> at(entry_, entry_->begin());
+    results[&phi] = AlignedAlloca(at, WarpType(phi.getType()));
+  }
+
+  ForEachActiveLane([&](Value* lane) {
+    mask_ = b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(lane, b_.getInt32Ty()));
+    mask_lanes_ = nullptr;
+    llvm::DenseMap<const Value*, Value*> own = uniform;
+    for (Value* value : needed) own[value] = b_.CreateLoad(value->getType(), b_.CreateGEP(value->getType(), buffers[value], lane));
+    const auto find = [&](Value* value) { return own.lookup(value); };
+    EmitLane(loop, find, find,
+             [&](llvm::PHINode& phi, Value* value) { b_.CreateStore(value, b_.CreateGEP(value->getType(), results[&phi], lane)); });
+    mask_ = outer_mask;
+    mask_lanes_ = nullptr;
+  });
+  for (llvm::PHINode& phi : exit->phis()) {
+    StoreSlot(&phi, b_.CreateAlignedLoad(WarpType(phi.getType()), results[&phi], llvm::Align(64)), mask_);
+  }
+  for (const BasicBlock* block : loop.blocks()) current_ = std::max(current_, order_.IndexOf(block));
+  Arrive(order_.IndexOf(exit), mask_);
+  current_ = outer_current;
+  b_.SetInsertPoint(many);
+}
+
+}  // namespace gridloom::exec
