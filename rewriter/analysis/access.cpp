@@ -1,6 +1,7 @@
 #include "rewriter/analysis/access.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace gridloom::analysis {
 
@@ -52,6 +53,53 @@ AccessClass Copy(const Instruction& instruction) {
   return result;
 }
 
+struct Shape {
+  std::uint32_t m = 0, n = 0, k = 0;
+};
+
+/// Of the modifier m16n16k16; zeros when there is none.
+Shape ShapeOf(const Instruction& instruction) {
+  for (const ptx::Modifier& modifier : instruction.modifiers) {
+    Shape shape;
+    const char *at = modifier.text.data(), *end = at + modifier.text.size();
+    const auto number = [&](char letter, std::uint32_t& value) {
+      if (at == end || *at != letter) return false;
+      const auto [next, error] = std::from_chars(at + 1, end, value);
+      at = next;
+      return error == std::errc();
+    };
+    if (number('m', shape.m) && number('n', shape.n) && number('k', shape.k) && at == end) return shape;
+  }
+  return {};
+}
+
+/// wmma.load.a, .b, .c and wmma.store.d (ISA 9.7.14.4): fragments are an m by k, k by n or m by n matrix, one row or column of
+/// which is contiguous.
+AccessClass Matrix(const Instruction& instruction) {
+  AccessClass result;
+  const auto has = [&](std::string_view text) {
+    return std::ranges::any_of(instruction.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+  };
+  const StateSpace space = instruction.space();
+  const auto addresses = AddressesOf(instruction);
+  if (addresses.empty() || !MayBeGlobal(space)) return result;
+  const Shape shape = ShapeOf(instruction);
+  const std::uint32_t element = ptx::BitsOf(instruction.type()) / 8;
+  const bool load = has("load");
+  if (addresses.size() != 1 || shape.m == 0 || element == 0 || (!load && !has("store"))) {
+    result.unknown = "its extent is not known";
+    return result;
+  }
+  const std::uint32_t rows = has("b") ? shape.k : shape.m, columns = has("a") ? shape.k : shape.n;
+  MemoryAccess access{load, !load, addresses[0], (has("col") ? rows : columns) * element, space != StateSpace::kGlobal};
+  access.rows = has("col") ? columns : rows;
+  access.element_bytes = element;
+  access.default_stride = has("col") ? rows : columns;
+  if (instruction.operands.size() > 2) access.stride = &instruction.operands[2];
+  result.accesses.push_back(access);
+  return result;
+}
+
 /// Whatever else names memory: no access when it names another space.
 AccessClass Other(const Instruction& instruction) {
   AccessClass result;
@@ -69,6 +117,7 @@ AccessClass ClassifyAccess(const Instruction& instruction) {
     case Opcode::kAtom:
     case Opcode::kRed: return Plain(instruction, true, true);
     case Opcode::kCp: return Copy(instruction);
+    case Opcode::kWmma: return Matrix(instruction);
     case Opcode::kPrefetch:
     case Opcode::kPrefetchu:
     case Opcode::kApplypriority:

@@ -15,6 +15,10 @@ struct MemoryAccess {
   const ptx::AddressOperand* address = nullptr;
   std::uint32_t bytes = 0;  ///< from that address on
   bool generic = false;     ///< the address may also lie in another state space
+  // A matrix (wmma): the same again, `rows` times, at distances of `stride` elements.
+  std::uint32_t rows = 1, element_bytes = 0;
+  const ptx::Operand* stride = nullptr;  ///< null: `default_stride`
+  std::uint32_t default_stride = 0;
 };
 
 struct AccessClass {

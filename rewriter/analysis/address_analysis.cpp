@@ -93,9 +93,7 @@ void AddressAnalysis::AddIrregular(const FoundAccess& found, std::string why, So
 void AddressAnalysis::AddAccess(const FoundAccess& found, Resolver& resolver) {
   const ValueRef address = resolver.Resolve(found.address);
   if (address->IsData()) {
-    return AddIrregular(
-        found, "an address " + std::string(address->because.starts_with("depends") ? "" : "depends on a value that is ") + address->because,
-        address->loc, address->base);
+    return AddIrregular(found, "an address depends on a value that " + address->because, address->loc, address->base);
   }
   AddNumber(found, address->number, address->assumptions, 0, resolver);
 }

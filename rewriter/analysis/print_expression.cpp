@@ -111,6 +111,13 @@ std::string ExpressionPrinter::PrintClamp(const Symbol& symbol, unsigned depth) 
   return "?";
 }
 
+std::string ExpressionPrinter::PrintLoad(const Symbol& symbol, unsigned depth) const {
+  const Polynomial& address = symbol.operands[0]->number;
+  const auto whole = address.AsSymbol();
+  if (whole && pool_[*whole].kind == SymbolKind::kAddress) return std::string(pool_[*whole].variable->name);
+  return "*" + Factor(address, depth);
+}
+
 std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
   const Symbol& symbol = pool_[id];
   if (depth > kMaxDepth) return "...";
@@ -131,7 +138,7 @@ std::string ExpressionPrinter::PrintSymbol(SymbolId id, unsigned depth) const {
       return symbol.variable != nullptr ? std::string(symbol.variable->name) : std::string(TextOf(symbol.space)) + "_address";
     case SymbolKind::kOperation: return PrintOperation(symbol, depth);
     case SymbolKind::kExtension: return Factor(symbol.operands[0]->number, depth);
-    case SymbolKind::kLoad: return "*" + Factor(symbol.operands[0]->number, depth);
+    case SymbolKind::kLoad: return PrintLoad(symbol, depth);
     case SymbolKind::kCounter: return "i" + std::to_string(symbol.loop);
     case SymbolKind::kChoice: {
       std::string text = "{";

@@ -24,6 +24,7 @@ class ExpressionPrinter {
   std::string PrintTerm(const Term& term, unsigned depth) const;
   std::string PrintSymbol(SymbolId id, unsigned depth) const;
   std::string PrintOperation(const Symbol& symbol, unsigned depth) const;
+  std::string PrintLoad(const Symbol& symbol, unsigned depth) const;
   std::string PrintClamp(const Symbol& symbol, unsigned depth) const;
   std::string Factor(const Polynomial& number, unsigned depth) const;
 

@@ -166,7 +166,6 @@ void Resolver::CollectChanges(SymbolId phi, const Polynomial& update, unsigned d
     if (shrinks) {
       changes.deltas.push_back({});
       changes.resets.push_back(Number({}, 64));
-      changes.resets.push_back(Number(Polynomial::Constant(-1), 64));
       return;
     }
   }
@@ -222,7 +221,7 @@ ValueRef Resolver::ResolvePhi(SymbolId id) {
   if (!growth) return any;
   const ValueRef value = math_.Exact(Number(start.Plus(*growth), phi.bits, assumptions), true);
   // Assumptions may have been made of this very phi while it was open.
-  resolved_[id] = value;
+  resolved_[id] = Number(value->number, 64);
   std::vector<AssumptionId> closed;
   if (ResolveAssumptions(value->assumptions, closed) != nullptr) return any;
   resolved_.erase(id);

@@ -39,7 +39,7 @@ struct Value {
   std::vector<AssumptionId> assumptions;       ///< sorted
   std::shared_ptr<const Predicate> predicate;  ///< of a comparison: what it compares
   // kData
-  std::string because;        ///< "loaded from global memory"
+  std::string because;        ///< "is loaded from global memory"
   SourceLoc loc;              ///< of the instruction that brought the data in
   SymbolId base = kNoSymbol;  ///< the pointer the data was added to, when there is one
 

@@ -394,7 +394,7 @@ void Walker::WalkInstruction(const CfgInstruction& at) {
   if (bits == 0) return;
   if (!IsPure(instruction) && instruction.info().cls != ptx::OpClass::kAlu && instruction.info().cls != ptx::OpClass::kFma) {
     const bool atomic = instruction.info().cls == ptx::OpClass::kAtomic;
-    const std::string because = (atomic ? "returned by " : "comes from ") + instruction.FullName();
+    const std::string because = (atomic ? "is returned by " : "comes from ") + instruction.FullName();
     return DefineAll(instruction, math_.Data(because, instruction.loc, bits));
   }
   std::vector<ValueRef> operands;
@@ -433,16 +433,29 @@ void Walker::WalkMemory(const Instruction& instruction) {
   AccessClass access = ClassifyAccess(instruction);
   if (!access.unknown.empty()) Obstruct("of " + instruction.FullName() + ": " + access.unknown, instruction.loc);
   for (const MemoryAccess& memory : access.accesses) {
-    const ValueRef address = AddressOf(*memory.address);
+    ValueRef address = AddressOf(*memory.address);
     const bool elsewhere = !address->IsData() && std::ranges::any_of(address->number.terms(), [&](const Term& term) {
       const Symbol* symbol = term.monomial.degree() == 1 ? &math_.pool()[term.monomial.symbols[0]] : nullptr;
       return symbol != nullptr &&
              (symbol->kind == SymbolKind::kElsewhere || (symbol->kind == SymbolKind::kAddress && symbol->space == StateSpace::kConst));
     });
     if (memory.generic && elsewhere) continue;
+    if (memory.rows > 1) address = RowsFrom(memory, address);
     context_.result.accesses.push_back(
         {&instruction, memory.reads, memory.writes, memory.bytes, memory.generic, address, TestedHere(), conditions_[block_]});
   }
+}
+
+/// The address of any row of a matrix.
+ValueRef Walker::RowsFrom(const MemoryAccess& memory, const ValueRef& address) {
+  const ValueRef stride =
+      memory.stride == nullptr ? Number(Polynomial::Constant(memory.default_stride), 64) : math_.Exact(ValueOf(*memory.stride, 32), true);
+  if (address->IsData() || stride->IsData()) return address->IsData() ? address : stride;
+  const SymbolId row = math_.pool().Any(32, loop_);
+  math_.pool().at(row).bounds = {0, memory.rows - 1};
+  const auto offset = stride->number.Times(memory.element_bytes).Times(Polynomial::Of(row));
+  if (!offset) return math_.Any(64, loop_);
+  return Number(address->number.Plus(*offset), 64, Union(address->assumptions, stride->assumptions));
 }
 
 bool Walker::Unconditional(const Instruction& instruction) const {
@@ -451,7 +464,7 @@ bool Walker::Unconditional(const Instruction& instruction) const {
 
 void Walker::WalkLoad(const Instruction& instruction) {
   if (instruction.operands.size() < 2 || instruction.operands[1].address == nullptr) {
-    return DefineAll(instruction, math_.Data("loaded in an unknown way", instruction.loc, 32));
+    return DefineAll(instruction, math_.Data("is loaded in an unknown way", instruction.loc, 32));
   }
   const ptx::AddressOperand& address = *instruction.operands[1].address;
   const StateSpace space = instruction.space();
@@ -465,7 +478,7 @@ void Walker::WalkLoad(const Instruction& instruction) {
     } else if (space == StateSpace::kConst || space == StateSpace::kGlobal || space == StateSpace::kNone) {
       value = LoadElement(instruction, AddressOf(address), element, bits);
     } else {
-      value = math_.Data("loaded from " + std::string(TextOf(space)) + " memory", instruction.loc, bits);
+      value = math_.Data("is loaded from " + std::string(TextOf(space)) + " memory", instruction.loc, bits);
     }
     ++element;
     const RegisterId id = operand.variable == nullptr ? kNoRegister : liveness_.registers().Find(*operand.variable, operand.index);
@@ -477,7 +490,7 @@ void Walker::WalkLoad(const Instruction& instruction) {
 ValueRef Walker::LoadElement(const Instruction& instruction, const ValueRef& address, std::uint32_t element, unsigned bits) {
   const bool constant = instruction.space() == StateSpace::kConst;
   const auto data = [&] {
-    return math_.Data("loaded from " + std::string(constant ? "constant" : "global") + " memory", instruction.loc, bits);
+    return math_.Data("is loaded from " + std::string(constant ? "constant" : "global") + " memory", instruction.loc, bits);
   };
   if (address->IsData() || !math_.pool().IsUniform(address->number) || !address->assumptions.empty()) return data();
   const bool plain = !instruction.Has(ptx::Mod::kVolatile) && !instruction.Has(ptx::Mod::kRelaxed) && !instruction.Has(ptx::Mod::kAcquire);
@@ -513,7 +526,7 @@ ValueRef Walker::LoadParam(const Instruction& instruction, const ptx::AddressOpe
   const auto type = instruction.type();
   const ptx::Variable* variable = nullptr;
   const std::int64_t offset = NewOffset(address, variable) + static_cast<std::int64_t>(element * ptx::BytesOf(type));
-  const auto data = [&] { return math_.Data("loaded from parameter memory in an unknown way", instruction.loc, bits); };
+  const auto data = [&] { return math_.Data("is loaded from parameter memory in an unknown way", instruction.loc, bits); };
   if (variable == nullptr || ptx::BitsOf(type) > bits) return data();
   const bool narrow = ptx::BitsOf(type) < bits;
   const bool own = std::ranges::any_of(function_.params, [&](const ptx::Variable& param) { return &param == variable; });
@@ -644,7 +657,7 @@ void Walker::WalkCall(const Instruction& instruction) {
   for (std::size_t i = 0; results != nullptr && i < results->elements.size(); ++i) {
     const Operand& result = results->elements[i];
     std::erase_if(slots_, [&](const auto& slot) { return slot.first.first == result.variable; });
-    if (result.kind == OperandKind::kRegister) Define(result, math_.Data("returned by " + name, instruction.loc, BitsOf(result)));
+    if (result.kind == OperandKind::kRegister) Define(result, math_.Data("is returned by " + name, instruction.loc, BitsOf(result)));
     if (result.kind != OperandKind::kSymbol || callee == nullptr || i >= callee->returns.size() || instruction.guard) continue;
     for (const auto& [place, value] : returned) {
       if (place.first == &callee->returns[i]) slots_[{result.variable, place.second}] = value;

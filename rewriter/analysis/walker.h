@@ -82,6 +82,7 @@ class Walker {
   void CompletePhis();
   void WalkInstruction(const CfgInstruction& at);
   void WalkMemory(const ptx::Instruction& instruction);
+  ValueRef RowsFrom(const MemoryAccess& memory, const ValueRef& address);
   void WalkLoad(const ptx::Instruction& instruction);
   void WalkStoreParam(const ptx::Instruction& instruction);
   void WalkCall(const ptx::Instruction& instruction);
