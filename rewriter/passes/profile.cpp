@@ -6,6 +6,8 @@
 namespace gridloom::passes {
 namespace {
 
+constexpr std::uint32_t kBlockBytes = 12;  // x, y and z
+
 /// The head of the profiler: name and parameters of the kernel, and an empty body.
 ptx::Function& AddProfiler(ptx::Module& module, const ptx::Function& kernel, const std::string& name) {
   ptx::Function& profiler = module.functions.emplace_back();
@@ -48,6 +50,13 @@ Result<PassReport> ProfilePass::Run(ptx::Module& module) const {
         kernel_report.status = KernelStatus::kRefused;
         kernel_report.reason = "it is irregular: " + analysis.reason();
         kernel_report.loc = analysis.reason_loc();
+        continue;
+      }
+      const std::uint32_t bytes = (ptx::LayoutParams(*kernel).bytes + 3) / 4 * 4;
+      if (bytes + kBlockBytes > MaxParamBytes(module)) {
+        kernel_report.status = KernelStatus::kRefused;
+        kernel_report.reason = "its " + std::to_string(bytes) + " bytes of parameters leave no room for the size of the block";
+        kernel_report.loc = kernel->loc;
         continue;
       }
       // The names of the parameters are those that AppendHidden is going to give.

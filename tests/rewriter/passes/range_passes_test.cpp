@@ -50,6 +50,17 @@ void CheckFolder(const std::string& pass) {
 TEST_CASE("ProfilePass_Golden", "[passes]") { CheckFolder("profile"); }
 TEST_CASE("ReleasePass_Golden", "[passes]") { CheckFolder("release"); }
 
+TEST_CASE("ProfilePass_NoRoomForTheBlock_RefusesThatKernelOnly", "[passes]") {
+  const auto module = Parse(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry large(.param .b8 p[4344]) { ret; }\n.entry small(.param .b8 p[4340]) { ret; "
+      "}\n");
+  const auto rewritten = Run(*Pipeline::Parse("profile"), *module);
+  REQUIRE(rewritten.ok());
+  CHECK(rewritten->Find("large")->status == KernelStatus::kRefused);
+  CHECK(rewritten->Find("small")->status == KernelStatus::kUnchanged);
+  CHECK(rewritten->added.size() == 1);
+}
+
 TEST_CASE("RangePasses_Corpus_OutputVerifies", "[passes]") {
   for (const auto& file : ptx::testing::LoadCorpus()) {
     INFO(file.path);
