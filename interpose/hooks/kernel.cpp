@@ -37,7 +37,9 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(info.const_bytes); break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(info.local_bytes); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(info.registers); break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = static_cast<int>(module.sm()); break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = static_cast<int>(info.function->target_sm != 0 ? info.function->target_sm : module.sm());
+      break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = static_cast<int>(device.compute_capability().sm()); break;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:

@@ -58,6 +58,7 @@ void Cloner::CopyFunction(const Function& from, Function& to) {
   to.linkage = from.linkage;
   to.noreturn = from.noreturn;
   to.attributes = from.attributes;
+  to.target_sm = from.target_sm;
   CopyVariables(from.returns, to.returns);
   CopyVariables(from.params, to.params);
   to.variadic_param = from.variadic_param;

@@ -270,6 +270,7 @@ struct Function {
   Linkage linkage = Linkage::kInternal;
   bool noreturn = false;
   std::vector<std::string_view> attributes;
+  std::uint32_t target_sm = 0;   ///< Module::sm() of the module it was linked from; 0 when it was not
   std::deque<Variable> returns;  ///< .func only
   std::deque<Variable> params;
   bool variadic_param = false;  ///< last parameter is an unsized array (…[]), or `, ...`

@@ -107,6 +107,9 @@ void Linker::LinkHeaders() {
     linked_->address_size = module.address_size;
     linked_->has_address_size |= module.has_address_size;
     LinkTarget(input);
+    for (Function& function : input.module->functions) {
+      if (function.target_sm == 0) function.target_sm = module.sm();
+    }
   }
   if (!arch_text_.empty()) linked_->targets.insert(linked_->targets.begin(), arch_text_);
 }

@@ -220,7 +220,7 @@ std::uint64_t FuncGetAttribute(const Caller& c) {
     case 3: return c.Store<std::uint64_t>(0, kernel->local_bytes), 0;
     case 4: return Answer(c, kernel->registers);
     case 5:
-    case 6: return Answer(c, module.sm());
+    case 6: return Answer(c, kernel->function->target_sm != 0 ? kernel->function->target_sm : module.sm());
     default: return Number(DeviceStatus::kInvalidValue);
   }
 }

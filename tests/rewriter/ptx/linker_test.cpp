@@ -80,6 +80,14 @@ TEST_CASE("LinkModules_ExternFunction_IsTheOtherModulesDefinition") {
   CHECK(text.find(".visible .func (.param .b32 r) twice") < text.find("call.uni"));
 }
 
+TEST_CASE("LinkModules_DifferentTargets_EachFunctionKeepsItsOwn") {
+  const auto linked = Linked({".version 8.0\n.target sm_75\n.address_size 64\n.entry a() { ret; }\n",
+                              ".version 8.0\n.target sm_90\n.address_size 64\n.entry b() { ret; }\n"});
+  CHECK(linked->sm() == 90);
+  CHECK(linked->FindFunction("a")->target_sm == 75);
+  CHECK(linked->FindFunction("b")->target_sm == 90);
+}
+
 TEST_CASE("LinkModules_ExternVariable_IsOneVariable") {
   const auto module =
       Linked({".extern .global .align 4 .b8 table[];\n.visible .entry k() { .reg .b32 %r<2>; ld.global.b32 %r1, "
