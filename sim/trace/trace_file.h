@@ -62,6 +62,7 @@ class LaunchWriter {
 /// Appends to a new file. Thread-safe. After a failure (a full disk) everything is ignored, and Close tells.
 class TraceWriter {
  public:
+  /// While another process writes the file, this one takes `path`.PID.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path, std::string_view info);
   ~TraceWriter();
   TraceWriter(const TraceWriter&) = delete;

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,9 +38,17 @@ void PutInfo(const LaunchInfo& info, ByteWriter& out) {
 }  // namespace
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path, std::string_view info) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return Error{"cannot write the trace " + path + ": " + std::strerror(errno)};
-  std::unique_ptr<TraceWriter> writer(new TraceWriter(path, fd));
+  std::string own = path;
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    // Another process is writing it, one that started this one perhaps.
+    close(fd);
+    own += "." + std::to_string(getpid());
+    fd = open(own.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  }
+  if (fd < 0) return Error{"cannot write the trace " + own + ": " + std::strerror(errno)};
+  static_cast<void>(ftruncate(fd, 0));  // a device cannot be, and need not
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(own, fd));
   FileHeader header{};
   std::memcpy(header.magic, kFileMagic, sizeof header.magic);
   header.version = kFormatVersion;

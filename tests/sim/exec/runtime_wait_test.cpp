@@ -230,7 +230,9 @@ TEST_CASE("Spin_WithoutEnd_EndsAfterTheWatchdogsTime") {
       took = std::chrono::steady_clock::now() - start;
     } while (working.kind == FaultKind::kNone && took < std::chrono::milliseconds(250));
     INFO(working.text);
-    CHECK(working.kind == FaultKind::kNone);
+    // A busy machine may stretch even the first run that is long enough to ten times the watchdog's.
+    const bool far_too_long = took >= std::chrono::seconds(2);
+    CHECK((working.kind == FaultKind::kNone || far_too_long));
   }
 }
 
