@@ -1,6 +1,8 @@
 #include "scheduler/policy/builtin.h"
 
+#include "scheduler/policy/fair.h"
 #include "scheduler/policy/leftover.h"
+#include "scheduler/policy/priority.h"
 #include "scheduler/policy/serial.h"
 
 namespace gridloom::policy {
@@ -17,7 +19,9 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
+    {"fair", Make<Fair>},
     {"leftover", Make<Leftover>},
+    {"priority", Make<Priority>},
     {"serial", Make<Serial>},
 };
 

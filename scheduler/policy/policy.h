@@ -25,6 +25,10 @@ struct KernelView {
   std::uint64_t started = 0;  ///< of them
   std::uint64_t finished = 0;
   CtaNeeds needs{};
+  std::uint32_t tenant = 0;   ///< whose launch it is; 0 where there is one program
+  double weight = 1;          ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
+  std::int32_t priority = 0;  ///< larger goes first, where a policy cares
+  bool divisible = true;      ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
 
   bool all_started() const { return started == ctas; }
 };
@@ -42,7 +46,7 @@ struct SmView {
 };
 
 struct Snapshot {
-  std::uint64_t cycle = 0;
+  std::uint64_t cycle = 0;              ///< or another steady unit of time: nanoseconds in the broker
   std::span<const KernelView> kernels;  ///< not finished, in the order in which they became ready
   std::span<const SmView> sms;
 };

@@ -1,0 +1,93 @@
+#include "scheduler/policy/fair.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace gridloom::policy {
+namespace {
+
+double Part(std::uint64_t used, std::uint64_t all) { return all == 0 ? 0 : static_cast<double>(used) / static_cast<double>(all); }
+
+/// All there is of each resource: what the multiprocessors have left and what the kernels' blocks hold.
+struct Device {
+  std::uint64_t ctas = 0, warps = 0, registers = 0, shared_bytes = 0;
+
+  explicit Device(const Snapshot& snapshot) {
+    for (const SmView& sm : snapshot.sms) {
+      ctas += sm.free_ctas;
+      warps += sm.free_warps;
+      registers += sm.free_registers;
+      shared_bytes += sm.free_shared_bytes;
+    }
+    for (const KernelView& kernel : snapshot.kernels) {
+      const std::uint64_t resident = kernel.started - kernel.finished;
+      ctas += resident;
+      warps += resident * kernel.needs.warps;
+      registers += resident * kernel.needs.registers;
+      shared_bytes += resident * kernel.needs.shared_bytes;
+    }
+  }
+
+  /// The largest part that the kernel's blocks hold of any resource.
+  double PartOf(const KernelView& kernel) const {
+    const std::uint64_t resident = kernel.started - kernel.finished;
+    return std::max({Part(resident, ctas), Part(resident * kernel.needs.warps, warps), Part(resident * kernel.needs.registers, registers),
+                     Part(resident * kernel.needs.shared_bytes, shared_bytes)});
+  }
+};
+
+}  // namespace
+
+void Fair::Charge(std::uint64_t now) {
+  const double passed = now > last_ ? static_cast<double>(now - last_) : 0;
+  last_ = std::max(last_, now);
+  double least = std::numeric_limits<double>::infinity();
+  for (auto& [id, tenant] : tenants_) {
+    if (!tenant.wants) continue;
+    tenant.service += tenant.occupied * passed / tenant.weight;
+    least = std::min(least, tenant.service);
+  }
+  if (least > floor_ && least < std::numeric_limits<double>::infinity()) floor_ = least;
+  for (auto& [id, tenant] : tenants_) {
+    if (!tenant.wants && tenant.service < floor_) tenant.service = std::min(floor_, tenant.service + passed / tenant.weight);
+  }
+  std::erase_if(tenants_, [&](const auto& entry) { return !entry.second.wants && entry.second.service == floor_; });
+}
+
+void Fair::TakeOver(const Snapshot& snapshot) {
+  for (auto& [id, tenant] : tenants_) {
+    tenant.occupied = 0;
+    tenant.wants = false;
+  }
+  const Device device(snapshot);
+  for (const KernelView& kernel : snapshot.kernels) {
+    Tenant& tenant = tenants_.try_emplace(kernel.tenant, Tenant{.service = floor_}).first->second;
+    tenant.weight = kernel.weight > 0 ? kernel.weight : 1;
+    tenant.occupied += device.PartOf(kernel);
+    tenant.wants = true;
+  }
+}
+
+std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
+  Charge(snapshot.cycle);
+  TakeOver(snapshot);
+  const KernelView* best = nullptr;
+  const Tenant* best_tenant = nullptr;
+  for (const KernelView& kernel : snapshot.kernels) {
+    if (kernel.all_started()) continue;
+    const Tenant& tenant = tenants_.at(kernel.tenant);
+    const bool less =
+        best == nullptr || tenant.service < best_tenant->service ||
+        (tenant.service == best_tenant->service && tenant.occupied / tenant.weight < best_tenant->occupied / best_tenant->weight);
+    if (!less) continue;
+    best = &kernel;
+    best_tenant = &tenant;
+  }
+  if (best == nullptr) return std::nullopt;
+  const std::uint64_t left = best->ctas - best->started;
+  const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
+  // A block for each multiprocessor at a time: tenants that are level fill the device side by side.
+  return Slice{.kernel = best->id, .ctas = alone ? left : std::min<std::uint64_t>(left, std::max<std::size_t>(snapshot.sms.size(), 1))};
+}
+
+}  // namespace gridloom::policy
