@@ -28,7 +28,10 @@ struct KernelView {
   std::uint32_t tenant = 0;   ///< whose launch it is; 0 where there is one program
   double weight = 1;          ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
   std::int32_t priority = 0;  ///< larger goes first, where a policy cares
-  bool divisible = true;      ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
+  std::uint64_t profile = 0;  ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
+  /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
+  std::span<const std::uint16_t> resident{};
+  bool divisible = true;  ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
 
   bool all_started() const { return started == ctas; }
 };
@@ -55,6 +58,7 @@ struct Snapshot {
 struct Slice {
   std::uint64_t kernel = 0;
   std::uint64_t ctas = 0;
+  std::uint32_t max_per_sm = 0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
 };
 
 class Policy {

@@ -38,6 +38,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   kernel.source = std::move(work.source);
   kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
   kernel.needs = *needs;
+  kernel.profile = work.profile;
   return Append(std::move(kernel), std::move(result));
 }
 
@@ -108,6 +109,7 @@ void Dispatcher::Handle(const Event& event) {
 void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   if (hooks_.cta != nullptr) hooks_.cta->OnEnd(end.at, end.launch, end.cta, end.sm);
   const policy::CtaNeeds& needs = works_[end.launch].needs;
+  --works_[end.launch].resident[end.sm];
   policy::SmView& sm = sms_[end.sm];
   ++sm.free_ctas;
   sm.free_warps += needs.warps;
@@ -127,6 +129,7 @@ void Dispatcher::Finish(WorkId id, Cycle now) {
   Work& work = works_[id];
   work.state = State::kDone;
   work.source.reset();
+  work.resident = {};
   results_[id].ended = now;
   ++done_;
   std::deque<WorkId>& stream = streams_[work.order.stream];
@@ -166,7 +169,13 @@ void Dispatcher::Check(Cycle now) {
       }
       queue.pop_front();
       work.state = State::kRunning;
-      kernels_.push_back({.id = id, .stream = work.order.stream, .ctas = work.source->shape().ctas, .needs = work.needs});
+      work.resident.assign(sms_.size(), 0);
+      kernels_.push_back({.id = id,
+                          .stream = work.order.stream,
+                          .ctas = work.source->shape().ctas,
+                          .needs = work.needs,
+                          .profile = work.profile,
+                          .resident = work.resident});
     }
   }
 }
@@ -205,7 +214,7 @@ Status Dispatcher::Place(Cycle now, const StartCta& start) {
     if (kernel == kernels_.end()) return {};
     std::uint64_t placed = 0;
     while (placed < slice->ctas && !kernel->all_started()) {
-      GL_TRY(done, PlaceOne(now, *kernel, start));
+      GL_TRY(done, PlaceOne(now, *kernel, slice->max_per_sm, start));
       if (!done) break;
       ++placed;
     }
@@ -213,14 +222,15 @@ Status Dispatcher::Place(Cycle now, const StartCta& start) {
   }
 }
 
-/// Places the kernel's next CTA on the next SM, round robin, that has room; false when none has.
-Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const StartCta& start) {
+/// Places the kernel's next CTA on the next SM, round robin, that has room and may hold one more; false when none.
+Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start) {
   const auto launch = static_cast<std::uint32_t>(kernel.id);
   const auto count = static_cast<std::uint32_t>(sms_.size());
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t index = next_sm_ + i < count ? next_sm_ + i : next_sm_ + i - count;
     policy::SmView& sm = sms_[index];
     if (!sm.Fits(kernel.needs)) continue;
+    if (max_per_sm != 0 && kernel.resident[index] >= max_per_sm) continue;
     if (hooks_.cta != nullptr && !hooks_.cta->MayStart(now, launch, kernel.started, index)) {
       held_back_ = true;
       continue;
@@ -233,6 +243,7 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const S
     const Cycle at = decision + parameters_.timing().launch.cta_cycles;
     if (hooks_.cta != nullptr) hooks_.cta->OnStart(at, launch, kernel.started, index);
     results_[launch].started = std::min(results_[launch].started, at);
+    ++work.resident[index];
     --sm.free_ctas;
     sm.free_warps -= kernel.needs.warps;
     sm.free_registers -= kernel.needs.registers;

@@ -55,6 +55,8 @@ class Dispatcher {
     std::shared_ptr<trace::CtaSource> source;
     std::unique_ptr<const DecodedCode> code;  // resident warps point to it
     policy::CtaNeeds needs;
+    std::uint64_t profile = 0;
+    std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
     CopyDirection direction = CopyDirection::kToDevice;
     std::uint64_t bytes = 0;
   };
@@ -68,7 +70,7 @@ class Dispatcher {
   void CheckCopies(Cycle now);
   Cycle EarliestStart(const Work& work) const;
   Status Place(Cycle now, const StartCta& start);
-  Result<bool> PlaceOne(Cycle now, policy::KernelView& kernel, const StartCta& start);
+  Result<bool> PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start);
   Cycle CopyCycles(const Work& work) const;
 
   const Parameters& parameters_;

@@ -23,6 +23,7 @@ struct WorkOrder {
 struct KernelWork {
   WorkOrder order;
   std::shared_ptr<trace::CtaSource> source;
+  std::uint64_t profile = 0;  ///< policy::KernelView::profile
 };
 
 enum class CopyDirection : std::uint8_t { kToDevice, kToHost };

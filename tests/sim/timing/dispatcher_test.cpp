@@ -79,6 +79,51 @@ TEST_CASE("Leftover_LaterKernel_GetsWhatTheEarlierLeaves") {
   CHECK(outcome.works[1].ended < outcome.works[0].ended);
 }
 
+/// Two kernels side by side, `quota` blocks of the first on each SM; notes the most blocks that an SM had of each.
+struct Quota final : policy::Policy {
+  std::string_view name() const override { return "quota"; }
+  std::optional<policy::Slice> Next(const policy::Snapshot& snapshot) override {
+    for (const policy::KernelView& kernel : snapshot.kernels) {
+      std::uint64_t sum = 0;
+      for (const std::uint16_t count : kernel.resident) {
+        most[kernel.id] = std::max<std::uint32_t>(most[kernel.id], count);
+        sum += count;
+      }
+      agrees &=
+          kernel.resident.size() == snapshot.sms.size() && sum == kernel.started - kernel.finished && kernel.profile == 70 + kernel.id;
+    }
+    // Asked for a kernel of which nothing has room, the dispatcher asks no more: take turns.
+    for (std::size_t i = 0; i < snapshot.kernels.size(); ++i) {
+      const policy::KernelView& kernel = snapshot.kernels[turn++ % snapshot.kernels.size()];
+      if (!kernel.all_started()) return policy::Slice{.kernel = kernel.id, .ctas = 1, .max_per_sm = kernel.id == 0 ? quota : 0};
+    }
+    return std::nullopt;
+  }
+  std::uint32_t quota = 0, turn = 0, most[2] = {};
+  bool agrees = true;
+};
+
+TEST_CASE("Slice_MaxPerSm_BoundsTheBlocksOfThatKernelOnAnSm") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.sm.count = 2;
+  for (const std::uint32_t quota : {0u, 1u, 3u}) {
+    Quota policy;
+    policy.quota = quota;
+    auto engine = Engine::Create(device, policy);
+    REQUIRE(engine.ok());
+    for (const std::uint32_t stream : {0u, 1u}) {
+      WorkOrder order;
+      order.stream = stream;
+      REQUIRE((*engine)->Add(KernelWork{order, Adds(60, 200), 70 + stream}).ok());
+    }
+    REQUIRE((*engine)->Run().ok());
+    CHECK(policy.agrees);
+    CHECK(policy.most[0] == (quota == 0 ? policy.most[1] : quota));
+    CHECK(policy.most[1] > 3);
+    for (const WorkResult& work : (*engine)->results()) CHECK(work.done());
+  }
+}
+
 TEST_CASE("ResidentKernels_AreLimited") {
   sim::DeviceSpec device = TestDevice("v100");
   device.grid.max_resident = 2;

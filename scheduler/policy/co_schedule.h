@@ -1,0 +1,32 @@
+// Which kernels should share the multiprocessors: what a policy asks a performance model. Policies depend on no model; who
+// makes a policy hands in a planner (scheduler/model/planner.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace gridloom::policy {
+
+/// Two kinds of kernels side by side: <K1, K2, size1, size2> of Kernelet's Algorithm 1.
+struct CoSchedule {
+  struct Part {
+    std::uint64_t profile = 0;         ///< KernelView::profile
+    std::uint32_t ctas_per_sm = 0;     ///< that a multiprocessor holds at a time; a slice has this many for each multiprocessor
+    std::uint64_t smallest_slice = 1;  ///< a new slice should not be smaller, the kernel's last one aside
+  };
+  std::array<Part, 2> parts{};
+  double profit = 0;  ///< expected co-scheduling profit CP (Eq. 1): part of the time that is saved; > 0
+};
+
+/// Thread-compatible; the same questions in the same order get the same answers.
+class CoSchedulePlanner {
+ public:
+  virtual ~CoSchedulePlanner() = default;
+  /// The best co-schedule of two of the kinds that wait, or nothing where none pays. `waiting` has no duplicates, is in order of
+  /// arrival, and may contain kinds that the planner does not know.
+  virtual std::optional<CoSchedule> Find(std::span<const std::uint64_t> waiting) = 0;
+};
+
+}  // namespace gridloom::policy
