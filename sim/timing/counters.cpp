@@ -24,6 +24,18 @@ MemoryCounters& MemoryCounters::operator+=(const MemoryCounters& other) {
   return *this;
 }
 
+SmCounters& SmCounters::operator-=(const SmCounters& other) {
+#define SM_COUNTER(name, unit, meaning) name -= other.name;
+#include "sim/timing/counters.def"
+  return *this;
+}
+
+MemoryCounters& MemoryCounters::operator-=(const MemoryCounters& other) {
+#define MEMORY_COUNTER(name, unit, meaning) name -= other.name;
+#include "sim/timing/counters.def"
+  return *this;
+}
+
 std::span<const CounterInfo> CounterTable() { return kTable; }
 
 }  // namespace gridloom::timing

@@ -11,6 +11,7 @@ struct SmCounters {
 #define SM_COUNTER(name, unit, meaning) std::uint64_t name = 0;
 #include "sim/timing/counters.def"
   SmCounters& operator+=(const SmCounters& other);
+  SmCounters& operator-=(const SmCounters& other);
   bool operator==(const SmCounters&) const = default;
 };
 
@@ -18,6 +19,7 @@ struct MemoryCounters {
 #define MEMORY_COUNTER(name, unit, meaning) std::uint64_t name = 0;
 #include "sim/timing/counters.def"
   MemoryCounters& operator+=(const MemoryCounters& other);
+  MemoryCounters& operator-=(const MemoryCounters& other);
   bool operator==(const MemoryCounters&) const = default;
 };
 
@@ -25,6 +27,8 @@ struct MemoryCounters {
 struct Counters {
   SmCounters sm;
   MemoryCounters memory;
+  Counters& operator+=(const Counters& other) { return sm += other.sm, memory += other.memory, *this; }
+  Counters& operator-=(const Counters& other) { return sm -= other.sm, memory -= other.memory, *this; }
   bool operator==(const Counters&) const = default;
 };
 

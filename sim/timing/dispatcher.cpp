@@ -108,6 +108,7 @@ void Dispatcher::Handle(const Event& event) {
 
 void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   if (hooks_.cta != nullptr) hooks_.cta->OnEnd(end.at, end.launch, end.cta, end.sm);
+  if (hooks_.observer != nullptr) hooks_.observer->OnCtaEnd(end.at, {.launch = end.launch, .sm = end.sm, .slot = end.slot, .cta = end.cta});
   const policy::CtaNeeds& needs = works_[end.launch].needs;
   --works_[end.launch].resident[end.sm];
   policy::SmView& sm = sms_[end.sm];
@@ -122,6 +123,7 @@ void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
   if (++kernel->finished < kernel->ctas) return;
   kernels_.erase(kernel);
+  if (hooks_.observer != nullptr) hooks_.observer->OnKernelEnd(end.at, end.launch);
   Finish(end.launch, end.at);
 }
 
@@ -250,6 +252,7 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
     sm.free_shared_bytes -= kernel.needs.shared_bytes;
     const std::uint16_t slot = free_slots_[index].back();
     free_slots_[index].pop_back();
+    if (hooks_.observer != nullptr) hooks_.observer->OnCtaStart(at, {.launch = launch, .sm = index, .slot = slot, .cta = kernel.started});
     start(index, {.at = at,
                   .cta = kernel.started,
                   .launch = launch,

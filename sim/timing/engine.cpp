@@ -33,6 +33,13 @@ Counters Engine::counters() const {
   return sum;
 }
 
+Counters Engine::counters_now() const {
+  Counters sum;
+  for (const auto& sm : sms_) sum.sm += sm->counters_until(now_);
+  for (const auto& partition : partitions_) sum.memory += partition->counters();
+  return sum;
+}
+
 void Engine::RunSms(unsigned thread, Cycle begin, Cycle end) {
   for (const auto& partition : partitions_) {
     std::vector<Response>& responses = partition->outbox(thread);
@@ -84,8 +91,9 @@ Status Engine::Run() {
     // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
     GL_TRY_STATUS(Dispatch(now_));
     const Cycle next = NextEvent();
+    const Cycle begin = options_.plain || next == kNever ? now_ : std::max(now_, next);
+    if (options_.hooks.observer != nullptr) options_.hooks.observer->OnWindow(*this, begin);
     if (next == kNever) break;
-    const Cycle begin = options_.plain ? now_ : std::max(now_, next);
     now_ = begin + window;
     if (options_.hooks.window != nullptr) options_.hooks.window->OnWindow(begin, now_);
     threads.Run([&](unsigned thread) { RunSms(thread, begin, now_); });

@@ -39,6 +39,9 @@ class Engine {
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
   const std::vector<WorkResult>& results() const { return dispatcher_.results(); }
   Counters counters() const;
+  /// counters() with the cycles up to now() that the model has not visited because nothing changed in them: what a cycle-by-cycle
+  /// simulation would have counted. Memory partitions are request_latency cycles ahead. The same as counters() after Run.
+  Counters counters_now() const;
   const Parameters& parameters() const { return parameters_; }
   const SmCounters& sm_counters(std::size_t sm) const { return sms_[sm]->counters(); }
   const MemoryCounters& partition_counters(std::size_t partition) const { return partitions_[partition]->counters(); }

@@ -73,12 +73,35 @@ class WindowHook {
   virtual void OnWindow(Cycle begin, Cycle end) = 0;
 };
 
+class Engine;
+
+/// A CTA in its place.
+struct CtaPlace {
+  std::uint32_t launch = 0;
+  std::uint32_t sm = 0, slot = 0;
+  std::uint64_t cta = 0;
+};
+
+/// Looks on: nothing that it does reaches the model. Called by one thread, between windows.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Told when it is decided, up to launch.cta_cycles before `at`.
+  virtual void OnCtaStart(Cycle at, const CtaPlace& place) = 0;
+  virtual void OnCtaEnd(Cycle at, const CtaPlace& place) = 0;
+  /// After OnCtaEnd of its last CTA.
+  virtual void OnKernelEnd(Cycle at, std::uint32_t launch) = 0;
+  /// All cycles before engine.now() have been simulated; nothing happens before `begin`.
+  virtual void OnWindow(const Engine& engine, Cycle begin) = 0;
+};
+
 struct Hooks {
   CtaHook* cta = nullptr;
   MemoryIssueHook* memory_issue = nullptr;
   L2Hook* l2 = nullptr;
   DramHook* dram = nullptr;
   WindowHook* window = nullptr;
+  Observer* observer = nullptr;
 };
 
 }  // namespace gridloom::timing

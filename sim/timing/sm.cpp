@@ -62,17 +62,26 @@ void Sm::Tick(Cycle now) {
   queue_was_full_ = memory_.full();
 }
 
-/// Counts the cycles since the schedulers were looked at, in which nothing changed for them.
-void Sm::Account(Cycle now) {
-  if (resident_ctas_ == 0 || now <= last_issue_ + 1) return;
+/// Counts the cycles since the schedulers were looked at, in which nothing changed for them; returns how many.
+Cycle Sm::CountSkipped(Cycle now, SmCounters& counters) const {
+  if (resident_ctas_ == 0 || now <= last_issue_ + 1) return 0;
   const Cycle skipped = now - last_issue_ - 1;
-  counters_.warp_cycles += resident_warps_ * skipped;
-  counters_.resident_cycles += skipped;
-  for (Scheduler& scheduler : schedulers_) {
-    StallCounter(scheduler, queue_was_full_) += skipped;
-    // Chooses as it would have in the first of the cycles left out.
-    if (timing_.sm.warp_order == sim::WarpOrder::kTwoLevel) scheduler.Refill(timing_.sm.active_warps);
-  }
+  counters.warp_cycles += resident_warps_ * skipped;
+  counters.resident_cycles += skipped;
+  for (const Scheduler& scheduler : schedulers_) StallCounter(scheduler, queue_was_full_, counters) += skipped;
+  return skipped;
+}
+
+void Sm::Account(Cycle now) {
+  if (CountSkipped(now, counters_) == 0 || timing_.sm.warp_order != sim::WarpOrder::kTwoLevel) return;
+  // Chooses as it would have in the first of the cycles left out.
+  for (Scheduler& scheduler : schedulers_) scheduler.Refill(timing_.sm.active_warps);
+}
+
+SmCounters Sm::counters_until(Cycle end) const {
+  SmCounters counters = counters_;
+  CountSkipped(end, counters);
+  return counters;
 }
 
 void Sm::RunSchedulers(Cycle now) {

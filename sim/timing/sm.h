@@ -46,6 +46,8 @@ class Sm {
   std::vector<Request>& outbox(std::size_t group) { return out_[group]; }
   std::vector<CtaEnd>& ended() { return ended_; }
   const SmCounters& counters() const { return counters_; }
+  /// With the cycles before `end` that were not visited because nothing changed; all before it must have been simulated.
+  SmCounters counters_until(Cycle end) const;
 
   /// Simulates up to, not including, `end`; inbox and starts must hold all that arrives before it.
   void Run(Cycle begin, Cycle end);
@@ -73,6 +75,7 @@ class Sm {
 
   void Tick(Cycle now);
   void Account(Cycle now);
+  Cycle CountSkipped(Cycle now, SmCounters& counters) const;
   void TakeResponses(Cycle now);
   void StartCtas(Cycle now);
   void StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& trace);
@@ -94,7 +97,7 @@ class Sm {
   void Arm(Cycle now, Warp& warp);
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;
-  std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full);
+  static std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters);
 
   // sm_plain.cpp
   void ScanWarps(Cycle now, std::uint32_t scheduler);

@@ -46,7 +46,7 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
   if (timing_.sm.warp_order == sim::WarpOrder::kTwoLevel) scheduler.Refill(timing_.sm.active_warps);
   const WarpMask eligible = scheduler.ready == 0 ? 0 : Eligible(now, index);
   if (eligible == 0) {
-    ++StallCounter(scheduler, memory_.full());
+    ++StallCounter(scheduler, memory_.full(), counters_);
     return;
   }
   const std::uint32_t picked = plain_ ? PickByScan(index, eligible) : scheduler.Pick(timing_.sm.warp_order, eligible);
@@ -187,16 +187,16 @@ void Sm::Finish(Cycle now, Warp& warp) {
 }
 
 /// Why the scheduler does not issue: what the warps that are closest to it wait for.
-std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full) {
+std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters) {
   if (scheduler.ready != 0) {
     const bool queue = queue_full && (scheduler.ready & ~scheduler.by_pipe[kMemoryPipe]) == 0;
-    return queue ? counters_.stall_load_store : counters_.stall_pipe;
+    return queue ? counters.stall_load_store : counters.stall_pipe;
   }
   const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished;
-  if ((scheduler.resident & ~waiting) != 0) return counters_.stall_dependency;
-  if (scheduler.memory != 0) return counters_.stall_memory;
-  if (scheduler.barrier != 0) return counters_.stall_barrier;
-  return scheduler.finished != 0 ? counters_.stall_finish : counters_.stall_empty;
+  if ((scheduler.resident & ~waiting) != 0) return counters.stall_dependency;
+  if (scheduler.memory != 0) return counters.stall_memory;
+  if (scheduler.barrier != 0) return counters.stall_barrier;
+  return scheduler.finished != 0 ? counters.stall_finish : counters.stall_empty;
 }
 
 /// First cycle after `now` in which a scheduler can issue, if no memory comes back before.
