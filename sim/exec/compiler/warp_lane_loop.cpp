@@ -63,6 +63,9 @@ bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
   for (const llvm::PHINode& phi : exit->phis()) {
     if (!ShapeOf(&phi).vector() || !IsPlainType(phi.getType())) return false;
   }
+  for (const llvm::PHINode& phi : loop.getHeader()->phis()) {
+    if (!ShapeOf(&phi).uniform() && !IsPlainType(phi.getType())) return false;
+  }
   unsigned instructions = 0;
   bool gathers = false, leaves_by_data = false;
   for (const BasicBlock* block : loop.blocks()) {
@@ -211,7 +214,6 @@ void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
   b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(kFewLanes)), few, many);
   b_.SetInsertPoint(few);
   const Scope scope(*this);
-  const unsigned outer_current = current_;
   Value* const outer_mask = mask_;
 
   // What differs between lanes goes through memory: values in one by one, results back.
@@ -265,9 +267,8 @@ void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
   for (llvm::PHINode& phi : exit->phis()) {
     StoreSlot(&phi, b_.CreateAlignedLoad(WarpType(phi.getType()), results[&phi], llvm::Align(64)), mask_);
   }
-  for (const BasicBlock* block : loop.blocks()) current_ = std::max(current_, order_.IndexOf(block));
+  // As from the header: lanes that left in earlier rounds wait at the exit, also where the loop is the only way to it.
   Arrive(order_.IndexOf(exit), mask_);
-  current_ = outer_current;
   b_.SetInsertPoint(many);
 }
 

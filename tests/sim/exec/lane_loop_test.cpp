@@ -70,6 +70,50 @@ END:
 }
 )";
 
+// A thread adds up `rounds` rows, one after the other. What lanes wait at behind the inner loop is entered from nowhere else,
+// and the number of the round is the same for all of them.
+const char* const kRounds = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry rounds(.param .u64 starts, .param .u64 next, .param .u64 values, .param .u64 out, .param .u32 n, .param .u32 rounds)
+{
+  .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<6>;
+  ld.param.u64 %rd1, [starts]; ld.param.u64 %rd2, [next]; ld.param.u64 %rd3, [values]; ld.param.u64 %rd4, [out];
+  ld.param.u32 %r1, [n]; ld.param.u32 %r2, [rounds];
+  mov.u32 %r3, %tid.x;
+  mov.u32 %r4, 0;
+  mov.u32 %r5, 1;
+ROUND:
+  mad.lo.u32 %r6, %r4, %r1, %r3;
+  mul.wide.u32 %rd5, %r6, 4;
+  add.u64 %rd6, %rd1, %rd5;
+  ld.global.u32 %r7, [%rd6];
+  ld.global.u32 %r8, [%rd6+4];
+  setp.ge.s32 %p1, %r7, %r8;
+  @%p1 bra EMPTY;
+LOOP:
+  mul.wide.s32 %rd8, %r7, 4;
+  add.u64 %rd9, %rd2, %rd8;
+  ld.global.u32 %r9, [%rd9];
+  mul.wide.s32 %rd10, %r9, 4;
+  add.u64 %rd11, %rd3, %rd10;
+  ld.global.u32 %r10, [%rd11];
+  mad.lo.u32 %r5, %r5, 31, %r10;
+  add.s32 %r7, %r7, 1;
+  setp.lt.s32 %p2, %r7, %r8;
+  @%p2 bra LOOP;
+  add.u32 %r5, %r5, %r4;
+EMPTY:
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p3, %r4, %r2;
+  @%p3 bra ROUND;
+  mul.wide.u32 %rd16, %r3, 4;
+  add.u64 %rd17, %rd4, %rd16;
+  st.global.u32 [%rd17], %r5;
+  ret;
+}
+)";
+
 struct Row {
   float sum;
   std::uint32_t hash, stop, unused;
@@ -189,4 +233,36 @@ TEST_CASE("LaneLoop_BadIndex_IsAFaultOfItsLane") {
   INFO(fault.text);
   CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
   CHECK(fault.text.find("thread (1,0,0), PTX line 32") != std::string::npos);
+}
+
+TEST_CASE("LaneLoop_InARoundOfALoop_LanesThatLeftEarlierComeAlong") {
+  constexpr std::uint32_t kThreads = 32, kRoundCount = 9;
+  Executor executor;
+  const Rows rows(kThreads * kRoundCount);
+  std::vector<std::uint32_t> values, got(kThreads);
+  for (std::uint32_t i = 0; i < 300; ++i) values.push_back(i * i + 3);
+  const std::uint64_t out = executor.Upload(got);
+  const exec::LaunchFault fault = executor.Launch(kRounds, "rounds", {1, 1, 1}, {kThreads, 1, 1},
+                                                  ParamBlock()
+                                                      .Add(executor.Upload(rows.starts))
+                                                      .Add(executor.Upload(rows.next))
+                                                      .Add(executor.Upload(values))
+                                                      .Add(out)
+                                                      .Add(kThreads)
+                                                      .Add(kRoundCount));
+  INFO(fault.text);
+  REQUIRE(fault.kind == exec::FaultKind::kNone);
+  executor.Download(out, got);
+  for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+    std::uint32_t hash = 1;
+    for (std::uint32_t round = 0; round < kRoundCount; ++round) {
+      const std::size_t row = round * kThreads + thread;
+      for (auto i = static_cast<std::size_t>(rows.starts[row]); i < static_cast<std::size_t>(rows.starts[row + 1]); ++i) {
+        hash = hash * 31 + values[static_cast<std::size_t>(rows.next[i])];
+      }
+      if (rows.starts[row] < rows.starts[row + 1]) hash += round;
+    }
+    INFO("thread " << thread);
+    CHECK(got[thread] == hash);
+  }
 }
