@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 4;
+inline constexpr std::uint32_t kAbiVersion = 5;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -23,6 +23,10 @@ using HelperFn = void (*)(WarpCtx* warp, std::uint32_t mask, std::uint32_t line,
 
 /// Entry of a compiled kernel: runs one warp to its end. Entry of a compiled device function is private to the module.
 using WarpEntry = void (*)(WarpCtx* warp);
+
+/// Entry of a compiled kernel that runs all warps of a CTA to their ends, one after the other: what is the same for all of them
+/// is computed once. The warps are `stride` bytes apart, from `first` up to `end`; `running` always holds the one that runs.
+using CtaEntry = void (*)(WarpCtx* first, WarpCtx* end, std::uint64_t stride, WarpCtx* volatile* running);
 
 //  X(Enumerator, convergent, reads memory, writes memory): see sim/exec/runtime/helpers_*.cpp for what each does.
 enum class Helper : std::uint32_t {

@@ -23,13 +23,14 @@ struct CompileOptions {
 };
 
 struct CompiledKernel {
-  std::vector<std::uint8_t> object;  ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry)
+  std::vector<std::uint8_t> object;  ///< ELF relocatable object, entry symbol "gl_kernel" (a WarpEntry, or a CtaEntry)
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t local_bytes = 0;  ///< per thread, kernel and callees without recursion
   std::uint32_t frame_bytes = 0;  ///< stack frames of kernel and device functions together, each once
   bool needs_fiber = false;       ///< has barriers or spin loops: warps of a CTA must be able to switch
   bool simple_barriers = false;   ///< only full-CTA barrier 0: the in-line ring switch suffices
   bool recursive = false;
+  bool by_cta = false;            ///< its entry is a CtaEntry
   std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
   std::string ir;                 ///< SPMD and warp IR as text when asked for
   std::string error;              ///< not empty: compilation failed; one sentence with file:line

@@ -10,21 +10,23 @@
 
 namespace gridloom::exec {
 
-WarpFunction::WarpFunction(WarpModule& module, llvm::Function& source, llvm::Function* target, bool is_kernel)
+WarpFunction::WarpFunction(WarpModule& module, llvm::Function& source, bool is_kernel)
     : module_(module),
       source_(source),
-      target_(target),
       is_kernel_(is_kernel),
       context_(source.getContext()),
       b_(context_),
       dominators_(std::make_unique<llvm::DominatorTree>(source)),
       loops_(std::make_unique<llvm::LoopInfo>(*dominators_)),
       order_(ComputeBlockOrder(source, *loops_)),
-      shapes_(std::make_unique<ShapeAnalysis>(source, module.spmd, *loops_, order_, module.options)) {
-  warp_ = target_->getArg(0);
-}
+      shapes_(std::make_unique<ShapeAnalysis>(source, module.spmd, *loops_, order_, module.options)) {}
 
 WarpFunction::~WarpFunction() = default;
+
+void WarpFunction::SetTarget(llvm::Function& target) {
+  target_ = &target;
+  warp_ = target.getArg(0);
+}
 
 void WarpFunction::Emit() {
   PrepareBlocks();
@@ -37,6 +39,7 @@ void WarpFunction::Emit() {
   EmitDispatch();
   ConnectDispatch();
   KeepSlotsInMemory();
+  if (RunsByCta()) return EmitLoopEnd();
   b_.SetInsertPoint(done_);
   if (return_slot_) {
     b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));
@@ -102,9 +105,23 @@ bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule&
   return false;
 }
 
-llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel) {
+/// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Recorded warps are passed on one by
+/// one, memcheck wants to know each, and the CTAs of a cluster are not one CTA.
+bool GainsByCta(const llvm::Function& kernel, const CompileOptions& options) {
+  constexpr unsigned kMostInstructions = 500;  // of one thread
+  return !options.memcheck && !options.clusters && options.record == Recording::kNone && kernel.getInstructionCount() <= kMostInstructions;
+}
+
+/// The parameters of a CtaEntry.
+llvm::SmallVector<llvm::Type*, 8> CtaEntryTypes(llvm::LLVMContext& context) {
+  llvm::Type* pointer = llvm::PointerType::get(context, 0);
+  return {pointer, pointer, llvm::Type::getInt64Ty(context), pointer};
+}
+
+llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel, bool by_cta) {
   llvm::LLVMContext& context = source.getContext();
   llvm::SmallVector<llvm::Type*, 8> types{llvm::PointerType::get(context, 0)};
+  if (is_kernel && by_cta) types = CtaEntryTypes(context);
   if (!is_kernel) types.push_back(llvm::Type::getInt32Ty(context));
   for (const llvm::Argument& argument : source.args()) types.push_back(WarpType(argument.getType()));
   auto* type = llvm::FunctionType::get(WarpType(source.getReturnType()), types, false);
@@ -133,11 +150,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   std::vector<std::unique_ptr<WarpFunction>> functions;
   bool yields = false;
   for (llvm::Function* source : sources) {
-    llvm::Function* target = DeclareWarpForm(*source, source == kernel);
-    target->setAttributes(target->getAttributes().addFnAttributes(
-        spmd.ir().getContext(), llvm::AttrBuilder(spmd.ir().getContext(), kernel->getAttributes().getFnAttrs())));
-    if (source != kernel) module.warp_of[source] = target;
-    functions.push_back(std::make_unique<WarpFunction>(module, *source, target, source == kernel));
+    functions.push_back(std::make_unique<WarpFunction>(module, *source, source == kernel));
     yields |= functions.back()->needs_yield();
   }
   if (options.memcheck) module.simple_barriers = false;  // the runtime must see every barrier
@@ -149,6 +162,14 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, sleeps)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;
   result.simple_barriers = any_barrier && module.simple_barriers;
+  result.by_cta = module.by_cta = !result.needs_fiber && GainsByCta(*kernel, options);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    llvm::Function* target = DeclareWarpForm(*sources[i], sources[i] == kernel, module.by_cta);
+    target->setAttributes(target->getAttributes().addFnAttributes(
+        spmd.ir().getContext(), llvm::AttrBuilder(spmd.ir().getContext(), kernel->getAttributes().getFnAttrs())));
+    if (sources[i] != kernel) module.warp_of[sources[i]] = target;
+    functions[i]->SetTarget(*target);
+  }
   for (auto& function : functions) {
     function->Emit();
     if (!module.error.empty()) {

@@ -3,7 +3,7 @@
 // Every block exists twice. The converged copy runs when all 32 lanes are active: no masks. The divergent copy runs under
 // an active mask; lanes that went another way wait in a pending set, and the earliest pending block always runs next.
 //
-//   kernel  void @gl_kernel(ptr warp)
+//   kernel  void @gl_kernel(ptr warp), or, where no warp waits for another, a loop over the CTA's warps (CtaEntry in abi.h)
 //   device  R    @f.warp(ptr warp, i32 mask, 32-lane arguments…)
 #pragma once
 
@@ -23,6 +23,7 @@ struct VectorizeResult {
   std::string error;  ///< not empty: what cannot be vectorised
   bool needs_fiber = false;
   bool simple_barriers = false;
+  bool by_cta = false;            ///< the kernel became a CtaEntry
   std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
 };
 

@@ -50,30 +50,68 @@ void WarpFunction::EmitEntry() {
   pending_ = b_.CreateAlloca(words, nullptr, "pending");
   parked_ = b_.CreateAlloca(words, nullptr, "parked");
   pending_masks_ = b_.CreateAlloca(llvm::ArrayType::get(i32, order_.blocks.size()), nullptr, "pending_masks");
+  if (has_warp_syncs_) {
+    synced_ = b_.CreateAlloca(words, nullptr, "synced");
+    synced_lanes_ = b_.CreateAlloca(i32, nullptr, "synced_lanes");
+  }
+  if (shapes_->has_waiting_loops()) fuel_slot_ = b_.CreateAlloca(i32, nullptr, "fuel");
+  if (!source_.getReturnType()->isVoidTy()) {
+    return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
+  }
+  head_ = entry_;
+  if (RunsByCta()) EmitLoopHead();
+
   b_.CreateStore(llvm::Constant::getNullValue(pending_masks_->getAllocatedType()), pending_masks_);
   for (unsigned word = 0; word < pending_words_; ++word) {
     SetPendingWord(word, b_.getInt64(0));
     b_.CreateStore(b_.getInt64(0), b_.CreateConstInBoundsGEP2_32(words, parked_, 0, word));
   }
   if (has_warp_syncs_) {
-    synced_ = b_.CreateAlloca(words, nullptr, "synced");
-    synced_lanes_ = b_.CreateAlloca(i32, nullptr, "synced_lanes");
     b_.CreateStore(llvm::Constant::getNullValue(words), synced_);
     b_.CreateStore(b_.getInt32(0), synced_lanes_);
   }
-  if (shapes_->has_waiting_loops()) {
-    fuel_slot_ = b_.CreateAlloca(i32, nullptr, "fuel");
-    b_.CreateStore(b_.getInt32(kFuel), fuel_slot_);
-  }
-  if (!source_.getReturnType()->isVoidTy()) {
-    return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
-  }
+  if (fuel_slot_) b_.CreateStore(b_.getInt32(kFuel), fuel_slot_);
   BasicBlock* start = NewBlock("start");
   b_.CreateBr(start);  // AtEntry inserts before this
   b_.SetInsertPoint(start);
   Value* mask = is_kernel_ ? WarpField(offsetof(WarpCtx, initial_mask), i32) : target_->getArg(1);
   b_.CreateStore(mask, mask_slot_);
   b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), converged_[0], divergent_blocks_[0], Likely());
+}
+
+/// The head of the loop over a CTA's warps (CtaEntry). The warps of a CTA have launch and CTA in common: what is loaded from there
+/// does not depend on the loop, and the optimiser moves it out.
+void WarpFunction::EmitLoopHead() {
+  for (const std::size_t offset : {offsetof(WarpCtx, cta), offsetof(WarpCtx, launch)}) {
+    auto* common = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), target_->getArg(0), offset));
+    common->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    entry_values_[FieldKey('w', offset)] = common;
+  }
+  head_ = NewBlock("warp");
+  b_.CreateBr(head_);
+  b_.SetInsertPoint(head_);
+  auto* warp = b_.CreatePHI(b_.getPtrTy(), 2);
+  warp->addIncoming(target_->getArg(0), entry_);
+  warp_ = warp;
+  // The fault handler reads it. Not volatile: nothing behind a volatile access counts as surely executed, so nothing would leave the loop.
+  auto* running = b_.CreateAlignedStore(warp_, target_->getArg(3), llvm::Align(8));
+  running->setAtomic(llvm::AtomicOrdering::Monotonic);
+  for (const std::size_t offset : {offsetof(WarpCtx, exited_mask), offsetof(WarpCtx, local_frame)})
+    b_.CreateStore(b_.getInt32(0), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offset));
+}
+
+/// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop. Undefined, not
+/// poison: where lanes are off, bits of it may stand beside those of lanes that are on.
+void WarpFunction::EmitLoopEnd() {
+  BasicBlock* last = NewBlock("last");
+  b_.SetInsertPoint(done_);
+  Value* next = b_.CreateInBoundsGEP(b_.getInt8Ty(), warp_, target_->getArg(2));
+  llvm::cast<llvm::PHINode>(warp_)->addIncoming(next, done_);
+  b_.CreateCondBr(b_.CreateICmpEQ(next, target_->getArg(1)), last, head_);
+  b_.SetInsertPoint(last);
+  b_.CreateRetVoid();
+  b_.SetInsertPoint(head_, head_->getFirstNonPHIIt());
+  for (const auto& [instruction, slot] : slots_) b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
 }
 
 void WarpFunction::EmitBlock(unsigned index, bool divergent) {

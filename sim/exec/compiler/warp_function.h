@@ -31,6 +31,7 @@ struct WarpModule {
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
+  bool by_cta = false;  ///< the kernel's warp form is a CtaEntry
   std::string error;
   std::uint32_t check_sites = 1;                                 ///< memcheck: the next number of a global access
   llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;  ///< both copies of a block share it
@@ -45,8 +46,10 @@ llvm::Type* StorageType(llvm::Type* warp_type);
 
 class WarpFunction {
  public:
-  WarpFunction(WarpModule& module, llvm::Function& source, llvm::Function* target, bool is_kernel);
+  WarpFunction(WarpModule& module, llvm::Function& source, bool is_kernel);
   ~WarpFunction();
+  /// The warp form to fill, before Emit.
+  void SetTarget(llvm::Function& target);
   void Emit();
   bool needs_yield() const { return shapes_->has_waiting_loops(); }
 
@@ -62,6 +65,9 @@ class WarpFunction {
   void EmitDivergentBranch(llvm::BranchInst& branch);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
   void CopyPhis(llvm::BasicBlock* to, Value* mask);
+  bool RunsByCta() const { return is_kernel_ && module_.by_cta; }
+  void EmitLoopHead();
+  void EmitLoopEnd();
   void KeepSlotsInMemory();
 
   // --- pending lanes and the dispatcher (warp_dispatch.cpp) ---
@@ -276,6 +282,7 @@ class WarpFunction {
   Value* WarpField(std::size_t offset, llvm::Type* type);
   Value* LaunchField(std::size_t offset, llvm::Type* type);
   Value* CtaField(std::size_t offset, llvm::Type* type);
+  static std::string FieldKey(char which, std::size_t offset) { return std::string(1, which) + std::to_string(offset); }
   Value* FieldOf(Value* base, char which, std::size_t offset, llvm::Type* type);
   /// A value computed once, in the entry block, and remembered by `key`.
   Value* AtEntry(const std::string& key, const std::function<Value*()>& make);
@@ -308,7 +315,7 @@ class WarpFunction {
 
   WarpModule& module_;
   llvm::Function& source_;
-  llvm::Function* target_;
+  llvm::Function* target_ = nullptr;
   bool is_kernel_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
@@ -320,6 +327,7 @@ class WarpFunction {
 
   llvm::Value* warp_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
+  llvm::BasicBlock* head_ = nullptr;  ///< where a warp starts: the entry, or the head of the loop over the CTA's warps
   std::map<std::string, Value*> entry_values_;
   std::vector<llvm::BasicBlock*> converged_, divergent_blocks_, slow_arrivals_, entries_;
   llvm::DenseSet<const llvm::BasicBlock*> arms_;  ///< small arms of divergent branches: no divergent copy of their own

@@ -25,14 +25,14 @@ const MarkerInfo* WarpModule::MarkerOf(const llvm::Instruction& instruction) con
 Value* WarpFunction::AtEntry(const std::string& key, const std::function<Value*()>& make) {
   if (auto it = entry_values_.find(key); it != entry_values_.end()) return it->second;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  b_.SetInsertPoint(entry_->getTerminator());
+  b_.SetInsertPoint(head_->getTerminator());
   Value* value = make();
   entry_values_[key] = value;
   return value;
 }
 
 Value* WarpFunction::FieldOf(Value* base, char which, std::size_t offset, llvm::Type* type) {
-  return AtEntry(std::string(1, which) + std::to_string(offset), [&]() -> Value* {
+  return AtEntry(FieldKey(which, offset), [&]() -> Value* {
     auto* load = b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset));
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
     return load;

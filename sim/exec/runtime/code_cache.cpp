@@ -31,7 +31,7 @@ struct FileHeader {
   std::uint32_t format, abi;
   std::uint64_t key[2];
   std::uint32_t static_shared_bytes, local_bytes;
-  std::uint8_t needs_fiber, simple_barriers, recursive, zero;
+  std::uint8_t needs_fiber, simple_barriers, recursive, by_cta;
   std::uint32_t frame_bytes;
   std::uint32_t check_sites, zeros;
   std::uint64_t object_bytes;
@@ -162,6 +162,7 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   kernel.needs_fiber = header.needs_fiber != 0;
   kernel.simple_barriers = header.simple_barriers != 0;
   kernel.recursive = header.recursive != 0;
+  kernel.by_cta = header.by_cta != 0;
   kernel.check_sites = header.check_sites;
   futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
   return kernel;
@@ -180,6 +181,7 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   header.needs_fiber = kernel.needs_fiber;
   header.simple_barriers = kernel.simple_barriers;
   header.recursive = kernel.recursive;
+  header.by_cta = kernel.by_cta;
   header.check_sites = kernel.check_sites;
   header.object_bytes = kernel.object.size();
   Seal(header, kernel.object, header.checksum);

@@ -150,9 +150,10 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
     loaded.code = std::move(code);
     cache_.Store(key, *compiled);
   }
-  loaded.entry = reinterpret_cast<WarpEntry>(reinterpret_cast<std::uintptr_t>(loaded.code->Find("gl_kernel")));
-  if (!loaded.entry || reinterpret_cast<std::uintptr_t>(loaded.entry) >= loaded.code->code_end())
-    return Error{"the compiled object defines no function gl_kernel"};
+  const auto entry = reinterpret_cast<std::uintptr_t>(loaded.code->Find("gl_kernel"));
+  if (entry == 0 || entry >= loaded.code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
+  if (compiled->by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
+  else loaded.entry = reinterpret_cast<WarpEntry>(entry);
   loaded.static_shared_bytes = compiled->static_shared_bytes;
   loaded.dynamic_shared_offset = LayoutShared(program.module(), *kernel.function).dynamic_offset;
   loaded.local_bytes = compiled->local_bytes;

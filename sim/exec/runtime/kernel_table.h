@@ -21,6 +21,7 @@ namespace gridloom::exec {
 struct LoadedKernel {
   std::unique_ptr<CodeObject> code;
   WarpEntry entry = nullptr;
+  CtaEntry cta_entry = nullptr;  ///< in place of `entry`: runs all warps of a CTA
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t local_bytes = 0;

@@ -152,17 +152,17 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
 
 void Unit::Begin(std::uint64_t index) {
   const Launch& l = *launch;
-  index_ = index;
   const std::uint64_t row = index / l.unit_grid[0];
   position_[0] = static_cast<std::uint32_t>(index - row * l.unit_grid[0]);
   position_[2] = static_cast<std::uint32_t>(row / l.unit_grid[1]);
   position_[1] = static_cast<std::uint32_t>(row - std::uint64_t{position_[2]} * l.unit_grid[1]);
+  sm_ = static_cast<std::uint32_t>(index % l.ctx.sm_count);
   PlaceCtas();
 }
 
 void Unit::Advance() {
   const Launch& l = *launch;
-  ++index_;
+  if (++sm_ == l.ctx.sm_count) sm_ = 0;
   if (++position_[0] == l.unit_grid[0]) {
     position_[0] = 0;
     if (++position_[1] == l.unit_grid[1]) {
@@ -176,18 +176,17 @@ void Unit::Advance() {
 void Unit::PlaceCtas() {
   if (check) check->shadow.BeginCta();
   const LaunchCtx& lc = launch->ctx;
-  const auto sm = static_cast<std::uint32_t>(index_ % lc.sm_count);
   if (ctas.size() == 1) {
     CtaCtx& ctx = ctas[0].ctx;
     for (int d = 0; d < 3; ++d) ctx.ctaid[d] = position_[d];
-    ctx.smid = sm;
+    ctx.smid = sm_;
     ctx.live_warps = lc.warps_per_cta;
     return;
   }
   std::uint32_t offset[3] = {0, 0, 0};
   for (Cta& cta : ctas) {
     for (int d = 0; d < 3; ++d) cta.ctx.ctaid[d] = position_[d] * lc.cluster[d] + offset[d];
-    cta.ctx.smid = sm;
+    cta.ctx.smid = sm_;
     cta.ctx.live_warps = lc.warps_per_cta;
     if (++offset[0] == lc.cluster[0]) {
       offset[0] = 0;

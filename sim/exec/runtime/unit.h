@@ -123,8 +123,8 @@ struct Unit {
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units
-  std::uint64_t index_ = 0;
-  bool barriers_ = false;  // some of its barriers go through the runtime
+  std::uint32_t sm_ = 0;                   // which multiprocessor it says it runs on
+  bool barriers_ = false;                  // some of its barriers go through the runtime
   std::uint32_t shape_[3] = {0, 0, 0};
   std::uint64_t adopted_serial_ = 0;
   std::uint64_t shared_ = 0, shared_capacity_ = 0;

@@ -174,12 +174,17 @@ struct DirectLoop {
     Unit& unit = *self.cta->unit;
     Worker& worker = unit.worker;
     const WarpEntry entry = worker.launch->kernel->entry;
+    const CtaEntry cta_entry = worker.launch->kernel->cta_entry;
     const std::atomic<bool>& stop = worker.launch->stop;
     Warp* const last = unit.warps + unit.warp_count;
     const bool recording = unit.recording();
     ForEach(worker, unit, [&] {
+      if (cta_entry) {
+        cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), &worker.direct_warp);
+        return !stop.load(std::memory_order_relaxed);
+      }
       for (Warp* warp = unit.warps; warp != last; ++warp) {
-        worker.direct_warp = warp;
+        worker.direct_warp = &warp->ctx;
         warp->ctx.exited_mask = 0;
         warp->ctx.local_frame = 0;
         entry(&warp->ctx);
@@ -195,7 +200,7 @@ void Worker::RunDirect() {
   Unit& unit = main_unit();
   if (std::string error = unit.Adopt(*launch, false); !error.empty())
     return RecordFault(*launch, nullptr, FaultKind::kOutOfMemory, kNoLane, 0, 0, std::move(error));
-  direct_warp = unit.warps;
+  direct_warp = &unit.warps->ctx;
   PrepareStart(unit.warps[0], 0, &DirectLoop::Entry);
   SwitchWarp(root, unit.warps[0]);
   direct_warp = nullptr;
@@ -375,7 +380,7 @@ Warp* Worker::WarpAt(std::uintptr_t sp) {
   for (const auto& unit : units_) {
     const std::size_t index = unit->stacks.IndexOf(sp);
     if (index >= unit->stacks.count()) continue;
-    if (direct_warp) return direct_warp;
+    if (direct_warp) return &WarpOf(direct_warp);
     return index < unit->warp_count ? &unit->warps[index] : nullptr;
   }
   return nullptr;

@@ -21,9 +21,9 @@ class Worker {
   /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
   void KeepParams(Launch& launch);
 
-  SwitchableWarp root;          ///< the thread's own stack while a warp runs
-  Launch* launch = nullptr;     ///< not null while this thread may be inside a kernel
-  Warp* direct_warp = nullptr;  ///< the running warp when warps run one after the other
+  SwitchableWarp root;                      ///< the thread's own stack while a warp runs
+  Launch* launch = nullptr;                 ///< not null while this thread may be inside a kernel
+  WarpCtx* volatile direct_warp = nullptr;  ///< the running warp when warps run one after the other
 
   // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
   volatile std::int32_t access_lane = -1;
