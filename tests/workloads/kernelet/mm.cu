@@ -1,0 +1,50 @@
+// MM: dense matrix product in single precision. A CTA of 256 threads makes a tile of 32x32 results, four a thread, from tiles of
+// both matrices in shared memory.
+#include "workload.h"
+
+constexpr int kTile = 32, kRows = 8, kPerThread = kTile / kRows;
+
+/// c (m x n) = a (m x k) * b (k x n); all sizes are multiples of kTile.
+__global__ void __launch_bounds__(kTile* kRows) MatrixMultiply(const float* a, const float* b, float* c, int n, int k) {
+  __shared__ float tile_a[kTile][kTile], tile_b[kTile][kTile];
+  const int column = blockIdx.x * kTile + threadIdx.x, row = blockIdx.y * kTile + threadIdx.y;
+  float sum[kPerThread] = {};
+  for (int begin = 0; begin < k; begin += kTile) {
+    for (int i = 0; i < kPerThread; ++i) {
+      tile_a[threadIdx.y + i * kRows][threadIdx.x] = a[(row + i * kRows) * k + begin + threadIdx.x];
+      tile_b[threadIdx.y + i * kRows][threadIdx.x] = b[(begin + threadIdx.y + i * kRows) * n + column];
+    }
+    __syncthreads();
+    for (int j = 0; j < kTile; ++j) {
+      const float value = tile_b[j][threadIdx.x];
+      for (int i = 0; i < kPerThread; ++i) sum[i] += tile_a[threadIdx.y + i * kRows][j] * value;
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < kPerThread; ++i) c[(row + i * kRows) * n + column] = sum[i];
+}
+
+std::vector<float> RandomMatrix(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> matrix(count);
+  for (float& value : matrix) value = random.Uniform(-1, 1);
+  return matrix;
+}
+
+int main(int argc, char** argv) {
+  // The paper: 8192 x 2048 times 2048 x 2048.
+  const Sizes sizes(argc, argv, {{"m", 512, 8192}, {"n", 1024, 2048}, {"k", 64, 2048}});
+  const int m = sizes["m"] / kTile * kTile, n = sizes["n"] / kTile * kTile, k = sizes["k"] / kTile * kTile;
+  const auto a = RandomMatrix(static_cast<std::size_t>(m) * k, 1), b = RandomMatrix(static_cast<std::size_t>(k) * n, 2);
+  const Buffer<float> device_a(a), device_b(b), device_c(static_cast<std::size_t>(m) * n);
+  MatrixMultiply<<<dim3(n / kTile, m / kTile), dim3(kTile, kRows)>>>(device_a, device_b, device_c, n, k);
+  CU_LAUNCHED();
+  const std::vector<float> c = device_c.Read();
+  for (std::size_t i = 0; i < c.size(); i += CheckEvery(c.size(), 100'000)) {
+    const std::size_t row = i / n, column = i % n;
+    double want = 0;
+    for (int j = 0; j < k; ++j) want += static_cast<double>(a[row * k + j]) * b[static_cast<std::size_t>(j) * n + column];
+    Near("c", static_cast<long>(i), c[i], want, 1e-4, 1e-4 * std::sqrt(static_cast<double>(k)) * 0.1);
+  }
+  return Verdict();
+}
