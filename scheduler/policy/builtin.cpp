@@ -9,27 +9,26 @@ namespace gridloom::policy {
 namespace {
 
 template <typename T>
-std::unique_ptr<Policy> Make() {
+std::unique_ptr<Policy> Make(const PolicyInputs&) {
   return std::make_unique<T>();
 }
 
+std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
+
 struct Entry {
   std::string_view name;
-  std::unique_ptr<Policy> (*make)();
+  std::unique_ptr<Policy> (*make)(const PolicyInputs& inputs);
 };
 
 constexpr Entry kPolicies[] = {
-    {"fair", Make<Fair>},
-    {"leftover", Make<Leftover>},
-    {"priority", Make<Priority>},
-    {"serial", Make<Serial>},
+    {"fair", Make<Fair>}, {"kernelet", MakeKernelet}, {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> MakePolicy(std::string_view name) {
+std::unique_ptr<Policy> MakePolicy(std::string_view name, const PolicyInputs& inputs) {
   for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.make();
+    if (entry.name == name) return entry.make(inputs);
   }
   return nullptr;
 }

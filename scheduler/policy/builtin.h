@@ -5,12 +5,19 @@
 #include <string_view>
 #include <vector>
 
+#include "scheduler/policy/kernelet.h"
 #include "scheduler/policy/policy.h"
 
 namespace gridloom::policy {
 
+/// What some policies want to know.
+struct PolicyInputs {
+  std::shared_ptr<CoSchedulePlanner> planner;  ///< of `kernelet`; without one, no co-schedule pays
+  KerneletOptions kernelet;
+};
+
 /// The policy of that name, or null.
-std::unique_ptr<Policy> MakePolicy(std::string_view name);
+std::unique_ptr<Policy> MakePolicy(std::string_view name, const PolicyInputs& inputs = {});
 
 /// All names, sorted.
 std::vector<std::string_view> PolicyNames();

@@ -24,9 +24,11 @@ struct CoSchedule {
 class CoSchedulePlanner {
  public:
   virtual ~CoSchedulePlanner() = default;
-  /// The best co-schedule of two of the kinds that wait, or nothing where none pays. `waiting` has no duplicates, is in order of
-  /// arrival, and may contain kinds that the planner does not know.
+  /// The best co-schedule of two of the kinds that wait, or nothing where none pays. `waiting` rises; it may contain kinds that the
+  /// planner does not know.
   virtual std::optional<CoSchedule> Find(std::span<const std::uint64_t> waiting) = 0;
+  /// Changes when the planner has learned something, so that the same question may have another answer.
+  virtual std::uint64_t revision() const { return 0; }
 };
 
 }  // namespace gridloom::policy

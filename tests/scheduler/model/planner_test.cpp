@@ -1,0 +1,128 @@
+#include "scheduler/model/planner.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+namespace gridloom::model {
+namespace {
+
+SmModel Fermi() {
+  return {.sms = 14,
+          .schedulers = 2,
+          .empty = {.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152},
+          .latency_cycles = 300,
+          .requests_per_cycle = 0.2};
+}
+
+std::shared_ptr<ProfileTable> FourKernels() {
+  auto table = std::make_shared<ProfileTable>();
+  for (const auto& [name, ratio] : {std::pair{"a", 0.5}, {"b", 0.1}, {"c", 0.01}, {"d", 0.001}}) {
+    CHECK(table
+              ->Add({.kernel = name,
+                     .needs = {.warps = 6},
+                     .max_resident_ctas = 8,
+                     .instructions_per_cta = 1000,
+                     .memory_ratio = ratio,
+                     .pur = 1 - ratio,
+                     .mur = ratio,
+                     .ipc = 1,
+                     .smallest_slice = 28})
+              .ok());
+  }
+  return table;
+}
+
+constexpr std::uint64_t kAll[] = {1, 2, 3, 4};
+
+TEST_CASE("ProfileTable_NumbersFromOne_RefusesNonsenseAndTwins") {
+  const auto table = FourKernels();
+  CHECK(table->Find("c") == 3);
+  CHECK(table->Find("z") == 0);
+  CHECK(table->Get(3)->kernel == "c");
+  CHECK(table->Get(0) == nullptr);
+  CHECK(table->Get(5) == nullptr);
+  KernelProfile twin = *table->Get(1), nonsense = twin;
+  CHECK_FALSE(table->Add(twin).ok());
+  nonsense.kernel = "nonsense";
+  nonsense.memory_ratio = -1;
+  CHECK_FALSE(table->Add(nonsense).ok());
+  CHECK(table->Find("nonsense") == 0);
+}
+
+TEST_CASE("GreedyPlanner_AnswersAsFindCoSchedule_AndSolvesAPairOnce") {
+  const auto table = FourKernels();
+  const auto model = std::make_shared<MarkovModel>(Fermi());
+  GreedyPlanner planner(Fermi(), table, model);
+  const KernelProfile* kernels[] = {table->Get(1), table->Get(2), table->Get(3), table->Get(4)};
+  const auto expected = FindCoSchedule(Fermi(), *model, kernels);
+  const auto found = planner.Find(kAll);
+  REQUIRE((expected && found));
+  CHECK(found->parts[0].profile == expected->first + 1);
+  CHECK(found->parts[1].profile == expected->second + 1);
+  CHECK(found->parts[0].ctas_per_sm == expected->pair.ctas_per_sm[0]);
+  CHECK(found->parts[1].ctas_per_sm == expected->pair.ctas_per_sm[1]);
+  CHECK(found->parts[0].smallest_slice == 28);
+  CHECK(found->profit == expected->pair.profit);
+  const std::uint64_t solved = planner.solved();
+  planner.Find(kAll);
+  CHECK(planner.solved() == solved);
+  const std::uint64_t unknown[] = {1, 77};
+  CHECK_FALSE(planner.Find(unknown).has_value());
+}
+
+TEST_CASE("GreedyPlanner_Deferred_FindsWhatHasBeenSolved") {
+  const auto table = FourKernels();
+  const auto model = std::make_shared<MarkovModel>(Fermi());
+  GreedyPlanner planner(Fermi(), table, model, {}, true), immediate(Fermi(), table, model);
+  CHECK_FALSE(planner.Find(kAll).has_value());
+  CHECK(planner.solved() == 0);
+  const std::uint64_t before = planner.revision();
+  while (planner.Advance()) {
+  }
+  CHECK(planner.revision() > before);
+  const auto found = planner.Find(kAll), expected = immediate.Find(kAll);
+  REQUIRE((found && expected));
+  CHECK(found->parts[0].profile == expected->parts[0].profile);
+  CHECK(found->profit == expected->profit);
+  CHECK_FALSE(planner.Advance());
+}
+
+TEST_CASE("RandomPlanner_DrawsEveryPairAndRatio_TheSameForTheSameSeed") {
+  const auto table = FourKernels();
+  RandomPlanner one(Fermi(), table, 1), again(Fermi(), table, 1), other(Fermi(), table, 2);
+  std::set<std::array<std::uint64_t, 4>> drawn;
+  bool differs = false;
+  for (int i = 0; i < 2000; ++i) {
+    const auto a = *one.Find(kAll), b = *again.Find(kAll), c = *other.Find(kAll);
+    const auto flat = [](const policy::CoSchedule& s) {
+      return std::array<std::uint64_t, 4>{s.parts[0].profile, s.parts[1].profile, s.parts[0].ctas_per_sm, s.parts[1].ctas_per_sm};
+    };
+    CHECK(flat(a) == flat(b));
+    differs |= flat(a) != flat(c);
+    CHECK(a.parts[0].profile != a.parts[1].profile);
+    drawn.insert(flat(a));
+  }
+  CHECK(differs);
+  // 12 ordered pairs; with slices of at least two blocks on each of 14 SMs: (2,6) to (6,2).
+  CHECK(drawn.size() == 12 * 5);
+  CHECK_FALSE(one.Find(std::span(kAll, 1)).has_value());
+}
+
+TEST_CASE("MeasuredRates_AnswerInEitherOrder") {
+  const auto table = FourKernels();
+  auto rates = std::make_shared<MeasuredRates>();
+  rates->Set("a", 2, "b", 6, {0.4, 0.9});
+  CHECK(*rates->Together(*table->Get(1), 2, *table->Get(2), 6) == std::array{0.4, 0.9});
+  CHECK(*rates->Together(*table->Get(2), 6, *table->Get(1), 2) == std::array{0.9, 0.4});
+  CHECK_FALSE(rates->Together(*table->Get(1), 3, *table->Get(2), 5).has_value());
+  // OPT: of the ratios that were measured the one with the highest profit.
+  rates->Set("b", 5, "a", 3, {0.9, 0.5});
+  GreedyPlanner oracle(Fermi(), table, rates, {.ratio = PlanOptions::Ratio::kBest});
+  const auto found = oracle.Find(kAll);
+  REQUIRE(found);
+  CHECK(found->parts[0].ctas_per_sm == 3);
+  CHECK(found->profit == Approx(1 - 1 / 1.4));
+}
+
+}  // namespace
+}  // namespace gridloom::model
