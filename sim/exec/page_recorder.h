@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "sim/exec/access_observer.h"
+#include "sim/exec/cta_sample.h"
 
 namespace gridloom::exec {
 
@@ -15,7 +16,8 @@ using PageFlags = std::map<std::uint64_t, std::uint32_t>;
 
 class PageRecorder final : public AccessObserver {
  public:
-  explicit PageRecorder(std::uint32_t page_bytes = 4096) : page_bytes_(page_bytes) {}
+  /// CTAs that are not in `sample` are not recorded.
+  explicit PageRecorder(std::uint32_t page_bytes = 4096, CtaSample sample = {}) : page_bytes_(page_bytes), sample_(sample) {}
   void OnAccess(const ObservedAccess& access) override;
 
   std::uint32_t page_bytes() const { return page_bytes_; }
@@ -29,6 +31,7 @@ class PageRecorder final : public AccessObserver {
     std::map<std::uint64_t, PageFlags> by_cta;
   };
   const std::uint32_t page_bytes_;
+  const CtaSample sample_;
   std::array<Shard, kShards> shards_;
 };
 
