@@ -47,15 +47,13 @@ exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& mem
   const std::string name(launch.kernel->name);
   const exec::RangedKernel kernel = program->Find(name);
   exec::RangeFindings findings;
-  const bool checked = kernel.program != nullptr;
-  const exec::CtaSample sample(launch.grid.count(), kMostCtas);
+  const bool checked = kernel.program != nullptr && launch.grid.count() <= kMostCtas;
   exec::LaunchFault fault =
-      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, sample, findings, &stats) : engine.Run(launch, &stats);
+      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, findings, &stats) : engine.Run(launch, &stats);
   const std::lock_guard lock(mutex_);
   Row& row = rows_[name];
   ++row.launches;
   row.unchecked += !checked || fault.kind != exec::FaultKind::kNone;
-  row.sampled += checked && launch.grid.count() > kMostCtas;
   row.touched += findings.touched;
   row.reported += findings.reported;
   row.why_not = kernel.why_not;
@@ -73,10 +71,8 @@ std::string RangeChecks::Text() const {
       text += row.why_not + "\n";
       continue;
     }
-    text += Format("%llu unchecked, ", static_cast<unsigned long long>(row.unchecked));
-    if (row.sampled != 0) text += Format("%llu by a sample of CTAs, ", static_cast<unsigned long long>(row.sampled));
-    text += Format("%llu pages touched, %llu reported", static_cast<unsigned long long>(row.touched),
-                   static_cast<unsigned long long>(row.reported));
+    text += Format("%llu unchecked, %llu pages touched, %llu reported", static_cast<unsigned long long>(row.unchecked),
+                   static_cast<unsigned long long>(row.touched), static_cast<unsigned long long>(row.reported));
     if (!row.missed.empty()) text += ", MISSED " + row.missed;
     if (!row.unbalanced.empty()) text += ", UNBALANCED " + row.unbalanced;
     text += "\n";

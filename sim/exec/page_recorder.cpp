@@ -7,7 +7,6 @@
 namespace gridloom::exec {
 
 void PageRecorder::OnAccess(const ObservedAccess& access) {
-  if (!sample_.Contains(access.cta_index)) return;
   const std::uint32_t flags = access.kind == AccessKind::kRead    ? kRangeRead
                               : access.kind == AccessKind::kWrite ? kRangeWrite
                                                                   : kRangeRead | kRangeWrite;

@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "sim/exec/access_observer.h"
-#include "sim/exec/cta_sample.h"
 
 namespace gridloom::exec {
 
@@ -16,8 +15,7 @@ using PageFlags = std::map<std::uint64_t, std::uint32_t>;
 
 class PageRecorder final : public AccessObserver {
  public:
-  /// CTAs that are not in `sample` are not recorded.
-  explicit PageRecorder(std::uint32_t page_bytes = 4096, CtaSample sample = {}) : page_bytes_(page_bytes), sample_(sample) {}
+  explicit PageRecorder(std::uint32_t page_bytes = 4096) : page_bytes_(page_bytes) {}
   void OnAccess(const ObservedAccess& access) override;
 
   std::uint32_t page_bytes() const { return page_bytes_; }
@@ -31,7 +29,6 @@ class PageRecorder final : public AccessObserver {
     std::map<std::uint64_t, PageFlags> by_cta;
   };
   const std::uint32_t page_bytes_;
-  const CtaSample sample_;
   std::array<Shard, kShards> shards_;
 };
 

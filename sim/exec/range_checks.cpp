@@ -77,12 +77,12 @@ RangedKernel RangedProgram::Find(const std::string& kernel) {
 }
 
 LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
-                          std::uint32_t page_bytes, CtaSample sample, RangeFindings& findings, LaunchStats* stats) {
-  ReferenceCounts counts(memory, page_bytes, sample);
+                          std::uint32_t page_bytes, RangeFindings& findings, LaunchStats* stats) {
+  ReferenceCounts counts(memory, page_bytes);
   if (LaunchFault fault = RunProfiler(engine, whole, kernel, counts); fault.kind != FaultKind::kNone) return fault;
   const auto set = counts.SetByCta();
   findings.set_calls = counts.calls();
-  PageRecorder recorder(page_bytes, sample);
+  PageRecorder recorder(page_bytes);
   LaunchParams launch = whole;
   launch.program = kernel.program;
   launch.kernel = kernel.info;

@@ -10,7 +10,6 @@
 
 #include "rewriter/passes/range_calls.h"
 #include "rewriter/passes/rewrite_cache.h"
-#include "sim/exec/cta_sample.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/program.h"
 
@@ -56,9 +55,8 @@ struct RangeFindings {
   std::string unbalanced;  ///< the first page that was set and not released as often, or the other way round
 };
 
-/// Runs the profiler, then the kernel in place of the one that `whole` names. `page_bytes` is that of the reference counts; CTAs
-/// that are not in `sample` run, too, but nobody looks at their pages.
+/// Runs the profiler, then the kernel in place of the one that `whole` names. `page_bytes` is that of the reference counts.
 LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
-                          std::uint32_t page_bytes, CtaSample sample, RangeFindings& findings, LaunchStats* stats = nullptr);
+                          std::uint32_t page_bytes, RangeFindings& findings, LaunchStats* stats = nullptr);
 
 }  // namespace gridloom::exec

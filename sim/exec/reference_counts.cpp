@@ -6,7 +6,6 @@
 namespace gridloom::exec {
 
 void ReferenceCounts::OnRange(const RangeCall& call) {
-  if (!sample_.Contains(call.cta_index)) return;
   const std::optional<Allocation> allocation = memory_.Find(call.array);
   const std::lock_guard lock(mutex_);
   ++calls_;

@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 
-#include "sim/exec/cta_sample.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/range_sink.h"
 
@@ -18,9 +17,7 @@ class ReferenceCounts final : public RangeSink {
     std::int64_t read = 0, write = 0;
     bool operator==(const Count&) const = default;
   };
-  /// Calls of CTAs that are not in `sample` count for nothing.
-  explicit ReferenceCounts(const DeviceMemory& memory, std::uint32_t page_bytes = 4096, CtaSample sample = {})
-      : memory_(memory), page_bytes_(page_bytes), sample_(sample) {}
+  explicit ReferenceCounts(const DeviceMemory& memory, std::uint32_t page_bytes = 4096) : memory_(memory), page_bytes_(page_bytes) {}
 
   /// What lies outside of the allocation that the call's array is in counts for nothing (section 4.2.2); so does all of a call
   /// whose array is in none.
@@ -38,7 +35,6 @@ class ReferenceCounts final : public RangeSink {
 
   const DeviceMemory& memory_;
   const std::uint32_t page_bytes_;
-  const CtaSample sample_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Count> counts_;
   std::map<std::uint64_t, std::map<std::uint64_t, std::uint32_t>> set_;

@@ -117,6 +117,11 @@ struct TimingSpec {
     std::uint32_t latency_ns = 0;
   } pcie;
 
+  struct Host {
+    std::uint32_t call_ns = 0;  ///< what a call that gives the device work, or asks for it, takes of the program's time
+    std::uint32_t sync_ns = 0;  ///< from the end of a work to the program that waits for it
+  } host;
+
   const Op& of(trace::OpClass op_class) const { return op[static_cast<std::size_t>(op_class)]; }
   std::uint32_t units_of(Pipe pipe) const { return units[static_cast<std::size_t>(pipe)]; }
 };

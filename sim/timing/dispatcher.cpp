@@ -13,7 +13,7 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       hooks_(hooks),
       queues_(parameters.timing().launch.queues),
       // One engine serves both directions; with more, one serves each.
-      engine_busy_(std::min(parameters.device.copy_engines, 2u)),
+      engine_busy_(std::clamp(parameters.device.copy_engines, 1u, 2u) + 1),
       sms_(parameters.device.sm.count, EmptySm(parameters.device)),
       free_slots_(parameters.device.sm.count) {
   for (auto& slots : free_slots_) {
@@ -34,7 +34,6 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   result.ctas = shape.ctas;
   Work kernel;
   kernel.order = std::move(work.order);
-  kernel.is_kernel = true;
   kernel.source = std::move(work.source);
   kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
   kernel.needs = *needs;
@@ -43,14 +42,27 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
 }
 
 Result<WorkId> Dispatcher::Add(CopyWork work) {
+  constexpr WorkKind kKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost, WorkKind::kCopyOnDevice, WorkKind::kFill};
   WorkResult result;
+  result.kind = kKinds[static_cast<std::size_t>(work.direction)];
   result.stream = work.order.stream;
   result.submitted = work.order.submitted;
+  result.bytes = work.bytes;
   Work copy;
+  copy.kind = result.kind;
   copy.order = std::move(work.order);
-  copy.direction = work.direction;
-  copy.bytes = work.bytes;
   return Append(std::move(copy), std::move(result));
+}
+
+Result<WorkId> Dispatcher::Add(MarkerWork work) {
+  WorkResult result;
+  result.kind = WorkKind::kMarker;
+  result.stream = work.order.stream;
+  result.submitted = work.order.submitted;
+  Work marker;
+  marker.kind = WorkKind::kMarker;
+  marker.order = std::move(work.order);
+  return Append(std::move(marker), std::move(result));
 }
 
 Result<WorkId> Dispatcher::Append(Work work, WorkResult result) {
@@ -61,8 +73,8 @@ Result<WorkId> Dispatcher::Append(Work work, WorkResult result) {
   std::deque<WorkId>& stream = streams_[work.order.stream];
   work.has_predecessor = !stream.empty();
   stream.push_back(id);
-  if (work.is_kernel) queues_[work.order.stream % queues_.size()].push_back(id);
-  else copies_.push_back(id);
+  if (work.kind == WorkKind::kKernel) queues_[work.order.stream % queues_.size()].push_back(id);
+  else (work.kind == WorkKind::kMarker ? markers_ : copies_).push_back(id);
   events_.insert({work.order.submitted, EventKind::kCheck, 0});
   works_.push_back(std::move(work));
   results_.push_back(std::move(result));
@@ -79,6 +91,8 @@ void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
 }
 
 Status Dispatcher::Run(Cycle end, const StartCta& start) {
+  begun_.clear();
+  finished_.clear();
   if (held_back_ && (events_.empty() || next() >= end)) events_.insert({end - 1, EventKind::kCheck, 0});
   while (next() < end) {
     const Cycle now = next();
@@ -132,7 +146,10 @@ void Dispatcher::Finish(WorkId id, Cycle now) {
   work.state = State::kDone;
   work.source.reset();
   work.resident = {};
+  work.code.reset();
+  std::vector<WorkId>().swap(work.order.after);
   results_[id].ended = now;
+  finished_.push_back(id);
   ++done_;
   std::deque<WorkId>& stream = streams_[work.order.stream];
   std::erase(stream, id);
@@ -158,6 +175,7 @@ Cycle Dispatcher::EarliestStart(const Work& work) const {
 
 /// Lets kernels at the heads of the hardware queues become ready, and copies start.
 void Dispatcher::Check(Cycle now) {
+  CheckMarkers(now);
   CheckCopies(now);
   for (std::deque<WorkId>& queue : queues_) {
     while (!queue.empty() && kernels_.size() < parameters_.device.grid.max_resident) {
@@ -182,12 +200,43 @@ void Dispatcher::Check(Cycle now) {
   }
 }
 
+/// One that ends may let others end.
+void Dispatcher::CheckMarkers(Cycle now) {
+  for (bool again = true; again;) {
+    again = false;
+    for (auto next = markers_.begin(); next != markers_.end();) {
+      const WorkId id = *next;
+      if (works_[id].order.submitted > now || !DependenciesDone(works_[id])) {
+        ++next;
+        continue;
+      }
+      next = markers_.erase(next);
+      results_[id].started = now;
+      Finish(id, now);
+      again = true;
+    }
+  }
+}
+
+std::size_t Dispatcher::EngineOf(WorkKind kind) const {
+  const std::size_t on_device = engine_busy_.size() - 1;
+  if (kind == WorkKind::kCopyToDevice) return 0;
+  return kind == WorkKind::kCopyToHost ? on_device - 1 : on_device;
+}
+
 void Dispatcher::CheckCopies(Cycle now) {
   for (auto next = copies_.begin(); next != copies_.end();) {
     const WorkId id = *next;
     Work& work = works_[id];
-    const std::size_t engine = engine_busy_.size() == 1 ? 0 : static_cast<std::size_t>(work.direction);
+    const std::size_t engine = EngineOf(work.kind);
     if (engine_busy_[engine] || work.order.submitted > now || !DependenciesDone(work)) {
+      ++next;
+      continue;
+    }
+    // What copies or fills on the device is a kernel, and is launched like one.
+    const Cycle start = engine + 1 == engine_busy_.size() ? EarliestStart(work) : now;
+    if (start > now) {
+      events_.insert({start, EventKind::kCheck, 0});
       ++next;
       continue;
     }
@@ -195,15 +244,22 @@ void Dispatcher::CheckCopies(Cycle now) {
     engine_busy_[engine] = true;
     work.state = State::kRunning;
     results_[id].started = now;
-    events_.insert({now + CopyCycles(work), EventKind::kCopyEnd, std::uint64_t{engine} << 32 | id});
+    events_.insert({now + CopyCycles(results_[id]), EventKind::kCopyEnd, std::uint64_t{engine} << 32 | id});
   }
 }
 
-Cycle Dispatcher::CopyCycles(const Work& work) const {
-  const sim::TimingSpec::Pcie& pcie = parameters_.timing().pcie;
-  const std::uint64_t mhz = parameters_.timing().clock.sm_mhz;
-  const std::uint64_t rate = work.direction == CopyDirection::kToDevice ? pcie.to_device_mb_s : pcie.to_host_mb_s;
-  const Cycle cycles = (pcie.latency_ns * mhz + 999) / 1000 + (work.bytes * mhz + rate - 1) / rate;
+/// Copies over PCIe have a latency and their bytes; those on the device move at 7/8 of DRAM's peak, as copying kernels do.
+Cycle Dispatcher::CopyCycles(const WorkResult& copy) const {
+  const sim::TimingSpec& timing = parameters_.timing();
+  const std::uint64_t mhz = timing.clock.sm_mhz;
+  if (EngineOf(copy.kind) + 1 == engine_busy_.size()) {
+    const std::uint64_t bytes = copy.kind == WorkKind::kFill ? copy.bytes : 2 * copy.bytes;
+    const std::uint64_t rate = std::uint64_t{timing.dram.channels} * timing.dram.bytes_per_cycle * timing.clock.dram_mhz * 7;
+    return std::max<Cycle>((bytes * mhz * 8 + rate - 1) / rate, 1);
+  }
+  const sim::TimingSpec::Pcie& pcie = timing.pcie;
+  const std::uint64_t rate = copy.kind == WorkKind::kCopyToDevice ? pcie.to_device_mb_s : pcie.to_host_mb_s;
+  const Cycle cycles = (pcie.latency_ns * mhz + 999) / 1000 + (copy.bytes * mhz + rate - 1) / rate;
   return std::max<Cycle>(cycles, 1);
 }
 
@@ -244,6 +300,7 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
     next_decision_ = decision + parameters_.timing().launch.cta_interval;
     const Cycle at = decision + parameters_.timing().launch.cta_cycles;
     if (hooks_.cta != nullptr) hooks_.cta->OnStart(at, launch, kernel.started, index);
+    if (results_[launch].started == kNever) begun_.push_back(launch);
     results_[launch].started = std::min(results_[launch].started, at);
     ++work.resident[index];
     --sm.free_ctas;

@@ -27,6 +27,7 @@ class Dispatcher {
 
   Result<WorkId> Add(KernelWork work);
   Result<WorkId> Add(CopyWork work);
+  Result<WorkId> Add(MarkerWork work);
   const std::vector<WorkResult>& results() const { return results_; }
 
   /// CTAs that ended in the window just simulated.
@@ -41,6 +42,9 @@ class Dispatcher {
   bool all_done() const { return done_ == works_.size(); }
   /// A hook held CTAs back: they are tried again at the next window.
   bool held_back() const { return held_back_; }
+  /// Kernels that got their first CTA, and works that ended, since the last call of Run; in the order of time.
+  const std::vector<WorkId>& begun() const { return begun_; }
+  const std::vector<WorkId>& finished() const { return finished_; }
 
  private:
   enum class EventKind : std::uint8_t { kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
@@ -49,7 +53,7 @@ class Dispatcher {
   struct Work {
     WorkOrder order;
     State state = State::kWaiting;
-    bool is_kernel = false;
+    WorkKind kind = WorkKind::kKernel;
     bool has_predecessor = false;  ///< in its stream, when it was submitted
     Cycle predecessor_ended = 0;
     std::shared_ptr<trace::CtaSource> source;
@@ -57,8 +61,6 @@ class Dispatcher {
     policy::CtaNeeds needs;
     std::uint64_t profile = 0;
     std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
-    CopyDirection direction = CopyDirection::kToDevice;
-    std::uint64_t bytes = 0;
   };
 
   Result<WorkId> Append(Work work, WorkResult result);
@@ -68,10 +70,12 @@ class Dispatcher {
   bool DependenciesDone(const Work& work) const;
   void Check(Cycle now);
   void CheckCopies(Cycle now);
+  void CheckMarkers(Cycle now);
+  std::size_t EngineOf(WorkKind kind) const;
   Cycle EarliestStart(const Work& work) const;
   Status Place(Cycle now, const StartCta& start);
   Result<bool> PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start);
-  Cycle CopyCycles(const Work& work) const;
+  Cycle CopyCycles(const WorkResult& copy) const;
 
   const Parameters& parameters_;
   policy::Policy& policy_;
@@ -82,7 +86,9 @@ class Dispatcher {
   std::vector<std::deque<WorkId>> queues_;               // kernels that are not ready, by hardware queue
   std::map<std::uint32_t, std::deque<WorkId>> streams_;  // works that have not ended
   std::deque<WorkId> copies_;                            // copies that have not started, in the order of submission
-  std::vector<bool> engine_busy_;
+  std::deque<WorkId> markers_;                           // that have not ended, likewise
+  std::vector<bool> engine_busy_;                        // the last one: what copies and fills on the device
+  std::vector<WorkId> begun_, finished_;
   std::set<Event> events_;
   std::vector<CtaEnd> ended_;  // kCtaEnd events refer to them
   std::vector<policy::KernelView> kernels_;

@@ -84,23 +84,47 @@ Cycle Engine::NextEvent() const {
   return next;
 }
 
-Status Engine::Run() {
+/// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil stopped.
+Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
   const Cycle window = options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window);
   PhaseThreads threads(threads_);
   while (true) {
     // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
     GL_TRY_STATUS(Dispatch(now_));
+    Report();
+    if (stop && stop()) return {};
     const Cycle next = NextEvent();
-    const Cycle begin = options_.plain || next == kNever ? now_ : std::max(now_, next);
+    const Cycle begin = options_.plain || next == kNever ? now_ : std::max(now_, next / window * window);
+    if (next != kNever && begin + window > limit) return {};
     if (options_.hooks.observer != nullptr) options_.hooks.observer->OnWindow(*this, begin);
-    if (next == kNever) break;
+    if (next == kNever) return {};
     now_ = begin + window;
     if (options_.hooks.window != nullptr) options_.hooks.window->OnWindow(begin, now_);
     threads.Run([&](unsigned thread) { RunSms(thread, begin, now_); });
     threads.Run([&](unsigned thread) { RunPartitions(thread, now_ + parameters_.request_latency); });
   }
+}
+
+Status Engine::Run() {
+  GL_TRY_STATUS(RunUntil(kNever, {}));
   if (!dispatcher_.all_done()) return Error{"the device stands still: the policy starts none of the kernels that are ready"};
   return {};
+}
+
+void Engine::Report() {
+  if (!options_.on_finished || (dispatcher_.begun().empty() && dispatcher_.finished().empty())) return;
+  const Counters sum = counters_now();
+  for (const WorkId id : dispatcher_.finished()) {
+    const auto begin = counters_at_begin_.find(id);
+    Counters during;
+    if (begin != counters_at_begin_.end()) {
+      during = sum;
+      during -= begin->second;
+      counters_at_begin_.erase(begin);
+    }
+    options_.on_finished(id, results()[id], during);
+  }
+  for (const WorkId id : dispatcher_.begun()) counters_at_begin_.emplace(id, sum);
 }
 
 }  // namespace gridloom::timing

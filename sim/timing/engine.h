@@ -1,6 +1,8 @@
 // The timing model: SMs, memory partitions and the dispatcher of one device, simulated window by window.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,6 +21,9 @@ struct EngineOptions {
   bool plain = false;    ///< simulate every component in every cycle, without short cuts: slow, the same results
   Cycle window = 0;      ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
   Hooks hooks;
+  /// Told of each work that has ended, in the order of time, and for a kernel what the whole device counted between the windows in
+  /// which it began and ended. Called between windows, on the thread that calls Run.
+  std::function<void(WorkId id, const WorkResult& work, const Counters& during)> on_finished = {};
 };
 
 /// Components are simulated alone for a window of cycles that is no longer than the shortest way of an effect from one to another:
@@ -32,9 +37,14 @@ class Engine {
   /// Gives the device work. Works are given in the order in which the host submits them.
   Result<WorkId> Add(KernelWork work) { return dispatcher_.Add(std::move(work)); }
   Result<WorkId> Add(CopyWork work) { return dispatcher_.Add(std::move(work)); }
+  Result<WorkId> Add(MarkerWork work) { return dispatcher_.Add(std::move(work)); }
 
   /// Simulates until all work is done. Fails when a trace cannot be read, or nothing can go on.
   Status Run();
+  /// Simulates whole windows that end by `limit`, until `stop` says so after one of them or nothing is left to do before `limit`.
+  /// Later calls go on from there; results do not depend on where it stopped.
+  Status RunUntil(Cycle limit, const std::function<bool()>& stop);
+  bool all_done() const { return dispatcher_.all_done(); }
 
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
   const std::vector<WorkResult>& results() const { return dispatcher_.results(); }
@@ -53,6 +63,7 @@ class Engine {
   void RunPartitions(unsigned thread, Cycle end);
   Status Dispatch(Cycle end);
   Cycle NextEvent() const;
+  void Report();
 
   const Parameters parameters_;
   const EngineOptions options_;
@@ -62,6 +73,7 @@ class Engine {
   std::vector<std::unique_ptr<Sm>> sms_;                      // SM i is simulated by thread i % threads_
   std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // likewise
   Cycle now_ = 0;
+  std::map<WorkId, Counters> counters_at_begin_;  // of kernels that run
 };
 
 }  // namespace gridloom::timing

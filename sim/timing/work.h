@@ -26,7 +26,8 @@ struct KernelWork {
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
 };
 
-enum class CopyDirection : std::uint8_t { kToDevice, kToHost };
+/// A fill writes its bytes, a copy on the device reads and writes them.
+enum class CopyDirection : std::uint8_t { kToDevice, kToHost, kOnDevice, kFill };
 
 struct CopyWork {
   WorkOrder order;
@@ -34,13 +35,22 @@ struct CopyWork {
   std::uint64_t bytes = 0;
 };
 
+/// Nothing that takes time: it ends when all before it has. An event that is recorded or waited for.
+struct MarkerWork {
+  WorkOrder order;
+};
+
+enum class WorkKind : std::uint8_t { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kMarker };
+
 struct WorkResult {
-  std::string name;  ///< of the kernel; empty for a copy
+  WorkKind kind = WorkKind::kKernel;
+  std::string name;  ///< of the kernel; empty for all else
   std::uint32_t stream = 0;
   Cycle submitted = 0;
   Cycle started = kNever;  ///< first CTA's first cycle, or first byte
   Cycle ended = kNever;    ///< last CTA's end, or last byte; kNever while it has not
   std::uint64_t ctas = 0;
+  std::uint64_t bytes = 0;  ///< of a copy or fill
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   bool done() const { return ended != kNever; }
 };

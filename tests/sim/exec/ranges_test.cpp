@@ -90,57 +90,6 @@ TEST_CASE("Recorder_Copy_SeesThePagesOfEachCta") {
   CHECK(out == std::vector<std::uint32_t>(n, 7));
 }
 
-TEST_CASE("Recorder_Sample_SeesThePagesOfItsCtasOnly") {
-  const std::uint32_t ctas = 400, n = 256 * ctas;
-  test::Executor executor;
-  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)), executor.Upload(std::vector<std::uint32_t>(n, 0)),
-                      executor.Upload(std::vector<std::uint32_t>(1024 * ctas, 0))};
-  const CtaSample sample(ctas, 40);
-  PageRecorder all(kPage), some(kPage, sample);
-  for (PageRecorder* recorder : {&all, &some}) {
-    test::ParamBlock block;
-    LaunchParams launch = CopyLaunch(block, arrays, n, ctas);
-    launch.observer = recorder;
-    REQUIRE(executor.Launch(kCopy, "copy", launch).kind == FaultKind::kNone);
-  }
-  auto expected = all.Pages();
-  REQUIRE(expected.size() == ctas);
-  std::erase_if(expected, [&](const auto& entry) { return !sample.Contains(entry.first); });
-  CHECK(some.Pages() == expected);
-  CHECK(expected.size() >= 20);
-  CHECK(expected.size() <= 80);
-  CHECK(expected.contains(0));
-  CHECK(expected.contains(ctas - 1));
-}
-
-TEST_CASE("CtaSample_AsMany_IsAll_AndPrefersNoColumn") {
-  const CtaSample all(500, 500);
-  for (std::uint64_t cta = 0; cta < 500; ++cta) CHECK(all.Contains(cta));
-  const CtaSample tenth(1'000'000, 100'000);
-  for (const std::uint64_t width : {2, 10, 16, 1000}) {
-    std::vector<std::uint64_t> columns(width);
-    for (std::uint64_t cta = 0; cta < 1'000'000; ++cta) columns[cta % width] += tenth.Contains(cta);
-    for (const std::uint64_t count : columns) {
-      CHECK(count > 50'000 / width);
-      CHECK(count < 200'000 / width);
-    }
-  }
-}
-
-TEST_CASE("ReferenceCounts_Sample_CountsItsCtasOnly") {
-  test::Executor executor;
-  const std::uint64_t array = executor.Upload(std::vector<std::uint32_t>(1024, 0));
-  const CtaSample sample(1000, 10);
-  ReferenceCounts counts(executor.memory(), kPage, sample);
-  std::int64_t sampled = 0;
-  for (std::uint64_t cta = 0; cta < 1000; ++cta) {
-    counts.OnRange({.cta_index = cta, .array = array, .base = array, .width = 4, .flags = kRangeRead});
-    sampled += sample.Contains(cta);
-  }
-  CHECK(counts.Counts() == std::map<std::uint64_t, ReferenceCounts::Count>{{array / kPage, {sampled, 0}}});
-  CHECK(counts.SetByCta().size() == static_cast<std::size_t>(sampled));
-}
-
 TEST_CASE("Recorder_LaunchWithoutObserver_IsNotRecorded") {
   test::Executor executor;
   const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(256, 7)), executor.Upload(std::vector<std::uint32_t>(256, 0)),

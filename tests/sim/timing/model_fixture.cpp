@@ -31,6 +31,11 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
     INFO((added.ok() ? "" : added.error().message));
     REQUIRE(added.ok());
   }
+  for (Cycle limit = options.step; options.step != 0 && !(*engine)->all_done(); limit += options.step) {
+    const Status part = (*engine)->RunUntil(limit, {});
+    INFO((part.ok() ? "" : part.error().message));
+    REQUIRE(part.ok());
+  }
   const Status status = (*engine)->Run();
   INFO((status.ok() ? "" : status.error().message));
   REQUIRE(status.ok());

@@ -24,6 +24,7 @@ struct RunOptions {
   unsigned threads = 1;
   bool plain = false;
   Cycle window = 0;
+  Cycle step = 0;  ///< simulate so many cycles at a time; 0: all at once
   Hooks hooks = {};
 };
 

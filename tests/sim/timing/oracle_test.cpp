@@ -55,6 +55,7 @@ TEST_CASE("Engine_RunAgain_OnTwoThreads_InShortWindows_GivesTheSame") {
     REQUIRE(Difference(once, RunCase(made, {.threads = 2})) == "");
     REQUIRE(Difference(once, RunCase(made, {.window = 1})) == "");
     REQUIRE(Difference(once, RunCase(made, {.threads = 3, .window = 7})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.step = 1001})) == "");
   }
 }
 

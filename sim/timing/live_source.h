@@ -1,0 +1,92 @@
+// The CTAs of a kernel that is still running: taken from it in any order, handed to the model in the order it asks for.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/trace/byte_stream.h"
+#include "sim/trace/cta_codec.h"
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::timing {
+
+/// What traces that wait for the model may take of memory, all sources of a program together; beyond it they are packed and go to a
+/// file that has no name. Producers are never held back: a kernel's blocks may wait for each other.
+class TraceStore {
+ public:
+  explicit TraceStore(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  ~TraceStore();
+  TraceStore(const TraceStore&) = delete;
+  TraceStore& operator=(const TraceStore&) = delete;
+
+  bool full() const { return bytes_.load(std::memory_order_relaxed) > most_bytes_; }
+  void Take(std::uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  void Give(std::uint64_t bytes) { bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  /// Where in the file they begin.
+  Result<std::uint64_t> Write(const std::vector<std::uint8_t>& bytes);
+  Result<std::vector<std::uint8_t>> Read(std::uint64_t offset, std::uint64_t bytes);
+  /// What one Write wrote is not needed any more. When nothing is, the file begins anew.
+  void Release();
+  std::uint64_t file_bytes() const;
+
+ private:
+  const std::uint64_t most_bytes_;
+  std::atomic<std::uint64_t> bytes_{0};
+  mutable std::mutex mutex_;
+  int fd_ = -1;
+  std::uint64_t end_ = 0, written_ = 0;  ///< bytes; parts that are needed
+};
+
+class LiveSource final : public trace::CtaSource {
+ public:
+  /// `code` must outlive the source.
+  LiveSource(const trace::KernelCode& code, trace::LaunchShape shape, std::shared_ptr<TraceStore> store)
+      : code_(code), shape_(shape), store_(std::move(store)) {}
+  ~LiveSource() override;
+
+  const trace::KernelCode& code() const override { return code_; }
+  const trace::LaunchShape& shape() const override { return shape_; }
+  /// Waits for the CTA. One that has not come before Close ends as soon as it has begun.
+  Result<trace::LoadedCta> Load(std::uint64_t index) override;
+
+  /// From any thread, each CTA once.
+  void Push(std::uint64_t cta, trace::CtaTrace trace);
+  /// No more CTAs come.
+  void Close();
+
+ private:
+  struct Batch {
+    std::uint64_t offset = 0, bytes = 0;
+    std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;  ///< unpacked, while some of them are asked for
+    std::size_t left = 0;
+  };
+  void Pack(std::uint64_t cta, const trace::CtaTrace& trace);
+  void EndBatch();
+  Result<trace::LoadedCta> Unpack(std::uint64_t index);
+
+  const trace::KernelCode& code_;
+  const trace::LaunchShape shape_;
+  const std::shared_ptr<TraceStore> store_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+  std::string problem_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const trace::CtaTrace>> ready_;
+
+  // Packed ones.
+  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place_;  // CTA -> batch, position in it
+  std::vector<Batch> batches_;
+  std::optional<trace::CtaEncoder> encoder_;  // of the last batch, which is still growing
+  trace::ByteWriter content_;
+  std::uint64_t raw_bytes_ = 0;  // of the CTAs in it
+};
+
+}  // namespace gridloom::timing

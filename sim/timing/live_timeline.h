@@ -1,0 +1,178 @@
+// What programs give a device to do, simulated while they run: kernels, copies and events in streams, and the time that passes
+// for the hosts in between. One device, one or several hosts (programs).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/policy/policy.h"
+#include "sim/timing/engine.h"
+#include "sim/timing/kernel_table.h"
+
+namespace gridloom::timing {
+
+using HostId = std::uint32_t;
+/// A work that a host gave, numbered from 1 in the order of the calls; 0: none.
+using NodeId = std::uint64_t;
+
+/// Where a work stands. It begins when the work before it in its stream and all of `after` have ended. Streams of one host are
+/// its own: two hosts may use the same numbers.
+struct Place {
+  HostId host = 0;
+  std::uint64_t stream = 0;
+  std::vector<NodeId> after;
+  NodeId group = 0;        ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
+  std::uint64_t rank = 0;  ///< in a group: works of lower rank come first, whatever the order of the calls
+};
+
+/// Time. Each host has a clock. A call costs host.call_ns of it, an answer from the device arrives host.sync_ns after the device's
+/// end (device files); what the host computes costs nothing unless Advance says so. Works are submitted at their host's time. The
+/// device is simulated up to the time before which no host can submit any more: the earliest clock of those that neither wait
+/// nor are away. So simulated times follow from the order of each host's calls alone, whatever really happens when, as long as
+/// each host makes its calls from one thread.
+///
+/// The simulation has a thread of its own, which asks a kernel's source for its CTAs and may have to wait there for the program
+/// that is still running them. All functions may be called from any thread. After a failure (problem()) all waits return at once.
+class LiveTimeline {
+ public:
+  struct Options {
+    EngineOptions engine;
+    /// A host stops waiting when for so long no CTA came: the kernel that the device needs may itself wait for the host.
+    unsigned patience_ms = 3000;
+  };
+  static Result<std::unique_ptr<LiveTimeline>> Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
+                                                      Options options);
+  /// Sources that have not given all CTAs must have been abandoned.
+  ~LiveTimeline();
+  LiveTimeline(const LiveTimeline&) = delete;
+  LiveTimeline& operator=(const LiveTimeline&) = delete;
+
+  // ---- hosts ------------------------------------------------------------------------------------------------------------
+  /// A host that begins now, at the time up to which the device is simulated.
+  HostId AddHost();
+  /// It submits no more; what it submitted goes on.
+  void RemoveHost(HostId host);
+  /// An away host holds nobody back. When it is back its clock is not earlier than what has been simulated.
+  void SetAway(HostId host, bool away);
+  Cycle HostTime(HostId host) const;
+  /// The host computes.
+  void Advance(HostId host, Cycle cycles);
+
+  // ---- works ------------------------------------------------------------------------------------------------------------
+  /// Fails when a CTA does not fit on the device.
+  Result<NodeId> AddKernel(Place place, std::shared_ptr<trace::CtaSource> source);
+  NodeId AddCopy(Place place, CopyDirection direction, std::uint64_t bytes);
+  /// Ends when all before it has: an event that is recorded, or with `after`, one that is waited for.
+  NodeId AddMarker(Place place);
+  /// As AddMarker, but the works of the group run where the marker stands. They become known later, and nothing behind the group is
+  /// simulated until CloseGroup.
+  NodeId OpenGroup(Place place);
+  /// A kernel that may launch others: they are a group that begins when the kernel has ended.
+  Result<NodeId> OpenKernel(Place place, std::shared_ptr<trace::CtaSource> source);
+  void CloseGroup(NodeId group);
+
+  // ---- answers ----------------------------------------------------------------------------------------------------------
+  /// The host waits for the end of a work; its clock goes on when it has it. False when it had to give up (patience_ms,
+  /// problem()): the clock stays.
+  bool WaitFor(HostId host, NodeId node);
+  enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
+  /// Whether the work has ended at the host's time: the host asks and goes on. Costs a call. Unknown when it had to give up.
+  Answer Poll(HostId host, NodeId node);
+  /// When the work ended, if that has been simulated.
+  std::optional<Cycle> EndOf(NodeId node) const;
+  /// Simulates all that was submitted to its end, as if every host waited for it. Only works that were closed and sources that give
+  /// all their CTAs come to an end.
+  Status Finish();
+
+  double Nanoseconds(Cycle cycles) const;
+  /// Everything so far, by kernel. Complete after Finish.
+  KernelTable Kernels() const;
+  /// Of the whole device. After Finish.
+  Counters counters() const;
+  Cycle now() const;
+  /// Empty, or why nothing is simulated any more.
+  std::string problem() const;
+  const Parameters& parameters() const { return engine_->parameters(); }
+
+ private:
+  struct Host {
+    Cycle clock = 0;
+    std::vector<NodeId> waits;  ///< of its threads; not empty: it waits
+    bool away = false, gone = false;
+    std::deque<NodeId> calls;  ///< works that the engine has not got, in the order of submission
+  };
+  /// A work until it has ended.
+  struct Node {
+    Place place;
+    Cycle submitted = 0;
+    WorkKind kind = WorkKind::kMarker;
+    std::shared_ptr<trace::CtaSource> source;
+    std::uint64_t bytes = 0;
+    bool is_group = false, closed = true;
+    std::vector<NodeId> members;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  LiveTimeline(std::unique_ptr<policy::Policy> policy, Options options);
+  NodeId Append(Place place, Node node);
+  Status CheckKernel(const trace::CtaSource& source) const;
+  bool Done(NodeId node) const { return ends_[node - 1] != kNever; }
+  void Main();
+  /// Before that time no host submits anything.
+  Cycle Horizon() const;
+  bool Safe(const Host& host, Cycle submitted) const;
+  /// Gives the engine what is sure to come next; the time of a group that it cannot give yet, or kNever.
+  Result<Cycle> Feed();
+  /// What has ended with the work: its node, unless the node is a group that goes on.
+  Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after);
+  Result<WorkId> FeedOne(NodeId id, WorkOrder order);
+  std::vector<WorkId> WorksBefore(const Node& node) const;
+  std::uint32_t StreamOf(const Place& place);
+  /// Takes over what has ended; whether somebody waited for some of it.
+  bool Collect();
+  void Fail(const std::string& why);
+  bool Stalled(std::uint64_t progress) const { return loading_.load() && progress_.load() == progress; }
+
+  const std::unique_ptr<policy::Policy> policy_;
+  const Options options_;
+  std::unique_ptr<Engine> engine_;
+  Cycle call_ = 0, answer_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;     ///< for the simulation
+  std::condition_variable changed_;  ///< for those who wait
+  std::vector<Host> hosts_;
+  std::unordered_map<NodeId, Node> nodes_;      ///< that the engine has not got
+  std::vector<Cycle> ends_;                     ///< of all nodes; kNever: it has not ended
+  std::unordered_map<NodeId, WorkId> work_of_;  ///< of those that the engine has got and that have not ended
+  std::unordered_map<WorkId, NodeId> node_of_;  ///< likewise
+  std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
+  std::uint32_t next_stream_ = 0;
+  std::uint64_t version_ = 0;  ///< counts calls
+  std::uint64_t reached_ = 0;  ///< the version all of whose consequences are simulated
+  bool stop_ = false, finishing_ = false;
+  std::string problem_;
+  KernelTable table_;
+  Cycle now_ = 0;  ///< of the engine when it last stopped
+
+  // Of the simulation's thread while the engine runs.
+  std::vector<std::tuple<WorkId, WorkResult, Counters>> finished_;
+  std::atomic<bool> loading_{false};        ///< it waits for a CTA
+  std::atomic<std::uint64_t> progress_{0};  ///< CTAs and works so far
+  std::atomic<bool> interrupt_{false};
+  std::thread thread_;
+};
+
+}  // namespace gridloom::timing

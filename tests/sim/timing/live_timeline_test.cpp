@@ -1,0 +1,282 @@
+// Work given while the device is simulated: host time, streams, events, groups, several hosts, sources that are still running.
+#include "sim/timing/live_timeline.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "scheduler/policy/builtin.h"
+#include "sim/timing/live_source.h"
+#include "tests/sim/timing/model_fixture.h"
+
+namespace gridloom::timing {
+namespace {
+
+using trace::OpClass;
+
+trace::KernelCode AddsCode() {
+  CodeBuilder code("adds");
+  code.Block();
+  code.Op(OpClass::kInt, {1}, {1});
+  return code.code();
+}
+
+std::shared_ptr<const trace::CtaTrace> AddsCta(std::uint32_t adds) {
+  CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0, kAllLanes, adds);
+  return cta.Finish();
+}
+
+/// CTAs of one warp that add up for 4 * `adds` cycles on a V100.
+std::shared_ptr<trace::CtaSource> Adds(std::uint64_t ctas, std::uint32_t adds) {
+  return SameCtas(AddsCode(), {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, AddsCta(adds));
+}
+
+/// Host calls take 100 cycles, answers 200, so that expectations are easy to read.
+sim::DeviceSpec Device() {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.timing.host = {.call_ns = 100'000 / device.timing.clock.sm_mhz, .sync_ns = 200'000 / device.timing.clock.sm_mhz};
+  return device;
+}
+
+struct Fixture {
+  explicit Fixture(const sim::DeviceSpec& spec = Device(), unsigned threads = 1, unsigned patience_ms = 3000) : device(spec) {
+    LiveTimeline::Options options;
+    options.engine.threads = threads;
+    options.patience_ms = patience_ms;
+    auto made = LiveTimeline::Create(device, policy::MakePolicy("leftover"), options);
+    REQUIRE(made.ok());
+    timeline = *std::move(made);
+    host = timeline->AddHost();
+    call = (Cycle{device.timing.host.call_ns} * device.timing.clock.sm_mhz + 999) / 1000;
+    answer = (Cycle{device.timing.host.sync_ns} * device.timing.clock.sm_mhz + 999) / 1000;
+  }
+  Place At(std::uint64_t stream, std::vector<NodeId> after = {}) const {
+    return {.host = host, .stream = stream, .after = std::move(after), .group = 0, .rank = 0};
+  }
+  NodeId Kernel(Place place, std::shared_ptr<trace::CtaSource> source) {
+    auto node = timeline->AddKernel(std::move(place), std::move(source));
+    REQUIRE(node.ok());
+    return *node;
+  }
+  sim::DeviceSpec device;
+  std::unique_ptr<LiveTimeline> timeline;
+  HostId host = 0;
+  Cycle call = 0, answer = 0;
+};
+
+TEST_CASE("LiveTimeline_HostTime_CallsCost_AnswersComeAfterTheEnd") {
+  Fixture f;
+  const sim::TimingSpec::Launch& launch = f.device.timing.launch;
+  const NodeId first = f.Kernel(f.At(7), Adds(1, 1000));
+  CHECK(f.timeline->HostTime(f.host) == f.call);
+  REQUIRE(f.timeline->WaitFor(f.host, first));
+  // A chain of 1000 dependent additions of 4 cycles, the last of which is over when it has issued.
+  const Cycle end = f.call + launch.kernel_cycles + launch.cta_cycles + 999 * 4;
+  CHECK(f.timeline->EndOf(first) == end + 0);
+  CHECK(f.timeline->HostTime(f.host) == end + f.answer);
+  const NodeId second = f.Kernel(f.At(7), Adds(1, 1));
+  REQUIRE(f.timeline->WaitFor(f.host, second));
+  CHECK(f.timeline->EndOf(second) == end + f.answer + f.call + launch.kernel_cycles + launch.cta_cycles);
+  // Waiting for what has long ended costs the call alone.
+  f.timeline->Advance(f.host, 100'000);
+  const Cycle before = f.timeline->HostTime(f.host);
+  REQUIRE(f.timeline->WaitFor(f.host, first));
+  CHECK(f.timeline->HostTime(f.host) == before + f.call);
+}
+
+TEST_CASE("LiveTimeline_Markers_EndWithWhatIsBeforeThem_AcrossStreams") {
+  Fixture f;
+  const NodeId idle = f.timeline->AddMarker(f.At(1));
+  const NodeId kernel = f.Kernel(f.At(1), Adds(1, 1000));
+  const NodeId event = f.timeline->AddMarker(f.At(1));
+  const NodeId wait = f.timeline->AddMarker(f.At(2, {event}));
+  const NodeId other = f.Kernel(f.At(2), Adds(1, 1));
+  REQUIRE(f.timeline->WaitFor(f.host, other));
+  CHECK(f.timeline->EndOf(idle) == f.call);
+  CHECK(f.timeline->EndOf(event) == f.timeline->EndOf(kernel));
+  CHECK(f.timeline->EndOf(wait) == f.timeline->EndOf(kernel));
+  const sim::TimingSpec::Launch& launch = f.device.timing.launch;
+  CHECK(f.timeline->EndOf(other) == *f.timeline->EndOf(kernel) + launch.dependent_cycles + launch.cta_cycles);
+}
+
+TEST_CASE("LiveTimeline_CopyThenKernelThenCopy_FollowEachOther") {
+  Fixture f;
+  const NodeId in = f.timeline->AddCopy(f.At(1), CopyDirection::kToDevice, 1 << 20);
+  const NodeId fill = f.timeline->AddCopy(f.At(1), CopyDirection::kFill, 1 << 20);
+  const NodeId out = f.timeline->AddCopy(f.At(1), CopyDirection::kToHost, 4);
+  REQUIRE(f.timeline->WaitFor(f.host, out));
+  const sim::TimingSpec& timing = f.device.timing;
+  const Cycle latency = (timing.pcie.latency_ns * timing.clock.sm_mhz + 999) / 1000;
+  const Cycle moved = ((1ull << 20) * timing.clock.sm_mhz + timing.pcie.to_device_mb_s - 1) / timing.pcie.to_device_mb_s;
+  CHECK(f.timeline->EndOf(in) == f.call + latency + moved);
+  const std::uint64_t rate = 7ull * timing.dram.channels * timing.dram.bytes_per_cycle * timing.clock.dram_mhz;
+  const Cycle filled = ((1ull << 20) * timing.clock.sm_mhz * 8 + rate - 1) / rate;
+  CHECK(f.timeline->EndOf(fill) == *f.timeline->EndOf(in) + timing.launch.dependent_cycles + filled);
+  CHECK(f.timeline->EndOf(out) == *f.timeline->EndOf(fill) + latency + 1);
+}
+
+TEST_CASE("LiveTimeline_Poll_AnswersAtTheHostsTime") {
+  Fixture f;
+  const NodeId kernel = f.Kernel(f.At(1), Adds(1, 10'000));
+  int polls = 1;
+  while (f.timeline->Poll(f.host, kernel) == LiveTimeline::Answer::kNo) ++polls;
+  const Cycle end = *f.timeline->EndOf(kernel);
+  CHECK(f.timeline->HostTime(f.host) >= end);
+  // Each poll is a call; the last window may not have been simulated when it was asked about.
+  CHECK(f.timeline->HostTime(f.host) <= end + f.call + 64);
+  CHECK(f.timeline->HostTime(f.host) == f.call * (static_cast<Cycle>(polls) + 1));
+}
+
+TEST_CASE("LiveTimeline_Groups_RunTheirWorksBeforeWhatFollows_InTheOrderOfRanks") {
+  Cycle ends[2] = {};
+  for (const bool reverse : {false, true}) {
+    Fixture f;
+    auto parent = f.timeline->OpenKernel(f.At(1), Adds(2, 100));
+    REQUIRE(parent.ok());
+    const NodeId after = f.Kernel(f.At(1), Adds(1, 1));
+    const auto child = [&](std::uint64_t rank, std::uint32_t adds) {
+      return f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = rank}, Adds(60, adds));
+    };
+    // The calls come in any order, the ranks tell.
+    const NodeId a = reverse ? 0 : child(1, 500), b = child(2, 3000), c = reverse ? child(1, 500) : a;
+    f.timeline->CloseGroup(*parent);
+    REQUIRE(f.timeline->WaitFor(f.host, after));
+    CHECK(*f.timeline->EndOf(b) <= *f.timeline->EndOf(*parent));
+    CHECK(*f.timeline->EndOf(c) < *f.timeline->EndOf(*parent));
+    CHECK(*f.timeline->EndOf(after) > *f.timeline->EndOf(*parent));
+    ends[reverse ? 1 : 0] = *f.timeline->EndOf(after);
+  }
+  CHECK(ends[0] == ends[1]);
+}
+
+/// What 300 kernels, copies and events in four streams end at.
+std::vector<Cycle> RunMany(Fixture& f) {
+  std::vector<NodeId> nodes, events;
+  std::uint32_t random = 12345;
+  const auto next = [&random](std::uint32_t below) { return (random = random * 1664525 + 1013904223) / 65536 % below; };
+  for (int i = 0; i < 300; ++i) {
+    const std::uint64_t stream = next(4);
+    switch (next(6)) {
+      case 0: nodes.push_back(f.timeline->AddCopy(f.At(stream), static_cast<CopyDirection>(next(4)), 1000 + next(60000))); break;
+      case 1: events.push_back(f.timeline->AddMarker(f.At(stream))); break;
+      case 2:
+        if (!events.empty())
+          nodes.push_back(f.timeline->AddMarker(f.At(stream, {events[next(static_cast<std::uint32_t>(events.size()))]})));
+        break;
+      case 3:
+        if (next(4) == 0 && !nodes.empty()) REQUIRE(f.timeline->WaitFor(f.host, nodes[nodes.size() - 1]));
+        break;
+      default: nodes.push_back(f.Kernel(f.At(stream), Adds(1 + next(400), 1 + next(300)))); break;
+    }
+  }
+  REQUIRE(f.timeline->Finish().ok());
+  std::vector<Cycle> ends;
+  for (const NodeId node : nodes) ends.push_back(*f.timeline->EndOf(node));
+  return ends;
+}
+
+TEST_CASE("LiveTimeline_SameCalls_SameTimes_WhateverTheThreads") {
+  Fixture one, again, two(Device(), 2);
+  const std::vector<Cycle> expected = RunMany(one);
+  CHECK(RunMany(again) == expected);
+  CHECK(RunMany(two) == expected);
+  CHECK(one.timeline->counters() == again.timeline->counters());
+  CHECK(one.timeline->counters() == two.timeline->counters());
+  const auto a = one.timeline->Kernels().Kernels(), b = two.timeline->Kernels().Kernels();
+  REQUIRE(a.size() == 1);
+  CHECK(a[0].cycles == b[0].cycles);
+  CHECK(a[0].during == b[0].during);
+}
+
+TEST_CASE("LiveTimeline_TwoHosts_TimesDoNotDependOnWhoIsFaster") {
+  std::vector<Cycle> expected;
+  for (const int slow : {-1, 0, 1}) {
+    Fixture f;
+    const HostId hosts[] = {f.host, f.timeline->AddHost()};
+    std::vector<Cycle> ends[2];
+    const auto run = [&](int h) {
+      for (int i = 0; i < 10; ++i) {
+        if (h == slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const Place place{.host = hosts[h], .stream = 1, .after = {}, .group = 0, .rank = 0};
+        const auto node = f.timeline->AddKernel(place, Adds(200 + 100 * static_cast<unsigned>(h), 300));
+        f.timeline->WaitFor(hosts[h], *node);
+        ends[h].push_back(*f.timeline->EndOf(*node));
+        f.timeline->Advance(hosts[h], 1000 * static_cast<Cycle>(1 + h));
+      }
+      f.timeline->RemoveHost(hosts[h]);
+    };
+    std::thread other([&] { run(1); });
+    run(0);
+    other.join();
+    ends[0].insert(ends[0].end(), ends[1].begin(), ends[1].end());
+    if (expected.empty()) expected = ends[0];
+    CHECK(ends[0] == expected);
+  }
+}
+
+TEST_CASE("LiveTimeline_KernelThatDoesNotFit_IsRefusedWithTheReason") {
+  Fixture f;
+  const auto refused = f.timeline->AddKernel(
+      f.At(1), SameCtas(AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 200'000}, AddsCta(1)));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.starts_with("kernel adds: a CTA takes "));
+}
+
+TEST_CASE("LiveTimeline_WaitFor_GivesUpWhenTheKernelWaitsItself") {
+  Fixture f(Device(), 1, 50);
+  const auto store = std::make_shared<TraceStore>(1 << 20);
+  const trace::KernelCode code = AddsCode();
+  const auto source = std::make_shared<LiveSource>(
+      code, trace::LaunchShape{.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0}, store);
+  const NodeId node = f.Kernel(f.At(1), source);
+  const Cycle before = f.timeline->HostTime(f.host);
+  CHECK_FALSE(f.timeline->WaitFor(f.host, node));
+  CHECK(f.timeline->HostTime(f.host) == before + f.call);
+  source->Push(0, *AddsCta(10));
+  CHECK(f.timeline->WaitFor(f.host, node));
+}
+
+TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
+  const trace::LaunchShape shape{.ctas = 500, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
+  const trace::KernelCode code = AddsCode();
+  const auto make = [](std::uint64_t index) { return AddsCta(static_cast<std::uint32_t>(20 + index % 37)); };
+  Fixture whole;
+  const NodeId expected = whole.Kernel(whole.At(1), std::make_shared<SyntheticSource>(code, shape, [&](std::uint64_t index) {
+                                         return trace::LoadedCta{make(index), 0};
+                                       }));
+  REQUIRE(whole.timeline->WaitFor(whole.host, expected));
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{0}}) {
+    Fixture f;
+    const auto store = std::make_shared<TraceStore>(memory);
+    const auto source = std::make_shared<LiveSource>(code, shape, store);
+    std::thread program([&] {
+      for (std::uint64_t i = 0; i < shape.ctas; ++i) {
+        const std::uint64_t index = i * 7 % shape.ctas;
+        source->Push(index, *make(index));
+      }
+      source->Close();
+    });
+    const NodeId node = f.Kernel(f.At(1), source);
+    REQUIRE(f.timeline->WaitFor(f.host, node));
+    program.join();
+    CHECK(f.timeline->EndOf(node) == whole.timeline->EndOf(expected));
+    CHECK(store->file_bytes() == 0);  // everything was read, and given back
+  }
+}
+
+TEST_CASE("LiveSource_Closed_CtasThatDidNotCome_TakeNoTime") {
+  Fixture f;
+  const trace::KernelCode code = AddsCode();
+  const auto source = std::make_shared<LiveSource>(
+      code, trace::LaunchShape{.ctas = 3, .threads_per_cta = 64, .registers_per_thread = 16, .shared_bytes = 0},
+      std::make_shared<TraceStore>(0));
+  source->Close();
+  const NodeId node = f.Kernel(f.At(1), source);
+  REQUIRE(f.timeline->WaitFor(f.host, node));
+  const sim::TimingSpec::Launch& launch = f.device.timing.launch;
+  CHECK(*f.timeline->EndOf(node) <= f.call + launch.kernel_cycles + launch.cta_cycles + 3 * launch.cta_interval + 2);
+}
+
+}  // namespace
+}  // namespace gridloom::timing
