@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 5;
+inline constexpr std::uint32_t kAbiVersion = 6;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -81,8 +81,6 @@ struct WarpCtx {
   std::uint64_t local_base;    ///< host address of lane 0's local memory
   std::uint32_t local_stride;  ///< bytes between two lanes' local memories
   std::uint32_t local_bytes;   ///< usable bytes per lane
-  std::uint32_t local_frame;   ///< bytes per lane in use: device functions put their frames above it
-  std::uint32_t fuel;          ///< spin-loop iterations left before the warp must yield
   // Ring switch: saved stack pointer of a suspended warp and its neighbour (see warp_switch.h). Offsets are known to
   // the inline assembly.
   void* saved_sp;

@@ -35,7 +35,7 @@ inline constexpr bool kInlineRingSwitch = true;
 inline constexpr bool kInlineRingSwitch = false;
 #endif
 
-static_assert(offsetof(WarpCtx, saved_sp) == 64 && offsetof(WarpCtx, next) == 72, "the assembly below knows these offsets");
+static_assert(offsetof(WarpCtx, saved_sp) == 56 && offsetof(WarpCtx, next) == 64, "the assembly below knows these offsets");
 
 /// Switches to the next warp of the ring; the operand is the running warp. Local label 1: the text may be duplicated.
 inline constexpr char kRingSwitchAsm[] =
@@ -44,9 +44,9 @@ inline constexpr char kRingSwitchAsm[] =
     "pushq %rdi\n\t"
     "leaq 1f(%rip), %rax\n\t"
     "pushq %rax\n\t"
-    "movq 72(%rdi), %rsi\n\t"
-    "movq %rsp, 64(%rdi)\n\t"
-    "movq 64(%rsi), %rsp\n\t"
+    "movq 64(%rdi), %rsi\n\t"
+    "movq %rsp, 56(%rdi)\n\t"
+    "movq 56(%rsi), %rsp\n\t"
     "popq %rax\n\t"
     "jmpq *%rax\n"
     "1:\n\t"

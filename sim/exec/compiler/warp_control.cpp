@@ -58,10 +58,11 @@ void WarpFunction::EmitEntry() {
   if (!source_.getReturnType()->isVoidTy()) {
     return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
   }
+  // Masks are zero again when they have been taken, so at a warp's end all are.
+  b_.CreateStore(llvm::Constant::getNullValue(pending_masks_->getAllocatedType()), pending_masks_);
   head_ = entry_;
   if (RunsByCta()) EmitLoopHead();
 
-  b_.CreateStore(llvm::Constant::getNullValue(pending_masks_->getAllocatedType()), pending_masks_);
   for (unsigned word = 0; word < pending_words_; ++word) {
     SetPendingWord(word, b_.getInt64(0));
     b_.CreateStore(b_.getInt64(0), b_.CreateConstInBoundsGEP2_32(words, parked_, 0, word));
@@ -96,8 +97,7 @@ void WarpFunction::EmitLoopHead() {
   // The fault handler reads it. Not volatile: nothing behind a volatile access counts as surely executed, so nothing would leave the loop.
   auto* running = b_.CreateAlignedStore(warp_, target_->getArg(3), llvm::Align(8));
   running->setAtomic(llvm::AtomicOrdering::Monotonic);
-  for (const std::size_t offset : {offsetof(WarpCtx, exited_mask), offsetof(WarpCtx, local_frame)})
-    b_.CreateStore(b_.getInt32(0), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offset));
+  if (!module_.warp_of.empty()) b_.CreateStore(b_.getInt32(0), ExitedMask());
 }
 
 /// Behind a warp's end: the next one. What the slots held is of the last one, and must not be carried around the loop. Undefined, not

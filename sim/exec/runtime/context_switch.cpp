@@ -70,8 +70,8 @@ gl_switch_warp:
   pushq %r15
   leaq 1f(%rip), %rax
   pushq %rax
-  movq %rsp, 64(%rdi)
-  movq 64(%rsi), %rsp
+  movq %rsp, 56(%rdi)
+  movq 56(%rsi), %rsp
   popq %rax
   jmpq *%rax
 1:

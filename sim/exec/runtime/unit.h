@@ -102,6 +102,7 @@ struct Unit {
  private:
   void SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count);
   void PlaceCtas();
+  void MoveInRow();
   void Unlink(Warp& warp);
   void Append(Warp& warp);
   [[noreturn]] void LeaveForNext(Warp& warp);

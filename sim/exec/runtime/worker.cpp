@@ -186,7 +186,6 @@ struct DirectLoop {
       for (Warp* warp = unit.warps; warp != last; ++warp) {
         worker.direct_warp = &warp->ctx;
         warp->ctx.exited_mask = 0;
-        warp->ctx.local_frame = 0;
         entry(&warp->ctx);
         if (recording) unit.FlushRecords(*warp, true);
       }
