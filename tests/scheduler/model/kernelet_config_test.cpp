@@ -1,0 +1,72 @@
+#include "scheduler/model/kernelet_config.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "sim/hardware/yaml_map.h"
+
+namespace gridloom::model {
+namespace {
+
+TEST_CASE("SetKerneletParameter_UnknownKey_NamesTheNearestOne_WrongValue_WhatItMustBe") {
+  KerneletConfig config;
+  CHECK(SetKerneletParameter(config, "prune.pru", "1").error().message == "no parameter 'prune.pru'; did you mean 'prune.pur'?");
+  CHECK(SetKerneletParameter(config, "something", "1").error().message == "no parameter 'something'");
+  CHECK(SetKerneletParameter(config, "ratio", "even").error().message == "ratio is 'even'; it must be `balanced` or `best`");
+  for (const char* wrong : {"", "-1", "1e3", "nan", "0.4x", " 0.4"}) CHECK_FALSE(SetKerneletParameter(config, "prune.pur", wrong).ok());
+  CHECK(config.plan.prune_pur == 0.4);
+  CHECK_FALSE(SetKerneletParameter(config, "patience", "1.5").ok());
+  CHECK_FALSE(SetKerneletParameter(config, "model.max_states", "0").ok());
+}
+
+TEST_CASE("SetKerneletParameter_EachKey_SetsItsParameter") {
+  KerneletConfig c;
+  CHECK(SetKerneletParameter(c, "overhead_percent", "5").ok());
+  CHECK(SetKerneletParameter(c, "prune.pur", "0.3").ok());
+  CHECK(SetKerneletParameter(c, "prune.mur", "0.105").ok());
+  CHECK(SetKerneletParameter(c, "ratio", "best").ok());
+  CHECK(SetKerneletParameter(c, "max_ratios", "0").ok());
+  CHECK(SetKerneletParameter(c, "least_profit", "0.01").ok());
+  CHECK(SetKerneletParameter(c, "replan", "end").ok());
+  CHECK(SetKerneletParameter(c, "patience", "64").ok());
+  CHECK(SetKerneletParameter(c, "model.granularity", "warp").ok());
+  CHECK(SetKerneletParameter(c, "model.max_states", "200").ok());
+  CHECK(SetKerneletParameter(c, "model.uncoalesced", "false").ok());
+  CHECK(SetKerneletParameter(c, "model.virtual_sm", "false").ok());
+  CHECK(c.overhead_percent == 5);
+  CHECK((c.plan.prune_pur == 0.3 && c.plan.prune_mur == 0.105 && c.plan.ratio == PlanOptions::Ratio::kBest));
+  CHECK((c.plan.max_ratios == 0 && c.plan.least_profit == 0.01));
+  CHECK((!c.policy.replan_on_arrival && c.policy.patience == 64));
+  CHECK((c.model.granularity == ModelOptions::Granularity::kWarp && c.model.max_states == 200));
+  CHECK((!c.model.uncoalesced && !c.model.virtual_sm));
+}
+
+TEST_CASE("KerneletYaml_GivesEveryParameterItsDefault") {
+  std::ifstream file("configs/policies/kernelet.yaml");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto entries = sim::ReadYamlMap(text, "kernelet.yaml");
+  REQUIRE(entries.ok());
+  const KerneletConfig d;
+  KerneletConfig c;
+  c.overhead_percent = c.plan.prune_pur = c.plan.prune_mur = c.plan.least_profit = 0.9;
+  c.plan.max_ratios = c.policy.patience = c.model.max_states = 77;
+  c.plan.ratio = PlanOptions::Ratio::kBest;
+  c.policy.replan_on_arrival = c.model.uncoalesced = c.model.virtual_sm = false;
+  c.model.granularity = ModelOptions::Granularity::kWarp;
+  std::set<std::string> keys;
+  for (const sim::YamlEntry& entry : *entries) {
+    CHECK(SetKerneletParameter(c, entry.key, entry.value).ok());
+    keys.insert(entry.key);
+  }
+  CHECK(keys.size() == KerneletParameters().size());
+  CHECK((c.overhead_percent == d.overhead_percent && c.plan.prune_pur == d.plan.prune_pur && c.plan.prune_mur == d.plan.prune_mur));
+  CHECK((c.plan.ratio == d.plan.ratio && c.plan.max_ratios == d.plan.max_ratios && c.plan.least_profit == d.plan.least_profit));
+  CHECK((c.policy.replan_on_arrival == d.policy.replan_on_arrival && c.policy.patience == d.policy.patience));
+  CHECK((c.model.granularity == d.model.granularity && c.model.max_states == d.model.max_states));
+  CHECK((c.model.uncoalesced == d.model.uncoalesced && c.model.virtual_sm == d.model.virtual_sm));
+}
+
+}  // namespace
+}  // namespace gridloom::model
