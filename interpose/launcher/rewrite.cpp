@@ -43,6 +43,12 @@ Result<std::unique_ptr<ptx::Module>> Parse(const std::string& name, const std::s
   return module;
 }
 
+/// The modules as one. What none of them defines is left to whoever loads the result.
+Result<std::unique_ptr<ptx::Module>> Joined(std::vector<ptx::LinkInput> modules) {
+  if (modules.size() == 1) return std::move(modules.front().module);
+  return ptx::LinkModules(std::move(modules), [](std::string_view) { return true; });
+}
+
 class Rewriting {
  public:
   explicit Rewriting(passes::Pipeline pipeline) : pipeline_(std::move(pipeline)) {}
@@ -196,7 +202,7 @@ Status Rewrite::WorkOnPtx(const image::ImageSet& set, Rewriting& rewriting) {
     static_cast<void>(piece);
   }
   if (!parts.empty()) {
-    GL_TRY(linked, ptx::LinkModules(std::move(parts), [](std::string_view) { return true; }));
+    GL_TRY(linked, Joined(std::move(parts)));
     GL_TRY(piece, rewriting.Add(file_ + ", linked", *linked));
     static_cast<void>(piece);
   }
@@ -224,10 +230,16 @@ Status Rewrite::WorkOnFile(Rewriting& rewriting) {
   const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in.good() && !in.eof()) return Error{"it cannot be read"};
   std::size_t number = 0;
-  GL_TRY(edited, image::EditImages(image::AsBytes(bytes), [&](const image::Entry& entry) -> Result<std::optional<std::string>> {
-           GL_TRY(text, entry.Read());
-           const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + entry.arch.text();
-           GL_TRY(piece, rewriting.AddText(name, text));
+  GL_TRY(edited, image::EditImages(image::AsBytes(bytes), [&](const auto& parts) -> Result<std::optional<std::string>> {
+           const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + parts.back()->arch.text();
+           std::vector<ptx::LinkInput> modules;
+           for (const image::Entry* part : parts) {
+             GL_TRY(text, part->Read());
+             GL_TRY(module, Parse(name, text));
+             modules.push_back({name, std::move(module)});
+           }
+           GL_TRY(module, Joined(std::move(modules)));
+           GL_TRY(piece, rewriting.Add(name, *module));
            return piece->after == piece->before ? std::optional<std::string>() : piece->after;
          }));
   if (output_.empty()) return {};

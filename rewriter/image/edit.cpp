@@ -1,9 +1,11 @@
 #include "rewriter/image/edit.h"
 
+#include <elf.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rewriter/image/elf_move.h"
 #include "rewriter/image/elf_view.h"
@@ -52,55 +54,78 @@ Result<Buffer> MakeEntry(Bytes raw, std::string text, bool compress) {
   return entry;
 }
 
+/// A container made of an old one's header and these entries.
+Buffer MakeContainer(Bytes old, const std::vector<Buffer>& entries) {
+  auto header = *ReadAt<ContainerHeader>(old, 0);
+  Buffer out;
+  Append(out, old.first(header.header_bytes));
+  for (const Buffer& entry : entries) Append(out, entry);
+  header.body_bytes = out.size() - header.header_bytes;
+  std::memcpy(out.data(), &header, sizeof header);
+  return out;
+}
+
+/// An entry and its bytes in the file.
+struct RawEntry {
+  Entry entry;
+  Bytes raw;
+};
+
+Result<std::vector<RawEntry>> ReadRawEntries(Bytes container) {
+  GL_TRY(read, ReadContainer(container));
+  std::vector<RawEntry> entries;
+  std::uint64_t offset = ReadAt<ContainerHeader>(container, 0)->header_bytes;
+  for (Entry& entry : read.entries) {
+    const auto header = *ReadAt<EntryHeader>(container, offset);
+    entries.push_back({std::move(entry), container.subspan(offset, header.header_bytes + header.payload_bytes)});
+    offset += entries.back().raw.size();
+  }
+  return entries;
+}
+
 /// The container with edited PTX; nothing when no entry was.
 Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all) {
-  GL_TRY(container, ReadContainer(bytes));
-  auto header = *ReadAt<ContainerHeader>(bytes, 0);
-  Buffer out;
-  Append(out, bytes.first(header.header_bytes));
-  std::uint64_t offset = header.header_bytes;
+  GL_TRY(entries, ReadRawEntries(bytes));
+  std::vector<Buffer> out;
   bool edited = false;
-  for (const Entry& entry : container.entries) {
-    const auto old = *ReadAt<EntryHeader>(bytes, offset);
-    const Bytes raw = bytes.subspan(offset, old.header_bytes + old.payload_bytes);
-    offset += raw.size();
+  for (const auto& [entry, raw] : entries) {
     if (entry.kind == EntryKind::kCubin) continue;
     std::optional<std::string> text;
     if (entry.kind == EntryKind::kPtx) {
-      GL_TRY(result, edit(entry));
+      GL_TRY(result, edit({&entry}));
       text = std::move(result);
     }
     if (!text) {
-      Append(out, raw);
+      out.emplace_back(raw.begin(), raw.end());
       continue;
     }
     edited = true;
     GL_TRY(made, MakeEntry(raw, *std::move(text), compress_all || entry.compression != Compression::kNone));
-    Append(out, made);
+    out.push_back(std::move(made));
   }
   if (!edited) return std::optional<Buffer>();
-  header.body_bytes = out.size() - header.header_bytes;
-  std::memcpy(out.data(), &header, sizeof header);
-  return std::optional(std::move(out));
+  return std::optional(MakeContainer(bytes, out));
 }
 
-/// The containers of a section, each edited or as it was.
+/// A section that holds containers, each edited or as it was.
 struct EditedSection {
   struct Piece {
-    std::uint64_t offset, old_bytes;
-    Buffer bytes;
+    std::uint64_t offset = 0;
+    Bytes old;
+    Buffer bytes = {};
     bool edited = false;
   };
+  std::string_view name;
   std::vector<Piece> pieces;
-  bool edited = false;
 
+  bool IsEdited() const { return std::ranges::any_of(pieces, &Piece::edited); }
   bool FitsInPlace() const {
-    return std::ranges::all_of(pieces, [](const Piece& piece) { return piece.bytes.size() <= piece.old_bytes; });
+    return std::ranges::all_of(pieces, [](const Piece& piece) { return piece.bytes.size() <= piece.old.size(); });
   }
 };
 
-Result<EditedSection> EditSection(Bytes section, const PtxEdit& edit) {
-  EditedSection out;
+EditedSection Unedited(std::string_view name, Bytes section) {
+  EditedSection out{name, {}};
   for (std::uint64_t offset = 0; offset < section.size();) {
     const Bytes rest = section.subspan(offset);
     const auto size = ContainerSize(rest);
@@ -109,25 +134,25 @@ Result<EditedSection> EditSection(Bytes section, const PtxEdit& edit) {
       continue;
     }
     const Bytes old = rest.first(std::min<std::uint64_t>(*size, rest.size()));
-    GL_TRY(made, EditContainer(old, edit, /*compress_all=*/true));
-    const bool edited = made.has_value();
-    out.edited |= edited;
-    out.pieces.push_back({offset, old.size(), made ? *std::move(made) : Buffer(old.begin(), old.end()), edited});
+    out.pieces.push_back({offset, old, Buffer(old.begin(), old.end())});
     offset += (old.size() + kAlignment - 1) / kAlignment * kAlignment;
   }
   return out;
 }
 
-/// What a shorter container leaves behind in its place is zeros, which readers skip.
-void PutInPlace(const EditedSection& edited, std::byte* section) {
-  for (const EditedSection::Piece& piece : edited.pieces) {
-    std::memset(section + piece.offset, 0, piece.old_bytes);
-    std::memcpy(section + piece.offset, piece.bytes.data(), piece.bytes.size());
+/// What a shorter container leaves behind in its place is zeros, which readers skip. Programs find their containers, those of
+/// parts as well, through wrappers in .nvFatBinSegment.
+Result<Buffer> PutBack(Bytes file, Bytes section, const EditedSection& edited) {
+  Buffer out(file.begin(), file.end());
+  if (!edited.IsEdited()) return out;
+  if (edited.FitsInPlace()) {
+    std::byte* const to = out.data() + (section.data() - file.data());
+    for (const EditedSection::Piece& piece : edited.pieces) {
+      std::memset(to + piece.offset, 0, piece.old.size());
+      std::memcpy(to + piece.offset, piece.bytes.data(), piece.bytes.size());
+    }
+    return out;
   }
-}
-
-/// Programs find their containers through wrappers in .nvFatBinSegment.
-Result<Buffer> PutAtEnd(Bytes file, const EditedSection& edited) {
   Buffer data;
   std::vector<MovedPlace> places;
   for (const EditedSection::Piece& piece : edited.pieces) {
@@ -135,22 +160,136 @@ Result<Buffer> PutAtEnd(Bytes file, const EditedSection& edited) {
     Append(data, piece.bytes);
     PadTo(data, kAlignment);
   }
-  return MoveSection(file, ".nv_fatbin", data, places, ".nvFatBinSegment");
+  return MoveSection(file, edited.name, data, places, ".nvFatBinSegment");
+}
+
+/// The parts of a separately compiled program: those compiled for its lowest architecture. Libraries that bring machine code
+/// and PTX for newer devices only (libcudadevrt) are linked by the driver, as before.
+class Parts {
+ public:
+  static Result<Parts> Read(const EditedSection& section) {
+    Parts parts;
+    std::optional<ComputeCapability> lowest;
+    std::vector<Part> all;
+    for (std::size_t i = 0; i < section.pieces.size(); ++i) {
+      GL_TRY(entries, ReadRawEntries(section.pieces[i].old));
+      all.push_back({i, std::move(entries)});
+      if (const auto low = all.back().Lowest(); low && (!lowest || *low < *lowest)) lowest = low;
+    }
+    for (Part& part : all) {
+      if (lowest && part.Lowest() == lowest) parts.parts_.push_back(std::move(part));
+    }
+    return parts;
+  }
+
+  /// Links the parts for each architecture; the first part's container gets the texts, the others get empty.
+  Status Edit(EditedSection& section, const PtxEdit& edit) const {
+    std::vector<Buffer> linked;
+    for (const RawEntry* arch : Architectures()) {
+      std::vector<const Entry*> chosen;
+      for (const Part& part : parts_) chosen.push_back(part.Best(arch->entry.arch));
+      GL_TRY(text, edit(chosen));
+      if (!text) return {};
+      const Entry* const newest =
+          *std::ranges::max_element(chosen, {}, [](const Entry* entry) { return std::pair(entry->version_major, entry->version_minor); });
+      GL_TRY(made, MakeEntry(arch->raw, *std::move(text), /*compress=*/true));
+      auto header = *ReadAt<EntryHeader>(made, 0);
+      header.version_major = static_cast<std::uint16_t>(newest->version_major);
+      header.version_minor = static_cast<std::uint16_t>(newest->version_minor);
+      std::memcpy(made.data(), &header, sizeof header);
+      linked.push_back(std::move(made));
+    }
+    for (const Part& part : parts_) {
+      EditedSection::Piece& piece = section.pieces[part.piece];
+      piece.bytes = MakeContainer(piece.old, &part == &parts_.front() ? linked : std::vector<Buffer>());
+      piece.edited = true;
+    }
+    return {};
+  }
+
+ private:
+  struct Part {
+    std::size_t piece = 0;  ///< of the section
+    std::vector<RawEntry> entries;
+
+    std::optional<ComputeCapability> Lowest() const {
+      std::optional<ComputeCapability> low;
+      for (const auto& [entry, raw] : entries) {
+        if (entry.kind == EntryKind::kPtx && (!low || entry.arch.capability < *low)) low = entry.arch.capability;
+      }
+      return low;
+    }
+    /// The part's PTX for an architecture: its own, else the newest that runs there.
+    const Entry* Best(const Arch& arch) const {
+      const Entry* best = nullptr;
+      for (const auto& [entry, raw] : entries) {
+        if (entry.kind != EntryKind::kPtx) continue;
+        if (entry.arch == arch) return &entry;
+        if (entry.arch.scope != ArchScope::kForward || entry.arch.capability > arch.capability) continue;
+        if (best == nullptr || entry.arch.capability > best->arch.capability) best = &entry;
+      }
+      return best;
+    }
+  };
+
+  /// One entry of each architecture that a part was compiled for and all have PTX for.
+  std::vector<const RawEntry*> Architectures() const {
+    std::vector<const RawEntry*> found;
+    for (const Part& part : parts_) {
+      for (const RawEntry& raw : part.entries) {
+        const bool known = std::ranges::any_of(found, [&](const RawEntry* other) { return other->entry.arch == raw.entry.arch; });
+        if (raw.entry.kind != EntryKind::kPtx || known) continue;
+        if (std::ranges::all_of(parts_, [&](const Part& other) { return other.Best(raw.entry.arch) != nullptr; })) found.push_back(&raw);
+      }
+    }
+    return found;
+  }
+
+  std::vector<Part> parts_;
+};
+
+/// The machine code linked from parts that were edited is left out. It is in the one container of .nv_fatbin that has no PTX.
+Status DropLinkedCode(EditedSection& section) {
+  EditedSection::Piece* linked = nullptr;
+  for (EditedSection::Piece& piece : section.pieces) {
+    GL_TRY(container, ReadContainer(piece.old));
+    if (container.entries.empty()) return {};  // nothing was linked: the driver does that
+    if (std::ranges::any_of(container.entries, [](const Entry& entry) { return entry.kind == EntryKind::kPtx; })) continue;
+    if (linked != nullptr) return Error{"which machine code was linked from its parts cannot be told; write only the PTX (--ptx)"};
+    linked = &piece;
+  }
+  if (linked == nullptr) return {};
+  linked->bytes = MakeContainer(linked->old, {});
+  linked->edited = true;
+  return {};
 }
 
 Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
   GL_TRY(elf, ReadElf(file));
-  if (const ElfSection* parts = elf.FindSection("__nv_relfatbin"); parts != nullptr && !parts->data.empty()) {
-    return Error{"its parts were compiled separately and have to be linked before they are rewritten; write only the PTX (--ptx)"};
-  }
+  bool parts_edited = false;
   Buffer out(file.begin(), file.end());
-  const ElfSection* const section = elf.FindSection(".nv_fatbin");
-  if (section == nullptr || section->data.empty()) return out;
-  GL_TRY(edited, EditSection(section->data, edit));
-  if (!edited.edited) return out;
-  if (!edited.FitsInPlace()) return PutAtEnd(file, edited);
-  PutInPlace(edited, out.data() + (section->data.data() - file.data()));
-  return out;
+  if (const ElfSection* found = elf.FindSection("__nv_relfatbin"); found != nullptr && !found->data.empty()) {
+    if (elf.type == ET_REL)
+      return Error{"it is one part of a separately compiled program: rewrite the program, or write only the PTX (--ptx)"};
+    EditedSection section = Unedited(found->name, found->data);
+    GL_TRY(parts, Parts::Read(section));
+    GL_TRY_STATUS(parts.Edit(section, edit));
+    parts_edited = section.IsEdited();
+    GL_TRY(made, PutBack(file, found->data, section));
+    out = std::move(made);
+  }
+  GL_TRY(now, ReadElf(out));
+  const ElfSection* const found = now.FindSection(".nv_fatbin");
+  if (found == nullptr || found->data.empty()) return out;
+  EditedSection section = Unedited(found->name, found->data);
+  for (EditedSection::Piece& piece : section.pieces) {
+    GL_TRY(made, EditContainer(piece.old, edit, /*compress_all=*/true));
+    if (!made) continue;
+    piece.bytes = *std::move(made);
+    piece.edited = true;
+  }
+  if (parts_edited) GL_TRY_STATUS(DropLinkedCode(section));
+  return PutBack(out, found->data, section);
 }
 
 }  // namespace
@@ -166,7 +305,7 @@ Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit) {
   Buffer out(file.begin(), file.end());
   for (const Container& container : set.containers) {
     for (const Entry& entry : container.entries) {
-      GL_TRY(text, edit(entry));
+      GL_TRY(text, edit({&entry}));
       if (text) out.assign(AsBytes(*text).begin(), AsBytes(*text).end());
     }
   }

@@ -10,14 +10,16 @@
 
 namespace gridloom::image {
 
-/// The new text of a PTX entry; nothing: it stays as it is.
-using PtxEdit = std::function<Result<std::optional<std::string>>(const Entry& entry)>;
+/// The new text of a module: of one PTX entry, or of the parts of a separately compiled (-rdc) program for one architecture, which
+/// have to be linked. Nothing: all stays as it is.
+using PtxEdit = std::function<Result<std::optional<std::string>>(const std::vector<const Entry*>& parts)>;
 
 /// A copy of a file with edited PTX. In a container where anything was edited the machine code is left out: it would run in
 /// place of the PTX, unedited. A changed text is stored with zstd where the entry was compressed, or where room is short.
 ///
 /// Containers inside a program or library stay where they are when they fit there; else all of them move to the end of the file
-/// (elf_move.h). Static libraries and separately compiled (-rdc) containers, whose parts cannot be edited one by one, are errors.
+/// (elf_move.h). The parts of a program become one, in the place of the first. Static libraries and objects of separately compiled
+/// programs are errors.
 Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit);
 
 }  // namespace gridloom::image

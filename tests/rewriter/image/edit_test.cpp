@@ -24,8 +24,8 @@ std::string LongText(const std::string& last) {
 
 /// Replaces every PTX for sm_90, keeps the others.
 PtxEdit ReplaceSm90(const std::string& text) {
-  return [text](const Entry& entry) -> Result<std::optional<std::string>> {
-    if (entry.arch.text() != "sm_90") return std::optional<std::string>();
+  return [text](const std::vector<const Entry*>& parts) -> Result<std::optional<std::string>> {
+    if (parts.front()->arch.text() != "sm_90") return std::optional<std::string>();
     return std::optional(text);
   };
 }
@@ -64,7 +64,7 @@ TEST_CASE("EditImages_NothingEdited_SameBytes") {
 
 TEST_CASE("EditImages_ErrorOfTheEdit_IsPassedOn") {
   const Buffer bytes = MakeContainer({EntrySpec{}});
-  const auto edited = EditImages(bytes, [](const Entry&) -> Result<std::optional<std::string>> { return Error{"no"}; });
+  const auto edited = EditImages(bytes, [](const auto&) -> Result<std::optional<std::string>> { return Error{"no"}; });
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "no");
 }
@@ -90,8 +90,61 @@ TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
   CHECK(edited.error().message == "it has no segment to spare for longer device code");
 }
 
-TEST_CASE("EditImages_SeparatelyCompiled_IsRefused") {
-  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
+/// The texts of the parts, one after the other.
+Result<std::optional<std::string>> Concatenated(const std::vector<const Entry*>& parts) {
+  std::string text;
+  for (const Entry* part : parts) text += *part->Read();
+  return std::optional(text);
+}
+
+TEST_CASE("EditImages_SeparatelyCompiled_PartsBecomeOneForEachArchitecture") {
+  const auto ptx = [](std::uint32_t sm, const std::string& text) { return EntrySpec{.sm = sm, .payload = LongText(text) + '\0'}; };
+  const EntrySpec machine_code{.kind = kCubin, .sm = 75, .payload = "machine code"};
+  const Buffer first = MakeContainer({machine_code, ptx(75, "// a75"), ptx(80, "// a80")});
+  const Buffer second = MakeContainer({ptx(75, "// b75"), machine_code});
+  const Buffer library = MakeContainer({machine_code, ptx(90, "// library")});  // as libcudadevrt is built
+  const Buffer whole = MakeContainer({ptx(75, "// whole")});
+  const Buffer linked = MakeContainer({EntrySpec{.kind = kCubin, .sm = 75, .payload = "linked"}});
+  const Buffer elf =
+      testing::MakeElf(ET_EXEC, EM_X86_64,
+                       {{"__nv_relfatbin", testing::Concat({first, second, library})}, {".nv_fatbin", testing::Concat({whole, linked})}});
+  const auto edited = EditImages(elf, Concatenated);
+  REQUIRE(edited.ok());
+  const auto set = ReadImages(*edited);
+  REQUIRE(set.ok());
+  REQUIRE(set->containers.size() == 5);
+  CHECK(*set->containers[0].entries.at(0).Read() == LongText("// whole"));
+  CHECK(set->containers[1].entries.empty());
+  const auto& joined = set->containers[2].entries;
+  REQUIRE(joined.size() == 2);
+  CHECK(joined[0].arch.text() == "sm_75");
+  CHECK(*joined[0].Read() == LongText("// a75") + LongText("// b75"));
+  CHECK(joined[1].arch.text() == "sm_80");
+  CHECK(*joined[1].Read() == LongText("// a80") + LongText("// b75"));
+  CHECK(set->containers[3].entries.empty());
+  REQUIRE(set->containers[4].entries.size() == 2);
+  CHECK(*set->containers[4].entries[1].Read() == LongText("// library"));
+}
+
+TEST_CASE("EditImages_SeparatelyCompiledNothingEdited_SameBytes") {
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
+                                      {{"__nv_relfatbin", testing::Concat({MakeContainer({EntrySpec{}}), MakeContainer({EntrySpec{}})})},
+                                       {".nv_fatbin", MakeContainer({EntrySpec{.kind = kCubin, .payload = "linked"}})}});
+  const auto edited = EditImages(elf, [](const auto&) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  REQUIRE(edited.ok());
+  CHECK(*edited == elf);
+}
+
+TEST_CASE("EditImages_SeparatelyCompiledAndTwoWithoutPtx_IsAnError") {
+  const Buffer machine_code = MakeContainer({EntrySpec{.kind = kCubin, .payload = "machine code"}});
+  const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
+                                      {{"__nv_relfatbin", MakeContainer({EntrySpec{.payload = LongText("") + '\0'}})},
+                                       {".nv_fatbin", testing::Concat({machine_code, machine_code})}});
+  CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
+}
+
+TEST_CASE("EditImages_PartOfASeparatelyCompiledProgram_IsRefused") {
+  const Buffer elf = testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
   CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
 }
 
