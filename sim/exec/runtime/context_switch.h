@@ -21,8 +21,15 @@ static_assert(offsetof(SwitchableWarp, ctx) == 0);
 
 inline SwitchableWarp& SwitchableOf(WarpCtx* ctx) { return *reinterpret_cast<SwitchableWarp*>(ctx); }
 
+/// What happens when a warp's entry returns.
+enum class OnReturn : std::uint8_t {
+  kRuntime,     ///< gl_warp_returned
+  kNextInRing,  ///< it leaves the ring for its neighbour; the last one calls gl_warp_returned. Only where KnowsRingEnd()
+};
+bool KnowsRingEnd();
+
 /// The next switch to `warp` runs `entry` from the top of its stack, `offset` bytes (a multiple of 16) below the very top.
-void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry);
+void PrepareStart(SwitchableWarp& warp, std::size_t offset, WarpEntry entry, OnReturn on_return = OnReturn::kRuntime);
 
 /// Suspends `from`, which is running, and runs `to`. Returns when somebody switches back to `from`.
 void SwitchWarp(SwitchableWarp& from, SwitchableWarp& to);

@@ -210,6 +210,9 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
   const std::uint32_t per_cta = launch->ctx.warps_per_cta;
   const std::uint32_t first = first_cta * per_cta, last = last_cta * per_cta;
   const WarpEntry entry = launch->kernel->entry;
+  // Warps that are linked as long as they live need no counting: the last one ends for all.
+  const bool uncounted = KnowsRingEnd() && !barriers_ && !recording() && !check;
+  const OnReturn on_return = uncounted ? OnReturn::kNextInRing : OnReturn::kRuntime;
   Warp* previous = &warps[last - 1];
   for (std::uint32_t i = first; i < last; ++i) {
     Warp& warp = warps[i];
@@ -217,7 +220,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     warp.ctx.prev = &previous->ctx;
     previous->ctx.next = &warp.ctx;
     previous = &warp;
-    PrepareStart(warp, StackColour(i), entry);
+    PrepareStart(warp, StackColour(i), entry, on_return);
   }
   if (barriers_) {
     for (std::uint32_t i = first; i < last; ++i) {
@@ -232,7 +235,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
   }
   ring = &warps[first];
   for (std::uint32_t c = first_cta; c < last_cta; ++c) ctas[c].ctx.ring = &ring->ctx;
-  runnable = live_warps = last - first;
+  runnable = live_warps = uncounted ? 1 : last - first;
   idle_yields = 0;
 }
 
