@@ -12,8 +12,8 @@ namespace gridloom::policy {
 
 /// What some policies want to know.
 struct PolicyInputs {
-  std::shared_ptr<CoSchedulePlanner> planner;  ///< of `kernelet`; without one, no co-schedule pays
-  KerneletOptions kernelet;
+  std::shared_ptr<CoSchedulePlanner> planner{};  ///< of `kernelet`; without one, no co-schedule pays
+  KerneletOptions kernelet{};
 };
 
 /// The policy of that name, or null.
