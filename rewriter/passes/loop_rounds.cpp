@@ -135,14 +135,31 @@ bool LoopRounds::IsInvariant(const BlockSet& loop, const Operand& operand, int d
   return std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& read) { return IsInvariant(loop, read, depth + 1); });
 }
 
-bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand) const {
-  if (IsInvariant(loop, operand)) return true;
-  const RegisterId id = IdOf(operand);
-  const std::uint32_t write = id == analysis::kNoRegister ? kNone : OnlyWrite(loop, id);
-  if (write == kNone || At(write).opcode != Opcode::kLd || writes(write).size() != 1) return false;
+// What is computed from invariants and from what is loaded anew from the same places takes few values, whichever of its writes a
+// round passes; an ordered comparison is through with all of them in the end. A counter that has to meet its bound needs one value.
+bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand, bool ordered) const {
   static constexpr Mod kStrong[] = {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv};
-  if (std::ranges::any_of(kStrong, [&](Mod mod) { return At(write).Has(mod); })) return false;
-  return IsInvariant(loop, At(write).operands[1]);
+  std::set<RegisterId> open, settled;
+  const std::function<bool(const Operand&)> is_bound = [&](const Operand& of) {
+    if (IsInvariant(loop, of)) return true;
+    const RegisterId id = IdOf(of);
+    if (id == analysis::kNoRegister || open.contains(id)) return false;  // carried on from round to round
+    if (settled.contains(id)) return true;
+    if (!ordered && OnlyWrite(loop, id) == kNone) return false;
+    open.insert(id);
+    for (const std::uint32_t write : written_by_[id]) {
+      if (!loop[cfg_.instructions()[write].block]) continue;
+      const Instruction& instruction = At(write);
+      const auto& operands = instruction.operands;
+      const bool loads = instruction.opcode == Opcode::kLd && std::ranges::none_of(kStrong, [&](Mod mod) { return instruction.Has(mod); });
+      if (loads && operands.size() == 2 && IsInvariant(loop, operands[1])) continue;
+      if (!IsPure(instruction) || writes(write).size() != 1 || !std::all_of(operands.begin() + 1, operands.end(), is_bound)) return false;
+    }
+    open.erase(id);
+    settled.insert(id);
+    return true;
+  };
+  return is_bound(operand);
 }
 
 // A literal, the size of a block or grid, or a product of such: the stride of a loop over a grid.
@@ -230,7 +247,8 @@ bool LoopRounds::IsCountedExit(const BlockSet& loop, BlockId block) const {
   const bool ordered = IsOrdered(setp);
   if (!ordered && !IsEquality(setp)) return false;
   const Operand &a = setp.operands[1], &b = setp.operands[2];
-  return (IsBound(loop, b) && IsCounter(loop, block, a, ordered)) || (IsBound(loop, a) && IsCounter(loop, block, b, ordered));
+  return (IsBound(loop, b, ordered) && IsCounter(loop, block, a, ordered)) ||
+         (IsBound(loop, a, ordered) && IsCounter(loop, block, b, ordered));
 }
 
 // A register changes when it is derived from itself, that is, carried from round to round. What a load reads changes when its

@@ -28,8 +28,8 @@ class LoopRounds {
 
   /// The block ends with a branch that leaves the loop when a counter reaches a bound, and the counter moves on in every
   /// round: no round through this block is repeated for ever. Counters step by 1, or by something positive towards an
-  /// ordered comparison. The bound is the same in every round, or loaded anew from the same place: `i < row[v + 1]` is, where
-  /// the compiler cannot tell that nothing stores there. As long as nobody changes it, the counter reaches it.
+  /// ordered comparison. The bound is the same in every round, or made of what is loaded anew from the same places: `i < row[v + 1]`
+  /// is, where the compiler cannot tell that nothing stores there. As long as nobody changes it, the counter reaches it.
   bool IsCountedExit(const BlockSet& loop, analysis::BlockId block) const;
 
   /// The value of this register may be the same in every round: it is not derived from anything that the loop carries on.
@@ -52,7 +52,7 @@ class LoopRounds {
   std::uint32_t OnlyWrite(const BlockSet& loop, analysis::RegisterId id) const;
   bool IsWritten(const BlockSet& loop, analysis::RegisterId id) const;
   bool IsInvariant(const BlockSet& loop, const ptx::Operand& operand, int depth = 0) const;
-  bool IsBound(const BlockSet& loop, const ptx::Operand& operand) const;
+  bool IsBound(const BlockSet& loop, const ptx::Operand& operand, bool ordered) const;
   bool IsPositive(const ptx::Operand& operand, int depth = 0) const;
   bool IsCounter(const BlockSet& loop, analysis::BlockId block, const ptx::Operand& operand, bool ordered) const;
   bool OnEveryRound(const BlockSet& loop, analysis::BlockId through, analysis::BlockId block) const;
