@@ -42,6 +42,12 @@ constexpr CommandRow kCommands[] = {
      "  gridloom replay --policy serial,leftover one.gltrace two.gltrace   two programs share a GPU\n"
      "  gridloom replay --json app.gltrace | jq '.[].counters.dram_read_bytes'\n",
      MakeReplay},
+    {"experiment", "Reproduce a figure or table of a paper, beside the paper's numbers.", "[OPTIONS] NAME",
+     "  gridloom experiment --list\n"
+     "  gridloom experiment kernelet-fig13\n"
+     "  gridloom experiment kernelet --report kernelet-report    all figures and tables\n"
+     "  gridloom experiment kernelet-fig13 --set arrivals.load=1.5 --set arrivals.seed=7\n",
+     MakeExperiment},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

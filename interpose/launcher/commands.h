@@ -14,5 +14,6 @@ std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
 std::unique_ptr<Command> MakeReplay();
+std::unique_ptr<Command> MakeExperiment();
 
 }  // namespace gridloom::launcher

@@ -20,7 +20,7 @@ std::string Overview() {
       "Gridloom runs unmodified CUDA programs on machines without a GPU.\n\n"
       "usage: gridloom COMMAND [OPTIONS] [ARGUMENTS]\n\ncommands:\n";
   for (const CommandRow& row : Commands()) {
-    text += "  " + std::string(row.name) + std::string(10 - row.name.size(), ' ') + std::string(row.summary) + "\n";
+    text += "  " + std::string(row.name) + std::string(12 - row.name.size(), ' ') + std::string(row.summary) + "\n";
   }
   text +=
       "\nexamples:\n"

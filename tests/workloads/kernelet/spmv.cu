@@ -6,7 +6,8 @@
 
 constexpr int kThreads = 256, kRowsPerCta = kThreads / 32;
 
-__global__ void __launch_bounds__(kThreads)
+// Bounded to what the published occupancies leave: six CTAs of 256 threads in 32768 registers.
+__global__ void __maxnreg__(20)
     SpmvWarpPerRow(int rows, const int* begins, const int* columns, const float* values, const float* x, float* y) {
   const int row = blockIdx.x * kRowsPerCta + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (row >= rows) return;

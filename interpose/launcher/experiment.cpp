@@ -1,0 +1,159 @@
+// gridloom experiment: figures and tables of papers, from configs/experiments/NAME.yaml.
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "interpose/launcher/commands.h"
+#include "interpose/launcher/experiment/kernelet_exhibits.h"
+#include "interpose/launcher/experiment/workload_traces.h"
+#include "interpose/launcher/installation.h"
+#include "interpose/launcher/terminal.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using experiment::Exhibit;
+using experiment::Settings;
+
+/// A bar's worth of words on a terminal, a line now and then elsewhere.
+experiment::StudyProgress ShowProgress() {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  return [terminal](std::size_t done, std::size_t all, const std::string& what) {
+    const std::size_t step = std::max<std::size_t>(all / 20, 1);
+    if (terminal) std::fprintf(stderr, "\r\033[K%zu of %zu measured (%s)%s", done, all, what.c_str(), done == all ? "\r\033[K" : "");
+    else if (done % step == 0 || done == all) std::fprintf(stderr, "gridloom: %zu of %zu measured (%s)\n", done, all, what.c_str());
+  };
+}
+
+Status WriteText(const fs::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  return out ? Status() : Status(Error{"cannot write " + path.string()});
+}
+
+class ExperimentCommand final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    app.add_option("name", name_, "an experiment of --list, or a YAML file")->type_name("");
+    app.add_flag("--list", list_, "list the experiments");
+    app.add_option("--set", set_, "change a value of the experiment's file, for example arrivals.seed=2")->type_name("KEY=VALUE");
+    app.add_option("--programs", programs_, "folder of the workloads' programs (default: workloads/ beside this tool)")->type_name("DIR");
+    app.add_option("--work", work_, "folder that keeps traces and measurements (default: experiments/ in the cache)")->type_name("DIR");
+    app.add_option("--jobs,-j", jobs_, "measurements at the same time (default: one per core)")->type_name("N");
+    app.add_option("--report", report_, "write NAME.json and a CSV file for each exhibit into this folder")->type_name("DIR");
+    app.add_flag("--json", json_, "print JSON");
+  }
+
+  int Run() override {
+    if (list_) return List();
+    if (name_.empty()) return Fail("no experiment named; `gridloom experiment --list` lists them");
+    const auto exhibits = Show();
+    if (!exhibits.ok()) return Fail(exhibits.error().message);
+    if (json_) Print(ToJson(*exhibits).dump(2) + "\n");
+    if (report_.empty()) return kExitOk;
+    const Status written = Write(*exhibits);
+    return written ? kExitOk : Fail(written.error().message);
+  }
+
+ private:
+  int List() const {
+    for (const std::string& name : experiment::ExperimentNames()) Print(name + "\n");
+    return kExitOk;
+  }
+
+  Result<std::vector<Exhibit>> Show() {
+    GL_TRY(settings, Settings::Load(name_));
+    for (const std::string& assignment : set_) {
+      const auto equals = assignment.find('=');
+      if (equals == std::string::npos) return Error{"--set takes KEY=VALUE, not '" + assignment + "'"};
+      GL_TRY_STATUS(settings.Set(assignment.substr(0, equals), assignment.substr(equals + 1)));
+    }
+    settings_ = std::move(settings);
+    GL_TRY(study, settings_.Text("study"));
+    if (study != "kernelet") return Error{"study '" + study + "' is not known; there is kernelet"};
+    GL_TRY(show, settings_.List("show"));
+    GL_TRY_STATUS(FindFolders());
+    GL_TRY(cache, experiment::RateCache::Open((fs::path(work_) / "measurements.jsonl").string()));
+    GL_TRY(studies, Studies(*cache));
+    std::vector<Exhibit> exhibits;
+    for (const std::string& name : show) {
+      GL_TRY(exhibit, experiment::ShowKernelet(name, settings_, studies));
+      if (!json_) Print(experiment::TextOf(exhibit));
+      std::fflush(stdout);
+      exhibits.push_back(std::move(exhibit));
+    }
+    return exhibits;
+  }
+
+  Status FindFolders() {
+    if (programs_.empty()) programs_ = (ToolDirectory() / "workloads").string();
+    if (work_.empty()) {
+      if (CacheDirectory().empty()) return Error{"there is no cache folder (GRIDLOOM_CACHE_DIR); give one with --work"};
+      work_ = (CacheDirectory() / "experiments").string();
+    }
+    std::error_code error;
+    fs::create_directories(work_, error);
+    if (error) return Error{"cannot create " + work_ + ": " + error.message()};
+    return {};
+  }
+
+  Result<std::vector<std::unique_ptr<experiment::KernelStudy>>> Studies(experiment::RateCache& cache) {
+    GL_TRY(devices, settings_.List("devices"));
+    GL_TRY(kernels, Kernels());
+    const unsigned threads = jobs_ != 0 ? jobs_ : std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::unique_ptr<experiment::KernelStudy>> studies;
+    for (const std::string& name : devices) {
+      GL_TRY(device, sim::LoadDevice(name));
+      GL_TRY(study, experiment::KernelStudy::Create(settings_, std::move(device), kernels, cache, threads, ShowProgress()));
+      studies.push_back(std::move(study));
+    }
+    return studies;
+  }
+
+  Result<std::vector<experiment::StudyKernel>> Kernels() {
+    std::vector<experiment::StudyKernel> kernels;
+    for (const std::string& name : settings_.Below("kernels")) {
+      const std::string key = "kernels." + name + ".";
+      GL_TRY(kernel, settings_.Text(key + "kernel"));
+      GL_TRY(paper_ctas, settings_.Number(key + "paper_ctas"));
+      GL_TRY(scale, settings_.Number(key + "scale"));
+      const fs::path trace = fs::path(work_) / ("kernelet-" + name + ".gltrace");
+      GL_TRY_STATUS(experiment::EnsureTrace(fs::path(programs_) / "kernelet" / name, kernel, trace));
+      GL_TRY(traced, experiment::LoadTracedKernel(trace.string(), kernel, name));
+      kernels.push_back({.traced = std::move(traced), .paper_ctas = paper_ctas, .scale = scale});
+    }
+    return kernels;
+  }
+
+  nlohmann::ordered_json ToJson(const std::vector<Exhibit>& exhibits) const {
+    nlohmann::ordered_json json{{"experiment", settings_.name()}, {"exhibits", nlohmann::ordered_json::array()}};
+    for (const Exhibit& exhibit : exhibits) json["exhibits"].push_back(experiment::JsonOf(exhibit));
+    return json;
+  }
+
+  Status Write(const std::vector<Exhibit>& exhibits) const {
+    std::error_code error;
+    fs::create_directories(report_, error);
+    if (error) return Error{"cannot create " + report_ + ": " + error.message()};
+    GL_TRY_STATUS(WriteText(fs::path(report_) / (settings_.name() + ".json"), ToJson(exhibits).dump(2) + "\n"));
+    for (const Exhibit& exhibit : exhibits)
+      GL_TRY_STATUS(WriteText(fs::path(report_) / (settings_.name() + "-" + exhibit.name + ".csv"), experiment::CsvOf(exhibit)));
+    return {};
+  }
+
+  std::string name_, programs_, work_, report_;
+  std::vector<std::string> set_;
+  unsigned jobs_ = 0;
+  bool list_ = false, json_ = false;
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeExperiment() { return std::make_unique<ExperimentCommand>(); }
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,156 @@
+#include "interpose/launcher/experiment/arrivals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <random>
+
+namespace gridloom::experiment {
+namespace {
+
+struct Instance {
+  std::size_t kind = 0;
+  double arrived = 0, left = 0;  // cycle; thread blocks
+};
+
+/// Instances that run, at which rate.
+struct Running {
+  std::size_t instance = 0;  // position in the queue
+  double rate = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner, const Arrivals& arrivals)
+      : kinds_(kinds), rates_(rates), planner_(planner) {
+    Draw(arrivals);
+  }
+
+  Result<ArrivalResult> Run() {
+    while (!queue_.empty() || next_ < arriving_.size()) {
+      Admit();
+      if (queue_.empty()) {
+        result_.idle += arriving_[next_].arrived - now_;
+        now_ = arriving_[next_].arrived;
+        continue;
+      }
+      GL_TRY(running, Plan());
+      Proceed(running);
+    }
+    result_.cycles = now_;
+    result_.mean_turnaround = turnaround_ / static_cast<double>(std::max<std::size_t>(arriving_.size(), 1));
+    return result_;
+  }
+
+ private:
+  /// Exponential gaps for each kind; all kinds in order of time, those at one time in order of kind.
+  void Draw(const Arrivals& arrivals) {
+    std::mt19937_64 random(arrivals.seed);
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      double at = 0;
+      for (std::uint64_t i = 0; i < arrivals.instances; ++i) {
+        // 53 random bits, in (0, 1]: std::exponential_distribution may differ between libraries.
+        const double uniform = (static_cast<double>(random() >> 11) + 1) * 0x1p-53;
+        at += -std::log(uniform) * arrivals.interarrival;
+        arriving_.push_back({.kind = kind, .arrived = at, .left = kinds_[kind].ctas});
+      }
+    }
+    std::ranges::stable_sort(arriving_, {}, &Instance::arrived);
+  }
+
+  void Admit() {
+    for (; next_ < arriving_.size() && arriving_[next_].arrived <= now_; ++next_) queue_.push_back(arriving_[next_]);
+  }
+
+  std::size_t FirstOf(std::size_t kind) const {
+    return static_cast<std::size_t>(std::ranges::find(queue_, kind, &Instance::kind) - queue_.begin());
+  }
+
+  /// The kinds that wait, in order of arrival.
+  std::vector<std::size_t> Waiting() const {
+    std::vector<std::size_t> waiting;
+    for (const Instance& instance : queue_) {
+      if (std::ranges::find(waiting, instance.kind) == waiting.end()) waiting.push_back(instance.kind);
+      if (waiting.size() == kinds_.size()) break;
+    }
+    return waiting;
+  }
+
+  Result<std::vector<Running>> Plan() {
+    if (planner_ != nullptr) {
+      ++result_.plans;
+      const std::vector<std::size_t> waiting = Waiting();
+      std::vector<std::uint64_t> profiles;
+      for (const std::size_t kind : waiting) profiles.push_back(kinds_[kind].profile);
+      if (const auto schedule = planner_->Find(profiles)) return Pair(waiting, profiles, *schedule);
+    }
+    return Consolidated();
+  }
+
+  Result<std::vector<Running>> Pair(const std::vector<std::size_t>& waiting, const std::vector<std::uint64_t>& profiles,
+                                    const policy::CoSchedule& schedule) {
+    std::array<std::size_t, 2> kinds{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto found = std::ranges::find(profiles, schedule.parts[i].profile);
+      if (found == profiles.end()) return Error{"the planner chose a kernel that does not wait"};
+      kinds[i] = waiting[static_cast<std::size_t>(found - profiles.begin())];
+    }
+    GL_TRY(rates, rates_.Together(kinds[0], schedule.parts[0].ctas_per_sm, kinds[1], schedule.parts[1].ctas_per_sm));
+    return std::vector<Running>{{FirstOf(kinds[0]), rates[0]}, {FirstOf(kinds[1]), rates[1]}};
+  }
+
+  Result<std::vector<Running>> Consolidated() {
+    const std::size_t first = queue_[0].kind;
+    if (queue_.size() > 1) {
+      const std::size_t second = queue_[1].kind;
+      const std::uint32_t room = second == first ? 0 : rates_.LeftOver(first, second);
+      if (room != 0) {
+        GL_TRY(rates, rates_.Together(first, rates_.Full(first), second, room));
+        return std::vector<Running>{{0, rates[0]}, {1, rates[1]}};
+      }
+    }
+    GL_TRY(rate, rates_.Alone(first));
+    return std::vector<Running>{{0, rate}};
+  }
+
+  /// Until one of them ends; who runs alone, until another arrives.
+  void Proceed(const std::vector<Running>& running) {
+    double step = INFINITY;
+    std::size_t ends = 0;
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      const double left = queue_[running[i].instance].left / running[i].rate;
+      if (left < step) ends = i;
+      step = std::min(step, left);
+    }
+    bool interrupted = false;
+    if (running.size() == 1 && next_ < arriving_.size() && arriving_[next_].arrived < now_ + step) {
+      step = arriving_[next_].arrived - now_;
+      interrupted = true;
+    }
+    now_ = interrupted ? arriving_[next_].arrived : now_ + step;
+    if (running.size() == 2) result_.together += step;
+    for (const Running& part : running) queue_[part.instance].left = std::max(0.0, queue_[part.instance].left - part.rate * step);
+    if (interrupted) return;
+    const auto ended = queue_.begin() + static_cast<std::ptrdiff_t>(running[ends].instance);
+    turnaround_ += now_ - ended->arrived;
+    queue_.erase(ended);
+  }
+
+  const std::vector<Kind>& kinds_;
+  Rates& rates_;
+  policy::CoSchedulePlanner* const planner_;
+  std::vector<Instance> arriving_;  // in order of time
+  std::size_t next_ = 0;            // of them
+  std::deque<Instance> queue_;      // in order of arrival
+  double now_ = 0, turnaround_ = 0;
+  ArrivalResult result_;
+};
+
+}  // namespace
+
+Result<ArrivalResult> SimulateArrivals(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner,
+                                       const Arrivals& arrivals) {
+  return Simulation(kinds, rates, planner, arrivals).Run();
+}
+
+}  // namespace gridloom::experiment

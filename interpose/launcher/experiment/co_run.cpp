@@ -1,0 +1,171 @@
+#include "interpose/launcher/experiment/co_run.h"
+
+#include <algorithm>
+
+#include "scheduler/policy/leftover.h"
+#include "sim/timing/engine.h"
+#include "sim/timing/occupancy.h"
+
+namespace gridloom::experiment {
+namespace {
+
+using timing::Cycle;
+
+constexpr std::uint64_t kEndless = std::uint64_t{1} << 40;  // blocks; a measurement ends long before
+
+/// Launch i holds up to quota[i] blocks on every SM.
+class Quotas final : public policy::Policy {
+ public:
+  explicit Quotas(std::vector<std::uint32_t> quotas) : quotas_(std::move(quotas)) {}
+  std::string_view name() const override { return "quotas"; }
+  std::optional<policy::Slice> Next(const policy::Snapshot& snapshot) override {
+    for (const policy::KernelView& kernel : snapshot.kernels) {
+      const std::uint32_t quota = quotas_[kernel.id];
+      for (std::size_t sm = 0; sm < snapshot.sms.size(); ++sm) {
+        if (kernel.resident[sm] < quota && snapshot.sms[sm].Fits(kernel.needs))
+          return policy::Slice{.kernel = kernel.id, .ctas = kEndless, .max_per_sm = quota};
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const std::vector<std::uint32_t> quotas_;
+};
+
+timing::Counters Difference(const timing::Counters& end, const timing::Counters& begin) {
+  timing::Counters difference;
+#define SM_COUNTER(name, unit, meaning) difference.sm.name = end.sm.name - begin.sm.name;
+#define MEMORY_COUNTER(name, unit, meaning) difference.memory.name = end.memory.name - begin.memory.name;
+#include "sim/timing/counters.def"
+  return difference;
+}
+
+/// Counts the waves of every launch, and takes the counters between the time when all are warm and the time when all are done.
+class Meter final : public timing::Observer {
+ public:
+  Meter(std::vector<std::uint64_t> waves, const CoRunOptions& options) : options_(options) {
+    for (const std::uint64_t ctas : waves) launches_.push_back({.wave = ctas});
+  }
+
+  void OnCtaStart(Cycle, const timing::CtaPlace&) override {}
+  void OnKernelEnd(Cycle, std::uint32_t) override {}
+  void OnCtaEnd(Cycle at, const timing::CtaPlace& place) override {
+    Launch& launch = launches_[place.launch];
+    if (++launch.ended % launch.wave != 0) return;
+    const std::uint64_t waves = launch.ended / launch.wave;
+    if (waves == options_.warmup_waves) launch.begin = at;
+    launch.end = at;
+  }
+  void OnWindow(const timing::Engine& engine, Cycle) override {
+    if (!warm_ && AllHave(options_.warmup_waves)) {
+      warm_ = true;
+      begin_ = engine.now();
+      at_begin_ = engine.counters_now();
+    }
+    if (warm_ && !done_ && AllHave(options_.warmup_waves + options_.measured_waves)) {
+      done_ = true;
+      cycles_ = engine.now() - begin_;
+      counters_ = Difference(engine.counters_now(), at_begin_);
+    }
+  }
+
+  bool done() const { return done_; }
+  Cycle cycles() const { return cycles_; }
+  const timing::Counters& counters() const { return counters_; }
+  double CtasPerCycle(std::size_t number) const {
+    const Launch& launch = launches_[number];
+    const std::uint64_t ctas = launch.ended / launch.wave * launch.wave - options_.warmup_waves * launch.wave;
+    return static_cast<double>(ctas) / static_cast<double>(std::max<Cycle>(launch.end - launch.begin, 1));
+  }
+
+ private:
+  struct Launch {
+    std::uint64_t wave = 0, ended = 0;
+    Cycle begin = 0, end = 0;  // of the last block of the last warm-up wave, and of the last whole wave
+  };
+  bool AllHave(std::uint64_t waves) const {
+    return std::ranges::all_of(launches_, [&](const Launch& launch) { return launch.ended >= waves * launch.wave; });
+  }
+
+  const CoRunOptions options_;
+  std::vector<Launch> launches_;
+  bool warm_ = false, done_ = false;
+  Cycle begin_ = 0, cycles_ = 0;
+  timing::Counters at_begin_, counters_;
+};
+
+/// Whether an SM has room for all blocks asked for.
+Status CheckRoom(const sim::DeviceSpec& device, std::span<const CoRunPart> parts) {
+  policy::SmView room = timing::EmptySm(device);
+  for (const CoRunPart& part : parts) {
+    GL_TRY(needs, timing::NeedsOf(part.kernel->shape, device));
+    for (std::uint32_t i = 0; i < part.ctas_per_sm; ++i) {
+      if (!room.Fits(needs))
+        return Error{device.id + ": no room for " + std::to_string(part.ctas_per_sm) + " blocks of " + part.kernel->name};
+      --room.free_ctas;
+      room.free_warps -= needs.warps;
+      room.free_registers -= needs.registers;
+      room.free_shared_bytes -= needs.shared_bytes;
+    }
+    if (part.ctas_per_sm == 0) return Error{"no blocks of " + part.kernel->name + " asked for"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts, const CoRunOptions& options) {
+  GL_TRY_STATUS(CheckRoom(device, parts));
+  std::vector<std::uint32_t> quotas;
+  std::vector<std::uint64_t> waves;
+  for (const CoRunPart& part : parts) {
+    quotas.push_back(part.ctas_per_sm);
+    waves.push_back(std::uint64_t{part.ctas_per_sm} * device.sm.count);
+  }
+  Quotas policy(std::move(quotas));
+  Meter meter(std::move(waves), options);
+  timing::EngineOptions engine_options;
+  engine_options.hooks.observer = &meter;
+  GL_TRY(engine, timing::Engine::Create(device, policy, engine_options));
+  for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    timing::KernelWork work;
+    work.order.stream = i;
+    work.source = BlocksOf(parts[i].kernel, 0, kEndless);
+    GL_TRY(id, engine->Add(std::move(work)));
+    static_cast<void>(id);  // it is i
+  }
+  GL_TRY_STATUS(engine->RunUntil(timing::kNever, [&] { return meter.done(); }));
+  if (!meter.done()) return Error{device.id + ": the device stands still"};
+  CoRunRates rates;
+  rates.cycles = meter.cycles();
+  rates.counters = meter.counters();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double ctas = meter.CtasPerCycle(i);
+    rates.parts.push_back({.ctas_per_cycle = ctas, .ipc = ctas * parts[i].kernel->instructions_per_cta / device.sm.count});
+  }
+  return rates;
+}
+
+Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run) {
+  constexpr std::uint32_t kStreams = 16;
+  const std::uint64_t slice = run.slice == 0 ? run.ctas : run.slice;
+  policy::Leftover policy;
+  GL_TRY(engine, timing::Engine::Create(device, policy));
+  std::uint32_t number = 0;
+  for (std::uint64_t first = 0; first < run.ctas; first += slice, ++number) {
+    timing::KernelWork work;
+    work.order.stream = number % kStreams;
+    work.order.submitted = number * run.launch_interval;
+    work.source = BlocksOf(kernel, first, std::min(slice, run.ctas - first));
+    GL_TRY(id, engine->Add(std::move(work)));
+    static_cast<void>(id);
+  }
+  GL_TRY_STATUS(engine->Run());
+  Cycle end = 0;
+  for (const timing::WorkResult& result : engine->results()) end = std::max(end, result.ended);
+  // The latency of the first launch is no cost of slicing.
+  return end - device.timing.launch.kernel_cycles;
+}
+
+}  // namespace gridloom::experiment

@@ -1,0 +1,52 @@
+// Rates of kernels that share the SMs of a device, measured on the timing model: the lower level of two-level simulations. The upper
+// level (arrivals.h) then moves whole launches at these rates.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "interpose/launcher/experiment/traced_kernel.h"
+#include "rewriter/support/result.h"
+#include "sim/hardware/device_spec.h"
+#include "sim/timing/counters.h"
+#include "sim/timing/cycle.h"
+
+namespace gridloom::experiment {
+
+/// One of the kernels side by side: each SM holds up to `ctas_per_sm` of its blocks, and a block that ends is followed by another.
+struct CoRunPart {
+  std::shared_ptr<const TracedKernel> kernel;
+  std::uint32_t ctas_per_sm = 0;
+};
+
+/// A wave of a kernel is as many blocks as the device holds of it.
+struct CoRunOptions {
+  std::uint32_t warmup_waves = 1;    ///< of every kernel, before its rate is measured
+  std::uint32_t measured_waves = 2;  ///< of the slowest kernel; the others do whole waves meanwhile
+};
+
+struct CoRunRates {
+  struct Part {
+    double ctas_per_cycle = 0;  ///< of the device
+    double ipc = 0;             ///< warp instructions per cycle of one SM
+  };
+  std::vector<Part> parts;    ///< in the order given
+  timing::Cycle cycles = 0;   ///< that `counters` cover, in steady state
+  timing::Counters counters;  ///< of all kernels together
+};
+
+/// Simulates until every kernel has done its waves. All kernels run all the time that is measured. Fails when an SM has no room for
+/// the blocks asked for.
+Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts, const CoRunOptions& options = {});
+
+/// Cycles for `ctas` blocks launched in slices of `slice` blocks (0: in one launch). The host launches a slice every `launch_interval`
+/// cycles into one of 16 streams in turn, so that slices overlap as far as the device lets them.
+struct SlicedRun {
+  std::uint64_t ctas = 0, slice = 0;
+  timing::Cycle launch_interval = 0;
+};
+Result<timing::Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run);
+
+}  // namespace gridloom::experiment

@@ -1,0 +1,431 @@
+#include "interpose/launcher/experiment/kernelet_exhibits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace gridloom::experiment {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Studies = std::vector<std::unique_ptr<KernelStudy>>;
+
+std::string Number(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// IPC of an SM in the paper's unit, whose peak on the C2050 is 1 (its cycles are those of the shader clock).
+Result<double> PaperIpcUnit(const Settings& settings, const KernelStudy& study) {
+  GL_TRY(peak, settings.Number("paper.peak_ipc." + study.device().id));
+  const sim::TimingSpec::Sm& sm = study.device().timing.sm;
+  return peak / (sm.schedulers * sm.issue_width);
+}
+
+std::string PairName(const KernelStudy& study, std::size_t a, std::size_t b) {
+  return study.kernels()[a].traced->name + "+" + study.kernels()[b].traced->name;
+}
+
+std::string Ratio(const PairLoad& load) { return std::to_string(load.ctas_a) + ":" + std::to_string(load.ctas_b); }
+
+Result<Exhibit> Table4(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "table4",
+                  .title = "Memory and computational characteristics, ours beside the paper's (p.)",
+                  .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"}};
+  GL_TRY(unit, settings.Number("mur_unit"));
+  for (const auto& study : studies) {
+    double ratio = 0;
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      GL_TRY(paper, settings.Numbers("paper.table4." + study->device().id + "." + profile.kernel));
+      if (paper.size() != 3) return Error{"paper.table4." + study->device().id + "." + profile.kernel + " must have 3 numbers"};
+      const double occupancy = static_cast<double>(profile.max_resident_ctas) * profile.needs.warps / study->sm().empty.free_warps;
+      exhibit.rows.push_back({study->device().id, profile.kernel, profile.pur, paper[0], profile.mur, paper[1], occupancy, paper[2],
+                              profile.memory_ratio, profile.uncoalesced_share});
+      ratio += std::abs(std::log(profile.pur / paper[0]));
+    }
+    const double mean = std::exp(ratio / static_cast<double>(study->kernels().size()));
+    exhibit.notes.push_back(study->device().id + ": PUR differs from the paper's by a factor of " + Number("%.2f", mean) +
+                            " in the geometric mean.");
+  }
+  exhibit.notes.push_back("MUR is the share of DRAM's peak bandwidth times " + Number("%g", unit) +
+                          ", the paper's unit (configs/experiments/_kernelet.yaml says why). PUR of the GTX 680 is relative to one "
+                          "instruction a scheduler, which is what the paper's values above 1 fit.");
+  return exhibit;
+}
+
+Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig6",
+                  .title = "Overhead of sliced execution, T_s / T_ns - 1, by slice size",
+                  .columns = {"device", "kernel", "blocks per SM", "slice", "overhead %", "smallest slice"}};
+  for (const auto& study : studies) {
+    double most = 0;
+    std::string worst;
+    std::size_t small = 0, all = 0;
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      for (const SliceCost& cost : study->slices(i)) {
+        const std::uint64_t slice = std::uint64_t{cost.ctas_per_sm} * study->device().sm.count;
+        exhibit.rows.push_back(
+            {study->device().id, profile.kernel, cost.ctas_per_sm, slice, 100 * cost.overhead, slice == profile.smallest_slice ? "<" : ""});
+        if (cost.overhead > most) {
+          most = cost.overhead;
+          worst = profile.kernel;
+        }
+        ++all;
+        small += cost.overhead < 0.02;
+      }
+    }
+    GL_TRY(paper, settings.Number("paper.most_slicing_overhead." + study->device().id));
+    exhibit.notes.push_back(study->device().id + ": at most " + Number("%.1f", 100 * most) + " % (" + worst + "); " +
+                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than 2 %. The paper: up to " +
+                            Number("%g", paper) + " %" + (paper > 10 ? " (sad), and little from 42 blocks on." : " for almost all sizes."));
+  }
+  exhibit.notes.push_back(
+      "The host's time for a launch is what the paper's own numbers imply (slicing.launch_interval_us); slices go to 16 streams in turn.");
+  return exhibit;
+}
+
+/// Rows of measured and predicted IPC, and their mean absolute error.
+class Comparison {
+ public:
+  Comparison(Exhibit& exhibit, double unit) : exhibit_(exhibit), unit_(unit) {}
+  void Add(const std::string& device, const std::string& what, const std::string& ratio, double measured, double predicted) {
+    const double error = std::abs(measured - predicted) * unit_;
+    exhibit_.rows.push_back({device, what, ratio, measured * unit_, predicted * unit_, error});
+    sum_ += error;
+    most_ = std::max(most_, error);
+    ++count_;
+  }
+  double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  double most() const { return most_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  Exhibit& exhibit_;
+  const double unit_;
+  double sum_ = 0, most_ = 0;
+  std::size_t count_ = 0;
+};
+
+constexpr const char* kComparisonColumns[] = {"device", "kernels", "ratio", "measured IPC", "predicted IPC", "error"};
+
+Exhibit ComparisonExhibit(std::string name, std::string title) {
+  return {.name = std::move(name), .title = std::move(title), .columns = {std::begin(kComparisonColumns), std::end(kComparisonColumns)}};
+}
+
+Result<Exhibit> Fig7(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig7", "Predicted and measured IPC of single kernels, in the paper's unit");
+  for (const auto& study : studies) {
+    GL_TRY(unit, PaperIpcUnit(settings, *study));
+    Comparison comparison(exhibit, unit);
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      const model::Resident resident{.kernel = &profile, .ctas = profile.max_resident_ctas};
+      comparison.Add(study->device().id, profile.kernel, std::to_string(profile.max_resident_ctas), profile.ipc,
+                     model::PredictIpc(study->sm(), resident));
+    }
+    GL_TRY(paper, settings.Number("paper.model_error." + study->device().id));
+    exhibit.notes.push_back(study->device().id + ": mean absolute error " + Number("%.3f", comparison.mean()) + ", largest " +
+                            Number("%.3f", comparison.most()) + "; the paper's mean is " + Number("%.2f", paper) + ".");
+  }
+  return exhibit;
+}
+
+/// A pair's loads that a figure compares.
+using ChooseLoad = std::function<std::optional<PairLoad>(const KernelStudy& study, std::size_t a, std::size_t b)>;
+
+/// The ratio that the model chooses (balanced, Eq. 8).
+std::optional<PairLoad> ModelsChoice(const KernelStudy& study, std::size_t a, std::size_t b) {
+  const model::MarkovModel markov(study.sm());
+  const auto plan = model::PlanPair(study.sm(), markov, study.profile(a), study.profile(b), study.plan_options());
+  if (!plan) return std::nullopt;
+  return PairLoad{a, b, plan->ctas_per_sm[0], plan->ctas_per_sm[1]};
+}
+
+std::vector<PairLoad> LoadsOf(const KernelStudy& study, const ChooseLoad& choose) {
+  std::vector<PairLoad> loads;
+  for (std::size_t a = 0; a < study.kernels().size(); ++a) {
+    for (std::size_t b = a + 1; b < study.kernels().size(); ++b) {
+      if (const auto load = choose(study, a, b)) loads.push_back(*load);
+    }
+  }
+  return loads;
+}
+
+std::array<double, 2> Predicted(const KernelStudy& study, const PairLoad& load, const model::ModelOptions& options) {
+  const model::Resident residents[] = {{&study.profile(load.a), load.ctas_a}, {&study.profile(load.b), load.ctas_b}};
+  const std::vector<double> ipc = model::PredictIpc(study.sm(), residents, options);
+  return {ipc[0], ipc[1]};
+}
+
+Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLoad& choose, const model::ModelOptions& options,
+                    const std::string& remark, Exhibit& exhibit) {
+  const std::vector<PairLoad> loads = LoadsOf(study, choose);
+  GL_TRY_STATUS(study.MeasurePairs(loads));
+  GL_TRY(unit, PaperIpcUnit(settings, study));
+  Comparison comparison(exhibit, unit);
+  double signed_sum = 0;
+  for (const PairLoad& load : loads) {
+    GL_TRY(measured, study.PairIpc(load));
+    const auto predicted = Predicted(study, load, options);
+    comparison.Add(study.device().id, PairName(study, load.a, load.b), Ratio(load), measured[0] + measured[1], predicted[0] + predicted[1]);
+    signed_sum += (predicted[0] + predicted[1] - measured[0] - measured[1]) * unit;
+  }
+  exhibit.notes.push_back(study.device().id + ": " + std::to_string(comparison.count()) + " pairs, mean absolute error " +
+                          Number("%.3f", comparison.mean()) + ", largest " + Number("%.3f", comparison.most()) + ", mean error " +
+                          Number("%+.3f", signed_sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) + ". " + remark);
+  return {};
+}
+
+Result<Exhibit> Fig8(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
+  for (const auto& study : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, {}, "The paper plots points and prints no number.", exhibit));
+  return exhibit;
+}
+
+Result<Exhibit> Fig9(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig9", "Predicted and measured IPC of pairs, as many blocks of each");
+  const auto one_to_one = [](const KernelStudy& study, std::size_t a, std::size_t b) { return study.OneToOne(a, b); };
+  for (const auto& study : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *study, one_to_one, {}, "The paper plots points and prints no number.", exhibit));
+  return exhibit;
+}
+
+Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig10",
+                  .title = "Predicted IPC of kernels with uncoalesced accesses, with and without the third state",
+                  .columns = {"device", "kernel", "uncoalesced", "measured IPC", "predicted IPC", "all coalesced"}};
+  for (const auto& study : studies) {
+    GL_TRY(unit, PaperIpcUnit(settings, *study));
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      if (profile.uncoalesced_share == 0) continue;
+      const model::Resident resident{.kernel = &profile, .ctas = profile.max_resident_ctas};
+      exhibit.rows.push_back({study->device().id, profile.kernel, profile.uncoalesced_share, profile.ipc * unit,
+                              model::PredictIpc(study->sm(), resident) * unit,
+                              model::PredictIpc(study->sm(), resident, {.uncoalesced = false}) * unit});
+    }
+  }
+  exhibit.notes.push_back(
+      "As in the paper, taking all accesses for coalesced overestimates these kernels, and the others have no such accesses.");
+  return exhibit;
+}
+
+Result<Exhibit> Fig11(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig11", "IPC of pairs predicted as if one warp scheduler served the SM");
+  for (const auto& study : studies) {
+    if (study->device().timing.sm.schedulers < 4) continue;
+    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, {.virtual_sm = false},
+                               "As in the paper, the prediction is far too low; compare fig8.", exhibit));
+  }
+  return exhibit;
+}
+
+Result<double> MeasuredProfit(KernelStudy& study, const PairLoad& load) {
+  GL_TRY(ipc, study.PairIpc(load));
+  const double alone[] = {study.profile(load.a).ipc, study.profile(load.b).ipc};
+  return model::CoSchedulingProfit(alone, ipc);
+}
+
+Result<Exhibit> Fig12(const Settings& settings, const Studies& studies) {
+  static_cast<void>(settings);
+  Exhibit exhibit{.name = "fig12",
+                  .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
+                  .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"}};
+  for (const auto& study : studies) {
+    const std::vector<PairLoad> loads = LoadsOf(*study, ModelsChoice);
+    GL_TRY_STATUS(study->MeasurePairs(loads));
+    const model::MarkovModel markov(study->sm());
+    double sum = 0;
+    for (const PairLoad& load : loads) {
+      GL_TRY(measured, MeasuredProfit(*study, load));
+      const double alone[] = {markov.Alone(study->profile(load.a)), markov.Alone(study->profile(load.b))};
+      const double predicted = model::CoSchedulingProfit(alone, Predicted(*study, load, {}));
+      exhibit.rows.push_back(
+          {study->device().id, PairName(*study, load.a, load.b), Ratio(load), measured, predicted, std::abs(measured - predicted)});
+      sum += std::abs(measured - predicted);
+    }
+    exhibit.notes.push_back(study->device().id + ": mean absolute error " +
+                            Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) +
+                            ". The paper calls its difference small and prints no number.");
+  }
+  return exhibit;
+}
+
+Result<std::vector<std::size_t>> MixOf(const Settings& settings, const KernelStudy& study, const std::string& name) {
+  GL_TRY(names, settings.List("mixes." + name));
+  std::vector<std::size_t> mix;
+  for (const std::string& kernel : names) {
+    mix.push_back(study.KernelNamed(kernel));
+    if (mix.back() == study.kernels().size()) return Error{"mixes." + name + ": no kernel '" + kernel + "'"};
+  }
+  return mix;
+}
+
+/// All loads that BASE, Kernelet, OPT and random schedules may come to.
+std::vector<PairLoad> AllLoads(const KernelStudy& study) {
+  std::vector<PairLoad> loads;
+  for (std::size_t a = 0; a < study.kernels().size(); ++a) {
+    for (std::size_t b = 0; b < study.kernels().size(); ++b) {
+      if (a < b) std::ranges::copy(study.RatiosOf(a, b), std::back_inserter(loads));
+      const std::uint32_t room = a == b ? 0 : study.LeftOver(a, b);
+      if (room != 0) loads.push_back({a, b, study.profile(a).max_resident_ctas, room});
+    }
+  }
+  return loads;
+}
+
+model::GreedyPlanner KerneletPlanner(const KernelStudy& study) {
+  return {study.sm(), study.profiles(), std::make_shared<model::MarkovModel>(study.sm()), study.plan_options()};
+}
+
+/// Pairs and ratios by measured rates; nothing is pruned.
+model::GreedyPlanner OraclePlanner(const KernelStudy& study) {
+  model::PlanOptions options = study.plan_options();
+  options.ratio = model::PlanOptions::Ratio::kBest;
+  options.prune_pur = options.prune_mur = 0;
+  return {study.sm(), study.profiles(), study.measured(), options};
+}
+
+double Seconds(const KernelStudy& study, double cycles) { return cycles / (study.device().timing.clock.sm_mhz * 1e6); }
+
+Result<Exhibit> Fig13(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig13",
+                  .title = "Total time of the four mixes under BASE, Kernelet and OPT",
+                  .columns = {"device", "mix", "BASE s", "Kernelet s", "OPT s", "over BASE %", "behind OPT %", "side by side %"}};
+  GL_TRY(seed, settings.Number("arrivals.seed"));
+  for (const auto& study : studies) {
+    const std::string& id = study->device().id;
+    GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
+    double least = INFINITY, most = -INFINITY, least_opt = INFINITY, most_opt = -INFINITY;
+    for (const std::string& name : settings.Below("mixes")) {
+      GL_TRY(mix, MixOf(settings, *study, name));
+      auto kernelet_planner = KerneletPlanner(*study), oracle = OraclePlanner(*study);
+      const auto number = static_cast<std::uint64_t>(seed);
+      GL_TRY(base, study->Simulate(mix, nullptr, number));
+      GL_TRY(kernelet, study->Simulate(mix, &kernelet_planner, number));
+      GL_TRY(best, study->Simulate(mix, &oracle, number));
+      const double over = 100 * (base.cycles / kernelet.cycles - 1), behind = 100 * (kernelet.cycles / best.cycles - 1);
+      exhibit.rows.push_back({id, name, Seconds(*study, base.cycles), Seconds(*study, kernelet.cycles), Seconds(*study, best.cycles), over,
+                              behind, 100 * kernelet.together / kernelet.cycles});
+      least = std::min(least, over);
+      most = std::max(most, over);
+      least_opt = std::min(least_opt, behind);
+      most_opt = std::max(most_opt, behind);
+    }
+    GL_TRY(paper, settings.Numbers("paper.over_base." + id));
+    GL_TRY(paper_opt, settings.Numbers("paper.behind_opt." + id));
+    exhibit.notes.push_back(id + ": Kernelet over BASE " + Number("%.1f", least) + " to " + Number("%.1f", most) +
+                            " % (the paper: " + Number("%g", paper.at(0)) + " to " + Number("%g", paper.at(1)) + " %), behind OPT " +
+                            Number("%.1f", least_opt) + " to " + Number("%.1f", most_opt) +
+                            " % (the paper: " + Number("%g", paper_opt.at(0)) + " to " + Number("%g", paper_opt.at(1)) + " %).");
+  }
+  exhibit.notes.push_back(
+      "Over BASE: BASE's time / Kernelet's - 1. Launches have the paper's number of blocks; rates are those of scaled blocks.");
+  return exhibit;
+}
+
+Result<Exhibit> Fig14(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig14",
+                  .title = "Total time of random schedules, MC, relative to Kernelet's",
+                  .columns = {"device", "part of schedules %", "time / Kernelet's"}};
+  GL_TRY(schedules, settings.Number("monte_carlo.schedules"));
+  GL_TRY(mix_name, settings.Text("monte_carlo.mix"));
+  GL_TRY(seed, settings.Number("arrivals.seed"));
+  for (const auto& study : studies) {
+    GL_TRY(mix, MixOf(settings, *study, mix_name));
+    GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
+    auto planner = KerneletPlanner(*study);
+    GL_TRY(kernelet, study->Simulate(mix, &planner, static_cast<std::uint64_t>(seed)));
+    std::vector<double> times;
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(schedules); ++i) {
+      model::RandomPlanner random(study->sm(), study->profiles(), i + 1);
+      GL_TRY(result, study->Simulate(mix, &random, static_cast<std::uint64_t>(seed)));
+      times.push_back(result.cycles / kernelet.cycles);
+    }
+    std::ranges::sort(times);
+    for (const unsigned percent : {0u, 1u, 5u, 10u, 25u, 50u, 75u, 90u, 95u, 99u, 100u})
+      exhibit.rows.push_back({study->device().id, percent, times[(times.size() - 1) * percent / 100]});
+    const auto better = std::ranges::count_if(times, [](double time) { return time < 1; });
+    exhibit.notes.push_back(study->device().id + ": of " + std::to_string(times.size()) + " random schedules of " + mix_name + ", " +
+                            std::to_string(better) + " are better than Kernelet; the best takes " + Number("%.3f", times.front()) +
+                            " of its time. The paper: none is better.");
+  }
+  return exhibit;
+}
+
+/// PUR and MUR, for counting pruned pairs.
+model::KernelProfile Point(double pur, double mur) {
+  model::KernelProfile profile;
+  profile.pur = pur;
+  profile.mur = mur;
+  return profile;
+}
+
+std::size_t PrunedPairs(const std::vector<model::KernelProfile>& kernels, double prune_pur, double prune_mur) {
+  std::size_t pruned = 0;
+  for (std::size_t a = 0; a < kernels.size(); ++a) {
+    for (std::size_t b = a + 1; b < kernels.size(); ++b) pruned += model::Prunes(kernels[a], kernels[b], prune_pur, prune_mur);
+  }
+  return pruned;
+}
+
+Result<Exhibit> Table6(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "table6",
+                  .title = "Pairs pruned on the C2050: ours / with the PUR and MUR of the paper's Table 4 / the paper's",
+                  .columns = {"alpha_m"}};
+  for (int i = 1; i <= 10; ++i) exhibit.columns.push_back(Number("%.1f", 0.1 * i));
+  const auto study = std::ranges::find(studies, "c2050", [](const auto& candidate) { return candidate->device().id; });
+  if (study == studies.end()) return Error{"table6 is about the c2050; `devices` must name it"};
+  std::vector<model::KernelProfile> ours, papers;
+  for (std::size_t i = 0; i < (*study)->kernels().size(); ++i) {
+    ours.push_back(Point((*study)->profile(i).pur, (*study)->profile(i).mur));
+    GL_TRY(paper, settings.Numbers("paper.table4.c2050." + (*study)->kernels()[i].traced->name));
+    papers.push_back(Point(paper.at(0), paper.at(1)));
+  }
+  std::size_t equal = 0, cells = 0;
+  for (const std::string& row : settings.Below("paper.table6")) {
+    GL_TRY(printed, settings.Numbers("paper.table6." + row));
+    std::vector<Json> line{row};
+    for (std::size_t i = 0; i < printed.size(); ++i) {
+      const double prune_pur = 0.1 * static_cast<double>(i + 1), prune_mur = std::stod(row);
+      const std::size_t from_paper = PrunedPairs(papers, prune_pur, prune_mur);
+      equal += from_paper == static_cast<std::size_t>(printed[i]);
+      ++cells;
+      line.push_back(std::to_string(PrunedPairs(ours, prune_pur, prune_mur)) + "/" + std::to_string(from_paper) + "/" +
+                     Number("%g", printed[i]));
+    }
+    exhibit.rows.push_back(std::move(line));
+  }
+  exhibit.notes.push_back("With the paper's PUR and MUR, " + std::to_string(equal) + " of " + std::to_string(cells) +
+                          " numbers are the paper's: pairs are pruned that are close in PUR and in MUR (section 4.3 says \"or\").");
+  return exhibit;
+}
+
+struct Entry {
+  const char* name;
+  Result<Exhibit> (*show)(const Settings& settings, const Studies& studies);
+};
+constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},   {"fig7", Fig7},   {"fig8", Fig8},
+                               {"fig9", Fig9},     {"fig10", Fig10}, {"fig11", Fig11}, {"fig12", Fig12},
+                               {"table6", Table6}, {"fig13", Fig13}, {"fig14", Fig14}};
+
+}  // namespace
+
+std::vector<std::string> KerneletExhibits() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kExhibits) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const Studies& studies) {
+  for (const Entry& entry : kExhibits) {
+    if (entry.name == name) return entry.show(settings, studies);
+  }
+  return Error{"Kernelet's evaluation has no exhibit '" + name + "'"};
+}
+
+}  // namespace gridloom::experiment

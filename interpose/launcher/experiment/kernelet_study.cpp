@@ -1,0 +1,308 @@
+#include "interpose/launcher/experiment/kernelet_study.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "interpose/launcher/experiment/profiling.h"
+#include "sim/timing/occupancy.h"
+
+namespace gridloom::experiment {
+namespace {
+
+/// Part of every key. Rises when a change of the timing model, or of how rates are measured, makes old measurements wrong.
+constexpr int kMeasurementVersion = 1;
+
+/// What a measurement of a kernel alone keeps; what ProfileFrom reads.
+std::vector<double> Pack(const CoRunRates& rates) {
+  const timing::Counters& counters = rates.counters;
+  std::vector<double> numbers{rates.parts[0].ctas_per_cycle, rates.parts[0].ipc, static_cast<double>(rates.cycles)};
+  for (const std::uint64_t counter : {counters.sm.warp_instructions, counters.sm.dual_issues, counters.sm.l1_hits, counters.sm.l1_misses,
+                                      counters.memory.l2_sector_accesses, counters.memory.l2_sector_misses, counters.memory.dram_read_bytes,
+                                      counters.memory.dram_write_bytes})
+    numbers.push_back(static_cast<double>(counter));
+  return numbers;
+}
+
+Result<CoRunRates> Unpack(const std::vector<double>& numbers) {
+  if (numbers.size() != 11) return Error{"a kept measurement has " + std::to_string(numbers.size()) + " numbers in place of 11"};
+  CoRunRates rates;
+  rates.parts.push_back({.ctas_per_cycle = numbers[0], .ipc = numbers[1]});
+  rates.cycles = static_cast<timing::Cycle>(numbers[2]);
+  std::size_t next = 3;
+  timing::Counters& counters = rates.counters;
+  for (std::uint64_t* counter : {&counters.sm.warp_instructions, &counters.sm.dual_issues, &counters.sm.l1_hits, &counters.sm.l1_misses,
+                                 &counters.memory.l2_sector_accesses, &counters.memory.l2_sector_misses, &counters.memory.dram_read_bytes,
+                                 &counters.memory.dram_write_bytes})
+    *counter = static_cast<std::uint64_t>(numbers[next++]);
+  return rates;
+}
+
+/// The study as the upper level of the simulation sees it: kinds are positions in a mix.
+class StudyRates final : public Rates {
+ public:
+  StudyRates(KernelStudy& study, const std::vector<std::size_t>& mix) : study_(study), mix_(mix) {}
+
+  Result<double> Alone(std::size_t kind) override { return study_.AloneCtasPerCycle(mix_[kind]); }
+  Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b, std::uint32_t ctas_b) override {
+    const PairLoad load{.a = mix_[a], .b = mix_[b], .ctas_a = ctas_a, .ctas_b = ctas_b};
+    GL_TRY(ipc, study_.PairIpc(load));
+    // A full load beside leftovers is BASE's: nothing is sliced.
+    const bool sliced = ctas_a != Full(a);
+    std::array<double, 2> rates{};
+    const std::size_t kernels[] = {load.a, load.b};
+    const std::uint32_t ctas[] = {ctas_a, ctas_b};
+    for (std::size_t i = 0; i < 2; ++i) {
+      rates[i] = ipc[i] * study_.device().sm.count / study_.kernels()[kernels[i]].traced->instructions_per_cta;
+      if (sliced) rates[i] *= study_.SlicingFactor(kernels[i], ctas[i]);
+    }
+    return rates;
+  }
+  std::uint32_t LeftOver(std::size_t first, std::size_t next) override { return study_.LeftOver(mix_[first], mix_[next]); }
+  std::uint32_t Full(std::size_t kind) override { return study_.profile(mix_[kind]).max_resident_ctas; }
+
+ private:
+  KernelStudy& study_;
+  const std::vector<std::size_t>& mix_;
+};
+
+}  // namespace
+
+KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, RateCache& cache,
+                         unsigned threads, StudyProgress progress)
+    : settings_(settings),
+      device_(std::move(device)),
+      kernels_(std::move(kernels)),
+      cache_(cache),
+      threads_(std::max(threads, 1u)),
+      progress_(std::move(progress)),
+      device_digest_(DeviceDigest(device_)),
+      sm_(SmModelOf(device_)) {}
+
+Result<std::unique_ptr<KernelStudy>> KernelStudy::Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
+                                                         RateCache& cache, unsigned threads, StudyProgress progress) {
+  std::unique_ptr<KernelStudy> study(new KernelStudy(settings, std::move(device), std::move(kernels), cache, threads, std::move(progress)));
+  GL_TRY_STATUS(study->ReadSettings());
+  GL_TRY_STATUS(study->MeasureKernels());
+  return study;
+}
+
+Status KernelStudy::ReadSettings() {
+  const std::string& id = device_.id;
+  GL_TRY(warmup, settings_.Number("measure.warmup_waves"));
+  GL_TRY(measured, settings_.Number("measure.measured_waves"));
+  if (warmup < 1 || measured < 1) return Error{"measure.warmup_waves and measure.measured_waves must be at least 1"};
+  co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup), .measured_waves = static_cast<std::uint32_t>(measured)};
+  GL_TRY(pur, settings_.Number("prune.pur." + id));
+  GL_TRY(mur, settings_.Number("prune.mur." + id));
+  GL_TRY(unit, settings_.Number("mur_unit"));
+  GL_TRY(limit, settings_.Number("slicing.overhead"));
+  GL_TRY(interval, settings_.Number("slicing.launch_interval_us." + id));
+  GL_TRY(load, settings_.Number("arrivals.load"));
+  GL_TRY(instances, settings_.Number("arrivals.instances"));
+  if (load <= 0 || instances < 1) return Error{"arrivals.load must be above 0 and arrivals.instances at least 1"};
+  plan_options_.prune_pur = pur;
+  plan_options_.prune_mur = mur;
+  plan_options_.max_ratios = 0;
+  mur_unit_ = unit;
+  slicing_limit_ = limit;
+  launch_interval_us_ = interval;
+  load_ = load;
+  instances_ = static_cast<std::uint64_t>(instances);
+  return {};
+}
+
+std::string KernelStudy::Key(const std::string& what) const {
+  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " " + std::to_string(co_run_.warmup_waves) +
+         "+" + std::to_string(co_run_.measured_waves) + " " + what;
+}
+
+/// Runs those that the cache does not have.
+Status KernelStudy::RunJobs(const std::vector<Job>& jobs) {
+  std::vector<const Job*> missing;
+  for (const Job& job : jobs) {
+    if (!cache_.Find(job.key)) missing.push_back(&job);
+  }
+  std::atomic<std::size_t> next{0};
+  std::size_t done = 0;
+  std::mutex mutex;
+  Status status;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < missing.size(); i = next++) {
+      auto numbers = missing[i]->measure();
+      const std::lock_guard lock(mutex);
+      if (!numbers.ok()) status = Error{missing[i]->what + ": " + numbers.error().message};
+      else if (Status added = cache_.Add(missing[i]->key, *numbers); !added) status = added;
+      if (!status) next = missing.size();
+      else if (progress_) progress_(++done, missing.size(), missing[i]->what);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::min<std::size_t>(threads_, missing.size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
+  const auto& traced = kernels_[kernel].traced;
+  return {.what = device_.id + ": " + traced->name + " alone",
+          .key = Key("alone " + traced->digest),
+          .measure = [this, kernel]() -> Result<std::vector<double>> {
+            const CoRunPart part{.kernel = kernels_[kernel].traced, .ctas_per_sm = full_[kernel]};
+            GL_TRY(rates, MeasureCoRun(device_, std::span(&part, 1), co_run_));
+            return Pack(rates);
+          }};
+}
+
+/// Blocks of a sliced run: some full loads of the device.
+std::uint64_t KernelStudy::SlicedCtas(std::size_t kernel) const {
+  constexpr std::uint64_t kLoads = 6;
+  return kLoads * full_[kernel] * device_.sm.count;
+}
+
+/// `ctas_per_sm` 0: in one launch.
+KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm, std::uint64_t ctas) const {
+  const StudyKernel& studied = kernels_[kernel];
+  // Blocks of the trace are shorter than the paper's; so are the host's launches then.
+  const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
+  const SlicedRun run{
+      .ctas = ctas, .slice = std::uint64_t{ctas_per_sm} * device_.sm.count, .launch_interval = static_cast<timing::Cycle>(cycles)};
+  return {.what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
+          .key = Key("sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(ctas) + " every " +
+                     std::to_string(run.launch_interval)),
+          .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
+            GL_TRY(end, MeasureSliced(device_, traced, run));
+            return std::vector<double>{static_cast<double>(end)};
+          }};
+}
+
+KernelStudy::Job KernelStudy::PairJob(const PairLoad& load) const {
+  const TracedKernel &a = *kernels_[load.a].traced, &b = *kernels_[load.b].traced;
+  const std::string ratio = std::to_string(load.ctas_a) + ":" + std::to_string(load.ctas_b);
+  return {.what = device_.id + ": " + a.name + " and " + b.name + " " + ratio,
+          .key = Key("pair " + a.digest + " " + b.digest + " " + ratio),
+          .measure = [this, load]() -> Result<std::vector<double>> {
+            const CoRunPart parts[] = {{.kernel = kernels_[load.a].traced, .ctas_per_sm = load.ctas_a},
+                                       {.kernel = kernels_[load.b].traced, .ctas_per_sm = load.ctas_b}};
+            GL_TRY(rates, MeasureCoRun(device_, parts, co_run_));
+            return std::vector<double>{rates.parts[0].ipc, rates.parts[1].ipc};
+          }};
+}
+
+Status KernelStudy::MeasureKernels() {
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    GL_TRY(needs, timing::NeedsOf(kernels_[i].traced->shape, device_));
+    needs_.push_back(needs);
+    full_.push_back(timing::CtasPerSm(needs, device_));
+    jobs.push_back(AloneJob(i));
+    for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas, SlicedCtas(i)));
+  }
+  GL_TRY_STATUS(RunJobs(jobs));
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    GL_TRY(alone, Unpack(*cache_.Find(AloneJob(i).key)));
+    alone_.push_back(alone.parts[0].ctas_per_cycle);
+    GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone));
+    profile.mur *= mur_unit_;
+    GL_TRY_STATUS(TakeSlices(i, profile));
+    GL_TRY(number, profiles_->Add(std::move(profile)));
+    static_cast<void>(number);  // i + 1
+  }
+  return {};
+}
+
+/// Slicing overheads from the cache, and the smallest slice within the limit.
+Status KernelStudy::TakeSlices(std::size_t kernel, model::KernelProfile& profile) {
+  const double whole = cache_.Find(SliceJob(kernel, 0, SlicedCtas(kernel)).key)->at(0);
+  std::vector<SliceCost> costs;
+  profile.smallest_slice = std::uint64_t{full_[kernel]} * device_.sm.count;
+  for (std::uint32_t ctas = full_[kernel]; ctas >= 1; --ctas) {
+    const double cycles = cache_.Find(SliceJob(kernel, ctas, SlicedCtas(kernel)).key)->at(0);
+    costs.push_back({.ctas_per_sm = ctas, .overhead = cycles / whole - 1});
+    if (costs.back().overhead <= slicing_limit_) profile.smallest_slice = std::uint64_t{ctas} * device_.sm.count;
+  }
+  std::ranges::reverse(costs);
+  slices_.push_back(std::move(costs));
+  return {};
+}
+
+std::size_t KernelStudy::KernelNamed(const std::string& name) const {
+  return static_cast<std::size_t>(std::ranges::find(kernels_, name, [](const StudyKernel& kernel) { return kernel.traced->name; }) -
+                                  kernels_.begin());
+}
+
+double KernelStudy::SlicingFactor(std::size_t kernel, std::uint32_t ctas_per_sm) const {
+  const auto found = std::ranges::find(slices_[kernel], ctas_per_sm, &SliceCost::ctas_per_sm);
+  return found == slices_[kernel].end() ? 1 : 1 / (1 + std::max(0.0, found->overhead));
+}
+
+std::vector<PairLoad> KernelStudy::RatiosOf(std::size_t a, std::size_t b) const {
+  std::vector<PairLoad> loads;
+  for (const auto& [ctas_a, ctas_b] : model::SliceRatios(sm_, profile(a), profile(b))) loads.push_back({a, b, ctas_a, ctas_b});
+  return loads;
+}
+
+std::optional<PairLoad> KernelStudy::OneToOne(std::size_t a, std::size_t b) const {
+  policy::SmView room = sm_.empty;
+  std::uint32_t ctas = 0;
+  const policy::CtaNeeds both{.warps = needs_[a].warps + needs_[b].warps,
+                              .registers = needs_[a].registers + needs_[b].registers,
+                              .shared_bytes = needs_[a].shared_bytes + needs_[b].shared_bytes};
+  for (; room.free_ctas >= 2 && room.Fits(both); ++ctas) {
+    room.free_ctas -= 2;
+    room.free_warps -= both.warps;
+    room.free_registers -= both.registers;
+    room.free_shared_bytes -= both.shared_bytes;
+  }
+  return ctas == 0 ? std::nullopt : std::optional(PairLoad{a, b, ctas, ctas});
+}
+
+std::uint32_t KernelStudy::LeftOver(std::size_t first, std::size_t next) const {
+  policy::SmView room = sm_.empty;
+  room.free_ctas -= full_[first];
+  room.free_warps -= full_[first] * needs_[first].warps;
+  room.free_registers -= full_[first] * needs_[first].registers;
+  room.free_shared_bytes -= full_[first] * needs_[first].shared_bytes;
+  return model::ResidentCtas(room, needs_[next]);
+}
+
+Status KernelStudy::MeasurePairs(const std::vector<PairLoad>& loads) {
+  std::vector<Job> jobs;
+  for (PairLoad load : loads) {
+    if (load.a > load.b) load = {load.b, load.a, load.ctas_b, load.ctas_a};
+    jobs.push_back(PairJob(load));
+  }
+  GL_TRY_STATUS(RunJobs(jobs));
+  for (const PairLoad& load : loads) {
+    GL_TRY(ipc, PairIpc(load));
+    measured_->Set(profile(load.a).kernel, load.ctas_a, profile(load.b).kernel, load.ctas_b, ipc);
+  }
+  return {};
+}
+
+Result<std::array<double, 2>> KernelStudy::PairIpc(const PairLoad& load) {
+  if (load.a > load.b) {
+    GL_TRY(ipc, PairIpc({load.b, load.a, load.ctas_b, load.ctas_a}));
+    return std::array{ipc[1], ipc[0]};
+  }
+  const Job job = PairJob(load);
+  GL_TRY_STATUS(RunJobs({job}));
+  const auto numbers = cache_.Find(job.key);
+  if (!numbers || numbers->size() != 2) return Error{job.what + ": what was kept of its measurement is damaged"};
+  return std::array{(*numbers)[0], (*numbers)[1]};
+}
+
+Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t seed) {
+  std::vector<Kind> kinds;
+  double work = 0;  // cycles for one instance of each, one after the other
+  for (const std::size_t kernel : mix) {
+    kinds.push_back({.profile = kernel + 1, .ctas = kernels_[kernel].paper_ctas * kernels_[kernel].scale});
+    work += kinds.back().ctas / alone_[kernel];
+  }
+  StudyRates rates(*this, mix);
+  return SimulateArrivals(kinds, rates, planner, {.instances = instances_, .interarrival = work / load_, .seed = seed});
+}
+
+}  // namespace gridloom::experiment

@@ -1,0 +1,34 @@
+// What the performance model wants to know of a kernel and a device (scheduler/model/kernel_profile.h), from the timing model: the
+// counters of a few waves of thread blocks alone on the device, and a walk along the paths of a few blocks.
+#pragma once
+
+#include "interpose/launcher/experiment/co_run.h"
+#include "scheduler/model/kernel_profile.h"
+
+namespace gridloom::experiment {
+
+/// The device as the performance model sees it. A request is one burst of DRAM.
+model::SmModel SmModelOf(const sim::DeviceSpec& device);
+
+/// What the paths of some blocks of a kernel say, whatever runs beside them.
+struct PathFacts {
+  double memory_ratio = 0;         ///< global and local accesses of all instructions
+  double uncoalesced_share = 0;    ///< of those accesses: touch more than kCoalescedLines lines
+  double uncoalesced_sectors = 0;  ///< of all sectors that accesses touch, those of uncoalesced ones
+  double loads_per_stall = 1;      ///< accesses per wait for the result of one
+  double dependency_cycles = 1;    ///< from one issue of a lone warp to its next, if global memory answered at once
+  double sectors_per_access = 0;
+};
+inline constexpr unsigned kCoalescedLines = 4;  ///< 32 lanes of 16 bytes in line fill so many
+
+/// Of `blocks` thread blocks, evenly spread.
+PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, std::size_t blocks = 8);
+
+/// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM. `smallest_slice` is left at 1.
+Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
+
+/// Measures, and then ProfileFrom.
+Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
+                                           const CoRunOptions& options = {});
+
+}  // namespace gridloom::experiment
