@@ -106,17 +106,18 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
   return old;
 }
 
-/// The operation for every active lane in turn; old values go to `out` when it is not null.
+/// The operation for every active lane in turn; old values go to `out` when it is not null. `same_b`: the scalar where all lanes have
+/// the same operand, else null. (Several lanes a trip are slower: their accesses get in each other's way.)
 void WarpFunction::AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b,
-                              Value* c) {
+                              Value* same_b, Value* c) {
   llvm::Type* type = b->getType()->getScalarType();
   Value* pointers = SpillPointers(at, access, window);
-  Value* b_buffer = SpillLanes(2, b);
+  Value* b_buffer = same_b ? nullptr : SpillLanes(2, b);
   Value* c_buffer = OpOf(imm) == AtomicOp::kCas ? SpillLanes(3, c) : nullptr;
   ForEachActiveLane([&](Value* lane) {
     const auto element = [&](Value* buffer) { return b_.CreateLoad(type, b_.CreateGEP(type, buffer, lane)); };
-    Value* old =
-        LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), element(b_buffer), c_buffer ? element(c_buffer) : nullptr);
+    Value* old = LaneAtomic(imm, access.space, LanePointer(at, pointers, window, lane), same_b ? same_b : element(b_buffer),
+                            c_buffer ? element(c_buffer) : nullptr);
     if (out) b_.CreateStore(old, b_.CreateGEP(type, out, lane));
   });
 }
@@ -129,6 +130,7 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const bool wanted = !call.use_empty();
   Value* out = wanted ? Scratch(0, kWarpSize * bytes) : llvm::ConstantPointerNull::get(b_.getPtrTy());
   Value* b = Lanes(call.getArgOperand(1));
+  Value* same_b = ShapeOf(call.getArgOperand(1)).uniform() ? Base(call.getArgOperand(1)) : nullptr;
   Value* c = Lanes(call.getArgOperand(2));
   const std::optional<AtomicRMWInst::BinOp> op = InlineOp(info.imm);
   const bool in_line =
@@ -166,7 +168,7 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
       Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
       LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
     } else {
-      AtomicLoop(info.imm, at, access, window, wanted ? out : nullptr, b, c);
+      AtomicLoop(info.imm, at, access, window, wanted ? out : nullptr, b, same_b, c);
     }
     b_.CreateBr(done);
   }

@@ -254,7 +254,8 @@ class WarpFunction {
   void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);
   void SlowAtomic(Value* host, const Access& access, std::uint64_t imm, Value* out, Value* b, Value* c);
   Value* LaneAtomic(std::uint64_t imm, Space space, Value* pointer, Value* b, Value* c);
-  void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* c);
+  void AtomicLoop(std::uint64_t imm, const Irregular& at, const Access& access, const Window& window, Value* out, Value* b, Value* same_b,
+                  Value* c);
 
   // --- markers (warp_markers.cpp) ---
   void EmitMarker(llvm::CallInst& call, const MarkerInfo& info);
