@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "scheduler/model/kernelet_setup.h"
+
 namespace gridloom::model {
 namespace {
 
@@ -85,6 +87,28 @@ TEST_CASE("GreedyPlanner_Deferred_FindsWhatHasBeenSolved") {
   CHECK(found->parts[0].profile == expected->parts[0].profile);
   CHECK(found->profit == expected->profit);
   CHECK_FALSE(planner.Advance());
+}
+
+TEST_CASE("SetUpKernelet_GivesThePolicyThatPlansWithTheseProfiles") {
+  const auto table = FourKernels();
+  ProfileFile file{.sm = Fermi()};
+  for (std::uint64_t id = 1; id <= 4; ++id) file.kernels.push_back(*table->Get(id));
+  const auto setup = SetUpKernelet(file);
+  REQUIRE(setup.ok());
+  const auto policy = policy::MakePolicy("kernelet", setup->inputs);
+  const std::vector<policy::SmView> sms(14, Fermi().empty);
+  std::vector<policy::KernelView> kernels;
+  for (std::uint64_t i = 0; i < 4; ++i)
+    kernels.push_back({.id = i, .ctas = 1000, .needs = {.warps = 6}, .profile = setup->profiles->Find(table->Get(i + 1)->kernel)});
+  REQUIRE(policy->Next({.kernels = kernels, .sms = sms}));
+  const auto& schedule = dynamic_cast<const policy::Kernelet&>(*policy).co_schedule();
+  GreedyPlanner planner(Fermi(), table, std::make_shared<MarkovModel>(Fermi()));
+  REQUIRE(schedule);
+  CHECK(schedule->profit == planner.Find(kAll)->profit);
+  file.kernels.push_back(file.kernels.front());
+  CHECK(SetUpKernelet(file).error().message == "two profiles of kernel a");
+  file.sm.latency_cycles = 0;
+  CHECK_FALSE(SetUpKernelet(file).ok());
 }
 
 TEST_CASE("RandomPlanner_DrawsEveryPairAndRatio_TheSameForTheSameSeed") {
