@@ -1,12 +1,14 @@
 // gridloom replay: traces on the timing model, on several devices and under several policies at once.
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
 #include "interpose/launcher/commands.h"
+#include "interpose/launcher/kernel_profiles.h"
 #include "interpose/launcher/replay_job.h"
 #include "interpose/launcher/terminal.h"
 #include "rewriter/support/suggest.h"
@@ -52,6 +54,10 @@ class ReplayCommand final : public Command {
         ->allow_extra_args(false);
     app.add_option("--jobs,-j", jobs_, "replays at the same time (default: one per core)")->type_name("N");
     app.add_option("--threads", threads_, "host threads of each replay; the results are the same (default: 1)")->type_name("N");
+    app.add_option("--profiles", profiles_path_, "profiles of kernels on the device, for the policy kernelet (default: it makes them)")
+        ->type_name("FILE");
+    app.add_option("--write-profiles", write_profiles_, "profile the kernels on the device, write FILE and replay nothing")
+        ->type_name("FILE");
     app.add_flag("--json", json_, "print JSON, every statistic included");
   }
 
@@ -74,6 +80,15 @@ class ReplayCommand final : public Command {
       if (!device.ok()) return Fail(device.error().message);
       for (const std::string& policy : policies_) jobs.push_back({*device, policy, std::nullopt});
     }
+    if (!profiles_path_.empty() || !write_profiles_.empty()) {
+      if (devices_.size() != 1) return Fail("profiles are of one device: name one with --device");
+    }
+    if (!write_profiles_.empty()) return WriteProfiles(jobs.front().device);
+    if (!profiles_path_.empty()) {
+      auto profiles = model::LoadProfiles(profiles_path_);
+      if (!profiles.ok()) return Fail(profiles.error().message);
+      profiles_ = *std::move(profiles);
+    }
     RunAll(jobs);
     Json json = Json::array();
     int exit_code = kExitOk;
@@ -94,12 +109,23 @@ class ReplayCommand final : public Command {
     return Fail("no policy '" + name + "'; there are " + all + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?"));
   }
 
+  int WriteProfiles(const sim::DeviceSpec& device) const {
+    const auto profiles = ProfileTraces(device, traces_);
+    if (!profiles.ok()) return Fail(device.id + ": " + profiles.error().message);
+    std::ofstream file(write_profiles_);
+    file << model::ToJson(*profiles);
+    file.close();
+    if (!file) return Fail(write_profiles_ + ": cannot be written");
+    Print(write_profiles_ + ": profiles of " + std::to_string(profiles->kernels.size()) + " kernels on " + device.id + "\n");
+    return kExitOk;
+  }
+
   void RunAll(std::vector<Job>& jobs) const {
     std::atomic<std::size_t> next{0}, done{0};
     std::mutex mutex;
     const auto work = [&] {
       for (std::size_t i = next++; i < jobs.size(); i = next++) {
-        jobs[i].result = Replay(jobs[i].device, jobs[i].policy, traces_, threads_);
+        jobs[i].result = Replay(jobs[i].device, jobs[i].policy, traces_, threads_, profiles_ ? &*profiles_ : nullptr);
         const std::lock_guard lock(mutex);
         if (jobs.size() > 1) std::fprintf(stderr, "gridloom: %zu of %zu replays done\n", ++done, jobs.size());
       }
@@ -160,6 +186,8 @@ class ReplayCommand final : public Command {
   }
 
   std::vector<std::string> paths_, devices_, policies_;
+  std::string profiles_path_, write_profiles_;
+  std::optional<model::ProfileFile> profiles_;
   std::vector<std::shared_ptr<trace::TraceFile>> traces_;
   unsigned jobs_ = 0, threads_ = 1;
   bool json_ = false;

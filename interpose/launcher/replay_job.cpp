@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 
+#include "interpose/launcher/kernel_profiles.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/timing/engine.h"
 
@@ -17,7 +18,8 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
   return it->second;
 }
 
-Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<trace::TraceFile>>& traces) {
+Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
+                   const model::ProfileTable* profiles) {
   std::uint32_t next_stream = 0;
   for (const auto& file : traces) {
     std::map<std::uint64_t, std::uint32_t> streams;
@@ -27,6 +29,7 @@ Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<tra
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
       work.source = trace::TraceFile::Source(file, i);
+      if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
       GL_TRY(id, engine.Add(std::move(work)));
       static_cast<void>(id);
     }
@@ -52,17 +55,31 @@ std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works) 
   return kernels;
 }
 
+Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
+                                      const model::ProfileFile* profiles) {
+  GL_TRY(config, LoadKerneletConfig());
+  if (profiles != nullptr) return model::SetUpKernelet(*profiles, config);
+  GL_TRY(measured, ProfileTraces(device, traces));
+  return model::SetUpKernelet(measured, config);
+}
+
 }  // namespace
 
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name,
-                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads) {
+                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads,
+                            const model::ProfileFile* profiles) {
+  model::KerneletSetup kernelet;
+  if (policy_name == "kernelet") {
+    GL_TRY(setup, SetUpFor(device, traces, profiles));
+    kernelet = std::move(setup);
+  }
   const auto begin = std::chrono::steady_clock::now();
-  const auto policy = policy::MakePolicy(policy_name);
+  const auto policy = policy::MakePolicy(policy_name, kernelet.inputs);
   if (!policy) return Error{"no policy '" + policy_name + "'"};
   timing::EngineOptions options;
   options.threads = threads;
   GL_TRY(engine, timing::Engine::Create(device, *policy, options));
-  GL_TRY_STATUS(AddLaunches(*engine, traces));
+  GL_TRY_STATUS(AddLaunches(*engine, traces, kernelet.profiles.get()));
   GL_TRY_STATUS(engine->Run());
   ReplayResult result;
   result.cycles = engine->now();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "scheduler/model/profile_file.h"
 #include "sim/hardware/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/trace/trace_file.h"
@@ -30,9 +31,11 @@ struct ReplayResult {
 };
 
 /// Launches keep the order of their streams; different traces and streams run side by side as device and policy let them. Copies
-/// and what the host does between launches take no time.
+/// and what the host does between launches take no time. `profiles`: what the policy `kernelet` knows of kernels on this device; null:
+/// it profiles them first.
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy,
-                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads);
+                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads,
+                            const model::ProfileFile* profiles = nullptr);
 
 /// In a word or two: DRAM where its buses were busy most of the time, else what the schedulers of the SMs did most often.
 std::string BoundBy(const ReplayResult& result, const sim::DeviceSpec& device);
