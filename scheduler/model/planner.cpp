@@ -32,27 +32,72 @@ GreedyPlanner::GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTab
                              const PlanOptions& options, bool deferred)
     : sm_(sm), profiles_(std::move(profiles)), model_(std::move(model)), options_(options), deferred_(deferred) {}
 
+const std::optional<PairPlan>& GreedyPlanner::Solve(Pair pair) {
+  const KernelProfile &first = *profiles_->Get(pair & 0xffffffffu), &second = *profiles_->Get(pair >> 32);
+  const auto& plan = plans_.emplace(pair, PlanPair(sm_, *model_, first, second, options_)).first->second;
+  if (plan && plan->profit > options_.least_profit && !Prunes(first, second, options_.prune_pur, options_.prune_mur)) {
+    const auto before = [](const Ranked& a, const Ranked& b) {
+      return a.plan.profit != b.plan.profit ? a.plan.profit > b.plan.profit : a.pair < b.pair;
+    };
+    const Ranked ranked{pair, *plan};
+    ranked_.insert(std::ranges::upper_bound(ranked_, ranked, before), ranked);
+  }
+  return plan;
+}
+
 const std::optional<PairPlan>& GreedyPlanner::PlanOf(std::uint64_t first, std::uint64_t second) {
   static const std::optional<PairPlan> kUnknown;
-  const Pair pair = first << 32 | second;
+  const Pair pair = PairOf(first, second);
   if (const auto known = plans_.find(pair); known != plans_.end()) return known->second;
-  if (deferred_) {
-    asked_.insert(pair);
-    return kUnknown;
-  }
-  return plans_.emplace(pair, PlanPair(sm_, *model_, *profiles_->Get(first), *profiles_->Get(second), options_)).first->second;
+  if (!deferred_) return Solve(pair);
+  asked_.insert(pair);
+  return kUnknown;
 }
 
 bool GreedyPlanner::Advance() {
   if (asked_.empty()) return false;
   const Pair pair = *asked_.begin();
   asked_.erase(asked_.begin());
-  plans_.emplace(pair, PlanPair(sm_, *model_, *profiles_->Get(pair >> 32), *profiles_->Get(pair & 0xffffffffu), options_));
+  Solve(pair);
   ++revision_;
   return true;
 }
 
+/// A kind waits for the first time.
+void GreedyPlanner::See(std::uint64_t id) {
+  for (const std::uint64_t other : seen_) {
+    const std::uint64_t first = std::min(id, other), second = std::max(id, other);
+    if (!Prunes(*profiles_->Get(first), *profiles_->Get(second), options_.prune_pur, options_.prune_mur)) PlanOf(first, second);
+  }
+  seen_.push_back(id);
+  is_seen_[id] = true;
+}
+
+policy::CoSchedule GreedyPlanner::ScheduleOf(Pair pair, const PairPlan& plan) const {
+  const std::uint64_t first = pair & 0xffffffffu, second = pair >> 32;
+  policy::CoSchedule schedule;
+  schedule.parts = {PartOf(first, *profiles_->Get(first), plan.ctas_per_sm[0]),
+                    PartOf(second, *profiles_->Get(second), plan.ctas_per_sm[1])};
+  schedule.profit = plan.profit;
+  return schedule;
+}
+
 std::optional<policy::CoSchedule> GreedyPlanner::Find(std::span<const std::uint64_t> waiting) {
+  is_seen_.resize(profiles_->size() + 1);
+  is_waiting_.assign(profiles_->size() + 1, false);
+  for (const std::uint64_t id : waiting) {
+    if (profiles_->Get(id) == nullptr) continue;
+    if (!is_seen_[id]) See(id);
+    is_waiting_[id] = true;
+  }
+  for (const Ranked& ranked : ranked_) {
+    if (is_waiting_[ranked.pair & 0xffffffffu] && is_waiting_[ranked.pair >> 32]) return ScheduleOf(ranked.pair, ranked.plan);
+  }
+  return FindAmongAlike(waiting);
+}
+
+/// No pair that is left by pruning pays: if that is because none is left, the thresholds are loosened.
+std::optional<policy::CoSchedule> GreedyPlanner::FindAmongAlike(std::span<const std::uint64_t> waiting) {
   std::vector<const KernelProfile*> kernels;
   std::vector<std::uint64_t> ids;
   for (const std::uint64_t id : waiting) {
@@ -64,11 +109,7 @@ std::optional<policy::CoSchedule> GreedyPlanner::Find(std::span<const std::uint6
   const auto found = FindCoSchedule(
       kernels, [&](std::size_t first, std::size_t second) { return PlanOf(ids[first], ids[second]); }, options_);
   if (!found) return std::nullopt;
-  policy::CoSchedule schedule;
-  schedule.parts[0] = PartOf(ids[found->first], *kernels[found->first], found->pair.ctas_per_sm[0]);
-  schedule.parts[1] = PartOf(ids[found->second], *kernels[found->second], found->pair.ctas_per_sm[1]);
-  schedule.profit = found->pair.profit;
-  return schedule;
+  return ScheduleOf(PairOf(ids[found->first], ids[found->second]), found->pair);
 }
 
 std::optional<policy::CoSchedule> RandomPlanner::Find(std::span<const std::uint64_t> waiting) {

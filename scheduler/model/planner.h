@@ -28,8 +28,9 @@ class ProfileTable {
   std::unordered_map<std::string, std::uint64_t> by_name_;
 };
 
-/// Keeps every pair's plan: a pair is solved once. With the Markov model this is Kernelet, with measured rates and
-/// PlanOptions::Ratio::kBest it is OPT (section 5.1).
+/// Solves a pair once. With the Markov model this is Kernelet, with measured rates and PlanOptions::Ratio::kBest it is OPT (section
+/// 5.1). Find() answers as FindCoSchedule does. A kind that waits for the first time costs the plans of its pairs with all kinds that
+/// have waited before; after that a look through the pairs in the order of their profit is enough.
 class GreedyPlanner final : public policy::CoSchedulePlanner {
  public:
   /// `deferred`: Find() solves nothing and takes no longer than looking up what is known; Advance() solves.
@@ -43,8 +44,17 @@ class GreedyPlanner final : public policy::CoSchedulePlanner {
   std::uint64_t solved() const { return plans_.size(); }  ///< pairs
 
  private:
-  using Pair = std::uint64_t;  // the ids, 32 bits each, the smaller one first
+  using Pair = std::uint64_t;  // the ids, 32 bits each, the larger one first: the order in which FindCoSchedule goes
+  struct Ranked {
+    Pair pair = 0;
+    PairPlan plan;
+  };
+  static Pair PairOf(std::uint64_t first, std::uint64_t second) { return second << 32 | first; }
+  void See(std::uint64_t id);
   const std::optional<PairPlan>& PlanOf(std::uint64_t first, std::uint64_t second);
+  const std::optional<PairPlan>& Solve(Pair pair);
+  std::optional<policy::CoSchedule> FindAmongAlike(std::span<const std::uint64_t> waiting);
+  policy::CoSchedule ScheduleOf(Pair pair, const PairPlan& plan) const;
 
   SmModel sm_;
   std::shared_ptr<const ProfileTable> profiles_;
@@ -53,7 +63,10 @@ class GreedyPlanner final : public policy::CoSchedulePlanner {
   bool deferred_;
   std::uint64_t revision_ = 0;
   std::unordered_map<Pair, std::optional<PairPlan>> plans_;
-  std::set<Pair> asked_;  ///< by Find(), not solved yet
+  std::set<Pair> asked_;             ///< not solved yet
+  std::vector<std::uint64_t> seen_;  ///< kinds that have waited
+  std::vector<bool> is_seen_, is_waiting_;
+  std::vector<Ranked> ranked_;  ///< pairs of them that are not pruned and pay, the best first
 };
 
 /// MC (section 5.1): a random pair of those waiting, in a random slice ratio; pays or not. The same seed draws the same.

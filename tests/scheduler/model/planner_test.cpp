@@ -1,6 +1,7 @@
 #include "scheduler/model/planner.h"
 
 #include <catch2/catch.hpp>
+#include <random>
 #include <set>
 
 #include "scheduler/model/kernelet_setup.h"
@@ -70,6 +71,54 @@ TEST_CASE("GreedyPlanner_AnswersAsFindCoSchedule_AndSolvesAPairOnce") {
   CHECK(planner.solved() == solved);
   const std::uint64_t unknown[] = {1, 77};
   CHECK_FALSE(planner.Find(unknown).has_value());
+}
+
+TEST_CASE("GreedyPlanner_AnySets_AnswersAsFindCoSchedule") {
+  std::mt19937 random(8);
+  for (int run = 0; run < 12; ++run) {
+    auto table = std::make_shared<ProfileTable>();
+    const auto part = [&] { return static_cast<double>(random() % 21) / 20; };
+    for (int i = 0; i < 9; ++i) {
+      const double ratio = part() / 2;
+      REQUIRE(table
+                  ->Add({.kernel = std::to_string(i),
+                         .needs = {.warps = 1 + static_cast<std::uint32_t>(random() % 8)},
+                         .max_resident_ctas = 6,
+                         .instructions_per_cta = 100 + 100 * part(),
+                         .memory_ratio = ratio,
+                         .pur = run % 3 == 0 ? 0.5 : part(),  // all alike: the thresholds are loosened
+                         .mur = part() / 5})
+                  .ok());
+    }
+    const auto model = std::make_shared<MarkovModel>(Fermi(), ModelOptions{.max_states = 16});
+    const PlanOptions options{.least_profit = run % 2 == 0 ? 0 : 0.05};
+    GreedyPlanner planner(Fermi(), table, model, options), deferred(Fermi(), table, model, options, true);
+    for (int ask = 0; ask < 30; ++ask) {
+      std::vector<std::uint64_t> waiting;
+      for (std::uint64_t id = 1; id <= 9; ++id) {
+        if (random() % 3 == 0) waiting.push_back(id);
+      }
+      std::vector<const KernelProfile*> kernels;
+      for (const std::uint64_t id : waiting) kernels.push_back(table->Get(id));
+      const auto expected = FindCoSchedule(Fermi(), *model, kernels, options);
+      deferred.Find(waiting);
+      while (deferred.Advance()) {
+      }
+      // What it learned may tell it that it has to look at more.
+      deferred.Find(waiting);
+      while (deferred.Advance()) {
+      }
+      for (GreedyPlanner* each : {&planner, &deferred}) {
+        const auto found = each->Find(waiting);
+        REQUIRE(found.has_value() == expected.has_value());
+        if (!found) continue;
+        CHECK(found->parts[0].profile == waiting[expected->first]);
+        CHECK(found->parts[1].profile == waiting[expected->second]);
+        CHECK(found->parts[0].ctas_per_sm == expected->pair.ctas_per_sm[0]);
+        CHECK(found->profit == expected->pair.profit);
+      }
+    }
+  }
 }
 
 TEST_CASE("GreedyPlanner_Deferred_FindsWhatHasBeenSolved") {
