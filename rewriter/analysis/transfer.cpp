@@ -213,10 +213,12 @@ ValueRef Transfer::Or() {
   if (type_bits() == 1) return nullptr;
   const ValueRef a = math.Exact(operands[0], true), b = math.Exact(operands[1], true);
   const Interval of_a = BoundsOf(a), of_b = BoundsOf(b);
-  const auto disjoint = [](const ValueRef& high, const Interval& of_high, const Interval& of_low) {
-    return of_high.low >= 0 && of_low.low >= 0 && of_low.high < static_cast<std::int64_t>(CommonPower(high->number));
+  // No bit is set in both: a sum. The low bits of a multiple of a power of two are zeros whatever its sign, and where it wraps.
+  const auto disjoint = [](const ValueRef& high, const Interval& of_low) {
+    return of_low.low >= 0 && of_low.high < static_cast<std::int64_t>(CommonPower(high->number));
   };
-  if (disjoint(a, of_a, of_b) || disjoint(b, of_b, of_a)) return Sum(a, b, 1, type_bits());
+  if (disjoint(operands[0], of_b)) return Sum(operands[0], b, 1, type_bits());
+  if (disjoint(operands[1], of_a)) return Sum(a, operands[1], 1, type_bits());
   if (uniform() || of_a.low < 0 || of_b.low < 0) return nullptr;
   return math.Clamp(RangeOp::kOr, {a, b}, bits);
 }

@@ -28,14 +28,57 @@ std::string FunctionName(RangeCallKind kind, RangeForm form) {
          (form == RangeForm::kInterval ? "_range" : "_strided");
 }
 
-/// Accesses whose addresses differ by constants: bytes from `first` to `last` of `address`.
+/// Bytes of an address' neighbourhood.
+struct Piece {
+  std::int64_t first = 0, last = 0;  ///< the latter does not belong to it
+};
+
+/// Accesses whose addresses differ by constants: pieces around `address`.
 struct Group {
   Polynomial address;  ///< without its constant
   std::vector<analysis::AssumptionId> assumptions;
   std::vector<analysis::UniformCondition> conditions;
-  std::int64_t first = 0, last = 0;
+  std::vector<Piece> pieces;
   unsigned flags = 0;
+
+  Piece Hull() const {
+    Piece hull = pieces.front();
+    for (const Piece& piece : pieces) hull = {std::min(hull.first, piece.first), std::max(hull.last, piece.last)};
+    return hull;
+  }
 };
+
+/// Pieces of one width at equal distances.
+struct Row {
+  Piece first;
+  std::int64_t distance = 0, count = 1;
+};
+
+// Rows of a matrix whose size the compiler knew, from an unrolled loop; what lies nearer together than this is one piece.
+constexpr std::int64_t kNear = 512;
+// nvcc unrolls by up to this.
+constexpr std::int64_t kMostUnrolled = 16;
+
+/// The group's pieces as a row; as one piece where their distances differ.
+Row RowOf(const Group& group) {
+  std::vector<Piece> sorted = group.pieces, apart;
+  std::ranges::sort(sorted, {}, &Piece::first);
+  for (const Piece& piece : sorted) {
+    if (!apart.empty() && piece.first < apart.back().last + kNear) {
+      apart.back().last = std::max(apart.back().last, piece.last);
+    } else {
+      apart.push_back(piece);
+    }
+  }
+  Row row{apart.front(), 0, static_cast<std::int64_t>(apart.size())};
+  if (row.count == 1) return row;
+  row.distance = apart[1].first - apart[0].first;
+  for (std::size_t i = 1; i < apart.size(); ++i) {
+    if (apart[i].first - apart[i - 1].first != row.distance) return {group.Hull()};
+    row.first.last = std::max(row.first.last, row.first.first + apart[i].last - apart[i].first);
+  }
+  return row;
+}
 
 unsigned FlagsOf(const RangeAccess& access) { return (access.reads ? 1u : 0u) | (access.writes ? 2u : 0u); }
 
@@ -52,11 +95,10 @@ std::vector<Group> GroupsOf(const AddressAnalysis& analysis, const RangeArgument
              (!by_flags || group.flags == FlagsOf(access));
     });
     if (it == groups.end()) {
-      groups.push_back({address, access.assumptions, access.conditions, constant, constant + access.bytes, FlagsOf(access)});
+      groups.push_back({address, access.assumptions, access.conditions, {{constant, constant + access.bytes}}, FlagsOf(access)});
       continue;
     }
-    it->first = std::min(it->first, constant);
-    it->last = std::max(it->last, constant + access.bytes);
+    it->pieces.push_back({constant, constant + access.bytes});
     it->flags |= FlagsOf(access);
   }
   return groups;
@@ -74,7 +116,8 @@ class CallEmitter {
       bool first = true;
       for (const Group& group : GroupsOf(analysis_, argument, false)) {
         const CodeRange range = code_.RangeOf(group.address);
-        const CodeNumber from = code_.Add(range.low, {group.first}), to = code_.Add(range.high, {group.last});
+        const Piece hull = group.Hull();
+        const CodeNumber from = code_.Add(range.low, {hull.first}), to = code_.Add(range.high, {hull.last});
         low = first ? from : code_.Least(low, from);
         high = first ? to : code_.Most(high, to);
         holds = code_.And(holds, code_.Holds(group.assumptions, group.conditions));
@@ -93,22 +136,18 @@ class CallEmitter {
       return;
     }
     for (const Group& group : GroupsOf(analysis_, argument, true)) {
-      CodeNumber base{group.first}, stride{0}, steps{0}, width{group.last - group.first};
-      for (const auto& [uniform, range] : Dimensions(group.address, base)) {
-        const CodeNumber extent = code_.Subtract(range.high, range.low);
-        const CodeNumber factor = code_.Uniform(uniform);
-        const analysis::Interval bounds = analysis_.symbols().BoundsOf(uniform);
-        const CodeRange scaled = code_.Scale(range, uniform, bounds);
-        base = code_.Add(base, scaled.low);
-        const CodeNumber distance = bounds.low >= 0 ? factor : code_.Most(factor, code_.Subtract({0}, factor));
-        width = code_.Add(width, code_.Subtract(scaled.high, scaled.low));
+      const Row row = RowOf(group);
+      CodeNumber base{row.first.first}, stride{0}, steps{0}, width{row.first.last - row.first.first};
+      for (const Steps& dimension : Joined(Dimensions(group.address, row, base))) {
+        base = code_.Add(base, dimension.low);
+        width = code_.Add(width, dimension.span);
         if (stride.Is(0)) {
-          stride = distance;
-          steps = extent;
+          stride = dimension.distance;
+          steps = dimension.count;
         } else {
-          const std::string farther = code_.Compare("gt", distance, stride);
-          stride = code_.Select(farther, distance, stride);
-          steps = code_.Select(farther, extent, steps);
+          const std::string farther = code_.Compare("gt", dimension.distance, stride);
+          stride = code_.Select(farther, dimension.distance, stride);
+          steps = code_.Select(farther, dimension.count, steps);
         }
       }
       width = code_.Subtract(width, code_.Multiply(stride, steps));
@@ -129,23 +168,71 @@ class CallEmitter {
     Polynomial factor;
     CodeRange range;
   };
-  /// What ranges with the same factor is one dimension; what is uniform is added to `base`.
-  std::vector<Dimension> Dimensions(const Polynomial& address, CodeNumber& base) {
+  /// What ranges with the same factor is one dimension, and so is a row; what is uniform is added to `base`.
+  std::vector<Dimension> Dimensions(const Polynomial& address, const Row& row, CodeNumber& base) {
     std::vector<Dimension> dimensions;
-    for (const RangeEmitter::Part& part : code_.Split(address)) {
-      if (part.ranging.degree() == 0) {
-        base = code_.Add(code_.Uniform(part.factor), base);
-        continue;
-      }
-      const CodeRange range = code_.RangeOf(part.ranging);
-      const auto it = std::ranges::find(dimensions, part.factor, &Dimension::factor);
+    const auto add = [&](const Polynomial& factor, const CodeRange& range) {
+      const auto it = std::ranges::find(dimensions, factor, &Dimension::factor);
       if (it == dimensions.end()) {
-        dimensions.push_back({part.factor, range});
+        dimensions.push_back({factor, range});
       } else {
         it->range = {code_.Add(it->range.low, range.low), code_.Add(it->range.high, range.high)};
       }
+    };
+    for (const RangeEmitter::Part& part : code_.Split(address)) {
+      if (part.ranging.degree() == 0) {
+        base = code_.Add(code_.Uniform(part.factor), base);
+      } else {
+        add(part.factor, code_.RangeOf(part.ranging));
+      }
     }
+    if (row.count > 1) add(Polynomial::Constant(row.distance), {{0}, {row.count - 1}});
     return dimensions;
+  }
+
+  /// `count` steps of `distance` bytes from `low` on, `span` in all.
+  struct Steps {
+    CodeNumber distance, count, low, span;
+  };
+
+  Steps StepsOf(const Dimension& dimension) {
+    const analysis::Interval bounds = analysis_.symbols().BoundsOf(dimension.factor);
+    const CodeNumber factor = code_.Uniform(dimension.factor);
+    const CodeRange scaled = code_.Scale(dimension.range, dimension.factor, bounds);
+    return {bounds.low >= 0 ? factor : code_.Most(factor, code_.Subtract({0}, factor)),
+            code_.Subtract(dimension.range.high, dimension.range.low), scaled.low, code_.Subtract(scaled.high, scaled.low)};
+  }
+
+  /// How many times the one factor is the other, 2 to kMostUnrolled, either sign; 0 when it is not.
+  static std::int64_t Ratio(const Polynomial& coarse, const Polynomial& fine) {
+    if (coarse.IsZero() || fine.IsZero()) return 0;
+    const std::int64_t a = coarse.terms().front().factor, b = fine.terms().front().factor;
+    if (a == INT64_MIN || a % b != 0 || fine.Times(a / b) != coarse) return 0;
+    const std::int64_t ratio = std::max(a / b, -(a / b));
+    return ratio >= 2 && ratio <= kMostUnrolled ? ratio : 0;
+  }
+
+  // An unrolled loop takes several steps at once and its copies, or the loop for the rest, take one: together they go on by one.
+  // Where the finer dimension has one value only, the coarse one goes by its own steps.
+  std::vector<Steps> Joined(const std::vector<Dimension>& dimensions) {
+    std::vector<Steps> all;
+    std::vector<bool> done(dimensions.size(), false);
+    for (std::size_t coarse = 0; coarse < dimensions.size(); ++coarse) {
+      for (std::size_t fine = 0; fine < dimensions.size() && !done[coarse]; ++fine) {
+        const std::int64_t ratio = done[fine] || fine == coarse ? 0 : Ratio(dimensions[coarse].factor, dimensions[fine].factor);
+        if (ratio == 0) continue;
+        const Steps far = StepsOf(dimensions[coarse]), near = StepsOf(dimensions[fine]);
+        const std::string both = code_.Compare("gt", near.count, {0});
+        all.push_back({code_.Select(both, near.distance, far.distance),
+                       code_.Select(both, code_.Add(code_.Multiply(far.count, {ratio}), near.count), far.count),
+                       code_.Add(far.low, near.low), code_.Add(far.span, near.span)});
+        done[coarse] = done[fine] = true;
+      }
+    }
+    for (std::size_t i = 0; i < dimensions.size(); ++i) {
+      if (!done[i]) all.push_back(StepsOf(dimensions[i]));
+    }
+    return all;
   }
 
   void Call(const RangeArgument& argument, const std::vector<CodeNumber>& numbers, unsigned flags) {

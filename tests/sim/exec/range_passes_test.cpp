@@ -127,6 +127,21 @@ TEST_CASE("RangePasses_NvccKernels_ReportEveryPageTheyTouch") {
   CheckCases(executor, GoldenInput("tests/golden/ranges/nvcc_kernels.ptx"), cases, arrays);
 }
 
+TEST_CASE("RangePasses_UnrolledLoops_StridedSetsHaveNoGapsFilled") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  const std::uint64_t a = arrays.Make(512 * 2048), s = arrays.Make(2048);
+  const double any = 1e9;
+  cases.push_back({"column_sum", {8, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(s), any, 1.01});
+  for (const std::uint32_t rows : {4u, 64u, 511u}) {
+    cases.push_back({"column_sum_of", {8, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(s).Add(rows), any, 1.3});
+  }
+  const std::uint64_t x = arrays.Make(512 * 1024);
+  cases.push_back({"row_sweep", {4, 1, 1}, {128, 1, 1}, test::ParamBlock().Add(x).Add(a).Add(512u), 1.01, 1.01});
+  CheckCases(executor, GoldenInput("tests/golden/ranges/unrolled.ptx"), cases, arrays);
+}
+
 TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
   test::Executor executor;
   Arrays arrays(executor);
