@@ -116,24 +116,23 @@ class Simulation {
   /// Until one of them ends; who runs alone, until another arrives.
   void Proceed(const std::vector<Running>& running) {
     double step = INFINITY;
-    std::size_t ends = 0;
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      const double left = queue_[running[i].instance].left / running[i].rate;
-      if (left < step) ends = i;
-      step = std::min(step, left);
-    }
-    bool interrupted = false;
-    if (running.size() == 1 && next_ < arriving_.size() && arriving_[next_].arrived < now_ + step) {
-      step = arriving_[next_].arrived - now_;
-      interrupted = true;
-    }
+    for (const Running& part : running) step = std::min(step, queue_[part.instance].left / part.rate);
+    const bool interrupted = running.size() == 1 && next_ < arriving_.size() && arriving_[next_].arrived < now_ + step;
+    if (interrupted) step = arriving_[next_].arrived - now_;
     now_ = interrupted ? arriving_[next_].arrived : now_ + step;
     if (running.size() == 2) result_.together += step;
-    for (const Running& part : running) queue_[part.instance].left = std::max(0.0, queue_[part.instance].left - part.rate * step);
-    if (interrupted) return;
-    const auto ended = queue_.begin() + static_cast<std::ptrdiff_t>(running[ends].instance);
-    turnaround_ += now_ - ended->arrived;
-    queue_.erase(ended);
+    for (const Running& part : running) queue_[part.instance].left -= part.rate * step;
+    if (!interrupted) EndFinished();
+  }
+
+  /// Takes out those that are done: the one whose end set the step, and another that ends with it but for rounding.
+  void EndFinished() {
+    constexpr double kRounding = 1e-9;
+    std::erase_if(queue_, [&](const Instance& instance) {
+      if (instance.left > kRounding * kinds_[instance.kind].ctas) return false;
+      turnaround_ += now_ - instance.arrived;
+      return true;
+    });
   }
 
   const std::vector<Kind>& kinds_;

@@ -14,28 +14,36 @@ namespace {
 /// Part of every key. Rises when a change of the timing model, or of how rates are measured, makes old measurements wrong.
 constexpr int kMeasurementVersion = 1;
 
-/// What a measurement of a kernel alone keeps; what ProfileFrom reads.
+/// The counters that a measurement of a kernel alone keeps: those that profiling.h reads.
+template <typename Counters>
+auto KeptCounters(Counters& counters) {
+  return std::array{&counters.sm.warp_instructions,
+                    &counters.sm.dual_issues,
+                    &counters.sm.l1_hits,
+                    &counters.sm.l1_misses,
+                    &counters.sm.responses,
+                    &counters.sm.response_sectors,
+                    &counters.memory.l2_sector_accesses,
+                    &counters.memory.l2_sector_misses,
+                    &counters.memory.dram_read_bytes,
+                    &counters.memory.dram_write_bytes,
+                    &counters.memory.dram_activations,
+                    &counters.memory.l2_busy_cycles};
+}
+
 std::vector<double> Pack(const CoRunRates& rates) {
-  const timing::Counters& counters = rates.counters;
   std::vector<double> numbers{rates.parts[0].ctas_per_cycle, rates.parts[0].ipc, static_cast<double>(rates.cycles)};
-  for (const std::uint64_t counter : {counters.sm.warp_instructions, counters.sm.dual_issues, counters.sm.l1_hits, counters.sm.l1_misses,
-                                      counters.memory.l2_sector_accesses, counters.memory.l2_sector_misses, counters.memory.dram_read_bytes,
-                                      counters.memory.dram_write_bytes})
-    numbers.push_back(static_cast<double>(counter));
+  for (const std::uint64_t* counter : KeptCounters(rates.counters)) numbers.push_back(static_cast<double>(*counter));
   return numbers;
 }
 
 Result<CoRunRates> Unpack(const std::vector<double>& numbers) {
-  if (numbers.size() != 11) return Error{"a kept measurement has " + std::to_string(numbers.size()) + " numbers in place of 11"};
   CoRunRates rates;
+  const auto counters = KeptCounters(rates.counters);
+  if (numbers.size() != 3 + counters.size()) return Error{"a kept measurement has " + std::to_string(numbers.size()) + " numbers"};
   rates.parts.push_back({.ctas_per_cycle = numbers[0], .ipc = numbers[1]});
   rates.cycles = static_cast<timing::Cycle>(numbers[2]);
-  std::size_t next = 3;
-  timing::Counters& counters = rates.counters;
-  for (std::uint64_t* counter : {&counters.sm.warp_instructions, &counters.sm.dual_issues, &counters.sm.l1_hits, &counters.sm.l1_misses,
-                                 &counters.memory.l2_sector_accesses, &counters.memory.l2_sector_misses, &counters.memory.dram_read_bytes,
-                                 &counters.memory.dram_write_bytes})
-    *counter = static_cast<std::uint64_t>(numbers[next++]);
+  for (std::size_t i = 0; i < counters.size(); ++i) *counters[i] = static_cast<std::uint64_t>(numbers[3 + i]);
   return rates;
 }
 
@@ -99,17 +107,18 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(unit, settings_.Number("mur_unit"));
   GL_TRY(limit, settings_.Number("slicing.overhead"));
   GL_TRY(interval, settings_.Number("slicing.launch_interval_us." + id));
+  GL_TRY(bounds, settings_.Number("model.bounds"));
   GL_TRY(load, settings_.Number("arrivals.load"));
-  GL_TRY(instances, settings_.Number("arrivals.instances"));
-  if (load <= 0 || instances < 1) return Error{"arrivals.load must be above 0 and arrivals.instances at least 1"};
+  if (load <= 0) return Error{"arrivals.load must be above 0"};
   plan_options_.prune_pur = pur;
   plan_options_.prune_mur = mur;
   plan_options_.max_ratios = 0;
   mur_unit_ = unit;
   slicing_limit_ = limit;
   launch_interval_us_ = interval;
+  if (bounds < 0 || bounds > 1) return Error{"model.bounds must be between 0 and 1"};
+  bounds_ = bounds;
   load_ = load;
-  instances_ = static_cast<std::uint64_t>(instances);
   return {};
 }
 
@@ -148,7 +157,7 @@ Status KernelStudy::RunJobs(const std::vector<Job>& jobs) {
 KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
   const auto& traced = kernels_[kernel].traced;
   return {.what = device_.id + ": " + traced->name + " alone",
-          .key = Key("alone " + traced->digest),
+          .key = Key("alone, 12 counters " + traced->digest),
           .measure = [this, kernel]() -> Result<std::vector<double>> {
             const CoRunPart part{.kernel = kernels_[kernel].traced, .ctas_per_sm = full_[kernel]};
             GL_TRY(rates, MeasureCoRun(device_, std::span(&part, 1), co_run_));
@@ -201,15 +210,19 @@ Status KernelStudy::MeasureKernels() {
     for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas, SlicedCtas(i)));
   }
   GL_TRY_STATUS(RunJobs(jobs));
+  std::map<std::string, Demands> demands;
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     GL_TRY(alone, Unpack(*cache_.Find(AloneJob(i).key)));
     alone_.push_back(alone.parts[0].ctas_per_cycle);
     GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone));
     profile.mur *= mur_unit_;
+    demands.emplace(profile.kernel, DemandsFrom(*kernels_[i].traced, device_, alone));
     GL_TRY_STATUS(TakeSlices(i, profile));
     GL_TRY(number, profiles_->Add(std::move(profile)));
     static_cast<void>(number);  // i + 1
   }
+  if (bounds_ > 0) model_ = std::make_shared<BoundedModel>(sm_, std::move(demands), bounds_);
+  else model_ = std::make_shared<model::MarkovModel>(sm_);
   return {};
 }
 
@@ -287,14 +300,17 @@ Result<std::array<double, 2>> KernelStudy::PairIpc(const PairLoad& load) {
     GL_TRY(ipc, PairIpc({load.b, load.a, load.ctas_b, load.ctas_a}));
     return std::array{ipc[1], ipc[0]};
   }
+  const std::array<std::size_t, 4> memo{load.a, load.b, load.ctas_a, load.ctas_b};
+  if (const auto known = pair_ipc_.find(memo); known != pair_ipc_.end()) return known->second;
   const Job job = PairJob(load);
   GL_TRY_STATUS(RunJobs({job}));
   const auto numbers = cache_.Find(job.key);
   if (!numbers || numbers->size() != 2) return Error{job.what + ": what was kept of its measurement is damaged"};
-  return std::array{(*numbers)[0], (*numbers)[1]};
+  return pair_ipc_[memo] = {(*numbers)[0], (*numbers)[1]};
 }
 
-Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t seed) {
+Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner,
+                                            std::uint64_t instances, std::uint64_t seed) {
   std::vector<Kind> kinds;
   double work = 0;  // cycles for one instance of each, one after the other
   for (const std::size_t kernel : mix) {
@@ -302,7 +318,7 @@ Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix,
     work += kinds.back().ctas / alone_[kernel];
   }
   StudyRates rates(*this, mix);
-  return SimulateArrivals(kinds, rates, planner, {.instances = instances_, .interarrival = work / load_, .seed = seed});
+  return SimulateArrivals(kinds, rates, planner, {.instances = instances, .interarrival = work / load_, .seed = seed});
 }
 
 }  // namespace gridloom::experiment

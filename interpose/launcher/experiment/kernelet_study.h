@@ -2,6 +2,7 @@
 // ratio; and what follows from that: profiles, planners, simulations of arrivals.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "interpose/launcher/experiment/arrivals.h"
+#include "interpose/launcher/experiment/bounded_model.h"
 #include "interpose/launcher/experiment/co_run.h"
 #include "interpose/launcher/experiment/rate_cache.h"
 #include "interpose/launcher/experiment/settings.h"
@@ -51,6 +53,8 @@ class KernelStudy {
   double AloneCtasPerCycle(std::size_t kernel) const { return alone_[kernel]; }
   const std::vector<SliceCost>& slices(std::size_t kernel) const { return slices_[kernel]; }
   std::size_t KernelNamed(const std::string& name) const;  ///< kernels().size(): none
+  /// What Kernelet's decisions are made with: the Markov chain, within bounds of the SM's resources unless model.bounds is 0.
+  std::shared_ptr<const model::CoRunModel> model() const { return model_; }
   model::PlanOptions plan_options() const { return plan_options_; }
 
   /// All slice ratios of a pair, as the planners see them, and the largest with as many blocks of each.
@@ -69,8 +73,9 @@ class KernelStudy {
   /// Part of a kernel's rate that slices of so many blocks per SM leave of it: 1 / (1 + overhead).
   double SlicingFactor(std::size_t kernel, std::uint32_t ctas_per_sm) const;
 
-  /// Simulates instances of these kernels. Null planner: BASE. Sliced kernels pay for slicing.
-  Result<ArrivalResult> Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t seed);
+  /// Simulates so many instances of each of these kernels. Null planner: BASE. Sliced kernels pay for slicing.
+  Result<ArrivalResult> Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t instances,
+                                 std::uint64_t seed);
 
  private:
   struct Job {
@@ -101,12 +106,14 @@ class KernelStudy {
   CoRunOptions co_run_;
   model::PlanOptions plan_options_;
   double slicing_limit_ = 0, launch_interval_us_ = 0, mur_unit_ = 1, load_ = 0;
-  std::uint64_t instances_ = 0;
+  double bounds_ = 0;  ///< of BoundedModel; 0: the Markov chain alone
   std::vector<policy::CtaNeeds> needs_;
   std::vector<std::uint32_t> full_;  // blocks per SM of each kernel alone
   std::vector<double> alone_;        // blocks per cycle of the device
   std::vector<std::vector<SliceCost>> slices_;
   std::shared_ptr<model::ProfileTable> profiles_ = std::make_shared<model::ProfileTable>();
+  std::map<std::array<std::size_t, 4>, std::array<double, 2>> pair_ipc_;  // by kernels and their blocks per SM, as far as asked for
+  std::shared_ptr<const model::CoRunModel> model_;
   std::shared_ptr<model::MeasuredRates> measured_ = std::make_shared<model::MeasuredRates>();
 };
 

@@ -14,6 +14,7 @@ double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; 
 struct Sums {
   std::uint64_t instructions = 0, accesses = 0, uncoalesced = 0, sectors = 0, uncoalesced_sectors = 0, stalls = 0;
   double cycles = 0;
+  std::array<std::uint64_t, sim::kPipeCount> pipe_cycles{};
 };
 
 /// One warp alone, in order: every instruction issues when its registers are ready. Results of global and local memory are there at
@@ -50,10 +51,14 @@ class WarpWalk {
       pending_.assign(pending_.size(), false);
     }
     const sim::TimingSpec::Op& op = timing_.of(instruction.op);
+    std::uint64_t& pipe = sums_.pipe_cycles[static_cast<std::size_t>(op.pipe)];
+    pipe += op.interval;
     double latency = op.latency;
     next_ = issue + 1;
     if (instruction.op == trace::OpClass::kBranch || instruction.op == trace::OpClass::kBarrier) next_ = issue + latency;
-    const bool off_core = instruction.has_access() && NoteAccess(instruction, latency);
+    std::uint32_t passes = 1;
+    const bool off_core = instruction.has_access() && NoteAccess(instruction, latency, passes);
+    pipe += passes - 1;
     for (std::uint32_t d = 0; d < instruction.destinations; ++d) {
       if (registers[d] == 0) continue;
       ready_[registers[d]] = issue + latency;
@@ -61,12 +66,12 @@ class WarpWalk {
     }
   }
 
-  /// Whether the access leaves the SM's core; sets the latency of its result.
-  bool NoteAccess(const trace::Instruction& instruction, double& latency) {
+  /// Whether the access leaves the SM's core; sets the latency of its result and the cycles it keeps the load/store unit.
+  bool NoteAccess(const trace::Instruction& instruction, double& latency, std::uint32_t& passes) {
     const trace::MemoryAccess& access = cta_.accesses[access_++];
     if (instruction.space == trace::Space::kShared) {
-      const std::uint32_t passes = timing::SharedPasses(cta_, access, instruction.width, timing_.shared.banks, timing_.shared.bank_bytes);
-      latency = timing_.shared.latency + std::max(passes, 1u) - 1;
+      passes = std::max(1u, timing::SharedPasses(cta_, access, instruction.width, timing_.shared.banks, timing_.shared.bank_bytes));
+      latency = timing_.shared.latency + passes - 1;
       return false;
     }
     if (instruction.space != trace::Space::kGlobal && instruction.space != trace::Space::kLocal) {
@@ -76,6 +81,7 @@ class WarpWalk {
     if (access.mask == 0) return false;
     timing::LineList lines;
     timing::Coalesce(cta_, access, 0, instruction.width, false, lines);
+    passes = std::max(1u, lines.count);
     std::uint64_t sectors = 0;
     for (std::uint32_t i = 0; i < lines.count; ++i) sectors += static_cast<std::uint64_t>(std::popcount(lines.lines[i].sectors));
     ++sums_.accesses;
@@ -137,6 +143,8 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
   facts.uncoalesced_sectors = Ratio(static_cast<double>(sums.uncoalesced_sectors), static_cast<double>(sums.sectors));
   facts.loads_per_stall = sums.stalls == 0 ? 1 : std::max(1.0, accesses / static_cast<double>(sums.stalls));
   facts.dependency_cycles = std::max(1.0, Ratio(sums.cycles, instructions));
+  for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe)
+    facts.pipe_cycles[pipe] = Ratio(static_cast<double>(sums.pipe_cycles[pipe]), instructions);
   facts.sectors_per_access = Ratio(static_cast<double>(sums.sectors), accesses);
   return facts;
 }
@@ -168,6 +176,29 @@ Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::
   profile.refinement.latency_cycles = UnloadedLatency(alone.counters, device.timing);
   GL_TRY_STATUS(model::Validate(profile));
   return profile;
+}
+
+Demands DemandsFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone) {
+  const sim::TimingSpec& timing = device.timing;
+  const PathFacts facts = WalkPaths(kernel, timing);
+  Demands demands;
+  for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe)
+    demands.push_back(timing.units[pipe] == 0 ? 0 : facts.pipe_cycles[pipe] / timing.units[pipe]);
+  const auto instructions = static_cast<double>(alone.counters.sm.warp_instructions);
+  const auto per_instruction = [&](double amount, double of_sm_in_a_cycle) { return Ratio(amount, instructions) / of_sm_in_a_cycle; };
+  const timing::SmCounters& sm = alone.counters.sm;
+  const double into_sm =
+      static_cast<double>(sm.response_sectors * sim::TimingSpec::kSectorBytes + sm.responses * timing.crossbar.header_bytes);
+  demands.push_back(
+      per_instruction(into_sm, static_cast<double>(timing.crossbar.sm_in_bytes) * timing.clock.crossbar_mhz / timing.clock.sm_mhz));
+  const timing::MemoryCounters& memory = alone.counters.memory;
+  const double channel_cycles = static_cast<double>(timing.dram.channels) * timing.clock.dram_mhz / timing.clock.sm_mhz / device.sm.count;
+  demands.push_back(
+      per_instruction(static_cast<double>(memory.dram_read_bytes + memory.dram_write_bytes), channel_cycles * timing.dram.bytes_per_cycle));
+  demands.push_back(per_instruction(static_cast<double>(memory.dram_activations), channel_cycles / timing.dram.tRRD));
+  const double slice_cycles = static_cast<double>(timing.l2.slices) * timing.clock.l2_mhz / timing.clock.sm_mhz / device.sm.count;
+  demands.push_back(per_instruction(static_cast<double>(memory.l2_busy_cycles), slice_cycles));
+  return demands;
 }
 
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,

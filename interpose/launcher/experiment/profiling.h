@@ -2,6 +2,9 @@
 // counters of a few waves of thread blocks alone on the device, and a walk along the paths of a few blocks.
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "interpose/launcher/experiment/co_run.h"
 #include "scheduler/model/kernel_profile.h"
 
@@ -18,6 +21,7 @@ struct PathFacts {
   double loads_per_stall = 1;      ///< accesses per wait for the result of one
   double dependency_cycles = 1;    ///< from one issue of a lone warp to its next, if global memory answered at once
   double sectors_per_access = 0;
+  std::array<double, sim::kPipeCount> pipe_cycles{};  ///< unit cycles of each pipe that an instruction takes, mean
 };
 inline constexpr unsigned kCoalescedLines = 4;  ///< 32 lanes of 16 bytes in line fill so many
 
@@ -26,6 +30,11 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
 
 /// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM. `smallest_slice` is left at 1.
 Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
+
+/// What an instruction of a kernel takes of what an SM has in a cycle, by resource: each pipe, bytes into the SM, DRAM bandwidth, rows
+/// that DRAM can open, time of L2 slices. No kernel can have more IPC than 1 / the largest.
+using Demands = std::vector<double>;
+Demands DemandsFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
 
 /// Measures, and then ProfileFrom.
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,

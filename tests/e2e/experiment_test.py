@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""A small experiment through every layer: programs, traces, rates on the timing model, model, planner, simulation, files.
+
+usage: experiment_test.py GRIDLOOM PROGRAMS"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+gridloom, programs = sys.argv[1:]
+
+# Three of the eight kernels, on one device with fewer SMs.
+SMALL = """
+study: kernelet
+show: table4, fig7, fig13
+devices: %(device)s
+kernels:
+  pc:  {kernel: PointerChase, paper_ctas: 16384, scale: 3.333}
+  mm:  {kernel: MatrixMultiply, paper_ctas: 16384, scale: 1}
+  tea: {kernel: TeaEncrypt, paper_ctas: 16384, scale: 5}
+mixes: {TWO: pc tea, THREE: pc mm tea}
+measure: {warmup_waves: 1, measured_waves: 1}
+slicing: {overhead: 0.02, launch_interval_us: {small: 1}}
+prune: {pur: {small: 0.4}, mur: {small: 0.1}}
+mur_unit: 0.2
+model: {bounds: 0.9}
+arrivals: {instances: 20, load: 2, seed: 1}
+paper:
+  table4:
+    small: {pc: 0.0096 0.1404 1, mm: 0.5804 0.0161 0.677, tea: 0.9978 0.0196 0.677}
+  over_base: {small: 5.0 31.1}
+  behind_opt: {small: 0.7 3.1}
+  model_error: {small: 0.08}
+  peak_ipc: {small: 1}
+"""
+
+
+def run(folder, *options):
+    report = os.path.join(folder, "report")
+    done = subprocess.run([gridloom, "experiment", os.path.join(folder, "experiment.yaml"), "--work", os.path.join(folder, "work"),
+                           "--programs", programs, "--report", report, *options],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(report, "experiment.json")) as file:
+        return done, json.load(file)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    device = os.path.join(folder, "small.yaml")
+    with open(device, "w") as file:
+        file.write("inherits: c2050\nname: small\nsm: {count: 4}\n")
+    with open(os.path.join(folder, "experiment.yaml"), "w") as file:
+        file.write(SMALL % {"device": device})
+    first, result = run(folder)
+    assert "measured" in first.stderr, first.stderr
+    exhibits = {exhibit["name"]: exhibit for exhibit in result["exhibits"]}
+    assert list(exhibits) == ["table4", "fig7", "fig13"], list(exhibits)
+    rows = {row[1]: row for row in exhibits["table4"]["rows"]}
+    assert rows["pc"][2] < 0.1 < 0.5 < rows["tea"][2], rows  # PUR: a pointer chase, a cipher
+    assert rows["pc"][9] > 0.5 and rows["tea"][9] == 0, rows  # uncoalesced accesses
+    for row in exhibits["fig13"]["rows"]:
+        base, kernelet, best = row[2:5]
+        assert kernelet < base and best < base, row  # the two kernels fit together; the mixes profit
+    with open(os.path.join(folder, "report", "experiment-fig13.csv"), newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0][1] == "mix" and [line[1] for line in lines[1:]] == ["TWO", "THREE"], lines
+
+    again, second = run(folder)  # nothing is measured again, and the numbers are the same
+    assert "measured" not in again.stderr and second == result, again.stderr
+    _, other = run(folder, "--set", "arrivals.seed=2")
+    assert other["exhibits"][2]["rows"] != result["exhibits"][2]["rows"]
+print("ok")
