@@ -16,8 +16,8 @@ struct KerneletOptions {
   /// its blocks (Algorithm 1, line 8).
   bool replan_on_arrival = true;
   /// Kernels that may begin before the one that waits longest; then it runs alone. 0: any number, as in the paper, which is
-  /// after throughput alone.
-  std::uint32_t patience = 0;
+  /// after throughput alone: where pairs that pay keep coming, a kernel that pays with none would never run.
+  std::uint32_t patience = 100;
 };
 
 class Kernelet final : public Policy {
