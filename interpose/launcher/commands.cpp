@@ -39,7 +39,9 @@ constexpr CommandRow kCommands[] = {
     {"replay", "Run traces on the timing model of a GPU, and say what takes how long.", "[OPTIONS] TRACE...",
      "  gridloom replay app.gltrace\n"
      "  gridloom replay --device gtx480,v100,h200 app.gltrace\n"
-     "  gridloom replay --policy serial,leftover one.gltrace two.gltrace   two programs share a GPU\n"
+     "  gridloom replay --policy serial,leftover --mix one.gltrace two.gltrace   two programs share a GPU\n"
+     "  gridloom replay --device v100,h200 --report report app.gltrace           report/report.html; go on after an interruption\n"
+     "  gridloom replay --set timing.l1.mshrs=16,32,64 --report report app.gltrace\n"
      "  gridloom replay --json app.gltrace | jq '.[].counters.dram_read_bytes'\n",
      MakeReplay},
     {"experiment", "Reproduce a figure or table of a paper, beside the paper's numbers.", "[OPTIONS] NAME",
@@ -48,6 +50,12 @@ constexpr CommandRow kCommands[] = {
      "  gridloom experiment kernelet --report kernelet-report    all figures and tables\n"
      "  gridloom experiment kernelet-fig13 --set arrivals.load=1.5 --set arrivals.seed=7\n",
      MakeExperiment},
+    {"sweep", "Run the replays that a file describes, here or as array jobs of Slurm.", "[OPTIONS] FILE.yaml",
+     "  gridloom sweep study.yaml                      through Slurm where sbatch is found, else here\n"
+     "  gridloom sweep --on local --jobs 8 study.yaml\n"
+     "  gridloom sweep --on slurm --no-wait study.yaml submit only; later:\n"
+     "  gridloom sweep --gather study.yaml             the report, and what is missing\n",
+     MakeSweep},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

@@ -15,5 +15,6 @@ std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
 std::unique_ptr<Command> MakeReplay();
 std::unique_ptr<Command> MakeExperiment();
+std::unique_ptr<Command> MakeSweep();
 
 }  // namespace gridloom::launcher

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 
 #include "interpose/launcher/kernel_profiles.h"
@@ -18,8 +19,7 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
   return it->second;
 }
 
-Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
-                   const model::ProfileTable* profiles) {
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles) {
   std::uint32_t next_stream = 0;
   for (const auto& file : traces) {
     std::map<std::uint64_t, std::uint32_t> streams;
@@ -37,7 +37,7 @@ Status AddLaunches(timing::Engine& engine, const std::vector<std::shared_ptr<tra
   return {};
 }
 
-std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works) {
+std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works, const timing::Sampler& sampler) {
   std::map<std::string, KernelTimes> sums;
   for (const timing::WorkResult& work : works) {
     if (work.name.empty() || !work.done()) continue;
@@ -50,13 +50,16 @@ std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works) 
     sum.cycles += work.ended - work.started;
   }
   std::vector<KernelTimes> kernels;
-  for (auto& [name, sum] : sums) kernels.push_back(std::move(sum));
-  std::ranges::sort(kernels, [](const KernelTimes& a, const KernelTimes& b) { return a.cycles > b.cycles; });
+  for (auto& [name, sum] : sums) {
+    const auto counted = sampler.kernels().find(name);
+    if (counted != sampler.kernels().end()) sum.counters = counted->second;
+    kernels.push_back(std::move(sum));
+  }
+  std::ranges::stable_sort(kernels, std::ranges::greater{}, &KernelTimes::cycles);
   return kernels;
 }
 
-Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
-                                      const model::ProfileFile* profiles) {
+Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Traces& traces, const model::ProfileFile* profiles) {
   GL_TRY(config, LoadKerneletConfig());
   if (profiles != nullptr) return model::SetUpKernelet(*profiles, config);
   GL_TRY(measured, ProfileTraces(device, traces));
@@ -65,9 +68,8 @@ Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const std::
 
 }  // namespace
 
-Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name,
-                            const std::vector<std::shared_ptr<trace::TraceFile>>& traces, unsigned threads,
-                            const model::ProfileFile* profiles) {
+Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces, unsigned threads,
+                            const model::ProfileFile* profiles, ReplayProgress* progress) {
   model::KerneletSetup kernelet;
   if (policy_name == "kernelet") {
     GL_TRY(setup, SetUpFor(device, traces, profiles));
@@ -76,30 +78,27 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   const auto begin = std::chrono::steady_clock::now();
   const auto policy = policy::MakePolicy(policy_name, kernelet.inputs);
   if (!policy) return Error{"no policy '" + policy_name + "'"};
+  timing::SamplerOptions sampling;
+  if (progress != nullptr) sampling.ended_ctas = &progress->ended_ctas;
+  const auto sampler = std::make_shared<timing::Sampler>(sampling);
   timing::EngineOptions options;
   options.threads = threads;
+  options.hooks.observer = sampler.get();
   GL_TRY(engine, timing::Engine::Create(device, *policy, options));
   GL_TRY_STATUS(AddLaunches(*engine, traces, kernelet.profiles.get()));
+  if (progress != nullptr) {
+    for (const timing::WorkResult& work : engine->results()) progress->ctas += work.ctas;
+  }
   GL_TRY_STATUS(engine->Run());
+  sampler->Finish(*engine);
   ReplayResult result;
-  result.cycles = engine->now();
   result.counters = engine->counters();
-  result.kernels = ByKernel(engine->results());
+  result.works = engine->results();
+  for (const timing::WorkResult& work : result.works) result.cycles = std::max(result.cycles, work.ended);
+  result.kernels = ByKernel(result.works, *sampler);
+  result.sampler = sampler;
   result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
-}
-
-std::string BoundBy(const ReplayResult& result, const sim::DeviceSpec& device) {
-  constexpr double kMostOfTheTime = 0.7;
-  const sim::TimingSpec& timing = device.timing;
-  const double dram_cycles = static_cast<double>(result.cycles) * timing.clock.dram_mhz / timing.clock.sm_mhz * timing.dram.channels;
-  if (static_cast<double>(result.counters.memory.dram_busy_cycles) > kMostOfTheTime * dram_cycles) return "DRAM bandwidth";
-  const timing::SmCounters& sm = result.counters.sm;
-  const std::pair<std::uint64_t, const char*> reasons[] = {
-      {sm.issue_cycles, "issue"},           {sm.stall_pipe, "execution units"}, {sm.stall_load_store, "load/store units"},
-      {sm.stall_dependency, "dependences"}, {sm.stall_memory, "memory"},        {sm.stall_barrier, "barriers"},
-      {sm.stall_finish, "stores"},          {sm.stall_empty, "too few warps"}};
-  return std::ranges::max(reasons, {}, [](const auto& reason) { return reason.first; }).second;
 }
 
 }  // namespace gridloom::launcher

@@ -25,15 +25,6 @@ std::string Prepend(const std::string& first, const char* variable) {
   return old == nullptr || *old == '\0' ? first : first + ":" + old;
 }
 
-/// `text` as a shell takes it back as one word.
-std::string Quoted(const std::string& text) {
-  const std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!text.empty() && text.find_first_not_of(safe) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// Where execvp finds the program; empty when nowhere.
 fs::path FindProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) return fs::exists(name) ? fs::path(name) : fs::path{};

@@ -102,4 +102,18 @@ std::string Table::Text(std::size_t indent) const {
   return text;
 }
 
+std::string Quoted(const std::string& text) {
+  const std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!text.empty() && text.find_first_not_of(safe) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string CommandLine(const std::string& command, const std::vector<std::string>& arguments) {
+  std::string line = "gridloom " + command;
+  for (const std::string& argument : arguments) line += " " + Quoted(argument);
+  return line;
+}
+
 }  // namespace gridloom::launcher

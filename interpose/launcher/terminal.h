@@ -44,6 +44,12 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// `text` as a shell takes it back as one word.
+std::string Quoted(const std::string& text);
+
+/// "gridloom COMMAND ARGUMENTS...", for a shell.
+std::string CommandLine(const std::string& command, const std::vector<std::string>& arguments);
+
 inline void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace gridloom::launcher

@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "rewriter/support/suggest.h"
 #include "sim/hardware/yaml_map.h"
 
 namespace gridloom::sim {
@@ -118,11 +117,7 @@ struct SetValue {
 Error UnknownKey(const YamlEntry& entry, std::string_view file) {
   std::vector<std::string_view> known{"inherits"};
   for (const DeviceField& field : kFields) known.push_back(field.key);
-  std::string message = std::string(file) + ":" + std::to_string(entry.line) + ": unknown key '" + entry.key + "'";
-  const std::string_view nearest = NearestName(entry.key, known);
-  if (!nearest.empty()) message += "; did you mean '" + std::string(nearest) + "'?";
-  else message += "; docs/devices.md lists the keys";
-  return Error{std::move(message)};
+  return UnknownYamlKey(entry, file, known, "docs/devices.md lists the keys");
 }
 
 struct Rule {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "rewriter/support/suggest.h"
+
 namespace gridloom::sim {
 namespace {
 
@@ -14,7 +16,7 @@ Error At(std::string_view file, std::size_t line, const std::string& message) {
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view file) : file_(file) {
+  Reader(std::string_view text, std::string_view file, bool lists) : file_(file), lists_(lists) {
     initialised_ = yaml_parser_initialize(&parser_) != 0;
     if (!initialised_) return;
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -53,13 +55,22 @@ class Reader {
         path_.resize(parents_.back());
         parents_.pop_back();
         return {};
-      case YAML_SEQUENCE_START_EVENT: return At(file_, event.start_mark.line, "a list is not expected here");
+      case YAML_SEQUENCE_START_EVENT:
+        if (!lists_ || !key_ || in_list_) return At(file_, event.start_mark.line, "a list is not expected here");
+        GL_TRY_STATUS(CheckNew(path_ + *key_, event.start_mark.line));
+        in_list_ = true;
+        return {};
+      case YAML_SEQUENCE_END_EVENT:
+        in_list_ = false;
+        key_.reset();
+        return {};
       case YAML_ALIAS_EVENT: return At(file_, event.start_mark.line, "anchors and aliases are not supported");
       default: return {};
     }
   }
 
   Status OpenMap(const yaml_event_t& event) {
+    if (in_list_) return At(file_, event.start_mark.line, "a map is not expected in a list");
     if (!parents_.empty() && !key_) return At(file_, event.start_mark.line, "a map cannot be a key");
     parents_.push_back(path_.size());
     if (key_) path_ += *key_ + ".";
@@ -76,14 +87,23 @@ class Reader {
       return {};
     }
     std::string key = path_ + *key_;
-    key_.reset();
-    if (std::ranges::any_of(entries_, [&](const YamlEntry& entry) { return entry.key == key; }))
-      return At(file_, line, "key '" + key + "' is given twice");
+    if (!in_list_) {
+      key_.reset();
+      GL_TRY_STATUS(CheckNew(key, line));
+    }
     entries_.push_back({std::move(key), std::move(text), static_cast<std::uint32_t>(line + 1)});
     return {};
   }
 
+  Status CheckNew(const std::string& key, std::size_t line) const {
+    if (std::ranges::any_of(entries_, [&](const YamlEntry& entry) { return entry.key == key; }))
+      return At(file_, line, "key '" + key + "' is given twice");
+    return {};
+  }
+
   std::string_view file_;
+  const bool lists_;
+  bool in_list_ = false;  // of key_
   yaml_parser_t parser_{};
   bool initialised_ = false;
   std::string path_;                  // "sm." while inside `sm:`
@@ -94,6 +114,14 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) { return Reader(text, file).Read(); }
+Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file) { return Reader(text, file, false).Read(); }
+
+Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file) { return Reader(text, file, true).Read(); }
+
+Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known, std::string_view otherwise) {
+  const std::string_view nearest = NearestName(entry.key, known);
+  const std::string hint = nearest.empty() ? std::string(otherwise) : "did you mean '" + std::string(nearest) + "'?";
+  return Error{std::string(file) + ":" + std::to_string(entry.line) + ": unknown key '" + entry.key + "'; " + hint};
+}
 
 }  // namespace gridloom::sim

@@ -1,8 +1,9 @@
-// Reads the part of YAML our configuration needs: nested maps of scalars. libyaml does the parsing (C, small, and
-// without C++ symbols that could clash with those of the program the driver shim is loaded into).
+// Reads the part of YAML our configuration needs: nested maps of scalars, and lists of scalars where they are asked for. libyaml does the
+// parsing (C, small, and without C++ symbols that could clash with those of the program the driver shim is loaded into).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,5 +21,11 @@ struct YamlEntry {
 
 /// All scalars of the first document, in file order. Lists, anchors and a key given twice are errors.
 Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_view file);
+
+/// Likewise, with lists of scalars: each item is an entry with the list's key.
+Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file);
+
+/// "FILE:LINE: unknown key 'polices'; did you mean 'policies'?"; without a near one, `otherwise` says where the keys are listed.
+Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known, std::string_view otherwise);
 
 }  // namespace gridloom::sim

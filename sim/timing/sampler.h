@@ -33,7 +33,7 @@ struct CtaInterval {
 };
 
 struct SamplerOptions {
-  std::size_t max_samples = 480;
+  std::size_t max_samples = 320;
   std::size_t max_residencies = 12'000;
   std::size_t max_ctas = 6'000;                      ///< CTAs that are kept one by one, the first ones
   Cycle interval = 256;                              ///< between samples, at least, at first

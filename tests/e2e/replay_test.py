@@ -43,7 +43,11 @@ def main():
         assert again == results, "two replays differ"
         seconds = {(result["device"], result["policy"]): result["seconds"] for result in results}
         assert seconds["v100", "leftover"] < seconds["gtx480", "leftover"], seconds
-        together = replay(gridloom, "--device", "v100", "--policy", "serial,leftover", trace, trace)
+        apart = replay(gridloom, "--device", "v100", trace, trace)
+        assert [result["workload"] for result in apart] == ["program", "program-2"], apart
+        assert apart[0]["cycles"] == apart[1]["cycles"] == results[5]["cycles"], "the same trace takes different times"
+        together = replay(gridloom, "--device", "v100", "--policy", "serial,leftover", "--mix", trace, trace)
+        assert together[0]["counters"]["warp_instructions"] == 2 * instructions
         assert together[1]["cycles"] <= together[0]["cycles"], "sharing the device takes longer than taking turns"
         for bad in ["--device", "v1000"], ["--policy", "leftovers"]:
             done = subprocess.run([gridloom, "replay", *bad, trace], stderr=subprocess.PIPE, text=True)
