@@ -44,10 +44,10 @@ class Runner {
         missing_(missing),
         store_(options.report),
         running_(missing.size()),
-        progress_(missing.size(),
-                  {.out = stderr, .bar = Progress::IsTerminal(stderr), .quiet = options.quiet || missing.size() < 2, .running = [this] {
-                     return Running();
-                   }}) {}
+        progress_(missing.size(), {.out = stderr,
+                                   .bar = Progress::IsTerminal(stderr),
+                                   .quiet = options.quiet || (missing.size() < 2 && !Progress::IsTerminal(stderr)),
+                                   .running = [this] { return Running(); }}) {}
 
   Status Run() {
     if (!options_.profiles.empty()) {

@@ -186,7 +186,7 @@ def main():
     if where == "slurm":
         missing = [name for name in ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo") if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") is None]
         if missing or os.geteuid() != 0:
-            why = f"{missing[0]} is not installed (apt-get install slurm-wlm munge)" if missing else "Slurm's daemons need root"
+            why = f"{missing[0]} is not installed (scripts/setup --slurm)" if missing else "Slurm's daemons need root"
             print(f"skipped: {why}")
             sys.exit(77)
         os.environ["PATH"] += ":/usr/sbin:/sbin"

@@ -99,11 +99,19 @@ function legend(names) {
   return list;
 }
 
+/// Charts that have been made and not drawn: they are once they are in the document and have a width.
+let undrawn = [];
+function drawCharts() {
+  const charts = undrawn;
+  undrawn = [];
+  for (const redraw of charts) redraw();
+}
+
 /// A card with a drawing that is made anew when its width changes.
 function chart(block, head, paint) {
   const holder = make('div'), card = make('div', {class: 'card'}, caption(block), ...head, holder);
   let drawn = 0;
-  new ResizeObserver(() => {
+  const redraw = () => {
     const width = Math.floor(holder.clientWidth);
     if (width === 0 || width === drawn) return;
     drawn = width;
@@ -111,7 +119,9 @@ function chart(block, head, paint) {
     paint(svg, width);
     svg.addEventListener('pointerleave', hideTip);
     holder.replaceChildren(svg);
-  }).observe(holder);
+  };
+  undrawn.push(redraw);
+  new ResizeObserver(redraw).observe(holder);
   return card;
 }
 
@@ -350,7 +360,10 @@ const blocks = {
     const select = make('select'), content = make('div');
     block.options.forEach((option, i) => select.append(make('option', {value: i, text: option.name})));
     const show = () => content.replaceChildren(...layOut(block.options[select.selectedIndex].blocks));
-    select.addEventListener('change', show);
+    select.addEventListener('change', () => {
+      show();
+      drawCharts();
+    });
     show();
     return make('div', {}, make('label', {class: 'tools'}, block.label, select), content);
   },
@@ -383,3 +396,4 @@ data.sections.forEach((section, i) => {
   document.getElementById('nav').append(make('a', {href: '#s' + i, text: section.title}));
   document.getElementById('main').append(make('section', {id: 's' + i}, make('h2', {text: section.title}), ...layOut(section.blocks)));
 });
+drawCharts();
