@@ -200,11 +200,18 @@ ValueRef Transfer::And() {
 
 namespace {
 
-/// All its values are multiples of the result, a power of two.
-std::uint64_t CommonPower(const Polynomial& number) {
-  std::uint64_t power = std::uint64_t{1} << 62;
-  for (const Term& term : number.terms()) power = std::min(power, static_cast<std::uint64_t>(term.factor & -term.factor));
-  return power;
+/// All its values are multiples of two to the power of the result. An extension keeps the zeros at the low end.
+int LowZeros(const SymbolPool& pool, const Polynomial& number) {
+  int zeros = 62;
+  for (const Term& term : number.terms()) {
+    int of_term = std::countr_zero(static_cast<std::uint64_t>(term.factor));
+    for (const SymbolId id : term.monomial.symbols) {
+      if (id == kNoSymbol || pool[id].kind != SymbolKind::kExtension) continue;
+      of_term += std::min<int>(LowZeros(pool, pool[id].operands[0]->number), pool[id].from_bits - 1);
+    }
+    zeros = std::min(zeros, of_term);
+  }
+  return zeros;
 }
 
 }  // namespace
@@ -214,8 +221,8 @@ ValueRef Transfer::Or() {
   const ValueRef a = math.Exact(operands[0], true), b = math.Exact(operands[1], true);
   const Interval of_a = BoundsOf(a), of_b = BoundsOf(b);
   // No bit is set in both: a sum. The low bits of a multiple of a power of two are zeros whatever its sign, and where it wraps.
-  const auto disjoint = [](const ValueRef& high, const Interval& of_low) {
-    return of_low.low >= 0 && of_low.high < static_cast<std::int64_t>(CommonPower(high->number));
+  const auto disjoint = [&](const ValueRef& high, const Interval& of_low) {
+    return of_low.low >= 0 && of_low.high < std::int64_t{1} << LowZeros(math.pool_, high->number);
   };
   if (disjoint(operands[0], of_b)) return Sum(operands[0], b, 1, type_bits());
   if (disjoint(operands[1], of_a)) return Sum(a, operands[1], 1, type_bits());

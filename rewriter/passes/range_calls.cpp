@@ -54,13 +54,15 @@ struct Row {
   std::int64_t distance = 0, count = 1;
 };
 
-// Rows of a matrix whose size the compiler knew, from an unrolled loop; what lies nearer together than this is one piece.
-constexpr std::int64_t kNear = 512;
+// Rows of a matrix whose size the compiler knew, from an unrolled loop or a stencil; what lies nearer together than a page is one
+// piece. So is all, where there are more than a few at unequal distances.
+constexpr std::int64_t kNear = 4096;
+constexpr std::size_t kMostPieces = 8;
 // nvcc unrolls by up to this.
 constexpr std::int64_t kMostUnrolled = 16;
 
-/// The group's pieces as a row; as one piece where their distances differ.
-Row RowOf(const Group& group) {
+/// The group's pieces: one row, or one for each piece where their distances differ.
+std::vector<Row> RowsOf(const Group& group) {
   std::vector<Piece> sorted = group.pieces, apart;
   std::ranges::sort(sorted, {}, &Piece::first);
   for (const Piece& piece : sorted) {
@@ -71,13 +73,18 @@ Row RowOf(const Group& group) {
     }
   }
   Row row{apart.front(), 0, static_cast<std::int64_t>(apart.size())};
-  if (row.count == 1) return row;
+  if (row.count == 1) return {row};
   row.distance = apart[1].first - apart[0].first;
+  bool equal = true;
   for (std::size_t i = 1; i < apart.size(); ++i) {
-    if (apart[i].first - apart[i - 1].first != row.distance) return {group.Hull()};
+    equal = equal && apart[i].first - apart[i - 1].first == row.distance;
     row.first.last = std::max(row.first.last, row.first.first + apart[i].last - apart[i].first);
   }
-  return row;
+  if (equal) return {row};
+  if (apart.size() > kMostPieces) return {{group.Hull()}};
+  std::vector<Row> rows;
+  for (const Piece& piece : apart) rows.push_back({piece});
+  return rows;
 }
 
 unsigned FlagsOf(const RangeAccess& access) { return (access.reads ? 1u : 0u) | (access.writes ? 2u : 0u); }
@@ -136,34 +143,37 @@ class CallEmitter {
       return;
     }
     for (const Group& group : GroupsOf(analysis_, argument, true)) {
-      const Row row = RowOf(group);
-      CodeNumber base{row.first.first}, stride{0}, steps{0}, width{row.first.last - row.first.first};
-      for (const Steps& dimension : Joined(Dimensions(group.address, row, base))) {
-        base = code_.Add(base, dimension.low);
-        width = code_.Add(width, dimension.span);
-        if (stride.Is(0)) {
-          stride = dimension.distance;
-          steps = dimension.count;
-        } else {
-          const std::string farther = code_.Compare("gt", dimension.distance, stride);
-          stride = code_.Select(farther, dimension.distance, stride);
-          steps = code_.Select(farther, dimension.count, steps);
-        }
-      }
-      width = code_.Subtract(width, code_.Multiply(stride, steps));
-      const std::string holds = code_.Holds(group.assumptions, group.conditions);
-      // A base below zero belongs to threads that access nothing: as one wide piece it stays sound.
-      const std::string usable = code_.Compare("ge", base, {0}, holds);
-      Call(argument,
-           {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), code_.Select(usable, code_.Add(steps, {1}), {1}),
-            code_.Select(usable, width, {-1})},
-           group.flags);
+      for (const Row& row : RowsOf(group)) Strided(argument, group, row);
     }
   }
 
   std::string Text() const { return "{\n" + code_.Text() + "}\n"; }
 
  private:
+  void Strided(const RangeArgument& argument, const Group& group, const Row& row) {
+    CodeNumber base{row.first.first}, stride{0}, steps{0}, width{row.first.last - row.first.first};
+    for (const Steps& dimension : Joined(Dimensions(group.address, row, base))) {
+      base = code_.Add(base, dimension.low);
+      width = code_.Add(width, dimension.span);
+      if (stride.Is(0)) {
+        stride = dimension.distance;
+        steps = dimension.count;
+      } else {
+        const std::string farther = code_.Compare("gt", dimension.distance, stride);
+        stride = code_.Select(farther, dimension.distance, stride);
+        steps = code_.Select(farther, dimension.count, steps);
+      }
+    }
+    width = code_.Subtract(width, code_.Multiply(stride, steps));
+    const std::string holds = code_.Holds(group.assumptions, group.conditions);
+    // A base below zero belongs to threads that access nothing: as one wide piece it stays sound.
+    const std::string usable = code_.Compare("ge", base, {0}, holds);
+    Call(argument,
+         {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), code_.Select(usable, code_.Add(steps, {1}), {1}),
+          code_.Select(usable, width, {-1})},
+         group.flags);
+  }
+
   struct Dimension {
     Polynomial factor;
     CodeRange range;
