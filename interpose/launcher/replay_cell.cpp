@@ -1,5 +1,6 @@
 #include "interpose/launcher/replay_cell.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -160,6 +161,11 @@ Status CellStore::Prepare() const {
   std::error_code error;
   fs::create_directories(folder_ + "/cells", error);
   if (error) return Error{"cannot make the folder " + folder_ + "/cells: " + error.message()};
+  // What killed runs were writing; younger files may be those of other runs.
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ + "/cells", error)) {
+    if (entry.path().extension() != ".json" && entry.last_write_time(error) < old) fs::remove(entry.path(), error);
+  }
   return {};
 }
 

@@ -122,10 +122,14 @@ def read(*path):
         return file.read()
 
 
+def results(*path):
+    return sorted(name for name in os.listdir(os.path.join(*path, "cells")) if name.endswith(".json"))
+
+
 def same_results(folder, one, other):
     for name in "runs.csv", "kernels.csv":
         assert read(folder, one, name) == read(folder, other, name), f"{name} of {one} and {other} differ"
-    assert sorted(os.listdir(os.path.join(folder, one, "cells"))) == sorted(os.listdir(os.path.join(folder, other, "cells")))
+    assert results(folder, one) == results(folder, other)
 
 
 def local(gridloom, folder):
@@ -168,14 +172,14 @@ def slurm(gridloom, folder):
         file.write('#!/bin/bash\nif [ "$SLURM_ARRAY_TASK_ID" = 1 ]; then echo out of luck; exit 3; fi\n')
     done = run([gridloom, "sweep", "--on", "slurm", "slurm.yaml"], folder, 125, env=run_through_prolog)
     assert done.stderr.count("no result; task 1 of job") == 2 and "said: out of luck" in done.stderr, done.stderr
-    assert len(os.listdir(os.path.join(folder, "slurm", "cells"))) == 6
+    assert len(results(folder, "slurm")) == 6
     assert b"out of luck" in read(folder, "slurm", "report.json")
 
     # Submitted without waiting, gathered later.
     done = run([gridloom, "sweep", "--no-wait", "slurm.yaml"], folder)
     assert "gridloom sweep --gather" in done.stdout, done.stdout
     deadline = time.monotonic() + 60
-    while len(os.listdir(os.path.join(folder, "slurm", "cells"))) < 8 and time.monotonic() < deadline:
+    while len(results(folder, "slurm")) < 8 and time.monotonic() < deadline:
         time.sleep(0.2)
     run([gridloom, "sweep", "--gather", "slurm.yaml"], folder)
     same_results(folder, "local", "slurm")

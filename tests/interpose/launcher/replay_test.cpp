@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -236,6 +237,23 @@ TEST_CASE("Replay_FinishedCellsAreNotDoneAgain_AndDamagedOnesAre") {
   CHECK(store.Load(first->plan.cells[1]).has_value());
   CHECK(folder.Read("report/report.json") == report);
   CHECK(folder.Read("report/report.html") == html);
+}
+
+TEST_CASE("CellStore_RemovesWhatKilledRunsLeft_AndNothingYoung") {
+  const Folder folder;
+  const CellStore store(folder.Path("report"));
+  REQUIRE(store.Prepare().ok());
+  const auto write = [&](const std::string& name, std::chrono::minutes age) {
+    folder.Write("report/cells/" + name, "{");
+    fs::last_write_time(folder.Path("report/cells/" + name), fs::file_time_type::clock::now() - age);
+  };
+  write("a.json.x7f2aa", std::chrono::minutes(90));
+  write("b.json.x7f2ab", std::chrono::minutes(5));
+  write("c.json", std::chrono::minutes(900));
+  REQUIRE(store.Prepare().ok());
+  CHECK(!fs::exists(folder.Path("report/cells/a.json.x7f2aa")));
+  CHECK(fs::exists(folder.Path("report/cells/b.json.x7f2ab")));
+  CHECK(fs::exists(folder.Path("report/cells/c.json")));
 }
 
 TEST_CASE("Replay_FailureOfOne_LeavesTheOthersAndIsNamed") {
