@@ -1,6 +1,7 @@
 // Events.
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
+#include "interpose/session/host_timeline.h"
 
 namespace gridloom::hooks {
 
@@ -20,6 +21,22 @@ CUresult RefuseCaptured(const session::Event& event) {
   if (capture == nullptr || capture->streams.front()->capture != capture) return CUDA_SUCCESS;
   capture->invalidated = true;
   return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+/// Between the two works, in simulated time if that is known.
+double ElapsedNs(const session::Event& start, const session::Event& end, const session::Task& from, const session::Task& to) {
+  if (const auto* timeline = session::HostTimeline::Get()) {
+    const auto began = timeline->EndNs(start.work()), ended = timeline->EndNs(end.work());
+    if (began && ended) return *ended - *began;
+  }
+  return static_cast<double>(to.finished_ns() - from.finished_ns());
+}
+
+/// Whether both are over for a host that asks now.
+bool BothOver(const session::Event& start, const session::Event& end, bool executed) {
+  auto* const timeline = session::HostTimeline::Get();
+  if (timeline == nullptr || !timeline->timed() || !executed) return executed;
+  return timeline->Ask(start.work(), executed) && timeline->Ask(end.work(), executed);
 }
 
 }  // namespace
@@ -57,7 +74,12 @@ CUresult cuEventQuery(CUevent handle) {
   GL_CU_TRY(RefuseCaptured(*event));
   const auto marker = event->marker();
   if (event->context().failed()) return event->context().status();
-  return marker == nullptr || marker->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  const auto executed = [&] { return marker == nullptr || marker->done(); };
+  bool over = executed();
+  if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (over || timeline->timed())) {
+    over = timeline->Ask(event->work(), over) && session::TaskPool::Get().WaitShortly(marker);
+  }
+  return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
@@ -65,6 +87,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   GL_CU_TRY(FindEvent(handle, &event));
   GL_CU_TRY(RefuseCaptured(*event));
   if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
+  if (auto* const timeline = session::HostTimeline::Get()) timeline->Wait(event->work());
   return event->context().status();
 }
 
@@ -77,8 +100,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
   const auto from = start->marker(), to = end->marker();
   if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (start->context().failed()) return start->context().status();
-  if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
-  *milliseconds = static_cast<float>(static_cast<double>(to->finished_ns() - from->finished_ns()) * 1e-6);
+  if (!BothOver(*start, *end, from->done() && to->done())) return CUDA_ERROR_NOT_READY;
+  *milliseconds = static_cast<float>(ElapsedNs(*start, *end, *from, *to) * 1e-6);
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/copy.h"
+#include "interpose/session/host_timeline.h"
 
 namespace gridloom::hooks {
 
@@ -75,7 +76,10 @@ CUresult cuStreamQuery(CUstream handle) {
   StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   GL_CU_TRY(session::RefuseWhileCapturing(*stream));
-  const bool idle = stream->context().Idle(*stream);
+  bool idle = stream->context().Idle(*stream);
+  if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (idle || timeline->timed())) {
+    idle = timeline->Ask(*stream, idle) && stream->context().IdleShortly(*stream);
+  }
   if (stream->context().failed()) return stream->context().status();
   return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }

@@ -12,6 +12,7 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --memory 4G --threads 2 -- ./app  less device memory, fewer host threads\n"
      "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
      "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
+     "  gridloom run --timing --device v100 -- ./app   simulated time: its events read it, a table shows the kernels\n"
      "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
@@ -44,6 +45,13 @@ constexpr CommandRow kCommands[] = {
      "  gridloom replay --set timing.l1.mshrs=16,32,64 --report report app.gltrace\n"
      "  gridloom replay --json app.gltrace | jq '.[].counters.dram_read_bytes'\n",
      MakeReplay},
+    {"compare", "Run a program once and say what it would take on several devices, under several policies.",
+     "[OPTIONS of replay] -- PROGRAM [ARGUMENTS...]",
+     "  gridloom compare --device a100,h200 -- ./app 1000000\n"
+     "  gridloom compare --device v100 --policy serial,leftover -- ./app\n"
+     "  gridloom compare --device a100,h200 --trace app.gltrace -- ./app   keep the trace for later replays\n"
+     "  gridloom compare --device a100,h200 --json -- ./app | jq '.[].seconds'\n",
+     MakeCompare},
     {"experiment", "Reproduce a figure or table of a paper, beside the paper's numbers.", "[OPTIONS] NAME",
      "  gridloom experiment --list\n"
      "  gridloom experiment kernelet-fig13\n"

@@ -14,6 +14,7 @@ std::unique_ptr<Command> MakeDevices();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
 std::unique_ptr<Command> MakeReplay();
+std::unique_ptr<Command> MakeCompare();
 std::unique_ptr<Command> MakeExperiment();
 std::unique_ptr<Command> MakeSweep();
 

@@ -41,10 +41,15 @@ struct ReplayProgress {
 
 using Traces = std::vector<std::shared_ptr<trace::TraceFile>>;
 
-/// Launches keep the order of their streams; different traces and streams run side by side as device and policy let them. Copies
-/// and what the host does between launches take no time. `profiles`: what the policy `kernelet` knows of kernels on this device; null:
-/// it profiles them first.
+struct ReplayInputs {
+  const model::ProfileFile* profiles = nullptr;  ///< what the policy `kernelet` knows of kernels on this device; null: it profiles them
+  /// All launches are there from the beginning and keep the order of their streams alone; copies and the programs' own time do not exist.
+  bool kernels_only = false;
+};
+
+/// Each traced program makes its calls again (sim/timing/trace_player.h); what they give the device runs side by side as device and
+/// policy let it.
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy, const Traces& traces, unsigned threads,
-                            const model::ProfileFile* profiles = nullptr, ReplayProgress* progress = nullptr);
+                            const ReplayInputs& inputs = {}, ReplayProgress* progress = nullptr);
 
 }  // namespace gridloom::launcher

@@ -27,6 +27,7 @@ void ReplayOptions::Describe(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--profiles", profiles, "profiles of kernels on the device, for the policy kernelet (default: it makes them)")
       ->type_name("FILE");
+  app.add_flag("--kernels-only", kernels_only, "launches alone, all there from the beginning: no copies, no time of the programs'");
   app.add_option("--jobs,-j", jobs, "replays at the same time (default: one per core)")->type_name("N");
   app.add_option("--threads", threads, "host threads of each replay; the results are the same (default: 1)")->type_name("N");
 }

@@ -32,6 +32,7 @@ struct ReplayOptions {
   std::string title, command;               ///< of the report: what it is, and what does the same again
   unsigned jobs = 0;                        ///< replays at the same time; 0: one per core
   unsigned threads = 1;                     ///< host threads of each replay
+  bool kernels_only = false;                ///< no copies, no time of the programs'
   bool fresh = false;                       ///< replay what is finished in the report's folder, too
   bool quiet = false;                       ///< no progress
 

@@ -214,7 +214,7 @@ Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {
   std::map<std::string, std::string> basis;
   for (const std::string& policy : plan.policies) {
     GL_TRY(inputs, PolicyInputs(policy, options));
-    basis[policy] = build.hash + kCellFormat + inputs;
+    basis[policy] = build.hash + kCellFormat + inputs + (options.kernels_only ? "kernels only" : "");
   }
   for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
     for (std::size_t d = 0; d < plan.devices.size(); ++d) {

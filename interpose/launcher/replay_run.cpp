@@ -82,8 +82,8 @@ class Runner {
 
   Status One(const Cell& cell, ReplayProgress& running, CellOutcome& outcome) {
     GL_TRY(traces, library_.Open(run_.plan.workloads[cell.workload], progress_));
-    GL_TRY(result,
-           Replay(run_.plan.devices[cell.device].spec, cell.policy, traces, options_.threads, profiles_ ? &*profiles_ : nullptr, &running));
+    GL_TRY(result, Replay(run_.plan.devices[cell.device].spec, cell.policy, traces, options_.threads,
+                          {profiles_ ? &*profiles_ : nullptr, options_.kernels_only}, &running));
     const Json json = CellJson(run_.plan, cell, result);
     GL_TRY_STATUS(store_.Save(cell, json));
     outcome.result = WithoutTimeline(json);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "rewriter/support/suggest.h"
+#include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
 
 namespace gridloom::launcher {
@@ -22,6 +23,11 @@ Result<std::string> CheckDevice(const std::string& name) {
   return is_file ? fs::absolute(name).string() : name;
 }
 
+Result<std::string> CheckTimedDevice(const std::string& name) {
+  if (name == "real") return Error{"--timing-device is 'real'; expected a device that `gridloom devices` lists, or a YAML file"};
+  return CheckDevice(name);
+}
+
 Result<std::string> CheckLevel(const std::string& level) {
   static constexpr std::array<std::string_view, 6> kLevels{"off", "error", "warn", "info", "debug", "trace"};
   if (std::ranges::find(kLevels, level) != kLevels.end()) return level;
@@ -30,12 +36,25 @@ Result<std::string> CheckLevel(const std::string& level) {
                (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
 }
 
-Result<std::string> CheckThreads(const std::string& text) {
+Result<std::string> CheckThreadCount(const char* option, const std::string& text, unsigned most) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || value == 0 || value > 1024) return Error{"--threads is '" + text + "'; expected a number from 1 to 1024"};
-  return text;
+  if (whole && value != 0 && value <= most) return text;
+  return Error{std::string(option) + " is '" + text + "'; expected a number from 1 to " + std::to_string(most)};
+}
+
+Result<std::string> CheckThreads(const std::string& text) { return CheckThreadCount("--threads", text, 1024); }
+
+Result<std::string> CheckTimingThreads(const std::string& text) { return CheckThreadCount("--timing-threads", text, 256); }
+
+Result<std::string> CheckPolicy(const std::string& name) {
+  const auto names = policy::PolicyNames();
+  if (std::ranges::find(names, name) != names.end()) return name;
+  std::string all;
+  for (const std::string_view known : names) all += (all.empty() ? "" : ", ") + std::string(known);
+  const std::string_view nearest = NearestName(name, names);
+  return Error{"no policy '" + name + "'; there are " + all + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
 }
 
 Result<std::string> CheckNumber(const char* option, const std::string& text, unsigned most) {
@@ -123,6 +142,31 @@ const std::vector<RunOption>& Options() {
        {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
        nullptr},
       {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, nullptr},
+      {"--timing",
+       "",
+       "simulate time on the device, too: events then read simulated time, and a table shows what the kernels took",
+       {{"GRIDLOOM_TIMING", "1"}},
+       nullptr},
+      {"--policy,-p",
+       "NAME",
+       "--timing, with launches scheduled by this policy (default: leftover)",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
+       CheckPolicy},
+      {"--timing-device",
+       "NAME|FILE",
+       "--timing, simulated on another device than the one that the program sees: a program of today on a GPU of old",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_DEVICE", "{}"}},
+       CheckTimedDevice},
+      {"--timing-json",
+       "FILE",
+       "--timing, and write its table as JSON at exit; `-` for stderr",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_JSON", "{}"}},
+       CheckJson},
+      {"--timing-threads",
+       "N",
+       "host threads that simulate time (default: 1); simulated times are the same",
+       {{"GRIDLOOM_TIMING_THREADS", "{}"}},
+       CheckTimingThreads},
       {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
       {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
       {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},

@@ -90,7 +90,7 @@ class TraceCommand final : public Command {
     char per[32];
     std::snprintf(per, sizeof per, "%.3f", instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / static_cast<double>(instructions));
     Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(file.launches().size()) + " launches, " +
-          exec::WithCommas(file.host_events().size()) + " copies and fills\n\n" + table.Text(2) + "\n" + per +
+          exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
     if (left_out != 0) Print(exec::WithCommas(left_out) + " CTAs were not kept (--trace-ctas)\n");
     if (incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(incomplete) + " launches are not complete") + "\n");
@@ -98,7 +98,7 @@ class TraceCommand final : public Command {
   }
 
   void PrintJson(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
-    Json json{{"file", path_}, {"bytes", file.bytes()}, {"made_by", file.info()}, {"host_events", file.host_events().size()}};
+    Json json{{"file", path_}, {"bytes", file.bytes()}, {"made_by", file.info()}, {"actions", file.actions().size()}};
     json["problem"] = problem.empty() ? Json() : Json(problem);
     json["kernels"] = Json::array();
     for (const auto& [number, sum] : kernels) {

@@ -5,6 +5,7 @@
 
 #include "interpose/session/context.h"
 #include "interpose/session/graph.h"
+#include "interpose/session/host_timeline.h"
 #include "interpose/session/process.h"
 
 namespace gridloom::session {
@@ -26,20 +27,36 @@ Registry& TheRegistry() {
 /// One execution of a conditional node. Each step runs as a task when everything before it has ended.
 class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
  public:
-  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<GraphExec>> bodies, TaskPtr end)
-      : context_(context), condition_(op.condition), type_(op.type), bodies_(std::move(bodies)), end_(std::move(end)) {}
+  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<GraphExec>> bodies, TaskPtr end,
+                 std::uint64_t group)
+      : context_(context), condition_(op.condition), type_(op.type), bodies_(std::move(bodies)), end_(std::move(end)), group_(group) {}
 
   void Step() {
     const std::size_t body = Choose();
-    if (body >= bodies_.size()) return TaskPool::Get().Submit(end_, {});
+    if (body >= bodies_.size()) return End({});
     const TaskPtr begin = MakeTask(0, [] {});
     TaskPool::Get().Submit(begin, {});
-    const std::vector<TaskPtr> leaves = bodies_[body]->SubmitNodes(context_, begin);
-    if (type_ != CU_GRAPH_COND_TYPE_WHILE) return TaskPool::Get().Submit(end_, leaves);
+    const std::vector<TaskPtr> leaves = SubmitBody(*bodies_[body], begin);
+    if (type_ != CU_GRAPH_COND_TYPE_WHILE) return End(leaves);
     TaskPool::Get().Submit(MakeTask(0, [self = shared_from_this()] { self->Step(); }), leaves);
   }
 
  private:
+  std::vector<TaskPtr> SubmitBody(GraphExec& body, const TaskPtr& begin) {
+    HostTimeline* const timeline = HostTimeline::Get();
+    if (timeline == nullptr) return body.SubmitNodes(context_, begin, 0);
+    const std::uint64_t before[] = {last_step_};
+    last_step_ = timeline->OpenGroup(group_, std::span(before, last_step_ != 0 ? 1 : 0));
+    const std::vector<TaskPtr> leaves = body.SubmitNodes(context_, begin, last_step_);
+    timeline->Close(last_step_);
+    return leaves;
+  }
+
+  void End(std::span<const TaskPtr> leaves) {
+    if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Close(group_);
+    TaskPool::Get().Submit(end_, leaves);
+  }
+
   /// Number of the body to run; none when it is beyond the last. After a fault nothing runs any more, so no value changes.
   std::size_t Choose() const {
     const unsigned value = condition_->value();
@@ -56,6 +73,8 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
   const CUgraphConditionalNodeType type_;
   const std::vector<std::shared_ptr<GraphExec>> bodies_;
   const TaskPtr end_;
+  const std::uint64_t group_;
+  std::uint64_t last_step_ = 0;  ///< in the program's timeline
 };
 
 }  // namespace
@@ -100,9 +119,9 @@ ConditionalBodies::~ConditionalBodies() {
 }
 
 TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<GraphExec>>& bodies,
-                       const TaskPtr& begin) {
+                       const TaskPtr& begin, std::uint64_t group) {
   const TaskPtr end = MakeTask(0, [] {});  // submitted by the last step; others may wait for it already
-  const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end);
+  const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end, group);
   TaskPool::Get().Submit(MakeTask(0, [run] { run->Step(); }), std::vector<TaskPtr>{begin});
   return end;
 }

@@ -59,8 +59,9 @@ struct ConditionalOp {
   std::shared_ptr<ConditionalBodies> bodies;
 };
 
-/// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is.
+/// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is. `group`: number
+/// of the node in the program's timeline, if there is one.
 TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<GraphExec>>& bodies,
-                       const TaskPtr& begin);
+                       const TaskPtr& begin, std::uint64_t group);
 
 }  // namespace gridloom::session

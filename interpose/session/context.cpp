@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interpose/session/device.h"
+#include "interpose/session/host_timeline.h"
 #include "interpose/session/process.h"
 #include "interpose/session/thread_state.h"
 
@@ -124,6 +125,15 @@ bool Context::Idle(Stream& stream) {
   return (stream.tail_ == nullptr || stream.tail_->done()) && (stream.kind() != Stream::Kind::kLegacy || Predecessors(stream, {}).empty());
 }
 
+bool Context::IdleShortly(Stream& stream) {
+  TaskPtr tail;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    tail = stream.tail_;
+  }
+  return TaskPool::Get().WaitShortly(tail) && Idle(stream);
+}
+
 void Context::Wait(Stream& stream) {
   std::vector<TaskPtr> tasks;
   {
@@ -132,6 +142,7 @@ void Context::Wait(Stream& stream) {
     else if (stream.tail_ != nullptr && !stream.tail_->done()) tasks.push_back(stream.tail_);
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
+  if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Wait(stream);
 }
 
 void Context::WaitAll() {
@@ -147,6 +158,7 @@ void Context::WaitAll() {
     });
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
+  if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(*this);
 }
 
 bool Context::AllIdle() {

@@ -89,6 +89,8 @@ class Context {
                     std::span<const TaskPtr> after);
   /// Everything an operation put into the stream now would wait for is done.
   bool Idle(Stream& stream);
+  /// The same of a stream that is about to be idle: waits a tenth of a second for it.
+  bool IdleShortly(Stream& stream);
   void Wait(Stream& stream);
   void WaitAll();
   bool AllIdle();

@@ -6,6 +6,7 @@
 
 #include "interpose/session/context.h"
 #include "interpose/session/device.h"
+#include "interpose/session/host_timeline.h"
 #include "interpose/session/launch.h"
 #include "interpose/session/log.h"
 
@@ -69,6 +70,7 @@ DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> p
   grid->tree_ = parent.tree_;
   grid->self_ = this;
   grid->depth_ = parent.depth_ + 1;
+  work = op.work;
 }
 DeviceChild::~DeviceChild() = default;
 
@@ -137,6 +139,7 @@ void LaunchTree::CompleteIfOver(DeviceGrid& grid) {
 void LaunchTree::Complete(DeviceChild& child) {
   child.complete = true;
   child.op = {};
+  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && child.work != 0) timeline->Close(child.work);
   for (DeviceChildPtr& successor : std::exchange(child.successors, {})) {
     if (--successor->waits == 0) Push(std::move(successor));
   }
@@ -194,18 +197,25 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
   if (const auto status = MakeKernelOp(context_, request, &op); status != CUDA_SUCCESS) return StatusOfLaunch(status);
 
   LaunchTree& tree = Tree();
-  const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta);
   const std::lock_guard lock(tree.mutex);
+  // Only tail launches are sure to pile up until the grid ends; all others begin while it runs.
+  if (stream == kTailLaunch && tree.tails >= context_.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT])
+    return DeviceStatus::kPendingCountExceeded;
+  const bool ordered = stream != kTailLaunch && stream != kFireAndForget;
+  if (ordered && StreamOf(cta, stream) == nullptr) return DeviceStatus::kInvalidValue;
+  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && work_ != 0) {
+    Operation operation = std::move(op);
+    timeline->AddTo(work_, WorksBefore(cta, stream), stream == kTailLaunch ? HostTimeline::kLastRank : cta, operation);
+    op = std::get<KernelOp>(std::move(operation));
+  }
+  const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta);
   if (stream == kTailLaunch) {
-    // Only these are sure to pile up until the grid ends; all others begin while it runs.
-    if (tree.tails >= context_.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT]) return DeviceStatus::kPendingCountExceeded;
     ++tree.tails;
     tails_.push_back(child);
     return DeviceStatus::kSuccess;
   }
-  if (stream != kFireAndForget) {
+  if (ordered) {
     DeviceStream* const order = StreamOf(cta, stream);
-    if (order == nullptr) return DeviceStatus::kInvalidValue;
     for (const DeviceChildPtr& before : order->last) {
       if (before->complete) continue;
       before->successors.push_back(child);
@@ -217,6 +227,16 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
   ++unfinished_by_cta_[cta];
   if (child->waits == 0) tree.Push(child);
   return DeviceStatus::kSuccess;
+}
+
+/// In the program's timeline: what a launch into the device stream has to wait for.
+std::vector<std::uint64_t> DeviceGrid::WorksBefore(std::uint64_t cta, std::uint64_t stream) {
+  std::vector<std::uint64_t> works;
+  if (stream == kTailLaunch || stream == kFireAndForget) return works;
+  if (const DeviceStream* const order = StreamOf(cta, stream)) {
+    for (const DeviceChildPtr& before : order->last) works.push_back(before->work);
+  }
+  return works;
 }
 
 bool DeviceGrid::Idle(std::uint64_t cta) {

@@ -33,6 +33,7 @@ struct DeviceChild : std::enable_shared_from_this<DeviceChild> {
   std::unique_ptr<DeviceGrid> grid;                 ///< what it launches itself
   unsigned waits = 0;                               ///< launches before it that are not complete
   bool complete = false;
+  std::uint64_t work = 0;  ///< in the program's timeline, if there is one
   std::vector<std::shared_ptr<DeviceChild>> successors;
 };
 using DeviceChildPtr = std::shared_ptr<DeviceChild>;
@@ -42,7 +43,7 @@ class DeviceGrid final : public exec::GridChildren {
  public:
   /// `run` runs a grid whose turn has come, on the calling thread.
   using RunFunction = void (*)(Context& context, const KernelOp& op, DeviceGrid& grid);
-  DeviceGrid(Context& context, const KernelOp& op, RunFunction run) : context_(context), kernel_(op.kernel), run_(run) {}
+  DeviceGrid(Context& context, const KernelOp& op, RunFunction run) : context_(context), kernel_(op.kernel), run_(run), work_(op.work) {}
   ~DeviceGrid() override;
 
   /// The host's thread, after the grid has run: runs what it launched as far as nobody else does, and returns when all of it
@@ -73,10 +74,12 @@ class DeviceGrid final : public exec::GridChildren {
 
   LaunchTree& Tree();
   DeviceStream* StreamOf(std::uint64_t cta, std::uint64_t stream);
+  std::vector<std::uint64_t> WorksBefore(std::uint64_t cta, std::uint64_t stream);
 
   Context& context_;
   const std::shared_ptr<Kernel> kernel_;
   const RunFunction run_;
+  const std::uint64_t work_;          ///< of the launch in the program's timeline, if there is one
   std::mutex tree_mutex_;             ///< for the first launch of the host's grid
   std::shared_ptr<LaunchTree> tree_;  ///< null until something is launched
   DeviceChild* self_ = nullptr;       ///< null for the host's grid

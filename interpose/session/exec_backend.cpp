@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "interpose/session/live_timing.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/range_checking.h"
@@ -41,6 +42,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   const Settings& settings = TheSettings();
   if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
   GL_TRY_STATUS(RangeChecks::CheckSetting());
+  GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
   memory_options.remember_freed = MemcheckLog::Get().on();

@@ -100,8 +100,9 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
   cuda::CUresult Launch(Stream& stream);
 
-  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for. For graphs inside of graphs.
-  std::vector<TaskPtr> SubmitNodes(Context& context, const TaskPtr& first);
+  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for. `group`: number of this launch in the
+  /// program's timeline, if there is one. For graphs inside of graphs.
+  std::vector<TaskPtr> SubmitNodes(Context& context, const TaskPtr& first, std::uint64_t group);
 
  private:
   /// A launch begins: conditions get the values they begin with.
@@ -109,8 +110,9 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
   mutable std::mutex mutex_;
   std::uint64_t flags_ = 0;
-  std::vector<Node> nodes_;  ///< in an order that respects dependencies
-  TaskPtr last_launch_;      ///< two launches of one executable graph never overlap
+  std::vector<Node> nodes_;      ///< in an order that respects dependencies
+  std::uint64_t last_work_ = 0;  ///< likewise, in the program's timeline
+  TaskPtr last_launch_;          ///< two launches of one executable graph never overlap
   std::map<std::shared_ptr<UserObject>, unsigned> user_objects_;
   std::vector<std::shared_ptr<const Graph>> kept_;  ///< graphs whose allocation nodes this one uses
 };

@@ -2,6 +2,7 @@
 
 #include "interpose/session/capture.h"
 #include "interpose/session/graph.h"
+#include "interpose/session/host_timeline.h"
 #include "interpose/session/process.h"
 
 namespace gridloom::session {
@@ -99,13 +100,17 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
   return CUDA_SUCCESS;
 }
 
-std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& first) {
-  std::vector<TaskPtr> ends;  // per node: the task others wait for
+std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& first, std::uint64_t group) {
+  HostTimeline* const timeline = HostTimeline::Get();
+  std::vector<TaskPtr> ends;         // per node: the task others wait for
+  std::vector<std::uint64_t> works;  // per node: its number in the timeline
   std::vector<bool> waited(nodes_.size(), false);
   for (const Node& node : nodes_) {
     std::vector<TaskPtr> after;
+    std::vector<std::uint64_t> works_before;
     for (const std::uint32_t dependency : node.dependencies) {
       after.push_back(ends[dependency]);
+      works_before.push_back(works[dependency]);
       waited[dependency] = true;
     }
     if (after.empty()) after.push_back(first);
@@ -116,7 +121,9 @@ std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& fir
     if (node.child != nullptr) {
       const TaskPtr begin = MakeTask(0, [] {});
       TaskPool::Get().Submit(begin, after);
-      const std::vector<TaskPtr> leaves = node.child->SubmitNodes(context, begin);
+      works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
+      const std::vector<TaskPtr> leaves = node.child->SubmitNodes(context, begin, works.back());
+      if (timeline != nullptr) timeline->Close(works.back());
       const TaskPtr end = MakeTask(0, [] {});
       TaskPool::Get().Submit(end, leaves.empty() ? std::vector<TaskPtr>{begin} : leaves);
       ends.push_back(end);
@@ -124,12 +131,14 @@ std::vector<TaskPtr> GraphExec::SubmitNodes(Context& context, const TaskPtr& fir
     }
     if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) {
       const TaskPtr begin = MakeTask(0, [] {});
-      ends.push_back(RunConditional(context, *conditional, node.bodies, begin));
+      works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
+      ends.push_back(RunConditional(context, *conditional, node.bodies, begin, works.back()));
       TaskPool::Get().Submit(begin, after);
       continue;
     }
-    const TaskPtr task =
-        node.enabled ? MakeTask(0, [&context, operation = node.operation] { Run(context, operation); }) : MakeTask(0, [] {});
+    Operation operation = node.enabled ? node.operation : EmptyOp{};
+    works.push_back(timeline != nullptr ? timeline->AddTo(group, works_before, 0, operation) : 0);
+    const TaskPtr task = MakeTask(0, [&context, operation = std::move(operation)] { Run(context, operation); });
     if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
       record->event->set_marker(task);
     }
@@ -159,8 +168,12 @@ CUresult GraphExec::Launch(Stream& stream) {
   // The executable graph lives until its last launch has ended, even if the program destroys it before.
   const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
   const std::vector<TaskPtr> after = {last_launch_};
+  HostTimeline* const timeline = HostTimeline::Get();
+  const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_) : 0;
   context.EnqueueGroup(
-      stream, first, last, [&] { return SubmitNodes(context, first); }, after);
+      stream, first, last, [&] { return SubmitNodes(context, first, group); }, after);
+  if (timeline != nullptr) timeline->Close(group);
+  last_work_ = group;
   last_launch_ = last;
   return CUDA_SUCCESS;
 }

@@ -7,13 +7,14 @@
 #include "interpose/session/device.h"
 #include "interpose/session/device_launch.h"
 #include "interpose/session/errors.h"
+#include "interpose/session/host_timeline.h"
+#include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
 #include "interpose/session/pool.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
-#include "interpose/session/tracing.h"
 #include "sim/exec/slices.h"
 
 namespace gridloom::session {
@@ -24,6 +25,7 @@ namespace {
 
 /// Runs one grid. What it launches itself goes to `children`.
 void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
+  LaunchCapture capture(op);
   if (context.failed()) return;
   exec::LaunchParams launch;
   launch.program = op.bound.program;
@@ -35,15 +37,13 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   launch.params = op.params;
   launch.cooperative = op.cooperative;
   launch.children = &children;
-  std::unique_ptr<LaunchTrace> trace;
-  if (Tracing* const tracing = Tracing::Get()) trace = tracing->Begin(op);
-  if (trace) launch.records = trace->sink();
+  launch.records = capture.sink();
   exec::SlicedRun run;
   exec::Engine& engine = context.device().engine();
   if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
   else if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
   else run.fault = engine.Run(launch, &run.stats);
-  if (trace && run.fault.kind == exec::FaultKind::kNone) trace->End();
+  if (run.fault.kind == exec::FaultKind::kNone) capture.End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;
@@ -55,6 +55,7 @@ void RunKernel(Context& context, const KernelOp& op) {
   DeviceGrid grid(context, op, &RunGrid);
   RunGrid(context, op, grid);
   grid.Finish();
+  if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && op.work != 0) timeline->Close(op.work);
 }
 
 void RunCopy(const CopyOp& op) {
@@ -129,11 +130,6 @@ void RunBatch(Context& context, const BatchOp& op) {
   }
 }
 
-void NoteInTrace(Tracing& tracing, const Operation& operation) {
-  if (const auto* copy = std::get_if<CopyOp>(&operation)) tracing.Note(*copy);
-  else if (const auto* fill = std::get_if<FillOp>(&operation)) tracing.Note(*fill);
-}
-
 }  // namespace
 
 void Run(Context& context, const Operation& operation) {
@@ -145,7 +141,6 @@ void Run(Context& context, const Operation& operation) {
       return;
     }
     if (context.failed()) return;
-    if (Tracing* const tracing = Tracing::Get()) NoteInTrace(*tracing, operation);
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);
     else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);
@@ -161,6 +156,8 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   if (const auto status = CaptureOperation(stream, operation, waiting == Waiting::kYes, &captured); captured || status != CUDA_SUCCESS) {
     return status;
   }
+  HostTimeline* const timeline = HostTimeline::Get();
+  if (timeline != nullptr) timeline->Add(stream, operation);
   // Host callbacks must not run on a thread of the program, which may hold locks they take.
   const bool callback = std::holds_alternative<HostOp>(operation);
   // Waits for a value may need this very thread to go on and write it.
@@ -180,7 +177,10 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   switch (waiting) {
     case Waiting::kNo: context.Enqueue(stream, task, after); return CUDA_SUCCESS;
     case Waiting::kIfIdle: context.EnqueueOrRun(stream, task); return CUDA_SUCCESS;
-    case Waiting::kYes: context.EnqueueAndWait(stream, task); return context.status();
+    case Waiting::kYes:
+      context.EnqueueAndWait(stream, task);
+      if (timeline != nullptr) timeline->Wait(stream);
+      return context.status();
   }
   return CUDA_SUCCESS;
 }

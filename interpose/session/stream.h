@@ -67,6 +67,10 @@ class Event {
     marker_ = std::move(marker);
   }
 
+  /// Number of the last record in the program's timeline; 0 when never recorded or nobody keeps one.
+  std::uint64_t work() const { return work_.load(std::memory_order_acquire); }
+  void set_work(std::uint64_t work) { work_.store(work, std::memory_order_release); }
+
   // ---- capture: guarded by CaptureMutex() ----
   std::weak_ptr<Capture> capture;         ///< the capture it was last recorded in
   std::vector<GraphNode*> capture_nodes;  ///< nodes a waiter depends on
@@ -76,6 +80,7 @@ class Event {
   const unsigned flags_;
   mutable std::mutex mutex_;
   TaskPtr marker_;
+  std::atomic<std::uint64_t> work_{0};
 };
 
 using EventPtr = std::shared_ptr<Event>;

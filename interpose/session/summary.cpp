@@ -12,10 +12,7 @@
 #include "interpose/session/slicing.h"
 
 namespace gridloom::session {
-namespace {
-
-/// A kernel's name as a person knows it: no result, no parameters, template arguments as <>. Of a long one, the end.
-std::string ShortName(const std::string& name, std::size_t width) {
+std::string ShortKernelName(const std::string& name, std::size_t width) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   const std::string_view whole = status == 0 ? text.get() : name.c_str();
@@ -31,8 +28,6 @@ std::string ShortName(const std::string& name, std::size_t width) {
   if (shown.size() > width) shown = "..." + shown.substr(shown.size() - (width - 3));
   return shown;
 }
-
-}  // namespace
 
 Summary& Summary::Get() {
   static Summary* const summary = new Summary;
@@ -72,11 +67,11 @@ std::string Summary::Text() const {
       Format("\ngridloom: %zu kernels ran\n%-40s %9s %12s %12s %12s", rows.size(), "kernel", "launches", "CTAs", "time ms", "compile ms");
   text += sliced ? Format(" %10s\n", "slices") : "\n";
   for (const auto& [name, line] : rows) {
-    text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortName(name, 40).c_str(), static_cast<unsigned long long>(line.launches),
+    text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortKernelName(name, 40).c_str(), static_cast<unsigned long long>(line.launches),
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
-  for (const auto& [name, why] : whole_) text += "whole: " + ShortName(name, 60) + ": " + why + "\n";
+  for (const auto& [name, why] : whole_) text += "whole: " + ShortKernelName(name, 60) + ": " + why + "\n";
   return text;
 }
 

@@ -10,6 +10,9 @@
 
 namespace gridloom::session {
 
+/// A kernel's name as a person knows it: no result, no parameters, template arguments as <>. Of a long one, the end.
+std::string ShortKernelName(const std::string& name, std::size_t width);
+
 class Summary {
  public:
   static Summary& Get();

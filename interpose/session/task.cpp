@@ -115,6 +115,11 @@ void TaskPool::Wait(const TaskPtr& task) {
   }
 }
 
+bool TaskPool::WaitShortly(const TaskPtr& task) {
+  for (int i = 0; i < 2000 && task != nullptr && !task->done(); ++i) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return task == nullptr || task->done();
+}
+
 void TaskPool::ThreadMain() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -80,6 +80,8 @@ class TaskPool {
   void RunHere(const TaskPtr& task) { RunClaimed(task, 0); }
   /// Returns when the task is done. Meanwhile the caller runs ready tasks of the same lane.
   void Wait(const TaskPtr& task);
+  /// Waits for a task that is about to end; answers whether it has within a tenth of a second. Null has.
+  bool WaitShortly(const TaskPtr& task);
 
   /// In a forked child the threads are gone: drop everything so that the child can at least exit.
   void AbandonAfterFork();

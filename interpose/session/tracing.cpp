@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
-#include "interpose/session/process.h"
 #include "interpose/session/settings.h"
 
 namespace gridloom::session {
@@ -38,20 +38,6 @@ std::vector<std::string> SplitByCommas(const std::string& text) {
 }
 
 }  // namespace
-
-LaunchTrace::LaunchTrace(const trace::CodeTable& table, const trace::LaunchShape& shape, std::unique_ptr<trace::LaunchWriter> writer,
-                         std::uint64_t keep_every)
-    : writer_(std::move(writer)), keep_every_(keep_every), capture_(table, shape, [this](std::uint64_t cta, trace::CtaTrace trace) {
-        if (cta % keep_every_ == 0) writer_->Add(cta, trace);
-        else ++left_out_;
-      }) {}
-
-void LaunchTrace::End() {
-  writer_->End(left_out_);
-  if (const std::uint64_t dropped = capture_.dropped(); dropped != 0)
-    LogFormat(LogLevel::kInfo, "trace: %llu accesses of instructions that copy in bulk are left out",
-              static_cast<unsigned long long>(dropped));
-}
 
 Tracing* Tracing::Get() {
   static Tracing* const tracing = new Tracing;
@@ -95,18 +81,17 @@ const Tracing::Kernel& Tracing::KernelOf(const KernelOp& op) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Kernel>& kernel = kernels_[op.bound.info->function];
   if (kernel) return *kernel;
-  programs_.push_back(op.bound.program);
   kernel = std::make_unique<Kernel>();
   kernel->wanted = kernels_wanted_.empty() || std::ranges::any_of(kernels_wanted_, [&](const std::string& part) {
                      return op.bound.info->name.find(part) != std::string::npos;
                    });
   if (!kernel->wanted) return *kernel;
-  kernel->table = trace::BuildCodeTable(op.bound.program->module(), *op.bound.info->function);
-  kernel->number = writer_->AddKernel(kernel->table.code);
+  kernel->table = &CodeTableOf(op);
+  kernel->number = writer_->AddKernel(kernel->table->code);
   return *kernel;
 }
 
-std::unique_ptr<LaunchTrace> Tracing::Begin(const KernelOp& op) {
+std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, std::uint64_t* keep_every) {
   const std::uint64_t number = launches_.fetch_add(1);
   if (op.in_slices) return nullptr;  // what runs is other code than the kernel's
   if (number < first_launch_ || number > last_launch_) return nullptr;
@@ -114,10 +99,7 @@ std::unique_ptr<LaunchTrace> Tracing::Begin(const KernelOp& op) {
   if (!kernel.wanted) return nullptr;
   trace::LaunchInfo info;
   info.kernel = kernel.number;
-  info.shape = {.ctas = op.grid.count(),
-                .threads_per_cta = static_cast<std::uint32_t>(op.block.count()),
-                .registers_per_thread = op.bound.info->registers,
-                .shared_bytes = op.bound.info->static_shared_bytes + op.dynamic_shared_bytes};
+  info.shape = ShapeOf(op);
   const exec::Dim3* const dims[] = {&op.grid, &op.block};
   std::uint32_t* const into[] = {info.grid, info.block};
   for (int i = 0; i < 2; ++i) {
@@ -127,33 +109,15 @@ std::unique_ptr<LaunchTrace> Tracing::Begin(const KernelOp& op) {
   }
   info.stream = op.stream;
   info.host_ns = Now();
+  info.work = op.work;
   kept_.fetch_add(1);
-  const std::uint64_t keep_every = (info.shape.ctas - 1) / most_ctas_ + 1;
-  return std::make_unique<LaunchTrace>(kernel.table, info.shape, writer_->BeginLaunch(info, kernel.table.code), keep_every);
+  *keep_every = (info.shape.ctas - 1) / most_ctas_ + 1;
+  return writer_->BeginLaunch(info, kernel.table->code);
 }
 
-void Tracing::Note(const CopyOp& op) {
-  const auto is_device = [](const std::byte* pointer) {
-    return Process::Get().first_device().memory().Find(reinterpret_cast<std::uint64_t>(pointer)).has_value();
-  };
-  const bool from = is_device(op.src), to = is_device(op.dst);
-  trace::HostEvent event;
-  event.kind = from && to ? trace::HostEvent::Kind::kCopyOnDevice
-               : from     ? trace::HostEvent::Kind::kCopyToHost
-                          : trace::HostEvent::Kind::kCopyToDevice;
-  event.address = reinterpret_cast<std::uint64_t>(to ? op.dst : op.src);
-  event.bytes = std::uint64_t{op.width} * op.height * op.depth;
-  event.host_ns = Now();
-  writer_->AddHostEvent(event);
-}
-
-void Tracing::Note(const FillOp& op) {
-  trace::HostEvent event;
-  event.kind = trace::HostEvent::Kind::kFill;
-  event.address = op.params.dst;
-  event.bytes = std::uint64_t{op.params.width} * op.params.height * op.params.element_size;
-  event.host_ns = Now();
-  writer_->AddHostEvent(event);
+void Tracing::Add(trace::HostAction action) {
+  action.host_ns = Now();
+  writer_->Add(action);
 }
 
 void Tracing::Finish() {

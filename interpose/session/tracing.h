@@ -11,43 +11,25 @@
 #include <vector>
 
 #include "interpose/session/operation.h"
-#include "sim/exec/record_sink.h"
-#include "sim/trace/capture.h"
+#include "sim/trace/code_table.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {
-
-/// One launch while it is captured.
-class LaunchTrace {
- public:
-  LaunchTrace(const trace::CodeTable& table, const trace::LaunchShape& shape, std::unique_ptr<trace::LaunchWriter> writer,
-              std::uint64_t keep_every);
-  exec::RecordSink* sink() { return &capture_; }
-  /// The grid has ended well; without this call the launch stays incomplete.
-  void End();
-
- private:
-  const std::unique_ptr<trace::LaunchWriter> writer_;
-  const std::uint64_t keep_every_;
-  std::uint64_t left_out_ = 0;
-  trace::Capture capture_;
-};
 
 class Tracing {
  public:
   /// Null when nothing is traced: not wanted, the file cannot be written, or this process is a child of the one that writes it.
   static Tracing* Get();
 
-  /// Null when this launch is not to be kept.
-  std::unique_ptr<LaunchTrace> Begin(const KernelOp& op);
-  /// A copy or fill that is about to run.
-  void Note(const CopyOp& op);
-  void Note(const FillOp& op);
+  /// A launch that begins to run. Null when it is not to be kept; of its CTAs, every `keep_every`th is.
+  std::unique_ptr<trace::LaunchWriter> Begin(const KernelOp& op, std::uint64_t* keep_every);
+  /// The next call of the host; adds the time.
+  void Add(trace::HostAction action);
 
  private:
   Tracing();
   struct Kernel {
-    trace::CodeTable table;
+    const trace::CodeTable* table = nullptr;
     std::uint32_t number = 0;
     bool wanted = true;
   };
@@ -66,7 +48,6 @@ class Tracing {
   std::atomic<std::uint64_t> launches_{0}, kept_{0};
   std::mutex mutex_;
   std::unordered_map<const ptx::Function*, std::unique_ptr<Kernel>> kernels_;
-  std::vector<std::shared_ptr<exec::Program>> programs_;  ///< whose functions are keys above
 };
 
 }  // namespace gridloom::session

@@ -78,21 +78,21 @@ Result<std::vector<std::uint8_t>> TraceStore::Read(std::uint64_t offset, std::ui
 
 LiveSource::~LiveSource() {
   std::uint64_t bytes = 0;
-  for (const auto& [index, cta] : ready_) bytes += BytesOf(*cta);
+  for (const auto& [index, cta] : ready_) bytes += BytesOf(*cta.trace);
   store_->Give(bytes);
   for (const Batch& batch : batches_) {
     if (batch.bytes != 0) store_->Release();
   }
 }
 
-void LiveSource::Push(std::uint64_t cta, trace::CtaTrace trace) {
+void LiveSource::Push(std::uint64_t cta, trace::LoadedCta trace) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   if (store_->full()) {
     Pack(cta, trace);
   } else {
-    store_->Take(BytesOf(trace));
-    ready_.emplace(cta, std::make_shared<const trace::CtaTrace>(std::move(trace)));
+    store_->Take(BytesOf(*trace.trace));
+    ready_.emplace(cta, std::move(trace));
   }
   changed_.notify_all();
 }
@@ -108,7 +108,7 @@ Result<trace::LoadedCta> LiveSource::Load(std::uint64_t index) {
   changed_.wait(lock, [&] { return closed_ || ready_.contains(index) || place_.contains(index) || !problem_.empty(); });
   if (!problem_.empty()) return Error{problem_};
   if (const auto found = ready_.find(index); found != ready_.end()) {
-    trace::LoadedCta cta{std::move(found->second), 0};
+    trace::LoadedCta cta = std::move(found->second);
     ready_.erase(found);
     store_->Give(BytesOf(*cta.trace));
     return cta;
@@ -119,14 +119,14 @@ Result<trace::LoadedCta> LiveSource::Load(std::uint64_t index) {
   return trace::LoadedCta{std::move(empty), 0};
 }
 
-void LiveSource::Pack(std::uint64_t cta, const trace::CtaTrace& trace) {
+void LiveSource::Pack(std::uint64_t cta, const trace::LoadedCta& trace) {
   if (!encoder_) {
     encoder_.emplace(code_);
     batches_.emplace_back();
   }
-  encoder_->Encode(trace, content_);
-  place_[cta] = {static_cast<std::uint32_t>(batches_.size() - 1), static_cast<std::uint32_t>(batches_.back().left++)};
-  raw_bytes_ += BytesOf(trace);
+  encoder_->Encode(*trace.trace, content_);
+  place_[cta] = {static_cast<std::uint32_t>(batches_.size() - 1), static_cast<std::uint32_t>(batches_.back().left++), trace.displacement};
+  raw_bytes_ += BytesOf(*trace.trace);
   if (raw_bytes_ >= kBatchBytes) EndBatch();
 }
 
@@ -146,7 +146,7 @@ void LiveSource::EndBatch() {
 }
 
 Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
-  const auto [number, position] = place_.at(index);
+  const auto [number, position, displacement] = place_.at(index);
   if (encoder_ && number + 1 == batches_.size()) EndBatch();
   if (!problem_.empty()) return Error{problem_};
   Batch& batch = batches_[number];
@@ -161,7 +161,7 @@ Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
       batch.ctas.push_back(std::make_shared<const trace::CtaTrace>(std::move(cta)));
     }
   }
-  trace::LoadedCta cta{std::move(batch.ctas.at(position)), 0};
+  trace::LoadedCta cta{std::move(batch.ctas.at(position)), displacement};
   place_.erase(index);
   if (--batch.left == 0) {
     batch.ctas = {};

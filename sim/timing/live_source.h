@@ -58,7 +58,7 @@ class LiveSource final : public trace::CtaSource {
   Result<trace::LoadedCta> Load(std::uint64_t index) override;
 
   /// From any thread, each CTA once.
-  void Push(std::uint64_t cta, trace::CtaTrace trace);
+  void Push(std::uint64_t cta, trace::LoadedCta trace);
   /// No more CTAs come.
   void Close();
 
@@ -68,7 +68,7 @@ class LiveSource final : public trace::CtaSource {
     std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;  ///< unpacked, while some of them are asked for
     std::size_t left = 0;
   };
-  void Pack(std::uint64_t cta, const trace::CtaTrace& trace);
+  void Pack(std::uint64_t cta, const trace::LoadedCta& trace);
   void EndBatch();
   Result<trace::LoadedCta> Unpack(std::uint64_t index);
 
@@ -79,10 +79,14 @@ class LiveSource final : public trace::CtaSource {
   std::condition_variable changed_;
   bool closed_ = false;
   std::string problem_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const trace::CtaTrace>> ready_;
+  std::unordered_map<std::uint64_t, trace::LoadedCta> ready_;
 
   // Packed ones.
-  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place_;  // CTA -> batch, position in it
+  struct PackedCta {
+    std::uint32_t batch = 0, position = 0;
+    std::uint64_t displacement = 0;
+  };
+  std::unordered_map<std::uint64_t, PackedCta> place_;
   std::vector<Batch> batches_;
   std::optional<trace::CtaEncoder> encoder_;  // of the last batch, which is still growing
   trace::ByteWriter content_;

@@ -176,15 +176,21 @@ void LiveTimeline::CloseGroup(NodeId group) {
 
 // ---- answers ------------------------------------------------------------------------------------------------------------
 
-bool LiveTimeline::WaitFor(HostId host_id, NodeId node) {
+bool LiveTimeline::WaitFor(HostId host, std::span<const NodeId> nodes) {
   Lock lock(mutex_);
-  hosts_[host_id].clock += call_;
+  hosts_[host].clock += call_;
+  bool all = true;
+  for (const NodeId node : nodes) all = WaitForOne(host, node, lock) && all;
+  return all;
+}
+
+bool LiveTimeline::WaitForOne(HostId host, NodeId node, Lock& lock) {
   if (node == 0) return true;
   if (Done(node)) {
-    hosts_[host_id].clock = std::max(hosts_[host_id].clock, ends_[node - 1] + answer_);
+    hosts_[host].clock = std::max(hosts_[host].clock, ends_[node - 1] + answer_);
     return true;
   }
-  hosts_[host_id].waits.push_back(node);
+  hosts_[host].waits.push_back(node);
   ++version_;
   work_.notify_one();
   while (!Done(node) && problem_.empty()) {
@@ -193,25 +199,27 @@ bool LiveTimeline::WaitFor(HostId host_id, NodeId node) {
     if (changed_.wait_for(lock, patience) == std::cv_status::timeout && !Done(node) && Stalled(progress)) break;
   }
   if (Done(node)) return true;  // Collect has set the clock
-  auto& waits = hosts_[host_id].waits;
+  auto& waits = hosts_[host].waits;
   if (const auto mine = std::ranges::find(waits, node); mine != waits.end()) waits.erase(mine);
   return false;
 }
 
-LiveTimeline::Answer LiveTimeline::Poll(HostId host_id, NodeId node) {
+LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nodes) {
   Lock lock(mutex_);
-  hosts_[host_id].clock += call_;
-  const Cycle clock = hosts_[host_id].clock;
+  hosts_[host].clock += call_;
+  const Cycle clock = hosts_[host].clock;
   const std::uint64_t version = ++version_;
   work_.notify_one();
+  const auto done = [&] { return std::ranges::all_of(nodes, [&](NodeId node) { return Done(node); }); };
   std::uint64_t progress = progress_;
-  while (node != 0 && !Done(node) && reached_ < version && problem_.empty()) {
+  while (!done() && reached_ < version && problem_.empty()) {
     const auto patience = std::chrono::milliseconds(options_.patience_ms);
     if (changed_.wait_for(lock, patience) == std::cv_status::timeout && Stalled(progress)) return Answer::kUnknown;
     progress = progress_;
   }
   if (!problem_.empty()) return Answer::kUnknown;
-  return node == 0 || (Done(node) && ends_[node - 1] <= clock) ? Answer::kYes : Answer::kNo;
+  const bool by_now = std::ranges::all_of(nodes, [&](NodeId node) { return node == 0 || (Done(node) && ends_[node - 1] <= clock); });
+  return by_now ? Answer::kYes : Answer::kNo;
 }
 
 std::optional<Cycle> LiveTimeline::EndOf(NodeId node) const {
@@ -249,6 +257,13 @@ Cycle LiveTimeline::now() const {
   return now_;
 }
 
+Cycle LiveTimeline::end() const {
+  const std::lock_guard lock(mutex_);
+  Cycle end = last_end_;
+  for (const Host& host : hosts_) end = std::max(end, host.clock);
+  return end;
+}
+
 std::string LiveTimeline::problem() const {
   const std::lock_guard lock(mutex_);
   return problem_;
@@ -274,6 +289,11 @@ bool LiveTimeline::Safe(const Host& of, Cycle submitted) const {
   });
 }
 
+bool LiveTimeline::Known(const Node& node) const {
+  if (finishing_) return true;
+  return node.closed && std::ranges::all_of(node.members, [&](NodeId member) { return Known(nodes_.at(member)); });
+}
+
 Result<Cycle> LiveTimeline::Feed() {
   while (true) {
     Host* first = nullptr;
@@ -285,7 +305,7 @@ Result<Cycle> LiveTimeline::Feed() {
     const NodeId id = first->calls.front();
     const Node& node = nodes_.at(id);
     if (!Safe(*first, node.submitted)) return node.submitted;
-    if (!node.closed) return node.submitted;
+    if (!Known(node)) return node.submitted;
     first->calls.pop_front();
     GL_TRY(work, FeedNode(id, StreamOf(node.place), {}));
     static_cast<void>(work);
@@ -314,11 +334,11 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   order.stream = stream;
   order.submitted = std::max(node.submitted, engine_->now());
   order.after = WorksBefore(node);
-  if (order.after.empty()) order.after = after;
+  order.after.insert(order.after.end(), after.begin(), after.end());
   WorkOrder end_order{.stream = stream, .submitted = order.submitted, .after = {}};
   Result<WorkId> begin = WorkId{0};
   switch (node.kind) {
-    case WorkKind::kKernel: begin = engine_->Add(KernelWork{std::move(order), std::move(node.source)}); break;
+    case WorkKind::kKernel: begin = engine_->Add(KernelWork{std::move(order), std::move(node.source), node.place.profile}); break;
     case WorkKind::kCopyToDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToDevice, node.bytes}); break;
     case WorkKind::kCopyToHost: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToHost, node.bytes}); break;
     case WorkKind::kCopyOnDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kOnDevice, node.bytes}); break;
@@ -329,9 +349,11 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   WorkId last = *begin;
   if (!node.members.empty()) {
     std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
+    std::vector<WorkId> before = {*begin};
     for (const NodeId member : node.members) {
+      if (nodes_.at(member).place.rank == Place::kLastRank) before.insert(before.end(), end_order.after.begin(), end_order.after.end());
       // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
-      GL_TRY(work, FeedNode(member, next_stream_++, {*begin}));
+      GL_TRY(work, FeedNode(member, next_stream_++, before));
       end_order.after.push_back(work);
     }
     GL_TRY(end, engine_->Add(MarkerWork{std::move(end_order)}));
@@ -351,6 +373,7 @@ bool LiveTimeline::Collect() {
   bool awaited = false;
   for (const auto& [work, result, during] : finished_) {
     table_.Add(result, during);
+    last_end_ = std::max(last_end_, result.ended);
     const auto found = node_of_.find(work);
     if (found == node_of_.end()) continue;  // a group's begin
     const NodeId node = found->second;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -33,8 +34,10 @@ struct Place {
   HostId host = 0;
   std::uint64_t stream = 0;
   std::vector<NodeId> after;
-  NodeId group = 0;        ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
-  std::uint64_t rank = 0;  ///< in a group: works of lower rank come first, whatever the order of the calls
+  NodeId group = 0;           ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
+  std::uint64_t rank = 0;     ///< in a group: works of lower rank come first, whatever the order of the calls
+  std::uint64_t profile = 0;  ///< of a kernel: KernelWork::profile
+  static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
 };
 
 /// Time. Each host has a clock. A call costs host.call_ns of it, an answer from the device arrives host.sync_ns after the device's
@@ -84,12 +87,14 @@ class LiveTimeline {
   void CloseGroup(NodeId group);
 
   // ---- answers ----------------------------------------------------------------------------------------------------------
-  /// The host waits for the end of a work; its clock goes on when it has it. False when it had to give up (patience_ms,
-  /// problem()): the clock stays.
-  bool WaitFor(HostId host, NodeId node);
+  /// The host waits for the end of works; its clock goes on when it has them all. False when it had to give up (patience_ms,
+  /// problem()): the clock stays. Costs a call.
+  bool WaitFor(HostId host, std::span<const NodeId> nodes);
+  bool WaitFor(HostId host, NodeId node) { return WaitFor(host, std::span(&node, 1)); }
   enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
-  /// Whether the work has ended at the host's time: the host asks and goes on. Costs a call. Unknown when it had to give up.
-  Answer Poll(HostId host, NodeId node);
+  /// Whether the works have ended at the host's time: the host asks and goes on. Costs a call. Unknown when it had to give up.
+  Answer Poll(HostId host, std::span<const NodeId> nodes);
+  Answer Poll(HostId host, NodeId node) { return Poll(host, std::span(&node, 1)); }
   /// When the work ended, if that has been simulated.
   std::optional<Cycle> EndOf(NodeId node) const;
   /// Simulates all that was submitted to its end, as if every host waited for it. Only works that were closed and sources that give
@@ -102,9 +107,13 @@ class LiveTimeline {
   /// Of the whole device. After Finish.
   Counters counters() const;
   Cycle now() const;
+  /// When the last work and the last host had ended.
+  Cycle end() const;
   /// Empty, or why nothing is simulated any more.
   std::string problem() const;
   const Parameters& parameters() const { return engine_->parameters(); }
+  /// The device. After Finish.
+  const Engine& engine() const { return *engine_; }
 
  private:
   struct Host {
@@ -128,7 +137,10 @@ class LiveTimeline {
   LiveTimeline(std::unique_ptr<policy::Policy> policy, Options options);
   NodeId Append(Place place, Node node);
   Status CheckKernel(const trace::CtaSource& source) const;
-  bool Done(NodeId node) const { return ends_[node - 1] != kNever; }
+  bool Done(NodeId node) const { return node == 0 || ends_[node - 1] != kNever; }
+  bool WaitForOne(HostId host, NodeId node, Lock& lock);
+  /// Everything that belongs to the node is known.
+  bool Known(const Node& node) const;
   void Main();
   /// Before that time no host submits anything.
   Cycle Horizon() const;
@@ -165,6 +177,7 @@ class LiveTimeline {
   bool stop_ = false, finishing_ = false;
   std::string problem_;
   KernelTable table_;
+  Cycle last_end_ = 0;
   Cycle now_ = 0;  ///< of the engine when it last stopped
 
   // Of the simulation's thread while the engine runs.

@@ -117,6 +117,7 @@ void Sm::StartCtas(Cycle now) {
     cta.trace = start.trace;
     cta.warps.clear();
     cta.barriers = {};
+    cta.waiting = 0;
     cta.warp_instructions = cta.thread_instructions = 0;
     cta.running = cta.undrained = static_cast<std::uint32_t>(start.trace->warps.size());
     ++resident_ctas_;

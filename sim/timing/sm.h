@@ -65,6 +65,7 @@ class Sm {
     std::uint64_t id = 0;
     std::uint32_t launch = 0;
     std::uint32_t running = 0;    ///< warps that have not ended
+    std::uint32_t waiting = 0;    ///< of them, warps at barriers
     std::uint32_t undrained = 0;  ///< warps that have not ended or wait for loads or stores
     std::uint64_t warp_instructions = 0, thread_instructions = 0;
     std::uint64_t displacement = 0;
@@ -94,6 +95,7 @@ class Sm {
   void IssueMemory(Cycle now, Warp& warp, const DecodedOp& op);
   void IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op);
   void OpenBarriers(Cycle now, Cta& cta);
+  void OpenBarrier(Cycle now, Cta& cta, std::size_t number);
   void Arm(Cycle now, Warp& warp);
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;

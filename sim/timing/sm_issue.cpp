@@ -131,26 +131,35 @@ void Sm::IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op) {
   if ((op.flags & trace::kArrive) == 0) {
     warp.state = WarpState::kBarrier;
     warp.barrier = op.barrier;
+    ++cta.waiting;
   }
   OpenBarriers(now, cta);
 }
 
-/// Lets go the warps at barriers that are complete. Warps that have ended are not waited for.
+/// Lets go the warps at barriers that are complete. Warps that have ended are not waited for. A trace knows neither numbers of barriers
+/// nor of threads that come from registers, so warps may seem to wait for each other at different ones: when nobody is left who could
+/// come, all go on.
 void Sm::OpenBarriers(Cycle now, Cta& cta) {
   for (std::size_t b = 0; b < kBarriers; ++b) {
-    Barrier& barrier = cta.barriers[b];
+    const Barrier& barrier = cta.barriers[b];
     const std::uint32_t expected = barrier.warps > 0 ? barrier.warps : cta.running;
-    if (barrier.arrived == 0 || barrier.arrived < expected) continue;
-    barrier.arrived = 0;
-    for (const std::uint16_t w : cta.warps) {
-      Warp& warp = warps_[w];
-      // The places of warps that have ended may have gone to another CTA.
-      if (warp.state != WarpState::kBarrier || warp.barrier != b || &ctas_[warp.cta_slot] != &cta) continue;
-      warp.state = WarpState::kRunning;
-      warp.next_issue = now + timing_.of(trace::OpClass::kBarrier).latency;
-      schedulers_[warp.scheduler].barrier &= ~Bit(warp);
-      Arm(now, warp);
-    }
+    if (barrier.arrived != 0 && barrier.arrived >= expected) OpenBarrier(now, cta, b);
+  }
+  if (cta.waiting == 0 || cta.waiting < cta.running) return;
+  for (std::size_t b = 0; b < kBarriers; ++b) OpenBarrier(now, cta, b);
+}
+
+void Sm::OpenBarrier(Cycle now, Cta& cta, std::size_t number) {
+  cta.barriers[number].arrived = 0;
+  for (const std::uint16_t w : cta.warps) {
+    Warp& warp = warps_[w];
+    // The places of warps that have ended may have gone to another CTA.
+    if (warp.state != WarpState::kBarrier || warp.barrier != number || &ctas_[warp.cta_slot] != &cta) continue;
+    --cta.waiting;
+    warp.state = WarpState::kRunning;
+    warp.next_issue = now + timing_.of(trace::OpClass::kBarrier).latency;
+    schedulers_[warp.scheduler].barrier &= ~Bit(warp);
+    Arm(now, warp);
   }
 }
 

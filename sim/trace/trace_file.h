@@ -23,15 +23,31 @@ struct LaunchInfo {
   LaunchShape shape;
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   std::uint64_t stream = 0;   ///< equal for launches that run one after the other
-  std::uint64_t host_ns = 0;  ///< when the host launched it, since the program began
+  std::uint64_t host_ns = 0;  ///< when it began to run, since the program began
+  std::uint64_t work = 0;     ///< HostAction::work of its launch
 };
 
-/// What the host did between launches: the other half of a program's time.
-struct HostEvent {
-  enum class Kind : std::uint8_t { kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kSynchronize };
-  Kind kind = Kind::kSynchronize;
+/// What the host did, in the order of its calls: the other half of a program's time. All but kWait give the device a work, which
+/// begins when the one before it in its stream and those of `after` have ended.
+struct HostAction {
+  enum class Kind : std::uint8_t {
+    kCopyToDevice,
+    kCopyToHost,
+    kCopyOnDevice,
+    kFill,
+    kWait,    ///< the host waits until the works of `after` have ended
+    kLaunch,  ///< LaunchInfo::work names it
+    kMarker,  ///< takes no time: events that are recorded or waited for, host functions
+    kGroup,   ///< takes no time, and has ended when all works have whose group it is
+  };
+  static constexpr Kind kLastKind = Kind::kGroup;
+  Kind kind = Kind::kMarker;
+  std::uint64_t work = 0;  ///< number of the work, from 1 in the order of the calls
   std::uint64_t stream = 0;
-  std::uint64_t address = 0;  ///< on the device: where it writes, or what it reads when it copies to the host
+  std::vector<std::uint64_t> after;  ///< works
+  std::uint64_t group = 0;           ///< the kGroup, or kLaunch of a kernel that launched this one, to which it belongs; 0: none
+  std::uint64_t rank = 0;            ///< in the group: the order in which its works begin, where `after` leaves it open
+  std::uint64_t address = 0;         ///< on the device: where it writes, or what it reads when it copies to the host
   std::uint64_t bytes = 0;
   std::uint64_t host_ns = 0;
 };
@@ -72,7 +88,7 @@ class TraceWriter {
   std::uint32_t AddKernel(const KernelCode& code);
   /// `code` must outlive the writer.
   std::unique_ptr<LaunchWriter> BeginLaunch(const LaunchInfo& info, const KernelCode& code);
-  void AddHostEvent(const HostEvent& event);
+  void Add(const HostAction& action);
   Status Close();
 
  private:
@@ -107,7 +123,7 @@ class TraceFile {
   const std::string& info() const { return info_; }
   const std::vector<KernelCode>& kernels() const { return kernels_; }
   const std::vector<Launch>& launches() const { return launches_; }
-  const std::vector<HostEvent>& host_events() const { return host_events_; }
+  const std::vector<HostAction>& actions() const { return actions_; }
   /// Empty, or one sentence about the first damage.
   const std::string& problem() const { return problem_; }
   std::uint64_t bytes() const { return bytes_.size(); }
@@ -130,7 +146,7 @@ class TraceFile {
   std::string info_, problem_;
   std::vector<KernelCode> kernels_;
   std::vector<Launch> launches_;
-  std::vector<HostEvent> host_events_;
+  std::vector<HostAction> actions_;
 };
 
 }  // namespace gridloom::trace

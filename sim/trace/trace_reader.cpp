@@ -41,7 +41,24 @@ LaunchInfo GetInfo(ByteReader& in) {
   for (std::uint32_t& size : info.block) size = word();
   info.stream = in.Varint();
   info.host_ns = in.Varint();
+  info.work = in.Varint();
   return info;
+}
+
+HostAction GetAction(ByteReader& in) {
+  HostAction action;
+  action.kind = in.Fixed<HostAction::Kind>();
+  action.work = in.Varint();
+  action.stream = in.Varint();
+  action.after.resize(in.Count());
+  for (std::uint64_t& work : action.after) work = in.Varint();
+  action.group = in.Varint();
+  action.rank = in.Varint();
+  action.address = in.Varint();
+  action.bytes = in.Varint();
+  action.host_ns = in.Varint();
+  if (action.kind > HostAction::kLastKind) in.Fail();
+  return action;
 }
 
 /// Decodes batch by batch and keeps the last few: the model asks nearly in the order in which they were written.
@@ -167,14 +184,8 @@ Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
       break;
     }
     case ChunkType::kHost: {
-      HostEvent event;
-      event.kind = in.Fixed<HostEvent::Kind>();
-      event.stream = in.Varint();
-      event.address = in.Varint();
-      event.bytes = in.Varint();
-      event.host_ns = in.Varint();
-      if (event.kind > HostEvent::Kind::kSynchronize) in.Fail();
-      if (!in.failed()) host_events_.push_back(event);
+      HostAction action = GetAction(in);
+      if (!in.failed()) actions_.push_back(std::move(action));
       break;
     }
     default: return {};  // a later version's addition

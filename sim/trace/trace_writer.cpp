@@ -33,6 +33,7 @@ void PutInfo(const LaunchInfo& info, ByteWriter& out) {
   for (const std::uint32_t size : info.block) out.Varint(size);
   out.Varint(info.stream);
   out.Varint(info.host_ns);
+  out.Varint(info.work);
 }
 
 }  // namespace
@@ -96,13 +97,18 @@ std::unique_ptr<LaunchWriter> TraceWriter::BeginLaunch(const LaunchInfo& info, c
   return std::make_unique<LaunchWriter>(*this, launches_++, code);
 }
 
-void TraceWriter::AddHostEvent(const HostEvent& event) {
+void TraceWriter::Add(const HostAction& action) {
   ByteWriter content;
-  content.Fixed(event.kind);
-  content.Varint(event.stream);
-  content.Varint(event.address);
-  content.Varint(event.bytes);
-  content.Varint(event.host_ns);
+  content.Fixed(action.kind);
+  content.Varint(action.work);
+  content.Varint(action.stream);
+  content.Varint(action.after.size());
+  for (const std::uint64_t work : action.after) content.Varint(work);
+  content.Varint(action.group);
+  content.Varint(action.rank);
+  content.Varint(action.address);
+  content.Varint(action.bytes);
+  content.Varint(action.host_ns);
   Write(ChunkType::kHost, {}, content);
 }
 

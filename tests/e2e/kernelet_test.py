@@ -24,7 +24,7 @@ def main():
         traces = [os.path.join(folder, name) for name in ("chase", "tea")]
         run(gridloom, "run", "--trace", traces[0], "--", chase, "--ctas=168", "--hops=3", "--entries=262144")
         run(gridloom, "run", "--trace", traces[1], "--", tea, "--ctas=224", "--blocks=57344")
-        results = json.loads(run(gridloom, "replay", "--json", "-d", "c2050", "-p", "leftover,kernelet", "--mix", *traces))
+        results = json.loads(run(gridloom, "replay", "--kernels-only", "--json", "-d", "c2050", "-p", "leftover,kernelet", "--mix", *traces))
         leftover, kernelet = results
         assert kernelet["counters"]["warp_instructions"] == leftover["counters"]["warp_instructions"]
         saved = 1 - kernelet["cycles"] / leftover["cycles"]
@@ -35,7 +35,8 @@ def main():
         with open(profiles, encoding="utf-8") as file:
             kernels = json.load(file)["kernels"]
         assert len(kernels) == 2 and {kernel["warps"] for kernel in kernels} == {8, 4}, kernels
-        again = json.loads(run(gridloom, "replay", "--json", "-d", "c2050", "-p", "kernelet", "--profiles", profiles, "--mix", *traces))
+        again = json.loads(
+            run(gridloom, "replay", "--kernels-only", "--json", "-d", "c2050", "-p", "kernelet", "--profiles", profiles, "--mix", *traces))
         assert again[0]["cycles"] == kernelet["cycles"], (again[0]["cycles"], kernelet["cycles"])
 
         with open(profiles, "w", encoding="utf-8") as file:

@@ -21,6 +21,14 @@ std::uint32_t GlobalLanes(const Warp& warp, std::uint32_t mask, const std::uint6
   return global;
 }
 
+/// Local memory as records tell of it: a window for each of so many warps as large devices hold at a time, whichever host thread runs
+/// them, so that what is recorded is the same for any number of threads. No other memory lies there.
+std::uint64_t LocalWindow(const Warp& warp) {
+  constexpr std::uint64_t kBegin = std::uint64_t{1} << 46, kWindows = 8192;
+  const std::uint64_t number = CtaNumber(warp) * LaunchOf(warp).ctx.warps_per_cta + warp.ctx.warp_id;
+  return kBegin + number % kWindows * warp.ctx.local_stride * kWarpSize;
+}
+
 }  // namespace
 
 RecordPlace PlaceOf(const Warp& warp) {
@@ -30,7 +38,7 @@ RecordPlace PlaceOf(const Warp& warp) {
           .warp = warp.ctx.warp_id,
           .shared_base = cta.shared_base,
           .shared_bytes = cta.shared_bytes,
-          .local_base = warp.ctx.local_base,
+          .local_base = LocalWindow(warp),
           .local_stride = warp.ctx.local_stride};
 }
 

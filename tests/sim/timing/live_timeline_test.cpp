@@ -1,11 +1,16 @@
 // Work given while the device is simulated: host time, streams, events, groups, several hosts, sources that are still running.
 #include "sim/timing/live_timeline.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "scheduler/policy/builtin.h"
 #include "sim/timing/live_source.h"
+#include "sim/timing/trace_player.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {
@@ -52,7 +57,7 @@ struct Fixture {
     answer = (Cycle{device.timing.host.sync_ns} * device.timing.clock.sm_mhz + 999) / 1000;
   }
   Place At(std::uint64_t stream, std::vector<NodeId> after = {}) const {
-    return {.host = host, .stream = stream, .after = std::move(after), .group = 0, .rank = 0};
+    return {.host = host, .stream = stream, .after = std::move(after), .group = 0, .rank = 0, .profile = 0};
   }
   NodeId Kernel(Place place, std::shared_ptr<trace::CtaSource> source) {
     auto node = timeline->AddKernel(std::move(place), std::move(source));
@@ -136,7 +141,7 @@ TEST_CASE("LiveTimeline_Groups_RunTheirWorksBeforeWhatFollows_InTheOrderOfRanks"
     REQUIRE(parent.ok());
     const NodeId after = f.Kernel(f.At(1), Adds(1, 1));
     const auto child = [&](std::uint64_t rank, std::uint32_t adds) {
-      return f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = rank}, Adds(60, adds));
+      return f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = rank, .profile = 0}, Adds(60, adds));
     };
     // The calls come in any order, the ranks tell.
     const NodeId a = reverse ? 0 : child(1, 500), b = child(2, 3000), c = reverse ? child(1, 500) : a;
@@ -198,7 +203,7 @@ TEST_CASE("LiveTimeline_TwoHosts_TimesDoNotDependOnWhoIsFaster") {
     const auto run = [&](int h) {
       for (int i = 0; i < 10; ++i) {
         if (h == slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const Place place{.host = hosts[h], .stream = 1, .after = {}, .group = 0, .rank = 0};
+        const Place place{.host = hosts[h], .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0};
         const auto node = f.timeline->AddKernel(place, Adds(200 + 100 * static_cast<unsigned>(h), 300));
         f.timeline->WaitFor(hosts[h], *node);
         ends[h].push_back(*f.timeline->EndOf(*node));
@@ -233,7 +238,7 @@ TEST_CASE("LiveTimeline_WaitFor_GivesUpWhenTheKernelWaitsItself") {
   const Cycle before = f.timeline->HostTime(f.host);
   CHECK_FALSE(f.timeline->WaitFor(f.host, node));
   CHECK(f.timeline->HostTime(f.host) == before + f.call);
-  source->Push(0, *AddsCta(10));
+  source->Push(0, {AddsCta(10), 0});
   CHECK(f.timeline->WaitFor(f.host, node));
 }
 
@@ -253,7 +258,7 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
     std::thread program([&] {
       for (std::uint64_t i = 0; i < shape.ctas; ++i) {
         const std::uint64_t index = i * 7 % shape.ctas;
-        source->Push(index, *make(index));
+        source->Push(index, {make(index), 0});
       }
       source->Close();
     });
@@ -276,6 +281,91 @@ TEST_CASE("LiveSource_Closed_CtasThatDidNotCome_TakeNoTime") {
   REQUIRE(f.timeline->WaitFor(f.host, node));
   const sim::TimingSpec::Launch& launch = f.device.timing.launch;
   CHECK(*f.timeline->EndOf(node) <= f.call + launch.kernel_cycles + launch.cta_cycles + 3 * launch.cta_interval + 2);
+}
+
+/// A trace of a copy, a kernel, one in another stream that waits for it, a wait of the host, a kernel that launched two others, and a
+/// launch that was not kept.
+std::shared_ptr<trace::TraceFile> WriteTrace(const std::string& path) {
+  using trace::HostAction;
+  auto writer = trace::TraceWriter::Create(path, "test");
+  REQUIRE(writer.ok());
+  const trace::KernelCode code = AddsCode();
+  const std::uint32_t kernel = (*writer)->AddKernel(code);
+  const auto act = [&](HostAction::Kind kind, std::uint64_t work, std::uint64_t stream, std::vector<std::uint64_t> after,
+                       std::uint64_t group = 0) {
+    HostAction action;
+    action.kind = kind;
+    action.work = work;
+    action.stream = stream;
+    action.after = std::move(after);
+    action.group = group;
+    action.bytes = kind == HostAction::Kind::kCopyToDevice ? 100'000 : 0;
+    (*writer)->Add(action);
+  };
+  const auto launch = [&](std::uint64_t work, std::uint64_t ctas) {
+    trace::LaunchInfo info;
+    info.kernel = kernel;
+    info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
+    info.work = work;
+    const auto to = (*writer)->BeginLaunch(info, code);
+    for (std::uint64_t cta = 0; cta < ctas; ++cta) to->Add(cta, *AddsCta(200));
+    to->End(0);
+  };
+  act(HostAction::Kind::kCopyToDevice, 1, 1, {});
+  act(HostAction::Kind::kLaunch, 2, 1, {});
+  act(HostAction::Kind::kLaunch, 3, 2, {2});
+  launch(3, 5);
+  launch(2, 4);
+  act(HostAction::Kind::kWait, 0, 0, {3});
+  act(HostAction::Kind::kLaunch, 4, 1, {});
+  act(HostAction::Kind::kLaunch, 5, 1, {});
+  act(HostAction::Kind::kLaunch, 6, 0, {}, 4);
+  act(HostAction::Kind::kLaunch, 7, 0, {6}, 4);
+  act(HostAction::Kind::kLaunch, 8, 1, {});
+  for (const std::uint64_t work : {4, 7, 6, 5}) launch(work, work);
+  REQUIRE((*writer)->Close().ok());
+  auto file = trace::TraceFile::Open(path);
+  REQUIRE(file.ok());
+  REQUIRE((*file)->problem().empty());
+  return *file;
+}
+
+TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
+  char path[] = "/tmp/gridloom-player-XXXXXX";
+  REQUIRE(mkdtemp(path) != nullptr);
+  const std::string file = std::string(path) + "/trace";
+  const auto trace = WriteTrace(file);
+  std::remove(file.c_str());
+  rmdir(path);
+
+  Fixture direct;
+  const NodeId copy = direct.timeline->AddCopy(direct.At(1), CopyDirection::kToDevice, 100'000);
+  const NodeId first = direct.Kernel(direct.At(1), Adds(4, 200));
+  const NodeId second = direct.Kernel(direct.At(2, {first}), Adds(5, 200));
+  REQUIRE(direct.timeline->WaitFor(direct.host, second));
+  const auto parent = direct.timeline->OpenKernel(direct.At(1), Adds(4, 200));
+  const NodeId after = direct.Kernel(direct.At(1), Adds(5, 200));
+  const Place inside{.host = direct.host, .stream = 0, .after = {}, .group = *parent, .rank = 0, .profile = 0};
+  const NodeId child = direct.Kernel(inside, Adds(6, 200));
+  Place behind = inside;
+  behind.after = {child};
+  const NodeId grandchild = direct.Kernel(behind, Adds(7, 200));
+  direct.timeline->CloseGroup(*parent);
+  direct.timeline->AddMarker(direct.At(1));
+  direct.timeline->RemoveHost(direct.host);
+  REQUIRE(direct.timeline->Finish().ok());
+  CHECK(direct.timeline->EndOf(copy) < direct.timeline->EndOf(first));
+  CHECK(direct.timeline->EndOf(child) < direct.timeline->EndOf(grandchild));
+  CHECK(direct.timeline->EndOf(grandchild) == direct.timeline->EndOf(*parent));
+  CHECK(direct.timeline->EndOf(*parent) < direct.timeline->EndOf(after));
+
+  auto played = LiveTimeline::Create(Device(), policy::MakePolicy("leftover"), {});
+  REQUIRE(played.ok());
+  REQUIRE(PlayTraces(**played, {trace}).ok());
+  CHECK((*played)->end() == direct.timeline->end());
+  CHECK((*played)->counters() == direct.timeline->counters());
+  CHECK((*played)->Kernels().Kernels()[0].launches == 6);
+  CHECK((*played)->Kernels().Kernels()[0].cycles == direct.timeline->Kernels().Kernels()[0].cycles);
 }
 
 }  // namespace

@@ -116,7 +116,12 @@ std::vector<std::vector<CtaTrace>> WriteFile(const TemporaryFile& file, unsigned
       launch->Add(cta, all.back()[cta]);
     }
     launch->End(l);
-    (*writer)->AddHostEvent({.kind = HostEvent::Kind::kCopyToHost, .stream = l, .address = 64 * l, .bytes = l, .host_ns = 5});
+    HostAction action;
+    action.kind = HostAction::Kind::kCopyToHost;
+    action.work = l + 1;
+    action.after = {l, 7};
+    action.address = 64 * l;
+    (*writer)->Add(action);
   }
   CHECK((*writer)->Close().ok());
   return all;
@@ -163,8 +168,10 @@ TEST_CASE("TraceFile_RandomLaunches_RoundTrip") {
     CHECK((*file)->problem() == "");
     CHECK((*file)->info() == "a test");
     REQUIRE((*file)->launches().size() == 6);
-    CHECK((*file)->host_events().size() == 6);
-    CHECK((*file)->host_events()[3].address == 192);
+    CHECK((*file)->actions().size() == 6);
+    CHECK((*file)->actions()[3].address == 192);
+    CHECK((*file)->actions()[3].work == 4);
+    CHECK((*file)->actions()[3].after == std::vector<std::uint64_t>{3, 7});
     for (const auto& launch : (*file)->launches()) CHECK(launch.complete);
     CheckLaunches(*file, all);
   }
@@ -232,7 +239,7 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 2");
+  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 3");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }

@@ -1,0 +1,149 @@
+// gridloom compare: a program is run once, with a trace; the trace is replayed on several devices and under several policies.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "interpose/launcher/commands.h"
+#include "interpose/launcher/installation.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that goes when it is not needed any more.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code error;
+    std::string name = fs::temp_directory_path(error) / "gridloom-compare-XXXXXX";
+    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }  ///< empty: there is none
+
+ private:
+  fs::path path_;
+};
+
+/// What stands behind `name` in "--name VALUE" or "--name=VALUE".
+std::string ValueOf(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    for (const std::string_view name : names) {
+      if (*argument == name && argument + 1 != arguments.end()) return argument[1];
+      if (argument->starts_with(std::string(name) + "=")) return argument->substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> SplitByCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end != at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// Its options are those of `replay`, which does the second half.
+class CompareCommand final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    replay_ = MakeReplay();
+    replay_->Describe(app);
+    app.add_option("--trace", kept_, "keep the trace in this file")->type_name("FILE");
+  }
+
+  std::vector<std::string> Split(std::vector<std::string> arguments) override {
+    const auto end = std::ranges::find(arguments, "--");
+    std::vector<std::string> own(arguments.begin(), end);
+    if (end != arguments.end()) program_.assign(end + 1, arguments.end());
+    devices_ = SplitByCommas(ValueOf(own, {"--device", "-d"}));
+    policies_ = SplitByCommas(ValueOf(own, {"--policy", "-p"}));
+    json_ = std::ranges::find(own, "--json") != own.end();
+    trace_ = ValueOf(own, {"--trace"});
+    if (trace_.empty() && !folder_.path().empty()) trace_ = folder_.path() / "program.gltrace";
+    own = replay_->Split(std::move(own));
+    own.push_back(trace_);  // what `replay` replays
+    return own;
+  }
+
+  int Run() override {
+    if (program_.empty()) return Fail("no program to run\n  for example: gridloom compare --device a100,h200 -- ./app");
+    if (trace_.empty()) return Fail(std::string("cannot make a temporary folder: ") + std::strerror(errno));
+    if (const Status names = CheckNames(); !names.ok()) return Fail(names.error().message);
+    const int status = RunProgram();
+    if (status != 0) {
+      return Fail("nothing is compared: the program ended with " +
+                  (status < 0 ? "signal " + std::to_string(-status) : "exit code " + std::to_string(status)));
+    }
+    if (!fs::exists(trace_)) return Fail("nothing to compare: the program did not use the GPU");
+    return replay_->Run();
+  }
+
+ private:
+  /// What is misspelt should be said before the program has run for an hour.
+  Status CheckNames() const {
+    for (const std::string& name : devices_) GL_TRY_STATUS(DeviceStatus(name));
+    const auto known = policy::PolicyNames();
+    for (const std::string& name : policies_) {
+      if (std::ranges::find(known, name) == known.end()) return Error{"no policy '" + name + "'"};
+    }
+    return {};
+  }
+
+  static Status DeviceStatus(const std::string& name) {
+    GL_TRY(device, sim::LoadDevice(name));
+    static_cast<void>(device);
+    return {};
+  }
+
+  /// The program's exit code, or minus the signal that ended it.
+  int RunProgram() const {
+    const std::string self = ToolDirectory() / "gridloom";
+    std::vector<std::string> words = {self, "run", "--trace", trace_, "--"};
+    words.insert(words.end(), program_.begin(), program_.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (json_) dup2(STDERR_FILENO, STDOUT_FILENO);  // the JSON stands alone
+      execv(self.c_str(), arguments.data());
+      _exit(kExitNotFound);
+    }
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (child < 0) return kExitFailed;
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+  const TemporaryFolder folder_;
+  std::unique_ptr<Command> replay_;
+  std::string trace_, kept_;
+  std::vector<std::string> program_, devices_, policies_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeCompare() { return std::make_unique<CompareCommand>(); }
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,78 @@
+#include "interpose/session/launch_capture.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/session/log.h"
+#include "interpose/session/tracing.h"
+#include "sim/timing/live_source.h"
+
+namespace gridloom::session {
+namespace {
+
+struct CodeTables {
+  std::mutex mutex;
+  std::unordered_map<const ptx::Function*, std::unique_ptr<const trace::CodeTable>> tables;
+  std::vector<std::shared_ptr<exec::Program>> programs;  ///< whose functions are keys
+};
+
+CodeTables& TheTables() {
+  static CodeTables* const tables = new CodeTables;
+  return *tables;
+}
+
+}  // namespace
+
+const trace::CodeTable& CodeTableOf(const KernelOp& op) {
+  CodeTables& tables = TheTables();
+  const std::lock_guard lock(tables.mutex);
+  auto& table = tables.tables[op.bound.info->function];
+  if (table == nullptr) {
+    tables.programs.push_back(op.bound.program);
+    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(op.bound.program->module(), *op.bound.info->function));
+  }
+  return *table;
+}
+
+trace::LaunchShape ShapeOf(const KernelOp& op) {
+  return {.ctas = op.grid.count(),
+          .threads_per_cta = static_cast<std::uint32_t>(op.block.count()),
+          .registers_per_thread = op.bound.info->registers,
+          .shared_bytes = op.bound.info->static_shared_bytes + op.dynamic_shared_bytes};
+}
+
+bool MayLaunch(const KernelOp& op) {
+  // sim/exec/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
+  constexpr std::string_view kNames[] = {"LaunchDevice", "LaunchDeviceV2"};
+  constexpr std::string_view kPrefixes[] = {"cnp", "__cuda_syscall_cnp", "__cuda_syscall_cnpv2"};
+  for (const std::string_view prefix : kPrefixes) {
+    for (const std::string_view name : kNames) {
+      if (op.bound.program->module().FindFunction(std::string(prefix) + std::string(name)) != nullptr) return true;
+    }
+  }
+  return false;
+}
+
+LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
+  if (Tracing* const tracing = Tracing::Get()) writer_ = tracing->Begin(op, &keep_every_);
+  if (writer_ == nullptr && live_ == nullptr) return;
+  capture_.emplace(CodeTableOf(op), ShapeOf(op), [this](std::uint64_t cta, trace::CtaTrace trace) {
+    if (writer_ != nullptr && cta % keep_every_ == 0) writer_->Add(cta, trace);
+    else ++left_out_;
+    if (live_ != nullptr) live_->Push(cta, {std::make_shared<const trace::CtaTrace>(std::move(trace)), 0});
+  });
+}
+
+LaunchCapture::~LaunchCapture() {
+  if (live_ != nullptr) live_->Close();
+}
+
+void LaunchCapture::End() {
+  if (writer_ != nullptr) writer_->End(left_out_);
+  if (const std::uint64_t dropped = capture_ ? capture_->dropped() : 0; dropped != 0)
+    LogFormat(LogLevel::kInfo, "trace: %llu accesses of instructions that copy in bulk are left out",
+              static_cast<unsigned long long>(dropped));
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,112 @@
+#include "interpose/session/timing_table.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "interpose/session/log.h"
+#include "interpose/session/summary.h"
+#include "sim/exec/memcheck.h"
+
+namespace gridloom::session {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using timing::KernelTimes;
+
+double Milliseconds(std::uint64_t cycles, const sim::DeviceSpec& device) {
+  return static_cast<double>(cycles) / (device.timing.clock.sm_mhz * 1e3);
+}
+
+/// Part of the scheduler cycles in which an SM had work, by what the schedulers did.
+std::vector<std::pair<std::string_view, double>> SchedulerShares(const timing::SmCounters& sm) {
+  double all = 0;
+  for (const timing::SchedulerState& state : timing::SchedulerStates()) all += static_cast<double>(sm.*state.value);
+  std::vector<std::pair<std::string_view, double>> shares;
+  for (const timing::SchedulerState& state : timing::SchedulerStates()) {
+    shares.emplace_back(state.label, all == 0 ? 0 : static_cast<double>(sm.*state.value) / all);
+  }
+  return shares;
+}
+
+/// The larger shares, the largest first.
+std::string SharesText(const timing::SmCounters& sm) {
+  constexpr double kWorthTelling = 0.05;
+  auto shares = SchedulerShares(sm);
+  std::ranges::stable_sort(shares, std::ranges::greater{}, [](const auto& share) { return share.second; });
+  std::string text;
+  for (const auto& [label, share] : shares) {
+    if (share >= kWorthTelling)
+      text += Format("%s%.*s %.0f %%", text.empty() ? "" : ", ", static_cast<int>(label.size()), label.data(), 100 * share);
+  }
+  return text;
+}
+
+Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
+  const timing::Activity activity = kernel.On(device);
+  Json json{{"kernel", exec::DemangledName(kernel.name)},
+            {"symbol", kernel.name},
+            {"launches", kernel.launches},
+            {"ctas", kernel.ctas},
+            {"cycles", kernel.cycles},
+            {"warp_instructions", kernel.warp_instructions},
+            {"thread_instructions", kernel.thread_instructions},
+            {"bound_by", timing::BoundBy(activity)}};
+  for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
+  for (const timing::CounterInfo& counter : timing::CounterTable()) {
+    json["counters"][std::string(counter.name)] = counter.value(kernel.during);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string TimingText(const TimingTable& table) {
+  const sim::DeviceSpec& device = table.device;
+  std::string text = Format("\ngridloom: simulated on %s, policy %s: %.3f ms, %llu cycles\n", device.id.c_str(), table.policy.c_str(),
+                            Milliseconds(table.cycles, device), static_cast<unsigned long long>(table.cycles));
+  if (!table.problem.empty()) text += "the simulation ended early: " + table.problem + "\n";
+  text += Format("%-40s %8s %14s %11s %7s %9s %10s  %s\n", "kernel", "launches", "cycles", "time ms", "IPC", "occupancy", "DRAM GB/s",
+                 "bound by");
+  for (const KernelTimes& kernel : table.kernels.Kernels()) {
+    const timing::Activity activity = kernel.On(device);
+    const std::string_view bound = timing::BoundBy(activity);
+    text +=
+        Format("%-40s %8llu %14llu %11.4f %7.2f %7.1f %% %10.1f  %.*s (%s)\n", ShortKernelName(kernel.name, 40).c_str(),
+               static_cast<unsigned long long>(kernel.launches), static_cast<unsigned long long>(kernel.cycles),
+               Milliseconds(kernel.cycles, device), timing::Derived("ipc", activity), 100 * timing::Derived("occupancy", activity),
+               timing::Derived("dram_gb_s", activity), static_cast<int>(bound.size()), bound.data(), SharesText(kernel.during.sm).c_str());
+  }
+  for (const timing::CopyTimes& copies : table.kernels.Copies()) {
+    const double ms = Milliseconds(copies.cycles, device);
+    const std::string_view name = timing::Name(copies.kind);
+    text += Format("%-40.*s %8llu %14llu %11.4f %38s%llu bytes, %.2f GB/s\n", static_cast<int>(name.size()), name.data(),
+                   static_cast<unsigned long long>(copies.count), static_cast<unsigned long long>(copies.cycles), ms, "",
+                   static_cast<unsigned long long>(copies.bytes), ms == 0 ? 0.0 : static_cast<double>(copies.bytes) / ms / 1e6);
+  }
+  return text;
+}
+
+void WriteTimingJson(const TimingTable& table, const std::string& path) {
+  const timing::Activity activity{.device = table.device, .cycles = table.cycles, .counters = table.counters};
+  Json json{{"device", table.device.id}, {"policy", table.policy}, {"cycles", table.cycles}, {"bound_by", timing::BoundBy(activity)}};
+  json["problem"] = table.problem.empty() ? Json() : Json(table.problem);
+  for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
+  json["kernels"] = Json::array();
+  for (const KernelTimes& kernel : table.kernels.Kernels()) json["kernels"].push_back(KernelJson(kernel, table.device));
+  json["copies"] = Json::array();
+  for (const timing::CopyTimes& copies : table.kernels.Copies()) {
+    json["copies"].push_back(
+        {{"kind", timing::Name(copies.kind)}, {"count", copies.count}, {"bytes", copies.bytes}, {"cycles", copies.cycles}});
+  }
+  for (const timing::CounterInfo& counter : timing::CounterTable())
+    json["counters"][std::string(counter.name)] = counter.value(table.counters);
+  const std::string text = json.dump(2) + "\n";
+  if (path == "-") return LogText(text);
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) LogText("gridloom: error: cannot write " + path + "\n");
+}
+
+}  // namespace gridloom::session
