@@ -63,7 +63,7 @@ void Fair::TakeOver(const Snapshot& snapshot) {
   for (const KernelView& kernel : snapshot.kernels) {
     Tenant& tenant = tenants_.try_emplace(kernel.tenant, Tenant{.service = floor_}).first->second;
     tenant.weight = kernel.weight > 0 ? kernel.weight : 1;
-    tenant.occupied += device.PartOf(kernel);
+    tenant.occupied += kernel.occupied >= 0 ? kernel.occupied : device.PartOf(kernel);
     tenant.wants = true;
   }
 }
@@ -86,8 +86,9 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   if (best == nullptr) return std::nullopt;
   const std::uint64_t left = best->ctas - best->started;
   const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
+  if (alone || best->occupied >= 0) return Slice{.kernel = best->id, .ctas = left};
   // A block for each multiprocessor at a time: tenants that are level fill the device side by side.
-  return Slice{.kernel = best->id, .ctas = alone ? left : std::min<std::uint64_t>(left, std::max<std::size_t>(snapshot.sms.size(), 1))};
+  return Slice{.kernel = best->id, .ctas = std::min<std::uint64_t>(left, std::max<std::size_t>(snapshot.sms.size(), 1))};
 }
 
 }  // namespace gridloom::policy

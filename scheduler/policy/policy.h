@@ -32,6 +32,7 @@ struct KernelView {
   /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
   std::span<const std::uint16_t> resident{};
   bool divisible = true;  ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
+  double occupied = -1;   ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
 
   bool all_started() const { return started == ctas; }
 };

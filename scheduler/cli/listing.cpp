@@ -1,0 +1,130 @@
+#include "scheduler/cli/listing.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+namespace gridloom::broker {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+template <typename... Values>
+std::string Print(const char* format, Values... values) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string Bytes(std::uint64_t bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return Print(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+std::string Count(std::uint64_t count) {
+  if (count < 100'000) return std::to_string(count);
+  const char* const units[] = {"", "k", "M", "G", "T"};
+  auto value = static_cast<double>(count);
+  std::size_t unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return Print("%.1f%s", value, units[unit]);
+}
+
+/// Numbers to the right, texts (the columns in `left`) to the left.
+std::string Table(const std::vector<Row>& rows, const std::vector<std::size_t>& left) {
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      const bool is_left = std::ranges::find(left, i) != left.end();
+      line += (i == 0 ? "" : "  ") + (is_left ? row[i] + pad : pad + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+const Json* TenantOf(const Json& state, const std::string& name) {
+  for (const Json& tenant : state["tenants"]) {
+    if (tenant["name"] == name) return &tenant;
+  }
+  return nullptr;
+}
+
+/// `seconds` > 0: the last columns are the tenant's part of the device and its launches a second since `before`.
+std::string TenantTable(const Json& state, const Json* before, double seconds) {
+  std::vector<Row> rows{{"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
+  if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "LAUNCHES/s"});
+  for (const Json& tenant : state["tenants"]) {
+    const Json& limits = tenant["limits"];
+    Row row{tenant["name"],
+            std::to_string(tenant["sessions"].get<unsigned>()),
+            Print("%g", limits["weight"].get<double>()),
+            Print("%.0f%%", limits["cap"].get<double>() * 100),
+            std::to_string(limits["priority"].get<int>()),
+            Bytes(tenant["memory_bytes"]),
+            Bytes(limits["memory_bytes"]),
+            Count(tenant["launches"]),
+            Count(tenant["ctas"]),
+            Print("%.2f", tenant["device_seconds"].get<double>())};
+    if (before != nullptr) {
+      const Json* const old = TenantOf(*before, tenant["name"]);
+      const double device = tenant["device_seconds"].get<double>() - (old != nullptr ? (*old)["device_seconds"].get<double>() : 0);
+      const auto launches = tenant["launches"].get<double>() - (old != nullptr ? (*old)["launches"].get<double>() : 0);
+      row.push_back(Print("%.1f", seconds > 0 ? device / seconds * 100 : 0));
+      row.push_back(Print("%.0f", seconds > 0 ? launches / seconds : 0));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows.size() > 1 ? Table(rows, {0}) : "no tenants yet\n";
+}
+
+std::string SessionTable(const Json& state) {
+  std::vector<Row> rows{{"PID", "UID", "TENANT", "PROGRAM", "MEMORY", "LAUNCHES", "IN FLIGHT", "KERNEL"}};
+  for (const Json& session : state["sessions"]) {
+    rows.push_back({std::to_string(session["pid"].get<int>()), std::to_string(session["uid"].get<unsigned>()), session["tenant"],
+                    session["program"], Bytes(session["memory_bytes"]), Count(session["launches"]),
+                    std::to_string(session["in_flight"].get<unsigned>()), session["kernel"]});
+  }
+  return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
+}
+
+std::string Heading(const Json& state) {
+  return "device " + state["device"].get<std::string>() + ", policy " + state["policy"].get<std::string>() + ", broker's process " +
+         std::to_string(state["pid"].get<int>()) + ", up " + Print("%.0f", state["uptime_seconds"].get<double>()) + " s\n";
+}
+
+}  // namespace
+
+std::string Listing(const Json& state) { return Heading(state) + "\n" + TenantTable(state, nullptr, 0) + "\n" + SessionTable(state); }
+
+std::string Picture(const Json& before, const Json& now, unsigned columns, unsigned lines) {
+  const double seconds = now["uptime_seconds"].get<double>() - before["uptime_seconds"].get<double>();
+  const double pumps = now["pumps"].get<double>() - before["pumps"].get<double>();
+  const double spent = now["pump_seconds"].get<double>() - before["pump_seconds"].get<double>();
+  const std::string whole =
+      Heading(now) + Print("decisions %.0f/s, %.1f us each\n\n", seconds > 0 ? pumps / seconds : 0, pumps > 0 ? spent / pumps * 1e6 : 0) +
+      TenantTable(now, &before, seconds) + "\n" + SessionTable(now);
+  std::string cut;
+  unsigned line = 0;
+  for (std::size_t at = 0; at < whole.size() && (lines == 0 || line + 1 < lines); ++line) {
+    const std::size_t end = whole.find('\n', at);
+    cut += whole.substr(at, columns == 0 ? end - at : std::min<std::size_t>(end - at, columns)) + "\n";
+    at = end + 1;
+  }
+  return cut;
+}
+
+}  // namespace gridloom::broker

@@ -1,0 +1,262 @@
+#include "scheduler/core/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "rewriter/support/check.h"
+
+namespace gridloom::sched {
+namespace {
+
+constexpr std::size_t kKernelsRemembered = 4096;
+
+}  // namespace
+
+Scheduler::Scheduler(const Options& options, Engine& engine, std::unique_ptr<policy::Policy> policy)
+    : options_(options), engine_(engine), policy_(std::move(policy)), room_(options.sms, options.empty_sm) {
+  GL_CHECK(options.sms > 0, "a device without multiprocessors");
+  charged_ = engine_.now();
+}
+
+void Scheduler::SetTenant(std::uint32_t id, const TenantLimits& limits) {
+  Charge();
+  const auto [at, added] = tenants_.try_emplace(id);
+  Tenant& tenant = at->second;
+  if (added || limits.cap != tenant.limits.cap) tenant.credit = static_cast<double>(options_.burst) * limits.cap;
+  tenant.limits = limits;
+  for (policy::KernelView& kernel : kernels_) {
+    if (kernel.tenant != id) continue;
+    kernel.weight = limits.weight;
+    kernel.priority = limits.priority * 256 + launches_.at(kernel.id).info.priority;
+  }
+  while (!tenant.waiting.empty() && tenant.in_flight < tenant.limits.in_flight) {
+    const LaunchId next = tenant.waiting.front();
+    tenant.waiting.pop_front();
+    Show(next, tenant);
+  }
+}
+
+LaunchId Scheduler::Submit(LaunchInfo info) {
+  const LaunchId id = next_id_++;
+  const StreamKey key{info.owner, info.stream};
+  const bool alone = info.stream == 0;
+  launches_[id].info = std::move(info);
+  if (!alone) {
+    std::deque<LaunchId>& stream = streams_[key];
+    stream.push_back(id);
+    if (stream.size() > 1) return id;
+  }
+  Enter(id);
+  return id;
+}
+
+/// The launch's turn in its stream has come.
+void Scheduler::Enter(LaunchId id) {
+  Tenant& tenant = tenants_.at(launches_.at(id).info.tenant);
+  if (tenant.in_flight < tenant.limits.in_flight) Show(id, tenant);
+  else tenant.waiting.push_back(id);
+}
+
+void Scheduler::Show(LaunchId id, Tenant& tenant) {
+  Launch& launch = launches_.at(id);
+  launch.visible = true;
+  launch.resident.assign(options_.sms, 0);
+  ++tenant.in_flight;
+  kernels_.push_back({.id = id,
+                      .stream = static_cast<std::uint32_t>(launch.info.stream),
+                      .ctas = launch.info.ctas,
+                      .needs = launch.info.needs,
+                      .tenant = launch.info.tenant,
+                      .weight = tenant.limits.weight,
+                      .priority = tenant.limits.priority * 256 + launch.info.priority,
+                      .profile = launch.info.profile,
+                      .resident = launch.resident,
+                      .divisible = launch.info.divisible});
+}
+
+policy::KernelView* Scheduler::ViewOf(LaunchId id) {
+  const auto view = std::ranges::find(kernels_, id, &policy::KernelView::id);
+  return view != kernels_.end() ? &*view : nullptr;
+}
+
+/// Slices that run at the same time have equal parts of what runs them.
+void Scheduler::Charge() {
+  const std::uint64_t now = engine_.now();
+  const double passed = now > charged_ ? static_cast<double>(now - charged_) : 0;
+  charged_ = std::max(charged_, now);
+  if (passed == 0) return;
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.limits.cap < 1)
+      tenant.credit = std::min(tenant.credit + passed * tenant.limits.cap, static_cast<double>(options_.burst) * tenant.limits.cap);
+  }
+  if (running_ == 0) return;
+  const double part = passed / running_;
+  for (const policy::KernelView& kernel : kernels_) {
+    if (kernel.started == kernel.finished) continue;
+    Tenant& tenant = tenants_.at(kernel.tenant);
+    tenant.usage.device_time += part;
+    if (tenant.limits.cap < 1) tenant.credit -= part;
+  }
+}
+
+Status Scheduler::Progress(LaunchId id, std::uint64_t done) {
+  const auto at = launches_.find(id);
+  if (at == launches_.end()) return Error{"there is no such launch"};
+  Launch& launch = at->second;
+  policy::KernelView* const view = ViewOf(id);
+  if (view == nullptr) return Error{"launch of " + launch.info.name + " has run although nothing was granted"};
+  if (done < view->finished || done > view->started) {
+    return Error{"launch of " + launch.info.name + " has run " + std::to_string(done) + " CTAs; " + std::to_string(view->finished) +
+                 " were known and " + std::to_string(view->started) + " granted"};
+  }
+  Charge();
+  const std::uint64_t ran = done - view->finished;
+  if (ran == 0) return {};
+  Tenant& tenant = tenants_.at(launch.info.tenant);
+  Learn(launch, ran, engine_.now() - launch.slice_began);
+  launch.slice_began = engine_.now();
+  view->finished = done;
+  tenant.usage.ctas += ran;
+  ++tenant.usage.slices;
+  while (!launch.grants.empty() && launch.grants.front().end <= done) {
+    room_.Give(launch.info.needs, launch.grants.front().holding, launch.resident);
+    launch.grants.pop_front();
+  }
+  if (view->finished == view->started) --running_;
+  return {};
+}
+
+Status Scheduler::End(LaunchId id, bool faulted) {
+  const auto at = launches_.find(id);
+  if (at == launches_.end()) return Error{"there is no such launch"};
+  Charge();
+  Launch& launch = at->second;
+  Tenant& tenant = tenants_.at(launch.info.tenant);
+  for (const Grant& grant : launch.grants) room_.Give(launch.info.needs, grant.holding, launch.resident);
+  if (launch.visible) {
+    if (const policy::KernelView* view = ViewOf(id); view->started != view->finished) --running_;
+    std::erase_if(kernels_, [&](const policy::KernelView& kernel) { return kernel.id == id; });
+    --tenant.in_flight;
+  } else {
+    std::erase(tenant.waiting, id);
+  }
+  ++tenant.usage.launches;
+  if (faulted) ++tenant.usage.faults;
+  to_announce_.erase(id);
+  const StreamKey key{launch.info.owner, launch.info.stream};
+  launches_.erase(at);
+  if (key.second != 0) {
+    std::deque<LaunchId>& stream = streams_.at(key);
+    const bool was_first = stream.front() == id;
+    std::erase(stream, id);
+    if (stream.empty()) streams_.erase(key);
+    else if (was_first) Enter(stream.front());
+  }
+  while (!tenant.waiting.empty() && tenant.in_flight < tenant.limits.in_flight) {
+    const LaunchId next = tenant.waiting.front();
+    tenant.waiting.pop_front();
+    Show(next, tenant);
+  }
+  return {};
+}
+
+/// What the policy is shown: no launch that has run, none of a tenant over its cap that holds nothing, and for one that holds something
+/// nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever they hold.
+std::span<const policy::KernelView> Scheduler::Candidates() {
+  candidates_.clear();
+  for (const policy::KernelView& kernel : kernels_) {
+    if (kernel.finished == kernel.ctas) continue;
+    const bool runs = kernel.started != kernel.finished;
+    const bool over = OverCap(tenants_.at(kernel.tenant));
+    if (over && !runs) continue;
+    candidates_.push_back(kernel);
+    candidates_.back().occupied = runs ? 1.0 / running_ : 0;
+    if (over || (!runs && running_ >= options_.resident_kernels)) candidates_.back().ctas = kernel.started;
+  }
+  return candidates_;
+}
+
+std::optional<std::uint64_t> Scheduler::Pump() {
+  Charge();
+  while (!kernels_.empty()) {
+    ++decisions_;
+    const auto slice = policy_->Next({.cycle = charged_, .kernels = Candidates(), .sms = room_.sms()});
+    if (!slice || Start(*slice) == 0) break;
+  }
+  for (const LaunchId id : to_announce_) {
+    Launch& launch = launches_.at(id);
+    launch.announced = ViewOf(id)->started;
+    engine_.Grant(id, launch.announced);
+  }
+  to_announce_.clear();
+  return NextCredit();
+}
+
+/// How many CTAs a slice of the launch may have at most.
+std::uint64_t Scheduler::MostOf(const Launch& launch, std::uint64_t wanted) const {
+  if (options_.quantum == 0) return wanted;
+  const auto known = time_per_cta_.find(KernelKey(launch.info));
+  // Nothing is known of the kernel: a CTA for each multiprocessor tells.
+  if (known == time_per_cta_.end()) return std::min<std::uint64_t>(wanted, options_.sms);
+  const double ctas = static_cast<double>(options_.quantum) / std::max(known->second, 1e-3);
+  return ctas >= static_cast<double>(wanted) ? wanted : std::max<std::uint64_t>(static_cast<std::uint64_t>(ctas), 1);
+}
+
+std::uint64_t Scheduler::Start(const policy::Slice& slice) {
+  policy::KernelView* const view = ViewOf(slice.kernel);
+  if (view == nullptr) return 0;
+  Launch& launch = launches_.at(slice.kernel);
+  std::uint64_t want = std::min(slice.ctas, view->ctas - view->started);
+  if (want == 0) return 0;
+  Grant grant;
+  if (!view->divisible) {
+    want = view->ctas - view->started;
+    if (room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &grant.holding) == 0) return 0;
+  } else {
+    // What is granted and has not run counts: grants that come while a slice runs make it no longer than it may be.
+    const std::uint64_t ahead = view->started - view->finished;
+    const std::uint64_t most = MostOf(launch, want + ahead);
+    if (most <= ahead) return 0;
+    want = std::min(want, most - ahead);
+    const std::uint64_t taken = room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &grant.holding);
+    if (taken == 0) return 0;
+    // CTAs that are known to be short need no room of their own: they take that of the slice's first ones, as in a grid that is
+    // larger than the device. Without a quantum nothing is known of them.
+    if (options_.quantum == 0 || !time_per_cta_.contains(KernelKey(launch.info))) want = taken;
+  }
+  if (view->started == view->finished) {
+    ++running_;
+    launch.slice_began = charged_;
+  }
+  view->started += want;
+  grant.end = view->started;
+  grant.since = charged_;
+  launch.grants.push_back(std::move(grant));
+  to_announce_.insert(slice.kernel);
+  return want;
+}
+
+void Scheduler::Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took) {
+  if (options_.quantum == 0) return;
+  if (time_per_cta_.size() >= kKernelsRemembered) time_per_cta_.clear();
+  const double each = static_cast<double>(took) / static_cast<double>(ctas);
+  const auto [at, added] = time_per_cta_.try_emplace(KernelKey(launch.info), each);
+  if (!added) at->second += (each - at->second) / 4;
+}
+
+/// When a tenant that waits only for its cap may go on.
+std::optional<std::uint64_t> Scheduler::NextCredit() const {
+  std::optional<std::uint64_t> next;
+  for (const policy::KernelView& kernel : kernels_) {
+    const Tenant& tenant = tenants_.at(kernel.tenant);
+    if (kernel.all_started() || !OverCap(tenant)) continue;
+    const double wait = tenant.limits.cap > 0 ? -tenant.credit / tenant.limits.cap + 1 : std::numeric_limits<double>::infinity();
+    if (wait > 1e15) continue;
+    const std::uint64_t at = charged_ + static_cast<std::uint64_t>(std::ceil(wait));
+    if (!next || at < *next) next = at;
+  }
+  return next;
+}
+
+}  // namespace gridloom::sched

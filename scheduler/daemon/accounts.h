@@ -1,0 +1,29 @@
+// What tenants have used, kept over restarts: one JSON file, replaced whole, so that a crash at any point leaves the old one or
+// the new one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "rewriter/support/result.h"
+
+namespace gridloom::broker {
+
+struct Account {
+  std::uint64_t launches = 0, faults = 0, slices = 0, ctas = 0;
+  std::uint64_t copied_bytes = 0;
+  std::uint64_t peak_memory_bytes = 0;
+  double device_seconds = 0;
+};
+
+using Accounts = std::map<std::string, Account>;
+
+/// Nothing when there is no file yet; an error when it cannot be understood.
+Result<Accounts> ReadAccounts(const std::string& path);
+Status WriteAccounts(const std::string& path, const Accounts& accounts);
+
+/// Writes a file whole: another name first, then in its place.
+Status ReplaceFile(const std::string& path, const std::string& text);
+
+}  // namespace gridloom::broker

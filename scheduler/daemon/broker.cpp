@@ -1,0 +1,430 @@
+#include "scheduler/daemon/broker.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "scheduler/protocol/wait.h"
+
+namespace gridloom::broker {
+
+using protocol::Fd;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000, kNsPerS = 1'000'000'000;
+/// Records taken of one session before the next one's turn.
+constexpr std::uint32_t kRecordsPerTurn = 64;
+/// While the loop is busy, how often it looks at the sockets.
+constexpr std::uint64_t kPollEveryNs = 50'000;
+
+/// What an epoll event is about: the number of a session and which of its descriptors.
+enum Source : std::uint64_t { kListener, kWake, kSocket, kDoorbell, kProcess };
+constexpr std::uint64_t Tag(Source source, std::uint64_t session = 0) { return session << 3 | source; }
+
+Status Watch(int epoll, int fd, std::uint32_t events, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = tag;
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return Error{std::string("cannot watch a descriptor: ") + std::strerror(errno)};
+  return {};
+}
+
+}  // namespace
+
+Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log)
+    : config_(std::move(config)), device_(std::move(device)), log_(std::move(log)) {}
+
+Broker::~Broker() = default;
+
+Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log) {
+  std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log)));
+  GL_TRY_STATUS(broker->Open());
+  return broker;
+}
+
+Status Broker::Open() {
+  namespace fs = std::filesystem;
+  Accounts accounts;
+  if (!config_.state.empty()) {
+    std::error_code error;
+    fs::create_directories(config_.state, error);
+    if (error) return Error{"cannot make the folder " + config_.state + ": " + error.message()};
+    chmod(config_.state.c_str(), 0700);
+    GL_TRY(read, ReadAccounts(config_.state + "/accounts.json"));
+    accounts = std::move(read);
+    GL_TRY(audit, Audit::Open(config_.state + "/audit.jsonl"));
+    audit_ = std::move(audit);
+  }
+  started_ = last_housekeeping_ = now();
+  tenants_ = std::make_unique<Tenants>(config_, accounts);
+  auto policy = policy::MakePolicy(config_.policy, device_.policy_inputs);
+  if (policy == nullptr) return Error{"there is no policy '" + config_.policy + "'"};
+  const sched::Scheduler::Options options{
+      .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000, .resident_kernels = device_.resident_kernels};
+  scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
+  for (const Tenant& tenant : tenants_->all()) scheduler_->SetTenant(tenant.id, tenant.config.limits.scheduling);
+  GL_TRY(listener, protocol::Listen(config_.socket, config_.socket_mode));
+  listener_ = std::move(listener);
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !wake_) return Error{"no descriptors are left"};
+  GL_TRY_STATUS(Watch(epoll_.get(), listener_.get(), EPOLLIN, Tag(kListener)));
+  GL_TRY_STATUS(Watch(epoll_.get(), wake_.get(), EPOLLIN, Tag(kWake)));
+  audit_.Note("start", {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
+  return {};
+}
+
+std::uint64_t Broker::now() { return protocol::NowNs(); }
+
+// ---- the loop ---------------------------------------------------------------------------------------------------------
+
+Status Broker::Run() {
+  while (!stop_) {
+    const bool worked = TakeRecords();
+    if (worked) last_activity_ = now();
+    if (next_pump_ && now() >= *next_pump_) dirty_ = true;
+    if (dirty_) Pump();
+    Reap();
+    if (worked) {
+      if (now() - last_poll_ >= kPollEveryNs) Poll(0);
+    } else if (now() - last_activity_ < config_.spin_us * std::uint64_t{1000}) {
+      for (int i = 0; i < 32; ++i) protocol::Relax();
+      if (now() - last_poll_ >= kPollEveryNs) Poll(0);
+    } else if (!Sleep()) {
+      last_activity_ = now();
+    }
+    Reap();
+  }
+  for (auto& [id, session] : sessions_) {
+    if (session->admitted()) {
+      Drop(*session, "disconnect", "the broker ends", protocol::GoodbyeReason::kShutdown);
+    }
+  }
+  SaveAccounts();
+  audit_.Note("stop", {{"pid", getpid()}});
+  unlink(config_.socket.c_str());
+  return {};
+}
+
+void Broker::Stop() {
+  stop_ = true;
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(wake_.get(), &one, sizeof one));
+}
+
+void Broker::Post(std::function<void()> function) {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(function));
+  }
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(wake_.get(), &one, sizeof one));
+}
+
+void Broker::RunPosted() {
+  std::uint64_t count = 0;
+  static_cast<void>(!read(wake_.get(), &count, sizeof count));
+  std::vector<std::function<void()>> posted;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted.swap(posted_);
+  }
+  for (const auto& function : posted) function();
+}
+
+Result<std::uint32_t> Broker::TakeOf(Session& session) {
+  return session.Take(
+      kRecordsPerTurn, *scheduler_, device_.facts, [this](Session& s, std::uint64_t bytes) { Memory(s, bytes); },
+      [this](sched::LaunchId id, Session& s, std::uint32_t slot) {
+        owners_[id] = {&s, slot};
+      });
+}
+
+/// Records of all sessions, a few of each; true when there were any.
+bool Broker::TakeRecords() {
+  bool any = false;
+  for (Session* const session : admitted_) {
+    if (session->doomed || !session->has_records()) continue;
+    const auto taken = TakeOf(*session);
+    any = true;
+    dirty_ = accounts_dirty_ = true;
+    if (taken.ok()) counters_.records += *taken;
+    else Drop(*session, "violation", taken.error().message, protocol::GoodbyeReason::kViolation);
+  }
+  return any;
+}
+
+void Broker::Pump() {
+  dirty_ = false;
+  const std::uint64_t begin = now();
+  next_pump_ = scheduler_->Pump();
+  const std::uint64_t took = now() - begin;
+  ++counters_.pumps;
+  counters_.decisions_ns += took;
+  counters_.longest_pump_ns = std::max(counters_.longest_pump_ns, took);
+}
+
+void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
+  const auto [session, slot] = owners_.at(launch);
+  session->Grant(slot, end, now());
+}
+
+/// Milliseconds until something has to be done although nothing happens; -1: never.
+int Broker::SleepTime() const {
+  std::optional<std::uint64_t> next = next_pump_;
+  const auto consider = [&](std::uint64_t at) {
+    if (!next || at < *next) next = at;
+  };
+  const bool slices = config_.slice_timeout_s != 0 && scheduler_->launches() != 0;
+  if (unadmitted_ != 0 || slices || (accounts_dirty_ && !config_.state.empty())) consider(last_housekeeping_ + kNsPerS);
+  if (!next) return -1;
+  const std::uint64_t at = protocol::NowNs();
+  return *next <= at ? 0 : static_cast<int>(std::min<std::uint64_t>((*next - at + kNsPerMs - 1) / kNsPerMs, 60'000));
+}
+
+/// Sleeps until something happens. False when there was something to do before it could.
+bool Broker::Sleep() {
+  for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(1, std::memory_order_seq_cst);
+  // A record pushed before its writer saw the flag is seen here; one pushed after it comes with the doorbell.
+  const bool missed = std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); });
+  Poll(missed ? 0 : SleepTime());
+  if (!missed) ++counters_.wakeups;
+  for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(0, std::memory_order_seq_cst);
+  return !missed;
+}
+
+void Broker::Poll(int timeout_ms) {
+  epoll_event events[64];
+  const int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  last_poll_ = now();
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t tag = events[i].data.u64;
+    if (tag == Tag(kListener)) {
+      Accept();
+      continue;
+    }
+    if (tag == Tag(kWake)) {
+      RunPosted();
+      continue;
+    }
+    // A doorbell is watched edge by edge and never read: the tenant holds it, too, and could make a read block.
+    if ((tag & 7) == kDoorbell) continue;
+    const auto session = sessions_.find(tag >> 3);
+    if (session == sessions_.end() || session->second->doomed) continue;
+    // A process may end while a child of it still has the socket.
+    if ((tag & 7) == kProcess) Drop(*session->second, "disconnect", "its process has ended");
+    else OnSocket(*session->second);
+  }
+  if (last_poll_ - last_housekeeping_ >= kNsPerS) Housekeep();
+}
+
+void Broker::Housekeep() {
+  last_housekeeping_ = now();
+  for (auto& [id, session] : sessions_) {
+    if (session->doomed) continue;
+    if (!session->admitted()) {
+      const std::uint64_t limit = config_.hello_timeout_s * kNsPerS;
+      if (last_housekeeping_ - session->since > limit) Drop(*session, "refused", "it said nothing in time");
+      continue;
+    }
+    if (config_.slice_timeout_s == 0) continue;
+    const std::uint64_t oldest = session->OldestSlice();
+    if (oldest != 0 && last_housekeeping_ > oldest && last_housekeeping_ - oldest > config_.slice_timeout_s * kNsPerS) {
+      Drop(*session, "timeout", "a slice took longer than " + std::to_string(config_.slice_timeout_s) + " s",
+           protocol::GoodbyeReason::kViolation);
+    }
+  }
+  if (accounts_dirty_) SaveAccounts();
+}
+
+// ---- sessions ---------------------------------------------------------------------------------------------------------
+
+void Broker::Accept() {
+  while (true) {
+    Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    const auto peer = protocol::PeerOf(socket.get());
+    if (!peer.ok()) continue;
+    if (sessions_.size() >= config_.most_sessions) {
+      ++counters_.refused;
+      protocol::Send(socket.get(), Format(protocol::Text{protocol::MessageType::kRefused, 0, false, "there are too many sessions"}), false);
+      continue;
+    }
+    const std::uint64_t id = next_session_++;
+    auto session = std::make_unique<Session>(id, std::move(socket), *peer, now());
+    // While the connection stands the number is still that process's: opened now, it means this one for good.
+    session->process = Fd(static_cast<int>(syscall(SYS_pidfd_open, peer->pid, 0)));
+    if (!Watch(epoll_.get(), session->socket(), EPOLLIN | EPOLLRDHUP, Tag(kSocket, id)).ok()) continue;
+    if (session->process) static_cast<void>(Watch(epoll_.get(), session->process.get(), EPOLLIN, Tag(kProcess, id)).ok());
+    sessions_.emplace(id, std::move(session));
+    ++unadmitted_;
+  }
+}
+
+void Broker::OnSocket(Session& session) {
+  for (int i = 0; i < 16 && !session.doomed; ++i) {
+    const auto received = protocol::Receive(session.socket(), false);
+    if (!received.ok()) return Drop(session, "violation", received.error().message, protocol::GoodbyeReason::kViolation);
+    if (received->state == protocol::Received::State::kNothing) return;
+    if (received->state == protocol::Received::State::kClosed) return Drop(session, "disconnect", "");
+    if (!received->fds.empty()) return Drop(session, "violation", "it sent descriptors", protocol::GoodbyeReason::kViolation);
+    const auto message = protocol::ParseMessage(received->bytes);
+    if (!message.ok()) return Drop(session, "violation", message.error().message, protocol::GoodbyeReason::kViolation);
+    if (const auto* hello = std::get_if<protocol::Hello>(&*message); hello != nullptr && !session.admitted()) Hello(session, *hello);
+    else if (const auto* request = std::get_if<protocol::Request>(&*message); request != nullptr && !session.admitted())
+      Request(session, *request);
+    else return Drop(session, "violation", "a message that has no place here", protocol::GoodbyeReason::kViolation);
+  }
+}
+
+void Broker::Refuse(Session& session, const std::string& why) {
+  ++counters_.refused;
+  protocol::Send(session.socket(), Format(protocol::Text{protocol::MessageType::kRefused, 0, false, why}), false);
+  Drop(session, "refused", why);
+}
+
+void Broker::Hello(Session& session, const protocol::Hello& hello) {
+  session.program = hello.program;
+  const auto identified = tenants_->Identify(session.peer, hello.tenant, hello.token);
+  if (!identified.ok()) return Refuse(session, identified.error().message);
+  Tenant& tenant = **identified;
+  if (const Status status = session.Admit(tenant.id); !status.ok()) return Refuse(session, status.error().message);
+  --unadmitted_;
+  ++counters_.sessions;
+  if (tenant.sessions++ == 0) scheduler_->SetTenant(tenant.id, tenant.config.limits.scheduling);
+  admitted_.push_back(&session);
+  PublishMemory(tenant);
+  if (const Status status = Watch(epoll_.get(), session.doorbell(), EPOLLIN | EPOLLET, Tag(kDoorbell, session.id)); !status.ok()) {
+    return Drop(session, "disconnect", status.error().message);
+  }
+  const protocol::Welcome welcome{.session = static_cast<std::uint32_t>(session.id),
+                                  .spin_us = config_.spin_us,
+                                  .memory_bytes = MemoryLimit(tenant),
+                                  .tenant = tenant.config.name,
+                                  .device = device_.id,
+                                  .policy = std::string(scheduler_->policy())};
+  if (!protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell()})) {
+    return Drop(session, "disconnect", "");
+  }
+  audit_.Note("connect", {{"session", session.id},
+                          {"tenant", tenant.config.name},
+                          {"pid", session.peer.pid},
+                          {"uid", session.peer.uid},
+                          {"program", session.program}});
+}
+
+std::uint64_t Broker::MemoryLimit(const Tenant& tenant) const {
+  const std::uint64_t own = tenant.config.limits.memory_bytes;
+  return own != 0 ? std::min(own, device_.memory_bytes) : device_.memory_bytes;
+}
+
+/// Tells all sessions of the tenant what it may have and has.
+void Broker::PublishMemory(const Tenant& tenant) {
+  for (Session* const session : admitted_) {
+    if (session->tenant != tenant.id || session->doomed) continue;
+    protocol::SegmentLayout& layout = session->segment().layout();
+    layout.tenant_limit.store(MemoryLimit(tenant), std::memory_order_release);
+    layout.tenant_used.store(tenant.memory_bytes, std::memory_order_release);
+  }
+}
+
+void Broker::Memory(Session& session, std::uint64_t bytes) {
+  Tenant& tenant = tenants_->at(session.tenant);
+  const std::uint64_t others = tenant.memory_bytes - session.memory_bytes;
+  if (bytes <= session.memory_bytes || (bytes <= MemoryLimit(tenant) && others <= MemoryLimit(tenant) - bytes)) {
+    session.memory_bytes = bytes;
+    tenant.memory_bytes = others + bytes;
+    tenant.before.peak_memory_bytes = std::max(tenant.before.peak_memory_bytes, tenant.memory_bytes);
+    PublishMemory(tenant);
+  } else {
+    audit_.Note("memory_refused", {{"session", session.id}, {"tenant", tenant.config.name}, {"bytes", bytes}});
+  }
+  protocol::SegmentLayout& layout = session.segment().layout();
+  layout.memory_bytes.store(session.memory_bytes, std::memory_order_release);
+  layout.memory_answers.fetch_add(1, std::memory_order_seq_cst);
+  layout.memory_bell.fetch_add(1, std::memory_order_seq_cst);
+  protocol::FutexWakeAll(layout.memory_bell);
+}
+
+void Broker::Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye) {
+  if (session.doomed) return;
+  session.doomed = doomed_ = true;
+  if (goodbye) {
+    protocol::Send(session.socket(),
+                   Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(*goodbye), false, why}), false);
+  }
+  if (event == "violation" || event == "timeout") ++counters_.dropped;
+  Json details{{"session", session.id}, {"pid", session.peer.pid}, {"uid", session.peer.uid}};
+  if (session.admitted()) {
+    Tenant& tenant = tenants_->at(session.tenant);
+    if (event == "disconnect") {  // what it said before it went counts, as far as the ring reaches
+      for (std::uint32_t taken = 1, all = 0; taken != 0 && all < protocol::kRingRecords; all += taken) {
+        const auto more = TakeOf(session);
+        taken = more.ok() ? *more : 0;
+      }
+    }
+    details["tenant"] = tenant.config.name;
+    details["launches"] = session.launches;
+    session.Abandon(*scheduler_);
+    tenant.memory_bytes -= session.memory_bytes;
+    tenant.before.copied_bytes += session.copied_bytes;
+    session.copied_bytes = 0;
+    --tenant.sessions;
+    PublishMemory(tenant);
+    dirty_ = accounts_dirty_ = true;
+  } else {
+    --unadmitted_;
+    if (event == "disconnect") return;  // an operator who has got an answer
+  }
+  if (!why.empty()) details["reason"] = why;
+  audit_.Note(event, std::move(details));
+  if (event == "violation" || event == "timeout") log_("process " + std::to_string(session.peer.pid) + " is dropped: " + why);
+}
+
+/// Frees sessions that ended in this turn, and forgets whose launches were whose.
+void Broker::Reap() {
+  if (doomed_) {
+    doomed_ = false;
+    std::erase_if(admitted_, [](const Session* session) { return session->doomed; });
+    std::erase_if(owners_, [](const auto& entry) { return entry.second.first->doomed; });
+    std::erase_if(sessions_, [](const auto& entry) { return entry.second->doomed; });
+  }
+}
+
+Account Broker::AccountOf(const Tenant& tenant) const {
+  Account account = tenant.before;
+  const sched::TenantUsage& usage = scheduler_->usage(tenant.id);
+  account.launches += usage.launches;
+  account.faults += usage.faults;
+  account.slices += usage.slices;
+  account.ctas += usage.ctas;
+  account.device_seconds += usage.device_time / 1e9;
+  for (const Session* session : admitted_) {
+    if (session->tenant == tenant.id) account.copied_bytes += session->copied_bytes;
+  }
+  return account;
+}
+
+void Broker::SaveAccounts() {
+  accounts_dirty_ = false;
+  if (config_.state.empty()) return;
+  Accounts accounts = tenants_->absent();
+  for (const Tenant& tenant : tenants_->all()) {
+    if (scheduler_->knows(tenant.id)) accounts[tenant.config.name] = AccountOf(tenant);
+  }
+  const Status status = WriteAccounts(config_.state + "/accounts.json", accounts);
+  if (!status.ok() && !accounts_failed_) log_(status.error().message);
+  accounts_failed_ = !status.ok();
+}
+
+}  // namespace gridloom::broker

@@ -1,0 +1,131 @@
+// The broker: one thread that sleeps in epoll, or spins for a moment after something happened. It owns the scheduler, the
+// tenants and the sessions; whoever else wants something of it posts a function.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/core/scheduler.h"
+#include "scheduler/daemon/audit.h"
+#include "scheduler/daemon/config.h"
+#include "scheduler/daemon/session.h"
+#include "scheduler/daemon/tenants.h"
+#include "scheduler/policy/builtin.h"
+#include "scheduler/protocol/message.h"
+
+namespace gridloom::broker {
+
+/// The device that the tenants share, as far as the broker has to know it.
+struct DeviceFacts {
+  std::string id;
+  std::uint32_t sms = 0;
+  policy::SmView empty_sm;
+  std::uint32_t resident_kernels = 0;
+  std::uint64_t memory_bytes = 0;
+  FactsFunction facts;
+  policy::PolicyInputs policy_inputs{};  ///< for policies that want to know more
+};
+
+class Broker final : private sched::Engine {
+ public:
+  /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator.
+  static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log);
+  ~Broker() override;
+
+  /// Serves until Stop; then says goodbye to all, and writes the accounts.
+  Status Run();
+  /// From any thread, or a signal handler.
+  void Stop();
+  /// Runs a function on the broker's thread. Thread-safe.
+  void Post(std::function<void()> function);
+
+  /// Everything there is to see; on the broker's thread.
+  nlohmann::ordered_json State() const;
+  const DaemonConfig& config() const { return config_; }
+
+  struct Counters {
+    std::uint64_t sessions = 0, refused = 0, dropped = 0, records = 0, wakeups = 0;
+    std::uint64_t decisions_ns = 0, pumps = 0, longest_pump_ns = 0;
+  };
+  const Counters& counters() const { return counters_; }
+  /// What a tenant has had, earlier runs of the broker included.
+  Account AccountOf(const Tenant& tenant) const;
+  const Tenants& tenants() const { return *tenants_; }
+  const sched::Scheduler& scheduler() const { return *scheduler_; }
+
+ private:
+  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log);
+  Status Open();
+
+  std::uint64_t now() override;
+  void Grant(sched::LaunchId launch, std::uint64_t end) override;
+
+  // ---- the loop
+  bool TakeRecords();
+  Result<std::uint32_t> TakeOf(Session& session);
+  void Pump();
+  void Spin();
+  int SleepTime() const;
+  bool Sleep();
+  void Poll(int timeout_ms);
+  void Housekeep();
+  void RunPosted();
+
+  // ---- sessions
+  void Accept();
+  void OnSocket(Session& session);
+  void Hello(Session& session, const protocol::Hello& hello);
+  void Refuse(Session& session, const std::string& why);
+  void Memory(Session& session, std::uint64_t bytes);
+  void PublishMemory(const Tenant& tenant);
+  std::uint64_t MemoryLimit(const Tenant& tenant) const;
+  /// Ends a session at the end of this turn; tells it why where a reason is given.
+  void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});
+  void Reap();
+
+  // ---- operators (control.cpp)
+  void Request(Session& session, const protocol::Request& request);
+  Result<nlohmann::ordered_json> Answer(const Session& session, const protocol::Request& request);
+  Result<nlohmann::ordered_json> AnswerLimits(const Session& session, const protocol::Request& request);
+  Result<nlohmann::ordered_json> AnswerKill(const Session& session, const protocol::Request& request);
+  Result<nlohmann::ordered_json> AnswerPolicy(const Session& session, const protocol::Request& request);
+  nlohmann::ordered_json TenantState(const Tenant& tenant) const;
+  nlohmann::ordered_json SessionState(const Session& session) const;
+
+  void SaveAccounts();
+
+  DaemonConfig config_;
+  const DeviceFacts device_;
+  const std::function<void(const std::string&)> log_;
+  Audit audit_;
+  std::unique_ptr<Tenants> tenants_;
+  std::unique_ptr<sched::Scheduler> scheduler_;
+  protocol::Fd listener_, epoll_, wake_;
+  std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+  std::vector<Session*> admitted_;
+  std::unordered_map<sched::LaunchId, std::pair<Session*, std::uint32_t>> owners_;
+  std::uint64_t next_session_ = 1;
+  std::uint64_t started_ = 0, last_activity_ = 0, last_poll_ = 0, last_housekeeping_ = 0;
+  std::optional<std::uint64_t> next_pump_;
+  bool dirty_ = false;           ///< the policy has to be asked
+  bool accounts_dirty_ = false;  ///< something was used since the accounts were written
+  bool doomed_ = false;          ///< some session ends with this turn
+  bool accounts_failed_ = false;
+  std::size_t unadmitted_ = 0;
+  std::atomic<bool> stop_{false};
+  Counters counters_;
+  std::mutex posted_mutex_;
+  std::vector<std::function<void()>> posted_;
+};
+
+}  // namespace gridloom::broker

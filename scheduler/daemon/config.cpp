@@ -1,0 +1,207 @@
+#include "scheduler/daemon/config.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+#include "rewriter/support/suggest.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/yaml_map.h"
+
+namespace gridloom::broker {
+namespace {
+
+template <typename T>
+std::optional<T> ParseNumber(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename T>
+bool Set(std::string_view text, T* field) {
+  const auto value = ParseNumber<T>(text);
+  if (value) *field = *value;
+  return value.has_value();
+}
+
+bool SetFrom(const std::optional<double>& value, double* field) {
+  if (value) *field = *value;
+  return value.has_value();
+}
+
+/// A key, what its value has to be, and where it goes.
+template <typename T>
+struct Key {
+  std::string_view name;
+  std::string_view expected;
+  bool (*set)(T& target, std::string_view text);
+};
+
+constexpr Key<Limits> kLimitKeys[] = {
+    {"weight", "a number above 0", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.weight); }},
+    {"cap", "a part of the device such as 25%", [](Limits& l, std::string_view t) { return SetFrom(ParsePart(t), &l.scheduling.cap); }},
+    {"priority", "a number from -100 to 100", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.priority); }},
+    {"in_flight", "a number of launches", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.in_flight); }},
+    {"memory", "bytes such as 4G",
+     [](Limits& l, std::string_view t) {
+       const auto bytes = ParseSize(t);
+       if (bytes) l.memory_bytes = *bytes;
+       return bytes.has_value();
+     }},
+};
+
+constexpr Key<DaemonConfig> kKeys[] = {
+    {"socket", "a path", [](DaemonConfig& c, std::string_view t) { return !(c.socket = t).empty(); }},
+    {"socket_mode", "permissions such as 0600",
+     [](DaemonConfig& c, std::string_view t) {
+       unsigned mode = 0;
+       const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), mode, 8);
+       c.socket_mode = mode;
+       return error == std::errc() && end == t.data() + t.size() && mode <= 0777;
+     }},
+    {"device", "a device that `gridloom devices` lists, or a file",
+     [](DaemonConfig& c, std::string_view t) { return !(c.device = t).empty(); }},
+    {"policy", "a policy", [](DaemonConfig& c, std::string_view t) { return policy::MakePolicy(c.policy = t) != nullptr; }},
+    {"profiles", "a file", [](DaemonConfig& c, std::string_view t) { return !(c.profiles = t).empty(); }},
+    {"quantum_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.quantum_us); }},
+    {"spin_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.spin_us); }},
+    {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},
+    {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
+    {"most_sessions", "a number of processes", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
+    {"state", "a folder", [](DaemonConfig& c, std::string_view t) { return !(c.state = t).empty(); }},
+    {"http_port", "a port", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.http_port) && c.http_port < 65536; }},
+};
+
+template <typename T, std::size_t N>
+Status Apply(const Key<T> (&keys)[N], T& target, std::string_view key, const sim::YamlEntry& entry, std::string_view file) {
+  const std::string where = std::string(file) + ":" + std::to_string(entry.line) + ": ";
+  for (const Key<T>& known : keys) {
+    if (known.name != key) continue;
+    if (known.set(target, entry.value)) return {};
+    return Error{where + entry.key + " is '" + entry.value + "'; expected " + std::string(known.expected)};
+  }
+  std::vector<std::string_view> names;
+  for (const Key<T>& known : keys) names.push_back(known.name);
+  if constexpr (std::is_same_v<T, DaemonConfig>) names.insert(names.end(), {"tenants", "default", "http_token_file"});
+  else names.insert(names.end(), {"uid", "token_file"});
+  const std::string_view nearest = NearestName(key, names);
+  return Error{where + "unknown key '" + entry.key + "'" + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+}
+
+Status ApplyTenant(TenantConfig& tenant, std::string_view key, const sim::YamlEntry& entry, std::string_view file) {
+  if (key == "uid") {
+    const auto uid = ParseNumber<uid_t>(entry.value);
+    if (!uid)
+      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": uid is '" + entry.value + "'; expected a user's number"};
+    tenant.uid = *uid;
+    return {};
+  }
+  if (key == "token_file") {
+    GL_TRY(token, ReadSecret(entry.value));
+    tenant.token = std::move(token);
+    return {};
+  }
+  return Apply(kLimitKeys, tenant.limits, key, entry, file);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> ParseSize(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (unit.ends_with("iB")) unit.remove_suffix(2);
+  else if (unit.ends_with('B')) unit.remove_suffix(1);
+  if (unit.empty()) return static_cast<std::uint64_t>(number);
+  const auto power = std::string_view("KMGT").find(static_cast<char>(unit[0] & ~0x20));
+  if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
+  return static_cast<std::uint64_t>(number * static_cast<double>(std::uint64_t{1} << (10 * (power + 1))));
+}
+
+std::optional<double> ParsePart(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  const auto number = ParseNumber<double>(text);
+  if (!number) return std::nullopt;
+  const double part = percent ? *number / 100 : *number;
+  return part > 0 && part <= 1 ? std::optional(part) : std::nullopt;
+}
+
+Status CheckLimits(const Limits& limits) {
+  const sched::TenantLimits& s = limits.scheduling;
+  if (!(s.weight >= 1e-6 && s.weight <= 1e6)) return Error{"a weight has to be above 0 and at most a million"};
+  if (!(s.cap > 0 && s.cap <= 1)) return Error{"a cap has to be above 0 and at most 1 (100%)"};
+  if (s.priority < -100 || s.priority > 100) return Error{"a priority has to be from -100 to 100"};
+  if (s.in_flight == 0 || s.in_flight > 100'000) return Error{"in_flight has to be from 1 to 100000"};
+  return {};
+}
+
+Result<std::string> ReadSecret(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Error{"cannot read the token file " + path};
+  if ((info.st_mode & 077) != 0) return Error{"others may read the token file " + path + "; `chmod 600 " + path + "` mends it"};
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line.size() < 8 || line.size() > 200) {
+    return Error{"the first line of the token file " + path + " is no secret of 8 to 200 characters"};
+  }
+  return line;
+}
+
+Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* config) {
+  GL_TRY(entries, sim::ReadYamlMap(text, file));
+  // Defaults first, whatever the order in the file: a tenant begins with them.
+  for (const sim::YamlEntry& entry : entries) {
+    if (!entry.key.starts_with("default.")) continue;
+    GL_TRY_STATUS(Apply(kLimitKeys, config->defaults, std::string_view(entry.key).substr(8), entry, file));
+  }
+  for (const sim::YamlEntry& entry : entries) {
+    const std::string_view key = entry.key;
+    if (key.starts_with("default.")) continue;
+    if (key == "http_token_file") {
+      GL_TRY(token, ReadSecret(entry.value));
+      config->http_token = std::move(token);
+    } else if (key.starts_with("tenants.")) {
+      const std::size_t dot = key.find('.', 8);
+      if (dot == std::string_view::npos)
+        return Error{std::string(file) + ":" + std::to_string(entry.line) + ": a tenant is a map of limits"};
+      const std::string name(key.substr(8, dot - 8));
+      if (name.size() > 60) return Error{std::string(file) + ": the name of tenant '" + name + "' is longer than 60 characters"};
+      auto tenant = std::ranges::find(config->tenants, name, &TenantConfig::name);
+      if (tenant == config->tenants.end()) {
+        config->tenants.push_back({.name = name, .uid = {}, .token = {}, .limits = config->defaults});
+        tenant = std::prev(config->tenants.end());
+      }
+      GL_TRY_STATUS(ApplyTenant(*tenant, key.substr(dot + 1), entry, file));
+    } else {
+      GL_TRY_STATUS(Apply(kKeys, *config, key, entry, file));
+    }
+  }
+  GL_TRY_STATUS(CheckLimits(config->defaults));
+  for (const TenantConfig& tenant : config->tenants) {
+    if (const Status status = CheckLimits(tenant.limits); !status.ok())
+      return Error{"tenant " + tenant.name + ": " + status.error().message};
+  }
+  return {};
+}
+
+Status LoadConfig(const std::string& path, DaemonConfig* config) {
+  std::ifstream file(path);
+  if (!file) return Error{"cannot read " + path};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return ApplyConfig(text.str(), path, config);
+}
+
+}  // namespace gridloom::broker

@@ -1,0 +1,64 @@
+// What the broker is told by its YAML file and its command line (docs/broker.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/core/scheduler.h"
+
+namespace gridloom::broker {
+
+/// What a tenant may have, in the scheduler and of memory.
+struct Limits {
+  sched::TenantLimits scheduling;
+  std::uint64_t memory_bytes = 0;  ///< device memory of all its processes; 0: what the device has
+};
+
+/// A tenant that the configuration names.
+struct TenantConfig {
+  std::string name;
+  std::optional<uid_t> uid;  ///< only this user may be it; and who comes as this user without a name is it
+  std::string token;         ///< only who knows it may be it; empty: no token is asked for
+  Limits limits;
+};
+
+struct DaemonConfig {
+  std::string socket;
+  mode_t socket_mode = 0600;
+  std::string device = "h200";
+  std::string policy = "fair";
+  std::string profiles;                 ///< file with profiles of kernels, for policy kernelet
+  std::uint64_t quantum_us = 5000;      ///< a slice is meant to take no longer; 0: as long as it takes
+  std::uint32_t spin_us = 20;           ///< how long both sides spin before they sleep
+  std::uint32_t slice_timeout_s = 120;  ///< a session whose slice takes longer is dropped; 0: never
+  std::uint32_t hello_timeout_s = 5;
+  std::uint32_t most_sessions = 512;
+  std::string state;            ///< folder of accounts.json and audit.jsonl
+  std::uint32_t http_port = 0;  ///< 0: no metrics and no dashboard
+  std::string http_token;
+  Limits defaults;  ///< of tenants that the configuration does not name
+  std::vector<TenantConfig> tenants;
+};
+
+/// Reads the YAML text of `file` over `config`. An unknown key is an error that names the nearest right one.
+Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* config);
+Status LoadConfig(const std::string& path, DaemonConfig* config);
+
+/// The first line of a file that only its owner may read.
+Result<std::string> ReadSecret(const std::string& path);
+
+/// 4G, 512M, or plain bytes.
+std::optional<std::uint64_t> ParseSize(std::string_view text);
+/// 0.25 or 25%.
+std::optional<double> ParsePart(std::string_view text);
+
+/// One sentence about a limit that makes no sense, if any.
+Status CheckLimits(const Limits& limits);
+
+}  // namespace gridloom::broker

@@ -1,0 +1,164 @@
+// What operators ask of the broker, and what there is to see.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "rewriter/support/suggest.h"
+#include "scheduler/daemon/broker.h"
+#include "scheduler/protocol/wait.h"
+
+namespace gridloom::broker {
+
+using Json = nlohmann::ordered_json;
+
+void Broker::Request(Session& session, const protocol::Request& request) {
+  // The socket's permissions say who may be a tenant; operating the broker takes its own user, or root.
+  const bool allowed = session.peer.uid == geteuid() || session.peer.uid == 0;
+  const auto answer = allowed ? Answer(session, request) : Result<Json>(Error{"only the broker's user and root may do that"});
+  const std::string text = answer.ok() ? answer->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : answer.error().message;
+  for (std::size_t at = 0; at == 0 || at < text.size(); at += protocol::kMaxText) {
+    const protocol::Text part{protocol::MessageType::kReply, answer.ok() ? 0u : 1u, at + protocol::kMaxText < text.size(),
+                              text.substr(at, protocol::kMaxText)};
+    // Who does not read its answer is not waited for.
+    if (!protocol::Send(session.socket(), Format(part), false)) return Drop(session, "disconnect", "");
+  }
+}
+
+Result<Json> Broker::Answer(const Session& session, const protocol::Request& request) {
+  switch (request.verb) {
+    case protocol::Verb::kPs: return State();
+    case protocol::Verb::kLimits: return AnswerLimits(session, request);
+    case protocol::Verb::kKill: return AnswerKill(session, request);
+    case protocol::Verb::kPolicy: return AnswerPolicy(session, request);
+    case protocol::Verb::kShutdown:
+      audit_.Note("shutdown", {{"by_uid", session.peer.uid}});
+      stop_ = true;
+      return Json{{"stopping", true}};
+  }
+  return Error{"an unknown request"};
+}
+
+Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Request& request) {
+  Tenant* const tenant = tenants_->Find(request.target);
+  if (tenant == nullptr) {
+    std::vector<std::string_view> names;
+    for (const Tenant& known : tenants_->all()) names.push_back(known.config.name);
+    const std::string_view nearest = NearestName(request.target, names);
+    return Error{"there is no tenant '" + request.target + "'" +
+                 (nearest.empty() ? "; `gridloom ps` lists them" : "; did you mean '" + std::string(nearest) + "'?")};
+  }
+  Limits limits = tenant->config.limits;
+  if (request.fields & protocol::kFieldWeight) limits.scheduling.weight = request.weight;
+  if (request.fields & protocol::kFieldCap) limits.scheduling.cap = request.cap;
+  if (request.fields & protocol::kFieldPriority) limits.scheduling.priority = request.priority;
+  if (request.fields & protocol::kFieldInFlight) limits.scheduling.in_flight = request.in_flight;
+  if (request.fields & protocol::kFieldMemory) limits.memory_bytes = request.memory_bytes;
+  GL_TRY_STATUS(CheckLimits(limits));
+  if (request.fields != 0) {
+    tenant->config.limits = limits;
+    scheduler_->SetTenant(tenant->id, limits.scheduling);
+    PublishMemory(*tenant);
+    dirty_ = true;
+    Json note = TenantState(*tenant)["limits"];
+    audit_.Note("limits", {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
+  }
+  return TenantState(*tenant);
+}
+
+Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request& request) {
+  pid_t pid = 0;
+  const char* const end = request.target.data() + request.target.size();
+  const bool is_pid = std::from_chars(request.target.data(), end, pid).ptr == end && !request.target.empty();
+  const Tenant* const tenant = tenants_->Find(request.target);
+  Json killed = Json::array();
+  for (Session* const other : admitted_) {
+    if (other->doomed || (is_pid ? other->peer.pid != pid : tenant == nullptr || other->tenant != tenant->id)) continue;
+    killed.push_back(other->peer.pid);
+    Drop(*other, "kill", "an operator ended this session", protocol::GoodbyeReason::kKilled);
+    if (request.fields != 0 && other->process) syscall(SYS_pidfd_send_signal, other->process.get(), SIGKILL, nullptr, 0);
+  }
+  if (killed.empty()) return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
+  audit_.Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", request.fields != 0}});
+  return Json{{"killed", std::move(killed)}};
+}
+
+Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Request& request) {
+  if (!request.target.empty()) {
+    auto policy = policy::MakePolicy(request.target, device_.policy_inputs);
+    if (policy == nullptr) {
+      std::string names;
+      for (const std::string_view name : policy::PolicyNames()) names += (names.empty() ? "" : ", ") + std::string(name);
+      return Error{"there is no policy '" + request.target + "'; there are " + names};
+    }
+    scheduler_->SetPolicy(std::move(policy));
+    dirty_ = true;
+    audit_.Note("policy", {{"by_uid", session.peer.uid}, {"policy", request.target}});
+  }
+  return Json{{"policy", scheduler_->policy()}};
+}
+
+Json Broker::TenantState(const Tenant& tenant) const {
+  const Account account = AccountOf(tenant);
+  const sched::TenantLimits& limits = tenant.config.limits.scheduling;
+  return {{"name", tenant.config.name},
+          {"sessions", tenant.sessions},
+          {"limits",
+           {{"weight", limits.weight},
+            {"cap", limits.cap},
+            {"priority", limits.priority},
+            {"in_flight", limits.in_flight},
+            {"memory_bytes", MemoryLimit(tenant)}}},
+          {"in_flight", scheduler_->in_flight(tenant.id)},
+          {"waiting", scheduler_->waiting(tenant.id)},
+          {"memory_bytes", tenant.memory_bytes},
+          {"peak_memory_bytes", account.peak_memory_bytes},
+          {"launches", account.launches},
+          {"faults", account.faults},
+          {"slices", account.slices},
+          {"ctas", account.ctas},
+          {"copied_bytes", account.copied_bytes},
+          {"device_seconds", account.device_seconds}};
+}
+
+Json Broker::SessionState(const Session& session) const {
+  return {{"session", session.id},
+          {"pid", session.peer.pid},
+          {"uid", session.peer.uid},
+          {"tenant", tenants_->at(session.tenant).config.name},
+          {"program", session.program},
+          {"connected_seconds", static_cast<double>(protocol::NowNs() - session.since) / 1e9},
+          {"launches", session.launches},
+          {"in_flight", session.announced()},
+          {"memory_bytes", session.memory_bytes},
+          {"kernel", session.RunningKernel()}};
+}
+
+Json Broker::State() const {
+  Json state{{"pid", getpid()},
+             {"device", device_.id},
+             {"policy", scheduler_->policy()},
+             {"uptime_seconds", static_cast<double>(protocol::NowNs() - started_) / 1e9},
+             {"decisions", scheduler_->decisions()},
+             {"pumps", counters_.pumps},
+             {"pump_seconds", static_cast<double>(counters_.decisions_ns) / 1e9},
+             {"longest_pump_seconds", static_cast<double>(counters_.longest_pump_ns) / 1e9},
+             {"records", counters_.records},
+             {"sessions_total", counters_.sessions},
+             {"refused_total", counters_.refused},
+             {"dropped_total", counters_.dropped},
+             {"audit_lines_lost", audit_.lost()},
+             {"tenants", Json::array()},
+             {"sessions", Json::array()}};
+  for (const Tenant& tenant : tenants_->all()) {
+    if (scheduler_->knows(tenant.id)) state["tenants"].push_back(TenantState(tenant));
+  }
+  for (const Session* session : admitted_) {
+    if (!session->doomed) state["sessions"].push_back(SessionState(*session));
+  }
+  return state;
+}
+
+}  // namespace gridloom::broker

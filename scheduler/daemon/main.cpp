@@ -1,0 +1,179 @@
+// gridloom-daemon: the broker as a program of its own, because the tool it belongs to links a compiler that nobody wants in a
+// process that many tenants talk to. `gridloom daemon` starts it.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "scheduler/daemon/broker.h"
+#include "scheduler/daemon/config.h"
+#include "scheduler/daemon/web.h"
+#include "scheduler/model/kernelet_setup.h"
+#include "sim/hardware/device_files.h"
+#include "sim/timing/occupancy.h"
+
+namespace gridloom::broker {
+namespace {
+
+constexpr int kExitFailed = 125;
+
+Broker* g_broker = nullptr;  // for the signal handler alone
+
+void OnSignal(int) { g_broker->Stop(); }
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "gridloom: %s\n", message.c_str());
+  return kExitFailed;
+}
+
+/// A session takes four descriptors; the usual limit of 1024 is for programs that use select.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string DefaultState() {
+  if (const char* folder = std::getenv("STATE_DIRECTORY"); folder != nullptr && *folder == '/') return folder;  // systemd's
+  if (const char* folder = std::getenv("XDG_STATE_HOME"); folder != nullptr && *folder == '/') return std::string(folder) + "/gridloom";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.local/state/gridloom";
+  return {};
+}
+
+Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file) {
+  GL_TRY(device, sim::LoadDevice(name));
+  DeviceFacts facts;
+  facts.id = device.id;
+  facts.sms = device.sm.count;
+  facts.empty_sm = timing::EmptySm(device);
+  facts.resident_kernels = device.grid.max_resident;
+  facts.memory_bytes = device.memory.size_bytes;
+  std::shared_ptr<const model::ProfileTable> profiles;
+  if (!profile_file.empty()) {
+    GL_TRY(file, model::LoadProfiles(profile_file));
+    GL_TRY(setup, model::SetUpKernelet(file));
+    profiles = setup.profiles;
+    facts.policy_inputs = setup.inputs;
+  }
+  facts.facts = [device, profiles](const protocol::LaunchRecord& launch) {
+    trace::LaunchShape shape;
+    shape.ctas = launch.ctas;
+    shape.threads_per_cta = launch.threads_per_cta;
+    shape.registers_per_thread = launch.registers_per_thread;
+    shape.shared_bytes = launch.shared_bytes;
+    // What a program believes it runs on may be larger than what is shared: then a CTA takes a multiprocessor whole.
+    const policy::SmView sm = timing::EmptySm(device);
+    auto needs = timing::NeedsOf(shape, device);
+    if (!needs.ok()) needs = policy::CtaNeeds{sm.free_warps, sm.free_registers, sm.free_shared_bytes};
+    return Result<LaunchFacts>(LaunchFacts{*needs, profiles != nullptr ? profiles->Find(launch.name) : 0});
+  };
+  return facts;
+}
+
+/// What the command line sets; it wins over the file.
+struct Arguments {
+  std::string config, socket, device, policy, profiles, state;
+  std::uint32_t http_port = 0;
+  std::string http_token_file;
+  bool quiet = false;
+
+  void Describe(CLI::App& app) {
+    app.add_option("--config,-c", config, "YAML file with limits and tenants (docs/broker.md)")->type_name("FILE");
+    app.add_option("--socket,-s", socket, "where to listen (default: $XDG_RUNTIME_DIR/gridloom.sock)")->type_name("PATH");
+    app.add_option("--device,-d", device, "the virtual GPU that the tenants share (default: h200)")->type_name("NAME|FILE");
+    app.add_option("--policy,-p", policy, "how launches are scheduled (default: fair); `gridloom limits --policy` changes it live")
+        ->type_name("NAME");
+    app.add_option("--profiles", profiles, "profiles of kernels, for policy kernelet (docs/kernelet.md)")->type_name("FILE");
+    app.add_option("--state", state, "folder of the accounts and the audit log (default: ~/.local/state/gridloom; `off`: keep nothing)")
+        ->type_name("FOLDER");
+    app.add_option("--http", http_port, "serve metrics and a dashboard on this port of 127.0.0.1; needs --http-token-file")
+        ->type_name("PORT");
+    app.add_option("--http-token-file", http_token_file, "file with the secret that they ask for")->type_name("FILE");
+    app.add_flag("--quiet,-q", quiet, "say nothing but errors");
+  }
+
+  Result<DaemonConfig> Config() const {
+    DaemonConfig result;
+    result.socket = protocol::DefaultSocketPath();
+    result.state = DefaultState();
+    if (!config.empty()) GL_TRY_STATUS(LoadConfig(config, &result));
+    if (!socket.empty()) result.socket = socket;
+    if (!device.empty()) result.device = device;
+    if (!policy.empty()) result.policy = policy;
+    if (!profiles.empty()) result.profiles = profiles;
+    if (!state.empty()) result.state = state;
+    if (result.state == "off") result.state.clear();
+    if (http_port != 0) result.http_port = http_port;
+    if (!http_token_file.empty()) {
+      GL_TRY(token, ReadSecret(http_token_file));
+      result.http_token = std::move(token);
+    }
+    if (result.http_port != 0 && result.http_token.empty())
+      return Error{"--http needs a secret: --http-token-file, or http_token_file in the configuration"};
+    return result;
+  }
+};
+
+constexpr const char* kExamples =
+    "examples:\n"
+    "  gridloom daemon                                   share a virtual H200 among this user's programs\n"
+    "  gridloom run --connect -- ./app                   a program that joins it\n"
+    "  gridloom daemon --config /etc/gridloom.yaml       limits and tenants from a file\n"
+    "  gridloom daemon --policy priority --device a100\n"
+    "  gridloom daemon --http 9430 --http-token-file ~/.gridloom-token\n";
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Share one device among many programs.", "gridloom daemon"};
+  app.footer(kExamples);
+  Arguments arguments;
+  arguments.Describe(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return Fail(std::string(error.what()) + "\n  `gridloom daemon --help` shows how to use it");
+  }
+  auto config = arguments.Config();
+  if (!config.ok()) return Fail(config.error().message);
+  auto facts = FactsOf(config->device, config->profiles);
+  if (!facts.ok()) return Fail(facts.error().message);
+  RaiseDescriptorLimit();
+  const bool quiet = arguments.quiet;
+  auto broker =
+      Broker::Create(*config, std::move(*facts), [](const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); });
+  if (!broker.ok()) return Fail(broker.error().message);
+  g_broker = broker->get();
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  if (!quiet) {
+    std::fprintf(stderr, "gridloom: sharing %s under policy %s on %s\n", config->device.c_str(), config->policy.c_str(),
+                 config->socket.c_str());
+  }
+  std::unique_ptr<Web> web;
+  if (config->http_port != 0) {
+    auto served = Web::Start(**broker);
+    if (!served.ok()) return Fail(served.error().message);
+    web = std::move(served).value();
+  }
+  const Status status = (*broker)->Run();
+  web.reset();
+  return status.ok() ? 0 : Fail(status.error().message);
+}
+
+}  // namespace
+}  // namespace gridloom::broker
+
+int main(int argc, char** argv) { return gridloom::broker::Main(argc, argv); }

@@ -1,0 +1,133 @@
+#include "scheduler/daemon/session.h"
+
+#include <sys/eventfd.h>
+
+#include "scheduler/protocol/wait.h"
+
+namespace gridloom::broker {
+
+using protocol::Record;
+
+Status Session::Admit(std::uint32_t tenant_id) {
+  tenant = tenant_id;
+  GL_TRY(segment, protocol::Segment::Create());
+  doorbell_ = protocol::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell_) return Error{"no descriptors are left"};
+  segment_.emplace(std::move(segment));
+  reader_.emplace(segment_->layout());
+  return {};
+}
+
+Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts,
+                                    const MemoryFunction& memory, const SubmitFunction& submitted) {
+  std::uint32_t taken = 0;
+  for (; taken < most; ++taken) {
+    const std::uint64_t sequence = reader_->taken();
+    GL_TRY(raw, reader_->Take());
+    if (!raw) break;
+    GL_TRY(record, protocol::ParseRecord(*raw, sequence));
+    copied_bytes += record.copied_bytes;
+    GL_TRY_STATUS(Handle(record, scheduler, facts, memory, submitted));
+  }
+  return taken;
+}
+
+Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
+                       const SubmitFunction& submitted) {
+  if (const auto* launch = std::get_if<protocol::LaunchRecord>(&record.body)) return Launch(record, *launch, scheduler, facts, submitted);
+  if (const auto* wanted = std::get_if<protocol::MemoryRecord>(&record.body)) {
+    memory(*this, wanted->bytes);
+    return {};
+  }
+  GL_TRY(slot, SlotOf(record));
+  if (const auto* progress = std::get_if<protocol::ProgressRecord>(&record.body)) return Progress(*slot, progress->done, scheduler);
+  const auto& end = std::get<protocol::EndRecord>(record.body);
+  if (end.done != 0) GL_TRY_STATUS(Progress(*slot, end.done, scheduler));
+  GL_TRY_STATUS(scheduler.End(slot->id, end.faulted));
+  *slot = {};
+  --announced_;
+  return {};
+}
+
+Status Session::Launch(const Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler, const FactsFunction& facts,
+                       const SubmitFunction& submitted) {
+  Slot& slot = slots_[record.slot];
+  if (slot.launch != 0) return Error{"slot " + std::to_string(record.slot) + " has a launch already"};
+  if (record.launch != launches + 1) {
+    return Error{"launch " + std::to_string(record.launch) + " is announced where " + std::to_string(launches + 1) + " has to come"};
+  }
+  const auto known = facts(launch);
+  if (!known.ok()) return Error{"launch of " + launch.name + ": " + known.error().message};
+  ++launches;
+  ++announced_;
+  protocol::Mailbox& mailbox = segment_->layout().mailboxes[record.slot];
+  mailbox.granted.store(0, std::memory_order_release);
+  mailbox.launch.store(record.launch, std::memory_order_release);
+  slot.launch = record.launch;
+  slot.name = launch.name;
+  slot.id = scheduler.Submit({.tenant = tenant,
+                              .owner = id,
+                              .stream = launch.stream,
+                              .kernel = launch.kernel,
+                              .ctas = launch.ctas,
+                              .needs = known->needs,
+                              .priority = launch.priority,
+                              .profile = known->profile,
+                              .divisible = launch.divisible,
+                              .name = launch.name});
+  submitted(slot.id, *this, record.slot);
+  return {};
+}
+
+Result<Session::Slot*> Session::SlotOf(const Record& record) {
+  Slot& slot = slots_[record.slot];
+  if (slot.launch == 0 || slot.launch != record.launch) {
+    return Error{"slot " + std::to_string(record.slot) + " does not hold launch " + std::to_string(record.launch)};
+  }
+  return &slot;
+}
+
+Status Session::Progress(Slot& slot, std::uint64_t done, sched::Scheduler& scheduler) {
+  GL_TRY_STATUS(scheduler.Progress(slot.id, done));
+  slot.done = done;
+  slot.since = protocol::NowNs();
+  return {};
+}
+
+void Session::Grant(std::uint32_t index, std::uint64_t end, std::uint64_t now) {
+  Slot& slot = slots_[index];
+  if (slot.granted == slot.done) slot.since = now;
+  slot.granted = end;
+  protocol::Mailbox& mailbox = segment_->layout().mailboxes[index];
+  mailbox.granted.store(end, std::memory_order_seq_cst);
+  mailbox.bell.fetch_add(1, std::memory_order_seq_cst);
+  if (mailbox.sleepers.load(std::memory_order_seq_cst) != 0) protocol::FutexWakeAll(mailbox.bell);
+}
+
+void Session::Abandon(sched::Scheduler& scheduler) {
+  for (Slot& slot : slots_) {
+    if (slot.launch == 0) continue;
+    static_cast<void>(scheduler.End(slot.id, false).ok());  // it is known: every slot with a launch is
+    slot = {};
+  }
+  announced_ = 0;
+}
+
+std::uint64_t Session::OldestSlice() const {
+  std::uint64_t oldest = 0;
+  if (announced_ == 0) return oldest;
+  for (const Slot& slot : slots_) {
+    if (slot.granted > slot.done && (oldest == 0 || slot.since < oldest)) oldest = slot.since;
+  }
+  return oldest;
+}
+
+std::string Session::RunningKernel() const {
+  if (announced_ == 0) return {};
+  for (const Slot& slot : slots_) {
+    if (slot.granted > slot.done) return slot.name;
+  }
+  return {};
+}
+
+}  // namespace gridloom::broker

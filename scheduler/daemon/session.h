@@ -1,0 +1,92 @@
+// One process of a tenant, as the broker sees it: a connection, its shared memory, the launches it has announced. What it says
+// is checked against what it may say now; the first thing that is wrong ends the session, and nobody else's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "scheduler/core/scheduler.h"
+#include "scheduler/protocol/segment.h"
+#include "scheduler/protocol/socket.h"
+
+namespace gridloom::broker {
+
+/// What the broker knows of a launch beyond what the tenant says.
+struct LaunchFacts {
+  policy::CtaNeeds needs;     ///< what a CTA takes of the device
+  std::uint64_t profile = 0;  ///< policy::KernelView::profile
+};
+/// An error when no multiprocessor can hold a CTA of the launch.
+using FactsFunction = std::function<Result<LaunchFacts>(const protocol::LaunchRecord&)>;
+
+class Session {
+ public:
+  Session(std::uint64_t id, protocol::Fd socket, const protocol::Peer& peer, std::uint64_t now)
+      : id(id), peer(peer), since(now), socket_(std::move(socket)) {}
+
+  const std::uint64_t id;
+  const protocol::Peer peer;
+  const std::uint64_t since;  ///< when it connected
+  protocol::Fd process;       ///< pidfd; empty when the kernel has none
+  std::string program;
+  std::uint32_t tenant = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t copied_bytes = 0;
+  std::uint64_t launches = 0;  ///< announced so far
+  bool doomed = false;         ///< ends with the current turn of the loop
+
+  int socket() const { return socket_.get(); }
+  bool admitted() const { return segment_.has_value(); }
+  /// Makes ring and doorbell. After it the session may launch.
+  Status Admit(std::uint32_t tenant_id);
+  protocol::Segment& segment() { return *segment_; }
+  int doorbell() const { return doorbell_.get(); }
+  bool has_records() const { return reader_ && !reader_->empty(); }
+
+  /// What a record asks for, beyond the scheduler.
+  using MemoryFunction = std::function<void(Session&, std::uint64_t bytes)>;
+  /// Tells which slot of which session a new launch is.
+  using SubmitFunction = std::function<void(sched::LaunchId, Session&, std::uint32_t slot)>;
+
+  /// Takes up to `most` records; answers how many. An error: the session has broken the protocol.
+  Result<std::uint32_t> Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
+                             const SubmitFunction& submitted);
+
+  /// Tells the tenant that the CTAs before `end` of the launch in this slot may run.
+  void Grant(std::uint32_t slot, std::uint64_t end, std::uint64_t now);
+  /// Takes all its launches from the scheduler.
+  void Abandon(sched::Scheduler& scheduler);
+  /// When the slice that has run longest began; 0: none runs.
+  std::uint64_t OldestSlice() const;
+  std::uint32_t announced() const { return announced_; }
+  /// Name of a kernel that runs, for listings.
+  std::string RunningKernel() const;
+
+ private:
+  struct Slot {
+    std::uint64_t launch = 0;  ///< the tenant's number; 0: free
+    sched::LaunchId id = 0;
+    std::uint64_t granted = 0, done = 0;
+    std::uint64_t since = 0;  ///< when the slice that runs began
+    std::string name;
+  };
+
+  Status Handle(const protocol::Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
+                const SubmitFunction& submitted);
+  Status Launch(const protocol::Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler,
+                const FactsFunction& facts, const SubmitFunction& submitted);
+  Result<Slot*> SlotOf(const protocol::Record& record);
+  Status Progress(Slot& slot, std::uint64_t done, sched::Scheduler& scheduler);
+
+  const protocol::Fd socket_;
+  protocol::Fd doorbell_;
+  std::optional<protocol::Segment> segment_;
+  std::optional<protocol::RingReader> reader_;
+  std::array<Slot, protocol::kSlots> slots_;
+  std::uint32_t announced_ = 0;
+};
+
+}  // namespace gridloom::broker

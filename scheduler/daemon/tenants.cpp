@@ -1,0 +1,66 @@
+#include "scheduler/daemon/tenants.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace gridloom::broker {
+namespace {
+
+/// Takes as long for every wrong guess.
+bool SameSecret(const std::string& a, const std::string& b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i) different |= static_cast<unsigned char>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
+  return different == 0 && !b.empty();
+}
+
+constexpr std::size_t kMostTenants = 4096;
+
+}  // namespace
+
+Tenants::Tenants(const DaemonConfig& config, const Accounts& accounts) : defaults_(config.defaults), absent_(accounts) {
+  for (const TenantConfig& tenant : config.tenants) Add(tenant);
+}
+
+Tenant& Tenants::Add(TenantConfig config) {
+  Tenant tenant;
+  tenant.id = static_cast<std::uint32_t>(tenants_.size() + 1);
+  if (const auto account = absent_.find(config.name); account != absent_.end()) {
+    tenant.before = account->second;
+    absent_.erase(account);
+  }
+  tenant.config = std::move(config);
+  return tenants_.emplace_back(std::move(tenant));
+}
+
+Tenant* Tenants::Find(const std::string& name) {
+  const auto at = std::ranges::find(tenants_, name, [](const Tenant& tenant) { return tenant.config.name; });
+  return at != tenants_.end() ? &*at : nullptr;
+}
+
+Result<Tenant*> Tenants::Identify(const protocol::Peer& peer, const std::string& name, const std::string& token) {
+  Tenant* tenant = nullptr;
+  if (!name.empty()) {
+    tenant = Find(name);
+  } else {
+    const auto at = std::ranges::find_if(tenants_, [&](const Tenant& t) { return t.config.uid == peer.uid; });
+    if (at != tenants_.end()) tenant = &*at;
+  }
+  if (tenant == nullptr) {
+    // A name of one's own choice is for the broker's own user; others are who they are.
+    if (!name.empty() && peer.uid != geteuid()) return Error{"there is no tenant '" + name + "'"};
+    const std::string own = name.empty() ? "uid-" + std::to_string(peer.uid) : name;
+    tenant = Find(own);
+    if (tenant == nullptr && tenants_.size() >= kMostTenants) return Error{"there are too many tenants"};
+    if (tenant == nullptr) tenant = &Add({.name = own, .uid = peer.uid, .token = {}, .limits = defaults_});
+  }
+  if (tenant->config.uid && *tenant->config.uid != peer.uid) {
+    return Error{"user " + std::to_string(peer.uid) + " may not be tenant '" + tenant->config.name + "'"};
+  }
+  if (!tenant->config.token.empty() && !SameSecret(tenant->config.token, token)) {
+    return Error{"tenant '" + tenant->config.name + "' needs its token (--token-file)"};
+  }
+  return tenant;
+}
+
+}  // namespace gridloom::broker

@@ -1,0 +1,43 @@
+// The tenants there are: those of the configuration, and one for each user or name that came without being named there.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "scheduler/daemon/accounts.h"
+#include "scheduler/daemon/config.h"
+#include "scheduler/protocol/socket.h"
+
+namespace gridloom::broker {
+
+struct Tenant {
+  std::uint32_t id = 0;
+  TenantConfig config;
+  std::uint32_t sessions = 0;
+  std::uint64_t memory_bytes = 0;  ///< of all its sessions
+  Account before;                  ///< what the scheduler does not count: earlier runs of the broker, bytes
+};
+
+class Tenants {
+ public:
+  Tenants(const DaemonConfig& config, const Accounts& accounts);
+
+  /// Who the peer is; an error that says why it may not be who it wants to be. Makes a tenant for who has none.
+  Result<Tenant*> Identify(const protocol::Peer& peer, const std::string& name, const std::string& token);
+  Tenant* Find(const std::string& name);
+  Tenant& at(std::uint32_t id) { return tenants_[id - 1]; }
+  std::deque<Tenant>& all() { return tenants_; }
+  /// Those of accounts whose tenants have not come since.
+  const Accounts& absent() const { return absent_; }
+
+ private:
+  Tenant& Add(TenantConfig config);
+
+  const Limits defaults_;
+  Accounts absent_;
+  std::deque<Tenant> tenants_;  ///< id is the place, from 1; never removed
+};
+
+}  // namespace gridloom::broker

@@ -1,0 +1,175 @@
+#include "scheduler/daemon/web.h"
+
+#include <httplib.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+namespace gridloom::broker {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// A number of a tenant, and what it is.
+struct TenantMetric {
+  const char* name;
+  const char* type;
+  const char* help;
+  const char* key;  ///< in the tenant's state; "limits." for those
+};
+
+constexpr TenantMetric kTenantMetrics[] = {
+    {"gridloom_tenant_launches_total", "counter", "Kernel launches that have ended", "launches"},
+    {"gridloom_tenant_faults_total", "counter", "Launches that ended with a fault", "faults"},
+    {"gridloom_tenant_slices_total", "counter", "Slices that have run", "slices"},
+    {"gridloom_tenant_ctas_total", "counter", "Thread blocks that have run", "ctas"},
+    {"gridloom_tenant_copied_bytes_total", "counter", "Bytes moved by copies and fills", "copied_bytes"},
+    {"gridloom_tenant_device_seconds_total", "counter", "Time of the device that the tenant has had", "device_seconds"},
+    {"gridloom_tenant_memory_bytes", "gauge", "Device memory that the tenant's processes hold", "memory_bytes"},
+    {"gridloom_tenant_memory_limit_bytes", "gauge", "Device memory that they may hold", "limits.memory_bytes"},
+    {"gridloom_tenant_weight", "gauge", "Share of the device under policy fair", "limits.weight"},
+    {"gridloom_tenant_cap", "gauge", "Largest part of the device's time", "limits.cap"},
+    {"gridloom_tenant_processes", "gauge", "Processes that are connected", "sessions"},
+    {"gridloom_tenant_in_flight", "gauge", "Launches that take part in decisions", "in_flight"},
+    {"gridloom_tenant_waiting", "gauge", "Launches that wait for fewer in flight", "waiting"},
+};
+
+struct BrokerMetric {
+  const char* name;
+  const char* type;
+  const char* help;
+  const char* key;
+};
+
+constexpr BrokerMetric kBrokerMetrics[] = {
+    {"gridloom_uptime_seconds", "gauge", "Time since the broker started", "uptime_seconds"},
+    {"gridloom_decisions_total", "counter", "Questions to the policy", "decisions"},
+    {"gridloom_pump_seconds_total", "counter", "Time spent deciding", "pump_seconds"},
+    {"gridloom_pumps_total", "counter", "Times that the broker decided", "pumps"},
+    {"gridloom_records_total", "counter", "Records taken from tenants", "records"},
+    {"gridloom_sessions_total", "counter", "Processes that were admitted", "sessions_total"},
+    {"gridloom_refused_total", "counter", "Processes that were refused", "refused_total"},
+    {"gridloom_dropped_total", "counter", "Processes that were dropped for what they did", "dropped_total"},
+};
+
+std::string Head(const char* name, const char* type, const char* help) {
+  return std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+const Json& Get(const Json& tenant, std::string_view key) {
+  constexpr std::string_view kLimits = "limits.";
+  return key.starts_with(kLimits) ? tenant["limits"][std::string(key.substr(kLimits.size()))] : tenant[std::string(key)];
+}
+
+/// Label values: backslash and quote are escaped (line ends cannot be in a name).
+std::string Label(const std::string& text) {
+  std::string label;
+  for (const char c : text) label += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return label;
+}
+
+constexpr const char* kPage = R"page(<!doctype html><meta charset="utf-8"><title>Gridloom broker</title>
+<style>body{font:14px system-ui;margin:2em;color:#222}table{border-collapse:collapse;margin:1em 0}th,td{padding:.3em .8em;text-align:right;
+border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}.bar{background:#4a7;height:.8em;display:inline-block}</style>
+<h1>Gridloom broker</h1><p id="head"></p><table id="tenants"></table><table id="sessions"></table><script>
+const token=new URLSearchParams(location.search).get('token');let last=null;
+const cell=(row,text,head)=>{const c=document.createElement(head?'th':'td');c.textContent=text;row.append(c);return c};
+const table=(id,head,rows)=>{const t=document.getElementById(id);t.replaceChildren();const h=t.insertRow();head.forEach(x=>cell(h,x,true));
+rows.forEach(r=>{const row=t.insertRow();r.forEach(x=>cell(row,x))});return t};
+const mib=b=>(b/1048576).toFixed(1)+' MiB';
+async function tick(){try{const r=await fetch('state',{headers:{Authorization:'Bearer '+token}});if(!r.ok)throw new Error(r.status);
+const s=await r.json();document.getElementById('head').textContent=`device ${s.device}, policy ${s.policy}, up ${s.uptime_seconds.toFixed(0)} s, `+
+`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`;
+const dt=last?s.uptime_seconds-last.uptime_seconds:0;
+const t=table('tenants',['tenant','processes','weight','cap','priority','memory','limit','launches','device s','device %'],s.tenants.map(x=>{
+const o=last&&last.tenants.find(y=>y.name==x.name);const p=dt&&o?(x.device_seconds-o.device_seconds)/dt*100:0;
+return[x.name,x.sessions,x.limits.weight,x.limits.cap*100+' %',x.limits.priority,mib(x.memory_bytes),mib(x.limits.memory_bytes),x.launches,
+x.device_seconds.toFixed(2),p.toFixed(1)]}));
+[...t.rows].slice(1).forEach(r=>{const b=document.createElement('span');b.className='bar';b.style.width=r.lastChild.textContent+'px';r.lastChild.append(' ',b)});
+table('sessions',['pid','tenant','program','memory','launches','in flight','kernel'],s.sessions.map(x=>[x.pid,x.tenant,x.program,
+mib(x.memory_bytes),x.launches,x.in_flight,x.kernel]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
+setTimeout(tick,1000)}tick()</script>)page";
+
+class WebServer final : public Web {
+ public:
+  explicit WebServer(Broker& broker) : broker_(broker) {}
+  ~WebServer() override {
+    server_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Status Listen() {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(2); };
+    server_.set_payload_max_length(1024);
+    server_.set_read_timeout(5, 0);
+    Serve("/", "text/html; charset=utf-8", [](const Json&) { return std::string(kPage); });
+    Serve("/state", "application/json", [](const Json& state) { return state.dump(-1, ' ', false, Json::error_handler_t::replace); });
+    Serve("/metrics", "text/plain; version=0.0.4", MetricsText);
+    const int port = static_cast<int>(broker_.config().http_port);
+    if (!server_.bind_to_port("127.0.0.1", port)) return Error{"cannot serve HTTP on port " + std::to_string(port) + " of 127.0.0.1"};
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::yield();  // stop() before that is not heard
+    return {};
+  }
+
+ private:
+  bool Allowed(const httplib::Request& request) const {
+    const std::string& secret = broker_.config().http_token;
+    const std::string given = request.has_param("token") ? request.get_param_value("token") : request.get_header_value("Authorization");
+    const std::string wanted = request.has_param("token") ? secret : "Bearer " + secret;
+    // As long for every wrong guess of the right length.
+    unsigned different = given.size() == wanted.size() ? 0 : 1;
+    for (std::size_t i = 0; i < std::min(given.size(), wanted.size()); ++i) different |= static_cast<unsigned>(given[i] ^ wanted[i]);
+    return different == 0;
+  }
+
+  template <typename Make>
+  void Serve(const char* path, const char* type, Make make) {
+    server_.Get(path, [this, type, make](const httplib::Request& request, httplib::Response& response) {
+      response.set_header("Cache-Control", "no-store");
+      if (!Allowed(request)) {
+        response.status = 401;
+        response.set_content("the secret is missing or wrong\n", "text/plain");
+        return;
+      }
+      const auto state = std::make_shared<std::promise<Json>>();
+      auto answer = state->get_future();
+      broker_.Post([this, state] { state->set_value(broker_.State()); });
+      if (answer.wait_for(std::chrono::seconds(2)) != std::future_status::ready) {
+        response.status = 503;
+        return;
+      }
+      response.set_content(make(answer.get()), type);
+    });
+  }
+
+  Broker& broker_;
+  httplib::Server server_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::string MetricsText(const Json& state) {
+  std::string text;
+  for (const BrokerMetric& metric : kBrokerMetrics) {
+    text += Head(metric.name, metric.type, metric.help) + metric.name + " " + state[metric.key].dump() + "\n";
+  }
+  for (const TenantMetric& metric : kTenantMetrics) {
+    text += Head(metric.name, metric.type, metric.help);
+    for (const Json& tenant : state["tenants"]) {
+      text += std::string(metric.name) + "{tenant=\"" + Label(tenant["name"]) + "\"} " + Get(tenant, metric.key).dump() + "\n";
+    }
+  }
+  return text;
+}
+
+Result<std::unique_ptr<Web>> Web::Start(Broker& broker) {
+  auto server = std::make_unique<WebServer>(broker);
+  GL_TRY_STATUS(server->Listen());
+  return std::unique_ptr<Web>(std::move(server));
+}
+
+}  // namespace gridloom::broker

@@ -1,0 +1,207 @@
+#include "scheduler/core/scheduler.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "scheduler/policy/builtin.h"
+
+namespace gridloom::sched {
+namespace {
+
+/// Notes what is granted; time stands still unless a test moves it.
+struct Recorder final : Engine {
+  std::uint64_t time = 0;
+  std::map<LaunchId, std::uint64_t> granted;
+  std::uint64_t now() override { return time; }
+  void Grant(LaunchId launch, std::uint64_t end) override {
+    CHECK(end > granted[launch]);
+    granted[launch] = end;
+  }
+};
+
+constexpr policy::SmView kSm{.free_ctas = 2, .free_warps = 64, .free_registers = 65536, .free_shared_bytes = 65536};
+
+struct Fixture {
+  Recorder engine;
+  Scheduler scheduler;
+
+  explicit Fixture(std::string_view policy = "leftover", std::uint64_t quantum = 0)
+      : scheduler({.sms = 4, .empty_sm = kSm, .quantum = quantum, .burst = 2000}, engine, policy::MakePolicy(policy)) {
+    scheduler.SetTenant(1, {});
+    scheduler.SetTenant(2, {});
+  }
+  LaunchId Submit(std::uint64_t ctas, std::uint32_t tenant = 1, std::uint64_t stream = 0, bool divisible = true) {
+    return scheduler.Submit({.tenant = tenant,
+                             .owner = tenant,
+                             .stream = stream,
+                             .kernel = tenant,
+                             .ctas = ctas,
+                             .needs = {.warps = 1},
+                             .divisible = divisible,
+                             .name = "k"});
+  }
+};
+
+TEST_CASE("Pump_GridLargerThanTheDevice_IsGrantedAsRoomGetsFree") {
+  Fixture f;
+  const LaunchId id = f.Submit(20);
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[id] == 8);
+  REQUIRE(f.scheduler.Progress(id, 8).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[id] == 16);
+  REQUIRE(f.scheduler.Progress(id, 16).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[id] == 20);
+  REQUIRE(f.scheduler.Progress(id, 20).ok());
+  REQUIRE(f.scheduler.End(id, false).ok());
+  CHECK(f.scheduler.launches() == 0);
+  CHECK(f.scheduler.usage(1).ctas == 20);
+  CHECK(f.scheduler.usage(1).slices == 3);
+}
+
+TEST_CASE("Pump_IndivisibleGrid_IsGrantedWhole") {
+  Fixture f;
+  const LaunchId id = f.Submit(1000, 1, 0, false);
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[id] == 1000);
+}
+
+TEST_CASE("Pump_LaunchesOfOneStream_GoOneAfterTheOther") {
+  Fixture f;
+  const LaunchId first = f.Submit(1, 1, 7), second = f.Submit(1, 1, 7), other = f.Submit(1, 2, 7);
+  f.scheduler.Pump();
+  CHECK(f.engine.granted.contains(first));
+  CHECK_FALSE(f.engine.granted.contains(second));
+  CHECK(f.engine.granted.contains(other));  // a stream of another owner
+  REQUIRE(f.scheduler.Progress(first, 1).ok());
+  REQUIRE(f.scheduler.End(first, false).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted.contains(second));
+}
+
+TEST_CASE("Progress_WhatCannotHaveRun_IsAnErrorAndChangesNothing") {
+  Fixture f;
+  const LaunchId id = f.Submit(20);
+  CHECK_FALSE(f.scheduler.Progress(id, 1).ok());
+  f.scheduler.Pump();
+  CHECK_FALSE(f.scheduler.Progress(id, 9).ok());
+  CHECK_FALSE(f.scheduler.Progress(id + 1, 1).ok());
+  REQUIRE(f.scheduler.Progress(id, 8).ok());
+  CHECK_FALSE(f.scheduler.Progress(id, 7).ok());
+  CHECK(f.scheduler.usage(1).ctas == 8);
+}
+
+TEST_CASE("End_WhileASliceRuns_FreesItsRoomAtOnce") {
+  Fixture f;
+  const LaunchId first = f.Submit(100), second = f.Submit(100, 2);
+  f.scheduler.Pump();
+  CHECK_FALSE(f.engine.granted.contains(second));
+  REQUIRE(f.scheduler.End(first, true).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[second] == 8);
+  CHECK(f.scheduler.usage(1).faults == 1);
+}
+
+TEST_CASE("SetTenant_InFlight_HoldsLaunchesBackUntilItIsRaised") {
+  Fixture f;
+  f.scheduler.SetTenant(1, {.in_flight = 1});
+  const LaunchId first = f.Submit(1), second = f.Submit(1);
+  f.scheduler.Pump();
+  CHECK(f.engine.granted.contains(first));
+  CHECK_FALSE(f.engine.granted.contains(second));
+  CHECK(f.scheduler.waiting(1) == 1);
+  f.scheduler.SetTenant(1, {.in_flight = 2});
+  f.scheduler.Pump();
+  CHECK(f.engine.granted.contains(second));
+}
+
+TEST_CASE("SetPolicy_Live_DecidesTheNextSlice") {
+  Fixture f("serial");
+  const LaunchId first = f.Submit(4), second = f.Submit(4, 2);
+  f.scheduler.Pump();
+  CHECK_FALSE(f.engine.granted.contains(second));
+  f.scheduler.SetPolicy(policy::MakePolicy("leftover"));
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[first] == 4);
+  CHECK(f.engine.granted[second] == 4);
+}
+
+/// Programs that always have a launch ready, on a processor that all running slices share equally.
+struct ClosedLoop : Fixture {
+  std::map<std::uint32_t, std::uint64_t> time_per_cta;
+  std::map<std::uint32_t, LaunchId> launch;
+  std::map<LaunchId, std::uint64_t> done;
+  std::map<LaunchId, double> progress;  ///< CTAs
+
+  explicit ClosedLoop(std::string_view policy) : Fixture(policy, 1000) {}
+
+  void Start(std::uint32_t tenant, std::uint64_t ns_per_cta) {
+    time_per_cta[tenant] = ns_per_cta;
+    launch[tenant] = Submit(500, tenant);
+  }
+
+  void Run(std::uint64_t until) {
+    while (engine.time < until) {
+      scheduler.Pump();
+      std::vector<std::uint32_t> running;
+      for (const auto& [tenant, id] : launch) {
+        if (engine.granted[id] > done[id]) running.push_back(tenant);
+      }
+      engine.time += 10;
+      for (const std::uint32_t tenant : running) {
+        const LaunchId id = launch[tenant];
+        progress[id] += 10.0 / static_cast<double>(running.size()) / static_cast<double>(time_per_cta[tenant]);
+        if (progress[id] < static_cast<double>(engine.granted[id])) continue;
+        done[id] = engine.granted[id];
+        REQUIRE(scheduler.Progress(id, done[id]).ok());
+        if (done[id] < 500) continue;
+        REQUIRE(scheduler.End(id, false).ok());
+        launch[tenant] = Submit(500, tenant);
+      }
+    }
+  }
+
+  double ShareOf(std::uint32_t tenant) const { return scheduler.usage(tenant).device_time / static_cast<double>(engine.time); }
+  /// Processor time that the CTAs which ran were worth: what the tenant has got, whatever the scheduler thinks.
+  double WorkOf(std::uint32_t tenant) {
+    return static_cast<double>(scheduler.usage(tenant).ctas * time_per_cta[tenant]) / static_cast<double>(engine.time);
+  }
+};
+
+TEST_CASE("Fair_ThreeToOne_IsThreeToOneInWorkDone") {
+  ClosedLoop loop("fair");
+  loop.scheduler.SetTenant(1, {.weight = 3});
+  loop.Start(1, 20);
+  loop.Start(2, 300);
+  loop.Run(1'000'000);
+  CHECK(loop.ShareOf(1) == Approx(0.75).margin(0.02));
+  CHECK(loop.WorkOf(1) == Approx(0.75).margin(0.02));
+  CHECK(loop.WorkOf(2) == Approx(0.25).margin(0.02));
+}
+
+TEST_CASE("Cap_HoldsAlsoWhereNobodyElseWantsTheDevice") {
+  for (const std::string_view policy : {"fair", "leftover", "priority"}) {
+    ClosedLoop loop(policy);
+    loop.scheduler.SetTenant(1, {.cap = 0.3});
+    loop.scheduler.SetTenant(2, {.cap = 0.45});
+    loop.Start(1, 20);
+    loop.Start(2, 300);
+    loop.Run(1'000'000);
+    INFO(policy);
+    CHECK(loop.WorkOf(1) == Approx(0.3).margin(0.02));
+    CHECK(loop.WorkOf(2) == Approx(0.45).margin(0.02));
+  }
+}
+
+TEST_CASE("Priority_MoreUrgentTenant_HasTheDevice") {
+  ClosedLoop loop("priority");
+  loop.scheduler.SetTenant(2, {.priority = 5});
+  loop.Start(1, 20);
+  loop.Start(2, 20);
+  loop.Run(200'000);
+  CHECK(loop.ShareOf(2) > 0.95);
+}
+
+}  // namespace
+}  // namespace gridloom::sched
