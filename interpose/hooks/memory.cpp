@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hooks/support.h"
+#include "interpose/session/broker_link.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/pool.h"
@@ -53,8 +54,10 @@ CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind>
 
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const exec::DeviceMemory& memory = ThisContext().device().memory();
-  Store(free, memory.limit_bytes() - std::min(memory.used_bytes(), memory.limit_bytes()));
-  Store(total, memory.limit_bytes());
+  std::uint64_t all = memory.limit_bytes(), left = all - std::min(memory.used_bytes(), all);
+  if (const session::BrokerLink* const link = session::BrokerLink::Get()) link->MemoryInfo(memory.used_bytes(), &left, &all);
+  Store(free, left);
+  Store(total, all);
   return CUDA_SUCCESS;
 }
 

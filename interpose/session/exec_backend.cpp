@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "interpose/session/broker_link.h"
 #include "interpose/session/live_timing.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
@@ -45,6 +46,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;
+  if (BrokerLink* const link = BrokerLink::Get()) memory_options.quota = [link](std::uint64_t used) { return link->Quota(used); };
   memory_options.remember_freed = MemcheckLog::Get().on();
   GL_TRY(memory, exec::DeviceMemory::Create(memory_options));
   exec::Engine::Options options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/slicing.h"
@@ -161,8 +162,14 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   op->dynamic_shared_bytes = request.dynamic_shared_bytes;
   op->cooperative = request.cooperative;
   op->priority = request.priority;
+  // Grids from the device run with their parent, whole unless everything runs in slices.
+  const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
+  if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
   ChooseSlices(*op);
   if (request.from_device) return CUDA_SUCCESS;
+  if (op->in_slices && brokered && SliceSize() == 0) {  // the broker may grant it whole, too
+    if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;
+  }
   if (op->in_slices) return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);
   return op->kernel->Prepare(context, op->bound.program, info, request.block);
 }

@@ -94,10 +94,20 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
   *bound = made;
   if (context == nullptr) return CUDA_SUCCESS;  // the first context that asks adopts the program
-  if (SliceSize() != 0) bound->sliced = made.sliced = code->FindSliced(name_, made.program);
   const std::lock_guard lock(mutex_);
   instances_.push_back({context, std::move(made), {}});
   return CUDA_SUCCESS;
+}
+
+void Kernel::BindSliced(Context& context, Bound* bound) {
+  if (bound->sliced != nullptr) return;
+  const auto code = code_.lock();
+  if (code == nullptr) return;
+  bound->sliced = code->FindSliced(name_, bound->program);
+  const std::lock_guard lock(mutex_);
+  for (Instance& instance : instances_) {
+    if (instance.context == &context && instance.bound.program == bound->program) instance.bound.sliced = bound->sliced;
+  }
 }
 
 CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block) {

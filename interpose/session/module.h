@@ -57,6 +57,8 @@ class Kernel {
   };
   /// The kernel as loaded in a context (null: wherever it is loaded, loading it without a context if need be).
   cuda::CUresult Bind(Context* context, Bound* bound);
+  /// Adds the kernel's sliced form, made on first use, to what Bind gave.
+  void BindSliced(Context& context, Bound* bound);
   /// Compiles the kernel, or its sliced form, for a block shape unless that was done; the sentence of a refusal goes to the log.
   cuda::CUresult Prepare(Context& context, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& info, exec::Dim3 block);
 

@@ -1,8 +1,10 @@
 #include "interpose/session/operation.h"
 
 #include <cstring>
+#include <optional>
 #include <thread>
 
+#include "interpose/session/broker_link.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/device.h"
 #include "interpose/session/device_launch.h"
@@ -23,8 +25,19 @@ using namespace cuda;
 
 namespace {
 
-/// Runs one grid. What it launches itself goes to `children`.
-void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
+/// How a grid runs that nobody else schedules.
+exec::SlicedRun RunHere(Context& context, const KernelOp& op, const exec::LaunchParams& launch) {
+  exec::SlicedRun run;
+  exec::Engine& engine = context.device().engine();
+  if (op.in_slices && SliceSize() != 0)
+    return exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
+  if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
+  else run.fault = engine.Run(launch, &run.stats);
+  return run;
+}
+
+/// Runs one grid: where the broker has its say, as `brokered` is told. What it launches itself goes to `children`.
+void RunGridAs(Context& context, const KernelOp& op, DeviceGrid& children, BrokeredLaunch* brokered) {
   LaunchCapture capture(op);
   if (context.failed()) return;
   exec::LaunchParams launch;
@@ -38,11 +51,7 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   launch.cooperative = op.cooperative;
   launch.children = &children;
   launch.records = capture.sink();
-  exec::SlicedRun run;
-  exec::Engine& engine = context.device().engine();
-  if (op.in_slices) run = exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
-  else if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
-  else run.fault = engine.Run(launch, &run.stats);
+  const exec::SlicedRun run = brokered != nullptr ? brokered->Run(context.device().engine(), launch) : RunHere(context, op, launch);
   if (run.fault.kind == exec::FaultKind::kNone) capture.End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
@@ -51,9 +60,14 @@ void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
   context.Fail(StatusOf(fault.kind));
 }
 
+void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) { RunGridAs(context, op, children, nullptr); }
+
 void RunKernel(Context& context, const KernelOp& op) {
+  // Grids that the kernel launches are part of it to the broker: they run while it has its share.
+  std::optional<BrokeredLaunch> brokered;
+  if (BrokerLink* const link = BrokerLink::Get()) brokered.emplace(*link, context, op);
   DeviceGrid grid(context, op, &RunGrid);
-  RunGrid(context, op, grid);
+  RunGridAs(context, op, grid, brokered ? &*brokered : nullptr);
   grid.Finish();
   if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && op.work != 0) timeline->Close(op.work);
 }
@@ -130,6 +144,13 @@ void RunBatch(Context& context, const BatchOp& op) {
   }
 }
 
+/// Bytes that a copy or fill moves.
+std::uint64_t BytesOf(const Operation& operation) {
+  if (const auto* copy = std::get_if<CopyOp>(&operation)) return std::uint64_t{copy->width} * copy->height * copy->depth;
+  if (const auto* fill = std::get_if<FillOp>(&operation)) return std::uint64_t{fill->params.width} * fill->params.height;
+  return 0;
+}
+
 }  // namespace
 
 void Run(Context& context, const Operation& operation) {
@@ -141,6 +162,7 @@ void Run(Context& context, const Operation& operation) {
       return;
     }
     if (context.failed()) return;
+    if (BrokerLink* const link = BrokerLink::Get()) link->AddCopied(BytesOf(operation));
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);
     else if (const auto* fill = std::get_if<FillOp>(&operation)) RunFill(fill->params);
     else if (const auto* batch = std::get_if<BatchOp>(&operation)) RunBatch(context, *batch);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "interpose/session/array.h"
+#include "interpose/session/broker_link.h"
 #include "interpose/session/graph.h"
 #include "interpose/session/link_job.h"
 #include "interpose/session/log.h"
@@ -30,6 +31,7 @@ std::atomic<bool> g_child_of_user{false};  // forked after cuInit: the virtual G
 void AfterForkInChild() {
   if (Process::Get().init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
   TaskPool::Get().AbandonAfterFork();
+  BrokerLink::AbandonAfterFork();
 }
 
 std::uint64_t HostMemoryBytes() {
@@ -69,7 +71,8 @@ std::vector<int> VisibleOrdinals(int count) {
 Result<sim::DeviceSpec> ChooseDevice() {
   const auto& asked = TheSettings().device;
   if (asked && !asked->empty() && *asked != "real") return sim::LoadDevice(*asked);
-  auto spec = sim::LoadDevice(sim::kDefaultDevice);
+  const std::string shared = BrokerLink::Get() != nullptr ? BrokerLink::Get()->device() : std::string();
+  auto spec = sim::LoadDevice(shared.empty() ? std::string(sim::kDefaultDevice) : shared);
   if (!spec.ok()) return spec;
   const ComputeCapability wanted = CapabilityForProgram(spec->compute_capability);
   if (wanted == spec->compute_capability) return spec;
@@ -103,6 +106,10 @@ CUresult Process::MakeDevices() {
   const Settings& settings = TheSettings();
   eager_loading_ = settings.module_loading && strcasecmp(settings.module_loading->c_str(), "EAGER") == 0;
   launch_blocking_ = IsOn(settings.launch_blocking);
+  if (const Status joined = BrokerLink::Start(); !joined.ok()) {
+    Log(LogLevel::kError, joined.error().message);
+    return CUDA_ERROR_MPS_CONNECTION_FAILED;
+  }
   auto spec = ChooseDevice();
   if (!spec.ok()) {
     Log(LogLevel::kError, spec.error().message);

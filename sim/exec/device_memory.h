@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -38,7 +39,10 @@ class DeviceMemory {
   struct Options {
     std::uint64_t range_bytes = std::uint64_t{1} << 40;  ///< address space to reserve, not memory
     std::uint64_t limit_bytes = 0;                       ///< what kDevice + kManaged + kModule may use together
-    bool remember_freed = false;                         ///< keep freed ranges out of use for long and know them (memcheck)
+    /// Told before more is used (kDevice + kManaged + kModule + physical memory, in all) and after less is; may refuse more.
+    /// Runs under the memory's lock: it must not come back to it.
+    std::function<bool(std::uint64_t used)> quota = nullptr;
+    bool remember_freed = false;  ///< keep freed ranges out of use for long and know them (memcheck)
   };
   static Result<std::unique_ptr<DeviceMemory>> Create(const Options& options);
   virtual ~DeviceMemory() = default;

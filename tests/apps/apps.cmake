@@ -29,6 +29,7 @@ gridloom_app(conversions)
 
 # Memory, calls, control flow.
 gridloom_app(vectoradd)
+gridloom_app(broker_load)
 gridloom_app(shared_memory)
 gridloom_app(constant_memory)
 gridloom_app(local_memory)

@@ -47,7 +47,7 @@ int Protection(bool readable, bool writable) { return (readable ? PROT_READ : 0)
 class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
  public:
   DeviceMemoryImpl(AddressSpace space, const Options& options)
-      : space_(std::move(space)), limit_(options.limit_bytes), remember_freed_(options.remember_freed) {
+      : space_(std::move(space)), limit_(options.limit_bytes), quota_(options.quota), remember_freed_(options.remember_freed) {
     RegisterForkAware(this);
   }
   ~DeviceMemoryImpl() override {
@@ -108,6 +108,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   using Pieces = std::map<std::uint64_t, Piece>;
 
   bool Charge(std::uint64_t bytes);
+  void Uncharge(std::uint64_t bytes);
   void Remember(const Live& live);
   void Note(std::uint64_t end);
   const Live* LiveAt(std::uint64_t address) const;
@@ -128,6 +129,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::uint64_t next_id_ = 1, next_handle_ = 1;
   std::uint64_t next_own_id_ = std::uint64_t{1} << 63;  // of what the program did not ask for
   const std::uint64_t limit_;
+  const std::function<bool(std::uint64_t)> quota_;  // may be empty
   const bool remember_freed_;
   std::atomic<std::uint64_t> used_{0}, high_water_{0};
 };
@@ -135,8 +137,14 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
 bool DeviceMemoryImpl::Charge(std::uint64_t bytes) {
   const std::uint64_t used = used_.load(std::memory_order_relaxed);
   if (limit_ != 0 && (bytes > limit_ || used > limit_ - bytes)) return false;
+  if (quota_ && !quota_(used + bytes)) return false;
   used_.store(used + bytes, std::memory_order_relaxed);
   return true;
+}
+
+void DeviceMemoryImpl::Uncharge(std::uint64_t bytes) {
+  const std::uint64_t used = used_.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
+  if (quota_) quota_(used);
 }
 
 void DeviceMemoryImpl::Note(std::uint64_t end) {
@@ -158,7 +166,7 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
       Withdraw(base, extent);
       space_.free().Give(base, extent);
     }
-    if (CountsAgainstLimit(kind)) used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (CountsAgainstLimit(kind)) Uncharge(bytes);
     return 0;
   }
   if (huge) madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
@@ -192,7 +200,7 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   Withdraw(base, live.extent);
   if (remember_freed_ && live.allocation.kind != MemoryKind::kInternal) Remember(live);
   else space_.free().Give(base, live.extent);
-  if (CountsAgainstLimit(live.allocation.kind)) used_.fetch_sub(live.allocation.bytes, std::memory_order_relaxed);
+  if (CountsAgainstLimit(live.allocation.kind)) Uncharge(live.allocation.bytes);
   return true;
 }
 
@@ -231,7 +239,7 @@ std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes) {
   const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     if (fd >= 0) close(fd);
-    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    Uncharge(bytes);
     return 0;
   }
   const std::uint64_t handle = next_handle_++;
@@ -243,7 +251,7 @@ void DeviceMemoryImpl::Unreference(std::uint64_t handle) {
   const auto it = physicals_.find(handle);
   if (it == physicals_.end() || !it->second.destroyed || it->second.pieces != 0) return;
   close(it->second.fd);
-  used_.fetch_sub(it->second.bytes, std::memory_order_relaxed);
+  Uncharge(it->second.bytes);
   physicals_.erase(it);
 }
 

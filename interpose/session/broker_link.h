@@ -1,0 +1,74 @@
+// GRIDLOOM_CONNECT: this process's place at the broker (docs/broker.md). The broker says which CTAs of which launch may run and
+// how much memory there is; the launches run here as ever.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/operation.h"
+#include "rewriter/support/result.h"
+#include "scheduler/protocol/client.h"
+#include "sim/exec/slices.h"
+
+namespace gridloom::session {
+
+class BrokerLink {
+ public:
+  /// Null when this process joins no broker. Start has been called.
+  static BrokerLink* Get();
+  /// Joins the broker that the settings name, if they name one; once, before there are devices. An error when it cannot be joined
+  /// and the program is not to go on without it.
+  static Status Start();
+  /// In a forked child: the connection is the parent's.
+  static void AbandonAfterFork();
+
+  /// The device that the broker shares; empty when it could not be reached.
+  std::string device() const { return client_->welcome().device; }
+
+  /// Whether a grid of so many CTAs is to be run in parts when the broker says so.
+  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) { return Get() != nullptr && ctas > sms; }
+
+  /// For exec::DeviceMemory::Options::quota.
+  bool Quota(std::uint64_t used);
+  /// Device memory as the program sees it: no more than `*total`, of which it uses `used` itself.
+  void MemoryInfo(std::uint64_t used, std::uint64_t* free, std::uint64_t* total) const;
+  void AddCopied(std::uint64_t bytes) { client_->AddCopied(bytes); }
+
+  protocol::Client& client() { return *client_; }
+  bool goes_on_alone() const { return goes_on_alone_; }
+
+ private:
+  BrokerLink(std::unique_ptr<protocol::Client> client, bool goes_on_alone) : client_(std::move(client)), goes_on_alone_(goes_on_alone) {}
+
+  const std::unique_ptr<protocol::Client> client_;
+  const bool goes_on_alone_;                ///< without a broker; else it ends with an error
+  std::atomic<std::uint64_t> reserved_{0};  ///< memory that the broker has agreed to
+};
+
+/// One launch from its announcement to its end, whatever happens in between.
+class BrokeredLaunch {
+ public:
+  BrokeredLaunch(BrokerLink& link, Context& context, const KernelOp& op) : link_(link), context_(context), op_(op) {}
+  ~BrokeredLaunch();
+  BrokeredLaunch(const BrokeredLaunch&) = delete;
+
+  /// Runs the grid as it is granted. When the broker goes: to its end, or the context fails. The last part is reported as run
+  /// when this object goes, so that grids which the kernel launched itself can have its share.
+  exec::SlicedRun Run(exec::Engine& engine, const exec::LaunchParams& whole);
+
+ private:
+  protocol::LaunchRecord Record() const;
+  void RunPart(exec::Engine& engine, const exec::LaunchParams& whole, std::uint64_t end, exec::SlicedRun& run);
+  void Fail(protocol::Verdict verdict);
+
+  BrokerLink& link_;
+  Context& context_;
+  const KernelOp& op_;
+  protocol::Client::Ticket ticket_;
+  std::uint64_t done_ = 0;
+  bool faulted_ = false;
+};
+
+}  // namespace gridloom::session
