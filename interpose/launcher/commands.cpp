@@ -16,6 +16,7 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
+     "  gridloom run --connect -- ./app                share a device with others (gridloom daemon)\n"
      "  gridloom run --device real -- ./app            on the GPU of this machine\n",
      MakeRun},
     {"inspect", "Show what is in a program, library, fat binary, cubin or PTX file.", "[OPTIONS] FILE",
@@ -64,6 +65,27 @@ constexpr CommandRow kCommands[] = {
      "  gridloom sweep --on slurm --no-wait study.yaml submit only; later:\n"
      "  gridloom sweep --gather study.yaml             the report, and what is missing\n",
      MakeSweep},
+    {"daemon", "Share one device among many programs: the broker.", "[OPTIONS]",
+     "  gridloom daemon                                share a virtual H200 among this user's programs\n"
+     "  gridloom daemon --config gridloom.yaml         limits and tenants from a file\n",
+     MakeDaemon},
+    {"ps", "List the tenants and programs of a broker.", "[OPTIONS]",
+     "  gridloom ps\n"
+     "  gridloom ps --json | jq '.tenants[] | {name, device_seconds}'\n",
+     MakePs},
+    {"top", "Watch the tenants and programs of a broker.", "[OPTIONS]",
+     "  gridloom top\n"
+     "  gridloom top --interval 5 --count 12 > hour.txt\n",
+     MakeTop},
+    {"kill", "End programs' places at a broker, or the programs.", "[OPTIONS] PID|TENANT",
+     "  gridloom kill 4711                             its CUDA calls fail from now on\n"
+     "  gridloom kill --process alice                  and its programs end\n",
+     MakeKill},
+    {"limits", "Show or change what a tenant of a broker may have, or the broker's policy.", "[OPTIONS] [TENANT]",
+     "  gridloom limits alice\n"
+     "  gridloom limits alice --weight 2 --memory 4G --cap 50%\n"
+     "  gridloom limits --policy priority\n",
+     MakeLimits},
     {"devices", "List the virtual devices, or show all about one.", "[OPTIONS] [DEVICE]",
      "  gridloom devices\n"
      "  gridloom devices h200\n"

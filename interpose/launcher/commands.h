@@ -17,5 +17,10 @@ std::unique_ptr<Command> MakeReplay();
 std::unique_ptr<Command> MakeCompare();
 std::unique_ptr<Command> MakeExperiment();
 std::unique_ptr<Command> MakeSweep();
+std::unique_ptr<Command> MakeDaemon();
+std::unique_ptr<Command> MakePs();
+std::unique_ptr<Command> MakeTop();
+std::unique_ptr<Command> MakeKill();
+std::unique_ptr<Command> MakeLimits();
 
 }  // namespace gridloom::launcher

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLittleMemory = 2ull << 30;
 constexpr std::uint64_t kLittleDisk = 256ull << 20;
-constexpr std::uint64_t kReservedRange =
+const std::uint64_t kReservedRange =
     exec::DeviceMemory::Options{}.range_bytes;  // what the shim reserves for device memory: addresses, not memory
 
 Finding Good(std::string text) { return {Verdict::kGood, std::move(text), ""}; }

@@ -13,6 +13,7 @@
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/run_options.h"
 #include "interpose/launcher/terminal.h"
+#include "scheduler/protocol/socket.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -70,6 +71,8 @@ class RunProgram final : public Command {
       } else {
         auto* added = app.add_option(std::string(option.flags), values_[i].text, std::string(option.help));
         added->type_name(std::string(option.placeholder));
+        if (option.value_optional) added->expected(0, 1);
+        values_[i].option = added;
       }
     }
     app.add_flag("--dry-run", dry_run_, "print the command line that does the same, and start nothing");
@@ -96,17 +99,37 @@ class RunProgram final : public Command {
 
  private:
   struct Value {
-    bool given = false;
+    bool given = false;                   ///< flags
+    const CLI::Option* option = nullptr;  ///< of the others
     std::string text;
   };
+
+  /// Who wants to join a broker wants it to be there; later its loss is dealt with as --on-broker-loss says, and `embedded` given
+  /// in so many words does not mind its absence now.
+  static Status CheckBroker(const std::vector<Assignment>& environment) {
+    std::string socket, loss;
+    bool real = false;
+    for (const auto& [name, value] : environment) {
+      if (name == "GRIDLOOM_CONNECT") socket = value;
+      if (name == "GRIDLOOM_ON_BROKER_LOSS") loss = value;
+      if (name == "GRIDLOOM_DEVICE") real = value == "real";
+    }
+    if (!socket.empty() && real) return Error{"--connect and --device real: the broker does not schedule a real GPU yet"};
+    if (socket.empty() || loss == "embedded") return {};
+    const auto connection = protocol::Connect(socket == "1" ? protocol::DefaultSocketPath() : socket);
+    return connection.ok() ? Status() : Status(connection.error());
+  }
 
   Result<std::vector<Assignment>> Environment() const {
     std::vector<Assignment> environment;
     for (std::size_t i = 0; i < RunOptions().size(); ++i) {
-      if (!values_[i].given && values_[i].text.empty()) continue;
+      const Value& value = values_[i];
+      const bool given = value.option == nullptr ? value.given : value.option->count() != 0;
+      if (!given || (value.option != nullptr && value.text.empty() && !RunOptions()[i].value_optional)) continue;
       GL_TRY(assignments, Assignments(RunOptions()[i], values_[i].text));
       environment.insert(environment.end(), assignments.begin(), assignments.end());
     }
+    GL_TRY_STATUS(CheckBroker(environment));
     const auto shim = FindLibrary(kShim);
     if (!shim) {
       return Error{"cannot find " + std::string(kShim) + " beside " + ToolDirectory().string() +

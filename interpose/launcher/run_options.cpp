@@ -82,6 +82,13 @@ Result<std::string> AbsolutePath(const std::string& path) { return fs::absolute(
 
 Result<std::string> CheckCache(const std::string& path) { return path == "off" ? path : fs::absolute(path).string(); }
 
+Result<std::string> CheckSocket(const std::string& path) { return path.empty() ? "1" : fs::absolute(path).string(); }
+
+Result<std::string> CheckLoss(const std::string& text) {
+  if (text == "embedded" || text == "fail") return text;
+  return Error{"--on-broker-loss is '" + text + "'; expected embedded or fail"};
+}
+
 const std::vector<RunOption>& Options() {
   static const std::vector<RunOption> options{
       {"--device,-d",
@@ -167,6 +174,19 @@ const std::vector<RunOption>& Options() {
        "host threads that simulate time (default: 1); simulated times are the same",
        {{"GRIDLOOM_TIMING_THREADS", "{}"}},
        CheckTimingThreads},
+      {"--connect",
+       "SOCKET",
+       "join the broker (`gridloom daemon`) on the usual socket, or on the one given as --connect=SOCKET",
+       {{"GRIDLOOM_CONNECT", "{}"}},
+       CheckSocket,
+       true},
+      {"--tenant", "NAME", "broker: the tenant to be (default: the user's own)", {{"GRIDLOOM_TENANT", "{}"}}, nullptr},
+      {"--token-file", "FILE", "broker: file with the secret of that tenant", {{"GRIDLOOM_TOKEN_FILE", "{}"}}, AbsolutePath},
+      {"--on-broker-loss",
+       "CHOICE",
+       "when the broker goes: embedded (go on without it; the default) or fail (end with an error)",
+       {{"GRIDLOOM_ON_BROKER_LOSS", "{}"}},
+       CheckLoss},
       {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
       {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
       {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
@@ -179,7 +199,7 @@ const std::vector<RunOption>& Options() {
 /// True when `argument` is an option whose value is the next argument.
 bool TakesNext(const std::string& argument) {
   for (const RunOption& option : Options()) {
-    if (option.placeholder.empty()) continue;
+    if (option.placeholder.empty() || option.value_optional) continue;
     std::istringstream flags{std::string(option.flags)};
     for (std::string flag; std::getline(flags, flag, ',');) {
       if (flag == argument) return true;

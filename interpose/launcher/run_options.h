@@ -21,6 +21,7 @@ struct RunOption {
   std::vector<Assignment> set;  ///< variables and values; "{}" stands for the option's value
   /// Checks a value before anything is started and returns it as the shim gets it. Null: any text is right.
   Result<std::string> (*check)(const std::string& value);
+  bool value_optional = false;  ///< the value, if any, is given as --option=VALUE
 };
 
 std::span<const RunOption> RunOptions();

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""broker_test.py GRIDLOOM APPS CASE: real programs under a real broker.
+
+Cases: together (eight different programs at once give what they give alone), tenant_killed, broker_killed, broker_killed_fail,
+restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points).
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+GRIDLOOM, APPS, CASE = sys.argv[1:4]
+TOGETHER = ["vectoradd", "shared_memory", "control_flow", "warp_shuffles", "streams_and_events", "graphs_explicit", "dynamic_parallelism",
+            "cooperative_groups"]
+FOLDER = tempfile.TemporaryDirectory(prefix="gridloom-e2e-")
+SOCKET = os.path.join(FOLDER.name, "socket")
+PATIENCE = 240
+
+
+def app(name):
+    return os.path.join(APPS, name)
+
+
+def start_broker(*options):
+    broker = subprocess.Popen([GRIDLOOM, "daemon", "--socket", SOCKET, "--state", os.path.join(FOLDER.name, "state"), *options],
+                              stderr=subprocess.PIPE)
+    line = broker.stderr.readline()
+    assert b"sharing" in line, line
+    return broker
+
+
+def run(program, *options, connect=True, **kwargs):
+    connected = ["--connect=" + SOCKET] if connect else []
+    return subprocess.Popen([GRIDLOOM, "run", "--log", "warn", *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, **kwargs)
+
+
+def ask(*words):
+    return json.loads(subprocess.run([GRIDLOOM, *words, "--socket", SOCKET, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+
+
+def until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "waited too long for: " + what
+        time.sleep(0.05)
+
+
+def tenant(name):
+    return next((t for t in ask("ps")["tenants"] if t["name"] == name), None)
+
+
+def check_same(name, alone, shared):
+    assert alone == shared, f"{name}: alone {alone!r:.1500}\nshared {shared!r:.1500}"
+
+
+def together():
+    alone = {}
+    for name in TOGETHER:
+        process = run(name, connect=False)
+        out, _ = process.communicate(timeout=PATIENCE)
+        alone[name] = (process.returncode, out)
+        assert process.returncode == 0, (name, out)
+    broker = start_broker()
+    processes = {name: run(name, "--tenant", name) for name in TOGETHER}
+    for name, process in processes.items():
+        out, err = process.communicate(timeout=PATIENCE)
+        check_same(name, alone[name], (process.returncode, out))
+        assert b"goes on without" not in err, err
+    state = ask("ps")
+    for name in TOGETHER:
+        account = next(t for t in state["tenants"] if t["name"] == name)
+        assert account["launches"] > 0 and account["ctas"] > 0, account
+        assert account["faults"] == 0, account
+    assert state["dropped_total"] == 0 and not state["sessions"], state
+    print(", ".join(f"{t['name']} {t['launches']} launches in {t['slices']} slices" for t in state["tenants"]))
+    return broker
+
+
+def tenant_killed():
+    broker = start_broker()
+    victim = run("broker_load", "--tenant", "victim", env={**os.environ, "BROKER_LOAD_LAUNCHES": "0"})
+    until(lambda: (tenant("victim") or {}).get("launches", 0) > 3, "launches of the victim")
+    victim.kill()
+    victim.wait()
+    until(lambda: not ask("ps")["sessions"], "the session's end")
+    other = run("vectoradd", "--tenant", "other")
+    out, _ = other.communicate(timeout=PATIENCE)
+    assert other.returncode == 0, out
+    assert tenant("victim")["in_flight"] == 0 and tenant("victim")["memory_bytes"] == 0
+    return broker
+
+
+def broker_killed(choice="embedded"):
+    broker = start_broker()
+    program = run("broker_load", "--on-broker-loss", choice, env={**os.environ, "BROKER_LOAD_LAUNCHES": "2000"})
+    until(lambda: any(s["launches"] > 3 for s in ask("ps")["sessions"]), "launches")
+    broker.kill()
+    broker.wait()
+    out, err = program.communicate(timeout=PATIENCE)
+    if choice == "embedded":
+        assert program.returncode == 0 and b"PASS" in out, (program.returncode, out, err)
+        assert b"goes on without it" in err, err
+    else:
+        assert program.returncode != 0 and b"PASS" not in out, (program.returncode, out)
+        assert err.count(b"no kernel runs any more") == 1, err
+    return None
+
+
+def restart():
+    broker = start_broker()
+    program = run("broker_load", env={**os.environ, "BROKER_LOAD_LAUNCHES": "0"})  # until it is told to stop
+    until(lambda: any(s["launches"] > 3 for s in ask("ps")["sessions"]), "launches")
+    before = ask("ps")["tenants"][0]["launches"]
+    time.sleep(1.5)  # accounts are written every second
+    broker.kill()
+    broker.wait()
+    broker = start_broker()
+    until(lambda: any(s["launches"] > 3 for s in ask("ps")["sessions"]), "launches after the restart")
+    assert ask("ps")["tenants"][0]["launches"] > before, "accounts were lost"
+    program.send_signal(signal.SIGTERM)
+    program.communicate(timeout=PATIENCE)
+    return broker
+
+
+def faulting():
+    broker = start_broker()
+    good = run("broker_load", "--tenant", "good", env={**os.environ, "BROKER_LOAD_LAUNCHES": "100"})
+    alone = run("illegal_address", connect=False)
+    bad = run("illegal_address", "--tenant", "bad")
+    out_alone, _ = alone.communicate(timeout=PATIENCE)
+    out, _ = bad.communicate(timeout=PATIENCE)
+    check_same("illegal_address", (alone.returncode, out_alone), (bad.returncode, out))
+    out, err = good.communicate(timeout=PATIENCE)
+    assert good.returncode == 0 and b"PASS" in out, (out, err)
+    assert tenant("bad")["faults"] > 0 and tenant("good")["faults"] == 0, ask("ps")
+    return broker
+
+
+def memory():
+    config = os.path.join(FOLDER.name, "broker.yaml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("tenants:\n  small: {memory: 64M}\n")
+    broker = start_broker("--config", config)
+    env = {**os.environ, "BROKER_LOAD_LAUNCHES": "1", "BROKER_LOAD_MEMORY": str(1 << 20)}
+    for wanted, fits in ((48 << 20, True), (80 << 20, False)):
+        env["BROKER_LOAD_MEMORY"] = str(wanted)
+        process = run("broker_load", "--tenant", "small", env=env)
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert (process.returncode == 0) == fits, (wanted, out)
+        assert b"total 67108864" in out, out
+        if not fits:
+            assert b"out of memory" in out, out
+    ask("limits", "small", "--memory", "128M")
+    process = run("broker_load", "--tenant", "small", env=env)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and b"total 134217728" in out, out
+    return broker
+
+
+def operator():
+    broker = start_broker()
+    victim = run("broker_load", "--tenant", "victim", env={**os.environ, "BROKER_LOAD_LAUNCHES": "0"})
+    until(lambda: (tenant("victim") or {}).get("launches", 0) > 3, "launches")
+    assert ask("limits", "victim", "--weight", "3")["limits"]["weight"] == 3
+    assert ask("limits", "--policy", "serial")["policy"] == "serial"
+    text = subprocess.run([GRIDLOOM, "top", "-n", "1", "-i", "0.3", "--socket", SOCKET], check=True, stdout=subprocess.PIPE).stdout
+    assert b"victim" in text and b"DEVICE %" in text, text
+    wrong = subprocess.run([GRIDLOOM, "limits", "victm", "--socket", SOCKET], check=False, stderr=subprocess.PIPE)
+    assert wrong.returncode == 125 and b"did you mean 'victim'" in wrong.stderr, wrong
+    ask("kill", "victim")
+    out, err = victim.communicate(timeout=PATIENCE)
+    assert victim.returncode not in (0, -9) and b"an operator ended this session" in err, (victim.returncode, out, err)
+    victim = run("broker_load", "--tenant", "victim", env={**os.environ, "BROKER_LOAD_LAUNCHES": "0"})
+    until(lambda: ask("ps")["sessions"], "the second session")
+    ask("kill", "--process", str(ask("ps")["sessions"][0]["pid"]))
+    victim.communicate(timeout=PATIENCE)
+    assert victim.returncode == -9, victim.returncode
+    with open(os.path.join(FOLDER.name, "state", "audit.jsonl"), encoding="utf-8") as log:
+        events = [json.loads(line)["event"] for line in log]
+    assert [e for e in ("start", "connect", "limits", "policy", "killed") if e not in events] == [], events
+    return broker
+
+
+def shares(seconds, key):
+    """What two endless programs get of `key` (and how much time passes), by tenant, from when both have begun."""
+    env = {**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "2000"}  # a launch is many slices
+    programs = [run("broker_load", "--tenant", name, env=env) for name in ("a", "b")]
+    until(lambda: all((tenant(name) or {}).get("launches", 0) > 3 for name in ("a", "b")), "launches of both")
+    time.sleep(1)  # bursts and first guesses are over
+    before = ask("ps")
+    time.sleep(seconds)
+    after = ask("ps")
+    for program in programs:
+        program.kill()
+        program.wait()
+
+    def of(state, name):
+        return next(t[key] for t in state["tenants"] if t["name"] == name)
+
+    return after["uptime_seconds"] - before["uptime_seconds"], {n: of(after, n) - of(before, n) for n in ("a", "b")}
+
+
+def caps():
+    config = os.path.join(FOLDER.name, "broker.yaml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("policy: leftover\ntenants:\n  a: {cap: 20%}\n  b: {cap: 50%}\n")
+    broker = start_broker("--config", config)
+    passed, had = shares(6, "device_seconds")
+    print({name: value / passed for name, value in had.items()})
+    assert abs(had["a"] / passed - 0.2) <= 0.05 and abs(had["b"] / passed - 0.5) <= 0.05, (passed, had)
+    return broker
+
+
+def weights():
+    config = os.path.join(FOLDER.name, "broker.yaml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("policy: fair\ntenants:\n  a: {weight: 3}\n  b: {weight: 1}\n")
+    broker = start_broker("--config", config)
+    passed, had = shares(6, "device_seconds")
+    share = had["a"] / (had["a"] + had["b"])
+    print({name: value / passed for name, value in had.items()}, share)
+    assert abs(share - 0.75) <= 0.05, (passed, had)
+    return broker
+
+
+def main():
+    cases = {"together": together, "tenant_killed": tenant_killed, "broker_killed": broker_killed,
+             "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
+             "operator": operator, "caps": caps, "weights": weights}
+    broker = cases[CASE]()
+    if broker is not None:
+        broker.terminate()
+        assert broker.wait(timeout=PATIENCE) == 0
+    print("PASS", CASE)
+
+
+main()
