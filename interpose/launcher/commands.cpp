@@ -12,7 +12,7 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --memory 4G --threads 2 -- ./app  less device memory, fewer host threads\n"
      "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
      "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
-     "  gridloom run --timing --device v100 -- ./app   simulated time: its events read it, a table shows the kernels\n"
+     "  gridloom run --timing --timing-device v100 -- ./app   simulated time: its events read it, a table shows the kernels\n"
      "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
