@@ -233,7 +233,8 @@ Status LiveTimeline::Finish() {
   finishing_ = true;
   ++version_;
   work_.notify_one();
-  changed_.wait(lock, [&] { return (nodes_.empty() && work_of_.empty()) || !problem_.empty(); });
+  // Reached: what is left in the memory system when the last work has ended is simulated, too, whoever waited for it.
+  changed_.wait(lock, [&] { return (nodes_.empty() && work_of_.empty() && reached_ == version_) || !problem_.empty(); });
   if (!problem_.empty()) return Error{problem_};
   return {};
 }
