@@ -95,6 +95,13 @@ class Meter final : public timing::Observer {
   timing::Counters at_begin_, counters_;
 };
 
+/// When the last work ended. The latency of the first launch is the host's and left out.
+Cycle LastEnd(const timing::Engine& engine) {
+  Cycle end = 0;
+  for (const timing::WorkResult& result : engine.results()) end = std::max(end, result.ended);
+  return end - engine.parameters().timing().launch.kernel_cycles;
+}
+
 /// Whether an SM has room for all blocks asked for.
 Status CheckRoom(const sim::DeviceSpec& device, std::span<const CoRunPart> parts) {
   policy::SmView room = timing::EmptySm(device);
@@ -162,10 +169,22 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
     static_cast<void>(id);
   }
   GL_TRY_STATUS(engine->Run());
-  Cycle end = 0;
-  for (const timing::WorkResult& result : engine->results()) end = std::max(end, result.ended);
-  // The latency of the first launch is no cost of slicing.
-  return end - device.timing.launch.kernel_cycles;
+  return LastEnd(*engine);
+}
+
+Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,
+                              policy::Policy& policy) {
+  GL_TRY(engine, timing::Engine::Create(device, policy));
+  for (std::uint32_t i = 0; i < kernels.size(); ++i) {
+    timing::KernelWork work;
+    work.order.stream = i;
+    work.profile = i + 1;
+    work.source = BlocksOf(kernels[i], 0, kernels[i]->ctas.size());
+    GL_TRY(id, engine->Add(std::move(work)));
+    static_cast<void>(id);
+  }
+  GL_TRY_STATUS(engine->Run());
+  return LastEnd(*engine);
 }
 
 }  // namespace gridloom::experiment

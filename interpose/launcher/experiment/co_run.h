@@ -9,6 +9,7 @@
 
 #include "interpose/launcher/experiment/traced_kernel.h"
 #include "rewriter/support/result.h"
+#include "scheduler/policy/policy.h"
 #include "sim/hardware/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/cycle.h"
@@ -48,5 +49,9 @@ struct SlicedRun {
   timing::Cycle launch_interval = 0;
 };
 Result<timing::Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run);
+
+/// Cycles for all blocks of all kernels, launched at once into a stream each, under a policy that knows kernel i as profile i + 1.
+Result<timing::Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,
+                                      policy::Policy& policy);
 
 }  // namespace gridloom::experiment

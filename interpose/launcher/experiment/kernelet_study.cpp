@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "interpose/launcher/experiment/profiling.h"
+#include "scheduler/policy/builtin.h"
 #include "sim/timing/occupancy.h"
 
 namespace gridloom::experiment {
@@ -50,14 +51,16 @@ Result<CoRunRates> Unpack(const std::vector<double>& numbers) {
 /// The study as the upper level of the simulation sees it: kinds are positions in a mix.
 class StudyRates final : public Rates {
  public:
-  StudyRates(KernelStudy& study, const std::vector<std::size_t>& mix) : study_(study), mix_(mix) {}
+  /// `slices_cost`: whether kernels that are sliced pay for it; the timing model places blocks one by one.
+  StudyRates(KernelStudy& study, const std::vector<std::size_t>& mix, bool slices_cost)
+      : study_(study), mix_(mix), slices_cost_(slices_cost) {}
 
   Result<double> Alone(std::size_t kind) override { return study_.AloneCtasPerCycle(mix_[kind]); }
   Result<std::array<double, 2>> Together(std::size_t a, std::uint32_t ctas_a, std::size_t b, std::uint32_t ctas_b) override {
     const PairLoad load{.a = mix_[a], .b = mix_[b], .ctas_a = ctas_a, .ctas_b = ctas_b};
     GL_TRY(ipc, study_.PairIpc(load));
     // A full load beside leftovers is BASE's: nothing is sliced.
-    const bool sliced = ctas_a != Full(a);
+    const bool sliced = slices_cost_ && ctas_a != Full(a);
     std::array<double, 2> rates{};
     const std::size_t kernels[] = {load.a, load.b};
     const std::uint32_t ctas[] = {ctas_a, ctas_b};
@@ -73,6 +76,7 @@ class StudyRates final : public Rates {
  private:
   KernelStudy& study_;
   const std::vector<std::size_t>& mix_;
+  const bool slices_cost_;
 };
 
 }  // namespace
@@ -317,8 +321,44 @@ Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix,
     kinds.push_back({.profile = kernel + 1, .ctas = kernels_[kernel].paper_ctas * kernels_[kernel].scale});
     work += kinds.back().ctas / alone_[kernel];
   }
-  StudyRates rates(*this, mix);
+  StudyRates rates(*this, mix, true);
   return SimulateArrivals(kinds, rates, planner, {.instances = instances, .interarrival = work / load_, .seed = seed});
+}
+
+Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::shared_ptr<policy::CoSchedulePlanner>& planner) {
+  std::string what = "together under " + policy;
+  std::vector<std::shared_ptr<const TracedKernel>> kernels;
+  for (const StudyKernel& kernel : kernels_) {
+    kernels.push_back(kernel.traced);
+    what += " " + kernel.traced->digest;
+  }
+  // What a planner decides follows from the profiles and these.
+  if (planner != nullptr) {
+    what += " bounds " + std::to_string(bounds_) + " prune " + std::to_string(plan_options_.prune_pur) + " " +
+            std::to_string(plan_options_.prune_mur) + " slices";
+    for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
+  }
+  const Job job{
+      .what = device_.id + ": all kernels together under " + policy, .key = Key(what), .measure = [&]() -> Result<std::vector<double>> {
+        const auto made = policy::MakePolicy(policy, {.planner = planner});
+        if (made == nullptr) return Error{"no policy '" + policy + "'"};
+        GL_TRY(cycles, MeasureTogether(device_, kernels, *made));
+        return std::vector<double>{static_cast<double>(cycles)};
+      }};
+  GL_TRY_STATUS(RunJobs({job}));
+  return cache_.Find(job.key)->at(0);
+}
+
+Result<double> KernelStudy::TogetherInTwoLevels(policy::CoSchedulePlanner* planner) {
+  std::vector<Kind> kinds;
+  std::vector<std::size_t> mix;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    kinds.push_back({.profile = i + 1, .ctas = static_cast<double>(kernels_[i].traced->ctas.size())});
+    mix.push_back(i);
+  }
+  StudyRates rates(*this, mix, false);
+  GL_TRY(result, SimulateArrivals(kinds, rates, planner, {.instances = 1, .interarrival = 0}));
+  return result.cycles;
 }
 
 }  // namespace gridloom::experiment

@@ -77,6 +77,11 @@ class KernelStudy {
   Result<ArrivalResult> Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner, std::uint64_t instances,
                                  std::uint64_t seed);
 
+  /// All kernels of the traces at once, a launch each. Two ways to the same number: the timing model alone under `policy` (serial,
+  /// leftover, or kernelet with `planner`), and the two levels. Cycles.
+  Result<double> TogetherWhole(const std::string& policy, const std::shared_ptr<policy::CoSchedulePlanner>& planner);
+  Result<double> TogetherInTwoLevels(policy::CoSchedulePlanner* planner);
+
  private:
   struct Job {
     std::string what, key;

@@ -163,9 +163,14 @@ Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::
   const timing::MemoryCounters& memory = alone.counters.memory;
   const double requests = static_cast<double>(memory.dram_read_bytes + memory.dram_write_bytes) / sm.request_bytes;
   const double accesses = facts.memory_ratio * static_cast<double>(alone.counters.sm.warp_instructions);
+  // Where rows cannot be opened as fast as the bus would take their data, a request keeps DRAM longer than its bytes say, and those
+  // behind it wait longer: the model, which knows the bus only, gets so many more requests.
+  const sim::TimingSpec::Dram& dram = device.timing.dram;
+  const double bus_cycles = static_cast<double>(memory.dram_read_bytes + memory.dram_write_bytes) / dram.bytes_per_cycle;
+  const double longer = std::max(1.0, Ratio(static_cast<double>(memory.dram_activations) * dram.tRRD, bus_cycles));
   // Requests are divided among both sorts of accesses as the sectors they touch are.
-  profile.uncoalesced_requests = Ratio(requests * facts.uncoalesced_sectors, accesses * facts.uncoalesced_share);
-  profile.coalesced_requests = Ratio(requests * (1 - facts.uncoalesced_sectors), accesses * (1 - facts.uncoalesced_share));
+  profile.uncoalesced_requests = Ratio(longer * requests * facts.uncoalesced_sectors, accesses * facts.uncoalesced_share);
+  profile.coalesced_requests = Ratio(longer * requests * (1 - facts.uncoalesced_sectors), accesses * (1 - facts.uncoalesced_share));
   profile.ipc = alone.parts[0].ipc;
   profile.pur = profile.ipc / sm.peak_ipc;
   profile.mur = Ratio(requests, static_cast<double>(alone.cycles) * sm.sms) / sm.requests_per_cycle;
