@@ -3,18 +3,16 @@
 //   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
 #include "sim/exec/slice_cost.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
-#include "rewriter/ptx/parser.h"
 #include "sim/exec/slices.h"
-#include "sim/hardware/device_files.h"
 #include "tests/apps/driver/host.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/engine_device.h"
 
 EMBED(kPtx, BENCH_PTX);
 
@@ -27,46 +25,11 @@ using namespace gridloom;
   std::exit(1);
 }
 
-template <typename T>
-T Take(Result<T> result) {
-  if (!result.ok()) Die(result.error().message);
-  return std::move(result).value();
-}
-
-/// The executor, without driver and streams, so that what is measured is slicing alone.
-class EngineDevice final : public bench::Device {
+/// Runs grids whole or in slices.
+class SlicingDevice final : public bench::EngineDevice {
  public:
-  EngineDevice(const char* ptx, unsigned threads) {
-    memory_ = Take(exec::DeviceMemory::Create({}));
-    exec::Engine::Options options;
-    options.threads = threads;
-    engine_ = Take(exec::Engine::Create(options, Take(sim::LoadDevice("h200")), *memory_));
-    DiagnosticSink sink;
-    program_ = Take(exec::Program::Load(ptx::ParseModule(ptx, sink), ptx, *memory_));
-    sliced_ = std::make_unique<exec::SlicedProgram>(program_, *memory_, rewrites_);
-  }
-  std::string name() const override { return "executor"; }
-  Memory Allocate(std::size_t bytes) override { return memory_->Allocate(bytes, 256, exec::MemoryKind::kDevice); }
-  void Write(Memory memory, const void* from, std::size_t bytes) override { std::memcpy(reinterpret_cast<void*>(memory), from, bytes); }
-  void Read(void* to, Memory memory, std::size_t bytes) override { std::memcpy(to, reinterpret_cast<const void*>(memory), bytes); }
-  void Clear(Memory memory, std::size_t bytes) override { std::memset(reinterpret_cast<void*>(memory), 0, bytes); }
-  void Launch(const char* kernel, bench::Shape grid, bench::Shape block, const std::vector<Argument>& arguments) override {
-    exec::LaunchParams launch;
-    launch.program = program_;
-    launch.kernel = program_->FindKernel(kernel);
-    launch.grid = {grid.x, grid.y, 1};
-    launch.block = {block.x, block.y, 1};
-    std::vector<std::byte> params(launch.kernel->params.bytes);
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      std::visit([&](const auto& value) { std::memcpy(params.data() + launch.kernel->params.offsets[i], &value, sizeof value); },
-                 arguments[i]);
-    }
-    launch.params = params;
-    ctas_ = std::max(ctas_, launch.grid.count());
-    const exec::LaunchFault fault = size_ == 0 ? engine_->Run(launch) : RunSliced(launch, kernel);
-    if (fault.kind != exec::FaultKind::kNone) Die(fault.text);
-  }
-  void Finish() override {}
+  SlicingDevice(const char* ptx, unsigned threads)
+      : EngineDevice("slice_cost", ptx, threads), sliced_(std::make_unique<exec::SlicedProgram>(program(), memory(), rewrites_)) {}
 
   void set_slice_size(std::uint64_t size) { size_ = size; }
   /// CTAs of the largest grid since the last call; and why a kernel among them cannot be sliced.
@@ -74,19 +37,20 @@ class EngineDevice final : public bench::Device {
   const std::string& why_whole() const { return why_whole_; }
 
  private:
+  exec::LaunchFault Run(exec::LaunchParams& launch, const char* kernel) override {
+    ctas_ = std::max(ctas_, launch.grid.count());
+    return size_ == 0 ? engine().Run(launch) : RunSliced(launch, kernel);
+  }
   exec::LaunchFault RunSliced(const exec::LaunchParams& launch, const char* kernel) {
     auto& sliced = kernels_[kernel];
     if (sliced == nullptr) sliced = sliced_->Find(kernel);
     if (sliced->program == nullptr) {
       why_whole_ = sliced->why_whole;
-      return engine_->Run(launch);
+      return engine().Run(launch);
     }
-    return exec::RunInSlices(*engine_, launch, *sliced, size_).fault;
+    return exec::RunInSlices(engine(), launch, *sliced, size_).fault;
   }
 
-  std::unique_ptr<exec::DeviceMemory> memory_;
-  std::unique_ptr<exec::Engine> engine_;
-  std::shared_ptr<exec::Program> program_;
   passes::RewriteCache rewrites_{1};
   std::unique_ptr<exec::SlicedProgram> sliced_;
   std::map<std::string, std::shared_ptr<const exec::SlicedKernel>> kernels_;
@@ -115,23 +79,16 @@ Options Parse(int argc, char** argv) {
   return options;
 }
 
-/// CPU time of this process: the machine may be busy with other things.
-double CpuTime() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 /// Best of at least five runs and as many as fit into the time.
-double BestTime(const Options& options, const bench::Benchmark& benchmark, EngineDevice& device, std::uint64_t size) {
+double BestTime(const Options& options, const bench::Benchmark& benchmark, SlicingDevice& device, std::uint64_t size) {
   device.set_slice_size(size);
   benchmark.run(device);  // compiles
   double best = 1e30;
-  const double begin = CpuTime();
-  for (int run = 0; run < 5 || (run < 1000 && CpuTime() - begin < options.seconds); ++run) {
-    const double start = CpuTime();
+  const double begin = bench::CpuTime();
+  for (int run = 0; run < 5 || (run < 1000 && bench::CpuTime() - begin < options.seconds); ++run) {
+    const double start = bench::CpuTime();
     benchmark.run(device);
-    best = std::min(best, CpuTime() - start);
+    best = std::min(best, bench::CpuTime() - start);
   }
   return best;
 }
@@ -146,7 +103,7 @@ bool SameResults(const std::vector<double>& got, const std::vector<double>& want
 }
 
 /// One row of the table; false when a result is wrong.
-bool Row(const Options& options, const bench::Benchmark& benchmark, EngineDevice& device) {
+bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevice& device) {
   static constexpr std::uint64_t kSizes[] = {1, 4, 16, 64, 256, 1024};
   benchmark.run_native(1);
   benchmark.upload(device);
@@ -175,7 +132,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, EngineDevice
 
 int main(int argc, char** argv) {
   const Options options = Parse(argc, argv);
-  EngineDevice device(kPtx, options.threads);
+  SlicingDevice device(kPtx, options.threads);
   std::printf("Cost of slices in %% of the time of the whole grid, by CTAs per slice; %u thread%s, CPU time, best of several runs.\n\n",
               options.threads, options.threads == 1 ? "" : "s");
   std::printf(

@@ -1,0 +1,188 @@
+// capture_cost: what capturing traces costs each benchmark on the executor, as multiples of the plain run's CPU time
+// (docs/trace-format.md). Every run's results are compared with those of plain C++.
+//   build/capture_cost [--threads N] [--scale X] [--seconds S] [--only NAME]
+// Columns: `records`: what compiled kernels write is thrown away. `live`: the CTAs' traces are made and freed, as the timing
+// model wants them. `encoded`: they are encoded in batches. `file`: and compressed and written, to /dev/null.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "sim/trace/capture.h"
+#include "sim/trace/code_table.h"
+#include "sim/trace/trace_file.h"
+#include "tests/apps/driver/host.h"
+#include "tests/bench/benchmarks.h"
+#include "tests/bench/engine_device.h"
+
+EMBED(kPtx, BENCH_PTX);
+
+namespace {
+
+using namespace gridloom;
+
+enum class Mode { kPlain, kRecords, kLive, kEncoded, kFile };
+
+[[noreturn]] void Die(const std::string& message) {
+  std::fprintf(stderr, "capture_cost: %s\n", message.c_str());
+  std::exit(1);
+}
+
+class Ignore final : public exec::RecordSink {
+ public:
+  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t>, bool) override {}
+};
+
+/// Captures launches as its mode says.
+class CapturingDevice final : public bench::EngineDevice {
+ public:
+  CapturingDevice(const char* ptx, unsigned threads) : EngineDevice("capture_cost", ptx, threads) {}
+
+  void set_mode(Mode mode) { mode_ = mode; }
+  /// Of the launches since the last call: warp instructions, and bytes of the encoded CTAs.
+  std::uint64_t TakeInstructions() { return std::exchange(instructions_, 0); }
+  std::uint64_t TakeBytes() { return std::exchange(bytes_, 0); }
+
+ private:
+  exec::LaunchFault Run(exec::LaunchParams& launch, const char* kernel) override {
+    if (mode_ == Mode::kPlain) return engine().Run(launch);
+    if (mode_ == Mode::kRecords) {
+      Ignore ignore;
+      launch.records = &ignore;
+      return engine().Run(launch);
+    }
+    auto& table = tables_[kernel];
+    if (!table) table = std::make_unique<trace::CodeTable>(trace::BuildCodeTable(program()->module(), *launch.kernel->function));
+    const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
+    trace::CtaEncoder encoder(table->code);
+    trace::ByteWriter bytes;
+    std::unique_ptr<trace::TraceWriter> file;
+    std::unique_ptr<trace::LaunchWriter> writer;
+    if (mode_ == Mode::kFile) {
+      file = Take(trace::TraceWriter::Create("/dev/null", "capture_cost"));
+      file->AddKernel(table->code);
+      trace::LaunchInfo info;
+      info.shape = shape;
+      writer = file->BeginLaunch(info, table->code);
+    }
+    trace::Capture capture(*table, shape, [&](std::uint64_t cta, trace::CtaTrace trace) {
+      if (writer) return writer->Add(cta, trace);
+      if (mode_ == Mode::kLive) {
+        if (count_) instructions_ += trace::InstructionCount(table->code, trace);
+        return;
+      }
+      encoder.Encode(trace, bytes);
+      if (bytes.size() < 1u << 20) return;
+      bytes_ += bytes.size();
+      bytes.Clear();
+    });
+    launch.records = &capture;
+    const exec::LaunchFault fault = engine().Run(launch);
+    bytes_ += bytes.size();
+    if (writer) writer->End(0);
+    return fault;
+  }
+
+ public:
+  bool count_ = false;  ///< instructions are counted
+
+ private:
+  std::map<std::string, std::unique_ptr<trace::CodeTable>> tables_;
+  Mode mode_ = Mode::kPlain;
+  std::uint64_t instructions_ = 0, bytes_ = 0;
+};
+
+struct Options {
+  double scale = 1, seconds = 0.05;
+  unsigned threads = 1;
+  std::string only;
+};
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--scale") options.scale = std::atof(argv[i + 1]);
+    else if (name == "--seconds") options.seconds = std::atof(argv[i + 1]);
+    else if (name == "--threads") options.threads = static_cast<unsigned>(std::atoi(argv[i + 1]));
+    else if (name == "--only") options.only = argv[i + 1];
+    else Die("unknown option " + name + "; there are --threads, --scale, --seconds, --only");
+  }
+  if (argc % 2 == 0) Die(std::string(argv[argc - 1]) + " wants a value");
+  return options;
+}
+
+double TimeOnce(const bench::Benchmark& benchmark, CapturingDevice& device, Mode mode) {
+  device.set_mode(mode);
+  const double start = bench::CpuTime();
+  benchmark.run(device);
+  return bench::CpuTime() - start;
+}
+
+bool SameResults(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  double largest = 0;
+  for (const double value : want) largest = std::max(largest, std::fabs(value));
+  bool same = got.size() == want.size();
+  for (std::size_t i = 0; same && i < got.size(); ++i)
+    same = std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest);
+  return same;
+}
+
+/// One row of the table; false when a result is wrong.
+bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDevice& device, double& product) {
+  static constexpr Mode kModes[] = {Mode::kPlain, Mode::kRecords, Mode::kLive, Mode::kEncoded, Mode::kFile};
+  benchmark.run_native(1);
+  benchmark.upload(device);
+  bool right = true;
+  device.count_ = true;
+  double best[std::size(kModes)];
+  for (const Mode mode : kModes) {  // compiles
+    device.TakeBytes();
+    TimeOnce(benchmark, device, mode);
+    right &= SameResults(benchmark.download(device), benchmark.native_result(), benchmark.tolerance);
+    best[static_cast<std::size_t>(mode)] = 1e30;
+    if (mode == Mode::kEncoded) break;
+  }
+  best[static_cast<std::size_t>(Mode::kFile)] = 1e30;
+  device.count_ = false;
+  const auto instructions = static_cast<double>(device.TakeInstructions());
+  const auto bytes = static_cast<double>(device.TakeBytes());
+  // Turn by turn, so that what else the machine does meets all alike.
+  const double begin = bench::CpuTime();
+  for (int run = 0; run < 3 || (run < 1000 && bench::CpuTime() - begin < options.seconds * 5); ++run) {
+    for (const Mode mode : kModes) {
+      double& slot = best[static_cast<std::size_t>(mode)];
+      slot = std::min(slot, TimeOnce(benchmark, device, mode));
+    }
+  }
+  std::printf("| %s | %.2f | %.2f | %.2f |", benchmark.name.c_str(), instructions * 1e-6, best[0] * 1e3, best[0] * 1e9 / instructions);
+  for (std::size_t i = 1; i < std::size(kModes); ++i) std::printf(" %.2f |", best[i] / best[0]);
+  std::printf(" %.3f |\n", bytes / instructions);
+  if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());
+  std::fflush(stdout);
+  product += std::log(best[2] / best[0]);
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = Parse(argc, argv);
+  CapturingDevice device(kPtx, options.threads);
+  std::printf("Capture as a multiple of the plain run; %u thread%s, CPU time, best of several runs.\n\n", options.threads,
+              options.threads == 1 ? "" : "s");
+  std::printf(
+      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | bytes per warp instr "
+      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  bool right = true;
+  double product = 0;
+  int rows = 0;
+  for (const bench::Benchmark& benchmark : bench::AllBenchmarks(options.scale)) {
+    if (!options.only.empty() && benchmark.name != options.only) continue;
+    right &= Row(options, benchmark, device, product);
+    ++rows;
+  }
+  if (rows > 0) std::printf("\nlive, geometric mean: %.2f\n", std::exp(product / rows));
+  return right ? 0 : 1;
+}
