@@ -30,7 +30,7 @@ Result<std::shared_ptr<const experiment::TracedKernel>> Load(const Chosen& chose
     if (!launch.place.contains(cta)) continue;
     GL_TRY(loaded, source->Load(cta));
     GL_TRY_STATUS(trace::ValidateCta(chosen.code(), launch.info.shape, *loaded.trace));
-    ctas.push_back(std::move(loaded.trace));
+    ctas.push_back(trace::FlatTrace(chosen.code(), std::move(loaded)));
   }
   if (ctas.empty()) return Error{"no thread block of kernel " + chosen.code().name + " was kept"};
   return experiment::TracedKernel::Make(chosen.code().name, chosen.code(), launch.info.shape, std::move(ctas));

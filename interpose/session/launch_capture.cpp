@@ -57,10 +57,10 @@ bool MayLaunch(const KernelOp& op) {
 LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
   if (Tracing* const tracing = Tracing::Get()) writer_ = tracing->Begin(op, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
-  capture_.emplace(CodeTableOf(op), ShapeOf(op), [this](std::uint64_t cta, trace::CtaTrace trace) {
+  capture_.emplace(CodeTableOf(op), ShapeOf(op), [this](std::uint64_t cta, trace::LoadedCta trace) {
     if (writer_ != nullptr && cta % keep_every_ == 0) writer_->Add(cta, trace);
     else ++left_out_;
-    if (live_ != nullptr) live_->Push(cta, {std::make_shared<const trace::CtaTrace>(std::move(trace)), 0});
+    if (live_ != nullptr) live_->Push(cta, std::move(trace));
   });
 }
 

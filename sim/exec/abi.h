@@ -88,7 +88,7 @@ struct WarpCtx {
   WarpCtx* prev;
   std::uint64_t* check_sites;    ///< memcheck: base and size of the memory that each global access of the code may touch unasked
   std::uint64_t* record_cursor;  ///< recording: where the next record goes
-  std::uint64_t* record_limit;   ///< a record may begin up to here; beyond it the buffer has to be emptied (kFlushRecords)
+  std::uint64_t* record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
   void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object

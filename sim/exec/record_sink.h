@@ -13,18 +13,29 @@ namespace gridloom::exec {
 struct RecordPlace {
   Dim3 cta;
   std::uint64_t cta_index = 0;  ///< linear, x fastest
-  std::uint32_t warp = 0;       ///< in the CTA
+  /// Of the buffer they were in: the warp of the CTA whose records it began with. Warps that run one after the other write into
+  /// one buffer, in their order, and RecordKind::kWarpEnd ends each.
+  std::uint32_t buffer = 0;
   std::uint64_t shared_base = 0, shared_bytes = 0;
   std::uint64_t local_base = 0;
   std::uint32_t local_stride = 0;  ///< bytes between two lanes' local memories
 };
 
+/// Records of CTAs that run one after the other in the same place.
+class RecordStream {
+ public:
+  virtual ~RecordStream() = default;
+  /// The next records of a buffer, in the order in which they were made; none are left out. `ended`: warps whose last ones are
+  /// among them. A CTA has ended when all of its warps have; then the next one may begin. Called by one host thread at a time. The
+  /// words are gone when it returns.
+  virtual void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) = 0;
+};
+
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
-  /// The next records of a warp, in the order in which it made them; none are left out. `ended`: they are its last. Called from
-  /// several host threads at once, for one CTA from one at a time. The words are gone when it returns.
-  virtual void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, bool ended) = 0;
+  /// A new stream, for a part of the launch's CTAs; it is the sink's. Called from several host threads at once, as the streams are.
+  virtual RecordStream& Open() = 0;
 };
 
 }  // namespace gridloom::exec

@@ -21,14 +21,17 @@ enum class Recording : std::uint8_t {
 enum class RecordKind : std::uint8_t {
   kBlock,    ///< nothing more: the lanes of the mask go on at this instruction
   kUniform,  ///< one address for all lanes
-  kAffine,   ///< the address of lane 0, and the distance between lanes
+  kAffine,   ///< the address of lane 0 (kBaseBits bits), and above it the distance between lanes (16 bits, signed)
   kPattern,  ///< an address, and a pointer to what each of 32 lanes adds to it
-  kLanes,    ///< 32 addresses; those of lanes that are off mean nothing
+  kLanes,    ///< 32 addresses; 0 for lanes that are off
+  kWarpEnd,  ///< nothing more: what follows in the buffer is of the CTA's next warp; the runtime writes it
 };
 
 /// Bits 0-31: mask; 32-34: kind; 35-36: AccessKind; 37-38: Space; 39-43: bytes per lane - 1; 44-63: instruction.
 struct RecordHeader {
   static constexpr unsigned kInstructionBits = 20, kMaxBytes = 32;
+  static constexpr unsigned kBaseBits = 48;
+  static constexpr std::uint64_t kBaseMask = (std::uint64_t{1} << kBaseBits) - 1;
   std::uint32_t mask = 0;
   RecordKind kind = RecordKind::kBlock;
   AccessKind access = AccessKind::kRead;
@@ -54,25 +57,47 @@ struct RecordHeader {
 /// Words of the longest record.
 inline constexpr std::uint32_t kMaxRecordWords = 1 + kWarpSize;
 
-/// Goes through the records of one warp in order.
+/// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its limit.
+inline constexpr std::uint32_t kMaxGroupWords = 256;
+
+/// Goes through records in order.
 class RecordReader {
  public:
   explicit RecordReader(std::span<const std::uint64_t> words) : words_(words) {}
   /// False at the end.
-  bool Next();
+  bool Next() {
+    if (next_ >= words_.size()) return false;
+    at_ = next_;
+    header_ = RecordHeader::Unpack(words_[next_]);
+    payload_ = words_.data() + next_ + 1;
+    next_ += 1 + PayloadWords(header_.kind);
+    return next_ <= words_.size();
+  }
   const RecordHeader& header() const { return header_; }
   /// Of kUniform and kAffine: lane 0's address and the distance between lanes.
-  std::uint64_t base() const { return payload_[0]; }
-  std::int64_t stride() const { return header_.kind == RecordKind::kAffine ? static_cast<std::int64_t>(payload_[1]) : 0; }
+  std::uint64_t base() const { return header_.kind == RecordKind::kAffine ? payload_[0] & RecordHeader::kBaseMask : payload_[0]; }
+  std::int64_t stride() const {
+    return header_.kind == RecordKind::kAffine ? static_cast<std::int64_t>(payload_[0]) >> RecordHeader::kBaseBits : 0;
+  }
   bool affine() const { return header_.kind == RecordKind::kUniform || header_.kind == RecordKind::kAffine; }
   /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the kernel is loaded.
   const std::int64_t* pattern() const { return reinterpret_cast<const std::int64_t*>(payload_[1]); }
   /// Of any access: 32 addresses.
   const std::uint64_t* addresses();
+  /// Of kLanes: the same, without a copy.
+  const std::uint64_t* lanes() const { return payload_; }
+  /// Where the record began, and where the next one does.
+  std::size_t at() const { return at_; }
+  std::size_t next() const { return next_; }
 
  private:
+  static constexpr std::size_t PayloadWords(RecordKind kind) {
+    constexpr std::uint8_t kWords[8] = {0, 1, 1, 2, kWarpSize, 0, 0, 0};
+    return kWords[static_cast<std::size_t>(kind) & 7];
+  }
+
   std::span<const std::uint64_t> words_;
-  std::size_t next_ = 0;
+  std::size_t at_ = 0, next_ = 0;
   RecordHeader header_;
   const std::uint64_t* payload_ = nullptr;
   std::array<std::uint64_t, kWarpSize> expanded_;

@@ -42,11 +42,11 @@ bool IsDense(const MemoryAccess& access) {
   return (run & (run + 1)) == 0;
 }
 
-void CoalesceDense(const MemoryAccess& access, std::uint64_t displacement, std::uint32_t width, bool atomic, LineList& out) {
+void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic, LineList& out) {
   const auto stride = static_cast<std::uint64_t>(access.stride);
   const auto low = static_cast<std::uint64_t>(std::countr_zero(access.mask));
   const auto lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
-  const std::uint64_t first = access.base + displacement + low * stride;
+  const std::uint64_t first = access.base + shift + low * stride;
   const std::uint64_t end = first + (lanes - 1) * stride + width;
   const bool covers = stride <= width;  // no gaps between the lanes
   out.count = 0;
@@ -64,22 +64,22 @@ void CoalesceDense(const MemoryAccess& access, std::uint64_t displacement, std::
   }
 }
 
-Addresses Displaced(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t displacement) {
+Addresses Shifted(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift) {
   Addresses addresses;
   trace::LaneAddresses(cta, access, addresses);
-  for (std::uint64_t& address : addresses) address += displacement;
+  for (std::uint64_t& address : addresses) address += shift;
   return addresses;
 }
 
 }  // namespace
 
-void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t displacement, std::uint32_t width, bool atomic,
+void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
               LineList& out) {
   if (IsDense(access) && (access.stride == 0 || static_cast<std::uint32_t>(access.stride) >= width)) {
-    CoalesceDense(access, displacement, width, atomic, out);
+    CoalesceDense(access, shift, width, atomic, out);
     return;
   }
-  const Addresses addresses = Displaced(cta, access, displacement);
+  const Addresses addresses = Shifted(cta, access, shift);
   std::array<ByteMask, kWarpSize> bytes;
   std::uint64_t seen = 0;  // lines by their low bits: those whose bit is clear are new
   out.count = 0;
@@ -110,9 +110,9 @@ void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint6
   for (std::uint32_t i = 0; i < out.count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);
 }
 
-void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t displacement, std::uint32_t width, bool atomic,
+void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
                      LineList& out) {
-  const Addresses addresses = Displaced(cta, access, displacement);
+  const Addresses addresses = Shifted(cta, access, shift);
   const auto active = [&](std::uint32_t lane) { return (access.mask >> lane & 1) != 0; };
   out.count = 0;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {

@@ -22,14 +22,14 @@ struct LineList {
   std::array<LineAccess, trace::kWarpSize> lines;
 };
 
-/// `displacement` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted for
+/// `shift` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted for
 /// atomics only, else 0.
-void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width, bool atomic,
+void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
               LineList& out);
 
 /// The same without short cuts: the reference for it.
-void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t displacement, std::uint32_t width,
-                     bool atomic, LineList& out);
+void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
+                     LineList& out);
 
 /// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns, those that
 /// read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty mask.

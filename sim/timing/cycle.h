@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "sim/timing/divisor.h"
+
 namespace gridloom::timing {
 
 /// Cycles of some clock since the simulation began.
@@ -20,18 +22,18 @@ class ClockRatio {
   ClockRatio(std::uint32_t from_mhz, std::uint32_t to_mhz)
       : from_(from_mhz / std::gcd(from_mhz, to_mhz)), to_(to_mhz / std::gcd(from_mhz, to_mhz)) {}
 
-  Cycle Forward(Cycle from) const { return Scale(from, to_, from_); }
-  Cycle Back(Cycle to) const { return Scale(to, from_, to_); }
+  Cycle Forward(Cycle from) const { return Scale(from, to_.value(), from_); }
+  Cycle Back(Cycle to) const { return Scale(to, from_.value(), to_); }
 
   /// The `from` cycle during which `to` cycle begins.
-  Cycle During(Cycle to) const { return to == kNever ? kNever : to_ == from_ ? to : to * from_ / to_; }
+  Cycle During(Cycle to) const { return to == kNever ? kNever : to_.value() == from_.value() ? to : to_.ExactQuotient(to * from_.value()); }
 
  private:
-  static Cycle Scale(Cycle cycle, std::uint64_t by, std::uint64_t per) {
-    if (by == per || cycle == kNever) return cycle;
-    return (cycle * by + per - 1) / per;
+  static Cycle Scale(Cycle cycle, std::uint64_t by, const Divisor& per) {
+    if (by == per.value() || cycle == kNever) return cycle;
+    return per.ExactQuotient(cycle * by + per.value() - 1);
   }
-  std::uint64_t from_ = 1, to_ = 1;
+  Divisor from_, to_;
 };
 
 }  // namespace gridloom::timing

@@ -48,6 +48,7 @@ Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec&
   decoded.blocks = code.blocks;
   decoded.register_count = code.register_count;
   decoded.ops.reserve(code.instructions.size());
+  std::uint32_t accesses = 0;
   for (std::size_t i = 0; i < code.instructions.size(); ++i) {
     const trace::Instruction& instruction = code.instructions[i];
     const std::string where = "kernel " + code.name + ", instruction " + std::to_string(i);
@@ -57,6 +58,8 @@ Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec&
                    sim::kPipeNames[static_cast<std::size_t>(timing.of(instruction.op).pipe)] + " is 0)"};
     }
     decoded.ops.push_back(DecodeOne(instruction, code, timing));
+    decoded.access_number.push_back(accesses);
+    if (instruction.has_access()) ++accesses;
   }
   return decoded;
 }

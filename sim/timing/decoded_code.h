@@ -34,6 +34,7 @@ static_assert(sizeof(DecodedOp) == 32);
 
 struct DecodedCode {
   std::vector<DecodedOp> ops;
+  std::vector<std::uint32_t> access_number;  ///< by op: memory instructions before it, as LoadedCta::shifts counts them
   std::vector<std::uint16_t> operands;
   std::vector<trace::BasicBlock> blocks;
   std::uint32_t register_count = 0;

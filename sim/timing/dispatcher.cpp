@@ -295,7 +295,11 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
     }
     Work& work = works_[launch];
     GL_TRY(cta, work.source->Load(kernel.started));
-    GL_TRY_STATUS(trace::ValidateCta(work.source->code(), work.source->shape(), *cta.trace));
+    GL_TRY_STATUS(trace::ValidateShifts(work.source->code(), cta.shifts));
+    if (cta.trace != work.valid) {  // many CTAs share a trace
+      GL_TRY_STATUS(trace::ValidateCta(work.source->code(), work.source->shape(), *cta.trace));
+      work.valid = cta.trace;
+    }
     const Cycle decision = std::max(now, next_decision_);
     next_decision_ = decision + parameters_.timing().launch.cta_interval;
     const Cycle at = decision + parameters_.timing().launch.cta_cycles;
@@ -315,7 +319,7 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
                   .launch = launch,
                   .slot = slot,
                   .trace = std::move(cta.trace),
-                  .displacement = cta.displacement,
+                  .shifts = std::move(cta.shifts),
                   .code = work.code.get()});
     ++kernel.started;
     next_sm_ = index + 1 < count ? index + 1 : 0;

@@ -57,7 +57,8 @@ class Dispatcher {
     bool has_predecessor = false;  ///< in its stream, when it was submitted
     Cycle predecessor_ended = 0;
     std::shared_ptr<trace::CtaSource> source;
-    std::unique_ptr<const DecodedCode> code;  // resident warps point to it
+    std::unique_ptr<const DecodedCode> code;       // resident warps point to it
+    std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
     policy::CtaNeeds needs;
     std::uint64_t profile = 0;
     std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements

@@ -15,6 +15,12 @@ class Divisor {
     __extension__ using Wide = unsigned __int128;
     return inverse_ == 0 ? dividend : static_cast<std::uint64_t>((Wide{dividend} * inverse_) >> 64);
   }
+  /// Exact for dividends below 2^63.
+  std::uint64_t ExactQuotient(std::uint64_t dividend) const {
+    // The inverse is too large by less than value / 2^64: the estimate by at most one.
+    const std::uint64_t estimate = Quotient(dividend);
+    return estimate * value_ > dividend ? estimate - 1 : estimate;
+  }
   std::uint64_t Remainder(std::uint64_t dividend) const { return dividend - Quotient(dividend) * value_; }
   std::uint32_t value() const { return value_; }
 

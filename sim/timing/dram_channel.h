@@ -29,19 +29,29 @@ class DramChannel {
   /// Gives at most one command; data of a read are appended to `data`, whose times never fall.
   void Step(Cycle now, std::vector<DramData>& data);
 
+  /// Gives the row commands that come before `end` and before the next column command: nobody else is concerned by them.
+  void StepRows(Cycle end) {
+    while (plan_.kind == DramChoice::Kind::kRow && plan_.at < end) Execute(plan_.at, nullptr);
+  }
+
+  bool row_is_next() const { return plan_.kind == DramChoice::Kind::kRow; }
+
   /// Next cycle at which Step may do something; kNever when empty.
-  Cycle next() const { return next_; }
+  Cycle next() const { return plan_.at; }
 
  private:
+  void Execute(Cycle now, std::vector<DramData>* data);
+
   const sim::TimingSpec::Dram& spec_;
   const std::uint32_t partition_;
   const Hooks& hooks_;
+  const std::uint64_t cycles_per_burst_;
   MemoryCounters& counters_;
   DramTiming timing_;
   std::unique_ptr<DramQueue> queue_;
   std::uint64_t arrivals_ = 0;
   std::uint32_t size_ = 0;  // of the queue
-  Cycle next_ = kNever;
+  DramChoice plan_;         // of kNothing: to be chosen at plan_.at
 };
 
 }  // namespace gridloom::timing

@@ -18,12 +18,13 @@ struct DramEntry {
   bool writes = false;
 };
 
-/// What to do in a cycle: a column command for an entry, a row command (precharge or activation) for its bank, or nothing. Column
-/// commands come first; of several that may be given now, the oldest entry's. Row commands are for banks of which no entry has its
-/// row open, on behalf of the bank's oldest entry; of several, the oldest.
+/// The next command: a column command for an entry, a row command (precharge or activation) for its bank, or nothing. Of commands
+/// that may be given at the same time, column commands come first; of several, the oldest entry's. Row commands are for banks of
+/// which no entry has its row open, on behalf of the bank's oldest entry; of several, the oldest.
 struct DramChoice {
   enum class Kind : std::uint8_t { kNothing, kColumn, kRow } kind = Kind::kNothing;
   std::uint32_t slot = 0;  ///< of the entry
+  Cycle at = kNever;       ///< when it may be given; of kNothing, when to look again
 };
 
 class DramQueue {
@@ -35,9 +36,8 @@ class DramQueue {
   virtual void Remove(std::uint32_t slot, const DramTiming& timing) = 0;
   /// The open row of the bank has changed.
   virtual void RowChanged(std::uint32_t bank, const DramTiming& timing) = 0;
-  virtual DramChoice Choose(Cycle now, const DramTiming& timing) const = 0;
-  /// First cycle at or after `now` at which Choose may find something, if nothing is added before.
-  virtual Cycle Next(Cycle now, const DramTiming& timing) const = 0;
+  /// The first command that may be given at or after `from`, if nothing is added before.
+  virtual DramChoice Choose(Cycle from, const DramTiming& timing) const = 0;
 };
 
 /// Looks at the banks that have entries only: each keeps its entries in order of arrival and the first with the open row.

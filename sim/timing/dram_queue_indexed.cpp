@@ -1,5 +1,5 @@
-// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open. A decision
-// looks at the banks that have entries, not at the entries.
+// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open; the banks in
+// the order of their oldest entries. A decision looks at few banks and at no list.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -51,51 +51,22 @@ class IndexedDramQueue final : public DramQueue {
   }
 
   void RowChanged(std::uint32_t bank, const DramTiming& timing) override {
+    const std::uint32_t row = timing.open_row(bank);
     for (const bool writes : {false, true}) {
       List& list = ListOf(bank, writes);
-      list.hit = FirstHit(list.head, timing.open_row(bank));
+      list.hit = row == DramTiming::kClosed ? kNone : FirstHit(list.head, row);
     }
     Mark(bank);
   }
 
-  DramChoice Choose(Cycle now, const DramTiming& timing) const override {
-    DramChoice choice;
-    std::uint64_t best = ~std::uint64_t{0};
-    for (const bool writes : {false, true}) {
-      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
-        const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-        const std::uint32_t slot = ListOf(bank, writes).hit;
-        if (slots_[slot].entry.order >= best || timing.ColumnAt(bank, writes) > now) continue;
-        best = slots_[slot].entry.order;
-        choice = {DramChoice::Kind::kColumn, slot};
-      }
-    }
-    if (choice.kind == DramChoice::Kind::kColumn) return choice;
-    // No closed bank can be opened before activate_at().
-    std::uint64_t rest = timing.activate_at() > now ? misses_ & ~timing.closed() : misses_;
-    std::uint32_t picked = kNone;
-    for (; rest != 0; rest &= rest - 1) {
-      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const bool better = timing.bank_row_at(bank) <= now && oldest_[bank].order < best;
-      best = better ? oldest_[bank].order : best;
-      picked = better ? oldest_[bank].slot : picked;
-    }
-    if (picked != kNone) choice = {DramChoice::Kind::kRow, picked};
-    return choice;
-  }
-
-  Cycle Next(Cycle now, const DramTiming& timing) const override {
-    Cycle next = kNever;
-    const auto look = [&](std::uint64_t banks, const auto& when) {
-      for (; banks != 0 && next > now; banks &= banks - 1) next = std::min(next, when(static_cast<std::uint32_t>(std::countr_zero(banks))));
-    };
-    look(misses_ & ~timing.closed(), [&](std::uint32_t bank) { return timing.bank_row_at(bank); });
-    // What holds for all columns and for all activations mostly spares a look at the banks.
-    if (timing.column_at() < next) {
-      for (const bool writes : {false, true}) look(hits_[writes], [&](std::uint32_t bank) { return timing.ColumnAt(bank, writes); });
-    }
-    if (timing.activate_at() < next) look(misses_ & timing.closed(), [&](std::uint32_t bank) { return timing.RowAt(bank); });
-    return std::max(next, now);
+  DramChoice Choose(Cycle from, const DramTiming& timing) const override {
+    const Best column = BestColumn(from, timing);
+    if (column.at == from) return {.kind = DramChoice::Kind::kColumn, .slot = column.slot, .at = from};
+    Best row = BestPrecharge(from, timing);
+    const Cycle activations = std::max(from, timing.activate_at());
+    if (activations < column.at && activations <= row.at) row.Offer(BestActivation(activations, timing));
+    if (column.at <= row.at) return column.at == kNever ? DramChoice{} : DramChoice{DramChoice::Kind::kColumn, column.slot, column.at};
+    return {.kind = DramChoice::Kind::kRow, .slot = row.slot, .at = row.at};
   }
 
  private:
@@ -107,6 +78,52 @@ class IndexedDramQueue final : public DramQueue {
     std::uint32_t head = kNone, tail = kNone;
     std::uint32_t hit = kNone;  // first entry of the open row
   };
+
+  /// The first command; of several at one time, the oldest entry's.
+  struct Best {
+    Cycle at = kNever;
+    std::uint64_t order = ~std::uint64_t{0};
+    std::uint32_t slot = kNone;
+    void Offer(const Best& other) {
+      if (other.at < at || (other.at == at && other.order < order)) *this = other;
+    }
+  };
+
+  Best BestColumn(Cycle from, const DramTiming& timing) const {
+    Best best;
+    for (const bool writes : {false, true}) {
+      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
+        const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+        const std::uint32_t slot = ListOf(bank, writes).hit;
+        best.Offer({std::max(from, timing.ColumnAt(bank, writes)), slots_[slot].entry.order, slot});
+      }
+    }
+    return best;
+  }
+
+  /// Few open banks have entries of other rows only, since these are closed as soon as they may be.
+  Best BestPrecharge(Cycle from, const DramTiming& timing) const {
+    Best best;
+    for (std::uint64_t rest = misses_ & ~timing.closed(); rest != 0; rest &= rest - 1) {
+      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+      best.Offer({std::max(from, timing.bank_row_at(bank)), oldest_[bank].order, oldest_[bank].slot});
+    }
+    return best;
+  }
+
+  /// Most closed banks wait for what holds for all activations: the first of them by age that waits for nothing else.
+  Best BestActivation(Cycle from, const DramTiming& timing) const {
+    Best best;
+    const std::uint64_t banks = misses_ & timing.closed();
+    if (banks == 0) return best;
+    for (const std::uint8_t bank : by_age_) {
+      if ((banks >> bank & 1) == 0) continue;
+      const Cycle at = std::max(from, timing.bank_row_at(bank));
+      if (at < best.at) best = {at, oldest_[bank].order, oldest_[bank].slot};
+      if (at == from) break;
+    }
+    return best;
+  }
 
   struct Oldest {
     std::uint64_t order = ~std::uint64_t{0};
@@ -127,12 +144,20 @@ class IndexedDramQueue final : public DramQueue {
     const auto set = [&](std::uint64_t& mask, bool value) { mask = value ? mask | bit : mask & ~bit; };
     set(hits_[false], reads.hit != kNone);
     set(hits_[true], writes.hit != kNone);
-    Oldest& oldest = oldest_[bank];
-    oldest = {};
+    Oldest oldest;
     for (const std::uint32_t head : {reads.head, writes.head}) {
       if (head != kNone && slots_[head].entry.order < oldest.order) oldest = {slots_[head].entry.order, head};
     }
+    if (oldest.slot != oldest_[bank].slot || oldest.order != oldest_[bank].order) SetOldest(bank, oldest);
     set(misses_, oldest.slot != kNone && reads.hit == kNone && writes.hit == kNone);
+  }
+  void SetOldest(std::uint32_t bank, Oldest oldest) {
+    if (oldest_[bank].slot != kNone) by_age_.erase(std::ranges::find(by_age_, bank));
+    oldest_[bank] = oldest;
+    if (oldest.slot == kNone) return;
+    auto place = by_age_.end();
+    while (place != by_age_.begin() && oldest_[*(place - 1)].order > oldest.order) --place;
+    by_age_.insert(place, static_cast<std::uint8_t>(bank));
   }
   void Grow() {
     free_ = static_cast<std::uint32_t>(slots_.size());
@@ -143,6 +168,7 @@ class IndexedDramQueue final : public DramQueue {
   std::vector<List> lists_;
   std::uint32_t free_ = kNone;
   std::vector<Oldest> oldest_;           // by bank
+  std::vector<std::uint8_t> by_age_;     // banks with entries, the one with the oldest entry first
   std::array<std::uint64_t, 2> hits_{};  // banks with a read, a write of the open row
   std::uint64_t misses_ = 0;             // banks with entries, none of the open row
 };

@@ -16,11 +16,11 @@ class PlainDramQueue final : public DramQueue {
   void Remove(std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }
   void RowChanged(std::uint32_t, const DramTiming&) override {}
 
-  DramChoice Choose(Cycle now, const DramTiming& timing) const override {
+  DramChoice Choose(Cycle from, const DramTiming& timing) const override {
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
       const bool hit = timing.open_row(entry.bank) == entry.row;
-      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= now) return {DramChoice::Kind::kColumn, i};
+      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= from) return {DramChoice::Kind::kColumn, i, from};
     }
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
@@ -28,12 +28,10 @@ class PlainDramQueue final : public DramQueue {
       const auto hit = [&](const DramEntry& other) { return same_bank(other) && timing.open_row(other.bank) == other.row; };
       if (std::ranges::any_of(entries_, hit)) continue;
       const bool oldest = std::find_if(entries_.begin(), entries_.end(), same_bank) == entries_.begin() + i;
-      if (oldest && timing.RowAt(entry.bank) <= now) return {DramChoice::Kind::kRow, i};
+      if (oldest && timing.RowAt(entry.bank) <= from) return {DramChoice::Kind::kRow, i, from};
     }
-    return {};
+    return {.at = entries_.empty() ? kNever : from + 1};
   }
-
-  Cycle Next(Cycle now, const DramTiming&) const override { return entries_.empty() ? kNever : now; }
 
  private:
   std::vector<DramEntry> entries_;  // in order of arrival

@@ -25,6 +25,7 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
       hooks_(hooks),
       partition_(partition),
       index_(index),
+      source_(static_cast<std::uint16_t>(partition * parameters.slices_per_partition() + index)),
       dram_(dram),
       counters_(counters),
       out_port_(parameters.SliceOutPort()),
@@ -79,6 +80,7 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
   const Request request = inbox_.front();
   room_needed_ = 0;
+  waits_for_room_only_ = false;
   if (!Take(now, request, out)) return false;
   inbox_.Pop();
   const Cycle occupied = Occupancy(request);
@@ -101,6 +103,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
   if (fetch != 0 && dram_.room() == 0) {
     room_needed_ = 1;
+    waits_for_room_only_ = true;  // sectors that nobody has asked for yet do not come
     return false;
   }
   std::uint64_t ways = 0;
@@ -174,8 +177,7 @@ void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
   fetches_[fetch] = {.line = index, .next_free = kNone, .sectors = sectors};
   const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
   // The tag tells the partition the slice, too.
-  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false,
-            fetch * parameters_.slices_per_partition() + index_);
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
 }
 
 void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
@@ -199,7 +201,7 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
 }
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
-  room_needed_ = 0;  // what the request that waits missed may have come
+  if (!waits_for_room_only_) room_needed_ = 0;  // what the request that waits missed may have come
   const Fetch done = fetches_[fetch];
   fetches_[fetch].next_free = free_fetch_;
   free_fetch_ = fetch;
@@ -233,12 +235,8 @@ void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind 
   counters_.l2_response_sectors += Count(sectors);
   // The access takes a cycle; then the packet leaves.
   const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), Count(sectors));
-  out[sm % out.size()].push_back({.arrival = sent + parameters_.response_latency,
-                                  .sm = sm,
-                                  .id = id,
-                                  .source = static_cast<std::uint16_t>(partition_ * parameters_.slices_per_partition() + index_),
-                                  .kind = kind,
-                                  .sectors = sectors});
+  out[sm % out.size()].push_back(
+      {.arrival = sent + parameters_.response_latency, .sm = sm, .id = id, .source = source_, .kind = kind, .sectors = sectors});
 }
 
 }  // namespace gridloom::timing

@@ -17,6 +17,10 @@ namespace gridloom::timing {
 /// Cycles are L2's. A sector that a store covered in part is dirty and not valid; a read of it fetches the rest from DRAM then.
 class L2Slice {
  public:
+  /// What DRAM gives back with the data of a fetch: its number, and in the lowest bits the slice of the partition.
+  static constexpr unsigned kTagSliceBits = 8;
+  static constexpr std::uint32_t kTagSliceMask = (1u << kTagSliceBits) - 1;
+
   /// `index` of the partition. The references must outlive the slice.
   L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
           DramChannel& dram, MemoryCounters& counters);
@@ -69,13 +73,15 @@ class L2Slice {
   const AddressMap& map_;
   const Hooks& hooks_;
   const std::uint32_t partition_, index_;
+  const std::uint16_t source_;  ///< of the device
   DramChannel& dram_;
   MemoryCounters& counters_;
 
   Inbox<Request, &Request::sm> inbox_;
   Port out_port_;
   Cycle busy_until_ = 0;
-  std::uint32_t room_needed_ = 0;  // in DRAM's queue, by the request that waits
+  std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
+  bool waits_for_room_only_ = false;  // and for nothing that data which come may change
   Divisor sets_;
   std::uint32_t ways_;
   std::vector<std::uint32_t> tags_;  // by set and way; kNone: free

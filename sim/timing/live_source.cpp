@@ -15,7 +15,10 @@ namespace {
 
 constexpr std::uint64_t kBatchBytes = 4u << 20;  // of CTAs as the model reads them: what unpacking one of them brings back
 
-std::uint64_t BytesOf(const trace::CtaTrace& cta) {
+/// What a CTA takes of memory; a trace that is shared counts where it has no shifts.
+std::uint64_t BytesOf(const trace::LoadedCta& loaded) {
+  if (!loaded.shifts.empty()) return sizeof loaded + loaded.shifts.size() * sizeof(std::uint64_t);
+  const trace::CtaTrace& cta = *loaded.trace;
   return sizeof cta + cta.warps.size() * sizeof(trace::WarpTrace) + cta.visits.size() * sizeof(trace::BlockVisit) +
          cta.accesses.size() * sizeof(trace::MemoryAccess) + cta.lanes.size() * sizeof(std::uint64_t) +
          cta.patterns.size() * sizeof(trace::LanePattern);
@@ -78,7 +81,7 @@ Result<std::vector<std::uint8_t>> TraceStore::Read(std::uint64_t offset, std::ui
 
 LiveSource::~LiveSource() {
   std::uint64_t bytes = 0;
-  for (const auto& [index, cta] : ready_) bytes += BytesOf(*cta.trace);
+  for (const auto& [index, cta] : ready_) bytes += BytesOf(cta);
   store_->Give(bytes);
   for (const Batch& batch : batches_) {
     if (batch.bytes != 0) store_->Release();
@@ -91,7 +94,7 @@ void LiveSource::Push(std::uint64_t cta, trace::LoadedCta trace) {
   if (store_->full()) {
     Pack(cta, trace);
   } else {
-    store_->Take(BytesOf(*trace.trace));
+    store_->Take(BytesOf(trace));
     ready_.emplace(cta, std::move(trace));
   }
   changed_.notify_all();
@@ -110,13 +113,13 @@ Result<trace::LoadedCta> LiveSource::Load(std::uint64_t index) {
   if (const auto found = ready_.find(index); found != ready_.end()) {
     trace::LoadedCta cta = std::move(found->second);
     ready_.erase(found);
-    store_->Give(BytesOf(*cta.trace));
+    store_->Give(BytesOf(cta));
     return cta;
   }
   if (place_.contains(index)) return Unpack(index);
   auto empty = std::make_shared<trace::CtaTrace>();
   empty->warps.resize(shape_.warps_per_cta());
-  return trace::LoadedCta{std::move(empty), 0};
+  return trace::LoadedCta{std::move(empty), {}};
 }
 
 void LiveSource::Pack(std::uint64_t cta, const trace::LoadedCta& trace) {
@@ -124,9 +127,9 @@ void LiveSource::Pack(std::uint64_t cta, const trace::LoadedCta& trace) {
     encoder_.emplace(code_);
     batches_.emplace_back();
   }
-  encoder_->Encode(*trace.trace, content_);
-  place_[cta] = {static_cast<std::uint32_t>(batches_.size() - 1), static_cast<std::uint32_t>(batches_.back().left++), trace.displacement};
-  raw_bytes_ += BytesOf(*trace.trace);
+  encoder_->Encode(trace, content_);
+  place_[cta] = {static_cast<std::uint32_t>(batches_.size() - 1), static_cast<std::uint32_t>(batches_.back().left++)};
+  raw_bytes_ += BytesOf(trace);
   if (raw_bytes_ >= kBatchBytes) EndBatch();
 }
 
@@ -146,7 +149,7 @@ void LiveSource::EndBatch() {
 }
 
 Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
-  const auto [number, position, displacement] = place_.at(index);
+  const auto [number, position] = place_.at(index);
   if (encoder_ && number + 1 == batches_.size()) EndBatch();
   if (!problem_.empty()) return Error{problem_};
   Batch& batch = batches_[number];
@@ -158,10 +161,10 @@ Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
     trace::CtaDecoder decoder(code_);
     while (in.left() != 0) {
       GL_TRY(cta, decoder.Decode(in));
-      batch.ctas.push_back(std::make_shared<const trace::CtaTrace>(std::move(cta)));
+      batch.ctas.push_back(std::move(cta));
     }
   }
-  trace::LoadedCta cta{std::move(batch.ctas.at(position)), displacement};
+  trace::LoadedCta cta = std::move(batch.ctas.at(position));
   place_.erase(index);
   if (--batch.left == 0) {
     batch.ctas = {};

@@ -65,7 +65,7 @@ class LiveSource final : public trace::CtaSource {
  private:
   struct Batch {
     std::uint64_t offset = 0, bytes = 0;
-    std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;  ///< unpacked, while some of them are asked for
+    std::vector<trace::LoadedCta> ctas;  ///< unpacked, while some of them are asked for
     std::size_t left = 0;
   };
   void Pack(std::uint64_t cta, const trace::LoadedCta& trace);
@@ -84,7 +84,6 @@ class LiveSource final : public trace::CtaSource {
   // Packed ones.
   struct PackedCta {
     std::uint32_t batch = 0, position = 0;
-    std::uint64_t displacement = 0;
   };
   std::unordered_map<std::uint64_t, PackedCta> place_;
   std::vector<Batch> batches_;

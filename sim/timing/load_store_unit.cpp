@@ -71,7 +71,7 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
   }
   entry.cache = CacheOf(*instruction.op);
   const auto coalesce = plain_ ? CoalescePlainly : Coalesce;
-  coalesce(*instruction.cta, instruction.access, instruction.displacement, instruction.op->width, Has(*instruction.op, trace::kAtomic),
+  coalesce(*instruction.cta, instruction.access, instruction.shift, instruction.op->width, Has(*instruction.op, trace::kAtomic),
            entry.lines);
   return entry.is_store ? entry.lines.count : 0;
 }

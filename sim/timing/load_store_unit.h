@@ -22,7 +22,7 @@ struct MemoryInstruction {
   const DecodedOp* op = nullptr;
   const trace::CtaTrace* cta = nullptr;
   trace::MemoryAccess access;
-  std::uint64_t displacement = 0;
+  std::uint64_t shift = 0;  ///< added to the addresses
   std::uint32_t launch = 0;
   std::uint16_t warp = 0;  ///< of the SM
 };

@@ -11,6 +11,7 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
     : parameters_(parameters),
       plain_(plain),
       dram_(parameters.timing().dram, index, hooks, plain, counters_),
+      slice_count_(parameters.slices_per_partition()),
       blocked_(parameters.slices_per_partition()),
       out_(groups) {
   for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
@@ -34,7 +35,7 @@ void MemoryPartition::Run(Cycle end) {
   const Cycle limit = parameters_.sm_to_l2.Forward(end);
   if (plain_) {
     for (; done_ < limit; ++done_) Tick(done_);
-    next_ = NextAfter(done_ - 1);
+    next_ = NextAfter(done_ - 1, 0);
     return;
   }
   while (next_ < limit) {
@@ -42,7 +43,7 @@ void MemoryPartition::Run(Cycle end) {
     GL_CHECK(now >= done_, "a memory partition went back in time");
     Tick(now);
     done_ = now + 1;
-    next_ = NextAfter(now);
+    next_ = NextAfter(now, limit);
   }
   done_ = limit;
 }
@@ -54,15 +55,15 @@ void MemoryPartition::Tick(Cycle now) {
   while (!fills_.empty() && fills_.front().at <= now) {
     const std::uint32_t tag = fills_.front().tag;
     fills_.pop_front();
-    slices_[tag % slices]->Fill(now, tag / slices, out_);
+    slices_[tag & L2Slice::kTagSliceMask]->Fill(now, tag >> L2Slice::kTagSliceBits, out_);
     changed_ = true;
   }
   if (plain_ || dram_wake_ <= now) RunDram(now);
   const bool retry = changed_;
   changed_ = false;
   // Turns with the cycle, so that no slice is always first at DRAM's queue.
-  for (std::uint32_t i = 0; i < slices; ++i) {
-    const auto s = static_cast<std::uint32_t>((now + i) % slices);
+  auto s = static_cast<std::uint32_t>(now - slice_count_.ExactQuotient(now) * slices);
+  for (std::uint32_t i = 0; i < slices; ++i, s = s + 1 == slices ? 0 : s + 1) {
     if (blocked_[s] == 0 || plain_ || (retry && slices_[s]->MayGoOn())) blocked_[s] = slices_[s]->Tick(now, out_) ? 0 : 1;
   }
 }
@@ -83,14 +84,16 @@ void MemoryPartition::RunDram(Cycle now) {
   data_.clear();
 }
 
-Cycle MemoryPartition::NextAfter(Cycle now) {
-  dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
-  Cycle next = dram_wake_;
-  if (!fills_.empty()) next = std::min(next, fills_.front().at);
+/// Row commands of DRAM before the next event, and before `limit`, from when on requests are not known yet, need no tick.
+Cycle MemoryPartition::NextAfter(Cycle now, Cycle limit) {
+  Cycle next = fills_.empty() ? kNever : fills_.front().at;
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     if (blocked_[s] == 0) next = std::min(next, slices_[s]->next());
   }
-  return std::max(next, now + 1);
+  next = std::max(next, now + 1);
+  if (dram_.row_is_next() && limit != 0) dram_.StepRows(parameters_.l2_to_dram.Forward(std::min(next, limit)));
+  dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
+  return std::max(std::min(next, dram_wake_), now + 1);
 }
 
 }  // namespace gridloom::timing

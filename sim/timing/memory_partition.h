@@ -38,13 +38,14 @@ class MemoryPartition {
 
   void Tick(Cycle now);
   void RunDram(Cycle now);
-  Cycle NextAfter(Cycle now);
+  Cycle NextAfter(Cycle now, Cycle limit);
 
   const Parameters& parameters_;
   const bool plain_;
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
+  const Divisor slice_count_;
   std::vector<std::uint8_t> blocked_;  // by slice: waits for DRAM
   bool changed_ = false;               // DRAM took a request or gave data: blocked slices may go on
   Outbox<Response> out_;

@@ -107,13 +107,13 @@ void Sm::TakeResponses(Cycle now) {
 
 void Sm::StartCtas(Cycle now) {
   while (!starts_.empty() && starts_.front().at <= now) {
-    const CtaStart start = std::move(starts_.front());
+    CtaStart start = std::move(starts_.front());
     starts_.pop_front();
     Cta& cta = ctas_[start.slot];
     GL_CHECK(cta.undrained == 0, "a CTA was started in a slot that is not free");
     cta.id = start.cta;
     cta.launch = start.launch;
-    cta.displacement = start.displacement;
+    cta.shifts = std::move(start.shifts);
     cta.trace = start.trace;
     cta.warps.clear();
     cta.barriers = {};

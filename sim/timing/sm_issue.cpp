@@ -108,6 +108,7 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
 
 void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
   Cta& cta = ctas_[warp.cta_slot];
+  const auto index = static_cast<std::size_t>(&op - warp.code->ops.data());
   ++counters_.memory_instructions;
   const bool returns = (op.flags & trace::kStore) == 0;
   if (returns) {
@@ -117,7 +118,7 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
   warp.stores += memory_.Accept({.op = &op,
                                  .cta = cta.trace.get(),
                                  .access = *warp.access,
-                                 .displacement = cta.displacement,
+                                 .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
                                  .launch = cta.launch,
                                  .warp = static_cast<std::uint16_t>(&warp - warps_.data())});
   ++warp.access;

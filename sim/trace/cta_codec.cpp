@@ -15,6 +15,8 @@ constexpr std::uint8_t kSameStride = 8;  // as predicted
 constexpr std::uint8_t kSameBase = 16;
 constexpr std::uint8_t kWide = 32;  // offsets of lanes have 64 bits
 
+constexpr std::uint8_t kExpected = 1;  // flags of shifts: as predicted, nothing follows
+
 constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27;  // of a CTA: what a reader lets bytes become
 
 }  // namespace
@@ -38,11 +40,50 @@ void AccessPredictor::Learn(std::uint32_t instruction, std::uint64_t base, std::
   state.stride = stride;
 }
 
+void SharedTraces::Trace::Learn(const std::vector<std::uint64_t>& next) {
+  for (std::size_t i = 0; i < shifts.size(); ++i) {
+    step[i] = next[i] - shifts[i];
+    shifts[i] = next[i];
+  }
+}
+
+std::size_t SharedTraces::Find(const CtaTrace* trace) const {
+  for (std::size_t i = traces_.size(); i-- > 0;) {
+    if (traces_[i].trace.get() == trace) return traces_.size() - i;
+  }
+  return 0;
+}
+
+void SharedTraces::Add(std::shared_ptr<const CtaTrace> trace) {
+  if (traces_.size() == kKept) traces_.pop_front();
+  traces_.push_back({std::move(trace), std::vector<std::uint64_t>(accesses_), std::vector<std::uint64_t>(accesses_)});
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Encoding
 // ---------------------------------------------------------------------------------------------------------------------
 
-void CtaEncoder::Encode(const CtaTrace& cta, ByteWriter& out) {
+void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
+  std::size_t ago = shared_.Find(cta.trace.get());
+  out.Varint(ago);
+  if (ago == 0) {
+    EncodeTrace(*cta.trace, out);
+    shared_.Add(cta.trace);
+    ago = 1;
+  }
+  SharedTraces::Trace& shared = shared_.At(ago);
+  const std::vector<std::uint64_t> none(cta.shifts.empty() ? accesses_ : 0);
+  const std::vector<std::uint64_t>& shifts = cta.shifts.empty() ? none : cta.shifts;
+  bool expected = true;
+  for (std::size_t i = 0; i < accesses_; ++i) expected &= shifts[i] == shared.Guess(i);
+  out.Fixed(expected ? kExpected : std::uint8_t{0});
+  if (!expected) {
+    for (std::size_t i = 0; i < accesses_; ++i) out.Signed(static_cast<std::int64_t>(shifts[i] - shared.Guess(i)));
+  }
+  shared.Learn(shifts);
+}
+
+void CtaEncoder::EncodeTrace(const CtaTrace& cta, ByteWriter& out) {
   out.Varint(cta.patterns.size());
   for (const LanePattern& pattern : cta.patterns) out.Fixed(pattern);
   out.Varint(cta.warps.size());
@@ -121,7 +162,42 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
 // Decoding
 // ---------------------------------------------------------------------------------------------------------------------
 
-Result<CtaTrace> CtaDecoder::Decode(ByteReader& in) {
+CtaDecoder::CtaDecoder(const KernelCode& code)
+    : code_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
+  for (const Instruction& instruction : code.instructions) {
+    if (instruction.has_access()) moves_.push_back(instruction.space != Space::kShared);
+  }
+}
+
+Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
+  std::uint64_t ago = in.Varint();
+  if (ago > shared_.size()) in.Fail();
+  if (!in.failed() && ago == 0) {
+    CtaTrace trace = DecodeTrace(in);
+    if (!in.failed()) shared_.Add(std::make_shared<const CtaTrace>(std::move(trace)));
+    ago = 1;
+  }
+  LoadedCta cta;
+  if (!in.failed()) DecodeShifts(in, shared_.At(ago), cta);
+  if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
+  return cta;
+}
+
+void CtaDecoder::DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta& cta) {
+  const bool expected = (in.Fixed<std::uint8_t>() & kExpected) != 0;
+  cta.shifts.resize(accesses_);
+  bool any = false;
+  for (std::size_t i = 0; i < accesses_ && !in.failed(); ++i) {
+    cta.shifts[i] = of.Guess(i) + (expected ? 0 : static_cast<std::uint64_t>(in.Signed()));
+    any |= cta.shifts[i] != 0;
+    if (cta.shifts[i] != 0 && !moves_[i]) in.Fail();
+  }
+  of.Learn(cta.shifts);
+  cta.trace = of.trace;
+  if (!any) cta.shifts.clear();
+}
+
+CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
   CtaTrace cta;
   cta.patterns.resize(std::min<std::uint64_t>(in.Count(sizeof(LanePattern)), MemoryAccess::kPatterns));
   for (LanePattern& pattern : cta.patterns) pattern = in.Fixed<LanePattern>();
@@ -142,7 +218,6 @@ Result<CtaTrace> CtaDecoder::Decode(ByteReader& in) {
     warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
     cta.warps.push_back(warp);
   }
-  if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
 }
 

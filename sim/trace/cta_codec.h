@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -36,32 +38,63 @@ class AccessPredictor {
   std::uint32_t warp_ = 0;
 };
 
-class CtaEncoder {
+/// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same ones.
+class SharedTraces {
  public:
-  explicit CtaEncoder(const KernelCode& code) : code_(code), predictor_(code.instructions.size()) {}
-  /// Appends a valid CTA (ValidateCta).
-  void Encode(const CtaTrace& cta, ByteWriter& out);
+  static constexpr std::size_t kKept = 16;
+  struct Trace {
+    std::shared_ptr<const CtaTrace> trace;
+    std::vector<std::uint64_t> shifts, step;
+    std::uint64_t Guess(std::size_t access) const { return shifts[access] + step[access]; }
+    void Learn(const std::vector<std::uint64_t>& next);
+  };
+  explicit SharedTraces(std::size_t accesses) : accesses_(accesses) {}
+  /// How many traces ago this one was added, from 1; 0 when it is not there.
+  std::size_t Find(const CtaTrace* trace) const;
+  std::size_t size() const { return traces_.size(); }
+  Trace& At(std::size_t ago) { return traces_[traces_.size() - ago]; }
+  void Add(std::shared_ptr<const CtaTrace> trace);
 
  private:
+  const std::size_t accesses_;
+  std::deque<Trace> traces_;
+};
+
+class CtaEncoder {
+ public:
+  explicit CtaEncoder(const KernelCode& code)
+      : code_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {}
+  /// Appends a valid CTA (ValidateCta, ValidateShifts).
+  void Encode(const LoadedCta& cta, ByteWriter& out);
+
+ private:
+  void EncodeTrace(const CtaTrace& cta, ByteWriter& out);
   void EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out);
   void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
 
   const KernelCode& code_;
+  const std::size_t accesses_;
   AccessPredictor predictor_;
+  SharedTraces shared_;
 };
 
 class CtaDecoder {
  public:
-  explicit CtaDecoder(const KernelCode& code) : code_(code), predictor_(code.instructions.size()) {}
-  /// The next CTA; an error when the bytes are none. What it gives satisfies ValidateCta.
-  Result<CtaTrace> Decode(ByteReader& in);
+  explicit CtaDecoder(const KernelCode& code);
+  /// The next CTA; an error when the bytes are none. What it gives satisfies ValidateCta and ValidateShifts.
+  Result<LoadedCta> Decode(ByteReader& in);
 
  private:
+  CtaTrace DecodeTrace(ByteReader& in);
+  void DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta& cta);
   bool DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp);
   void DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask);
 
   const KernelCode& code_;
+  const std::size_t accesses_;
   AccessPredictor predictor_;
+  SharedTraces shared_;
+  std::vector<bool> moves_;  ///< by memory instruction: not of shared memory
 };
 
 }  // namespace gridloom::trace

@@ -1,5 +1,6 @@
 #include "sim/trace/kernel_trace.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace gridloom::trace {
@@ -93,6 +94,51 @@ Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTr
   }
   for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
   return {};
+}
+
+Status ValidateShifts(const KernelCode& code, const std::vector<std::uint64_t>& shifts) {
+  if (shifts.empty()) return {};
+  std::size_t number = 0;
+  for (const Instruction& instruction : code.instructions) {
+    if (!instruction.has_access()) continue;
+    if (number < shifts.size() && instruction.space == Space::kShared && shifts[number] != 0)
+      return Bad("kernel " + code.name, "addresses of shared memory are shifted");
+    ++number;
+  }
+  if (number == shifts.size()) return {};
+  return Bad("kernel " + code.name, std::to_string(shifts.size()) + " shifts for " + std::to_string(number) + " memory instructions");
+}
+
+std::uint32_t AccessCount(const KernelCode& code) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(code.instructions, &Instruction::has_access));
+}
+
+CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta) {
+  CtaTrace flat = *cta.trace;
+  if (cta.shifts.empty()) return flat;
+  std::vector<std::size_t> numbers;
+  for (const Instruction& instruction : code.instructions)
+    numbers.push_back((numbers.empty() ? 0 : numbers.back()) + instruction.has_access());
+  for (const WarpTrace& warp : flat.warps) {
+    MemoryAccess* access = flat.accesses.data() + warp.first_access;
+    for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
+      const BasicBlock& block = code.blocks[flat.visits[warp.first_visit + v].block];
+      for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
+        if (!code.instructions[i].has_access()) continue;
+        const std::uint64_t shift = cta.shifts[numbers[i] - 1];
+        if (access->stride != MemoryAccess::kScattered) access->base += access->mask != 0 ? shift : 0;
+        else
+          for (int lane = 0; lane < std::popcount(access->mask); ++lane)
+            flat.lanes[access->base + static_cast<std::uint64_t>(lane)] += shift;
+        ++access;
+      }
+    }
+  }
+  return flat;
+}
+
+std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta) {
+  return cta.shifts.empty() ? std::move(cta.trace) : std::make_shared<const CtaTrace>(Flatten(code, cta));
 }
 
 std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta) {

@@ -124,11 +124,11 @@ struct CtaTrace {
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
 };
 
-/// A CTA of a launch. The displacement is added to all addresses but those of shared memory: CTAs that differ in nothing else
-/// share one trace.
+/// A CTA of a launch. CTAs that differ only in how far the addresses of each instruction are shifted share one trace.
 struct LoadedCta {
   std::shared_ptr<const CtaTrace> trace;
-  std::uint64_t displacement = 0;
+  /// By memory instruction, as AccessCount counts them: what is added to its addresses; 0 for shared memory. Empty: nothing.
+  std::vector<std::uint64_t> shifts;
 };
 
 /// Where the CTAs of one launch come from: a running kernel, a file, a generator. Called by one thread at a time, once for each
@@ -145,10 +145,19 @@ class CtaSource {
 /// The addresses of an access by lane; entries of lanes outside the mask are left alone.
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses);
 
+/// Instructions of the code with has_access(), which are numbered in its order.
+std::uint32_t AccessCount(const KernelCode& code);
+/// The CTA with its shifts added.
+CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta);
+/// The same, without a copy where there are no shifts.
+std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta);
+
 /// Whether the tables refer only to what exists; one sentence about the first reference that does not.
 Status ValidateCode(const KernelCode& code);
 /// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
+/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory.
+Status ValidateShifts(const KernelCode& code, const std::vector<std::uint64_t>& shifts);
 
 /// Warp-instructions that a CTA executes.
 std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta);

@@ -58,7 +58,7 @@ class TraceWriter;
 class LaunchWriter {
  public:
   LaunchWriter(TraceWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
-  void Add(std::uint64_t cta, const CtaTrace& trace);
+  void Add(std::uint64_t cta, const LoadedCta& trace);
   /// The launch is complete. `left_out`: CTAs that ran and were not to be kept.
   void End(std::uint64_t left_out);
 

@@ -75,11 +75,11 @@ class FileSource final : public CtaSource {
     if (place == launch_.place.end()) return Bad("kernel " + code_.name + ": the trace has no CTA " + std::to_string(index));
     GL_TRY(batch, BatchOf(place->second.first));
     if (place->second.second >= batch->size()) return Bad("kernel " + code_.name + ": a batch of CTAs is damaged");
-    return LoadedCta{(*batch)[place->second.second], 0};
+    return (*batch)[place->second.second];
   }
 
  private:
-  using Batch = std::shared_ptr<const std::vector<std::shared_ptr<const CtaTrace>>>;
+  using Batch = std::shared_ptr<const std::vector<LoadedCta>>;
   static constexpr std::size_t kKept = 4;
 
   Result<Batch> BatchOf(std::uint32_t number) {
@@ -90,11 +90,11 @@ class FileSource final : public CtaSource {
     GL_TRY(raw, Decompress(chunk));
     ByteReader in(raw);
     CtaDecoder decoder(code_);
-    auto decoded = std::make_shared<std::vector<std::shared_ptr<const CtaTrace>>>();
+    auto decoded = std::make_shared<std::vector<LoadedCta>>();
     while (in.left() != 0) {
       GL_TRY(cta, decoder.Decode(in));
-      if (cta.warps.size() != shape().warps_per_cta()) return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
-      decoded->push_back(std::make_shared<const CtaTrace>(std::move(cta)));
+      if (cta.trace->warps.size() != shape().warps_per_cta()) return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
+      decoded->push_back(std::move(cta));
     }
     recent_.emplace_front(number, decoded);
     if (recent_.size() > kKept) recent_.pop_back();

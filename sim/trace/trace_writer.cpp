@@ -120,7 +120,7 @@ Status TraceWriter::Close() {
   return {};
 }
 
-void LaunchWriter::Add(std::uint64_t cta, const CtaTrace& trace) {
+void LaunchWriter::Add(std::uint64_t cta, const LoadedCta& trace) {
   const std::lock_guard lock(mutex_);
   if (!encoder_) encoder_.emplace(code_);
   encoder_->Encode(trace, content_);

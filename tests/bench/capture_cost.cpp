@@ -29,9 +29,10 @@ enum class Mode { kPlain, kRecords, kLive, kEncoded, kFile };
   std::exit(1);
 }
 
-class Ignore final : public exec::RecordSink {
+class Ignore final : public exec::RecordSink, public exec::RecordStream {
  public:
-  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t>, bool) override {}
+  exec::RecordStream& Open() override { return *this; }
+  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t>, std::uint32_t) override {}
 };
 
 /// Captures launches as its mode says.
@@ -66,10 +67,10 @@ class CapturingDevice final : public bench::EngineDevice {
       info.shape = shape;
       writer = file->BeginLaunch(info, table->code);
     }
-    trace::Capture capture(*table, shape, [&](std::uint64_t cta, trace::CtaTrace trace) {
+    trace::Capture capture(*table, shape, [&](std::uint64_t cta, trace::LoadedCta trace) {
       if (writer) return writer->Add(cta, trace);
       if (mode_ == Mode::kLive) {
-        if (count_) instructions_ += trace::InstructionCount(table->code, trace);
+        if (count_) instructions_ += trace::InstructionCount(table->code, *trace.trace);
         return;
       }
       encoder.Encode(trace, bytes);

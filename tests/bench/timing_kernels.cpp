@@ -131,7 +131,7 @@ std::shared_ptr<trace::CtaSource> Gather(std::uint64_t ctas, std::uint32_t runs,
         cta.Scatter(lanes);
       }
     }
-    return trace::LoadedCta{cta.Finish(), 0};
+    return trace::LoadedCta{cta.Finish(), {}};
   });
 }
 

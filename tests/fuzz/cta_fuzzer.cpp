@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (in.left() != 0) {
     const auto cta = decoder.Decode(in);
     if (!cta) return 0;
-    const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->warps.size()) * 32};
-    if (!ValidateCta(code, shape, *cta).ok()) std::abort();
+    const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->trace->warps.size()) * 32};
+    if (!ValidateCta(code, shape, *cta->trace).ok() || !ValidateShifts(code, cta->shifts).ok()) std::abort();
   }
   return 0;
 }

@@ -19,7 +19,7 @@ class Circle final : public trace::CtaSource {
   const trace::KernelCode& code() const override { return kernel_->code; }
   const trace::LaunchShape& shape() const override { return shape_; }
   Result<trace::LoadedCta> Load(std::uint64_t index) override {
-    return trace::LoadedCta{kernel_->ctas[(first_ + index) % kernel_->ctas.size()], 0};
+    return trace::LoadedCta{kernel_->ctas[(first_ + index) % kernel_->ctas.size()], {}};
   }
 
  private:
@@ -86,7 +86,7 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
     for (std::uint64_t cta = 0; cta < launch.info.shape.ctas; ++cta) {
       if (!launch.place.contains(cta)) continue;
       GL_TRY(loaded, source->Load(cta));
-      ctas.push_back(std::move(loaded.trace));
+      ctas.push_back(trace::FlatTrace(code, std::move(loaded)));
     }
     if (ctas.empty()) return Error{path + ": no thread block of kernel " + code.name + " was kept"};
     return TracedKernel::Make(name, code, launch.info.shape, std::move(ctas));

@@ -126,6 +126,7 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
     return;
   }
   mask_lanes_ = nullptr;
+  record_cursor_ = nullptr;
   mask_ = divergent ? static_cast<Value*>(b_.CreateLoad(b_.getInt32Ty(), mask_slot_)) : b_.getInt32(-1);
   if (const llvm::Loop* loop = loops_->getLoopFor(order_.blocks[index]);
       divergent && loop && loop->getHeader() == order_.blocks[index] && RunsLaneByLane(*loop)) {
@@ -136,6 +137,7 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
     if (llvm::isa<llvm::PHINode>(instruction)) continue;
     if (UsedOutside(instruction) && IsEntryValue(&instruction)) continue;  // made at the entry when it is first asked for
     if (instruction.isTerminator()) {
+      SaveRecordCursor();
       EmitTerminator(instruction);
       return;
     }

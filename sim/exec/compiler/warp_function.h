@@ -201,7 +201,11 @@ class WarpFunction {
 
   // --- records (warp_record.cpp) ---
   void EmitRecord(llvm::CallInst& call, const MarkerInfo& info);
-  Value* RecordCursor();
+  Value* RecordCursor(const llvm::CallInst& call, const MarkerInfo& info);
+  void SaveRecordCursor();
+  std::uint32_t RecordWords(const llvm::CallInst& call, const MarkerInfo& info);
+  bool MayRecord(const llvm::CallInst& call) const;
+  Value* ActiveLanes(Value* address);
   Value* PutWords(Value* cursor, const RecordHeader& header, llvm::ArrayRef<Value*> words);
   Value* PutLinear(Value* cursor, RecordHeader header, const Linear& linear);
   llvm::Function* FlushFunction();
@@ -357,6 +361,8 @@ class WarpFunction {
   Value* mask_lanes_ = nullptr;
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
   llvm::DenseSet<const llvm::Instruction*> grouped_;  ///< loads that are already done
+  Value* record_cursor_ = nullptr;                    ///< where the next record goes; null: as WarpCtx says
+  std::uint32_t record_room_ = 0;                     ///< words for which there is room from there on
   llvm::DenseMap<const Value*, Shape> shape_cache_;
   llvm::DenseMap<const Value*, bool> is_entry_value_;
 };

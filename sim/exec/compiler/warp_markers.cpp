@@ -377,6 +377,7 @@ void WarpFunction::EmitCall(llvm::CallInst& call) {
     module_.error = "call of '" + (callee ? callee->getName().str() : std::string("?")) + "', which has no body";
     return;
   }
+  SaveRecordCursor();
   llvm::SmallVector<Value*, 8> args{warp_, mask_};
   for (const llvm::Use& arg : call.args()) args.push_back(Lanes(arg.get()));
   Value* result = b_.CreateCall(warp_callee, args);
@@ -434,6 +435,7 @@ llvm::Function* WarpFunction::IndirectTarget(llvm::FunctionType* type) {
 }
 
 void WarpFunction::EmitIndirectCall(llvm::CallInst& call) {
+  SaveRecordCursor();
   llvm::Type* result_type = WarpType(call.getType());
   llvm::SmallVector<llvm::Type*, 8> types{b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty()};
   llvm::SmallVector<Value*, 8> values;

@@ -21,8 +21,36 @@ llvm::Function* WarpFunction::FlushFunction() {
   return function;
 }
 
-/// Where the next record goes; there is room for the longest one.
-Value* WarpFunction::RecordCursor() {
+/// Words that the record of `call` takes at most.
+std::uint32_t WarpFunction::RecordWords(const llvm::CallInst& call, const MarkerInfo& info) {
+  if (RecordHeader::Unpack(info.imm).kind == RecordKind::kBlock) return 1;
+  const ShapeKind kind = ShapeOf(call.getArgOperand(0)).kind;
+  return kind == ShapeKind::kUniform || kind == ShapeKind::kAffine ? 3 : kMaxRecordWords;
+}
+
+/// Where the record of `call` goes; there is room for the longest one. The cursor stays in a register from the first record of a
+/// block on, and one look at the limit makes room for several: as many as come before the end of the block or a call of a function,
+/// which may write records, too.
+Value* WarpFunction::RecordCursor(const llvm::CallInst& call, const MarkerInfo& info) {
+  const std::uint32_t needed = RecordWords(call, info);
+  if (record_cursor_ && record_room_ >= needed) {
+    record_room_ -= needed;
+    return record_cursor_;
+  }
+  SaveRecordCursor();
+  std::uint32_t words = 0;
+  for (const llvm::Instruction* next = &call; next; next = next->getNextNode()) {
+    const MarkerInfo* const marker = module_.MarkerOf(*next);
+    if (!marker || marker->kind != MarkerKind::kRecord) {
+      const auto* other = llvm::dyn_cast<llvm::CallInst>(next);
+      if (other && MayRecord(*other)) break;
+      continue;
+    }
+    const std::uint32_t more = RecordWords(llvm::cast<llvm::CallInst>(*next), *marker);
+    if (words + more > kMaxGroupWords) break;
+    words += more;
+  }
+  record_room_ = words - needed;
   Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor));
   Value* limit = WarpField(offsetof(WarpCtx, record_limit), b_.getPtrTy());
   Value* cursor = b_.CreateLoad(b_.getPtrTy(), slot);
@@ -39,6 +67,20 @@ Value* WarpFunction::RecordCursor() {
   phi->addIncoming(cursor, before);
   phi->addIncoming(emptied, flush);
   return phi;
+}
+
+/// Whether a call writes records itself.
+bool WarpFunction::MayRecord(const llvm::CallInst& call) const {
+  const MarkerInfo* const marker = module_.MarkerOf(call);
+  if (marker) return marker->kind == MarkerKind::kIndirectCall;
+  return !call.getCalledFunction() || !call.getCalledFunction()->isIntrinsic();
+}
+
+/// Before the block ends and before calls of functions: what follows finds the cursor in memory.
+void WarpFunction::SaveRecordCursor() {
+  if (!record_cursor_) return;
+  b_.CreateStore(record_cursor_, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor)));
+  record_cursor_ = nullptr;
 }
 
 /// Writes a record and returns the address behind it.
@@ -69,30 +111,35 @@ Value* WarpFunction::PutLinear(Value* cursor, RecordHeader header, const Linear&
   const std::int64_t step = linear.pattern[1] - linear.pattern[0];
   bool even = true;
   for (unsigned lane = 1; lane < kWarpSize; ++lane) even &= linear.pattern[lane] - linear.pattern[lane - 1] == step;
-  if (!even) {
+  if (!even || step != static_cast<std::int16_t>(step)) {
     header.kind = RecordKind::kPattern;
     return PutWords(cursor, header, {linear.base, b_.CreatePtrToInt(PatternTable(linear.pattern), b_.getInt64Ty())});
   }
   header.kind = step == 0 ? RecordKind::kUniform : RecordKind::kAffine;
   Value* first = b_.CreateAdd(linear.base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[0])));
   if (step == 0) return PutWords(cursor, header, {first});
-  return PutWords(cursor, header, {first, b_.getInt64(static_cast<std::uint64_t>(step))});
+  Value* base = b_.CreateAnd(first, b_.getInt64(RecordHeader::kBaseMask));
+  return PutWords(cursor, header, {b_.CreateOr(base, b_.getInt64(static_cast<std::uint64_t>(step) << RecordHeader::kBaseBits))});
 }
 
 void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   const RecordHeader header = RecordHeader::Unpack(info.imm);
-  const auto advance = [&](Value* end) {
-    b_.CreateStore(end, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor)));
-  };
-  if (header.kind == RecordKind::kBlock) return advance(PutWords(RecordCursor(), header, {}));
+  if (header.kind == RecordKind::kBlock) {
+    record_cursor_ = PutWords(RecordCursor(call, info), header, {});
+    return;
+  }
   Value* address = call.getArgOperand(0);
   const std::optional<Linear> linear = AsLinear(address);
   if (!linear) {
-    Value* lanes = Lanes(address);
-    return advance(PutWords(RecordCursor(), header, {lanes}));
+    Value* lanes = ActiveLanes(address);
+    record_cursor_ = PutWords(RecordCursor(call, info), header, {lanes});
+    return;
   }
-  Value* cursor = RecordCursor();
-  if (!linear->valid) return advance(PutLinear(cursor, header, *linear));
+  Value* cursor = RecordCursor(call, info);
+  if (!linear->valid) {
+    record_cursor_ = PutLinear(cursor, header, *linear);
+    return;
+  }
   // Only lanes whose 32-bit index wraps are no pattern.
   BasicBlock* regular = NewBlock("record");
   BasicBlock* irregular = NewBlock("record_lanes");
@@ -106,7 +153,7 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   Value* long_end = nullptr;
   {
     const Scope scope(*this);
-    long_end = PutWords(cursor, header, {Lanes(address)});
+    long_end = PutWords(cursor, header, {ActiveLanes(address)});
   }
   BasicBlock* irregular_end = b_.GetInsertBlock();
   b_.CreateBr(joined);
@@ -114,7 +161,13 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   auto* end = b_.CreatePHI(b_.getPtrTy(), 2);
   end->addIncoming(short_end, regular_end);
   end->addIncoming(long_end, irregular_end);
-  advance(end);
+  record_cursor_ = end;
+}
+
+/// The lanes' addresses, 0 for lanes that are off: what they hold must not make equal records differ.
+Value* WarpFunction::ActiveLanes(Value* address) {
+  Value* lanes = Lanes(address);
+  return divergent_ ? SelectLanes(MaskLanes(), lanes, llvm::Constant::getNullValue(lanes->getType())) : lanes;
 }
 
 }  // namespace gridloom::exec

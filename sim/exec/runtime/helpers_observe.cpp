@@ -35,7 +35,7 @@ RecordPlace PlaceOf(const Warp& warp) {
   const CtaCtx& cta = warp.cta->ctx;
   return {.cta = PlaceInGrid(*warp.cta),
           .cta_index = CtaNumber(warp),
-          .warp = warp.ctx.warp_id,
+          .buffer = warp.records_of,
           .shared_base = cta.shared_base,
           .shared_bytes = cta.shared_bytes,
           .local_base = LocalWindow(warp),
@@ -48,13 +48,15 @@ void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
   RecordReader reader(words);
   while (reader.Next()) {
     const RecordHeader& header = reader.header();
-    if (header.kind == RecordKind::kBlock || (header.space != Space::kGlobal && header.space != Space::kGeneric)) continue;
+    if (header.kind == RecordKind::kBlock || header.kind == RecordKind::kWarpEnd ||
+        (header.space != Space::kGlobal && header.space != Space::kGeneric))
+      continue;
     const std::uint64_t* const addresses = reader.addresses();
     const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp, header.mask, addresses) : header.mask;
     if (mask == 0) continue;
     launch.observer->OnAccess({.cta = place.cta,
                                .cta_index = place.cta_index,
-                               .warp = place.warp,
+                               .warp = warp.ctx.warp_id,
                                .mask = mask,
                                .line = launch.kernel->instruction_lines[header.instruction],
                                .kind = header.access,
@@ -65,7 +67,7 @@ void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
 
 void Helper_kFlushRecords(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  warp.cta->unit->FlushRecords(warp, false);
+  warp.cta->unit->FlushRecords(warp, 0);
 }
 
 void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

@@ -272,7 +272,7 @@ void Unit::End(Warp& warp) {
   Unlink(warp);
   --live_warps;
   --warp.cta->ctx.live_warps;
-  if (recording()) FlushRecords(warp, true);
+  if (recording()) EndRecords(warp);
   if (check) check->shadow.Exit(static_cast<std::uint32_t>(&warp - warps));
   if (barriers_) {
     warp.state = WarpState::kEnded;

@@ -25,6 +25,7 @@ enum class WarpState : std::uint8_t { kReady, kAtBarrier, kEnded };
 struct Cta {
   CtaCtx ctx{};
   Unit* unit = nullptr;
+  RecordStream* records = nullptr;  ///< null when nobody wants them
   struct Warp* warps = nullptr;
   Barrier barriers[kBarriersPerCta];
 };
@@ -34,6 +35,7 @@ struct Warp : SwitchableWarp {
   Cta* cta = nullptr;
   Warp* next_waiter = nullptr;
   std::uint64_t* records = nullptr;  ///< where its buffer begins
+  std::uint32_t records_of = 0;      ///< the warp of the CTA whose records it begins with
   std::uint32_t barrier_result = 0;
   std::uint32_t arrived_barriers = 0;        ///< bit per id: lanes have arrived with kBarrierArriveOnly, phase not over
   std::uint32_t counted_barriers = 0;        ///< of those, the ones the whole warp has arrived at
@@ -92,8 +94,12 @@ struct Unit {
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
-  /// Passes on what the warp has recorded; its buffer is empty afterwards.
-  void FlushRecords(Warp& warp, bool ended);
+  /// Passes on what the warp has recorded; its buffer is empty afterwards. `ended`: warps that have ended in it.
+  void FlushRecords(Warp& warp, std::uint32_t ended);
+  /// The warp has ended and shares its buffer with none.
+  void EndRecords(Warp& warp);
+  /// The warp has ended and the next one goes on in the same buffer, which is passed on when little room is left or the CTA ends.
+  void EndSharedRecords(Warp& warp);
   bool recording() const { return !records_.empty(); }
 
   std::unique_ptr<UnitCheck> check;     ///< null without memcheck
@@ -121,6 +127,7 @@ struct Unit {
     void operator()(Warp* warps) const;
   };
   std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
+  std::uint32_t records_ended_ = 0;     // warps whose last records are in that one buffer
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units

@@ -187,7 +187,7 @@ struct DirectLoop {
         worker.direct_warp = &warp->ctx;
         warp->ctx.exited_mask = 0;
         entry(&warp->ctx);
-        if (recording) unit.FlushRecords(*warp, true);
+        if (recording) unit.EndSharedRecords(*warp);
       }
       return !stop.load(std::memory_order_relaxed);
     });

@@ -62,6 +62,7 @@ class Folder {
       cta.visits.push_back({0, ~0u});
       cta.accesses.push_back({4096 + i * 512, 4, ~0u});
     }
+    const auto shared = std::make_shared<const trace::CtaTrace>(std::move(cta));
     auto writer = trace::TraceWriter::Create(Path(name), "test");
     REQUIRE(writer.ok());
     trace::LaunchInfo info;
@@ -71,7 +72,7 @@ class Folder {
     info.block[0] = 32;
     for (int launch = 0; launch < 2; ++launch) {
       const auto out = (*writer)->BeginLaunch(info, code);
-      for (std::uint64_t c = 0; c < ctas; ++c) out->Add(c, cta);
+      for (std::uint64_t c = 0; c < ctas; ++c) out->Add(c, {shared, {}});
       out->End(0);
     }
     REQUIRE((*writer)->Close().ok());

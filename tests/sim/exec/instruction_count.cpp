@@ -10,11 +10,12 @@
 namespace gridloom::test {
 namespace {
 
-class Counter final : public exec::RecordSink {
+class Counter final : public exec::RecordSink, public exec::RecordStream {
  public:
   explicit Counter(const trace::CodeTable& table) : table_(table) {}
 
-  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t> words, bool) override {
+  exec::RecordStream& Open() override { return *this; }
+  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t> words, std::uint32_t) override {
     InstructionCount here;
     exec::RecordReader reader(words);
     while (reader.Next()) {

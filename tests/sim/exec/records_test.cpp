@@ -20,14 +20,21 @@ struct Entry {
 };
 
 /// Keeps everything, by CTA and warp.
-class Collector final : public RecordSink {
+class Collector final : public RecordSink, public RecordStream {
  public:
-  void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, bool ended) override {
+  RecordStream& Open() override { return *this; }
+  void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) override {
     const std::lock_guard lock(mutex_);
-    auto& entries = by_warp[{place.cta_index, place.warp}];
+    std::uint32_t& warp = warp_.try_emplace({place.cta_index, place.buffer}, place.buffer).first->second;
     RecordReader reader(words);
     while (reader.Next()) {
       Entry entry{reader.header(), {}};
+      if (entry.header.kind == RecordKind::kWarpEnd) {
+        ++warp;
+        --ended;
+        continue;
+      }
+      auto& entries = by_warp[{place.cta_index, warp}];
       if (entry.header.kind != RecordKind::kBlock) {
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
           if (entry.header.mask >> lane & 1) entry.addresses.push_back(reader.addresses()[lane]);
@@ -35,13 +42,13 @@ class Collector final : public RecordSink {
       }
       entries.push_back(std::move(entry));
     }
-    ends += ended;
+    CHECK(ended == 0);
   }
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<Entry>> by_warp;
-  unsigned ends = 0;
 
  private:
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> warp_;  // whose records come next, by CTA and buffer
   std::mutex mutex_;
 };
 
@@ -101,7 +108,6 @@ TEST_CASE("Records_DivergentLoop_TellPathAndAddresses") {
   launch.params = block.bytes();
   launch.records = &collector;
   REQUIRE(executor.Launch(kLoops, "loops", launch).kind == FaultKind::kNone);
-  CHECK(collector.ends == 9);
   REQUIRE(collector.by_warp.size() == 9);
 
   for (const auto& [place, entries] : collector.by_warp) {
@@ -193,7 +199,6 @@ LOOP:
   launch.records = &collector;
   REQUIRE(executor.Launch(ptx, "turns", launch).kind == FaultKind::kNone);
   REQUIRE(collector.by_warp.size() == 6);
-  CHECK(collector.ends == 6);
   for (const auto& [place, entries] : collector.by_warp) {
     std::uint32_t round = 0;
     bool good = true;

@@ -77,6 +77,8 @@ TEST_CASE("Divisor_DividesAsDivisionDoes") {
     const Divisor divisor(i % 3 == 0 ? 1u << value % 16 : value);
     REQUIRE(divisor.Quotient(dividend) == dividend / divisor.value());
     REQUIRE(divisor.Remainder(dividend) == dividend % divisor.value());
+    const std::uint64_t large = random() >> (1 + random() % 20);
+    REQUIRE(divisor.ExactQuotient(large) == large / divisor.value());
   }
 }
 
@@ -299,10 +301,10 @@ TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
       access.stride = (static_cast<std::int32_t>(random() % 70) - 6) * static_cast<std::int32_t>(width);
     }
     LineList fast, plain;
-    const std::uint64_t displacement = random() % 8 * width;
+    const std::uint64_t shift = random() % 8 * width;
     const bool atomic = random() % 2 == 0;
-    Coalesce(cta, access, displacement, width, atomic, fast);
-    CoalescePlainly(cta, access, displacement, width, atomic, plain);
+    Coalesce(cta, access, shift, width, atomic, fast);
+    CoalescePlainly(cta, access, shift, width, atomic, plain);
     REQUIRE(fast.count == plain.count);
     for (std::uint32_t i = 0; i < fast.count; ++i) {
       INFO("round " << round << ", line " << i);

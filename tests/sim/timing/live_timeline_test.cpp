@@ -238,7 +238,7 @@ TEST_CASE("LiveTimeline_WaitFor_GivesUpWhenTheKernelWaitsItself") {
   const Cycle before = f.timeline->HostTime(f.host);
   CHECK_FALSE(f.timeline->WaitFor(f.host, node));
   CHECK(f.timeline->HostTime(f.host) == before + f.call);
-  source->Push(0, {AddsCta(10), 0});
+  source->Push(0, {AddsCta(10), {}});
   CHECK(f.timeline->WaitFor(f.host, node));
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
   const auto make = [](std::uint64_t index) { return AddsCta(static_cast<std::uint32_t>(20 + index % 37)); };
   Fixture whole;
   const NodeId expected = whole.Kernel(whole.At(1), std::make_shared<SyntheticSource>(code, shape, [&](std::uint64_t index) {
-                                         return trace::LoadedCta{make(index), 0};
+                                         return trace::LoadedCta{make(index), {}};
                                        }));
   REQUIRE(whole.timeline->WaitFor(whole.host, expected));
   for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{0}}) {
@@ -258,7 +258,7 @@ TEST_CASE("LiveSource_AnyOrder_PackedOrNot_GivesTheTimesOfTheSameCtas") {
     std::thread program([&] {
       for (std::uint64_t i = 0; i < shape.ctas; ++i) {
         const std::uint64_t index = i * 7 % shape.ctas;
-        source->Push(index, {make(index), 0});
+        source->Push(index, {make(index), {}});
       }
       source->Close();
     });
@@ -308,7 +308,7 @@ std::shared_ptr<trace::TraceFile> WriteTrace(const std::string& path) {
     info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
     info.work = work;
     const auto to = (*writer)->BeginLaunch(info, code);
-    for (std::uint64_t cta = 0; cta < ctas; ++cta) to->Add(cta, *AddsCta(200));
+    for (std::uint64_t cta = 0; cta < ctas; ++cta) to->Add(cta, {AddsCta(200), {}});
     to->End(0);
   };
   act(HostAction::Kind::kCopyToDevice, 1, 1, {});

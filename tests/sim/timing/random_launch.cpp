@@ -112,7 +112,7 @@ std::shared_ptr<trace::CtaSource> RandomLaunch(std::mt19937_64& random) {
         cta.Visit(barrier);
       }
     }
-    return trace::LoadedCta{cta.Finish(), index * 256};
+    return Shifted(code, cta.Finish(), index * 256);
   });
 }
 

@@ -76,11 +76,18 @@ void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint3
   cta_.lanes.insert(cta_.lanes.end(), addresses.begin(), addresses.end());
 }
 
+trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift) {
+  trace::LoadedCta shifted{std::move(cta), {}};
+  for (const trace::Instruction& instruction : code.instructions) {
+    if (instruction.has_access()) shifted.shifts.push_back(instruction.space == trace::Space::kShared ? 0 : shift);
+  }
+  return shifted;
+}
+
 std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape, std::shared_ptr<const trace::CtaTrace> cta,
-                                           std::uint64_t displacement) {
-  return std::make_shared<SyntheticSource>(std::move(code), shape, [cta = std::move(cta), displacement](std::uint64_t index) {
-    return trace::LoadedCta{cta, index * displacement};
-  });
+                                           std::uint64_t shift) {
+  return std::make_shared<SyntheticSource>(
+      code, shape, [code, cta = std::move(cta), shift](std::uint64_t index) { return Shifted(code, cta, index * shift); });
 }
 
 }  // namespace gridloom::timing

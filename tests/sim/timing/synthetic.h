@@ -63,8 +63,11 @@ class SyntheticSource final : public trace::CtaSource {
   Make make_;
 };
 
-/// A launch of equal CTAs; CTA i is displaced by i * `displacement`.
+/// The CTA with all its addresses but those of shared memory `shift` on.
+trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift);
+
+/// A launch of equal CTAs; the addresses of CTA i but those of shared memory are i * `shift` on.
 std::shared_ptr<trace::CtaSource> SameCtas(trace::KernelCode code, trace::LaunchShape shape, std::shared_ptr<const trace::CtaTrace> cta,
-                                           std::uint64_t displacement = 0);
+                                           std::uint64_t shift = 0);
 
 }  // namespace gridloom::timing

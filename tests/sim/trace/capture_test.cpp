@@ -18,16 +18,20 @@ struct Captured {
   trace::CodeTable table;
   std::map<std::uint64_t, CtaTrace> ctas;
   std::uint64_t dropped = 0;
+  std::uint64_t shared = 0;  ///< CTAs whose trace is another's, shifted
 };
 
 Captured Run(test::Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(ptx, sink);
   REQUIRE(!sink.has_errors());
-  Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}, 0};
+  Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}};
   const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
-  trace::Capture capture(captured.table, shape,
-                         [&](std::uint64_t cta, CtaTrace trace) { CHECK(captured.ctas.emplace(cta, std::move(trace)).second); });
+  trace::Capture capture(captured.table, shape, [&](std::uint64_t cta, const trace::LoadedCta& trace) {
+    CHECK(trace::ValidateShifts(captured.table.code, trace.shifts).ok());
+    captured.shared += trace.shifts.empty() ? 0 : 1;
+    CHECK(captured.ctas.emplace(cta, trace::Flatten(captured.table.code, trace)).second);
+  });
   launch.records = &capture;
   const exec::LaunchFault fault = executor.Launch(ptx, kernel, launch);
   INFO(fault.text);
@@ -217,5 +221,81 @@ TEST_CASE("Capture_CallsBarriersAndWideAccesses") {
       for (unsigned lane = 1; lane < 32; ++lane) CHECK(local[lane] - local[lane - 1] == 4);
     }
     CHECK(trace::InstructionCount(code, trace) == 2 * (18 + 4 + 3));
+  }
+}
+
+// A two-dimensional grid: each CTA copies a tile of a pitched image through shared memory; those of the last column add a column.
+// All but a few are like another one, shifted by one distance per instruction.
+TEST_CASE("Capture_LikeCtas_ShareTracesAndAreWhereTheyWere") {
+  const std::string ptx = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry tiles(.param .u64 in, .param .u64 out, .param .u32 pitch, .param .u32 last)
+{
+  .shared .align 4 .b8 tile[1024];
+  .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r1, [pitch];
+  ld.param.u32 %r2, [last];
+  mov.u32 %r3, %tid.x;
+  mov.u32 %r4, %tid.y;
+  mov.u32 %r5, %ctaid.x;
+  mov.u32 %r6, %ctaid.y;
+  mad.lo.u32 %r7, %r6, 8, %r4;
+  mad.lo.u32 %r8, %r5, 16, %r3;
+  mad.lo.u32 %r9, %r7, %r1, %r8;
+  mul.wide.u32 %rd3, %r9, 4;
+  add.u64 %rd4, %rd1, %rd3;
+  ld.global.u32 %r10, [%rd4];
+  mad.lo.u32 %r11, %r4, 16, %r3;
+  mov.u32 %r12, tile;
+  mad.lo.u32 %r13, %r11, 4, %r12;
+  st.shared.u32 [%r13], %r10;
+  bar.sync 0;
+  ld.shared.u32 %r14, [%r13];
+  mad.lo.u32 %r15, %r8, %r1, %r7;
+  mul.wide.u32 %rd5, %r15, 4;
+  add.u64 %rd6, %rd2, %rd5;
+  st.global.u32 [%rd6], %r14;
+  setp.ne.u32 %p1, %r5, %r2;
+  @%p1 bra END;
+  st.global.u32 [%rd6+4096], %r14;
+END:
+  ret;
+}
+)";
+  constexpr std::uint32_t kColumns = 6, kRows = 7, kPitch = 112;
+  test::Executor executor;
+  const std::vector<std::uint32_t> image(kPitch * kPitch + 2048, 3);
+  const std::uint64_t in = executor.Upload(image), out = executor.Upload(image);
+  test::ParamBlock block;
+  block.Add(in).Add(out).Add(kPitch).Add(kColumns - 1);
+  exec::LaunchParams launch;
+  launch.grid = {kColumns, kRows, 1};
+  launch.block = {16, 8, 1};
+  launch.params = block.bytes();
+  const Captured captured = Run(executor, ptx, "tiles", launch);
+  CHECK(captured.shared > kColumns * kRows / 2);
+  for (const auto& [number, cta] : captured.ctas) {
+    const std::uint64_t column = number % kColumns, row = number / kColumns;
+    REQUIRE(cta.warps.size() == 4);
+    for (std::uint64_t w = 0; w < 4; ++w) {
+      const trace::WarpTrace& warp = cta.warps[w];
+      REQUIRE(warp.access_count == (column + 1 == kColumns ? 5 : 4));
+      for (std::uint32_t a = 0; a < warp.access_count; ++a) {
+        const trace::MemoryAccess& access = cta.accesses[warp.first_access + a];
+        REQUIRE(access.mask == ~0u);
+        std::array<std::uint64_t, 32> addresses{};
+        trace::LaneAddresses(cta, access, addresses);
+        for (std::uint64_t lane = 0; lane < 32; ++lane) {
+          const std::uint64_t x = column * 16 + lane % 16, y = row * 8 + w * 2 + lane / 16;
+          const std::uint64_t transposed = out + (x * kPitch + y) * 4;
+          const std::uint64_t expected[] = {in + (y * kPitch + x) * 4, w * 128 + lane * 4, w * 128 + lane * 4, transposed,
+                                            transposed + 4096};
+          REQUIRE(addresses[lane] == expected[a]);
+        }
+      }
+    }
   }
 }

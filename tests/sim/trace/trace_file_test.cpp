@@ -97,22 +97,46 @@ struct TemporaryFile {
   std::filesystem::path path;
 };
 
+/// A CTA of its own, or one like an earlier one, shifted: by random distances, or as far again as the last time.
+LoadedCta RandomLoadedCta(const KernelCode& code, unsigned warps, std::vector<LoadedCta>& earlier, std::mt19937_64& random) {
+  LoadedCta cta;
+  if (earlier.empty() || random() % 3 == 0) {
+    cta.trace = std::make_shared<const CtaTrace>(RandomCta(code, warps, random));
+    if (random() % 2) earlier.push_back(cta);
+    return cta;
+  }
+  LoadedCta& like = earlier[random() % earlier.size()];
+  cta.trace = like.trace;
+  cta.shifts = like.shifts;
+  cta.shifts.resize(AccessCount(code));
+  const bool any = random() % 4 == 0;
+  std::size_t number = 0;
+  for (const Instruction& instruction : code.instructions) {
+    if (!instruction.has_access()) continue;
+    if (instruction.space != Space::kShared) cta.shifts[number] += any ? random() : 512 * number + 1;
+    ++number;
+  }
+  like.shifts = cta.shifts;
+  return cta;
+}
+
 /// A file with `launches` launches of random CTAs, which are answered.
-std::vector<std::vector<CtaTrace>> WriteFile(const TemporaryFile& file, unsigned launches, std::mt19937_64& random) {
+std::vector<std::vector<LoadedCta>> WriteFile(const TemporaryFile& file, unsigned launches, std::mt19937_64& random) {
   auto writer = TraceWriter::Create(file.path, "a test");
   REQUIRE(writer.ok());
   std::vector<KernelCode> codes;
   for (int i = 0; i < 2; ++i) codes.push_back(RandomCode(random));
   for (const KernelCode& code : codes) (*writer)->AddKernel(code);
-  std::vector<std::vector<CtaTrace>> all;
+  std::vector<std::vector<LoadedCta>> all;
   for (unsigned l = 0; l < launches; ++l) {
     const unsigned ctas = static_cast<unsigned>(random() % 20), warps = 1 + l % 3;
     LaunchInfo info{.kernel = l % 2, .shape = {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 10}, .stream = l};
     auto launch = (*writer)->BeginLaunch(info, codes[l % 2]);
     all.emplace_back(ctas);
+    std::vector<LoadedCta> earlier;
     for (unsigned i = 0; i < ctas; ++i) {
       const unsigned cta = ctas - 1 - i;  // the order in which they end is any
-      all.back()[cta] = RandomCta(codes[l % 2], warps, random);
+      all.back()[cta] = RandomLoadedCta(codes[l % 2], warps, earlier, random);
       launch->Add(cta, all.back()[cta]);
     }
     launch->End(l);
@@ -127,7 +151,7 @@ std::vector<std::vector<CtaTrace>> WriteFile(const TemporaryFile& file, unsigned
   return all;
 }
 
-void CheckLaunches(const std::shared_ptr<TraceFile>& file, const std::vector<std::vector<CtaTrace>>& all) {
+void CheckLaunches(const std::shared_ptr<TraceFile>& file, const std::vector<std::vector<LoadedCta>>& all) {
   for (std::size_t l = 0; l < file->launches().size(); ++l) {
     const TraceFile::Launch& launch = file->launches()[l];
     if (!launch.complete) continue;
@@ -137,7 +161,8 @@ void CheckLaunches(const std::shared_ptr<TraceFile>& file, const std::vector<std
     for (std::uint64_t cta = 0; cta < all[l].size(); ++cta) {
       auto loaded = source->Load(cta);
       REQUIRE(loaded.ok());
-      CHECK(Equal(*loaded->trace, all[l][cta]));
+      CHECK(Equal(Flatten(source->code(), *loaded), Flatten(source->code(), all[l][cta])));
+      CHECK(ValidateShifts(source->code(), loaded->shifts).ok());
       CHECK(ValidateCta(source->code(), source->shape(), *loaded->trace).ok());
     }
     CHECK(!source->Load(all[l].size()).ok());
@@ -218,7 +243,8 @@ TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
     const KernelCode code = RandomCode(random);
     CtaEncoder encoder(code);
     ByteWriter out;
-    for (int c = 0; c < 3; ++c) encoder.Encode(RandomCta(code, 2, random), out);
+    std::vector<LoadedCta> earlier;
+    for (int c = 0; c < 6; ++c) encoder.Encode(RandomLoadedCta(code, 2, earlier, random), out);
     std::vector<std::uint8_t> bytes = out.bytes();
     for (unsigned flips = random() % 4; flips != 0; --flips) bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
     ByteReader in(bytes);
@@ -226,8 +252,9 @@ TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
     while (in.left() != 0) {
       auto cta = decoder.Decode(in);
       if (!cta) break;
-      const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->warps.size()) * 32};
-      REQUIRE(ValidateCta(code, shape, *cta).ok());
+      const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->trace->warps.size()) * 32};
+      REQUIRE(ValidateCta(code, shape, *cta->trace).ok());
+      REQUIRE(ValidateShifts(code, cta->shifts).ok());
     }
   }
 }
@@ -239,7 +266,7 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 3");
+  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 4");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }
@@ -277,7 +304,7 @@ TEST_CASE("CtaEncoder_RegularWarps_TakeLessThanTwoBytesPerInstruction") {
       }
     }
     instructions += InstructionCount(code, cta);
-    encoder.Encode(cta, out);
+    encoder.Encode({std::make_shared<const CtaTrace>(std::move(cta)), {}}, out);
   }
   CHECK(static_cast<double>(out.size()) / static_cast<double>(instructions) < 0.65);
   CHECK(static_cast<double>(PackChunk(ChunkType::kCtas, {}, out.bytes()).size()) / static_cast<double>(instructions) < 0.02);

@@ -1,0 +1,163 @@
+#include "sim/trace/cta_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gridloom::trace {
+namespace {
+
+constexpr std::size_t kMostModels = 8;
+constexpr std::size_t kMostWords = std::size_t{1} << 22;  // of a CTA that others are compared with
+// Where CTAs are like none before, only some of them become models.
+constexpr std::uint64_t kEagerMisses = 16, kLazyMisses = 32;
+
+/// Whether each new word is the old one a step on; the old words become the new ones.
+bool Advance(std::uint64_t* old_words, const std::uint64_t* steps, std::span<const std::uint64_t> words) {
+  std::uint64_t differs = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    differs |= (words[i] - old_words[i]) ^ steps[i];
+    old_words[i] = words[i];
+  }
+  return differs == 0;
+}
+
+}  // namespace
+
+CtaStream::CtaStream(const CodeTable& table, std::uint32_t warps, Take take)
+    : warps_(warps), accesses_(AccessCount(table.code)), take_(std::move(take)), decoder_(table), buffers_(warps) {}
+
+void CtaStream::OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
+  if (!open_) BeginCta();
+  if (place.buffer >= buffers_.size()) return;
+  Buffer& buffer = buffers_[place.buffer];
+  const std::size_t end = buffer.used + words.size();
+  if (expected_ && end <= models_.front()->words[place.buffer].size()) {
+    expected_ = Advance(buffer.words.data() + buffer.used, models_.front()->word_step[place.buffer].data() + buffer.used, words);
+  } else {
+    expected_ = false;
+    if (buffer.words.size() < end) buffer.words.resize(std::max(end, buffer.words.size() * 2));
+    std::memcpy(buffer.words.data() + buffer.used, words.data(), words.size_bytes());
+  }
+  buffer.used = end;
+  ended_ += ended;
+  if (ended_ < warps_) return;
+  EndCta(place);
+  open_ = false;
+}
+
+void CtaStream::BeginCta() {
+  open_ = true;
+  ended_ = 0;
+  for (Buffer& buffer : buffers_) buffer.used = 0;
+  expected_ = !models_.empty() && !models_.front()->word_step.empty();
+}
+
+void CtaStream::EndCta(const exec::RecordPlace& place) {
+  if (EndedAsExpected()) {
+    Model& model = *models_.front();
+    for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
+    model.missed = false;
+    misses_ = 0;
+    return take_(place.cta_index, Shifted(model), model.dropped);
+  }
+  for (auto model = models_.begin(); model != models_.end(); ++model) {
+    if (!IsLike(**model)) continue;
+    Follow(**model);
+    models_.splice(models_.begin(), models_, model);
+    misses_ = 0;
+    return take_(place.cta_index, Shifted(*models_.front()), models_.front()->dropped);
+  }
+  ++misses_;
+  Decode(place);
+}
+
+bool CtaStream::EndedAsExpected() const {
+  if (!expected_) return false;
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    if (buffers_[b].used != models_.front()->words[b].size()) return false;
+  }
+  return true;
+}
+
+bool CtaStream::IsLike(const Model& model) {
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    if (buffers_[b].used != model.words[b].size()) return false;
+  }
+  shift_.assign(model.shift.size(), 0);
+  for (std::size_t s = 1; s < shift_.size(); ++s) {
+    const auto [buffer, word] = model.sample[s];
+    shift_[s] = buffers_[buffer].words[word] - model.words[buffer][word];
+  }
+  constexpr std::size_t kStride = 256;
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    const std::uint64_t* const words = buffers_[b].words.data();
+    const std::uint64_t* const old_words = model.words[b].data();
+    const std::uint16_t* const sites = model.sites.number[b].data();
+    for (std::size_t from = 0; from < model.words[b].size(); from += kStride) {
+      const std::size_t to = std::min(from + kStride, model.words[b].size());
+      std::uint64_t differs = 0;
+      for (std::size_t i = from; i < to; ++i) differs |= (words[i] - old_words[i]) ^ shift_[sites[i]];
+      if (differs != 0) return false;
+    }
+  }
+  return true;
+}
+
+/// The model's last CTA is the one that has just ended. When the step was wrong twice, it is taken from these two.
+void CtaStream::Follow(Model& model) {
+  if (model.missed) {
+    model.step.resize(shift_.size());
+    for (std::size_t s = 0; s < shift_.size(); ++s) model.step[s] = shift_[s] - model.shift[s];
+    model.word_step.resize(buffers_.size());
+    for (std::size_t b = 0; b < buffers_.size(); ++b) {
+      model.word_step[b].resize(model.words[b].size());
+      for (std::size_t i = 0; i < model.words[b].size(); ++i) model.word_step[b][i] = model.step[model.sites.number[b][i]];
+    }
+  }
+  model.missed = true;
+  model.shift = shift_;
+}
+
+void CtaStream::Decode(const exec::RecordPlace& place) {
+  RecordBuffers records;
+  std::size_t words = 0;
+  for (const Buffer& buffer : buffers_) {
+    records.emplace_back(buffer.words.data(), buffer.used);
+    words += buffer.used;
+  }
+  const bool wanted = words <= kMostWords && (misses_ <= kEagerMisses || misses_ % kLazyMisses == 0);
+  RecordSites sites;
+  auto trace = std::make_shared<const CtaTrace>(decoder_.Decode(place, records, wanted ? &sites : nullptr));
+  if (wanted && sites.usable) {
+    if (models_.size() >= kMostModels) models_.pop_back();
+    models_.push_front(MakeModel(std::move(sites), trace));
+  }
+  take_(place.cta_index, {std::move(trace), {}}, decoder_.dropped());
+}
+
+std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(RecordSites sites, std::shared_ptr<const CtaTrace> trace) const {
+  auto model = std::make_unique<Model>();
+  model->trace = std::move(trace);
+  model->dropped = decoder_.dropped();
+  model->sites = std::move(sites);
+  model->sample.resize(model->sites.sites.size());
+  for (std::size_t b = 0; b < buffers_.size(); ++b) {
+    const auto begin = buffers_[b].words.begin();
+    model->words.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(buffers_[b].used));
+    for (std::size_t i = model->words[b].size(); i-- > 0;)
+      model->sample[model->sites.number[b][i]] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
+  }
+  model->shift.assign(model->sites.sites.size(), 0);
+  return model;
+}
+
+LoadedCta CtaStream::Shifted(const Model& model) const {
+  LoadedCta cta{model.trace, std::vector<std::uint64_t>(accesses_)};
+  for (std::size_t s = 1; s < model.shift.size(); ++s) {
+    const RecordSites::Site& site = model.sites.sites[s];
+    for (std::uint32_t i = 0; i < site.count; ++i) cta.shifts[site.first + i] = model.shift[s];
+  }
+  return cta;
+}
+
+}  // namespace gridloom::trace
