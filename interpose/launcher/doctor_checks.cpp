@@ -18,6 +18,7 @@
 #include "interpose/launcher/terminal.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/compiler_loader.h"
 #include "sim/hardware/device_files.h"
 
 namespace gridloom::launcher {
@@ -106,7 +107,13 @@ Finding LookAtLibrary(std::string_view name, const char* purpose) {
 }
 
 Finding LookAtShim() { return LookAtLibrary(kShim, "the driver that programs are given"); }
-Finding LookAtCompiler() { return LookAtLibrary(kCompiler, "it compiles kernels"); }
+Finding LookAtCompiler() {
+  const Finding there = LookAtLibrary(kCompiler, "it compiles kernels");
+  const auto file = FindLibrary(kCompiler);
+  if (!file) return there;
+  const auto opened = exec::OpenCompiler(file->string());
+  return opened.ok() ? there : Problem(opened.error().message, "scripts/build, or install Gridloom again");
+}
 
 Finding LookAtDevices() {
   const auto directory = sim::DeviceDirectory();

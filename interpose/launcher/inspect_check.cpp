@@ -6,6 +6,7 @@
 #include "rewriter/ptx/linker.h"
 #include "rewriter/ptx/verifier.h"
 #include "sim/exec/compiler/compiler.h"
+#include "sim/exec/runtime/compiler_loader.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -14,8 +15,7 @@ Result<exec::CompileFn> LoadCompiler() {
   const auto file = FindLibrary(kCompiler);
   if (!file)
     return Error{"cannot find " + std::string(kCompiler) + " beside " + ToolDirectory().string() + "; build it with scripts/build"};
-  void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);  // kept until the tool ends
-  if (library == nullptr) return Error{dlerror()};
+  GL_TRY(library, exec::OpenCompiler(file->string()));
   const auto compile = reinterpret_cast<exec::CompileFn>(dlsym(library, "gridloom_compile"));
   if (compile == nullptr) return Error{file->string() + " is not Gridloom's compiler"};
   return compile;

@@ -8,6 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "gl_compiler_interface.h"
+#include "sim/exec/compiler/interface.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -60,6 +63,20 @@ std::string FileId(const std::string& path) {
 
 }  // namespace
 
+Result<void*> OpenCompiler(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* const why = dlerror();
+    return Error{std::string(why ? why : "dlopen failed") + " (" + kLibrary + " belongs beside the library that launches kernels)"};
+  }
+  const auto interface = reinterpret_cast<CompilerInterfaceFn>(dlsym(library, "gridloom_compiler_interface"));
+  const std::string found = interface ? interface() : "none";
+  if (found == kCompilerInterface) return library;
+  dlclose(library);
+  return Error{path + " is of another build than the library that loads it (interface " + found + ", needed " + kCompilerInterface +
+               "); build both, or install both"};
+}
+
 CompilerLoader::CompilerLoader(CompileFn compile, std::string id) : compile_(compile) {
   if (compile_) {
     id_ = std::move(id);
@@ -72,16 +89,14 @@ CompilerLoader::CompilerLoader(CompileFn compile, std::string id) : compile_(com
 
 Result<CompileFn> CompilerLoader::Load() {
   std::call_once(once_, [&] {
-    void* const library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char* const why = dlerror();
-      error_ = "kernels cannot be compiled: " + std::string(why ? why : "dlopen failed") + " (" + kLibrary +
-               " belongs beside the library that launches them)";
+    const Result<void*> library = OpenCompiler(path_);
+    if (!library.ok()) {
+      error_ = "kernels cannot be compiled: " + library.error().message;
       return;
     }
-    compile_ = reinterpret_cast<CompileFn>(dlsym(library, "gridloom_compile"));
-    find_line_ = reinterpret_cast<FindLineFn>(dlsym(library, "gridloom_find_line"));
-    if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile; it is of another build";
+    compile_ = reinterpret_cast<CompileFn>(dlsym(*library, "gridloom_compile"));
+    find_line_ = reinterpret_cast<FindLineFn>(dlsym(*library, "gridloom_find_line"));
+    if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile";
   });
   if (!compile_) return Error{error_};
   return compile_;

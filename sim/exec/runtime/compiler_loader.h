@@ -9,6 +9,9 @@
 
 namespace gridloom::exec {
 
+/// Opens the compiler library at `path`, for good, and checks that it is of this build. The handle is for dlsym. The error says what to do.
+Result<void*> OpenCompiler(const std::string& path);
+
 class CompilerLoader {
  public:
   /// With a function given (tests), nothing is loaded and `id` identifies it.
