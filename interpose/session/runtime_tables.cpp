@@ -3,6 +3,8 @@
 #include "interpose/session/runtime_tables.h"
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "hooks.h"
 #include "interpose/session/context.h"
@@ -114,6 +116,39 @@ CUresult StreamState(CUcontext, const void*, std::uint64_t* state) {
 
 Slot g_contexts[95];
 
+// ---- the functions of a module; cuFFT, which does not know the name of the one kernel in an image, asks for them ------------------
+
+/// Calls `visit` for each kernel of the module and gives their number. What the last argument of the callback means is not known;
+/// cuFFT does not look at it.
+std::uint64_t VisitFunctions(CUcontext, CUmodule module, void (*visit)(void* data, CUfunction function, const void* owner),
+                             void* data) noexcept {
+  try {
+    unsigned count = 0;
+    if (visit == nullptr || hooks::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
+    std::vector<CUfunction> functions(count);
+    if (hooks::cuModuleEnumerateFunctions(functions.data(), count, module) != CUDA_SUCCESS) return 0;
+    for (const CUfunction function : functions) visit(data, function, module);
+    return count;
+  } catch (...) {
+    return 0;
+  }
+}
+/// A slot nobody was seen to call: whoever does is told that it failed, and the user which one it was.
+template <std::size_t kSlot>
+CUresult UnknownFunctionSlot() noexcept {
+  GL_LOG(kWarn, "a library calls function %zu of the driver's private table of kernels, which the virtual GPU does not have", kSlot);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+constexpr std::size_t kFunctionSlots = 128;
+Slot g_functions[kFunctionSlots];
+template <std::size_t... kSlots>
+void FillFunctions(std::index_sequence<kSlots...>) {
+  ((g_functions[kSlots] = Entry(&UnknownFunctionSlot<kSlots>)), ...);
+  g_functions[0] = Size(sizeof(g_functions));
+  g_functions[7] = Entry(&VisitFunctions);
+}
+
 // ---- start-up check ------------------------------------------------------------------------------------------------------------
 
 Slot g_handshake[3];
@@ -140,6 +175,7 @@ const Row kTables[] = {
     {{0xC6, 0x93, 0x33, 0x6E, 0x11, 0x21, 0xDF, 0x11, 0xA8, 0xC3, 0x68, 0xF3, 0x55, 0xD8, 0x95, 0x93}, g_storage},
     {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}, g_checks},
     {{0x21, 0x31, 0x8C, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8C, 0xA6, 0x41, 0xFF, 0x73, 0x24, 0xC8, 0xF2}, g_contexts},
+    {{0x6E, 0x16, 0x3F, 0xBE, 0xB9, 0x58, 0x44, 0x4D, 0x83, 0x5C, 0xE1, 0x82, 0xAF, 0xF1, 0x99, 0x1E}, g_functions},
     {{0xD4, 0x08, 0x20, 0x55, 0xBD, 0xE6, 0x70, 0x4B, 0x8D, 0x34, 0xBA, 0x12, 0x3C, 0x66, 0xE1, 0xF2}, g_handshake},
 };
 
@@ -172,6 +208,7 @@ void FillTables() {
   g_contexts[4] = Entry(&ContextNumber);
   g_contexts[39] = Entry(&StreamState);
   g_contexts[51] = Entry(&StreamIdentity);
+  FillFunctions(std::make_index_sequence<kFunctionSlots>());
   g_handshake[0] = Size(sizeof(g_handshake));
   g_handshake[1] = Entry(&Handshake);
   g_handshake[2] = Entry(&Nothing);
@@ -204,9 +241,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (text == "F8CFF95121468B4EB9E2FB469E7C0DD9") {
     GL_LOG(kInfo, "cuGetExportTable: no table %s", text.c_str());
   } else {
-    GL_LOG(kWarn,
-           "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work "
-           "(cuFFT does)",
+    GL_LOG(kWarn, "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work",
            text.c_str());
   }
   return CUDA_ERROR_INVALID_VALUE;
