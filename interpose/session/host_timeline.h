@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "interpose/session/operation.h"
-#include "sim/timing/live_source.h"
+#include "sim/timing/live/live_source.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {

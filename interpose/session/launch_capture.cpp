@@ -6,7 +6,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/tracing.h"
-#include "sim/timing/live_source.h"
+#include "sim/timing/live/live_source.h"
 
 namespace gridloom::session {
 namespace {

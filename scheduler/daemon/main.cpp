@@ -17,7 +17,7 @@
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
 #include "sim/hardware/device_files.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::broker {
 namespace {

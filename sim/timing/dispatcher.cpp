@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rewriter/support/check.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::timing {
 

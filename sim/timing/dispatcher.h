@@ -14,7 +14,7 @@
 #include "scheduler/policy/policy.h"
 #include "sim/timing/hooks.h"
 #include "sim/timing/parameters.h"
-#include "sim/timing/sm.h"
+#include "sim/timing/sm/sm.h"
 #include "sim/timing/work.h"
 
 namespace gridloom::timing {

@@ -10,8 +10,8 @@
 #include "scheduler/policy/policy.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/dispatcher.h"
-#include "sim/timing/memory_partition.h"
-#include "sim/timing/sm.h"
+#include "sim/timing/memory/memory_partition.h"
+#include "sim/timing/sm/sm.h"
 #include "sim/timing/work.h"
 
 namespace gridloom::timing {

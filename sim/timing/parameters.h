@@ -6,7 +6,7 @@
 #include "rewriter/support/result.h"
 #include "sim/hardware/device_spec.h"
 #include "sim/timing/cycle.h"
-#include "sim/timing/port.h"
+#include "sim/timing/memory/port.h"
 
 namespace gridloom::timing {
 

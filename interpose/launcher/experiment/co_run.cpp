@@ -4,7 +4,7 @@
 
 #include "scheduler/policy/leftover.h"
 #include "sim/timing/engine.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::experiment {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "interpose/launcher/experiment/profiling.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::experiment {
 namespace {

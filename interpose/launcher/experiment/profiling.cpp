@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/timing/coalescer.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/memory/coalescer.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::experiment {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "interpose/launcher/inspect_show.h"
+#include "interpose/launcher/inspect/show.h"
 #include "rewriter/ptx/parser.h"
 #include "tests/rewriter/image/image_bytes.h"
 

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "interpose/launcher/progress.h"
-#include "interpose/launcher/replay_columns.h"
-#include "interpose/launcher/replay_report.h"
-#include "interpose/launcher/replay_run.h"
-#include "interpose/launcher/slurm.h"
-#include "interpose/launcher/sweep_plan.h"
+#include "interpose/launcher/replay/columns.h"
+#include "interpose/launcher/replay/report.h"
+#include "interpose/launcher/replay/run.h"
+#include "interpose/launcher/sweep/plan.h"
+#include "interpose/launcher/sweep/slurm.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::launcher {

@@ -1,7 +1,7 @@
-#include "interpose/launcher/run_options.h"
-
 #include <catch2/catch.hpp>
 #include <set>
+
+#include "interpose/launcher/run/options.h"
 
 namespace gridloom::launcher {
 namespace {

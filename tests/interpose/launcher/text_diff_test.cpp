@@ -1,4 +1,4 @@
-#include "interpose/launcher/text_diff.h"
+#include "interpose/launcher/rewrite/text_diff.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

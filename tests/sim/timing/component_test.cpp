@@ -5,13 +5,13 @@
 #include <random>
 #include <set>
 
-#include "sim/timing/address_map.h"
-#include "sim/timing/cache.h"
-#include "sim/timing/coalescer.h"
-#include "sim/timing/inbox.h"
-#include "sim/timing/message.h"
-#include "sim/timing/mshr.h"
-#include "sim/timing/scheduler.h"
+#include "sim/timing/memory/address_map.h"
+#include "sim/timing/memory/cache.h"
+#include "sim/timing/memory/coalescer.h"
+#include "sim/timing/memory/inbox.h"
+#include "sim/timing/memory/message.h"
+#include "sim/timing/memory/mshr.h"
+#include "sim/timing/sm/scheduler.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "sim/timing/dram_channel.h"
+#include "sim/timing/memory/dram_channel.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {

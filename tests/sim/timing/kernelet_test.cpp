@@ -3,7 +3,7 @@
 
 #include "scheduler/model/planner.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {

@@ -1,5 +1,5 @@
 // Work given while the device is simulated: host time, streams, events, groups, several hosts, sources that are still running.
-#include "sim/timing/live_timeline.h"
+#include "sim/timing/live/live_timeline.h"
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "scheduler/policy/builtin.h"
-#include "sim/timing/live_source.h"
-#include "sim/timing/trace_player.h"
+#include "sim/timing/live/live_source.h"
+#include "sim/timing/live/trace_player.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {

@@ -1,7 +1,7 @@
 // Micro-benchmarks of throughput: issue rates, bandwidth, occupancy.
 #include <catch2/catch.hpp>
 
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {

@@ -9,7 +9,7 @@
 #include "scheduler/policy/kernelet.h"
 #include "sim/hardware/device_files.h"
 #include "sim/timing/engine.h"
-#include "sim/timing/occupancy.h"
+#include "sim/timing/sm/occupancy.h"
 #include "tests/sim/timing/synthetic.h"
 
 namespace gridloom::experiment {

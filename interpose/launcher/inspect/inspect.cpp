@@ -1,0 +1,65 @@
+// gridloom inspect: what is in a file of device code.
+#include <algorithm>
+
+#include "interpose/launcher/commands.h"
+#include "interpose/launcher/inspect/check.h"
+#include "interpose/launcher/inspect/show.h"
+#include "interpose/launcher/terminal.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+class Inspect final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    app.add_option("file", file_, "program, shared library, object file, fat binary, cubin or PTX")->required()->type_name("");
+    app.add_option("--device,-d", device_, "show the PTX that this device runs")->type_name("NAME|FILE");
+    app.add_option("--kernel,-k", view_.kernel, "only kernels whose name contains this, with details")->type_name("TEXT");
+    app.add_flag("--details", view_.details, "a paragraph per kernel: parameters with offsets, and all else");
+    app.add_flag("--check", check_, "verify the PTX and compile each kernel; say which are refused and why");
+    app.add_flag("--json", json_, "print JSON, with all details");
+  }
+
+  int Run() override {
+    std::optional<ComputeCapability> capability;
+    if (!device_.empty()) {
+      const auto device = sim::LoadDevice(device_);
+      if (!device.ok()) return Fail(device.error().message);
+      capability = device->compute_capability;
+    }
+    auto report = InspectFile(file_, capability);
+    if (!report.ok()) return Fail(report.error().message);
+    if (!AnyWanted(*report)) return Fail("no kernel in " + file_ + " has a name that contains '" + view_.kernel + "'");
+    if (check_) {
+      const Status checked = CheckKernels(*report);
+      if (!checked.ok()) return Fail(checked.error().message);
+    }
+    view_.details |= !view_.kernel.empty();
+    Print(json_ ? ReportJson(*report, view_) : ReportText(*report, view_));
+    return AnyRefused(*report) ? kExitFound : kExitOk;
+  }
+
+ private:
+  bool AnyWanted(const InspectReport& report) const {
+    const auto wanted = [this](const auto& kernel) { return Wanted(view_, kernel.name, kernel.demangled); };
+    return view_.kernel.empty() || std::ranges::any_of(report.containers, [&](const ContainerReport& container) {
+             return std::ranges::any_of(container.kernels, wanted) || std::ranges::any_of(container.machine_kernels, wanted);
+           });
+  }
+  static bool AnyRefused(const InspectReport& report) {
+    return std::ranges::any_of(
+        report.containers, [](const ContainerReport& container) { return std::ranges::any_of(container.kernels, &KernelReport::refused); });
+  }
+
+  std::string file_, device_;
+  InspectView view_;
+  bool check_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeInspect() { return std::make_unique<Inspect>(); }
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,71 @@
+// The outcomes of replays for a terminal, and as JSON for programs.
+#include "interpose/launcher/command.h"
+#include "interpose/launcher/replay/run.h"
+#include "interpose/launcher/report/files.h"
+#include "interpose/launcher/terminal.h"
+#include "sim/exec/memcheck.h"
+
+namespace gridloom::launcher {
+namespace {
+
+/// With more replays than that, only what compares them is shown.
+constexpr std::size_t kMostInFull = 6;
+
+std::string Text(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string Count(const Json& json, const char* name) { return exec::WithCommas(json[name].get<std::uint64_t>()); }
+double Value(const Json& json, const char* name) { return json[name].get<double>(); }
+std::string Name(const Json& json, const char* name) { return json[name].get<std::string>(); }
+
+void PrintComparison(const ReplayRun& run) {
+  Table table({"workload", "device", "policy", ">cycles", ">time us", ">speed-up", ">IPC", ">DRAM GB/s", "bound by"});
+  for (std::size_t i = 0; i < run.cells.size(); ++i) {
+    if (!run.cells[i].ok()) continue;
+    const Json& cell = run.cells[i].result;
+    const double speed_up = SpeedUp(run, i);
+    table.Add({Name(cell, "workload"), Name(cell, "device"), Name(cell, "policy"), Count(cell, "cycles"),
+               Text("%.1f", Value(cell, "seconds") * 1e6), speed_up == 0 ? "" : Text("%.2f", speed_up), Text("%.2f", Value(cell, "ipc")),
+               Text("%.1f", Value(cell, "dram_gb_s")), Name(cell, "bound_by")});
+  }
+  if (!table.empty()) Print(table.Text(0) + "\n");
+}
+
+void PrintCell(const Json& cell) {
+  Print(Coloured(Colour::kBold, Name(cell, "workload") + " on " + Name(cell, "device")) + ", policy " + Name(cell, "policy") + ": " +
+        Count(cell, "cycles") + " cycles, " + Text("%.3f ms", Value(cell, "seconds") * 1e3) + "\n\n");
+  Table table({">launches", ">CTAs", ">cycles", ">time us", ">IPC", ">occupancy", ">DRAM GB/s", "bound by", "kernel"});
+  for (const Json& kernel : cell["kernels"]) {
+    table.Add({Count(kernel, "launches"), Count(kernel, "kernel_ctas"), Count(kernel, "kernel_cycles"),
+               Text("%.1f", Value(kernel, "seconds") * 1e6), Text("%.2f", Value(kernel, "kernel_ipc")),
+               Text("%.0f %%", 100 * Value(kernel, "occupancy")), Text("%.1f", Value(kernel, "dram_gb_s")), Name(kernel, "bound_by"),
+               Name(kernel, "kernel")});
+  }
+  const double instructions = Value(cell["counters"], "warp_instructions"), host = Value(cell, "host_seconds");
+  Print(table.Text(2) + "\n  warp instructions " + Count(cell["counters"], "warp_instructions") + ", IPC " +
+        Text("%.2f", Value(cell, "ipc")) + ", bound by " + Name(cell, "bound_by") + "\n  L1 hits " +
+        Text("%.1f %%", 100 * Value(cell, "l1_hit_share")) + ", L2 hits " + Text("%.1f %%", 100 * Value(cell, "l2_hit_share")) + ", DRAM " +
+        Text("%.1f GB/s", Value(cell, "dram_gb_s")) + "\n  simulated in " + Text("%.2f s", host) + ", " +
+        Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n");
+}
+
+}  // namespace
+
+int PrintReplay(const ReplayRun& run, bool json) {
+  Json all = Json::array();
+  if (!json && run.cells.size() > 1) PrintComparison(run);
+  int exit_code = kExitOk;
+  for (std::size_t i = 0; i < run.cells.size(); ++i) {
+    const CellOutcome& outcome = run.cells[i];
+    if (!outcome.ok()) exit_code = Fail(run.plan.NameOf(run.plan.cells[i]) + ": " + outcome.problem);
+    else if (json) all.push_back(outcome.result);
+    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result);
+  }
+  if (json) Print(report::JsonText(all, 2) + "\n");
+  return exit_code;
+}
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,283 @@
+// gridloom rewrite: runs passes over the PTX of a file.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "interpose/launcher/commands.h"
+#include "interpose/launcher/inspect/report.h"
+#include "interpose/launcher/rewrite/text_diff.h"
+#include "interpose/launcher/terminal.h"
+#include "rewriter/image/edit.h"
+#include "rewriter/image/select.h"
+#include "rewriter/passes/pipeline.h"
+#include "rewriter/passes/registry.h"
+#include "rewriter/ptx/linker.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/verifier.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using passes::KernelStatus;
+
+/// One module and what became of it.
+struct Piece {
+  std::string name;  ///< for messages: the file, or a part of it
+  std::string before;
+  std::string after;
+  passes::Rewritten rewritten;
+};
+
+Result<std::unique_ptr<ptx::Module>> Parse(const std::string& name, const std::string& text) {
+  DiagnosticSink sink;
+  auto module = ptx::ParseModule(text, sink);
+  if (!sink.has_errors()) ptx::VerifyModule(*module, sink);
+  if (sink.has_errors()) return Error{"the PTX has errors\n" + FormatDiagnostics(sink, name, text)};
+  return module;
+}
+
+/// The modules as one. What none of them defines is left to whoever loads the result.
+Result<std::unique_ptr<ptx::Module>> Joined(std::vector<ptx::LinkInput> modules) {
+  if (modules.size() == 1) return std::move(modules.front().module);
+  return ptx::LinkModules(std::move(modules), [](std::string_view) { return true; });
+}
+
+class Rewriting {
+ public:
+  explicit Rewriting(passes::Pipeline pipeline) : pipeline_(std::move(pipeline)) {}
+
+  Result<const Piece*> Add(const std::string& name, const ptx::Module& module) {
+    GL_TRY(rewritten, passes::Run(pipeline_, module));
+    Piece piece{name, ptx::PrintModule(module), ptx::PrintModule(*rewritten.module), std::move(rewritten)};
+    return &pieces_.emplace_back(std::move(piece));
+  }
+  Result<const Piece*> AddText(const std::string& name, const std::string& text) {
+    GL_TRY(module, Parse(name, text));
+    return Add(name, *module);
+  }
+
+  const std::deque<Piece>& pieces() const { return pieces_; }
+  const passes::Pipeline& pipeline() const { return pipeline_; }
+
+ private:
+  passes::Pipeline pipeline_;
+  std::deque<Piece> pieces_;
+};
+
+std::string_view TextOf(KernelStatus status) {
+  switch (status) {
+    case KernelStatus::kUnchanged: return "unchanged";
+    case KernelStatus::kChanged: return "changed";
+    case KernelStatus::kRefused: return "refused";
+  }
+  return "";
+}
+
+std::string Place(const passes::KernelOutcome& kernel) {
+  return kernel.loc.line == 0 ? "" : " (line " + std::to_string(kernel.loc.line) + ")";
+}
+
+std::string OutcomeText(const Piece& piece) {
+  Table table({"", "kernel", "appended parameters, or why not"});
+  for (const passes::KernelOutcome& kernel : piece.rewritten.kernels) {
+    std::string what;
+    for (const passes::HiddenParam& hidden : kernel.hidden) (what += what.empty() ? "" : " ") += passes::Info(hidden.role).text;
+    if (kernel.status == KernelStatus::kRefused) what = kernel.refused_by + ": " + kernel.reason + Place(kernel);
+    table.Add({std::string(TextOf(kernel.status)), Demangle(kernel.kernel), what});
+  }
+  for (const passes::AddedKernel& kernel : piece.rewritten.added)
+    table.Add({"added", kernel.name, kernel.purpose + " of " + Demangle(kernel.of)});
+  return Coloured(Colour::kBold, piece.name) + "\n" + table.Text(2);
+}
+
+Json HiddenJson(const std::vector<passes::HiddenParam>& params) {
+  Json json = Json::array();
+  for (const passes::HiddenParam& hidden : params) {
+    const auto& info = passes::Info(hidden.role);
+    json.push_back({{"role", info.text}, {"offset", hidden.offset}, {"bytes", info.bytes}, {"meaning", info.meaning}});
+  }
+  return json;
+}
+
+Json PieceJson(const Piece& piece) {
+  Json kernels = Json::array(), added = Json::array();
+  for (const passes::KernelOutcome& kernel : piece.rewritten.kernels) {
+    Json json{{"name", kernel.kernel}, {"demangled", Demangle(kernel.kernel)}, {"status", TextOf(kernel.status)}};
+    if (kernel.status == KernelStatus::kRefused) {
+      json["refused_by"] = kernel.refused_by;
+      json["reason"] = kernel.reason;
+      if (kernel.loc.line != 0) json["line"] = kernel.loc.line;
+    }
+    json["parameters"] = HiddenJson(kernel.hidden);
+    kernels.push_back(std::move(json));
+  }
+  for (const passes::AddedKernel& kernel : piece.rewritten.added) {
+    added.push_back({{"name", kernel.name}, {"of", kernel.of}, {"purpose", kernel.purpose}, {"parameters", HiddenJson(kernel.hidden)}});
+  }
+  return {{"name", piece.name}, {"kernels", kernels}, {"added", added}};
+}
+
+Status WriteFile(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+  return {};
+}
+
+std::string PassNames() {
+  std::string names;
+  for (const auto& pass : passes::AllPasses()) (names += names.empty() ? "" : ", ") += std::string(pass->name());
+  return names;
+}
+
+class Rewrite final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    app.add_option("file", file_, "PTX, fat binary, program or library")->required()->type_name("");
+    app.add_option("--pass,-p", passes_, "passes, in their order: " + PassNames())->required()->type_name("A,B…");
+    app.add_option("--output,-o", output_, "where to write; `-` for stdout")->type_name("OUT");
+    app.add_option("--device,-d", device_, "with --ptx: rewrite the PTX that this device runs")->type_name("NAME|FILE");
+    app.add_flag("--ptx", only_ptx_, "write only the PTX; of a file with several modules OUT.1.ptx, OUT.2.ptx, …");
+    app.add_flag("--diff", diff_, "show what changed, as a unified diff");
+    app.add_flag("--json", json_, "print what became of each kernel as JSON");
+  }
+
+  int Run() override {
+    auto pipeline = passes::Pipeline::Parse(passes_);
+    if (!pipeline.ok()) return Fail(pipeline.error().message);
+    if (output_ == "-" && (diff_ || json_)) return Fail("-o - and " + std::string(diff_ ? "--diff" : "--json") + " both want stdout");
+    Rewriting rewriting(std::move(pipeline).value());
+    if (const Status status = Work(rewriting); !status.ok()) return Fail(file_ + ": " + status.error().message);
+    Show(rewriting);
+    return kExitOk;
+  }
+
+ private:
+  Status Work(Rewriting& rewriting) {
+    GL_TRY(set, image::ReadImageFile(file_));
+    if (set.containers.empty()) return Error{"there is no device code in it"};
+    if (only_ptx_ || set.format == image::Format::kPtx) return WorkOnPtx(set, rewriting);
+    return WorkOnFile(rewriting);
+  }
+  Status WorkOnPtx(const image::ImageSet& set, Rewriting& rewriting);
+  Status WorkOnFile(Rewriting& rewriting);
+  Status WritePtx(const Rewriting& rewriting);
+  Result<ComputeCapability> Capability(const image::ImageSet& set) const;
+  void Show(const Rewriting& rewriting) const;
+
+  std::string file_, passes_, output_, device_;
+  bool only_ptx_ = false, diff_ = false, json_ = false;
+};
+
+Result<ComputeCapability> Rewrite::Capability(const image::ImageSet& set) const {
+  constexpr ComputeCapability kDefault{9, 0};
+  if (device_.empty()) return image::FittingCapability(set, kDefault).value_or(kDefault);
+  GL_TRY(device, sim::LoadDevice(device_));
+  return device.compute_capability;
+}
+
+// Each container is a module of its own; the parts of a separately compiled program are linked first.
+Status Rewrite::WorkOnPtx(const image::ImageSet& set, Rewriting& rewriting) {
+  GL_TRY(capability, Capability(set));
+  std::vector<ptx::LinkInput> parts;
+  for (std::size_t i = 0; i < set.containers.size(); ++i) {
+    const image::Entry* const entry = image::SelectPtx(set.containers[i], capability);
+    if (entry == nullptr) continue;
+    GL_TRY(text, entry->Read());
+    const std::string name = set.format == image::Format::kPtx ? file_ : file_ + ", container " + std::to_string(i + 1);
+    if (set.containers[i].relocatable) {
+      GL_TRY(module, Parse(name, text));
+      parts.push_back({name, std::move(module)});
+      continue;
+    }
+    GL_TRY(piece, rewriting.AddText(name, text));
+    static_cast<void>(piece);
+  }
+  if (!parts.empty()) {
+    GL_TRY(linked, Joined(std::move(parts)));
+    GL_TRY(piece, rewriting.Add(file_ + ", linked", *linked));
+    static_cast<void>(piece);
+  }
+  if (rewriting.pieces().empty()) return Error{"it has no PTX for compute capability " + capability.text()};
+  return WritePtx(rewriting);
+}
+
+Status Rewrite::WritePtx(const Rewriting& rewriting) {
+  if (output_.empty()) return {};
+  const auto& pieces = rewriting.pieces();
+  if (output_ == "-") {
+    for (const Piece& piece : pieces) Print(piece.after);
+    return {};
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    std::filesystem::path path = output_;
+    if (pieces.size() > 1) path.replace_extension("." + std::to_string(i + 1) + ".ptx");
+    GL_TRY_STATUS(WriteFile(path, pieces[i].after));
+  }
+  return {};
+}
+
+Status Rewrite::WorkOnFile(Rewriting& rewriting) {
+  std::ifstream in(file_, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in.good() && !in.eof()) return Error{"it cannot be read"};
+  std::size_t number = 0;
+  GL_TRY(edited, image::EditImages(image::AsBytes(bytes), [&](const auto& parts) -> Result<std::optional<std::string>> {
+           const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + parts.back()->arch.text();
+           std::vector<ptx::LinkInput> modules;
+           for (const image::Entry* part : parts) {
+             GL_TRY(text, part->Read());
+             GL_TRY(module, Parse(name, text));
+             modules.push_back({name, std::move(module)});
+           }
+           GL_TRY(module, Joined(std::move(modules)));
+           GL_TRY(piece, rewriting.Add(name, *module));
+           return piece->after == piece->before ? std::optional<std::string>() : piece->after;
+         }));
+  if (output_.empty()) return {};
+  const std::string_view out = image::AsText(edited);
+  if (output_ == "-") {
+    Print(out);
+    return {};
+  }
+  GL_TRY_STATUS(WriteFile(output_, out));
+  std::error_code ignored;  // a program that may be run before may be run after
+  std::filesystem::permissions(output_, std::filesystem::status(file_, ignored).permissions(), ignored);
+  return {};
+}
+
+void Rewrite::Show(const Rewriting& rewriting) const {
+  if (json_) {
+    Json json{{"file", file_}, {"passes", rewriting.pipeline().text()}, {"modules", Json::array()}};
+    if (!output_.empty()) json["output"] = output_;
+    for (const Piece& piece : rewriting.pieces()) json["modules"].push_back(PieceJson(piece));
+    if (diff_) {
+      for (std::size_t i = 0; i < rewriting.pieces().size(); ++i) {
+        const Piece& piece = rewriting.pieces()[i];
+        json["modules"][i]["diff"] =
+            UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text());
+      }
+    }
+    Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    return;
+  }
+  if (output_ == "-") return;
+  for (const Piece& piece : rewriting.pieces()) {
+    Print(diff_ ? UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text())
+                : OutcomeText(piece));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRewrite() { return std::make_unique<Rewrite>(); }
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,245 @@
+#include "interpose/launcher/run/options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <sstream>
+
+#include "rewriter/support/suggest.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/device_files.h"
+
+namespace gridloom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> CheckDevice(const std::string& name) {
+  if (name == "real") return name;
+  GL_TRY(device, sim::LoadDevice(name));
+  // The program may change its folder before the shim reads the file.
+  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".yaml");
+  return is_file ? fs::absolute(name).string() : name;
+}
+
+Result<std::string> CheckTimedDevice(const std::string& name) {
+  if (name == "real") return Error{"--timing-device is 'real'; expected a device that `gridloom devices` lists, or a YAML file"};
+  return CheckDevice(name);
+}
+
+Result<std::string> CheckLevel(const std::string& level) {
+  static constexpr std::array<std::string_view, 6> kLevels{"off", "error", "warn", "info", "debug", "trace"};
+  if (std::ranges::find(kLevels, level) != kLevels.end()) return level;
+  const std::string_view nearest = NearestName(level, kLevels);
+  return Error{"--log is '" + level + "'; expected off, error, warn, info, debug or trace" +
+               (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+}
+
+Result<std::string> CheckThreadCount(const char* option, const std::string& text, unsigned most) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value != 0 && value <= most) return text;
+  return Error{std::string(option) + " is '" + text + "'; expected a number from 1 to " + std::to_string(most)};
+}
+
+Result<std::string> CheckThreads(const std::string& text) { return CheckThreadCount("--threads", text, 1024); }
+
+Result<std::string> CheckTimingThreads(const std::string& text) { return CheckThreadCount("--timing-threads", text, 256); }
+
+Result<std::string> CheckPolicy(const std::string& name) {
+  const auto names = policy::PolicyNames();
+  if (std::ranges::find(names, name) != names.end()) return name;
+  std::string all;
+  for (const std::string_view known : names) all += (all.empty() ? "" : ", ") + std::string(known);
+  const std::string_view nearest = NearestName(name, names);
+  return Error{"no policy '" + name + "'; there are " + all + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+}
+
+Result<std::string> CheckNumber(const char* option, const std::string& text, unsigned most) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value <= most) return text;
+  return Error{std::string(option) + " is '" + text + "'; expected a number from 0 to " + std::to_string(most)};
+}
+
+Result<std::string> CheckSlice(const std::string& text) { return CheckNumber("--slice", text, 0x7FFFFFFF); }
+
+Result<std::string> CheckForm(const std::string& text) {
+  if (text == "interval" || text == "strided") return text;
+  return Error{"--check-ranges is '" + text + "'; expected interval or strided"};
+}
+
+Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
+
+Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
+
+Result<std::string> CheckJson(const std::string& path) { return path == "-" ? path : fs::absolute(path).string(); }
+
+Result<std::string> AbsolutePath(const std::string& path) { return fs::absolute(path).string(); }
+
+Result<std::string> CheckCache(const std::string& path) { return path == "off" ? path : fs::absolute(path).string(); }
+
+Result<std::string> CheckSocket(const std::string& path) { return path.empty() ? "1" : fs::absolute(path).string(); }
+
+Result<std::string> CheckLoss(const std::string& text) {
+  if (text == "embedded" || text == "fail") return text;
+  return Error{"--on-broker-loss is '" + text + "'; expected embedded or fail"};
+}
+
+const std::vector<RunOption>& Options() {
+  static const std::vector<RunOption> options{
+      {"--device,-d",
+       "NAME|FILE",
+       "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
+       {{"GRIDLOOM_DEVICE", "{}"}},
+       CheckDevice},
+      {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, nullptr},
+      {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
+      {"--slice",
+       "N",
+       "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",
+       {{"GRIDLOOM_SLICE", "{}"}},
+       CheckSlice},
+      {"--check-ranges",
+       "FORM",
+       "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",
+       {{"GRIDLOOM_CHECK_RANGES", "{}"}},
+       CheckForm},
+      {"--memcheck",
+       "",
+       "check every access of every kernel and name each bad one; exit code 1 when there are any",
+       {{"GRIDLOOM_MEMCHECK", "1"}},
+       nullptr},
+      {"--leak-check",
+       "",
+       "--memcheck, and at exit name the device memory that was not freed",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_LEAK_CHECK", "1"}},
+       nullptr},
+      {"--memcheck-limit",
+       "N",
+       "--memcheck, and report at most N different errors (default: 100)",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_LIMIT", "{}"}},
+       CheckCount},
+      {"--memcheck-json",
+       "FILE",
+       "--memcheck, and write what it found as JSON at exit; `-` for stderr",
+       {{"GRIDLOOM_MEMCHECK", "1"}, {"GRIDLOOM_MEMCHECK_JSON", "{}"}},
+       CheckJson},
+      {"--error-exitcode",
+       "N",
+       "exit code when memcheck found something (default: 1; 0: the program's own)",
+       {{"GRIDLOOM_ERROR_EXITCODE", "{}"}},
+       CheckExitCode},
+      {"--trace",
+       "FILE",
+       "write a trace of the program's launches, for replay on the timing model",
+       {{"GRIDLOOM_TRACE", "{}"}},
+       AbsolutePath},
+      {"--trace-kernels",
+       "TEXT,...",
+       "trace only kernels with one of these texts in their names",
+       {{"GRIDLOOM_TRACE_KERNELS", "{}"}},
+       nullptr},
+      {"--trace-launches",
+       "RANGE",
+       "trace only launches with these numbers from 0: 7, 7- or 7-20",
+       {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
+       nullptr},
+      {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, nullptr},
+      {"--timing",
+       "",
+       "simulate time on the device, too: events then read simulated time, and a table shows what the kernels took",
+       {{"GRIDLOOM_TIMING", "1"}},
+       nullptr},
+      {"--policy,-p",
+       "NAME",
+       "--timing, with launches scheduled by this policy (default: leftover)",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
+       CheckPolicy},
+      {"--timing-device",
+       "NAME|FILE",
+       "--timing, simulated on another device than the one that the program sees: a program of today on a GPU of old",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_DEVICE", "{}"}},
+       CheckTimedDevice},
+      {"--timing-json",
+       "FILE",
+       "--timing, and write its table as JSON at exit; `-` for stderr",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_JSON", "{}"}},
+       CheckJson},
+      {"--timing-threads",
+       "N",
+       "host threads that simulate time (default: 1); simulated times are the same",
+       {{"GRIDLOOM_TIMING_THREADS", "{}"}},
+       CheckTimingThreads},
+      {"--connect",
+       "SOCKET",
+       "join the broker (`gridloom daemon`) on the usual socket, or on the one given as --connect=SOCKET",
+       {{"GRIDLOOM_CONNECT", "{}"}},
+       CheckSocket,
+       true},
+      {"--tenant", "NAME", "broker: the tenant to be (default: the user's own)", {{"GRIDLOOM_TENANT", "{}"}}, nullptr},
+      {"--token-file", "FILE", "broker: file with the secret of that tenant", {{"GRIDLOOM_TOKEN_FILE", "{}"}}, AbsolutePath},
+      {"--on-broker-loss",
+       "CHOICE",
+       "when the broker goes: embedded (go on without it; the default) or fail (end with an error)",
+       {{"GRIDLOOM_ON_BROKER_LOSS", "{}"}},
+       CheckLoss},
+      {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
+      {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
+      {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
+      {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, AbsolutePath},
+      {"--cache", "FOLDER|off", "where compiled kernels are kept (default: ~/.cache/gridloom)", {{"GRIDLOOM_CACHE_DIR", "{}"}}, CheckCache},
+  };
+  return options;
+}
+
+/// True when `argument` is an option whose value is the next argument.
+bool TakesNext(const std::string& argument) {
+  for (const RunOption& option : Options()) {
+    if (option.placeholder.empty() || option.value_optional) continue;
+    std::istringstream flags{std::string(option.flags)};
+    for (std::string flag; std::getline(flags, flag, ',');) {
+      if (flag == argument) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const RunOption> RunOptions() { return Options(); }
+
+Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::string& value) {
+  std::string checked = value;
+  if (option.check != nullptr) {
+    GL_TRY(result, option.check(value));
+    checked = std::move(result);
+  }
+  std::vector<Assignment> assignments = option.set;
+  for (Assignment& assignment : assignments) {
+    if (assignment.second == "{}") assignment.second = checked;
+  }
+  return assignments;
+}
+
+RunArguments SplitRunArguments(const std::vector<std::string>& arguments) {
+  RunArguments split;
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    if (*argument == "--") {
+      split.program.assign(argument + 1, arguments.end());
+      break;
+    }
+    if (!argument->starts_with('-')) {
+      split.program.assign(argument, arguments.end());
+      break;
+    }
+    split.own.push_back(*argument);
+    if (TakesNext(*argument) && argument + 1 != arguments.end()) split.own.push_back(*++argument);
+  }
+  return split;
+}
+
+}  // namespace gridloom::launcher

@@ -1,0 +1,248 @@
+#include "sim/timing/memory/coalescer.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+namespace gridloom::timing {
+namespace {
+
+using trace::kWarpSize;
+using trace::MemoryAccess;
+
+constexpr std::uint64_t kLineBytes = 128;
+constexpr std::uint64_t kSectorBytes = 32;
+using Addresses = std::array<std::uint64_t, kWarpSize>;
+
+/// Bytes of a line, as a mask.
+struct ByteMask {
+  std::uint64_t low = 0, high = 0;
+  void Add(std::uint32_t offset, std::uint32_t width) {
+    const std::uint64_t bytes = (std::uint64_t{1} << width) - 1;
+    if (offset < 64) low |= bytes << offset;
+    else high |= bytes << (offset - 64);
+  }
+  bool Has(std::uint32_t offset) const { return ((offset < 64 ? low >> offset : high >> (offset - 64)) & 1) != 0; }
+  std::uint32_t sector(std::uint32_t index) const { return static_cast<std::uint32_t>((index < 2 ? low : high) >> (32 * (index & 1))); }
+};
+
+std::uint8_t PartialSectors(const ByteMask& bytes) {
+  std::uint8_t partial = 0;
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    const std::uint32_t covered = bytes.sector(s);
+    if (covered != 0 && covered != 0xffffffffu) partial |= static_cast<std::uint8_t>(1u << s);
+  }
+  return partial;
+}
+
+/// Lanes without gaps whose addresses rise by at most a sector: every sector from the first to the last byte is touched.
+bool IsDense(const MemoryAccess& access) {
+  if (access.stride < 0 || access.stride > static_cast<std::int32_t>(kSectorBytes) || access.mask == 0) return false;
+  const std::uint32_t run = access.mask >> std::countr_zero(access.mask);
+  return (run & (run + 1)) == 0;
+}
+
+void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic, LineList& out) {
+  const auto stride = static_cast<std::uint64_t>(access.stride);
+  const auto low = static_cast<std::uint64_t>(std::countr_zero(access.mask));
+  const auto lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
+  const std::uint64_t first = access.base + shift + low * stride;
+  const std::uint64_t end = first + (lanes - 1) * stride + width;
+  const bool covers = stride <= width;  // no gaps between the lanes
+  out.count = 0;
+  for (std::uint64_t line = first / kLineBytes; line * kLineBytes < end; ++line) {
+    LineAccess& entry = out.lines[out.count++];
+    const std::uint64_t from = std::max(first, line * kLineBytes) - line * kLineBytes;
+    const std::uint64_t to = std::min(end, (line + 1) * kLineBytes) - line * kLineBytes;
+    const std::uint64_t first_sector = from / kSectorBytes, last_sector = (to - 1) / kSectorBytes;
+    entry.line = line;
+    entry.sectors = static_cast<std::uint8_t>(((2u << last_sector) - 1) & ~((1u << first_sector) - 1));
+    entry.partial = covers ? 0 : entry.sectors;
+    if (from % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << first_sector);
+    if (to % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << last_sector);
+    entry.lanes = static_cast<std::uint8_t>(!atomic ? 0 : stride == 0 ? lanes : 1);
+  }
+}
+
+Addresses Shifted(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift) {
+  Addresses addresses;
+  trace::LaneAddresses(cta, access, addresses);
+  for (std::uint64_t& address : addresses) address += shift;
+  return addresses;
+}
+
+}  // namespace
+
+void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
+              LineList& out) {
+  if (IsDense(access) && (access.stride == 0 || static_cast<std::uint32_t>(access.stride) >= width)) {
+    CoalesceDense(access, shift, width, atomic, out);
+    return;
+  }
+  const Addresses addresses = Shifted(cta, access, shift);
+  std::array<ByteMask, kWarpSize> bytes;
+  std::uint64_t seen = 0;  // lines by their low bits: those whose bit is clear are new
+  out.count = 0;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
+    const std::uint64_t line = addresses[lane] / kLineBytes, bit = std::uint64_t{1} << (line & 63);
+    // Neighbouring lanes mostly share a line: look at the latest first.
+    std::uint32_t index = (seen & bit) != 0 ? out.count : 0;
+    while (index > 0 && out.lines[index - 1].line != line) --index;
+    if (index == 0) {
+      seen |= bit;
+      index = ++out.count;
+      out.lines[index - 1] = {.line = line};
+      bytes[index - 1] = {};
+    }
+    LineAccess& entry = out.lines[index - 1];
+    const auto offset = static_cast<std::uint32_t>(addresses[lane] % kLineBytes);
+    entry.sectors |= static_cast<std::uint8_t>(1u << (offset / kSectorBytes));
+    // Each lane counts itself and those before it on its address; there are none where the line's byte is new.
+    std::uint8_t same = atomic ? 1 : 0;
+    for (std::uint32_t before = atomic && bytes[index - 1].Has(offset) ? access.mask & ((1u << lane) - 1) : 0; before != 0;
+         before &= before - 1) {
+      same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
+    }
+    bytes[index - 1].Add(offset, width);
+    entry.lanes = std::max(entry.lanes, same);
+  }
+  for (std::uint32_t i = 0; i < out.count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);
+}
+
+void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
+                     LineList& out) {
+  const Addresses addresses = Shifted(cta, access, shift);
+  const auto active = [&](std::uint32_t lane) { return (access.mask >> lane & 1) != 0; };
+  out.count = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const std::uint64_t line = addresses[lane] / kLineBytes;
+    const auto end = out.lines.begin() + out.count;
+    if (!active(lane) || std::find_if(out.lines.begin(), end, [&](const LineAccess& entry) { return entry.line == line; }) != end) continue;
+    LineAccess entry{.line = line};
+    std::array<bool, kLineBytes> touched{};
+    for (std::uint32_t other = 0; other < kWarpSize; ++other) {
+      if (!active(other) || addresses[other] / kLineBytes != line) continue;
+      for (std::uint32_t b = 0; b < width; ++b) touched[addresses[other] % kLineBytes + b] = true;
+      std::uint32_t same = 0;
+      for (std::uint32_t third = 0; third < kWarpSize; ++third) same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
+      if (atomic) entry.lanes = std::max(entry.lanes, static_cast<std::uint8_t>(same));
+    }
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      const auto count = std::count(touched.begin() + s * kSectorBytes, touched.begin() + (s + 1) * kSectorBytes, true);
+      if (count > 0) entry.sectors |= static_cast<std::uint8_t>(1u << s);
+      if (count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes)) entry.partial |= static_cast<std::uint8_t>(1u << s);
+    }
+    out.lines[out.count++] = entry;
+  }
+}
+
+namespace {
+
+/// The load on the banks while the lanes of one group take their turns.
+class BankLoad {
+ public:
+  BankLoad(std::uint32_t banks, std::uint32_t bank_bytes) : banks_(banks), bank_bytes_(bank_bytes) { first_.fill(kNone); }
+
+  std::uint32_t most() const { return most_; }
+
+  /// A lane touches `width` bytes; each word keeps its bank for `turns`. With `share`, words that lanes share count once.
+  void Add(std::uint64_t address, std::uint32_t width, std::uint32_t turns, bool share) {
+    const std::uint64_t last = (address + width - 1) / bank_bytes_;
+    for (std::uint64_t word = address / bank_bytes_; word <= last; ++word) {
+      const std::size_t bank = word & (banks_ - 1);
+      if (share && Known(bank, word)) continue;
+      load_[bank] += turns;
+      most_ = std::max(most_, load_[bank]);
+    }
+  }
+
+ private:
+  static constexpr std::uint8_t kNone = 0xff;
+
+  /// Whether the word is in the bank's list already; else puts it there.
+  bool Known(std::size_t bank, std::uint64_t word) {
+    for (std::uint8_t i = first_[bank]; i != kNone; i = next_[i]) {
+      if (words_[i] == word) return true;
+    }
+    words_[count_] = word;
+    next_[count_] = first_[bank];
+    first_[bank] = count_++;
+    return false;
+  }
+
+  // A group touches at most as many words as there are lanes, or as fill the banks once.
+  static constexpr std::size_t kMaxWords = 64;
+  std::uint32_t banks_, bank_bytes_, most_ = 0;
+  std::array<std::uint32_t, kMaxWords> load_{};
+  std::array<std::uint8_t, kMaxWords> first_, next_;
+  std::array<std::uint64_t, kMaxWords> words_;
+  std::uint8_t count_ = 0;
+};
+
+/// Lanes that go together: as many as fill the banks once.
+std::uint32_t GroupSize(std::uint32_t width, std::uint32_t banks, std::uint32_t bank_bytes) {
+  return std::min(kWarpSize, std::max(1u, banks * bank_bytes / width));
+}
+
+std::uint32_t GroupLanes(std::uint32_t mask, std::uint32_t first, std::uint32_t size) {
+  return size == kWarpSize ? mask : mask & (((1u << size) - 1) << first);
+}
+
+/// Whether each bank is asked for one word only, so that the lanes take one turn.
+bool IsWithoutConflict(const Addresses& addresses, std::uint32_t lanes, std::uint32_t banks, std::uint32_t bank_bytes) {
+  const int shift = std::countr_zero(bank_bytes);
+  std::array<std::uint64_t, 64> word_of;  // set where `taken` says so
+  std::uint64_t taken = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const std::uint64_t word = addresses[static_cast<std::size_t>(std::countr_zero(lanes))] >> shift;
+    const std::size_t bank = word & (banks - 1);
+    if ((taken >> bank & 1) != 0 && word_of[bank] != word) return false;
+    taken |= std::uint64_t{1} << bank;
+    word_of[bank] = word;
+  }
+  return true;
+}
+
+std::uint32_t Passes(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                     std::uint32_t bank_bytes, std::uint32_t turns, bool share) {
+  Addresses addresses;
+  trace::LaneAddresses(cta, access, addresses);
+  const std::uint32_t size = GroupSize(width, banks, bank_bytes);
+  std::uint32_t passes = 0;
+  for (std::uint32_t first = 0; first < kWarpSize; first += size) {
+    const std::uint32_t lanes = GroupLanes(access.mask, first, size);
+    if (lanes == 0) continue;
+    if (share && width <= bank_bytes && IsWithoutConflict(addresses, lanes, banks, bank_bytes)) {
+      ++passes;
+      continue;
+    }
+    BankLoad load(banks, bank_bytes);
+    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+      load.Add(addresses[static_cast<std::size_t>(std::countr_zero(rest))], width, turns, share);
+    }
+    passes += load.most();
+  }
+  return passes;
+}
+
+}  // namespace
+
+std::uint32_t SharedPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                           std::uint32_t bank_bytes) {
+  // Lanes side by side fill the banks without conflict, lanes on one address share it: a pass for each group with a lane.
+  if (access.stride == 0 || access.stride == static_cast<std::int32_t>(width)) {
+    const std::uint32_t size = GroupSize(width, banks, bank_bytes);
+    std::uint32_t passes = 0;
+    for (std::uint32_t first = 0; first < kWarpSize; first += size) passes += GroupLanes(access.mask, first, size) != 0 ? 1 : 0;
+    return passes;
+  }
+  return Passes(cta, access, width, banks, bank_bytes, 1, true);
+}
+
+std::uint32_t SharedAtomicPasses(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint32_t width, std::uint32_t banks,
+                                 std::uint32_t bank_bytes, std::uint32_t interval) {
+  return Passes(cta, access, width, banks, bank_bytes, interval, false);
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,60 @@
+#include "sim/timing/memory/dram_channel.h"
+
+#include <algorithm>
+
+namespace gridloom::timing {
+
+DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Hooks& hooks, bool plain,
+                         MemoryCounters& counters)
+    : spec_(spec),
+      partition_(partition),
+      hooks_(hooks),
+      cycles_per_burst_(spec.access_bytes / spec.bytes_per_cycle),
+      counters_(counters),
+      timing_(spec),
+      queue_(plain ? MakePlainDramQueue() : MakeIndexedDramQueue(spec.queue, spec.banks)) {}
+
+void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag) {
+  if (hooks_.dram != nullptr) {
+    hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
+  }
+  const Cycle matters =
+      std::max(now, queue_->Add({.order = arrivals_++, .bank = bank, .row = row, .bursts = bursts, .tag = tag, .writes = writes}, timing_));
+  ++size_;
+  // It may come before what is planned, or want the row that a planned command for its bank would close.
+  const bool same_bank = plan_.kind != DramChoice::Kind::kNothing && queue_->entry(plan_.slot).bank == bank;
+  if (same_bank || matters <= plan_.at) plan_ = {.at = std::min(matters, plan_.at)};
+}
+
+void DramChannel::Step(Cycle now, std::vector<DramData>& data) {
+  if (plan_.at > now) return;
+  if (plan_.kind == DramChoice::Kind::kNothing || plan_.at < now) plan_ = queue_->Choose(now, timing_);
+  if (plan_.at > now || plan_.kind == DramChoice::Kind::kNothing) return;
+  Execute(now, &data);
+}
+
+/// Gives the command that is planned for now.
+void DramChannel::Execute(Cycle now, std::vector<DramData>* data) {
+  const DramEntry entry = queue_->entry(plan_.slot);
+  if (plan_.kind == DramChoice::Kind::kColumn) {
+    const Cycle end = timing_.Column(now, entry.bank, entry.writes, entry.bursts);
+    counters_.dram_busy_cycles += entry.bursts * cycles_per_burst_;
+    (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) += std::uint64_t{entry.bursts} * spec_.access_bytes;
+    ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
+    if (!entry.writes) data->push_back({.at = end, .tag = entry.tag});
+    queue_->Remove(plan_.slot, timing_);
+    --size_;
+  } else {
+    if (timing_.open_row(entry.bank) == DramTiming::kClosed) {
+      timing_.Activate(now, entry.bank, entry.row);
+      ++counters_.dram_activations;
+    } else {
+      timing_.Precharge(now, entry.bank);
+      ++counters_.dram_precharges;
+    }
+    queue_->RowChanged(entry.bank, timing_);
+  }
+  plan_ = queue_->Choose(now + 1, timing_);
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,242 @@
+#include "sim/timing/memory/l2_slice.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "rewriter/support/check.h"
+
+namespace gridloom::timing {
+namespace {
+
+std::uint32_t Count(std::uint8_t mask) { return static_cast<std::uint32_t>(std::popcount(mask)); }
+
+bool IsAtomic(RequestKind kind) { return kind == RequestKind::kAtomic || kind == RequestKind::kReduce; }
+bool IsWrite(RequestKind kind) { return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack; }
+
+/// Turns the sets of different tags against each other, so that strides spread over the sets.
+std::uint64_t Turn(std::uint32_t tag) { return tag ^ (tag >> 5) ^ (tag >> 11); }
+
+}  // namespace
+
+L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
+                 DramChannel& dram, MemoryCounters& counters)
+    : parameters_(parameters),
+      map_(map),
+      hooks_(hooks),
+      partition_(partition),
+      index_(index),
+      source_(static_cast<std::uint16_t>(partition * parameters.slices_per_partition() + index)),
+      dram_(dram),
+      counters_(counters),
+      out_port_(parameters.SliceOutPort()),
+      sets_(parameters.l2_sets()),
+      ways_(parameters.timing().l2.ways),
+      tags_(std::size_t{parameters.l2_sets()} * ways_, kNone),
+      lines_(tags_.size()),
+      used_(tags_.size()) {
+  for (std::uint32_t packet = 0; packet <= 4; ++packet) {
+    for (std::uint32_t data = 0; data <= 4; ++data) occupancy_.push_back(parameters.SliceOccupancy(packet, data));
+  }
+  const std::uint32_t width = parameters.timing().dram.access_bytes / sim::TimingSpec::kSectorBytes;
+  for (std::uint32_t mask = 0; mask < 16; ++mask) {
+    for (std::uint32_t first = 0; first < 4; first += width) {
+      const std::uint32_t burst = ((1u << width) - 1) << first;
+      if ((mask & burst) == 0) continue;
+      granules_[mask] |= static_cast<std::uint8_t>(burst);
+      ++bursts_[mask];
+    }
+  }
+}
+
+L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
+  const std::uint64_t tag = sets_.Quotient(local);
+  GL_CHECK(tag < kNone, "an address above 2^47 reached L2");
+  const std::uint64_t set = sets_.Remainder(local + Turn(static_cast<std::uint32_t>(tag)));
+  return {.first = set * ways_, .tag = static_cast<std::uint32_t>(tag)};
+}
+
+std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
+  const std::uint64_t set = line / ways_;
+  const std::uint32_t tag = tags_[line];
+  return std::uint64_t{tag} * sets_.value() + sets_.Remainder(set + sets_.value() - sets_.Remainder(Turn(tag)));
+}
+
+std::uint32_t L2Slice::FindLine(SetTag place) const {
+  // Without a way out of the loop, so that the compiler compares several tags at a time.
+  const std::uint32_t* tags = tags_.data() + place.first;
+  std::uint32_t found = kNone;
+  for (std::uint32_t way = 0; way < ways_; ++way) found = tags[way] == place.tag ? way : found;
+  return found == kNone ? kNone : static_cast<std::uint32_t>(place.first) + found;
+}
+
+Cycle L2Slice::Occupancy(const Request& request) const {
+  const std::uint32_t sectors = Count(request.sectors);
+  const Cycle plain = occupancy_[(request.kind == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
+  if (!IsAtomic(request.kind)) return plain;
+  return std::max<Cycle>(plain, Cycle{request.lanes} * parameters_.timing().l2.atomic_interval);
+}
+
+bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
+  if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
+  const Request request = inbox_.front();
+  room_needed_ = 0;
+  waits_for_room_only_ = false;
+  if (!Take(now, request, out)) return false;
+  inbox_.Pop();
+  const Cycle occupied = Occupancy(request);
+  busy_until_ = now + occupied;
+  counters_.l2_busy_cycles += occupied;
+  counters_.l2_sector_accesses += Count(request.sectors);
+  if (IsAtomic(request.kind)) ++counters_.l2_atomics;
+  else ++(IsWrite(request.kind) ? counters_.l2_writes : counters_.l2_reads);
+  return true;
+}
+
+bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
+  const SetTag place = Locate(request.line);
+  std::uint32_t index = FindLine(place);
+  const bool reads = !IsWrite(request.kind);
+  const std::uint8_t valid = index == kNone ? 0 : lines_[index].valid;
+  const std::uint8_t pending = index == kNone ? 0 : lines_[index].pending;
+  const auto missing = static_cast<std::uint8_t>(reads ? request.sectors & ~valid : 0);
+  const std::uint8_t fetch = granules_[missing & static_cast<std::uint8_t>(~pending)];
+  if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
+  if (fetch != 0 && dram_.room() == 0) {
+    room_needed_ = 1;
+    waits_for_room_only_ = true;  // sectors that nobody has asked for yet do not come
+    return false;
+  }
+  std::uint64_t ways = 0;
+  if (hooks_.l2 != nullptr) {
+    const std::uint64_t line =
+        map_.Line({.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line});
+    ways = hooks_.l2->OnAccess(
+        now, {.partition = partition_, .slice = index_, .launch = request.launch, .sm = request.sm, .line = line, .hit = index != kNone});
+  }
+  if (index == kNone) index = Replace(now, place, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
+  if (index == kNone) return false;
+
+  Line& line = lines_[index];
+  used_[index] = ++clock_ | (line.pending != 0 ? kPinned : 0);
+  counters_.l2_sector_misses += Count(missing);
+  counters_.l2_sector_merges += Count(missing & pending);
+  if (fetch != 0) Read(now, index, fetch);
+  if (!reads) {
+    line.dirty |= request.sectors;
+    line.valid |= request.sectors & static_cast<std::uint8_t>(~request.partial);
+  }
+  if (missing != 0) {
+    AddWaiter(line, request);
+    return true;
+  }
+  if (IsAtomic(request.kind)) line.dirty |= request.sectors;
+  Answer(now, request.sm, request.id, request.kind, request.sectors, out);
+  return true;
+}
+
+/// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
+/// has no room for its dirty sectors (and the read that follows).
+std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
+  const std::uint64_t* used = used_.data() + place.first;
+  std::uint64_t oldest = kPinned;  // all pinned ones are later
+  std::uint32_t victim = kNone;
+  for (std::uint32_t way = 0; way < ways_; ++way) {
+    const bool better = used[way] < oldest && (ways >> way & 1) != 0;
+    oldest = better ? used[way] : oldest;
+    victim = better ? way : victim;
+  }
+  if (victim == kNone) return kNone;
+  victim += static_cast<std::uint32_t>(place.first);
+  if (tags_[victim] != kNone) {
+    const bool dirty = lines_[victim].dirty != 0;
+    const std::uint32_t entries = also_reads ? 2 : 1;
+    if (dirty && dram_.room() < entries) {
+      room_needed_ = entries;
+      return kNone;
+    }
+    ++counters_.l2_evictions;
+    if (dirty) WriteBack(now, victim);
+  }
+  tags_[victim] = place.tag;
+  lines_[victim] = {};
+  return victim;
+}
+
+void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
+  Line& line = lines_[index];
+  if (line.pending == 0) ++outstanding_;
+  line.pending |= sectors;
+  used_[index] |= kPinned;
+  std::uint32_t fetch = free_fetch_;
+  if (fetch == kNone) {
+    fetch = static_cast<std::uint32_t>(fetches_.size());
+    fetches_.emplace_back();
+  } else {
+    free_fetch_ = fetches_[fetch].next_free;
+  }
+  fetches_[fetch] = {.line = index, .next_free = kNone, .sectors = sectors};
+  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
+  // The tag tells the partition the slice, too.
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
+}
+
+void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
+  ++counters_.l2_write_backs;
+  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
+  dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[lines_[index].dirty], true, 0);
+}
+
+void L2Slice::AddWaiter(Line& line, const Request& request) {
+  std::uint32_t index = free_waiter_;
+  if (index == kNone) {
+    index = static_cast<std::uint32_t>(waiters_.size());
+    waiters_.emplace_back();
+  } else {
+    free_waiter_ = waiters_[index].next;
+  }
+  waiters_[index] = {.next = kNone, .sm = request.sm, .id = request.id, .kind = request.kind, .sectors = request.sectors};
+  std::uint32_t* link = &line.first_waiter;
+  while (*link != kNone) link = &waiters_[*link].next;
+  *link = index;
+}
+
+void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
+  if (!waits_for_room_only_) room_needed_ = 0;  // what the request that waits missed may have come
+  const Fetch done = fetches_[fetch];
+  fetches_[fetch].next_free = free_fetch_;
+  free_fetch_ = fetch;
+  Line& line = lines_[done.line];
+  line.valid |= done.sectors;
+  line.pending &= static_cast<std::uint8_t>(~done.sectors);
+  if (line.pending == 0) {
+    --outstanding_;
+    used_[done.line] &= ~kPinned;
+  }
+  std::uint32_t* link = &line.first_waiter;
+  while (*link != kNone) {
+    const std::uint32_t index = *link;
+    Waiter& waiter = waiters_[index];
+    if ((waiter.sectors & ~line.valid) != 0) {
+      link = &waiter.next;
+      continue;
+    }
+    if (IsAtomic(waiter.kind)) line.dirty |= waiter.sectors;
+    Answer(now, waiter.sm, waiter.id, waiter.kind, waiter.sectors, out);
+    *link = waiter.next;
+    waiter.next = free_waiter_;
+    free_waiter_ = index;
+  }
+}
+
+void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out) {
+  if (kind == RequestKind::kWriteBack) return;
+  if (kind == RequestKind::kWrite || kind == RequestKind::kReduce) sectors = 0;
+  ++counters_.l2_responses;
+  counters_.l2_response_sectors += Count(sectors);
+  // The access takes a cycle; then the packet leaves.
+  const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), Count(sectors));
+  out[sm % out.size()].push_back(
+      {.arrival = sent + parameters_.response_latency, .sm = sm, .id = id, .source = source_, .kind = kind, .sectors = sectors});
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,100 @@
+// A slice of L2: sectored, write-back, allocating on reads and writes, atomics done in place. One request after the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/timing/counters.h"
+#include "sim/timing/memory/address_map.h"
+#include "sim/timing/memory/dram_channel.h"
+#include "sim/timing/memory/inbox.h"
+#include "sim/timing/memory/message.h"
+#include "sim/timing/parameters.h"
+
+namespace gridloom::timing {
+
+/// Cycles are L2's. A sector that a store covered in part is dirty and not valid; a read of it fetches the rest from DRAM then.
+class L2Slice {
+ public:
+  /// What DRAM gives back with the data of a fetch: its number, and in the lowest bits the slice of the partition.
+  static constexpr unsigned kTagSliceBits = 8;
+  static constexpr std::uint32_t kTagSliceMask = (1u << kTagSliceBits) - 1;
+
+  /// `index` of the partition. The references must outlive the slice.
+  L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
+          DramChannel& dram, MemoryCounters& counters);
+
+  Inbox<Request, &Request::sm>& inbox() { return inbox_; }
+  /// Takes the next request, if there is one and nothing stands in its way. False when it has to wait for DRAM.
+  bool Tick(Cycle now, Outbox<Response>& out);
+  /// Whether a request that had to wait may go on now: a quick look that never wrongly says no.
+  bool MayGoOn() const { return dram_.room() >= room_needed_; }
+  /// Data of DRAM have come; `fetch` is the number that was given to the channel.
+  void Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out);
+  /// When the next request can be taken, if nothing stands in its way.
+  Cycle next() const { return std::max(inbox_.next_arrival(), busy_until_); }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint64_t kPinned = std::uint64_t{1} << 63;
+  struct Line {
+    std::uint32_t first_waiter = kNone;
+    std::uint8_t valid = 0, dirty = 0, pending = 0;
+  };
+  struct Waiter {
+    std::uint32_t next = kNone;
+    std::uint16_t sm = 0, id = 0;
+    RequestKind kind = RequestKind::kRead;
+    std::uint8_t sectors = 0;
+  };
+  struct Fetch {
+    std::uint32_t line = 0;  ///< of lines_
+    std::uint32_t next_free = kNone;
+    std::uint8_t sectors = 0;
+  };
+  struct SetTag {
+    std::size_t first;  ///< of the set's ways
+    std::uint32_t tag;
+  };
+
+  SetTag Locate(std::uint64_t local) const;
+  std::uint64_t LocalOf(std::uint32_t line) const;
+  std::uint32_t FindLine(SetTag place) const;
+  bool Take(Cycle now, const Request& request, Outbox<Response>& out);
+  std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
+  void Read(Cycle now, std::uint32_t line, std::uint8_t sectors);
+  void WriteBack(Cycle now, std::uint32_t line);
+  void AddWaiter(Line& line, const Request& request);
+  void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
+  Cycle Occupancy(const Request& request) const;
+
+  const Parameters& parameters_;
+  const AddressMap& map_;
+  const Hooks& hooks_;
+  const std::uint32_t partition_, index_;
+  const std::uint16_t source_;  ///< of the device
+  DramChannel& dram_;
+  MemoryCounters& counters_;
+
+  Inbox<Request, &Request::sm> inbox_;
+  Port out_port_;
+  Cycle busy_until_ = 0;
+  std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
+  bool waits_for_room_only_ = false;  // and for nothing that data which come may change
+  Divisor sets_;
+  std::uint32_t ways_;
+  std::vector<std::uint32_t> tags_;  // by set and way; kNone: free
+  std::vector<Line> lines_;
+  std::vector<std::uint64_t> used_;  // when last; kPinned is added while sectors are pending
+  std::uint64_t clock_ = 0;
+  std::uint32_t outstanding_ = 0;  // lines with pending sectors
+  std::vector<Waiter> waiters_;
+  std::vector<Fetch> fetches_;
+  std::uint32_t free_waiter_ = kNone, free_fetch_ = kNone;
+  std::vector<Cycle> occupancy_;  // by packet sectors * 5 + data sectors
+  /// By mask of sectors: the sectors of the DRAM bursts that hold them, and how many bursts.
+  std::array<std::uint8_t, 16> granules_{}, bursts_{};
+};
+
+}  // namespace gridloom::timing

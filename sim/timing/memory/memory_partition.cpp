@@ -1,0 +1,99 @@
+#include "sim/timing/memory/memory_partition.h"
+
+#include <algorithm>
+
+#include "rewriter/support/check.h"
+
+namespace gridloom::timing {
+
+MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index,
+                                 std::uint32_t groups, bool plain)
+    : parameters_(parameters),
+      plain_(plain),
+      dram_(parameters.timing().dram, index, hooks, plain, counters_),
+      slice_count_(parameters.slices_per_partition()),
+      blocked_(parameters.slices_per_partition()),
+      out_(groups) {
+  for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
+    slices_.push_back(std::make_unique<L2Slice>(parameters, map, hooks, index, s, dram_, counters_));
+  }
+}
+
+void MemoryPartition::Add(Request request) {
+  request.arrival = parameters_.sm_to_l2.Forward(request.arrival);
+  slices_[request.slice]->inbox().Add(request);
+}
+
+void MemoryPartition::SortInboxes() {
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    slices_[s]->inbox().Sort();
+    if (blocked_[s] == 0) next_ = std::min(next_, std::max(slices_[s]->next(), done_));
+  }
+}
+
+void MemoryPartition::Run(Cycle end) {
+  const Cycle limit = parameters_.sm_to_l2.Forward(end);
+  if (plain_) {
+    for (; done_ < limit; ++done_) Tick(done_);
+    next_ = NextAfter(done_ - 1, 0);
+    return;
+  }
+  while (next_ < limit) {
+    const Cycle now = next_;
+    GL_CHECK(now >= done_, "a memory partition went back in time");
+    Tick(now);
+    done_ = now + 1;
+    next_ = NextAfter(now, limit);
+  }
+  done_ = limit;
+}
+
+/// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request that a slice
+/// gives to DRAM is there from the next cycle on.
+void MemoryPartition::Tick(Cycle now) {
+  const auto slices = static_cast<std::uint32_t>(slices_.size());
+  while (!fills_.empty() && fills_.front().at <= now) {
+    const std::uint32_t tag = fills_.front().tag;
+    fills_.pop_front();
+    slices_[tag & L2Slice::kTagSliceMask]->Fill(now, tag >> L2Slice::kTagSliceBits, out_);
+    changed_ = true;
+  }
+  if (plain_ || dram_wake_ <= now) RunDram(now);
+  const bool retry = changed_;
+  changed_ = false;
+  // Turns with the cycle, so that no slice is always first at DRAM's queue.
+  auto s = static_cast<std::uint32_t>(now - slice_count_.ExactQuotient(now) * slices);
+  for (std::uint32_t i = 0; i < slices; ++i, s = s + 1 == slices ? 0 : s + 1) {
+    if (blocked_[s] == 0 || plain_ || (retry && slices_[s]->MayGoOn())) blocked_[s] = slices_[s]->Tick(now, out_) ? 0 : 1;
+  }
+}
+
+/// The command cycles that begin during this cycle of L2.
+void MemoryPartition::RunDram(Cycle now) {
+  const Cycle begin = parameters_.l2_to_dram.Forward(now), end = parameters_.l2_to_dram.Forward(now + 1);
+  const std::uint32_t room = dram_.room();
+  if (plain_) {
+    for (Cycle cycle = begin; cycle < end; ++cycle) dram_.Step(cycle, data_);
+  } else {
+    while (dram_.next() < end) dram_.Step(std::max(dram_.next(), begin), data_);
+  }
+  if (dram_.room() != room) changed_ = true;
+  for (const DramData& data : data_) {
+    fills_.push_back({.at = parameters_.l2_to_dram.Back(data.at) + parameters_.dram_delay, .tag = data.tag});
+  }
+  data_.clear();
+}
+
+/// Row commands of DRAM before the next event, and before `limit`, from when on requests are not known yet, need no tick.
+Cycle MemoryPartition::NextAfter(Cycle now, Cycle limit) {
+  Cycle next = fills_.empty() ? kNever : fills_.front().at;
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    if (blocked_[s] == 0) next = std::min(next, slices_[s]->next());
+  }
+  next = std::max(next, now + 1);
+  if (dram_.row_is_next() && limit != 0) dram_.StepRows(parameters_.l2_to_dram.Forward(std::min(next, limit)));
+  dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
+  return std::max(std::min(next, dram_wake_), now + 1);
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,67 @@
+#include "sim/timing/sm/decoded_code.h"
+
+#include <algorithm>
+#include <string>
+
+namespace gridloom::timing {
+namespace {
+
+OpKind KindOf(const trace::Instruction& instruction) {
+  switch (instruction.op) {
+    case trace::OpClass::kMemory: return instruction.space == trace::Space::kParameter ? OpKind::kArithmetic : OpKind::kMemory;
+    case trace::OpClass::kBranch: return OpKind::kBranch;
+    case trace::OpClass::kBarrier: return OpKind::kBarrier;
+    case trace::OpClass::kFence: return OpKind::kFence;
+    default: return OpKind::kArithmetic;
+  }
+}
+
+DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCode& code, const sim::TimingSpec& timing) {
+  const sim::TimingSpec::Op& spec = timing.of(instruction.op);
+  DecodedOp op;
+  op.kind = KindOf(instruction);
+  op.pipe = static_cast<std::uint8_t>(spec.pipe);
+  op.latency = static_cast<std::uint16_t>(spec.latency);
+  op.interval = static_cast<std::uint16_t>(spec.interval);
+  // Parameters are read through the constant bank and always hit.
+  if (instruction.space == trace::Space::kParameter) op.latency = static_cast<std::uint16_t>(timing.constant.latency);
+  op.destinations = instruction.destinations;
+  op.register_count = static_cast<std::uint8_t>(instruction.destinations + instruction.sources);
+  op.operands = instruction.operands;
+  for (std::size_t i = 0; i < std::min<std::size_t>(op.register_count, DecodedOp::kInlineRegisters); ++i) {
+    op.registers[i] = code.operands[instruction.operands + i];
+  }
+  op.space = instruction.space;
+  op.width = instruction.width;
+  op.flags = instruction.flags;
+  op.barrier = instruction.barrier;
+  op.barrier_warps = instruction.barrier_warps;
+  return op;
+}
+
+}  // namespace
+
+Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
+  GL_TRY_STATUS(trace::ValidateCode(code));
+  DecodedCode decoded;
+  decoded.operands = code.operands;
+  decoded.blocks = code.blocks;
+  decoded.register_count = code.register_count;
+  decoded.ops.reserve(code.instructions.size());
+  std::uint32_t accesses = 0;
+  for (std::size_t i = 0; i < code.instructions.size(); ++i) {
+    const trace::Instruction& instruction = code.instructions[i];
+    const std::string where = "kernel " + code.name + ", instruction " + std::to_string(i);
+    if (instruction.destinations + instruction.sources > 255) return Error{where + ": more than 255 registers"};
+    if (timing.units_of(timing.of(instruction.op).pipe) == 0) {
+      return Error{where + ": the device has no unit for its class (timing.units." +
+                   sim::kPipeNames[static_cast<std::size_t>(timing.of(instruction.op).pipe)] + " is 0)"};
+    }
+    decoded.ops.push_back(DecodeOne(instruction, code, timing));
+    decoded.access_number.push_back(accesses);
+    if (instruction.has_access()) ++accesses;
+  }
+  return decoded;
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,301 @@
+#include "sim/timing/sm/load_store_unit.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gridloom::timing {
+namespace {
+
+constexpr std::uint32_t kNoLoad = ~std::uint32_t{0};
+constexpr std::uint8_t kAllSectors = 0xf;
+
+/// MSHRs are found by line and cache; lines have at most 57 bits.
+constexpr unsigned kCacheShift = 60;
+
+bool Has(const DecodedOp& op, unsigned flags) { return (op.flags & flags) != 0; }
+
+}  // namespace
+
+LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t sm, bool plain,
+                             SmCounters& counters)
+    : parameters_(parameters),
+      map_(map),
+      hooks_(hooks),
+      sm_(sm),
+      plain_(plain),
+      counters_(counters),
+      queue_(parameters.timing().l1.queue),
+      mshrs_(parameters.timing().l1.mshrs, parameters.timing().l1.merges, plain),
+      port_(parameters.SmOutPort()),
+      free_load_(kNoLoad) {
+  const sim::TimingSpec& timing = parameters.timing();
+  const auto set = [&](CacheId id, std::uint32_t size, std::uint32_t ways, std::uint32_t latency) {
+    caches_[static_cast<std::size_t>(id)] = Cache(size, ways);
+    hit_latency_[static_cast<std::size_t>(id)] = latency;
+  };
+  set(CacheId::kL1, timing.l1.size_bytes, timing.l1.ways, timing.l1.latency);
+  set(CacheId::kConstant, timing.constant.size_bytes, timing.constant.ways, timing.constant.latency);
+  set(CacheId::kTexture, timing.texture.size_bytes, timing.texture.ways, timing.texture.latency);
+}
+
+LoadStoreUnit::CacheId LoadStoreUnit::CacheOf(const DecodedOp& op) const {
+  const sim::TimingSpec& timing = parameters_.timing();
+  const bool read_only = op.space == trace::Space::kTexture || Has(op, trace::kReadOnly);
+  if (op.space == trace::Space::kConstant) return CacheId::kConstant;
+  if (read_only) return timing.texture.size_bytes > 0 ? CacheId::kTexture : CacheId::kL1;
+  if (op.space == trace::Space::kLocal) return CacheId::kL1;
+  if (Has(op, trace::kAtomic | trace::kVolatile | trace::kCacheGlobal) || !timing.l1.global) return CacheId::kNone;
+  return CacheId::kL1;
+}
+
+std::uint32_t LoadStoreUnit::Passes(const MemoryInstruction& instruction) const {
+  const sim::TimingSpec::Shared& shared = parameters_.timing().shared;
+  const DecodedOp& op = *instruction.op;
+  if (Has(op, trace::kAtomic)) {
+    return SharedAtomicPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes, shared.atomic_interval);
+  }
+  return SharedPasses(*instruction.cta, instruction.access, op.width, shared.banks, shared.bank_bytes);
+}
+
+std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
+  Entry& entry = queue_[(head_ + count_) % queue_.size()];
+  ++count_;
+  entry.instruction = instruction;
+  entry.is_store = Has(*instruction.op, trace::kStore);
+  entry.next_line = 0;
+  entry.load = entry.is_store ? kNoLoad : NewLoad(instruction);
+  if (instruction.op->space == trace::Space::kShared) {
+    entry.passes = Passes(instruction);
+    entry.lines.count = 0;
+    return 0;
+  }
+  entry.cache = CacheOf(*instruction.op);
+  const auto coalesce = plain_ ? CoalescePlainly : Coalesce;
+  coalesce(*instruction.cta, instruction.access, instruction.shift, instruction.op->width, Has(*instruction.op, trace::kAtomic),
+           entry.lines);
+  return entry.is_store ? entry.lines.count : 0;
+}
+
+void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
+  if (count_ == 0 || now < busy_until_ || (!plain_ && now < blocked_until_)) return;
+  Entry& entry = queue_[head_];
+  if (entry.instruction.op->space == trace::Space::kShared) return TickShared(now, entry);
+  if (entry.lines.count > 0) {
+    if (!AccessLine(now, entry, entry.lines.lines[entry.next_line], out)) return;
+    ++counters_.line_accesses;
+    ++entry.next_line;
+  }
+  busy_until_ = now + 1;
+  blocked_until_ = 0;
+  if (entry.next_line < entry.lines.count) return;
+  if (entry.load != kNoLoad) Release(entry.load, now);
+  Pop();
+}
+
+void LoadStoreUnit::TickShared(Cycle now, Entry& entry) {
+  ++counters_.shared_instructions;
+  counters_.shared_passes += entry.passes;
+  const std::uint32_t passes = std::max(entry.passes, 1u);
+  busy_until_ = now + passes;
+  // The instruction was issued in the cycle before its first pass.
+  if (entry.load != kNoLoad) Release(entry.load, now + passes - 1 + parameters_.timing().shared.latency - 1);
+  Pop();
+}
+
+bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
+  const MemoryInstruction& instruction = entry.instruction;
+  if (hooks_.memory_issue != nullptr) {
+    const bool writes = Has(*instruction.op, trace::kStore | trace::kAtomic);
+    const Cycle when = hooks_.memory_issue->MayAccess(
+        now, {.sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line.line, .writes = writes});
+    if (when > now) return Block(when);
+  }
+  if (entry.is_store && instruction.op->space == trace::Space::kLocal && parameters_.timing().l1.local_write_back) {
+    return StoreLocal(now, entry, line, out);
+  }
+  if (entry.is_store) return Store(now, entry, line, out);
+  return entry.cache == CacheId::kNone ? LoadUncached(now, entry, line, out) : LoadCached(now, entry, line, out);
+}
+
+bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
+  const auto id = static_cast<std::size_t>(entry.cache);
+  Cache& cache = caches_[id];
+  const std::uint8_t needed = parameters_.timing().l1.sectored ? line.sectors : kAllSectors;
+  const CacheLine* found = cache.Find(line.line);
+  const std::uint8_t missing = found == nullptr ? needed : static_cast<std::uint8_t>(needed & ~found->valid);
+  if (missing == 0) {
+    cache.Touch(found);
+    CountHit(entry.cache, true);
+    loads_[entry.load].ready = std::max(loads_[entry.load].ready, now + hit_latency_[id] - 1);
+    return true;
+  }
+  const std::uint64_t key = line.line | std::uint64_t{id} << kCacheShift;
+  std::uint16_t mshr = mshrs_.Find(key);
+  const bool known = mshr != MshrTable::kNone;
+  if (known ? !mshrs_.CanMerge(mshr) : mshrs_.full()) return Block(kNever);
+  const std::uint8_t ask = known ? static_cast<std::uint8_t>(missing & ~mshrs_.outstanding(mshr)) : missing;
+  if (ask != 0 && port_.free_at() > now) return Block(port_.free_at());
+  if (!known) mshr = mshrs_.Allocate(key);
+  if (ask != 0) {
+    Send(now, {.line = line.line, .launch = entry.instruction.launch, .id = mshr, .kind = RequestKind::kRead, .sectors = ask}, out);
+  } else {
+    ++counters_.l1_merges;
+  }
+  mshrs_.AddWaiter(mshr, entry.load, missing);
+  ++loads_[entry.load].pending;
+  CountHit(entry.cache, false);
+  return true;
+}
+
+bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
+  const bool atomic = Has(*entry.instruction.op, trace::kAtomic);
+  if (mshrs_.full()) return Block(kNever);
+  if (port_.free_at() > now) return Block(port_.free_at());
+  if (atomic) {
+    CacheLine* stale = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
+    if (stale != nullptr) stale->valid &= static_cast<std::uint8_t>(~line.sectors);
+  }
+  const std::uint16_t mshr = mshrs_.Allocate(MshrTable::kAnonymous);
+  Send(now,
+       {.line = line.line,
+        .launch = entry.instruction.launch,
+        .id = mshr,
+        .kind = atomic ? RequestKind::kAtomic : RequestKind::kRead,
+        .sectors = line.sectors,
+        .partial = 0,
+        .lanes = line.lanes},
+       out);
+  mshrs_.AddWaiter(mshr, entry.load, line.sectors);
+  ++loads_[entry.load].pending;
+  return true;
+}
+
+bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
+  const sim::TimingSpec::L1& l1 = parameters_.timing().l1;
+  const bool reduce = Has(*entry.instruction.op, trace::kAtomic);
+  if (stores_ >= l1.stores) return Block(kNever);
+  if (port_.free_at() > now) return Block(port_.free_at());
+  CacheLine* held = caches_[static_cast<std::size_t>(CacheId::kL1)].Find(line.line);
+  if (held != nullptr && (reduce || l1.stores_of_global == sim::StorePolicy::kWriteEvict)) {
+    held->valid &= static_cast<std::uint8_t>(~line.sectors);
+  }
+  ++stores_;
+  Send(now,
+       {.line = line.line,
+        .launch = entry.instruction.launch,
+        .id = entry.instruction.warp,
+        .kind = reduce ? RequestKind::kReduce : RequestKind::kWrite,
+        .sectors = line.sectors,
+        .partial = line.partial,
+        .lanes = line.lanes},
+       out);
+  return true;
+}
+
+bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
+  Cache& l1 = caches_[static_cast<std::size_t>(CacheId::kL1)];
+  CacheLine* held = l1.Find(line.line);
+  if (held == nullptr) {
+    Cache::Victim victim;
+    held = &l1.Insert(line.line, victim);
+    WriteBack(now, victim, out);
+  } else {
+    l1.Touch(held);
+  }
+  // Sectors written in part count as whole: the lanes of a warp write neighbouring words of local memory.
+  held->valid |= line.sectors;
+  held->dirty |= line.sectors;
+  completions_.push_back({.op = nullptr, .ready = now, .warp = entry.instruction.warp});
+  return true;
+}
+
+bool LoadStoreUnit::Block(Cycle until) {
+  blocked_until_ = until;
+  return false;
+}
+
+void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
+  const LineHome home = map_.Home(request.line);
+  const bool carries_data = request.kind != RequestKind::kRead;
+  const auto sectors = static_cast<std::uint32_t>(std::popcount(request.sectors));
+  request.sm = static_cast<std::uint16_t>(sm_);
+  request.partition = home.partition;
+  request.slice = home.slice;
+  request.line = home.local;
+  request.arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
+  switch (request.kind) {
+    case RequestKind::kRead: ++counters_.read_requests; break;
+    case RequestKind::kWrite: ++counters_.write_requests; break;
+    case RequestKind::kWriteBack: ++counters_.write_back_requests; break;
+    default: ++counters_.atomic_requests;
+  }
+  if (carries_data) counters_.write_sectors += sectors;
+  if (request.kind == RequestKind::kRead || request.kind == RequestKind::kAtomic) counters_.read_sectors += sectors;
+  out[home.partition % out.size()].push_back(request);
+}
+
+void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
+  if (victim.state.dirty == 0) return;
+  Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = victim.state.dirty}, out);
+}
+
+void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& out) {
+  ++counters_.responses;
+  counters_.response_sectors += static_cast<std::uint64_t>(std::popcount(response.sectors));
+  blocked_until_ = 0;
+  if (response.kind == RequestKind::kWrite || response.kind == RequestKind::kReduce) {
+    --stores_;
+    completions_.push_back({.op = nullptr, .ready = now, .warp = response.id});
+    return;
+  }
+  const std::uint64_t key = mshrs_.key(response.id);
+  if (key != MshrTable::kAnonymous) {
+    Cache& cache = caches_[key >> kCacheShift];
+    const std::uint64_t line = key & ((std::uint64_t{1} << kCacheShift) - 1);
+    CacheLine* held = cache.Find(line);
+    if (held == nullptr) {
+      Cache::Victim victim;
+      held = &cache.Insert(line, victim);
+      WriteBack(now, victim, out);
+    }
+    held->valid |= response.sectors;
+  }
+  mshrs_.Fill(response.id, response.sectors, [&](std::uint32_t load) { Release(load, now); });
+}
+
+void LoadStoreUnit::CountHit(CacheId cache, bool hit) {
+  switch (cache) {
+    case CacheId::kL1: ++(hit ? counters_.l1_hits : counters_.l1_misses); break;
+    case CacheId::kConstant: ++(hit ? counters_.constant_hits : counters_.constant_misses); break;
+    case CacheId::kTexture: ++(hit ? counters_.texture_hits : counters_.texture_misses); break;
+    case CacheId::kNone: break;
+  }
+}
+
+void LoadStoreUnit::Pop() {
+  head_ = static_cast<std::uint32_t>((head_ + 1) % queue_.size());
+  --count_;
+}
+
+std::uint32_t LoadStoreUnit::NewLoad(const MemoryInstruction& instruction) {
+  std::uint32_t index = free_load_;
+  if (index == kNoLoad) {
+    index = static_cast<std::uint32_t>(loads_.size());
+    loads_.emplace_back();
+  } else {
+    free_load_ = loads_[index].next_free;
+  }
+  loads_[index] = {.op = instruction.op, .ready = 0, .pending = 1, .next_free = kNoLoad, .warp = instruction.warp};
+  return index;
+}
+
+void LoadStoreUnit::Release(std::uint32_t index, Cycle ready) {
+  Load& load = loads_[index];
+  load.ready = std::max(load.ready, ready);
+  if (--load.pending > 0) return;
+  completions_.push_back({.op = load.op, .ready = load.ready, .warp = load.warp});
+  load.next_free = free_load_;
+  free_load_ = index;
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,118 @@
+// The memory side of an SM: the queue of memory instructions, shared memory, the coalescer, L1 and the read-only caches, and the
+// port to the crossbar. In order: one line, or one pass over the banks, a cycle.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/timing/counters.h"
+#include "sim/timing/hooks.h"
+#include "sim/timing/memory/address_map.h"
+#include "sim/timing/memory/cache.h"
+#include "sim/timing/memory/coalescer.h"
+#include "sim/timing/memory/message.h"
+#include "sim/timing/memory/mshr.h"
+#include "sim/timing/parameters.h"
+#include "sim/timing/sm/decoded_code.h"
+
+namespace gridloom::timing {
+
+/// A memory instruction as it is issued.
+struct MemoryInstruction {
+  const DecodedOp* op = nullptr;
+  const trace::CtaTrace* cta = nullptr;
+  trace::MemoryAccess access;
+  std::uint64_t shift = 0;  ///< added to the addresses
+  std::uint32_t launch = 0;
+  std::uint16_t warp = 0;  ///< of the SM
+};
+
+/// Part of a memory instruction is done: a load (or atomic with a result) whole, a store one packet.
+struct Completion {
+  const DecodedOp* op = nullptr;  ///< of a load: its destinations are ready at `ready`; null for a store packet
+  Cycle ready = 0;
+  std::uint16_t warp = 0;
+};
+
+class LoadStoreUnit {
+ public:
+  /// `plain`: searches without short cuts, the reference. The references must outlive the unit.
+  LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t sm, bool plain,
+                SmCounters& counters);
+
+  bool full() const { return count_ == queue_.size(); }
+  bool idle() const { return count_ == 0; }
+
+  /// Queues an instruction; only when not full(). Returns the store packets that will complete one by one; a load completes once.
+  std::uint32_t Accept(const MemoryInstruction& instruction);
+
+  /// Does what can be done in this cycle. Requests go to `out`, one list for each group of partitions: partition % out.size().
+  void Tick(Cycle now, Outbox<Request>& out);
+  /// Takes an answer of L2.
+  void Fill(Cycle now, const Response& response, Outbox<Request>& out);
+
+  /// Earliest cycle at which Tick may do something, unless an answer comes before.
+  Cycle next() const { return count_ == 0 ? kNever : std::max(busy_until_, blocked_until_); }
+
+  /// What was completed since the last clear().
+  std::vector<Completion>& completions() { return completions_; }
+
+ private:
+  enum class CacheId : std::uint8_t { kL1, kConstant, kTexture, kNone };
+  static constexpr std::size_t kCaches = 3;
+  struct Entry {
+    MemoryInstruction instruction;
+    CacheId cache = CacheId::kNone;
+    bool is_store = false;     ///< nothing comes back but acknowledgements
+    std::uint32_t load = 0;    ///< of loads_
+    std::uint32_t passes = 0;  ///< shared memory
+    std::uint32_t next_line = 0;
+    LineList lines;
+  };
+  struct Load {
+    const DecodedOp* op = nullptr;
+    Cycle ready = 0;
+    std::uint32_t pending = 0;  ///< lines outstanding, and one while it is in the queue
+    std::uint32_t next_free = 0;
+    std::uint16_t warp = 0;
+  };
+
+  CacheId CacheOf(const DecodedOp& op) const;
+  std::uint32_t Passes(const MemoryInstruction& instruction) const;
+  void TickShared(Cycle now, Entry& entry);
+  /// Each returns whether the line is done; else blocked_until_ says when to try again.
+  bool AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  bool LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  bool LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  bool Store(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  bool StoreLocal(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  bool Block(Cycle until);
+  void Send(Cycle now, Request request, Outbox<Request>& out);
+  void WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out);
+  void CountHit(CacheId cache, bool hit);
+  void Pop();
+  std::uint32_t NewLoad(const MemoryInstruction& instruction);
+  void Release(std::uint32_t load, Cycle ready);
+
+  const Parameters& parameters_;
+  const AddressMap& map_;
+  const Hooks& hooks_;
+  const std::uint32_t sm_;
+  const bool plain_;
+  SmCounters& counters_;
+
+  std::vector<Entry> queue_;  // a ring
+  std::uint32_t head_ = 0, count_ = 0;
+  Cycle busy_until_ = 0, blocked_until_ = 0;
+
+  Cache caches_[kCaches];
+  Cycle hit_latency_[kCaches];
+  MshrTable mshrs_;
+  std::uint32_t stores_ = 0;  // packets outstanding
+  Port port_;
+  std::vector<Load> loads_;
+  std::uint32_t free_load_;
+  std::vector<Completion> completions_;
+};
+
+}  // namespace gridloom::timing

@@ -1,0 +1,211 @@
+#include "sim/timing/sm/sm.h"
+
+#include <algorithm>
+
+#include "rewriter/support/check.h"
+
+namespace gridloom::timing {
+
+Sm::Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain)
+    : parameters_(parameters),
+      timing_(parameters.timing()),
+      index_(index),
+      plain_(plain),
+      memory_(parameters, map, hooks, index, plain, counters_),
+      in_port_(parameters.SmInPort()),
+      out_(groups),
+      warps_(parameters.device.max_warps_per_sm()),
+      ctas_(parameters.device.sm.max_blocks),
+      schedulers_(timing_.sm.schedulers) {
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    warps_[w].scheduler = static_cast<std::uint8_t>(w % schedulers_.size());
+    warps_[w].index = static_cast<std::uint8_t>(w / schedulers_.size());
+  }
+  for (std::size_t p = 0; p < sim::kPipeCount; ++p) {
+    units_[p].assign(timing_.units[p], 0);
+    private_[p] = timing_.sm.sub_cores && timing_.units[p] % schedulers_.size() == 0;
+    per_scheduler_[p] = timing_.units[p] / schedulers_.size();
+  }
+}
+
+Cycle Sm::next() const {
+  if (plain_ && resident_ctas_ > 0) return last_step_ + 1;
+  Cycle next = next_issue_;
+  next = std::min(next, std::max(memory_.next(), last_step_ + 1));
+  if (!inbox_.empty()) next = std::min(next, std::max(inbox_.next_arrival(), in_port_.free_at()));
+  if (!starts_.empty()) next = std::min(next, starts_.front().at);
+  return next;
+}
+
+void Sm::Run(Cycle begin, Cycle end) {
+  if (plain_) {
+    for (Cycle now = begin; now < end; ++now) Tick(now);
+    return;
+  }
+  for (Cycle now = std::max(next(), begin); now < end; now = next()) Tick(now);
+}
+
+/// Output end first: what comes back in this cycle can be used in it.
+void Sm::Tick(Cycle now) {
+  TakeResponses(now);
+  memory_.Tick(now, out_);
+  last_step_ = now;
+  const bool starts = !starts_.empty() && starts_.front().at <= now;
+  const bool nothing_new = now < next_issue_ && !starts && memory_.completions().empty() && memory_.full() == queue_was_full_;
+  if (nothing_new && !plain_) return;
+  Account(now);
+  StartCtas(now);
+  TakeCompletions(now);
+  if (resident_ctas_ > 0) RunSchedulers(now);
+  next_issue_ = NextIssue(now);
+  last_issue_ = now;
+  queue_was_full_ = memory_.full();
+}
+
+/// Counts the cycles since the schedulers were looked at, in which nothing changed for them; returns how many.
+Cycle Sm::CountSkipped(Cycle now, SmCounters& counters) const {
+  if (resident_ctas_ == 0 || now <= last_issue_ + 1) return 0;
+  const Cycle skipped = now - last_issue_ - 1;
+  counters.warp_cycles += resident_warps_ * skipped;
+  counters.resident_cycles += skipped;
+  for (const Scheduler& scheduler : schedulers_) StallCounter(scheduler, queue_was_full_, counters) += skipped;
+  return skipped;
+}
+
+void Sm::Account(Cycle now) {
+  if (CountSkipped(now, counters_) == 0 || timing_.sm.warp_order != sim::WarpOrder::kTwoLevel) return;
+  // Chooses as it would have in the first of the cycles left out.
+  for (Scheduler& scheduler : schedulers_) scheduler.Refill(timing_.sm.active_warps);
+}
+
+SmCounters Sm::counters_until(Cycle end) const {
+  SmCounters counters = counters_;
+  CountSkipped(end, counters);
+  return counters;
+}
+
+void Sm::RunSchedulers(Cycle now) {
+  ++counters_.resident_cycles;
+  counters_.warp_cycles += resident_warps_;
+  // Turns with the cycle, so that no scheduler is always first at the units they share.
+  const auto count = static_cast<std::uint32_t>(schedulers_.size());
+  std::uint32_t scheduler = count == 1 ? 0 : static_cast<std::uint32_t>(now % count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    RunScheduler(now, scheduler);
+    scheduler = scheduler + 1 == count ? 0 : scheduler + 1;
+  }
+}
+
+void Sm::TakeResponses(Cycle now) {
+  while (!inbox_.empty() && inbox_.next_arrival() <= now && in_port_.free_at() <= now) {
+    const Response& response = inbox_.front();
+    in_port_.Send(now, static_cast<std::uint32_t>(std::popcount(response.sectors)));
+    memory_.Fill(now, response, out_);
+    inbox_.Pop();
+  }
+}
+
+void Sm::StartCtas(Cycle now) {
+  while (!starts_.empty() && starts_.front().at <= now) {
+    CtaStart start = std::move(starts_.front());
+    starts_.pop_front();
+    Cta& cta = ctas_[start.slot];
+    GL_CHECK(cta.undrained == 0, "a CTA was started in a slot that is not free");
+    cta.id = start.cta;
+    cta.launch = start.launch;
+    cta.shifts = std::move(start.shifts);
+    cta.trace = start.trace;
+    cta.warps.clear();
+    cta.barriers = {};
+    cta.waiting = 0;
+    cta.warp_instructions = cta.thread_instructions = 0;
+    cta.running = cta.undrained = static_cast<std::uint32_t>(start.trace->warps.size());
+    ++resident_ctas_;
+    for (const trace::WarpTrace& warp : start.trace->warps) StartWarp(now, start, warp);
+    // A warp without instructions has ended; only now, when all of its CTA are there.
+    for (const std::uint16_t w : std::vector<std::uint16_t>(cta.warps)) {
+      if (warps_[w].op == nullptr) Finish(now, warps_[w]);
+    }
+  }
+}
+
+void Sm::StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& trace) {
+  const std::uint16_t slot = FreeWarp();
+  Warp& warp = warps_[slot];
+  const trace::CtaTrace& cta = *start.trace;
+  warp.state = WarpState::kRunning;
+  warp.cta_slot = start.slot;
+  warp.code = start.code;
+  warp.visit = cta.visits.data() + trace.first_visit;
+  warp.visits_end = warp.visit + trace.visit_count;
+  warp.access = cta.accesses.data() + trace.first_access;
+  warp.next_issue = now;
+  warp.age = ++next_age_;
+  warp.loads = warp.stores = 0;
+  warp.ready.assign(start.code->register_count + 1, 0);
+  ctas_[start.slot].warps.push_back(slot);
+  ++resident_warps_;
+  Scheduler& scheduler = schedulers_[warp.scheduler];
+  scheduler.resident |= Bit(warp);
+  scheduler.age[warp.index] = warp.age;
+  warp.op = nullptr;
+  if (warp.NextBlock()) Arm(now, warp);
+}
+
+/// A free warp of the scheduler that has the fewest.
+std::uint16_t Sm::FreeWarp() const {
+  std::size_t best = 0;
+  for (std::size_t s = 1; s < schedulers_.size(); ++s) {
+    if (std::popcount(schedulers_[s].resident) < std::popcount(schedulers_[best].resident)) best = s;
+  }
+  const auto index = static_cast<std::size_t>(std::countr_one(schedulers_[best].resident));
+  const std::size_t slot = index * schedulers_.size() + best;
+  GL_CHECK(slot < warps_.size(), "a CTA was started without room for its warps");
+  return static_cast<std::uint16_t>(slot);
+}
+
+void Sm::TakeCompletions(Cycle now) {
+  std::vector<Completion>& completions = memory_.completions();
+  for (const Completion& completion : completions) {
+    Warp& warp = warps_[completion.warp];
+    if (completion.op != nullptr) {
+      --warp.loads;
+      warp.SetDestinations(*completion.op, completion.ready);
+      if (warp.state == WarpState::kRunning && warp.wake == kNever) Arm(now, warp);
+    } else {
+      --warp.stores;
+      if (warp.state == WarpState::kFence && warp.stores == 0) {
+        warp.state = WarpState::kRunning;
+        warp.next_issue = now + timing_.of(trace::OpClass::kFence).latency;
+        Arm(now, warp);
+      }
+    }
+    if (warp.state == WarpState::kFinished) EndIfDrained(now, warp);
+  }
+  completions.clear();
+}
+
+void Sm::EndIfDrained(Cycle now, Warp& warp) {
+  if (warp.loads > 0 || warp.stores > 0) return;
+  warp.state = WarpState::kFree;
+  Scheduler& scheduler = schedulers_[warp.scheduler];
+  scheduler.resident &= ~Bit(warp);
+  scheduler.finished &= ~Bit(warp);
+  scheduler.active &= ~Bit(warp);
+  --resident_warps_;
+  ++counters_.warps;
+  Cta& cta = ctas_[warp.cta_slot];
+  if (--cta.undrained > 0) return;
+  ++counters_.ctas;
+  --resident_ctas_;
+  ended_.push_back({.at = now,
+                    .cta = cta.id,
+                    .warp_instructions = cta.warp_instructions,
+                    .thread_instructions = cta.thread_instructions,
+                    .launch = cta.launch,
+                    .sm = static_cast<std::uint16_t>(index_),
+                    .slot = warp.cta_slot});
+  cta.trace.reset();
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,140 @@
+// A streaming multiprocessor: resident CTAs and their warps, schedulers, scoreboard, pipes, barriers; memory is the load/store
+// unit's. Shares nothing with other SMs; talks to memory partitions by messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "sim/timing/memory/inbox.h"
+#include "sim/timing/sm/load_store_unit.h"
+#include "sim/timing/sm/scheduler.h"
+#include "sim/timing/sm/warp.h"
+
+namespace gridloom::timing {
+
+/// The dispatcher's order to start a CTA. It has made sure that there is room.
+struct CtaStart {
+  Cycle at = 0;  ///< first cycle in which its warps can issue
+  std::uint64_t cta = 0;
+  std::uint32_t launch = 0;
+  std::uint16_t slot = 0;  ///< of the SM, free
+  std::shared_ptr<const trace::CtaTrace> trace;
+  std::vector<std::uint64_t> shifts;  ///< as LoadedCta has them
+  const DecodedCode* code = nullptr;
+};
+
+/// What became of it.
+struct CtaEnd {
+  Cycle at = 0;  ///< all warps have ended, all loads have come back, all stores are accepted
+  std::uint64_t cta = 0;
+  std::uint64_t warp_instructions = 0, thread_instructions = 0;
+  std::uint32_t launch = 0;
+  std::uint16_t sm = 0, slot = 0;
+};
+
+class Sm {
+ public:
+  /// `plain`: every cycle is simulated and every warp looked at; the reference for the short cuts. `groups`: of partitions, whose
+  /// requests are kept apart. The references must outlive the SM.
+  Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain);
+
+  void Start(CtaStart start) { starts_.push_back(std::move(start)); }  ///< in the order of `at`
+  Inbox<Response, &Response::source>& inbox() { return inbox_; }
+  std::vector<Request>& outbox(std::size_t group) { return out_[group]; }
+  std::vector<CtaEnd>& ended() { return ended_; }
+  const SmCounters& counters() const { return counters_; }
+  /// With the cycles before `end` that were not visited because nothing changed; all before it must have been simulated.
+  SmCounters counters_until(Cycle end) const;
+
+  /// Simulates up to, not including, `end`; inbox and starts must hold all that arrives before it.
+  void Run(Cycle begin, Cycle end);
+
+  /// Next cycle in which something happens, from what is known now; kNever when idle.
+  Cycle next() const;
+
+ private:
+  static constexpr std::size_t kBarriers = 16;
+  struct Barrier {
+    std::uint32_t arrived = 0;
+    std::uint8_t warps = 0;  ///< that take part; 0 = all that run
+  };
+  struct Cta {
+    std::uint64_t id = 0;
+    std::uint32_t launch = 0;
+    std::uint32_t running = 0;    ///< warps that have not ended
+    std::uint32_t waiting = 0;    ///< of them, warps at barriers
+    std::uint32_t undrained = 0;  ///< warps that have not ended or wait for loads or stores
+    std::uint64_t warp_instructions = 0, thread_instructions = 0;
+    std::vector<std::uint64_t> shifts;
+    std::shared_ptr<const trace::CtaTrace> trace;
+    std::vector<std::uint16_t> warps;
+    std::array<Barrier, kBarriers> barriers{};
+  };
+
+  void Tick(Cycle now);
+  void Account(Cycle now);
+  Cycle CountSkipped(Cycle now, SmCounters& counters) const;
+  void TakeResponses(Cycle now);
+  void StartCtas(Cycle now);
+  void StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& trace);
+  std::uint16_t FreeWarp() const;
+  void TakeCompletions(Cycle now);
+  void EndIfDrained(Cycle now, Warp& warp);
+
+  void RunSchedulers(Cycle now);
+
+  // sm_issue.cpp
+  void RunScheduler(Cycle now, std::uint32_t scheduler);
+  void TryPair(Cycle now, std::uint32_t scheduler, Warp& warp, const DecodedOp& first);
+  Cycle* FreeUnit(Cycle now, std::uint32_t scheduler, std::size_t pipe);
+  WarpMask Eligible(Cycle now, std::uint32_t scheduler);
+  void Issue(Cycle now, Warp& warp, Cycle& unit);
+  void IssueMemory(Cycle now, Warp& warp, const DecodedOp& op);
+  void IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op);
+  void OpenBarriers(Cycle now, Cta& cta);
+  void OpenBarrier(Cycle now, Cta& cta, std::size_t number);
+  void Arm(Cycle now, Warp& warp);
+  void Finish(Cycle now, Warp& warp);
+  Cycle NextIssue(Cycle now) const;
+  static std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters);
+
+  // sm_plain.cpp
+  void ScanWarps(Cycle now, std::uint32_t scheduler);
+  std::uint32_t PickByScan(std::uint32_t scheduler, WarpMask eligible) const;
+
+  WarpMask Bit(const Warp& warp) const { return WarpMask{1} << warp.index; }
+  const Cycle* UnitsBegin(std::uint32_t scheduler, std::size_t pipe) const {
+    return units_[pipe].data() + (private_[pipe] ? scheduler * per_scheduler_[pipe] : 0);
+  }
+  std::size_t UnitCount(std::size_t pipe) const { return private_[pipe] ? per_scheduler_[pipe] : units_[pipe].size(); }
+
+  const Parameters& parameters_;
+  const sim::TimingSpec& timing_;
+  const std::uint32_t index_;
+  const bool plain_;
+  SmCounters counters_;
+  LoadStoreUnit memory_;
+  Port in_port_;
+  Inbox<Response, &Response::source> inbox_;
+  Outbox<Request> out_;
+  std::deque<CtaStart> starts_;
+  std::vector<CtaEnd> ended_;
+
+  std::vector<Warp> warps_;  // warp w belongs to scheduler w % schedulers
+  std::vector<Cta> ctas_;    // by slot
+  std::vector<Scheduler> schedulers_;
+  std::array<std::vector<Cycle>, sim::kPipeCount> units_;  // free from that cycle on
+  std::array<bool, sim::kPipeCount> private_{};            // each scheduler has its own
+  std::array<std::size_t, sim::kPipeCount> per_scheduler_{};
+  std::uint32_t resident_ctas_ = 0, resident_warps_ = 0;
+  std::uint64_t next_age_ = 0;
+  Cycle last_step_ = 0;          // the load/store unit was looked at
+  Cycle last_issue_ = 0;         // so were the schedulers, whose state has not changed since
+  Cycle next_issue_ = kNever;    // they have nothing to do before, unless memory comes back
+  bool queue_was_full_ = false;  // at last_issue_, and since
+};
+
+}  // namespace gridloom::timing

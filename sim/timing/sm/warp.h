@@ -1,0 +1,78 @@
+// The state of a resident warp: where it is in its trace, and when it may go on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sim/timing/cycle.h"
+#include "sim/timing/sm/decoded_code.h"
+
+namespace gridloom::timing {
+
+/// What a warp waits for, when that is not a known cycle.
+enum class WarpState : std::uint8_t {
+  kFree,      ///< no warp
+  kRunning,   ///< the registers and next_issue decide
+  kBarrier,   ///< at a barrier
+  kFence,     ///< at a fence, until its stores are accepted
+  kFinished,  ///< has ended; its CTA, loads or stores have not
+};
+
+struct Warp {
+  WarpState state = WarpState::kFree;
+  std::uint8_t scheduler = 0;
+  std::uint8_t index = 0;    ///< within the scheduler: bit of its masks
+  std::uint8_t pipe = 0;     ///< of the next instruction
+  std::uint8_t barrier = 0;  ///< kBarrier: at which
+  std::uint16_t cta_slot = 0;
+  std::uint32_t mask = 0;         ///< active lanes of the current block
+  const DecodedOp* op = nullptr;  ///< next instruction
+  const DecodedOp* block_end = nullptr;
+  const trace::BlockVisit* visit = nullptr;  ///< after the current one
+  const trace::BlockVisit* visits_end = nullptr;
+  const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
+  Cycle next_issue = 0;                         ///< not before this cycle
+  Cycle wake = 0;                               ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  std::uint64_t age = 0;
+  std::uint32_t loads = 0;   ///< outstanding
+  std::uint32_t stores = 0;  ///< packets outstanding
+  const DecodedCode* code = nullptr;
+  std::vector<Cycle> ready;  ///< by register; [0] stays 0. kNever: a load has not come back
+
+  /// When the next instruction finds its registers ready, those that it writes included.
+  Cycle RegistersReady() const {
+    const std::uint16_t* registers = op->registers;
+    std::uint32_t count = op->register_count;
+    if (count > DecodedOp::kInlineRegisters) registers = code->operands.data() + op->operands;
+    Cycle latest = 0;
+    for (std::uint32_t i = 0; i < count; ++i) latest = std::max(latest, ready[registers[i]]);
+    return latest;
+  }
+  void SetDestinations(const DecodedOp& written, Cycle cycle) {
+    const std::uint16_t* registers =
+        written.register_count > DecodedOp::kInlineRegisters ? code->operands.data() + written.operands : written.registers;
+    for (std::uint32_t i = 0; i < written.destinations; ++i) {
+      if (registers[i] != 0) ready[registers[i]] = cycle;
+    }
+  }
+  /// Moves to the next instruction of the trace; false at its end.
+  bool Advance() {
+    if (++op != block_end) return true;
+    return NextBlock();
+  }
+  bool NextBlock() {
+    while (visit != visits_end) {
+      const trace::BasicBlock& block = code->blocks[visit->block];
+      mask = visit->mask;
+      ++visit;
+      if (block.count == 0) continue;
+      op = code->ops.data() + block.first;
+      block_end = op + block.count;
+      return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace gridloom::timing
