@@ -34,6 +34,12 @@ bool IsPowerOfTwo(const CodeNumber& number) {
   return number.constant && *number.constant > 0 && std::has_single_bit(static_cast<std::uint64_t>(*number.constant));
 }
 
+/// One or more consecutive bits.
+bool IsRunOfOnes(std::int64_t mask) {
+  const auto bits = static_cast<std::uint64_t>(mask);
+  return mask > 0 && std::has_single_bit(bits + (bits & (~bits + 1)));
+}
+
 }  // namespace
 
 RangeEmitter::RangeEmitter(const analysis::AddressAnalysis& analysis, std::array<std::string, 3> block_size)
@@ -407,6 +413,13 @@ CodeRange RangeEmitter::RemainderRange(const CodeRange& a, const CodeNumber& div
   return {Select(same, Subtract(a.low, start), {0}), Select(same, Subtract(a.high, start), most)};
 }
 
+// Numbers that agree in the bits above the mask stay in their order; what multiplications of 24 bits cut off is mostly nothing.
+CodeRange RangeEmitter::MaskedRange(const CodeRange& a, std::int64_t mask) {
+  const CodeNumber bits{std::bit_width(static_cast<std::uint64_t>(mask))};
+  const std::string same = Compare("eq", Instruction("shr.s64", a.low, bits), Instruction("shr.s64", a.high, bits));
+  return {Select(same, Instruction("and.b64", a.low, {mask}), {0}), Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
+}
+
 CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
   const CodeRange a = RangeOf(symbol.operands[0]->number);
   const Interval bounds = pool_.BoundsOf(symbol.operands[0]->number);
@@ -417,6 +430,7 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
     case RangeOp::kShiftRight: return {Instruction("shr.s64", a.low, b.low), Instruction("shr.s64", a.high, b.low)};
     case RangeOp::kAndMask:
       if (b.low.constant && *b.low.constant < 0) return {Instruction("and.b64", a.low, b.low), Instruction("and.b64", a.high, b.low)};
+      if (b.low.constant && IsRunOfOnes(*b.low.constant)) return MaskedRange(a, *b.low.constant);
       return {{0}, bounds.low >= 0 ? Least(a.high, b.high) : b.high};
     case RangeOp::kOr: return {Most(a.low, b.low), Least(Add(a.high, b.high), {symbol.bounds.high})};
     case RangeOp::kXor: return {{0}, Least(Add(a.high, b.high), {symbol.bounds.high})};

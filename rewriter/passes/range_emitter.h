@@ -74,6 +74,7 @@ class RangeEmitter {
   CodeRange RangeOf(analysis::SymbolId id);
   CodeRange CounterRange(const analysis::Symbol& symbol);
   CodeRange ClampRange(const analysis::Symbol& symbol);
+  CodeRange MaskedRange(const CodeRange& a, std::int64_t mask);
   CodeRange RemainderRange(const CodeRange& a, const CodeNumber& divisor, bool positive);
   CodeNumber Divide(const CodeNumber& a, const CodeNumber& b, bool positive);
   CodeNumber Instruction(const std::string& opcode, const CodeNumber& a, const CodeNumber& b);

@@ -3,11 +3,14 @@
 //   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
 #include "sim/exec/slice_cost.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <ranges>
 
 #include "sim/exec/slices.h"
 #include "tests/apps/driver/host.h"
@@ -79,16 +82,21 @@ Options Parse(int argc, char** argv) {
   return options;
 }
 
-/// Best of at least five runs and as many as fit into the time.
-double BestTime(const Options& options, const bench::Benchmark& benchmark, SlicingDevice& device, std::uint64_t size) {
-  device.set_slice_size(size);
-  benchmark.run(device);  // compiles
-  double best = 1e30;
-  const double begin = bench::CpuTime();
-  for (int run = 0; run < 5 || (run < 1000 && bench::CpuTime() - begin < options.seconds); ++run) {
+/// Best of at least five runs of each size and as many as fit into the time. The sizes take turns, so that a busy machine does not
+/// slow one of them down and leave the other.
+std::vector<double> BestTimes(const Options& options, const bench::Benchmark& benchmark, SlicingDevice& device,
+                              const std::vector<std::uint64_t>& sizes) {
+  const auto seconds = [&](std::uint64_t size) {
+    device.set_slice_size(size);
     const double start = bench::CpuTime();
     benchmark.run(device);
-    best = std::min(best, bench::CpuTime() - start);
+    return bench::CpuTime() - start;
+  };
+  for (const std::uint64_t size : sizes) seconds(size);  // compiles
+  std::vector<double> best(sizes.size(), 1e30);
+  const double begin = bench::CpuTime();
+  for (int run = 0; run < 5 || (run < 1000 && bench::CpuTime() - begin < options.seconds * static_cast<double>(sizes.size())); ++run) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) best[i] = std::min(best[i], seconds(sizes[i]));
   }
   return best;
 }
@@ -111,15 +119,23 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevic
   device.TakeCtas();
   benchmark.run(device);
   const std::uint64_t ctas = device.TakeCtas();
-  const double whole = BestTime(options, benchmark, device, 0);
-  std::printf("| %s | %llu | %.3f |", benchmark.name.c_str(), static_cast<unsigned long long>(ctas), whole * 1e3);
-  for (const std::uint64_t size : kSizes) {
-    if (size > ctas) std::printf(" |");
-    else std::printf(" %.1f |", 100 * (BestTime(options, benchmark, device, size) / whole - 1));
-  }
-  std::printf(" %.1f |", 100 * (BestTime(options, benchmark, device, ctas) / whole - 1));
+  std::vector<std::uint64_t> sizes = {0};
+  std::ranges::copy_if(kSizes, std::back_inserter(sizes), [&](std::uint64_t size) { return size <= ctas; });
+  sizes.push_back(ctas);
+  const std::vector<double> times = BestTimes(options, benchmark, device, sizes);
+  std::printf("| %s | %llu | %.3f |", benchmark.name.c_str(), static_cast<unsigned long long>(ctas), times[0] * 1e3);
+  const auto print = [&](double time) { std::printf(" %.1f |", 100 * (time / times[0] - 1)); };
+  for (std::size_t i = 1; i + 1 < sizes.size(); ++i) print(times[i]);
+  for (std::size_t i = sizes.size() - 2; i < std::size(kSizes); ++i) std::printf(" |");
+  print(times.back());
+  // In units of the whole grid, which is measured anew beside each size.
   const auto found = exec::FindSmallestSlice(
-      ctas, [&](std::uint64_t size) { return BestTime(options, benchmark, device, size); }, options.percent);
+      ctas,
+      [&](std::uint64_t size) {
+        const std::vector<double> pair = BestTimes(options, benchmark, device, {0, size == 0 ? ctas : size});
+        return pair[1] / pair[0];
+      },
+      options.percent);
   const bool right = SameResults(benchmark.download(device), benchmark.native_result(), benchmark.tolerance);
   std::printf(" %llu |%s%s\n", static_cast<unsigned long long>(found.size),
               device.why_whole().empty() ? "" : " runs whole: ", device.why_whole().c_str());

@@ -142,6 +142,23 @@ TEST_CASE("RangePasses_UnrolledLoops_StridedSetsHaveNoGapsFilled") {
   CheckCases(executor, GoldenInput("tests/golden/ranges/unrolled.ptx"), cases, arrays);
 }
 
+TEST_CASE("RangePasses_Masks_LeaveWhatTheyDoNotCutOff") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  const std::uint64_t image = arrays.Make(512 * 512), ring = arrays.Make(4096 * 4);
+  cases.push_back({"image24", {32, 32, 1}, {16, 16, 1}, test::ParamBlock().Add(image).Add(512u).Add(512u), 1.2, 1.01});
+  cases.push_back({"image24", {26, 26, 1}, {16, 16, 1}, test::ParamBlock().Add(image).Add(411u).Add(403u), 1.2, 1.05});
+  for (const std::int32_t first : {0, 4096, -4096, 1 << 20}) {
+    cases.push_back({"ring", {16, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(ring).Add(first), 1.01, 1.01});
+  }
+  // The last CTA's numbers, or the first one's, lie on both sides of a multiple of 4096.
+  for (const std::int32_t first : {100, -100, 4000}) {
+    cases.push_back({"ring", {16, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(ring).Add(first), 2, 2});
+  }
+  CheckCases(executor, GoldenInput("tests/golden/ranges/masks.ptx"), cases, arrays);
+}
+
 TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
   test::Executor executor;
   Arrays arrays(executor);
