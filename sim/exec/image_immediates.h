@@ -35,7 +35,7 @@ constexpr std::uint8_t SamplerSettings(unsigned mode_x, unsigned mode_y, unsigne
   return static_cast<std::uint8_t>(mode_x | mode_y << 2 | mode_z << 4 | unsigned{linear} << 6 | unsigned{unnormalized} << 7);
 }
 
-/// imm of kTexture and kTextureGather.
+/// imm of kTexture, kTextureGather and kTextureAddress (out: i64).
 /// in: i64 texture, [i64 sampler when kOperand], [i32 layer], coordinates (f32 or i32), [lod of the coordinates' type |
 /// f32 derivatives by x, then by y, one per coordinate], [i32 offsets, one per coordinate]; out: 4 x i32.
 struct TextureImm {
@@ -46,7 +46,7 @@ struct TextureImm {
   bool float_coordinates = false;
   bool has_offset = false;
   std::uint8_t component = 0;  ///< kTextureGather: which channel
-  std::uint8_t unused = 0;
+  bool gather = false;         ///< kTextureAddress: of kTextureGather
 };
 
 enum class ImageQuery : std::uint8_t {
@@ -79,7 +79,8 @@ struct ImageQueryImm {
 
 enum class OutOfRange : std::uint8_t { kTrap, kClamp, kZero };
 
-/// imm of the surface helpers. in: i64 surface, [i32 layer], i32 coordinates, [values]; out of kSurfaceLoad: values.
+/// imm of the surface helpers. in: i64 surface, [i32 layer], i32 coordinates, [values]; out of kSurfaceLoad: values, of
+/// kSurfaceAddress, which takes no values: i64.
 /// Values are integers of `bytes` bytes, `count` of them; formatted ones are 32 bits wide whatever the surface holds.
 struct SurfaceImm {
   ImageGeometry geometry = ImageGeometry::k1d;

@@ -9,7 +9,7 @@
 namespace gridloom::exec {
 
 /// Whose records they are, and where its private windows lie. Addresses of Space::kShared and kLocal are offsets in them; generic
-/// ones may point into them.
+/// ones may point into shared_base and generic_local.
 struct RecordPlace {
   Dim3 cta;
   std::uint64_t cta_index = 0;  ///< linear, x fastest
@@ -17,6 +17,8 @@ struct RecordPlace {
   /// one buffer, in their order, and RecordKind::kWarpEnd ends each.
   std::uint32_t buffer = 0;
   std::uint64_t shared_base = 0, shared_bytes = 0;
+  std::uint64_t generic_local = 0, generic_local_bytes = 0;  ///< local memories of all its lanes, local_stride bytes each
+  /// A window for the CTA's local memory, warp after warp, that no other memory lies in; the same for any number of host threads.
   std::uint64_t local_base = 0;
   std::uint32_t local_stride = 0;  ///< bytes between two lanes' local memories
 };

@@ -12,7 +12,7 @@
 namespace gridloom::trace {
 
 inline constexpr char kFileMagic[8] = {'G', 'L', 'T', 'R', 'A', 'C', 'E', '\0'};
-inline constexpr std::uint32_t kFormatVersion = 4;
+inline constexpr std::uint32_t kFormatVersion = 5;
 
 struct FileHeader {
   char magic[8];

@@ -15,7 +15,7 @@ using ptx::StateSpace;
 
 constexpr std::uint32_t kMaxWidth = 16;
 
-/// Generic accesses count as global ones: which they are is known only when they run.
+/// Generic accesses are global ones with kGeneric: which they are is known only when they run.
 Space SpaceOf(StateSpace space) {
   switch (space) {
     case StateSpace::kShared:
@@ -30,13 +30,14 @@ Space SpaceOf(StateSpace space) {
   }
 }
 
-std::uint8_t CacheFlags(const ptx::Instruction& inst) {
+std::uint8_t FlagsOf(const ptx::Instruction& inst) {
   std::uint8_t flags = 0;
   for (const Mod mod : {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kRelease, Mod::kMmio, Mod::kCv, Mod::kWt}) {
     if (inst.Has(mod)) flags |= kVolatile;
   }
   if (inst.Has(Mod::kCg)) flags |= kCacheGlobal;
   if (inst.Has(Mod::kNc)) flags |= kReadOnly;
+  if (inst.space() == StateSpace::kNone || inst.space() == StateSpace::kGeneric) flags |= kGeneric;
   return flags;
 }
 
@@ -56,6 +57,19 @@ void AddAccess(std::vector<Instruction>& out, Space space, std::uint32_t bytes, 
 /// What a lane accesses, vectors included.
 std::uint32_t AccessBytes(const ptx::Instruction& inst) { return std::max(ptx::BytesOf(inst.type()), 1u) * inst.vector_width(); }
 
+/// Texel fetches and surface accesses. Texels lie within a sector, so that where each begins is enough; what surface
+/// instructions access is counted in bytes.
+void AddImage(std::vector<Instruction>& out, const ptx::Instruction& inst) {
+  switch (inst.opcode) {
+    case Opcode::kTex:
+    case Opcode::kTld4: return AddAccess(out, Space::kTexture, 1, kReadOnly);
+    case Opcode::kSuld: return AddAccess(out, Space::kGlobal, AccessBytes(inst), 0);
+    case Opcode::kSust: return AddAccess(out, Space::kGlobal, inst.Has(Mod::kP) ? 1 : AccessBytes(inst), kStore);
+    case Opcode::kSured: return AddAccess(out, Space::kGlobal, AccessBytes(inst), kAtomic | kStore);
+    default: return out.push_back({});
+  }
+}
+
 /// Rows of 16 bytes for ldmatrix and stmatrix; an equal piece of the matrix for wmma.load and wmma.store.
 std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
   if (inst.opcode != Opcode::kWmma) return 16;
@@ -73,7 +87,7 @@ std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
 
 void AddMemory(std::vector<Instruction>& out, const ptx::Instruction& inst) {
   const Space space = SpaceOf(inst.space());
-  const std::uint8_t flags = CacheFlags(inst);
+  const std::uint8_t flags = FlagsOf(inst);
   switch (inst.opcode) {
     case Opcode::kLd:
     case Opcode::kLdu: return AddAccess(out, space, AccessBytes(inst), flags);
@@ -91,7 +105,7 @@ void AddMemory(std::vector<Instruction>& out, const ptx::Instruction& inst) {
     const std::uint32_t bytes = inst.operands.size() > 2 && inst.operands[2].kind == OperandKind::kInt
                                     ? static_cast<std::uint32_t>(inst.operands[2].int_literal.value)
                                     : kMaxWidth;
-    AddAccess(out, Space::kGlobal, std::min(bytes, kMaxWidth), flags);
+    AddAccess(out, Space::kGlobal, std::min(bytes, kMaxWidth), flags & ~unsigned{kGeneric});
     AddAccess(out, Space::kShared, std::min(bytes, kMaxWidth), kStore);
     return;
   }
@@ -153,7 +167,7 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst) {
     case ptx::OpClass::kMem: AddMemory(out, inst); break;
     case ptx::OpClass::kTensor:
       if (inst.opcode == Opcode::kWmma && !inst.Has(Mod::kMma)) {
-        AddAccess(out, SpaceOf(inst.space()), MatrixBytes(inst), inst.Has(Mod::kStore) ? kStore : 0);
+        AddAccess(out, SpaceOf(inst.space()), MatrixBytes(inst), FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
       } else {
         out.push_back(Simple(OpClass::kTensor));
       }
@@ -175,9 +189,8 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst) {
       break;
     }
     case ptx::OpClass::kControl: out.push_back(Simple(inst.opcode == Opcode::kRet ? OpClass::kBranch : OpClass::kControl)); break;
-    // Textures are read through a path whose addresses are not recorded; phases of mbarriers are not modelled.
-    case ptx::OpClass::kTexture:
-    case ptx::OpClass::kMbarrier:
+    case ptx::OpClass::kTexture: AddImage(out, inst); break;
+    case ptx::OpClass::kMbarrier:  // their phases are not modelled
     case ptx::OpClass::kUnknown: out.push_back({}); break;
   }
   for (Instruction& entry : out) entry.line = inst.loc.line;

@@ -24,7 +24,14 @@ bool Advance(std::uint64_t* old_words, const std::uint64_t* steps, std::span<con
 }  // namespace
 
 CtaStream::CtaStream(const CodeTable& table, std::uint32_t warps, Take take)
-    : warps_(warps), accesses_(AccessCount(table.code)), take_(std::move(take)), decoder_(table), buffers_(warps) {}
+    : warps_(warps), accesses_(AccessCount(table.code)), take_(std::move(take)), decoder_(table), buffers_(warps) {
+  std::uint32_t number = 0;
+  for (const Instruction& instruction : table.code.instructions) {
+    if (!instruction.has_access()) continue;
+    if (instruction.space == Space::kLocal) local_accesses_.push_back(number);
+    ++number;
+  }
+}
 
 void CtaStream::OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
   if (!open_) BeginCta();
@@ -58,14 +65,14 @@ void CtaStream::EndCta(const exec::RecordPlace& place) {
     for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
     model.missed = false;
     misses_ = 0;
-    return take_(place.cta_index, Shifted(model), model.dropped);
+    return take_(place.cta_index, Shifted(model, place), model.dropped);
   }
   for (auto model = models_.begin(); model != models_.end(); ++model) {
     if (!IsLike(**model)) continue;
     Follow(**model);
     models_.splice(models_.begin(), models_, model);
     misses_ = 0;
-    return take_(place.cta_index, Shifted(*models_.front()), models_.front()->dropped);
+    return take_(place.cta_index, Shifted(*models_.front(), place), models_.front()->dropped);
   }
   ++misses_;
   Decode(place);
@@ -130,15 +137,17 @@ void CtaStream::Decode(const exec::RecordPlace& place) {
   auto trace = std::make_shared<const CtaTrace>(decoder_.Decode(place, records, wanted ? &sites : nullptr));
   if (wanted && sites.usable) {
     if (models_.size() >= kMostModels) models_.pop_back();
-    models_.push_front(MakeModel(std::move(sites), trace));
+    models_.push_front(MakeModel(place, std::move(sites), trace));
   }
   take_(place.cta_index, {std::move(trace), {}}, decoder_.dropped());
 }
 
-std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(RecordSites sites, std::shared_ptr<const CtaTrace> trace) const {
+std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& place, RecordSites sites,
+                                                       std::shared_ptr<const CtaTrace> trace) const {
   auto model = std::make_unique<Model>();
   model->trace = std::move(trace);
   model->dropped = decoder_.dropped();
+  model->local_base = place.local_base;
   model->sites = std::move(sites);
   model->sample.resize(model->sites.sites.size());
   for (std::size_t b = 0; b < buffers_.size(); ++b) {
@@ -151,12 +160,13 @@ std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(RecordSites sites, std::s
   return model;
 }
 
-LoadedCta CtaStream::Shifted(const Model& model) const {
+LoadedCta CtaStream::Shifted(const Model& model, const exec::RecordPlace& place) const {
   LoadedCta cta{model.trace, std::vector<std::uint64_t>(accesses_)};
   for (std::size_t s = 1; s < model.shift.size(); ++s) {
     const RecordSites::Site& site = model.sites.sites[s];
     for (std::uint32_t i = 0; i < site.count; ++i) cta.shifts[site.first + i] = model.shift[s];
   }
+  for (const std::uint32_t access : local_accesses_) cta.shifts[access] = place.local_base - model.local_base;
   return cta;
 }
 

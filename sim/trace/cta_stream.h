@@ -33,6 +33,7 @@ class CtaStream final : public exec::RecordStream {
   struct Model {
     std::shared_ptr<const CtaTrace> trace;
     std::uint64_t dropped = 0;
+    std::uint64_t local_base = 0;  ///< of the CTA that it was made of
     RecordSites sites;
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
@@ -49,11 +50,12 @@ class CtaStream final : public exec::RecordStream {
   bool IsLike(const Model& model);
   void Follow(Model& model);
   void Decode(const exec::RecordPlace& place);
-  std::unique_ptr<Model> MakeModel(RecordSites sites, std::shared_ptr<const CtaTrace> trace) const;
-  LoadedCta Shifted(const Model& model) const;
+  std::unique_ptr<Model> MakeModel(const exec::RecordPlace& place, RecordSites sites, std::shared_ptr<const CtaTrace> trace) const;
+  LoadedCta Shifted(const Model& model, const exec::RecordPlace& place) const;
 
   const std::uint32_t warps_, accesses_;
   const Take take_;
+  std::vector<std::uint32_t> local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
   std::list<std::unique_ptr<Model>> models_;  ///< the latest first

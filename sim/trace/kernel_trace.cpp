@@ -77,6 +77,19 @@ void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<s
   }
 }
 
+AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, const MemoryAccess& access) {
+  if ((flags & kGeneric) == 0 || access.mask == 0) return {space, 0};
+  // Of the first active lane: the base of a stride or pattern may lie below the window.
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(access.mask));
+  std::uint64_t address = access.base;
+  if (access.stride == MemoryAccess::kScattered) address = cta.lanes[access.base];
+  else if (access.has_pattern()) address += static_cast<std::uint64_t>(std::int64_t{cta.patterns[access.pattern()][lane]});
+  else address += static_cast<std::uint64_t>(std::int64_t{access.stride} * lane);
+  if ((address & MemoryAccess::kSharedWindow) != 0) return {Space::kShared, MemoryAccess::kSharedWindow};
+  if ((address & MemoryAccess::kLocalWindow) != 0) return {Space::kLocal, MemoryAccess::kLocalWindow};
+  return {space, 0};
+}
+
 Status ValidateCode(const KernelCode& code) {
   for (std::size_t i = 0; i < code.instructions.size(); ++i) GL_TRY_STATUS(ValidateInstruction(code, i));
   for (std::size_t b = 0; b < code.blocks.size(); ++b) {

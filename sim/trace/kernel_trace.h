@@ -39,6 +39,7 @@ enum InstructionFlag : std::uint8_t {
   kCacheGlobal = 1 << 4,  ///< not served by L1: .cg
   kReadOnly = 1 << 5,     ///< ld.global.nc and textures: the read-only path
   kArrive = 1 << 6,       ///< a barrier at which the warp does not wait
+  kGeneric = 1 << 7,      ///< of Space::kGlobal: each access says where it goes, by MemoryAccess::kSharedWindow and kLocalWindow
 };
 
 /// One instruction, 16 bytes. Its registers are `destinations` and then `sources` entries of KernelCode::operands.
@@ -100,6 +101,8 @@ struct MemoryAccess {
   static constexpr std::int32_t kScattered = INT32_MIN;
   static constexpr std::int32_t kFirstPattern = INT32_MIN + 1, kPatterns = 1 << 16;
   static constexpr std::int32_t kLeastStride = kFirstPattern + kPatterns;  ///< strides below name something else
+  /// Added to all addresses of an access by an instruction with kGeneric that goes to shared or to local memory.
+  static constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 62, kLocalWindow = std::uint64_t{1} << 61;
   std::uint64_t base = 0;
   std::int32_t stride = 0;
   std::uint32_t mask = 0;
@@ -144,6 +147,14 @@ class CtaSource {
 
 /// The addresses of an access by lane; entries of lanes outside the mask are left alone.
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses);
+
+/// Which memory an access goes to, and what has been added to its addresses to say so.
+struct AccessWindow {
+  Space space = Space::kNone;
+  std::uint64_t added = 0;
+};
+/// `space` and `flags` are the instruction's.
+AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, const MemoryAccess& access);
 
 /// Instructions of the code with has_access(), which are numbered in its order.
 std::uint32_t AccessCount(const KernelCode& code);

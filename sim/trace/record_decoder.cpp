@@ -31,6 +31,14 @@ std::uint64_t LocalAddress(std::uint64_t base, std::uint64_t offset, std::uint64
   return base + offset / 4 * 4 * kWarpSize + lane * 4 + offset % 4;
 }
 
+/// Whether the lanes of the mask all lie in a window. Mostly the first one tells.
+bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, std::uint64_t bytes) {
+  for (; mask != 0; mask &= mask - 1) {
+    if (lanes[static_cast<std::size_t>(std::countr_zero(mask))] - low >= bytes) return false;
+  }
+  return true;
+}
+
 bool IsStride(std::int64_t stride) { return stride >= MemoryAccess::kLeastStride && stride <= INT32_MAX; }
 
 /// Whether each of 32 lanes is base + offset of the lane. Most that are not show it at the last lane; else all are looked at, without a
@@ -149,6 +157,7 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
 }
 
 void RecordDecoder::BeginWarp() {
+  local_base_ = place_.local_base + trace_.warps.size() * place_.local_stride * kWarpSize;
   trace_.warps.push_back({static_cast<std::uint32_t>(trace_.visits.size()), 0, static_cast<std::uint32_t>(trace_.accesses.size()), 0});
   next_ = end_ = 0;
 }
@@ -211,12 +220,25 @@ std::uint16_t RecordDecoder::AddAccess(RecordReader& reader) {
 MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std::uint32_t done) {
   const RecordHeader& header = reader.header();
   MemoryAccess access{.mask = header.mask};
-  if (Linear(reader, done, access)) return access;
+  const exec::Space space = header.space == exec::Space::kGeneric ? SpaceOfGeneric(reader) : header.space;
+  const bool generic_local = space != header.space && space == exec::Space::kLocal;
+  std::uint64_t add = done;
+  if (space != header.space && space == exec::Space::kShared) add += MemoryAccess::kSharedWindow - place_.shared_base;
+  if (!generic_local && Linear(reader, add, access)) return access;
   const std::uint64_t* lanes = reader.addresses();
   std::array<std::uint64_t, kWarpSize> moved;
-  if (const bool local = header.space == exec::Space::kLocal; local || done != 0) {
+  if (generic_local) {
+    // Other CTAs run in the same place, but have another window.
+    if (sites_ != nullptr) sites_->usable = false;
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const std::uint64_t offset = lanes[lane] - place_.generic_local + done;
+      moved[lane] =
+          MemoryAccess::kLocalWindow + LocalAddress(local_base_, offset % place_.local_stride, offset / place_.local_stride % kWarpSize);
+    }
+    lanes = moved.data();
+  } else if (const bool local = space == exec::Space::kLocal; local || add != 0) {
     for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
-      moved[lane] = local ? LocalAddress(place_.local_base, lanes[lane] + done, lane) : lanes[lane] + done;
+      moved[lane] = local ? LocalAddress(local_base_, lanes[lane] + done, lane) : lanes[lane] + add;
     lanes = moved.data();
   }
   if (FindStride(header.mask, lanes, access) || FindPattern(at, lanes, access)) return access;
@@ -234,16 +256,25 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
   return access;
 }
 
-/// Records that say how the lanes lie.
-bool RecordDecoder::Linear(RecordReader& reader, std::uint32_t done, MemoryAccess& access) {
+/// Where a generic access goes; one whose lanes lie in several windows counts as global.
+exec::Space RecordDecoder::SpaceOfGeneric(RecordReader& reader) const {
+  const std::uint32_t mask = reader.header().mask;
+  const std::uint64_t* const lanes = reader.addresses();
+  if (AllIn(mask, lanes, place_.shared_base, place_.shared_bytes)) return exec::Space::kShared;
+  if (AllIn(mask, lanes, place_.generic_local, place_.generic_local_bytes)) return exec::Space::kLocal;
+  return exec::Space::kGlobal;
+}
+
+/// Records that say how the lanes lie. `add` is added to their addresses.
+bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess& access) {
   const RecordHeader& header = reader.header();
   if (header.kind == RecordKind::kLanes) return false;
-  const std::uint64_t base = reader.base() + done;
+  const std::uint64_t base = reader.base() + add;
   if (header.space == exec::Space::kLocal) {
     // A distance of whole words stays one distance when the lanes are interleaved by words.
     const std::int64_t stride = reader.stride() * kWarpSize + 4;
     if (header.kind == RecordKind::kPattern || reader.stride() % 4 != 0 || !IsStride(stride)) return false;
-    access.base = LocalAddress(place_.local_base, base, 0);
+    access.base = LocalAddress(local_base_, base, 0);
     access.stride = static_cast<std::int32_t>(stride);
     return true;
   }

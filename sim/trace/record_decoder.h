@@ -59,7 +59,8 @@ class RecordDecoder {
   /// The access of the next memory instruction that it can be; those before it were off. The record's site.
   std::uint16_t AddAccess(exec::RecordReader& reader);
   MemoryAccess AccessOf(exec::RecordReader& reader, std::uint32_t at, std::uint32_t done);
-  bool Linear(exec::RecordReader& reader, std::uint32_t done, MemoryAccess& access);
+  exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
+  bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
   bool FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   bool IsPattern(const Entry& entry, const std::uint64_t* lanes, MemoryAccess& access) const;
   std::optional<std::int32_t> KnownPattern(const std::int64_t* pattern);
@@ -70,6 +71,7 @@ class RecordDecoder {
 
   CtaTrace trace_;
   exec::RecordPlace place_;
+  std::uint64_t local_base_ = 0;  ///< of the warp
   RecordSites* sites_ = nullptr;
   std::vector<std::pair<const std::int64_t*, std::int32_t>> known_;  ///< of the trace's patterns, those that are constants of the code
   std::vector<Offsets> wide_;                                        ///< of the trace's patterns, those found among lanes

@@ -180,6 +180,8 @@ void FunctionLifter::LiftTexture(const Instruction& inst) {
     ReadCoordinates(Op(next++), false, axes, ScalarType::kS32, inputs);
   }
   if (next < OpCount()) RefuseInstruction("compares depths, which is not supported");
+  imm.gather = gather;
+  RecordImage(Helper::kTextureAddress, AccessKind::kRead, 1, inputs, PackImm(imm));
   llvm::Type* word = b_.getInt32Ty();
   Value* texels = b_.CallHelper(gather ? Helper::kTextureGather : Helper::kTexture, {word, word, word, word}, inputs, PackImm(imm));
   WriteTexels(Op(0), texels, inst.type(0));
@@ -223,6 +225,12 @@ void FunctionLifter::ReadSurfaceOperands(const Operand& operand, const SurfaceIm
   ReadCoordinates(operand.address->elements[0], IsLayered(imm.geometry), CoordinateCount(imm.geometry), ScalarType::kS32, inputs);
 }
 
+/// Where an instruction accesses an image is known to the runtime only. Whoever wants accesses to memory alone is not told of images'.
+void FunctionLifter::RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs, std::uint64_t imm) {
+  if (b_.record != Recording::kAll) return;
+  b_.RecordAccess(kind, Space::kGlobal, bytes, b_.CallHelper(locate, {b_.getInt64Ty()}, inputs, imm));
+}
+
 // suld.b.geom{.cop}.vec.dtype.clamp d, [a, b];  sust.b or .p  [a, b], c
 void FunctionLifter::LiftSurface(const Instruction& inst) {
   const bool load = inst.opcode == Opcode::kSuld;
@@ -231,6 +239,8 @@ void FunctionLifter::LiftSurface(const Instruction& inst) {
   const SurfaceImm imm = SurfaceImmOf(inst, type, values.size());
   llvm::SmallVector<Value*, 8> inputs;
   ReadSurfaceOperands(Op(load ? 1 : 0), imm, inputs);
+  const std::size_t bytes = imm.formatted ? 1 : std::size_t{imm.bytes} * imm.count;
+  RecordImage(Helper::kSurfaceAddress, load ? AccessKind::kRead : AccessKind::kWrite, bytes, inputs, PackImm(imm));
   if (!load) {
     for (const Operand& value : values) inputs.push_back(AsInt(Read(value, type)));
     b_.CallHelper(Helper::kSurfaceStore, {}, inputs, PackImm(imm));
@@ -249,6 +259,7 @@ void FunctionLifter::LiftSurfaceReduce(const Instruction& inst) {
   imm.sign_by_format = imm.formatted;
   llvm::SmallVector<Value*, 8> inputs;
   ReadSurfaceOperands(Op(0), imm, inputs);
+  RecordImage(Helper::kSurfaceAddress, AccessKind::kAtomic, imm.bytes, inputs, PackImm(imm));
   inputs.push_back(AsInt(Read(Op(1), type)));
   b_.CallHelper(Helper::kSurfaceReduce, {}, inputs, PackImm(imm));
 }

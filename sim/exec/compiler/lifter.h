@@ -322,6 +322,7 @@ class FunctionLifter {
   void ReadCoordinates(const Operand& operand, bool layered, unsigned count, ScalarType type, llvm::SmallVectorImpl<Value*>& out);
   void ReadTextureOperands(TextureImm& imm, ScalarType type, std::size_t& next, llvm::SmallVectorImpl<Value*>& inputs);
   void WriteTexels(const Operand& destination, Value* texels, ScalarType type);
+  void RecordImage(Helper locate, AccessKind kind, std::size_t bytes, llvm::ArrayRef<Value*> inputs, std::uint64_t imm);
   SurfaceImm SurfaceImmOf(const Instruction& inst, ScalarType type, std::size_t count) const;
   void ReadSurfaceOperands(const Operand& operand, const SurfaceImm& imm, llvm::SmallVectorImpl<Value*>& inputs);
 

@@ -208,4 +208,34 @@ void GatherTexture(const TextureObject& texture, const Sampler& sampler, const T
   GatherTaps(reinterpret_cast<const std::uint8_t*>(level.base), request.format, taps, component, mask, out);
 }
 
+void TexelAddresses(const TextureObject& texture, const Sampler& sampler, const TextureFetch& fetch, bool gather, std::uint32_t mask,
+                    std::uint64_t* out) {
+  const TexelFormat format = FormatOf(texture);
+  Sampler effective = ForGeometry(Effective(sampler, format), fetch.geometry);
+  if (gather) effective.filter = FilterMode::kLinear;
+  Request request{.texture = texture, .sampler = effective, .format = format, .coordinates = {}, .slice = {}, .cube = {}};
+  Prepare(fetch, request);
+  LevelChoice choice{};
+  if (fetch.lod_mode == LodMode::kGradient) {
+    Footprint footprint;
+    FindFootprint(texture, effective, fetch, footprint);
+    ChooseLevels(texture, effective, footprint.lod, choice);
+  } else if (fetch.lod_mode == LodMode::kLevel && texture.image.level_count > 1) {
+    ChooseExplicit(texture, effective, fetch, choice);
+  }
+  while (mask != 0) {
+    const std::int32_t number = choice.level[static_cast<unsigned>(std::countr_zero(mask))];
+    const ImageLevel& level = texture.image.levels[number];
+    Taps taps;
+    FindLevelTaps(request, level, taps);
+    std::uint32_t group = 0;
+    ForEachActive(mask, [&](unsigned lane) {
+      if (choice.level[lane] != number) return;
+      group |= 1u << lane;
+      out[lane] = level.base + static_cast<std::uint64_t>(taps.offset[0][lane]);
+    });
+    mask &= ~group;
+  }
+}
+
 }  // namespace gridloom::exec

@@ -22,22 +22,25 @@ std::uint32_t GlobalLanes(const Warp& warp, std::uint32_t mask, const std::uint6
 }
 
 /// Local memory as records tell of it: a window for each of so many warps as large devices hold at a time, whichever host thread runs
-/// them, so that what is recorded is the same for any number of threads. No other memory lies there.
+/// them, so that what is recorded is the same for any number of threads.
 std::uint64_t LocalWindow(const Warp& warp) {
   constexpr std::uint64_t kBegin = std::uint64_t{1} << 46, kWindows = 8192;
-  const std::uint64_t number = CtaNumber(warp) * LaunchOf(warp).ctx.warps_per_cta + warp.ctx.warp_id;
-  return kBegin + number % kWindows * warp.ctx.local_stride * kWarpSize;
+  const std::uint64_t first = CtaNumber(warp) * LaunchOf(warp).ctx.warps_per_cta;
+  return kBegin + first % kWindows * warp.ctx.local_stride * kWarpSize;
 }
 
 }  // namespace
 
 RecordPlace PlaceOf(const Warp& warp) {
   const CtaCtx& cta = warp.cta->ctx;
+  const WarpCtx &first = warp.cta->warps[0].ctx, &last = warp.cta->warps[LaunchOf(warp).ctx.warps_per_cta - 1].ctx;
   return {.cta = PlaceInGrid(*warp.cta),
           .cta_index = CtaNumber(warp),
           .buffer = warp.records_of,
           .shared_base = cta.shared_base,
           .shared_bytes = cta.shared_bytes,
+          .generic_local = first.local_base,
+          .generic_local_bytes = last.local_base - first.local_base + std::uint64_t{first.local_stride} * kWarpSize,
           .local_base = LocalWindow(warp),
           .local_stride = warp.ctx.local_stride};
 }

@@ -18,6 +18,12 @@ struct SurfaceOperands {
   std::uint8_t* value[kMostValues] = {};  ///< arrays of `bytes` per lane
 };
 
+void ReadPoint(const SurfaceImm& imm, Arguments& next, SurfaceOperands& operands) {
+  operands.surfaces = next.Take<const std::uint64_t>();
+  if (IsLayered(imm.geometry)) operands.layer = next.Take<const std::uint32_t>();
+  for (unsigned axis = 0; axis < CoordinateCount(imm.geometry); ++axis) operands.coordinate[axis] = next.Take<const std::int32_t>();
+}
+
 SurfaceOperands ReadOperands(const SurfaceImm& imm, bool load, void* const* args) {
   Arguments next(args);
   SurfaceOperands operands;
@@ -25,9 +31,7 @@ SurfaceOperands ReadOperands(const SurfaceImm& imm, bool load, void* const* args
     for (unsigned i = 0; i < imm.count; ++i) operands.value[i] = next.Take<std::uint8_t>();
   };
   if (load) take_values();
-  operands.surfaces = next.Take<const std::uint64_t>();
-  if (IsLayered(imm.geometry)) operands.layer = next.Take<const std::uint32_t>();
-  for (unsigned axis = 0; axis < CoordinateCount(imm.geometry); ++axis) operands.coordinate[axis] = next.Take<const std::int32_t>();
+  ReadPoint(imm, next, operands);
   if (!load) take_values();
   return operands;
 }
@@ -108,6 +112,17 @@ void Helper_kSurfaceReduce(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line,
     std::uint64_t value = 0;
     std::memcpy(&value, operands.value[0] + std::size_t{lane} * instruction.bytes, instruction.bytes);
     ReduceSurface(image, instruction, at, value);
+  });
+}
+
+void Helper_kSurfaceAddress(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  auto instruction = UnpackImm<SurfaceImm>(imm);
+  Arguments next(args);
+  auto* const out = next.Take<std::uint64_t>();
+  SurfaceOperands operands;
+  ReadPoint(instruction, next, operands);
+  ForEachPoint(WarpOf(ctx), instruction, operands, mask, line, [&](std::uint32_t lane, const ImageResource& image, const std::uint8_t* at) {
+    out[lane] = at != nullptr ? reinterpret_cast<std::uint64_t>(at) : image.levels[0].base;
   });
 }
 

@@ -14,11 +14,9 @@ struct TextureOperands {
   WordLanes* out[4] = {};
 };
 
-TextureOperands ReadOperands(const TextureImm& imm, void* const* args) {
-  Arguments next(args);
-  TextureOperands operands;
+/// The operands behind those that are written.
+void ReadInputs(const TextureImm& imm, Arguments& next, TextureOperands& operands) {
   TextureFetch& fetch = operands.fetch;
-  for (WordLanes*& channel : operands.out) channel = next.Take<WordLanes>();
   operands.textures = next.Take<const std::uint64_t>();
   if (imm.sampler == SamplerSource::kOperand) operands.samplers = next.Take<const std::uint64_t>();
   fetch.geometry = imm.geometry;
@@ -40,6 +38,13 @@ TextureOperands ReadOperands(const TextureImm& imm, void* const* args) {
   if (imm.has_offset) {
     for (unsigned axis = 0; axis < axes; ++axis) fetch.offset[axis] = next.Take<const std::int32_t>();
   }
+}
+
+TextureOperands ReadOperands(const TextureImm& imm, void* const* args) {
+  Arguments next(args);
+  TextureOperands operands;
+  for (WordLanes*& channel : operands.out) channel = next.Take<WordLanes>();
+  ReadInputs(imm, next, operands);
   return operands;
 }
 
@@ -52,15 +57,23 @@ Sampler ReadSampler(Warp& warp, const TextureImm& imm, const TextureObject& text
   return sampler;
 }
 
-/// Calls fetch(texture, sampler, lanes, texels) for every texture that lanes of the mask name, and hands out the result.
+/// Calls visit(texture, sampler, lanes) for every texture that lanes of the mask name.
 template <typename F>
-void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask, std::uint32_t line, F&& fetch) {
+void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask, std::uint32_t line, F&& visit) {
   LaneAccess access(warp, line);
   ForEachValue(mask, operands.textures, [&](std::uint32_t lane, std::uint32_t lanes) {
     access.At(lane);
     const TextureObject& texture = TextureOf(warp, lane, line, operands.textures[lane]);
+    visit(texture, ReadSampler(warp, imm, texture, operands, lane, line), lanes);
+  });
+}
+
+/// Likewise fetch(texture, sampler, lanes, texels), and hands out the texels.
+template <typename F>
+void FetchEach(Warp& warp, const TextureImm& imm, const TextureOperands& operands, std::uint32_t mask, std::uint32_t line, F&& fetch) {
+  ForEachTexture(warp, imm, operands, mask, line, [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes) {
     Texels texels;
-    fetch(texture, ReadSampler(warp, imm, texture, operands, lane, line), lanes, texels);
+    fetch(texture, sampler, lanes, texels);
     for (unsigned channel = 0; channel < 4; ++channel) {
       ForEachLane(lanes, [&](std::uint32_t at) { (*operands.out[channel])[at] = texels.channel[channel][at]; });
     }
@@ -72,18 +85,30 @@ void ForEachTexture(Warp& warp, const TextureImm& imm, const TextureOperands& op
 void Helper_kTexture(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   const auto instruction = UnpackImm<TextureImm>(imm);
   const TextureOperands operands = ReadOperands(instruction, args);
-  ForEachTexture(WarpOf(ctx), instruction, operands, mask, line,
-                 [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes, Texels& out) {
-                   SampleTexture(texture, sampler, operands.fetch, lanes, out);
-                 });
+  FetchEach(WarpOf(ctx), instruction, operands, mask, line,
+            [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes, Texels& out) {
+              SampleTexture(texture, sampler, operands.fetch, lanes, out);
+            });
 }
 
 void Helper_kTextureGather(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   const auto instruction = UnpackImm<TextureImm>(imm);
   const TextureOperands operands = ReadOperands(instruction, args);
+  FetchEach(WarpOf(ctx), instruction, operands, mask, line,
+            [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes, Texels& out) {
+              GatherTexture(texture, sampler, operands.fetch, instruction.component, lanes, out);
+            });
+}
+
+void Helper_kTextureAddress(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  const auto instruction = UnpackImm<TextureImm>(imm);
+  Arguments next(args);
+  auto* const out = next.Take<std::uint64_t>();
+  TextureOperands operands;
+  ReadInputs(instruction, next, operands);
   ForEachTexture(WarpOf(ctx), instruction, operands, mask, line,
-                 [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes, Texels& out) {
-                   GatherTexture(texture, sampler, operands.fetch, instruction.component, lanes, out);
+                 [&](const TextureObject& texture, const Sampler& sampler, std::uint32_t lanes) {
+                   TexelAddresses(texture, sampler, operands.fetch, instruction.gather, lanes, out);
                  });
 }
 

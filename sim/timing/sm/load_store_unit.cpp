@@ -38,12 +38,12 @@ LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map
   set(CacheId::kTexture, timing.texture.size_bytes, timing.texture.ways, timing.texture.latency);
 }
 
-LoadStoreUnit::CacheId LoadStoreUnit::CacheOf(const DecodedOp& op) const {
+LoadStoreUnit::CacheId LoadStoreUnit::CacheOf(const DecodedOp& op, trace::Space space) const {
   const sim::TimingSpec& timing = parameters_.timing();
-  const bool read_only = op.space == trace::Space::kTexture || Has(op, trace::kReadOnly);
-  if (op.space == trace::Space::kConstant) return CacheId::kConstant;
+  const bool read_only = space == trace::Space::kTexture || Has(op, trace::kReadOnly);
+  if (space == trace::Space::kConstant) return CacheId::kConstant;
   if (read_only) return timing.texture.size_bytes > 0 ? CacheId::kTexture : CacheId::kL1;
-  if (op.space == trace::Space::kLocal) return CacheId::kL1;
+  if (space == trace::Space::kLocal) return CacheId::kL1;
   if (Has(op, trace::kAtomic | trace::kVolatile | trace::kCacheGlobal) || !timing.l1.global) return CacheId::kNone;
   return CacheId::kL1;
 }
@@ -64,22 +64,24 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
   entry.is_store = Has(*instruction.op, trace::kStore);
   entry.next_line = 0;
   entry.load = entry.is_store ? kNoLoad : NewLoad(instruction);
-  if (instruction.op->space == trace::Space::kShared) {
+  const trace::AccessWindow window = trace::WindowOf(instruction.op->space, instruction.op->flags, *instruction.cta, instruction.access);
+  entry.space = window.space;
+  if (entry.space == trace::Space::kShared) {
     entry.passes = Passes(instruction);
     entry.lines.count = 0;
     return 0;
   }
-  entry.cache = CacheOf(*instruction.op);
+  entry.cache = CacheOf(*instruction.op, entry.space);
   const auto coalesce = plain_ ? CoalescePlainly : Coalesce;
-  coalesce(*instruction.cta, instruction.access, instruction.shift, instruction.op->width, Has(*instruction.op, trace::kAtomic),
-           entry.lines);
+  coalesce(*instruction.cta, instruction.access, instruction.shift - window.added, instruction.op->width,
+           Has(*instruction.op, trace::kAtomic), entry.lines);
   return entry.is_store ? entry.lines.count : 0;
 }
 
 void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
   if (count_ == 0 || now < busy_until_ || (!plain_ && now < blocked_until_)) return;
   Entry& entry = queue_[head_];
-  if (entry.instruction.op->space == trace::Space::kShared) return TickShared(now, entry);
+  if (entry.space == trace::Space::kShared) return TickShared(now, entry);
   if (entry.lines.count > 0) {
     if (!AccessLine(now, entry, entry.lines.lines[entry.next_line], out)) return;
     ++counters_.line_accesses;
@@ -110,7 +112,7 @@ bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, 
         now, {.sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line.line, .writes = writes});
     if (when > now) return Block(when);
   }
-  if (entry.is_store && instruction.op->space == trace::Space::kLocal && parameters_.timing().l1.local_write_back) {
+  if (entry.is_store && entry.space == trace::Space::kLocal && parameters_.timing().l1.local_write_back) {
     return StoreLocal(now, entry, line, out);
   }
   if (entry.is_store) return Store(now, entry, line, out);

@@ -62,6 +62,7 @@ class LoadStoreUnit {
   static constexpr std::size_t kCaches = 3;
   struct Entry {
     MemoryInstruction instruction;
+    trace::Space space = trace::Space::kNone;
     CacheId cache = CacheId::kNone;
     bool is_store = false;     ///< nothing comes back but acknowledgements
     std::uint32_t load = 0;    ///< of loads_
@@ -77,7 +78,7 @@ class LoadStoreUnit {
     std::uint16_t warp = 0;
   };
 
-  CacheId CacheOf(const DecodedOp& op) const;
+  CacheId CacheOf(const DecodedOp& op, trace::Space space) const;
   std::uint32_t Passes(const MemoryInstruction& instruction) const;
   void TickShared(Cycle now, Entry& entry);
   /// Each returns whether the line is done; else blocked_until_ says when to try again.

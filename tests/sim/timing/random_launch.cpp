@@ -57,15 +57,18 @@ void AddAccess(CtaBuilder& cta, std::mt19937_64& random, const trace::Instructio
   const std::uint64_t range = shared ? 4096 : Choose<std::uint64_t>(random, {2048, 65536, 1 << 22});
   const std::uint64_t width = instruction.width;
   const auto address = [&] { return random() % (range / width) * width + (shared ? 0 : 1 << 20); };
+  std::uint64_t window = 0;
+  if ((instruction.flags & trace::kGeneric) != 0)
+    window = Choose<std::uint64_t>(random, {0, trace::MemoryAccess::kSharedWindow, trace::MemoryAccess::kLocalWindow});
   if (Draw(random, 0, 9) == 0) mask &= static_cast<std::uint32_t>(random());  // a guard
   if (Draw(random, 0, 3) == 0) {
     std::vector<std::uint64_t> lanes(static_cast<std::size_t>(std::popcount(mask)));
-    for (std::uint64_t& lane : lanes) lane = address();
+    for (std::uint64_t& lane : lanes) lane = window + address();
     cta.Scatter(lanes, mask);
     return;
   }
   const auto step = static_cast<std::int32_t>(Choose<std::uint64_t>(random, {0, 1, 1, 1, 2, 3, 8, 33}) * width);
-  cta.Access(address() + 4096, Draw(random, 0, 7) == 0 && !shared ? -step : step, mask);
+  cta.Access(window + address() + 4096, Draw(random, 0, 7) == 0 && !shared ? -step : step, mask);
 }
 
 }  // namespace
@@ -81,7 +84,10 @@ std::shared_ptr<trace::CtaSource> RandomLaunch(std::mt19937_64& random) {
   builder.Barrier();
   const std::uint32_t named = builder.Block();
   builder.Barrier(3, 2, false);
-  const trace::KernelCode code = builder.code();
+  trace::KernelCode code = builder.code();
+  for (trace::Instruction& instruction : code.instructions) {
+    if (instruction.space == Space::kGlobal && Draw(random, 0, 3) == 0) instruction.flags |= trace::kGeneric;
+  }
 
   trace::LaunchShape shape;
   shape.ctas = Draw(random, 1, 12);
