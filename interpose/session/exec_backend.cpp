@@ -9,6 +9,7 @@
 #include "interpose/session/range_checking.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
+#include "rewriter/support/quantity.h"
 
 namespace gridloom::session {
 namespace {

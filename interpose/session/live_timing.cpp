@@ -11,6 +11,7 @@
 #include "interpose/session/slicing.h"
 #include "interpose/session/timing_table.h"
 #include "rewriter/support/check.h"
+#include "rewriter/support/quantity.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
 

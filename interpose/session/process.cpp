@@ -18,6 +18,7 @@
 #include "interpose/session/settings.h"
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
+#include "rewriter/support/quantity.h"
 #include "sim/hardware/device_files.h"
 
 namespace gridloom::session {

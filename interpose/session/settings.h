@@ -29,7 +29,4 @@ std::span<const SettingRow> SettingTable();
 /// "1", "on", "true", "yes" (any case).
 bool IsOn(const std::optional<std::string>& text);
 
-/// "4G" -> 4 GiB; "50%" -> half of `whole`; empty when it is neither.
-std::optional<std::uint64_t> ParseBytes(std::string_view text, std::uint64_t whole);
-
 }  // namespace gridloom::session

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "interpose/session/launch_capture.h"
@@ -12,20 +11,6 @@
 
 namespace gridloom::session {
 namespace {
-
-/// "7", "7-", "7-20".
-bool ParseRange(std::string_view text, std::uint64_t* first, std::uint64_t* last) {
-  const char* const end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, *first);
-  if (error != std::errc()) return false;
-  *last = *first;
-  if (at == end) return true;
-  if (*at++ != '-') return false;
-  *last = ~std::uint64_t{0};
-  if (at == end) return true;
-  const auto [rest, second] = std::from_chars(at, end, *last);
-  return second == std::errc() && rest == end && *first <= *last;
-}
 
 std::vector<std::string> SplitByCommas(const std::string& text) {
   std::vector<std::string> parts;
@@ -49,16 +34,21 @@ Tracing::Tracing() {
   if (!settings.trace || settings.trace->empty()) return;
   path_ = *settings.trace;
   kernels_wanted_ = SplitByCommas(settings.trace_kernels.value_or(""));
-  if (settings.trace_launches && !ParseRange(*settings.trace_launches, &first_launch_, &last_launch_)) {
-    LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_LAUNCHES=%s is neither a number nor a range such as 10-20; every launch is traced",
-              settings.trace_launches->c_str());
-    first_launch_ = 0;
-    last_launch_ = ~std::uint64_t{0};
+  if (settings.trace_launches) {
+    const auto range = ParseNumberRange(*settings.trace_launches);
+    wanted_launches_ = range.value_or(NumberRange{});
+    if (!range) {
+      LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_LAUNCHES=%s is neither a number nor a range such as 10-20; every launch is traced",
+                settings.trace_launches->c_str());
+    }
   }
-  std::uint64_t ignored = 0;
-  if (settings.trace_ctas && (!ParseRange(*settings.trace_ctas, &most_ctas_, &ignored) || most_ctas_ == 0)) {
-    LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_CTAS=%s is no number above 0; every CTA is traced", settings.trace_ctas->c_str());
-    most_ctas_ = ~std::uint64_t{0};
+  if (settings.trace_ctas) {
+    const auto most = ParseNumberRange(*settings.trace_ctas);
+    if (most && most->first != 0 && most->last == most->first) {
+      most_ctas_ = most->first;
+    } else {
+      LogFormat(LogLevel::kWarn, "GRIDLOOM_TRACE_CTAS=%s is no number above 0; every CTA is traced", settings.trace_ctas->c_str());
+    }
   }
   auto writer = trace::TraceWriter::Create(path_, std::string("gridloom; ") + program_invocation_short_name);
   if (!writer) {
@@ -94,7 +84,7 @@ const Tracing::Kernel& Tracing::KernelOf(const KernelOp& op) {
 std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, std::uint64_t* keep_every) {
   const std::uint64_t number = launches_.fetch_add(1);
   if (op.in_slices) return nullptr;  // what runs is other code than the kernel's
-  if (number < first_launch_ || number > last_launch_) return nullptr;
+  if (number < wanted_launches_.first || number > wanted_launches_.last) return nullptr;
   const Kernel& kernel = KernelOf(op);
   if (!kernel.wanted) return nullptr;
   trace::LaunchInfo info;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interpose/session/operation.h"
+#include "rewriter/support/quantity.h"
 #include "sim/trace/code_table.h"
 #include "sim/trace/trace_file.h"
 
@@ -41,7 +42,7 @@ class Tracing {
   std::unique_ptr<trace::TraceWriter> writer_;  ///< null: nothing is traced
   std::string path_;
   std::vector<std::string> kernels_wanted_;  ///< parts of names; empty: all
-  std::uint64_t first_launch_ = 0, last_launch_ = ~std::uint64_t{0};
+  NumberRange wanted_launches_;
   std::uint64_t most_ctas_ = ~std::uint64_t{0};
   int owner_ = 0;
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/yaml_map.h"
@@ -54,7 +55,7 @@ constexpr Key<Limits> kLimitKeys[] = {
     {"in_flight", "a number of launches", [](Limits& l, std::string_view t) { return Set(t, &l.scheduling.in_flight); }},
     {"memory", "bytes such as 4G",
      [](Limits& l, std::string_view t) {
-       const auto bytes = ParseSize(t);
+       const auto bytes = ParseBytes(t);
        if (bytes) l.memory_bytes = *bytes;
        return bytes.has_value();
      }},
@@ -115,19 +116,6 @@ Status ApplyTenant(TenantConfig& tenant, std::string_view key, const sim::YamlEn
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> ParseSize(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (unit.ends_with("iB")) unit.remove_suffix(2);
-  else if (unit.ends_with('B')) unit.remove_suffix(1);
-  if (unit.empty()) return static_cast<std::uint64_t>(number);
-  const auto power = std::string_view("KMGT").find(static_cast<char>(unit[0] & ~0x20));
-  if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
-  return static_cast<std::uint64_t>(number * static_cast<double>(std::uint64_t{1} << (10 * (power + 1))));
-}
 
 std::optional<double> ParsePart(std::string_view text) {
   const bool percent = text.ends_with('%');

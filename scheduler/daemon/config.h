@@ -53,8 +53,6 @@ Status LoadConfig(const std::string& path, DaemonConfig* config);
 /// The first line of a file that only its owner may read.
 Result<std::string> ReadSecret(const std::string& path);
 
-/// 4G, 512M, or plain bytes.
-std::optional<std::uint64_t> ParseSize(std::string_view text);
 /// 0.25 or 25%.
 std::optional<double> ParsePart(std::string_view text);
 

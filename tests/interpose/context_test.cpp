@@ -170,17 +170,6 @@ TEST_CASE("ExportTables_UnknownOnesAreRefused", "[context]") {
   CHECK(cuGetExportTable(&table, &kUnknown) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("ParseBytes_ReadsUnitsAndShares", "[settings]") {
-  using session::ParseBytes;
-  CHECK(ParseBytes("1024", 0) == 1024u);
-  CHECK(ParseBytes("4G", 0) == std::uint64_t{4} << 30);
-  CHECK(ParseBytes("1.5MiB", 0) == 3u << 19);
-  CHECK(ParseBytes("50%", 1000) == 500u);
-  CHECK(!ParseBytes("much", 0));
-  CHECK(!ParseBytes("4X", 0));
-  CHECK(!ParseBytes("-1G", 0));
-}
-
 TEST_CASE("SettingTable_NamesEveryVariableOnce", "[settings]") {
   std::vector<std::string> names;
   for (const auto& row : session::SettingTable()) names.emplace_back(row.variable);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
@@ -76,7 +77,32 @@ Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
 
-Result<std::string> CheckJson(const std::string& path) { return path == "-" ? path : fs::absolute(path).string(); }
+Result<std::string> CheckMemory(const std::string& text) {
+  constexpr std::uint64_t kAny = 1'000'000;  // a share of something; of how much does not matter
+  if (const auto bytes = ParseBytes(text, kAny); bytes && *bytes != 0) return text;
+  return Error{"--memory is '" + text + "'; expected a size such as 512M or 8G, or a share such as 50%"};
+}
+
+Result<std::string> CheckTracedLaunches(const std::string& text) {
+  if (ParseNumberRange(text)) return text;
+  return Error{"--trace-launches is '" + text + "'; expected a number or a range: 7, 7- or 7-20"};
+}
+
+Result<std::string> CheckTracedCtas(const std::string& text) {
+  if (const auto most = ParseNumberRange(text); most && most->first != 0 && most->first == most->last) return text;
+  return Error{"--trace-ctas is '" + text + "'; expected a number above 0"};
+}
+
+/// The file may be there or not, but its folder has to be.
+Result<std::string> CheckOutput(const std::string& path) {
+  const fs::path whole = fs::absolute(path);
+  std::error_code error;
+  if (!fs::is_directory(whole.parent_path(), error)) return Error{"cannot write " + path + ": no folder " + whole.parent_path().string()};
+  if (fs::is_directory(whole, error)) return Error{"cannot write " + path + ": it is a folder"};
+  return whole.string();
+}
+
+Result<std::string> CheckJson(const std::string& path) { return path == "-" ? path : CheckOutput(path); }
 
 Result<std::string> AbsolutePath(const std::string& path) { return fs::absolute(path).string(); }
 
@@ -96,7 +122,7 @@ const std::vector<RunOption>& Options() {
        "virtual GPU: a name that `gridloom devices` lists, a YAML file, or `real` for the GPU of this machine",
        {{"GRIDLOOM_DEVICE", "{}"}},
        CheckDevice},
-      {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, nullptr},
+      {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, CheckMemory},
       {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
       {"--slice",
        "N",
@@ -137,7 +163,7 @@ const std::vector<RunOption>& Options() {
        "FILE",
        "write a trace of the program's launches, for replay on the timing model",
        {{"GRIDLOOM_TRACE", "{}"}},
-       AbsolutePath},
+       CheckOutput},
       {"--trace-kernels",
        "TEXT,...",
        "trace only kernels with one of these texts in their names",
@@ -147,8 +173,8 @@ const std::vector<RunOption>& Options() {
        "RANGE",
        "trace only launches with these numbers from 0: 7, 7- or 7-20",
        {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
-       nullptr},
-      {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, nullptr},
+       CheckTracedLaunches},
+      {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, CheckTracedCtas},
       {"--timing",
        "",
        "simulate time on the device, too: events then read simulated time, and a table shows what the kernels took",
@@ -190,7 +216,7 @@ const std::vector<RunOption>& Options() {
       {"--summary,-s", "", "at the end, show which kernels ran, how often and how long", {{"GRIDLOOM_SUMMARY", "1"}}, nullptr},
       {"--quiet,-q", "", "no messages of Gridloom's but errors", {{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}}, nullptr},
       {"--log", "LEVEL", "off, error, warn (default), info, debug or trace", {{"GRIDLOOM_LOG", "{}"}}, CheckLevel},
-      {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, AbsolutePath},
+      {"--log-file", "FILE", "append the log to a file instead of stderr", {{"GRIDLOOM_LOG_FILE", "{}"}}, CheckOutput},
       {"--cache", "FOLDER|off", "where compiled kernels are kept (default: ~/.cache/gridloom)", {{"GRIDLOOM_CACHE_DIR", "{}"}}, CheckCache},
   };
   return options;

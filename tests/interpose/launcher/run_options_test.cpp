@@ -58,6 +58,13 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
   CHECK(ErrorOf("--threads", "0") == "--threads is '0'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--threads", "2x") == "--threads is '2x'; expected a number from 1 to 1024");
   CHECK(ErrorOf("--error-exitcode", "256") == "--error-exitcode is '256'; expected a number from 0 to 255");
+  CHECK(ErrorOf("--memory", "8X") == "--memory is '8X'; expected a size such as 512M or 8G, or a share such as 50%");
+  CHECK(ErrorOf("--memory", "0").starts_with("--memory is '0'"));
+  CHECK(ErrorOf("--memory", "50%").empty());
+  CHECK(ErrorOf("--trace", "/no/such/folder/a.gltrace") == "cannot write /no/such/folder/a.gltrace: no folder /no/such/folder");
+  CHECK(ErrorOf("--timing-json", "/tmp") == "cannot write /tmp: it is a folder");
+  CHECK(ErrorOf("--trace-launches", "9-7") == "--trace-launches is '9-7'; expected a number or a range: 7, 7- or 7-20");
+  CHECK(ErrorOf("--trace-ctas", "0") == "--trace-ctas is '0'; expected a number above 0");
   CHECK(ErrorOf("--memcheck-limit", "-1") == "--memcheck-limit is '-1'; expected a number from 0 to 1000000");
 }
 

@@ -1,0 +1,20 @@
+// Amounts as people write them in options, variables and files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gridloom {
+
+/// "4G" -> 4 GiB, "1.5MiB", "1024"; "50%" -> half of `whole`, where there is one. Empty when it is neither, or too much for 64 bits.
+std::optional<std::uint64_t> ParseBytes(std::string_view text, std::uint64_t whole = 0);
+
+/// Both ends belong to it.
+struct NumberRange {
+  std::uint64_t first = 0, last = ~std::uint64_t{0};
+};
+/// "7", "7-" (from 7 on), "7-20".
+std::optional<NumberRange> ParseNumberRange(std::string_view text);
+
+}  // namespace gridloom
