@@ -6,18 +6,14 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <string>
 #include <vector>
 
-#include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
-#include "sim/timing/engine.h"
 #include "tests/bench/timing_kernels.h"
+#include "tests/bench/timing_measure.h"
 
 namespace gridloom::timing {
 namespace {
@@ -30,59 +26,6 @@ struct Options {
   double seconds = 0.3;
   bool plain = false;
 };
-
-/// All CTAs of a launch in memory, so that only the model is measured.
-class LoadedSource final : public trace::CtaSource {
- public:
-  explicit LoadedSource(trace::CtaSource& source) : code_(source.code()), shape_(source.shape()) {
-    for (std::uint64_t i = 0; i < shape_.ctas; ++i) ctas_.push_back(*source.Load(i));
-  }
-  const trace::KernelCode& code() const override { return code_; }
-  const trace::LaunchShape& shape() const override { return shape_; }
-  Result<trace::LoadedCta> Load(std::uint64_t index) override { return ctas_[index]; }
-
- private:
-  trace::KernelCode code_;
-  trace::LaunchShape shape_;
-  std::vector<trace::LoadedCta> ctas_;
-};
-
-struct Measurement {
-  double seconds = 1e30;
-  Cycle cycles = 0;
-  Counters counters;
-};
-
-/// Of this thread: waiting does not count.
-double CpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double WallSeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-Measurement Measure(const sim::DeviceSpec& device, const std::shared_ptr<trace::CtaSource>& source, unsigned threads,
-                    const Options& options) {
-  Measurement best;
-  const double until = WallSeconds() + options.seconds;
-  do {
-    const auto policy = policy::MakePolicy("leftover");
-    EngineOptions engine_options;
-    engine_options.threads = threads;
-    engine_options.plain = options.plain;
-    auto engine = Engine::Create(device, *policy, engine_options);
-    if (!engine.ok() || !(*engine)->Add(KernelWork{{}, source}).ok()) std::exit(1);
-    // One thread: its CPU time. Several: the time that passes, since they wait for each other.
-    const double start = threads == 1 ? CpuSeconds() : WallSeconds();
-    if (!(*engine)->Run().ok()) std::exit(1);
-    const double seconds = (threads == 1 ? CpuSeconds() : WallSeconds()) - start;
-    best.seconds = std::min(best.seconds, seconds);
-    best.cycles = (*engine)->results()[0].ended - (*engine)->results()[0].started;
-    best.counters = (*engine)->counters();
-  } while (WallSeconds() < until);
-  return best;
-}
 
 void Bench(const std::string& name, const Options& options) {
   auto device = sim::LoadDevice(name, "configs/devices");
@@ -97,10 +40,13 @@ void Bench(const std::string& name, const Options& options) {
       name.c_str(), device->sm.count);
   for (const BenchKernel& kernel : BenchKernels(options.ctas)) {
     if (kernel.name.find(options.only) == std::string::npos) continue;
-    const auto source = std::make_shared<LoadedSource>(*kernel.source);
+    const auto source = Loaded(*kernel.source);
     Cycle cycles = 0;
     for (const unsigned threads : options.threads) {
-      const Measurement m = Measure(*device, source, threads, options);
+      EngineOptions engine_options;
+      engine_options.threads = threads;
+      engine_options.plain = options.plain;
+      const Measurement m = Measure(*device, {source}, engine_options, options.seconds);
       const auto instructions = static_cast<double>(m.counters.sm.warp_instructions);
       const auto requests = static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
       std::printf("| %s | %u | %.0f | %llu | %.2f | %.0f | %.2f | %g |\n", kernel.name.c_str(), threads, instructions,
