@@ -9,11 +9,12 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 6;
+inline constexpr std::uint32_t kAbiVersion = 7;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
 struct CtaCtx;
+struct RecordSite;
 
 /// A runtime helper works on all lanes of `mask` at once. `args` points to the outputs, then the inputs; each is an
 /// array of 32 lane values of its type, except that an i1 is one 32-bit word with a bit per lane. Lanes that are off
@@ -88,6 +89,7 @@ struct WarpCtx {
   WarpCtx* prev;
   std::uint64_t* check_sites;    ///< memcheck: base and size of the memory that each global access of the code may touch unasked
   std::uint64_t* record_cursor;  ///< recording: where the next record goes
+  RecordSite* record_sites;      ///< recording: kRecordSites of them; an instruction's is its number modulo that (records.h)
   std::uint64_t* record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
   void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane

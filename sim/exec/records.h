@@ -22,7 +22,7 @@ enum class RecordKind : std::uint8_t {
   kBlock,    ///< nothing more: the lanes of the mask go on at this instruction
   kUniform,  ///< one address for all lanes
   kAffine,   ///< the address of lane 0 (kBaseBits bits), and above it the distance between lanes (16 bits, signed)
-  kPattern,  ///< an address, and a pointer to what each of 32 lanes adds to it
+  kPattern,  ///< an address, and a pointer to what each of 32 lanes adds to it; lanes that are off may lie elsewhere
   kLanes,    ///< 32 addresses; 0 for lanes that are off
   kWarpEnd,  ///< nothing more: what follows in the buffer is of the CTA's next warp; the runtime writes it
 };
@@ -60,6 +60,15 @@ inline constexpr std::uint32_t kMaxRecordWords = 1 + kWarpSize;
 /// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its limit.
 inline constexpr std::uint32_t kMaxGroupWords = 256;
 
+/// What is known of how an instruction's lanes lie where only the run tells: rows whose pitch is a parameter. Compiled code writes
+/// lanes that lie like `pattern` as kPattern, others as kLanes; then, while `tries` are left, the runtime looks whether they
+/// lie like another pattern it knows (Helper::kLearnRecord). Warps of one host thread share the sites.
+struct RecordSite {
+  const std::int64_t* pattern = nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
+  std::uint64_t tries = 0;
+};
+inline constexpr std::uint32_t kRecordSites = 512;
+
 /// Goes through records in order.
 class RecordReader {
  public:
@@ -80,7 +89,7 @@ class RecordReader {
     return header_.kind == RecordKind::kAffine ? static_cast<std::int64_t>(payload_[0]) >> RecordHeader::kBaseBits : 0;
   }
   bool affine() const { return header_.kind == RecordKind::kUniform || header_.kind == RecordKind::kAffine; }
-  /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the kernel is loaded.
+  /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the launch runs.
   const std::int64_t* pattern() const { return reinterpret_cast<const std::int64_t*>(payload_[1]); }
   /// Of any access: 32 addresses.
   const std::uint64_t* addresses();

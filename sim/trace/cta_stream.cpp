@@ -3,21 +3,43 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/exec/simd.h"
+
 namespace gridloom::trace {
+
+using exec::SimdLevel;
+using exec::UsableSimd;
+
 namespace {
 
 constexpr std::size_t kMostModels = 8;
 constexpr std::size_t kMostWords = std::size_t{1} << 22;  // of a CTA that others are compared with
-// Where CTAs are like none before, only some of them become models.
-constexpr std::uint64_t kEagerMisses = 16, kLazyMisses = 32;
+// Where CTAs are like none before, only some of them are compared with others and become models.
+constexpr std::uint64_t kEagerMisses = 16, kLazyMisses = 64, kLazyCompares = 8;
+
+GL_INLINE void AdvanceWords(std::uint64_t* __restrict old_words, const std::uint64_t* __restrict steps,
+                            const std::uint64_t* __restrict words, std::size_t count, std::uint64_t* differs) {
+  std::uint64_t any = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    any |= (words[i] - old_words[i]) ^ steps[i];
+    old_words[i] = words[i];
+  }
+  *differs = any;
+}
+
+}  // namespace
+
+GL_SIMD_FUNCTION(AdvanceAll, AdvanceWords,
+                 (std::uint64_t * old_words, const std::uint64_t* steps, const std::uint64_t* words, std::size_t count,
+                  std::uint64_t* differs),
+                 (old_words, steps, words, count, differs))
+
+namespace {
 
 /// Whether each new word is the old one a step on; the old words become the new ones.
 bool Advance(std::uint64_t* old_words, const std::uint64_t* steps, std::span<const std::uint64_t> words) {
   std::uint64_t differs = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    differs |= (words[i] - old_words[i]) ^ steps[i];
-    old_words[i] = words[i];
-  }
+  AdvanceAll(old_words, steps, words.data(), words.size(), &differs);
   return differs == 0;
 }
 
@@ -67,7 +89,8 @@ void CtaStream::EndCta(const exec::RecordPlace& place) {
     misses_ = 0;
     return take_(place.cta_index, Shifted(model, place), model.dropped);
   }
-  for (auto model = models_.begin(); model != models_.end(); ++model) {
+  const bool compares = misses_ <= kEagerMisses || misses_ % kLazyCompares == 0;
+  for (auto model = models_.begin(); compares && model != models_.end(); ++model) {
     if (!IsLike(**model)) continue;
     Follow(**model);
     models_.splice(models_.begin(), models_, model);
@@ -157,15 +180,17 @@ std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& 
       model->sample[model->sites.number[b][i]] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
   }
   model->shift.assign(model->sites.sites.size(), 0);
+  model->site_of.assign(accesses_, RecordSites::kFixed);
+  for (std::size_t s = 1; s < model->sites.sites.size(); ++s) {
+    const RecordSites::Site& site = model->sites.sites[s];
+    std::fill_n(model->site_of.begin() + site.first, site.count, static_cast<std::uint16_t>(s));
+  }
   return model;
 }
 
 LoadedCta CtaStream::Shifted(const Model& model, const exec::RecordPlace& place) const {
   LoadedCta cta{model.trace, std::vector<std::uint64_t>(accesses_)};
-  for (std::size_t s = 1; s < model.shift.size(); ++s) {
-    const RecordSites::Site& site = model.sites.sites[s];
-    for (std::uint32_t i = 0; i < site.count; ++i) cta.shifts[site.first + i] = model.shift[s];
-  }
+  for (std::size_t a = 0; a < accesses_; ++a) cta.shifts[a] = model.shift[model.site_of[a]];
   for (const std::uint32_t access : local_accesses_) cta.shifts[access] = place.local_base - model.local_base;
   return cta;
 }

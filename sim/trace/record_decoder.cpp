@@ -41,6 +41,16 @@ bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, st
 
 bool IsStride(std::int64_t stride) { return stride >= MemoryAccess::kLeastStride && stride <= INT32_MAX; }
 
+/// The distance between lanes where there is one for all.
+std::optional<std::int32_t> StrideOf(const std::int64_t* pattern) {
+  const std::int64_t stride = pattern[1] - pattern[0];
+  if (pattern[0] != 0 || !IsStride(stride)) return std::nullopt;
+  for (std::uint32_t lane = 1; lane < kWarpSize; ++lane) {
+    if (pattern[lane] - pattern[lane - 1] != stride) return std::nullopt;
+  }
+  return static_cast<std::int32_t>(stride);
+}
+
 /// Whether each of 32 lanes is base + offset of the lane. Most that are not show it at the last lane; else all are looked at, without a
 /// way out, so that the compiler compares several at a time.
 bool IsShifted(const std::uint64_t* lanes, std::uint64_t base, const std::uint64_t* offsets) {
@@ -96,6 +106,24 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
   }
   entries_.back().kind = kNoAccess;
   entries_.back().number = number;
+  plain_.resize(table.entries.size());
+  for (std::size_t i = 0; i < table.entries.size(); ++i) {
+    const CodeTable::Entry& entry = table.entries[i];
+    if (entry.count == 0) continue;
+    const Instruction& instruction = table.code.instructions[entry.first];
+    if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal) continue;
+    const bool atomic = (instruction.flags & kAtomic) != 0, store = (instruction.flags & kStore) != 0;
+    plain_[i] = {.at = entry.first,
+                 .key = KeyOf({.access = atomic  ? AccessKind::kAtomic
+                                         : store ? AccessKind::kWrite
+                                                 : AccessKind::kRead,
+                               .space = instruction.space == Space::kShared ? exec::Space::kShared : exec::Space::kGlobal,
+                               .bytes = instruction.width})};
+  }
+}
+
+std::uint32_t RecordDecoder::KeyOf(const RecordHeader& header) {
+  return static_cast<std::uint32_t>(header.access) | static_cast<std::uint32_t>(header.space) << 8 | header.bytes << 16;
 }
 
 CtaTrace RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
@@ -142,6 +170,7 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
         begun = false;
         break;
       default: {
+        if (sites_ == nullptr && AddPlainAccess(reader)) break;
         const std::uint16_t site = AddAccess(reader);
         if (site == RecordSites::kFixed || sites_ == nullptr) break;
         std::vector<std::uint16_t>& number = sites_->number[buffer];
@@ -241,19 +270,52 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
       moved[lane] = local ? LocalAddress(local_base_, lanes[lane] + done, lane) : lanes[lane] + add;
     lanes = moved.data();
   }
-  if (FindStride(header.mask, lanes, access) || FindPattern(at, lanes, access)) return access;
+  if (!FindStride(header.mask, lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
+  return access;
+}
+
+void RecordDecoder::AddLanes(const std::uint64_t* lanes, MemoryAccess& access) {
   access.base = trace_.lanes.size();
   access.stride = MemoryAccess::kScattered;
-  if (header.mask == ~0u) {
+  if (access.mask == ~0u) {
     trace_.lanes.insert(trace_.lanes.end(), lanes, lanes + kWarpSize);
-    return access;
+    return;
   }
   std::array<std::uint64_t, kWarpSize> active;
   std::size_t count = 0;
-  for (std::uint32_t rest = header.mask; rest != 0; rest &= rest - 1)
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
     active[count++] = lanes[static_cast<std::size_t>(std::countr_zero(rest))];
   trace_.lanes.insert(trace_.lanes.end(), active.begin(), active.begin() + static_cast<std::ptrdiff_t>(count));
-  return access;
+}
+
+/// Most records: of an instruction that is one entry, the next one or one after it, in global or shared memory.
+bool RecordDecoder::AddPlainAccess(const RecordReader& reader) {
+  const RecordHeader& header = reader.header();
+  if (header.instruction >= plain_.size()) return false;
+  const Plain& plain = plain_[header.instruction];
+  if (plain.key != KeyOf(header) || plain.at < next_ || plain.at >= end_ || header.mask == 0) return false;
+  MemoryAccess access{.mask = header.mask};
+  switch (header.kind) {
+    case RecordKind::kUniform:
+    case RecordKind::kAffine:
+      access.base = reader.base();
+      access.stride = static_cast<std::int32_t>(reader.stride());
+      break;
+    case RecordKind::kPattern: {
+      const std::optional<std::int32_t> stride = KnownPattern(reader.pattern());
+      if (!stride) return false;
+      access.base = reader.base();
+      access.stride = *stride;
+      break;
+    }
+    default:
+      if (!FindStride(header.mask, reader.lanes(), access) && !FindPattern(plain.at, reader.lanes(), access))
+        AddLanes(reader.lanes(), access);
+  }
+  SkipTo(plain.at);
+  trace_.accesses.push_back(access);
+  next_ = plain.at + 1;
+  return true;
 }
 
 /// Where a generic access goes; one whose lanes lie in several windows counts as global.
@@ -288,10 +350,14 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess
   return pattern.has_value();
 }
 
-/// The stride that names a pattern of the code's constants; nothing when its distances are too large.
+/// The stride that a pattern is or that names it; nothing when its distances are too large.
 std::optional<std::int32_t> RecordDecoder::KnownPattern(const std::int64_t* pattern) {
   for (const auto& [known, stride] : known_) {
     if (known == pattern) return stride;
+  }
+  if (const std::optional<std::int32_t> stride = StrideOf(pattern)) {
+    known_.emplace_back(pattern, *stride);
+    return stride;
   }
   const bool fits =
       std::all_of(pattern, pattern + kWarpSize, [](std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; });

@@ -48,7 +48,13 @@ class RecordDecoder {
     std::uint32_t offsets = 0;      ///< its, in wide_
   };
   using Offsets = std::array<std::uint64_t, kWarpSize>;
+  /// Of an instruction whose first entry is an access of its own: the record that is that and nothing else.
+  struct Plain {
+    std::uint32_t at = 0;     ///< entry
+    std::uint32_t key = ~0u;  ///< KeyOf of its header
+  };
 
+  static std::uint32_t KeyOf(const exec::RecordHeader& header);
   static std::uint8_t KindOf(const exec::RecordHeader& header);
   void BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers);
   void DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer);
@@ -58,22 +64,25 @@ class RecordDecoder {
   void BeginBlock(const exec::RecordHeader& header);
   /// The access of the next memory instruction that it can be; those before it were off. The record's site.
   std::uint16_t AddAccess(exec::RecordReader& reader);
+  bool AddPlainAccess(const exec::RecordReader& reader);
+  void AddLanes(const std::uint64_t* lanes, MemoryAccess& access);
   MemoryAccess AccessOf(exec::RecordReader& reader, std::uint32_t at, std::uint32_t done);
-  exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
-  bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
   bool FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   bool IsPattern(const Entry& entry, const std::uint64_t* lanes, MemoryAccess& access) const;
+  exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
+  bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
   std::optional<std::int32_t> KnownPattern(const std::int64_t* pattern);
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 
   const CodeTable& table_;
   std::vector<Entry> entries_;  ///< by instruction of the code, and one behind the last
+  std::vector<Plain> plain_;    ///< by instruction of the PTX
 
   CtaTrace trace_;
   exec::RecordPlace place_;
   std::uint64_t local_base_ = 0;  ///< of the warp
   RecordSites* sites_ = nullptr;
-  std::vector<std::pair<const std::int64_t*, std::int32_t>> known_;  ///< of the trace's patterns, those that are constants of the code
+  std::vector<std::pair<const std::int64_t*, std::int32_t>> known_;  ///< the records' patterns, with what they are in the trace
   std::vector<Offsets> wide_;                                        ///< of the trace's patterns, those found among lanes
   std::uint32_t next_ = 0, end_ = 0;                                 ///< what is left of the block being visited
   std::uint64_t dropped_ = 0;

@@ -208,7 +208,8 @@ class WarpFunction {
   Value* ActiveLanes(Value* address);
   Value* PutWords(Value* cursor, const RecordHeader& header, llvm::ArrayRef<Value*> words);
   Value* PutLinear(Value* cursor, RecordHeader header, const Linear& linear);
-  llvm::Function* FlushFunction();
+  Value* PutIrregular(Value* cursor, RecordHeader header, Value* address);
+  llvm::Function* RecordHelper(const char* name, Helper helper);
   llvm::Constant* PatternTable(const LanePattern& pattern);
 
   // --- irregular accesses (warp_irregular.cpp) ---

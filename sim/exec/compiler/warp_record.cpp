@@ -10,13 +10,12 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
-/// @gl.flush_records(ptr warp, …): the buffer is empty afterwards.
-llvm::Function* WarpFunction::FlushFunction() {
-  const char* const name = "gl.flush_records";
+/// @name(ptr warp, i32 mask, i32 line, i64 imm, …), which calls a helper without operands.
+llvm::Function* WarpFunction::RecordHelper(const char* name, Helper helper) {
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {}, b_.getInt64Ty());
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
-  CallHelperFrom(b, function, Helper::kFlushRecords, {});
+  CallHelperFrom(b, function, helper, {});
   b.CreateRetVoid();
   return function;
 }
@@ -59,7 +58,7 @@ Value* WarpFunction::RecordCursor(const llvm::CallInst& call, const MarkerInfo& 
   BasicBlock* room = NewBlock("room");
   b_.CreateCondBr(b_.CreateICmpUGT(cursor, limit), flush, room, Unlikely());
   b_.SetInsertPoint(flush);
-  b_.CreateCall(FlushFunction(), {warp_, mask_, b_.getInt32(0), b_.getInt64(0), b_.getInt64(0)});
+  b_.CreateCall(RecordHelper("gl.flush_records", Helper::kFlushRecords), {warp_, mask_, b_.getInt32(0), b_.getInt64(0), b_.getInt64(0)});
   Value* emptied = b_.CreateLoad(b_.getPtrTy(), slot);
   b_.CreateBr(room);
   b_.SetInsertPoint(room);
@@ -131,8 +130,7 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   Value* address = call.getArgOperand(0);
   const std::optional<Linear> linear = AsLinear(address);
   if (!linear) {
-    Value* lanes = ActiveLanes(address);
-    record_cursor_ = PutWords(RecordCursor(call, info), header, {lanes});
+    record_cursor_ = PutIrregular(RecordCursor(call, info), header, address);
     return;
   }
   Value* cursor = RecordCursor(call, info);
@@ -162,6 +160,49 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   end->addIncoming(short_end, regular_end);
   end->addIncoming(long_end, irregular_end);
   record_cursor_ = end;
+}
+
+/// A record of lanes that lie as those of the instruction did the last time, or of all addresses (RecordSite).
+Value* WarpFunction::PutIrregular(Value* cursor, RecordHeader header, Value* address) {
+  const std::uint32_t number = header.instruction % kRecordSites;
+  Value* sites = WarpField(offsetof(WarpCtx, record_sites), b_.getPtrTy());
+  Value* site = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), sites, std::uint64_t{number} * sizeof(RecordSite));
+  Value* pattern = b_.CreateLoad(b_.getPtrTy(), site);
+  Value* lanes = Lanes(address);
+  Value* known = b_.CreateAlignedLoad(lanes->getType(), pattern, llvm::Align(8));
+  Value* first = b_.CreateExtractElement(lanes, std::uint64_t{0});
+  Value* differs = b_.CreateICmpNE(b_.CreateSub(lanes, Splat(first)), known);
+  if (divergent_) differs = b_.CreateAnd(differs, MaskLanes());
+  BasicBlock* regular = NewBlock("record_known");
+  BasicBlock* irregular = NewBlock("record_lanes");
+  BasicBlock* learn = NewBlock("record_learn");
+  BasicBlock* joined = NewBlock("recorded");
+  b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differs), b_.getInt32(0)), regular, irregular);
+  b_.SetInsertPoint(regular);
+  RecordHeader known_header = header;
+  known_header.kind = RecordKind::kPattern;
+  Value* short_end = PutWords(cursor, known_header, {first, b_.CreatePtrToInt(pattern, b_.getInt64Ty())});
+  BasicBlock* regular_end = b_.GetInsertBlock();
+  b_.CreateBr(joined);
+  b_.SetInsertPoint(irregular);
+  const Scope scope(*this);
+  Value* long_end = PutWords(cursor, header, {ActiveLanes(address)});
+  Value* tries = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), site, offsetof(RecordSite, tries)));
+  BasicBlock* irregular_end = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateICmpEQ(tries, b_.getInt64(0)), joined, learn);
+  b_.SetInsertPoint(learn);
+  Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor));
+  b_.CreateStore(long_end, slot);
+  b_.CreateCall(RecordHelper("gl.learn_record", Helper::kLearnRecord), {warp_, mask_, b_.getInt32(0), b_.getInt64(number), b_.getInt64(0)});
+  Value* learned_end = b_.CreateLoad(b_.getPtrTy(), slot);
+  BasicBlock* learn_end = b_.GetInsertBlock();
+  b_.CreateBr(joined);
+  b_.SetInsertPoint(joined);
+  auto* end = b_.CreatePHI(b_.getPtrTy(), 3);
+  end->addIncoming(short_end, regular_end);
+  end->addIncoming(long_end, irregular_end);
+  end->addIncoming(learned_end, learn_end);
+  return end;
 }
 
 /// The lanes' addresses, 0 for lanes that are off: what they hold must not make equal records differ.

@@ -12,6 +12,7 @@
 #include "sim/exec/runtime/barrier.h"
 #include "sim/exec/runtime/context_switch.h"
 #include "sim/exec/runtime/launch.h"
+#include "sim/exec/runtime/record_patterns.h"
 #include "sim/exec/runtime/stack_area.h"
 
 namespace gridloom::exec {
@@ -98,6 +99,7 @@ struct Unit {
   void FlushRecords(Warp& warp, std::uint32_t ended);
   /// The warp has ended and shares its buffer with none.
   void EndRecords(Warp& warp);
+  RecordPatterns& record_patterns() { return record_patterns_; }
   /// The warp has ended and the next one goes on in the same buffer, which is passed on when little room is left or the CTA ends.
   void EndSharedRecords(Warp& warp);
   bool recording() const { return !records_.empty(); }
@@ -128,6 +130,7 @@ struct Unit {
   };
   std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
   std::uint32_t records_ended_ = 0;     // warps whose last records are in that one buffer
+  RecordPatterns record_patterns_;
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units

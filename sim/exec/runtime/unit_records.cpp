@@ -21,12 +21,14 @@ void Unit::PrepareRecords(std::size_t buffers) {
   for (Cta& cta : ctas) cta.records = launch->records ? &launch->records->Open() : nullptr;
   if (!launch->observer && !launch->records) return;
   records_.resize(buffers * kWords);
+  record_patterns_.Reset();
   for (std::uint32_t i = 0; i < warp_count; ++i) {
     const bool shared = buffers == 1;
     std::uint64_t* const buffer = records_.data() + (shared ? 0 : i * kWords);
     warps[i].ctx.record_cursor = warps[i].records = buffer;
     warps[i].records_of = shared ? 0 : warps[i].ctx.warp_id;
     warps[i].ctx.record_limit = buffer + kLimit;
+    warps[i].ctx.record_sites = record_patterns_.sites();
   }
 }
 

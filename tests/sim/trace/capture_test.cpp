@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rewriter/ptx/parser.h"
+#include "sim/exec/runtime/record_patterns.h"
 #include "sim/exec/texture.h"
 #include "tests/sim/exec/executor_fixture.h"
 #include "tests/sim/exec/random_kernel.h"
@@ -416,4 +417,39 @@ TEST_CASE("Capture_TexturesAndSurfaces_HaveAddresses") {
   CHECK(spaces == std::vector{trace::Space::kTexture, trace::Space::kGlobal, trace::Space::kGlobal});
   exec::ImageTable::Get().RemoveTexture(texture_handle);
   exec::ImageTable::Get().RemoveSurface(surface_handle);
+}
+
+TEST_CASE("RecordPatterns_LanesThatLieAlike_BecomeShortRecords") {
+  using exec::RecordHeader, exec::RecordKind;
+  exec::RecordPatterns patterns;
+  patterns.Reset();
+  std::array<std::uint64_t, exec::kMaxRecordWords> record;
+  // Two rows of 16 words, so far apart; lanes that are off hold 0.
+  const auto write = [&](std::uint64_t base, std::uint64_t pitch, std::uint32_t mask) {
+    record[0] = RecordHeader{.mask = mask, .kind = RecordKind::kLanes, .bytes = 4, .instruction = 7}.Pack();
+    for (std::uint64_t lane = 0; lane < 32; ++lane) record[1 + lane] = mask >> lane & 1 ? base + lane % 16 * 4 + lane / 16 * pitch : 0;
+  };
+  const auto learn = [&](exec::RecordSite& site) { return patterns.Learn(site, record.data()) - record.data(); };
+  exec::RecordSite &site = patterns.sites()[7], &other = patterns.sites()[8];
+  const std::int64_t* const nothing = site.pattern;
+  write(5000, 640, 0x00ff00f0u);  // nothing is known yet, and lanes that are off cannot tell
+  CHECK((learn(site) == exec::kMaxRecordWords && site.pattern == nothing));
+  write(1000, 640, ~0u);
+  REQUIRE(learn(site) == 3);
+  exec::RecordReader reader(std::span<const std::uint64_t>(record.data(), 3));
+  REQUIRE(reader.Next());
+  CHECK((reader.header().kind == RecordKind::kPattern && reader.header().mask == ~0u && reader.header().instruction == 7));
+  CHECK((reader.pattern() == site.pattern && reader.addresses()[17] == 1000 + 4 + 640));
+  // Another site, other lanes, the same pattern.
+  write(9000, 640, 0x00ff00f0u);
+  REQUIRE(learn(other) == 3);
+  CHECK((other.pattern == site.pattern && record[1] == 9000));
+  // Lanes that lie in another way each time are given up.
+  std::uint64_t pitch = 1000;
+  while (site.tries > 0) {
+    write(1000, ++pitch, ~0u);
+    learn(site);
+    REQUIRE(pitch < 2000);
+  }
+  CHECK(pitch < 1020);
 }

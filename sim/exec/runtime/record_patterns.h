@@ -1,0 +1,34 @@
+// The patterns of lanes that a launch's records name and only the run tells (RecordSite in sim/exec/records.h), by host thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/exec/records.h"
+
+namespace gridloom::exec {
+
+class RecordPatterns {
+ public:
+  /// Forgets all; what compiled code finds matches no access.
+  void Reset();
+  RecordSite* sites() { return sites_.data(); }
+
+  /// Looks whether the lanes of a kLanes record, whose header is at `record`, lie like a pattern, which it makes if need be; then
+  /// the site has that pattern and the record becomes a kPattern one. Returns the end of the record.
+  std::uint64_t* Learn(RecordSite& site, std::uint64_t* record);
+
+ private:
+  using Pattern = std::array<std::int64_t, kWarpSize>;
+  static constexpr std::size_t kMostPatterns = 64;
+  static constexpr std::uint64_t kTries = 128, kPriceOfNew = 16;  // a site gives up when each access is new
+
+  const Pattern* Find(std::uint32_t mask, const std::uint64_t* lanes) const;
+
+  std::vector<RecordSite> sites_;
+  std::vector<std::unique_ptr<const Pattern>> patterns_;  ///< the first one matches nothing
+};
+
+}  // namespace gridloom::exec
