@@ -98,7 +98,7 @@ CUresult ParamInfo(CUkernel handle, std::size_t index, std::size_t* offset, std:
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
   GL_CU_TRY(Find(handle, session::CurrentContext(), &kernel, &bound));
-  GL_CU_REQUIRE(index < bound.info->param_bytes.size());
+  GL_CU_REQUIRE(index < bound.own_params());
   *offset = bound.info->params.offsets[index];
   Store(size, bound.info->param_bytes[index]);
   return CUDA_SUCCESS;

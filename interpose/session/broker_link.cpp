@@ -160,7 +160,7 @@ void BrokeredLaunch::RunPart(exec::Engine& engine, const exec::LaunchParams& who
     run.stats.compile_seconds += one.compile_seconds;
     run.stats.cache_hit |= one.cache_hit;
   };
-  if (!op_.in_slices || (done_ == 0 && end == ctas && SliceSize() == 0)) {
+  if (!op_.in_slices || (done_ == 0 && end == ctas && SliceSizeOf(op_) == 0)) {
     exec::LaunchStats stats;
     if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context_.device().memory(), whole, stats);
     else run.fault = engine.Run(whole, &stats);
@@ -171,7 +171,7 @@ void BrokeredLaunch::RunPart(exec::Engine& engine, const exec::LaunchParams& who
   const passes::GridShape shape{op_.grid.x, op_.grid.y, op_.grid.z};
   while (done_ < end && !context_.failed()) {
     std::uint64_t count = std::min(end - done_, passes::LongestSlice(shape, done_));
-    if (SliceSize() != 0) count = std::min(count, SliceSize());
+    if (const std::uint64_t size = SliceSizeOf(op_); size != 0) count = std::min(count, size);
     exec::LaunchStats stats;
     run.fault = exec::RunSlice(engine, whole, *op_.bound.sliced, done_, count, whole.grid_id, &stats);
     add(stats);

@@ -92,7 +92,10 @@ CUresult CheckCluster(Context& context, const Kernel& kernel, const exec::Kernel
   return CUDA_SUCCESS;
 }
 
-CUresult CopyParams(const LaunchRequest& request, const exec::KernelInfo& info, std::vector<std::byte>* params) {
+/// The parameters that the program passes; room is left for those behind them.
+CUresult CopyParams(const LaunchRequest& request, const Kernel::Bound& bound, std::vector<std::byte>* params) {
+  const exec::KernelInfo& info = *bound.info;
+  const std::uint32_t own_bytes = bound.own_param_bytes();
   params->resize(info.params.bytes);
   if (request.extra != nullptr) {
     const void* buffer = nullptr;
@@ -103,18 +106,18 @@ CUresult CopyParams(const LaunchRequest& request, const exec::KernelInfo& info, 
       else if (key == kLaunchParamBufferSize) bytes = *static_cast<const std::size_t*>(item[1]);
       else return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((buffer == nullptr && info.params.bytes != 0) || request.kernel_params != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes < info.params.bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (info.params.bytes != 0) std::memcpy(params->data(), buffer, info.params.bytes);
+    if ((buffer == nullptr && own_bytes != 0) || request.kernel_params != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes < own_bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (own_bytes != 0) std::memcpy(params->data(), buffer, own_bytes);
     return CUDA_SUCCESS;
   }
   if (request.block_of_params.data() != nullptr) {
-    std::memcpy(params->data(), request.block_of_params.data(), std::min(params->size(), request.block_of_params.size()));
+    std::memcpy(params->data(), request.block_of_params.data(), std::min<std::size_t>(own_bytes, request.block_of_params.size()));
     return CUDA_SUCCESS;
   }
-  if (info.param_bytes.empty()) return CUDA_SUCCESS;  // the pointer may lead to nothing
+  if (bound.own_params() == 0) return CUDA_SUCCESS;  // the pointer may lead to nothing
   if (request.kernel_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
+  for (std::size_t i = 0; i < bound.own_params(); ++i) {
     if (request.kernel_params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(params->data() + info.params.offsets[i], request.kernel_params[i], info.param_bytes[i]);
   }
@@ -156,7 +159,7 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
                            static_cast<unsigned long long>(most)));
     }
   }
-  if (const auto status = CopyParams(request, info, &op->params); status != CUDA_SUCCESS) return status;
+  if (const auto status = CopyParams(request, op->bound, &op->params); status != CUDA_SUCCESS) return status;
   op->grid = request.grid;
   op->block = request.block;
   op->dynamic_shared_bytes = request.dynamic_shared_bytes;
@@ -166,8 +169,13 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
   ChooseSlices(*op);
+  if (op->bound.sliced_already && !op->in_slices) {
+    LogFormat(LogLevel::kError, "kernel %s cannot run: the file has it sliced, and slices are neither launched in clusters nor simulated",
+              op->kernel->name().c_str());
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (request.from_device) return CUDA_SUCCESS;
-  if (op->in_slices && brokered && SliceSize() == 0) {  // the broker may grant it whole, too
+  if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;
   }
   if (op->in_slices) return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);

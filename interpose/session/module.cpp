@@ -76,6 +76,14 @@ CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, Ji
 
 // ---- Kernel -------------------------------------------------------------------------------------------------------------
 
+std::size_t Kernel::Bound::own_params() const { return info->param_bytes.size() - (sliced_already ? sliced->hidden.size() : 0); }
+
+std::uint32_t Kernel::Bound::own_param_bytes() const {
+  const std::size_t count = own_params();
+  if (count == info->param_bytes.size()) return info->params.bytes;
+  return count == 0 ? 0 : info->params.offsets[count - 1] + info->param_bytes[count - 1];
+}
+
 CUresult Kernel::Bind(Context* context, Bound* bound) {
   {
     const std::lock_guard lock(mutex_);
@@ -92,6 +100,8 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   if (const auto status = code->ProgramFor(context, &made.program); status != CUDA_SUCCESS) return status;
   made.info = made.program->FindKernel(name_);
   if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
+  made.sliced = exec::FindSlicedAlready(made.program, *made.info);
+  made.sliced_already = made.sliced != nullptr;
   *bound = made;
   if (context == nullptr) return CUDA_SUCCESS;  // the first context that asks adopts the program
   const std::lock_guard lock(mutex_);

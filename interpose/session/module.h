@@ -54,6 +54,12 @@ class Kernel {
     std::shared_ptr<exec::Program> program;
     const exec::KernelInfo* info = nullptr;
     std::shared_ptr<const exec::SlicedKernel> sliced;  ///< null: grids run whole (session/slicing.h), or no context was named
+    /// The file has it sliced: `sliced` is it, and the program does not know of its last parameters.
+    bool sliced_already = false;
+
+    /// How many parameters the program passes, and their bytes.
+    std::size_t own_params() const;
+    std::uint32_t own_param_bytes() const;
   };
   /// The kernel as loaded in a context (null: wherever it is loaded, loading it without a context if need be).
   cuda::CUresult Bind(Context* context, Bound* bound);

@@ -121,8 +121,8 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
 
 void Describe(GraphNode& node, const KernelOp& op, CUDA_KERNEL_NODE_PARAMS_v2* p) {
   node.param_pointers.clear();
-  for (const std::uint32_t offset : op.bound.info->params.offsets) {
-    node.param_pointers.push_back(const_cast<std::byte*>(op.params.data()) + offset);
+  for (std::size_t i = 0; i < op.bound.own_params(); ++i) {
+    node.param_pointers.push_back(const_cast<std::byte*>(op.params.data()) + op.bound.info->params.offsets[i]);
   }
   *p = {op.kernel->function_handle(),
         op.grid.x,

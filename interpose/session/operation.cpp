@@ -29,8 +29,8 @@ namespace {
 exec::SlicedRun RunHere(Context& context, const KernelOp& op, const exec::LaunchParams& launch) {
   exec::SlicedRun run;
   exec::Engine& engine = context.device().engine();
-  if (op.in_slices && SliceSize() != 0)
-    return exec::RunInSlices(engine, launch, *op.bound.sliced, SliceSize(), [&] { return context.failed(); });
+  if (const std::uint64_t size = SliceSizeOf(op); op.in_slices && size != 0)
+    return exec::RunInSlices(engine, launch, *op.bound.sliced, size, [&] { return context.failed(); });
   if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);
   else run.fault = engine.Run(launch, &run.stats);
   return run;

@@ -28,7 +28,7 @@ class RangeChecks {
   explicit RangeChecks(passes::RangeForm form) : form_(form) {}
 
   /// Larger grids run unchecked: every CTA's pages are kept.
-  static constexpr std::uint64_t kMostCtas = 20'000;
+  static constexpr std::uint64_t kMostCtas = 250'000;
 
   struct Row {
     std::uint64_t launches = 0, unchecked = 0, touched = 0, reported = 0;

@@ -1,6 +1,7 @@
 #include "interpose/session/slicing.h"
 
 #include <charconv>
+#include <limits>
 
 #include "interpose/session/log.h"
 #include "interpose/session/operation.h"
@@ -26,6 +27,11 @@ std::uint64_t SliceSize() {
   return size;
 }
 
+std::uint64_t SliceSizeOf(const KernelOp& op) {
+  if (SliceSize() != 0 || !op.bound.sliced_already) return SliceSize();
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
 passes::RewriteCache& TheRewrites() {
   constexpr std::size_t kKeptModules = 32;  // also when no program uses them any more
   static auto* const cache = new passes::RewriteCache(kKeptModules);
@@ -35,6 +41,9 @@ passes::RewriteCache& TheRewrites() {
 void ChooseSlices(KernelOp& op) {
   if (op.bound.sliced == nullptr) return;
   std::string why_whole = op.bound.sliced->why_whole;
+  // What the pass slices does not wait for other CTAs: a cooperative launch means nothing to it.
+  if (op.bound.sliced_already) op.cooperative = false;
+  if (op.bound.sliced_already && IsOn(TheSettings().timing)) why_whole = "its time is to be simulated";
   if (why_whole.empty() && op.cooperative) why_whole = "the launch is cooperative";
   if (why_whole.empty() && op.cluster.count() != 1) why_whole = "it is launched in clusters";
   op.in_slices = why_whole.empty();

@@ -18,6 +18,9 @@ Result<std::uint64_t> ParseSliceSize(const std::optional<std::string>& text);
 /// That of this process; 0 when the text is no number (the backend has refused it then).
 std::uint64_t SliceSize();
 
+/// Most CTAs of a slice of this launch; 0: it may run whole, though it need not. Kernels that the file has sliced have no whole form.
+std::uint64_t SliceSizeOf(const KernelOp& op);
+
 /// Modules that were rewritten in this process.
 passes::RewriteCache& TheRewrites();
 

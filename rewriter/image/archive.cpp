@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -34,13 +36,22 @@ std::string_view MemberName(std::string_view field, std::string_view long_names)
 
 }  // namespace
 
-bool LooksLikeArchive(Bytes bytes) { return AsText(bytes).starts_with(kMagic); }
+namespace {
 
-Result<std::vector<ArchiveMember>> ReadArchive(Bytes bytes) {
-  std::vector<ArchiveMember> members;
-  std::string_view long_names;
-  std::uint64_t offset = SARMAG;
-  while (offset < bytes.size()) {
+/// One piece of the file: a member, or one of the archive's own tables.
+struct Piece {
+  std::uint64_t offset = 0;    ///< of its header
+  std::string_view name = {};  ///< as the header has it
+  Bytes data = {};
+
+  bool IsLongNames() const { return name.starts_with("// "); }
+  unsigned SymbolBytes() const { return name.starts_with("/ ") ? 4 : name.starts_with("/SYM64/") ? 8 : 0; }
+  bool IsMember() const { return !IsLongNames() && SymbolBytes() == 0; }
+};
+
+Result<std::vector<Piece>> ReadPieces(Bytes bytes) {
+  std::vector<Piece> pieces;
+  for (std::uint64_t offset = SARMAG; offset < bytes.size();) {
     const auto header = ReadAt<ar_hdr>(bytes, offset);
     if (!header) return Error{"archive is cut off in a member's header"};
     const auto size = Number({header->ar_size, sizeof header->ar_size});
@@ -49,15 +60,79 @@ Result<std::vector<ArchiveMember>> ReadArchive(Bytes bytes) {
     }
     const auto data = Slice(bytes, offset + sizeof(ar_hdr), *size);
     if (!data) return Error{"archive member at offset " + std::to_string(offset) + " is cut off"};
-    const std::string_view name = AsText(bytes.subspan(static_cast<std::size_t>(offset), sizeof header->ar_name));
-    if (name.starts_with("// ")) {
-      long_names = AsText(*data);
-    } else if (!name.starts_with("/ ") && !name.starts_with("/SYM64/")) {
-      members.push_back({MemberName(name, long_names), *data});
-    }
+    pieces.push_back({offset, AsText(bytes.subspan(static_cast<std::size_t>(offset), sizeof header->ar_name)), *data});
     offset += sizeof(ar_hdr) + *size + *size % 2;  // members begin at even offsets
   }
+  return pieces;
+}
+
+}  // namespace
+
+bool LooksLikeArchive(Bytes bytes) { return AsText(bytes).starts_with(kMagic); }
+
+Result<std::vector<ArchiveMember>> ReadArchive(Bytes bytes) {
+  GL_TRY(pieces, ReadPieces(bytes));
+  std::vector<ArchiveMember> members;
+  std::string_view long_names;
+  for (const Piece& piece : pieces) {
+    if (piece.IsLongNames()) long_names = AsText(piece.data);
+    if (piece.IsMember()) members.push_back({MemberName(piece.name, long_names), piece.data});
+  }
   return members;
+}
+
+namespace {
+
+std::uint64_t ReadBigEndian(const std::byte* at, unsigned bytes) {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < bytes; ++i) value = value << 8 | std::to_integer<std::uint64_t>(at[i]);
+  return value;
+}
+
+void WriteBigEndian(std::byte* at, unsigned bytes, std::uint64_t value) {
+  for (unsigned i = bytes; i-- > 0; value >>= 8) at[i] = static_cast<std::byte>(value & 0xff);
+}
+
+/// A symbol table is a count and as many offsets of members' headers, all big-endian, and the names.
+Status MoveSymbols(std::byte* table, std::uint64_t table_bytes, unsigned width, const std::map<std::uint64_t, std::uint64_t>& moved) {
+  const std::uint64_t count = table_bytes < width ? 0 : ReadBigEndian(table, width);
+  if (count > table_bytes / width) return Error{"the archive's symbol table is cut off"};
+  for (std::uint64_t i = 1; i <= count && (i + 1) * width <= table_bytes; ++i) {
+    std::byte* const at = table + i * width;
+    const auto it = moved.find(ReadBigEndian(at, width));
+    if (it == moved.end()) return Error{"the archive's symbol table leads to no member"};
+    if (width == 4 && it->second > UINT32_MAX) return Error{"the archive would be longer than its symbol table can say"};
+    WriteBigEndian(at, width, it->second);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> ReplaceMembers(Bytes archive, const std::vector<std::optional<std::vector<std::byte>>>& contents) {
+  GL_TRY(pieces, ReadPieces(archive));
+  std::vector<std::byte> out(archive.begin(), archive.begin() + SARMAG);
+  std::map<std::uint64_t, std::uint64_t> moved;  // offsets of headers, before and after
+  std::size_t member = 0;
+  for (const Piece& piece : pieces) {
+    moved[piece.offset] = out.size();
+    Bytes data = piece.data;
+    if (piece.IsMember() && contents.at(member++)) data = *contents[member - 1];
+    auto header = *ReadAt<ar_hdr>(archive, piece.offset);
+    std::string size = std::to_string(data.size());
+    if (size.size() > sizeof header.ar_size) return Error{"a member would be longer than an archive can say"};
+    size.resize(sizeof header.ar_size, ' ');
+    std::memcpy(header.ar_size, size.data(), size.size());
+    const auto* const raw = reinterpret_cast<const std::byte*>(&header);
+    out.insert(out.end(), raw, raw + sizeof header);
+    out.insert(out.end(), data.begin(), data.end());
+    if (data.size() % 2 != 0) out.push_back(static_cast<std::byte>('\n'));
+  }
+  for (const Piece& piece : pieces) {
+    if (piece.SymbolBytes() == 0) continue;
+    GL_TRY_STATUS(MoveSymbols(out.data() + moved[piece.offset] + sizeof(ar_hdr), piece.data.size(), piece.SymbolBytes(), moved));
+  }
+  return out;
 }
 
 }  // namespace gridloom::image

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rewriter/image/archive.h"
 #include "rewriter/image/elf_move.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/fatbin.h"
@@ -142,7 +143,7 @@ EditedSection Unedited(std::string_view name, Bytes section) {
 
 /// What a shorter container leaves behind in its place is zeros, which readers skip. Programs find their containers, those of
 /// parts as well, through wrappers in .nvFatBinSegment.
-Result<Buffer> PutBack(Bytes file, Bytes section, const EditedSection& edited) {
+Result<Buffer> PutBack(Bytes file, std::uint16_t elf_type, Bytes section, const EditedSection& edited) {
   Buffer out(file.begin(), file.end());
   if (!edited.IsEdited()) return out;
   if (edited.FitsInPlace()) {
@@ -160,6 +161,7 @@ Result<Buffer> PutBack(Bytes file, Bytes section, const EditedSection& edited) {
     Append(data, piece.bytes);
     PadTo(data, kAlignment);
   }
+  if (elf_type == ET_REL) return MoveSectionOfObject(file, edited.name, data, places);
   return MoveSection(file, edited.name, data, places, ".nvFatBinSegment");
 }
 
@@ -275,7 +277,7 @@ Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
     GL_TRY(parts, Parts::Read(section));
     GL_TRY_STATUS(parts.Edit(section, edit));
     parts_edited = section.IsEdited();
-    GL_TRY(made, PutBack(file, found->data, section));
+    GL_TRY(made, PutBack(file, elf.type, found->data, section));
     out = std::move(made);
   }
   GL_TRY(now, ReadElf(out));
@@ -289,13 +291,26 @@ Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
     piece.edited = true;
   }
   if (parts_edited) GL_TRY_STATUS(DropLinkedCode(section));
-  return PutBack(out, found->data, section);
+  return PutBack(out, elf.type, found->data, section);
+}
+
+Result<Buffer> EditArchive(Bytes file, const PtxEdit& edit) {
+  GL_TRY(members, ReadArchive(file));
+  std::vector<std::optional<Buffer>> contents(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!LooksLikeElf(members[i].data)) continue;
+    auto edited = EditElf(members[i].data, edit);
+    if (!edited.ok()) return Error{"member " + std::string(members[i].name) + ": " + edited.error().message};
+    contents[i] = std::move(edited).value();
+  }
+  return ReplaceMembers(file, contents);
 }
 
 }  // namespace
 
 Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit) {
   if (LooksLikeElf(file)) return EditElf(file, edit);
+  if (LooksLikeArchive(file)) return EditArchive(file, edit);
   if (ContainerSize(file)) {
     GL_TRY(made, EditContainer(file, edit, /*compress_all=*/false));
     return made ? *std::move(made) : Buffer(file.begin(), file.end());

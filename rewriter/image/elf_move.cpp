@@ -21,6 +21,7 @@ class Mover {
 
   Result<std::vector<std::byte>> Run(std::string_view section, const std::vector<MovedPlace>& places, std::string_view pointers) {
     GL_TRY_STATUS(ReadHeaders());
+    if (header_.e_type == ET_REL) return Error{"it is no linked program or library"};
     const auto moved = FindSection(section), pointing = FindSection(pointers);
     if (!moved || !pointing) return Error{"it has no section " + std::string(moved ? pointers : section)};
     const Elf64_Shdr old = sections_[*moved];
@@ -38,13 +39,33 @@ class Mover {
     return Finish();
   }
 
+  Result<std::vector<std::byte>> RunOnObject(std::string_view section, const std::vector<MovedPlace>& places) {
+    GL_TRY_STATUS(ReadHeaders());
+    const auto moved = FindSection(section);
+    if (!moved || header_.e_type != ET_REL) return Error{"it is no object file with a section " + std::string(section)};
+    Elf64_Shdr& header = sections_[*moved];
+    if (!Slice(file_, header.sh_offset, header.sh_size)) return Error{"section " + std::string(section) + " lies outside of the file"};
+    std::memset(out_.data() + header.sh_offset, 0, header.sh_size);
+    const std::uint64_t alignment = std::max<std::uint64_t>(header.sh_addralign, 1);
+    if (alignment > kPage) return Error{"section " + std::string(section) + " wants an odd alignment"};
+    offset_ = (out_.size() + alignment - 1) / alignment * alignment;
+    out_.resize(offset_);
+    out_.insert(out_.end(), data_.begin(), data_.end());
+    header.sh_offset = offset_;
+    header.sh_size = data_.size();
+    for (const MovedPlace& place : places) {
+      if (place.from != place.to) MoveSymbols(*moved, place);
+    }
+    return Finish();
+  }
+
  private:
   Status ReadHeaders() {
     const auto header = ReadAt<Elf64_Ehdr>(file_, 0);
     if (!header || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
       return Error{"it is no 64-bit ELF file"};
-    if ((header->e_type != ET_EXEC && header->e_type != ET_DYN) || header->e_machine != EM_X86_64) {
-      return Error{"it is no linked program or library for x86-64"};
+    if ((header->e_type != ET_EXEC && header->e_type != ET_DYN && header->e_type != ET_REL) || header->e_machine != EM_X86_64) {
+      return Error{"it is no program, library or object for x86-64"};
     }
     header_ = *header;
     for (unsigned i = 0; i < header_.e_shnum; ++i) {
@@ -120,6 +141,34 @@ class Mover {
     return found;
   }
 
+  /// Symbols of an object file that name a place in a section, and relocations that reach it from the section's own symbol.
+  void MoveSymbols(std::size_t section, const MovedPlace& place) {
+    for (const Elf64_Shdr& table : sections_) {
+      if (table.sh_type != SHT_SYMTAB) continue;
+      for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
+        auto symbol = ReadAt<Elf64_Sym>(file_, table.sh_offset + at);
+        if (!symbol || symbol->st_shndx != section) continue;
+        if (ELF64_ST_TYPE(symbol->st_info) == STT_SECTION) {
+          MoveAddends(table, at / sizeof(Elf64_Sym), place);
+        } else if (symbol->st_value == place.from) {
+          symbol->st_value = place.to;
+          std::memcpy(out_.data() + table.sh_offset + at, &*symbol, sizeof *symbol);
+        }
+      }
+    }
+  }
+  void MoveAddends(const Elf64_Shdr& symbols, std::uint64_t number, const MovedPlace& place) {
+    for (const Elf64_Shdr& relocations : sections_) {
+      if (relocations.sh_type != SHT_RELA || &sections_[relocations.sh_link % sections_.size()] != &symbols) continue;
+      for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations.sh_size; at += sizeof(Elf64_Rela)) {
+        auto rela = ReadAt<Elf64_Rela>(file_, relocations.sh_offset + at);
+        if (!rela || ELF64_R_SYM(rela->r_info) != number || rela->r_addend != static_cast<std::int64_t>(place.from)) continue;
+        rela->r_addend = static_cast<std::int64_t>(place.to);
+        std::memcpy(out_.data() + relocations.sh_offset + at, &*rela, sizeof *rela);
+      }
+    }
+  }
+
   std::vector<std::byte> Finish() {
     std::memcpy(out_.data() + header_.e_shoff, sections_.data(), sections_.size() * sizeof(Elf64_Shdr));
     std::memcpy(out_.data() + header_.e_phoff, segments_.data(), segments_.size() * sizeof(Elf64_Phdr));
@@ -140,6 +189,11 @@ class Mover {
 Result<std::vector<std::byte>> MoveSection(Bytes file, std::string_view section, const std::vector<std::byte>& data,
                                            const std::vector<MovedPlace>& places, std::string_view pointers) {
   return Mover(file, data).Run(section, places, pointers);
+}
+
+Result<std::vector<std::byte>> MoveSectionOfObject(Bytes file, std::string_view section, const std::vector<std::byte>& data,
+                                                   const std::vector<MovedPlace>& places) {
+  return Mover(file, data).RunOnObject(section, places);
 }
 
 }  // namespace gridloom::image

@@ -1,4 +1,4 @@
-// Moving a section of a linked ELF file to its end, where there is room for it to grow.
+// Moving a section of an ELF file to its end, where there is room for it to grow.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,10 @@ struct MovedPlace {
 /// the section is zeroed. An error when the file has no such sections, no spare segment, or nothing points to a place that is required.
 Result<std::vector<std::byte>> MoveSection(Bytes file, std::string_view section, const std::vector<std::byte>& data,
                                            const std::vector<MovedPlace>& places, std::string_view pointers);
+
+/// The same for an object file that is yet to be linked: the section's data is put at the end of the file; symbols in the section and
+/// relocations that lead there by the section's own symbol are changed.
+Result<std::vector<std::byte>> MoveSectionOfObject(Bytes file, std::string_view section, const std::vector<std::byte>& data,
+                                                   const std::vector<MovedPlace>& places);
 
 }  // namespace gridloom::image

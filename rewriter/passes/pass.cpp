@@ -1,16 +1,33 @@
 #include "rewriter/passes/pass.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gridloom::passes {
 
-const HiddenRoleInfo& Info(HiddenRole role) {
-  static constexpr HiddenRoleInfo kInfo[] = {
+namespace {
+
+constexpr HiddenRoleInfo kInfo[] = {
 #define X(id, text, bytes, meaning) {text, bytes, meaning},
-      GL_HIDDEN_ROLES(X)
+    GL_HIDDEN_ROLES(X)
 #undef X
-  };
-  return kInfo[static_cast<std::size_t>(role)];
+};
+constexpr std::string_view kInfix = "_gl_";  ///< between a kernel's name and a role's
+
+}  // namespace
+
+const HiddenRoleInfo& Info(HiddenRole role) { return kInfo[static_cast<std::size_t>(role)]; }
+
+// k_gl_first_x, or with underscores behind it where that name was taken.
+std::optional<HiddenRole> HiddenRoleOf(const ptx::Function& kernel, const ptx::Variable& param) {
+  std::string_view rest = param.name;
+  if (!rest.starts_with(kernel.name) || !rest.substr(kernel.name.size()).starts_with(kInfix)) return std::nullopt;
+  rest.remove_prefix(kernel.name.size() + kInfix.size());
+  rest = rest.substr(0, rest.find_last_not_of('_') + 1);
+  for (std::size_t i = 0; i < std::size(kInfo); ++i) {
+    if (kInfo[i].text == rest && kInfo[i].bytes == param.bytes()) return static_cast<HiddenRole>(i);
+  }
+  return std::nullopt;
 }
 
 PassReport StartReport(const ptx::Module& module) {
@@ -32,7 +49,7 @@ namespace {
 /// Fits where PTX wants a name: a kernel's parameters are named within the kernel, but ptxas wants them to differ from
 /// every name of the module.
 std::string ParamName(const ptx::Module& module, const ptx::Function& kernel, HiddenRole role) {
-  std::string name = std::string(kernel.name) + "_gl_" + std::string(Info(role).text);
+  std::string name = std::string(kernel.name) + std::string(kInfix) + std::string(Info(role).text);
   const auto taken = [&](const std::string& candidate) {
     const auto same = [&](const ptx::Variable& param) { return param.name == candidate; };
     return module.FindVariable(candidate) != nullptr || module.FindFunction(candidate) != nullptr ||

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,9 @@ PassReport StartReport(const ptx::Module& module);
 /// Appends a parameter for this role to a kernel and enters it into its report, unless the kernel has it already.
 /// Returns the parameter. Fails when the parameters would no longer fit what a launch may pass.
 Result<ptx::Variable*> AppendHidden(ptx::Module& module, ptx::Function& kernel, HiddenRole role, KernelReport& report);
+
+/// The role of a parameter that AppendHidden appended, by its name; nothing for a kernel's own.
+std::optional<HiddenRole> HiddenRoleOf(const ptx::Function& kernel, const ptx::Variable& param);
 
 /// Bytes of parameters a kernel of this module may have (PTX ISA 5.1.6.1): 32764 from sm_70 and PTX 8.1 on, else 4352.
 std::uint32_t MaxParamBytes(const ptx::Module& module);

@@ -112,6 +112,10 @@ std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const ana
     if (kernel.FindDirective(directive) != nullptr)
       return SliceRefusal{"it is launched in clusters (." + std::string(directive) + ")", kernel.loc};
   }
+  for (const ptx::Variable& param : kernel.params) {
+    if (HiddenRoleOf(kernel, param) == HiddenRole::kFirstCtaX || HiddenRoleOf(kernel, param) == HiddenRole::kGridX)
+      return SliceRefusal{"it is sliced already", kernel.loc};
+  }
   const NodeId node = calls.NodeOf(kernel);
   if (calls.IsAddressTaken(node)) return SliceRefusal{"device code launches it", kernel.loc};
   if (ptx::LayoutParams(kernel).bytes + kRoomForHidden > MaxParamBytes(module))

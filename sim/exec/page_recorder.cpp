@@ -12,15 +12,17 @@ void PageRecorder::OnAccess(const ObservedAccess& access) {
                                                                   : kRangeRead | kRangeWrite;
   Shard& shard = shards_[access.cta_index % kShards];
   const std::lock_guard lock(shard.mutex);
-  PageFlags& pages = shard.by_cta[access.cta_index];
   std::uint64_t last = ~std::uint64_t{0};  // neighbours are mostly on one page
   for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
     const std::uint64_t address = access.addresses[std::countr_zero(left)];
     const std::uint64_t end = (address + access.bytes - 1) / page_bytes_;
     for (std::uint64_t page = address / page_bytes_; page <= end; ++page) {
       if (page == last) continue;
-      pages[page] |= flags;
       last = page;
+      Recent& recent = shard.recent[page % kRecent];
+      const bool same = recent.cta == access.cta_index && recent.page == page;
+      if (same && (flags & ~recent.flags) == 0) continue;
+      recent = {access.cta_index, page, shard.by_cta[access.cta_index][page] |= flags};
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "sim/exec/access_observer.h"
 
@@ -24,9 +25,16 @@ class PageRecorder final : public AccessObserver {
 
  private:
   static constexpr std::size_t kShards = 16;  // CTAs run on several threads
+  /// What was recorded lately: most accesses touch pages that the CTA has just touched.
+  struct Recent {
+    std::uint64_t cta = ~std::uint64_t{0}, page = 0;
+    std::uint32_t flags = 0;
+  };
+  static constexpr std::size_t kRecent = 256;
   struct Shard {
     mutable std::mutex mutex;
-    std::map<std::uint64_t, PageFlags> by_cta;
+    std::unordered_map<std::uint64_t, PageFlags> by_cta;
+    std::array<Recent, kRecent> recent;
   };
   const std::uint32_t page_bytes_;
   std::array<Shard, kShards> shards_;

@@ -94,7 +94,7 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
     findings.touched += pages.size();
     const auto reported = set.find(cta);
     for (const auto& [page, flags] : pages) {
-      const std::uint32_t said = reported == set.end() || !reported->second.contains(page) ? 0 : reported->second.at(page);
+      const std::uint32_t said = reported == set.end() ? 0 : reported->second.FlagsOf(page);
       if ((flags & ~said) != 0 && findings.missed.empty()) findings.missed = PageText(memory, cta, page, page_bytes, flags & ~said);
     }
   }

@@ -1,6 +1,7 @@
 #include "sim/exec/reference_counts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace gridloom::exec {
@@ -33,24 +34,36 @@ void ReferenceCounts::OnRange(const RangeCall& call) {
 }
 
 void ReferenceCounts::Add(const RangeCall& call, std::uint64_t first, std::uint64_t last) {
-  const std::int64_t step = call.op == RangeOp::kSet ? 1 : -1;
-  for (std::uint64_t page = first; page <= last; ++page) {
-    Count& count = counts_[page];
-    if (call.flags & kRangeRead) count.read += step;
-    if (call.flags & kRangeWrite) count.write += step;
-    if (count == Count{}) counts_.erase(page);
-    if (call.op == RangeOp::kSet) set_[call.cta_index][page] |= call.flags & (kRangeRead | kRangeWrite);
-  }
+  const std::int64_t sign = call.op == RangeOp::kSet ? 1 : -1;
+  const auto step = [&](std::uint64_t page, std::int64_t by) {
+    const auto it = steps_.try_emplace(page).first;
+    if (call.flags & kRangeRead) it->second.read += by;
+    if (call.flags & kRangeWrite) it->second.write += by;
+    if (it->second == Count{}) steps_.erase(it);
+  };
+  step(first, sign);
+  step(last + 1, -sign);
+  if (call.op == RangeOp::kSet) set_[call.cta_index].Add({first, last, call.flags & (kRangeRead | kRangeWrite)});
 }
 
 std::map<std::uint64_t, ReferenceCounts::Count> ReferenceCounts::Counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  std::map<std::uint64_t, Count> counts;
+  Count count;
+  for (auto it = steps_.begin(); it != steps_.end(); ++it) {
+    count.read += it->second.read;
+    count.write += it->second.write;
+    if (count == Count{}) continue;
+    for (std::uint64_t page = it->first; page < std::next(it)->first; ++page) counts[page] = count;
+  }
+  return counts;
 }
 
-std::map<std::uint64_t, std::map<std::uint64_t, std::uint32_t>> ReferenceCounts::SetByCta() const {
+std::map<std::uint64_t, PageSet> ReferenceCounts::SetByCta() const {
   const std::lock_guard lock(mutex_);
-  return set_;
+  std::map<std::uint64_t, PageSet> sets(set_.begin(), set_.end());
+  for (auto& [cta, pages] : sets) pages.Sort();
+  return sets;
 }
 
 std::uint64_t ReferenceCounts::calls() const {

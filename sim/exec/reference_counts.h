@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include "sim/exec/device_memory.h"
+#include "sim/exec/page_set.h"
 #include "sim/exec/range_sink.h"
 
 namespace gridloom::exec {
@@ -26,8 +28,8 @@ class ReferenceCounts final : public RangeSink {
   std::uint32_t page_bytes() const { return page_bytes_; }
   /// By page number. Pages whose counts are both back to zero are not in it.
   std::map<std::uint64_t, Count> Counts() const;
-  /// Pages a CTA has set, whether released or not: page number -> kRangeRead, kRangeWrite. By linear CTA index.
-  std::map<std::uint64_t, std::map<std::uint64_t, std::uint32_t>> SetByCta() const;
+  /// Pages a CTA has set, whether released or not, with kRangeRead and kRangeWrite; sorted. By linear CTA index.
+  std::map<std::uint64_t, PageSet> SetByCta() const;
   std::uint64_t calls() const;
 
  private:
@@ -36,8 +38,9 @@ class ReferenceCounts final : public RangeSink {
   const DeviceMemory& memory_;
   const std::uint32_t page_bytes_;
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Count> counts_;
-  std::map<std::uint64_t, std::map<std::uint64_t, std::uint32_t>> set_;
+  /// By page, how far its counts differ from those of the page before: a call changes two, however many pages it names.
+  std::map<std::uint64_t, Count> steps_;
+  std::unordered_map<std::uint64_t, PageSet> set_;
   std::uint64_t calls_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rewriter/passes/launch_fills.h"
 #include "rewriter/passes/slice_range.h"
 
 namespace gridloom::exec {
@@ -52,6 +53,12 @@ Status SlicedProgram::Rewrite() {
   rewrite_ = std::move(rewrite);
   program_ = std::move(program);
   return {};
+}
+
+std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program, const KernelInfo& kernel) {
+  auto hidden = passes::ParamsLaunchFills(program->module(), *kernel.function);
+  if (hidden.empty()) return nullptr;
+  return std::make_shared<SlicedKernel>(SlicedKernel{.program = program, .why_whole = {}, .info = &kernel, .hidden = std::move(hidden)});
 }
 
 std::shared_ptr<const SlicedKernel> SlicedProgram::Find(const std::string& kernel) {

@@ -45,6 +45,10 @@ class SlicedProgram {
   passes::CachedRewrite rewrite_;
 };
 
+/// A kernel of a program that was written to a file with sliced kernels inside (rewriter/passes/launch_fills.h): it is its own sliced
+/// form, and has no other. Null for any other kernel.
+std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program, const KernelInfo& kernel);
+
 /// What came of a grid that ran in slices.
 struct SlicedRun {
   LaunchFault fault;  ///< the first one; no slice ran after it

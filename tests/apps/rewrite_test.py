@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """rewrite_test.py GRIDLOOM PASS PROGRAM...: copies of whole programs that `gridloom rewrite` wrote, with other PTX inside, run and give the
-same as the programs themselves."""
+same as the programs themselves; whole and in slices of 7."""
 import os
 import re
 import subprocess
@@ -25,10 +25,12 @@ def main():
                 wrong += 1
                 print(f"{name}: nothing was rewritten\n{written.stdout.decode()}{written.stderr.decode()}")
                 continue
-            before, after = (call([gridloom, "run", "--", each]) for each in (program, copy))
-            if (before.returncode, before.stdout) != (after.returncode, after.stdout):
-                wrong += 1
-                print(f"{name}: the copy gives something else\n{after.stdout.decode()}{after.stderr.decode()}")
+            before = call([gridloom, "run", "--", program])
+            for options in [], ["--slice", "7"]:
+                after = call([gridloom, "run", *options, "--", copy])
+                if (before.returncode, before.stdout) != (after.returncode, after.stdout):
+                    wrong += 1
+                    print(f"{name}: the copy gives something else {options}\n{after.stdout.decode()}{after.stderr.decode()}")
             print(f"{name}: {changed} kernels rewritten")
     return 1 if wrong else 0
 

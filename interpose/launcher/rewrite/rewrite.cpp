@@ -1,6 +1,7 @@
 // gridloom rewrite: runs passes over the PTX of a file.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "interpose/launcher/terminal.h"
 #include "rewriter/image/edit.h"
 #include "rewriter/image/select.h"
+#include "rewriter/passes/launch_fills.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/linker.h"
@@ -53,8 +55,14 @@ class Rewriting {
  public:
   explicit Rewriting(passes::Pipeline pipeline) : pipeline_(std::move(pipeline)) {}
 
-  Result<const Piece*> Add(const std::string& name, const ptx::Module& module) {
+  /// `in_program`: a program launches the kernels, with their own parameters.
+  Result<const Piece*> Add(const std::string& name, const ptx::Module& module, bool in_program = false) {
     GL_TRY(rewritten, passes::Run(pipeline_, module));
+    const auto has_hidden = [](const passes::KernelOutcome& kernel) { return !kernel.hidden.empty(); };
+    if (in_program && std::ranges::any_of(rewritten.kernels, has_hidden)) {
+      passes::MarkLaunchFills(*rewritten.module);
+      launch_fills_ = true;
+    }
     Piece piece{name, ptx::PrintModule(module), ptx::PrintModule(*rewritten.module), std::move(rewritten)};
     return &pieces_.emplace_back(std::move(piece));
   }
@@ -65,9 +73,12 @@ class Rewriting {
 
   const std::deque<Piece>& pieces() const { return pieces_; }
   const passes::Pipeline& pipeline() const { return pipeline_; }
+  /// Programs with kernels that want parameters which they do not pass.
+  bool launch_fills() const { return launch_fills_; }
 
  private:
   passes::Pipeline pipeline_;
+  bool launch_fills_ = false;
   std::deque<Piece> pieces_;
 };
 
@@ -165,10 +176,11 @@ class Rewrite final : public Command {
     GL_TRY(set, image::ReadImageFile(file_));
     if (set.containers.empty()) return Error{"there is no device code in it"};
     if (only_ptx_ || set.format == image::Format::kPtx) return WorkOnPtx(set, rewriting);
-    return WorkOnFile(rewriting);
+    // Whoever has a fat binary of its own launches from it what it likes.
+    return WorkOnFile(rewriting, set.format != image::Format::kFatbin);
   }
   Status WorkOnPtx(const image::ImageSet& set, Rewriting& rewriting);
-  Status WorkOnFile(Rewriting& rewriting);
+  Status WorkOnFile(Rewriting& rewriting, bool in_program);
   Status WritePtx(const Rewriting& rewriting);
   Result<ComputeCapability> Capability(const image::ImageSet& set) const;
   void Show(const Rewriting& rewriting) const;
@@ -225,7 +237,7 @@ Status Rewrite::WritePtx(const Rewriting& rewriting) {
   return {};
 }
 
-Status Rewrite::WorkOnFile(Rewriting& rewriting) {
+Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
   std::ifstream in(file_, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in.good() && !in.eof()) return Error{"it cannot be read"};
@@ -239,7 +251,7 @@ Status Rewrite::WorkOnFile(Rewriting& rewriting) {
              modules.push_back({name, std::move(module)});
            }
            GL_TRY(module, Joined(std::move(modules)));
-           GL_TRY(piece, rewriting.Add(name, *module));
+           GL_TRY(piece, rewriting.Add(name, *module, in_program));
            return piece->after == piece->before ? std::optional<std::string>() : piece->after;
          }));
   if (output_.empty()) return {};
@@ -274,6 +286,8 @@ void Rewrite::Show(const Rewriting& rewriting) const {
     Print(diff_ ? UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text())
                 : OutcomeText(piece));
   }
+  if (rewriting.launch_fills() && !output_.empty())
+    Print(output_ + " runs under `gridloom run`, which fills in the appended parameters; another driver would not know of them\n");
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ std::string LongText(const std::string& last) {
   return text + last;
 }
 
+/// A text that no compression makes small.
+std::string Noise(unsigned length, unsigned seed) {
+  std::string text;
+  for (unsigned i = 0, x = seed; i < length; ++i, x = x * 1103515245 + 12345) text += static_cast<char>('a' + (x >> 16) % 26);
+  return text;
+}
+
 /// Replaces every PTX for sm_90, keeps the others.
 PtxEdit ReplaceSm90(const std::string& text) {
   return [text](const std::vector<const Entry*>& parts) -> Result<std::optional<std::string>> {
@@ -83,9 +90,7 @@ TEST_CASE("EditImages_ElfWithRoom_ContainerStaysWhereItIs") {
 
 TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
   const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{}})}, {".nvFatBinSegment", Buffer(24)}});
-  std::string text;  // does not compress well
-  for (unsigned i = 0, x = 1; i < 4000; ++i, x = x * 1103515245 + 12345) text += static_cast<char>('a' + (x >> 16) % 26);
-  const auto edited = EditImages(elf, ReplaceSm90(text));
+  const auto edited = EditImages(elf, ReplaceSm90(Noise(4000, 1)));
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "it has no segment to spare for longer device code");
 }
@@ -141,6 +146,92 @@ TEST_CASE("EditImages_SeparatelyCompiledAndTwoWithoutPtx_IsAnError") {
                                       {{"__nv_relfatbin", MakeContainer({EntrySpec{.payload = LongText("") + '\0'}})},
                                        {".nv_fatbin", testing::Concat({machine_code, machine_code})}});
   CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
+}
+
+struct Member {
+  std::string name;  ///< as the header has it
+  Buffer data;
+};
+
+void AppendText(Buffer& buffer, std::string text, std::size_t width) {
+  text.resize(width, ' ');
+  for (const char c : text) testing::Append(buffer, c);
+}
+
+/// An archive in the format of ar(5); offsets of the members' headers go to `offsets`.
+Buffer MakeArchive(const std::vector<Member>& members, std::vector<std::uint32_t>* offsets = nullptr) {
+  Buffer archive;
+  AppendText(archive, "!<arch>\n", 8);
+  for (const Member& member : members) {
+    if (offsets != nullptr) offsets->push_back(static_cast<std::uint32_t>(archive.size()));
+    AppendText(archive, member.name, 16);
+    AppendText(archive, "0           0     0     644", 32);
+    AppendText(archive, std::to_string(member.data.size()), 10);
+    AppendText(archive, "`\n", 2);
+    archive.insert(archive.end(), member.data.begin(), member.data.end());
+    if (archive.size() % 2 != 0) AppendText(archive, "\n", 1);
+  }
+  return archive;
+}
+
+Buffer SymbolTable(const std::vector<std::uint32_t>& offsets) {
+  Buffer table;
+  const auto number = [&](std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) testing::Append(table, static_cast<std::uint8_t>(value >> shift));
+  };
+  number(static_cast<std::uint32_t>(offsets.size()));
+  for (const std::uint32_t offset : offsets) number(offset);
+  for (std::size_t i = 0; i < offsets.size(); ++i) AppendText(table, std::string("s\0", 2), 2);
+  return table;
+}
+
+TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
+  const auto object = [](const std::string& text) {
+    return testing::MakeElf(ET_REL, EM_X86_64, {{".nv_fatbin", MakeContainer({EntrySpec{.payload = text + '\0'}})}, {".data", Buffer(16)}});
+  };
+  std::vector<Member> members{
+      {"/", SymbolTable({0, 0, 0})}, {"//", {}}, {"a.o/", object("old a")}, {"notes.txt/", Buffer(3)}, {"/0", object("old b")}};
+  AppendText(members[1].data, "an_object_with_a_long_name.o/\n", 30);
+  std::vector<std::uint32_t> offsets;
+  MakeArchive(members, &offsets);
+  members[0].data = SymbolTable({offsets[4], offsets[2], offsets[4]});
+  const Buffer archive = MakeArchive(members);
+
+  unsigned seed = 0;
+  const auto edited =
+      EditImages(archive, [&](const auto&) -> Result<std::optional<std::string>> { return std::optional(Noise(5001, ++seed)); });
+  REQUIRE(edited.ok());
+  const auto set = ReadImages(*edited);
+  REQUIRE(set.ok());
+  REQUIRE(set->containers.size() == 2);
+  CHECK(set->containers[0].member == "a.o");
+  CHECK(set->containers[1].member == "an_object_with_a_long_name.o");
+  CHECK(*set->containers[0].entries.at(0).Read() == Noise(5001, 1));
+  CHECK(*set->containers[1].entries.at(0).Read() == Noise(5001, 2));
+  const auto offset = [&](std::size_t symbol) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>((*edited)[8 + 60 + 4 + symbol * 4 + i]);
+    return value;
+  };
+  CHECK(offset(0) == offset(2));
+  CHECK(AsText(Bytes(*edited).subspan(offset(0), 3)) == "/0 ");
+  CHECK(AsText(Bytes(*edited).subspan(offset(1), 5)) == "a.o/ ");
+
+  const auto same = EditImages(archive, [](const auto&) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  REQUIRE(same.ok());
+  CHECK(*same == archive);
+}
+
+TEST_CASE("EditImages_ArchiveWithAPartOfAProgram_IsRefusedByName") {
+  const Buffer part = testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
+  const auto edited = EditImages(MakeArchive({{"part.o/", part}}), ReplaceSm90("x"));
+  REQUIRE(!edited.ok());
+  CHECK(edited.error().message.starts_with("member part.o: "));
+}
+
+TEST_CASE("EditImages_ArchiveWhoseSymbolsLeadNowhere_IsAnError") {
+  CHECK(!EditImages(MakeArchive({{"/", SymbolTable({12})}}), ReplaceSm90("x")).ok());
+  CHECK(!EditImages(MakeArchive({{"/", SymbolTable({68, 68, 68})}, {"a/", {}}}), ReplaceSm90("x")).ok());
 }
 
 TEST_CASE("EditImages_PartOfASeparatelyCompiledProgram_IsRefused") {

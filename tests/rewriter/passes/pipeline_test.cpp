@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "rewriter/passes/launch_fills.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/passes/rewrite_cache.h"
 #include "rewriter/ptx/parser.h"
@@ -137,4 +138,39 @@ TEST_CASE("RewriteCache_SameTextAndPipeline_RewritesOnce") {
   CHECK(pass.runs == 2);
   CHECK(cache.Get(Pipeline({&pass}), *module, ContentKey(kTwoKernels)).ok());  // was the one used longest ago
   CHECK(pass.runs == 3);
+}
+
+TEST_CASE("LaunchFills_MarkedModule_HiddenParametersAreFoundByNameInTheText") {
+  const auto module = Parse(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.global .u32 k_gl_grid_x;\n.entry k(.param .u8 p, .param .u32 k_gl_shift_x) {\n.reg "
+      ".b32 %r<3>;\nmov.u32 %r1, %ctaid.y;\nmov.u32 %r2, %nctaid.x;\nret;\n}\n.entry plain(.param .u32 plain_gl_nothing) { ret; }\n");
+  const auto rewritten = Run(*Pipeline::Parse("slice"), *module);
+  REQUIRE(rewritten.ok());
+  const auto read = [&] { return Parse(ptx::PrintModule(*rewritten->module)); };
+  const auto unmarked = read();
+  CHECK(!LaunchFills(*unmarked));
+  CHECK(ParamsLaunchFills(*unmarked, *unmarked->FindFunction("k")).empty());
+  MarkLaunchFills(*rewritten->module);
+  MarkLaunchFills(*rewritten->module);  // once is enough
+  const auto marked = read();
+  CHECK(LaunchFills(*marked));
+  CHECK(ParamsLaunchFills(*marked, *marked->FindFunction("plain")).empty());
+  const auto& expected = rewritten->Find("k")->hidden;  // without the kernel's own one of such a name
+  const auto found = ParamsLaunchFills(*marked, *marked->FindFunction("k"));
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(found[i].role == expected[i].role);
+    CHECK(found[i].offset == expected[i].offset);
+  }
+}
+
+TEST_CASE("SlicePass_KernelThatIsSlicedAlready_IsRefused") {
+  const auto module =
+      Parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n.reg .b32 %r<3>;\nmov.u32 %r1, %ctaid.x;\nret;\n}\n");
+  const auto once = Run(*Pipeline::Parse("slice"), *module);
+  REQUIRE(once.ok());
+  const auto twice = Run(*Pipeline::Parse("slice"), *Parse(ptx::PrintModule(*once->module)));
+  REQUIRE(twice.ok());
+  CHECK(twice->Find("k")->status == KernelStatus::kRefused);
+  CHECK(twice->Find("k")->reason == "it is sliced already");
 }

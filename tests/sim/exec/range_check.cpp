@@ -102,8 +102,7 @@ RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::st
     const auto reported = set.find(cta);
     for (const auto& [page, flags] : pages) {
       ++check.touched;
-      const auto it = reported == set.end() ? std::map<std::uint64_t, std::uint32_t>::const_iterator() : reported->second.find(page);
-      const bool found = reported != set.end() && it != reported->second.end() && (it->second & flags) == flags;
+      const bool found = reported != set.end() && (reported->second.FlagsOf(page) & flags) == flags;
       if (!found && check.missed.empty()) check.missed = PageText(cta, page, flags, arrays);
     }
   }

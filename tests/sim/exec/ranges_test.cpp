@@ -1,6 +1,8 @@
 // What kernels tell of their accesses to global memory: recorded pages against arithmetic, and the reference counts that range
 // calls make.
 #include <catch2/catch.hpp>
+#include <map>
+#include <random>
 #include <string>
 
 #include "sim/exec/page_recorder.h"
@@ -195,6 +197,24 @@ TEST_CASE("ReferenceCounts_SetThenRelease_GoBackToZero") {
     }
     CHECK(counts.Counts().size() == 10);
     for (const auto& [page, count] : counts.Counts()) CHECK(count == ReferenceCounts::Count{2, 2});
+  }
+}
+
+TEST_CASE("PageSet_RandomRanges_AsOnePageAfterTheOther") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    PageSet set;
+    std::map<std::uint64_t, std::uint32_t> pages;
+    for (int i = static_cast<int>(random() % 12); i > 0; --i) {
+      const std::uint64_t first = random() % 40, last = first + random() % 9;
+      const std::uint32_t flags = 1 + random() % 3;
+      set.Add({first, last, flags});
+      for (std::uint64_t page = first; page <= last; ++page) pages[page] |= flags;
+    }
+    set.Sort();
+    CHECK(set.size() == pages.size());
+    for (std::uint64_t page = 0; page < 60; ++page) CHECK(set.FlagsOf(page) == (pages.contains(page) ? pages[page] : 0));
+    for (std::size_t i = 1; i < set.ranges().size(); ++i) CHECK(set.ranges()[i - 1].last < set.ranges()[i].first);
   }
 }
 
