@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "hooks/graph_support.h"
+#include "interpose/session/slicing.h"
 
 namespace gridloom::hooks {
 
@@ -267,14 +268,14 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
   session::KernelOp* op = nullptr;
   GL_CU_TRY(FindNode(handle, &node, &op));
   switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: op->cooperative = value->cooperative != 0; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: op->cooperative = value->cooperative != 0; return session::ChooseSlices(*op);
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: op->priority = value->priority; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       const exec::Dim3 cluster{value->cluster_dim.x, value->cluster_dim.y, value->cluster_dim.z};
       GL_CU_REQUIRE(cluster.count() != 0);
       if (op->grid.x % cluster.x != 0 || op->grid.y % cluster.y != 0 || op->grid.z % cluster.z != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       op->cluster = cluster;
-      return CUDA_SUCCESS;
+      return session::ChooseSlices(*op);
     }
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -290,7 +291,7 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst_handle, CUgraphNode src
   to->cooperative = from->cooperative;
   to->priority = from->priority;
   to->cluster = from->cluster;
-  return CUDA_SUCCESS;
+  return session::ChooseSlices(*to);
 }
 
 }  // namespace gridloom::hooks

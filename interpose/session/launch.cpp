@@ -168,12 +168,7 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   // Grids from the device run with their parent, whole unless everything runs in slices.
   const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
-  ChooseSlices(*op);
-  if (op->bound.sliced_already && !op->in_slices) {
-    LogFormat(LogLevel::kError, "kernel %s cannot run: the file has it sliced, and slices are neither launched in clusters nor simulated",
-              op->kernel->name().c_str());
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (const auto status = ChooseSlices(*op); status != CUDA_SUCCESS) return status;
   if (request.from_device) return CUDA_SUCCESS;
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;

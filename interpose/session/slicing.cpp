@@ -38,8 +38,8 @@ passes::RewriteCache& TheRewrites() {
   return *cache;
 }
 
-void ChooseSlices(KernelOp& op) {
-  if (op.bound.sliced == nullptr) return;
+cuda::CUresult ChooseSlices(KernelOp& op) {
+  if (op.bound.sliced == nullptr) return cuda::CUDA_SUCCESS;
   std::string why_whole = op.bound.sliced->why_whole;
   // What the pass slices does not wait for other CTAs: a cooperative launch means nothing to it.
   if (op.bound.sliced_already) op.cooperative = false;
@@ -47,11 +47,16 @@ void ChooseSlices(KernelOp& op) {
   if (why_whole.empty() && op.cooperative) why_whole = "the launch is cooperative";
   if (why_whole.empty() && op.cluster.count() != 1) why_whole = "it is launched in clusters";
   op.in_slices = why_whole.empty();
-  if (op.in_slices) return;
+  if (op.in_slices) return cuda::CUDA_SUCCESS;
+  if (op.bound.sliced_already) {
+    LogFormat(LogLevel::kError, "kernel %s cannot run: the file has it sliced, and %s", op.kernel->name().c_str(), why_whole.c_str());
+    return cuda::CUDA_ERROR_NOT_SUPPORTED;
+  }
   std::call_once(op.kernel->told_whole, [&] {
     LogFormat(LogLevel::kInfo, "kernel %s runs whole: %s", op.kernel->name().c_str(), why_whole.c_str());
     Summary::Get().NoteWhole(op.kernel->name(), why_whole);
   });
+  return cuda::CUDA_SUCCESS;
 }
 
 }  // namespace gridloom::session

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "interpose/api/cuda_types.h"
 #include "rewriter/passes/rewrite_cache.h"
 #include "rewriter/support/result.h"
 
@@ -24,7 +25,8 @@ std::uint64_t SliceSizeOf(const KernelOp& op);
 /// Modules that were rewritten in this process.
 passes::RewriteCache& TheRewrites();
 
-/// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel.
-void ChooseSlices(KernelOp& op);
+/// Decides whether a checked launch runs in slices; when not although that was asked for, says why, once per kernel. NOT_SUPPORTED when
+/// the file has the kernel sliced and it cannot run so.
+cuda::CUresult ChooseSlices(KernelOp& op);
 
 }  // namespace gridloom::session
