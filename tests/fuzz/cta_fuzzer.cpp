@@ -13,7 +13,12 @@ gridloom::trace::KernelCode Code() {
   code.name = "fuzzed";
   for (int i = 0; i < 8; ++i) {
     Instruction instruction;
-    if (i % 2) instruction = {.op = OpClass::kMemory, .space = Space::kGlobal, .width = 4};
+    if (i % 2) {
+      instruction.op = OpClass::kMemory;
+      instruction.space = Space::kGlobal;
+      instruction.width = 4;
+      instruction.flags = kGeneric;
+    }
     code.instructions.push_back(instruction);
   }
   code.blocks = {{0, 1}, {1, 3}, {4, 4}};
@@ -32,6 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!cta) return 0;
     const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->trace->warps.size()) * 32};
     if (!ValidateCta(code, shape, *cta->trace).ok() || !ValidateShifts(code, cta->shifts).ok()) std::abort();
+    for (const MemoryAccess& access : cta->trace->accesses) {
+      const AccessWindow window = WindowOf(Space::kGlobal, kGeneric, *cta->trace, access);
+      if ((window.space == Space::kGlobal) != (window.added == 0)) std::abort();
+    }
   }
   return 0;
 }
