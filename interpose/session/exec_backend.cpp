@@ -14,6 +14,9 @@
 namespace gridloom::session {
 namespace {
 
+/// What a GPU's memory is mapped in: it does not notice an access outside of an allocation but in a page that is used.
+constexpr std::uint64_t kDevicePageBytes = std::uint64_t{2} << 20;
+
 class ExecBackend final : public Backend {
  public:
   ExecBackend(std::unique_ptr<exec::DeviceMemory> memory, std::unique_ptr<exec::Engine> engine)
@@ -49,6 +52,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   memory_options.limit_bytes = memory_bytes;
   if (BrokerLink* const link = BrokerLink::Get()) memory_options.quota = [link](std::uint64_t used) { return link->Quota(used); };
   memory_options.remember_freed = MemcheckLog::Get().on();
+  if (!MemcheckLog::Get().on()) memory_options.device_page_bytes = kDevicePageBytes;
   GL_TRY(memory, exec::DeviceMemory::Create(memory_options));
   exec::Engine::Options options;
   if (settings.threads) {

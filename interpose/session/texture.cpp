@@ -55,6 +55,12 @@ CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::
   return CUDA_SUCCESS;
 }
 
+/// From the address to the end of the allocation it is in; 0 when it is in none.
+std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address) {
+  const auto allocation = memory.Find(address);
+  return allocation ? allocation->base + allocation->bytes - address : 0;
+}
+
 /// The memory behind a resource description.
 CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record, bool* normalized) {
   const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
@@ -82,12 +88,16 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
       return CUDA_SUCCESS;
     case CU_RESOURCE_TYPE_LINEAR: {
       if (const auto status = describe(desc.linear.format, desc.linear.num_channels); status != CUDA_SUCCESS) return status;
-      const std::uint64_t texels = desc.linear.bytes / image->texel_bytes();
-      const Device& device = ThisContext().device();
-      if (desc.linear.pointer == 0 || texels == 0 || texels > device.spec().texture.max_1d_linear) return CUDA_ERROR_INVALID_VALUE;
+      Device& device = ThisContext().device();
+      if (desc.linear.pointer == 0 || desc.linear.bytes / image->texel_bytes() > device.spec().texture.max_1d_linear)
+        return CUDA_ERROR_INVALID_VALUE;
+      // A driver does not mind a range that is longer than the memory; what is not there reads as what is outside of the texture does.
+      const std::uint64_t bytes = std::min<std::uint64_t>(desc.linear.bytes, BytesFrom(device.memory(), desc.linear.pointer));
+      const std::uint64_t texels = bytes / image->texel_bytes();
+      if (texels == 0) return CUDA_ERROR_INVALID_VALUE;
       image->kind = exec::ImageResource::Kind::kLinear;
       image->dims = 1;
-      image->levels[0] = {desc.linear.pointer, static_cast<std::uint32_t>(texels), 1, 1, desc.linear.bytes, desc.linear.bytes};
+      image->levels[0] = {desc.linear.pointer, static_cast<std::uint32_t>(texels), 1, 1, bytes, bytes};
       break;
     }
     case CU_RESOURCE_TYPE_PITCH2D: {

@@ -42,6 +42,8 @@ class DeviceMemory {
     /// Told before more is used (kDevice + kManaged + kModule + physical memory, in all) and after less is; may refuse more.
     /// Runs under the memory's lock: it must not come back to it.
     std::function<bool(std::uint64_t used)> quota = nullptr;
+    /// Size of the device's pages, a power of two; 0: of the host's. See LetThrough.
+    std::uint64_t device_page_bytes = 0;
     bool remember_freed = false;  ///< keep freed ranges out of use for long and know them (memcheck)
   };
   static Result<std::unique_ptr<DeviceMemory>> Create(const Options& options);
@@ -86,6 +88,12 @@ class DeviceMemory {
   virtual bool remembers_freed() const = 0;
   /// True when [address, address + bytes) may be read (written) by a kernel: one live allocation, or registered memory.
   virtual bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const = 0;
+
+  /// A kernel touched `address`, which lies in no allocation. A GPU maps whole pages and places allocations side by side, so it notices
+  /// only what is outside of all of them. True when the address is in the device page of an allocation of the program's, or in
+  /// the page before one: then the memory around it, up to the end of the page, can be used until it is allocated. Always false
+  /// without device_page_bytes. For the handler of the fault; calls nothing that the interrupted code may be in the middle of.
+  virtual bool LetThrough(std::uint64_t address) = 0;
 
   virtual std::uint64_t limit_bytes() const = 0;
   virtual std::uint64_t used_bytes() const = 0;

@@ -8,10 +8,13 @@
 
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel, cuFFT's
 # vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it.
-set(gridloom_not_for_memcheck illegal_address memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
+set(gridloom_not_for_memcheck illegal_address stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
 
 # Programs whose kernels end before their time.
 set(gridloom_not_for_trace device_assert illegal_address memory_faults launch_errors)
+
+# Programs that use memory outside of their allocations, of which ranges know nothing.
+set(gridloom_not_for_ranges stray_accesses)
 
 # Programs of which one size of slices is enough: hundreds of kernels, and all of them compiled twice.
 set(gridloom_slow_in_slices cublas_vectors cufft_transforms thrust_algorithms cub_primitives)
@@ -110,6 +113,7 @@ gridloom_app(fork_and_exec)
 gridloom_app(dlopen_driver)
 gridloom_app(launch_errors)
 gridloom_app(illegal_address)
+gridloom_app(stray_accesses)
 gridloom_app(memory_faults ARCH 80 TIMEOUT 300)
 gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
 

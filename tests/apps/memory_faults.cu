@@ -95,11 +95,11 @@ int Case(int which) {
   CU(cudaMalloc(&keep, 4096));
   CU(cudaMemset(p, 0, 4096));
   CU(cudaMemset(keep, 0, 4096));
-  CU(cudaFree(gone));
   std::vector<long> wild(64);
   for (int i = 0; i < 64; ++i) wild[i] = i;
   wild[37] = (reinterpret_cast<char*>(gone) - reinterpret_cast<char*>(p)) / 4 + 1000000;
   Buffer<long> index(wild);
+  CU(cudaFree(gone));  // after the last allocation, so that none is made where it was
   std::vector<cudaError_t> want = {cudaErrorIllegalAddress};
   switch (which) {
     case 0: StoreAt<<<1, 32>>>(gone, 0); break;

@@ -48,6 +48,16 @@ int main() {
   True("resource", again.resType == cudaResourceTypeLinear && again.res.linear.devPtr == resource.res.linear.devPtr);
   CU(cudaDestroyTextureObject(texture));
 
+  // A range that is longer than the memory: what is there can be read.
+  resource.res.linear.sizeInBytes = (n + 100000) * sizeof(float2);
+  CU(cudaCreateTextureObject(&texture, &resource, &desc, nullptr));
+  Fetch<<<8, 128>>>(texture, dindex, fetched, n);
+  CU_LAUNCHED();
+  const auto longer = fetched.Read();
+  for (int i = 0; i < n; ++i)
+    if (index[i] >= 0 && index[i] < n) Same("longer than its memory", i, longer[i].x, pairs[index[i]].x);
+  CU(cudaDestroyTextureObject(texture));
+
   std::vector<float> line(40);
   for (int i = 0; i < 40; ++i) line[i] = i * i % 50;
   const cudaArray_t array = MakeArray(line, 40, 0, 0);

@@ -47,8 +47,17 @@ int Protection(bool readable, bool writable) { return (readable ? PROT_READ : 0)
 class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
  public:
   DeviceMemoryImpl(AddressSpace space, const Options& options)
-      : space_(std::move(space)), limit_(options.limit_bytes), quota_(options.quota), remember_freed_(options.remember_freed) {
+      : space_(std::move(space)),
+        limit_(options.limit_bytes),
+        quota_(options.quota),
+        device_page_bytes_(options.device_page_bytes),
+        remember_freed_(options.remember_freed) {
     RegisterForkAware(this);
+    if (device_page_bytes_ == 0) return;
+    const std::uint64_t own = space_.bytes() / 64 & ~(device_page_bytes_ - 1);
+    if (!space_.free().TakeAt(space_.base(), own)) return;
+    own_.Give(space_.base(), own);
+    programs_base_ += own;
   }
   ~DeviceMemoryImpl() override {
     UnregisterForkAware(this);
@@ -82,6 +91,8 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool remembers_freed() const override { return remember_freed_; }
   bool Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const override;
 
+  bool LetThrough(std::uint64_t address) override;
+
   void BeforeFork() override { mutex_->lock(); }
   void AfterForkInParent() override { mutex_->unlock(); }
   // The child's thread has another number than the one that locked, and the C library looks at it: take a new lock.
@@ -110,6 +121,10 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool Charge(std::uint64_t bytes);
   void Uncharge(std::uint64_t bytes);
   void Remember(const Live& live);
+  std::uint64_t TakeSpace(std::uint64_t bytes, std::uint64_t align, MemoryKind kind);
+  void Give(std::uint64_t address, std::uint64_t bytes) { (address < programs_base_ ? own_ : space_.free()).Give(address, bytes); }
+  void CloseStrays(std::uint64_t address, std::uint64_t bytes);
+  bool BesideAllocation(std::uint64_t page) const;
   void Note(std::uint64_t end);
   const Live* LiveAt(std::uint64_t address) const;
   bool PiecesAccessible(std::uint64_t address, std::uint64_t bytes, bool write) const;
@@ -119,10 +134,15 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
 
   std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
   AddressSpace space_;
+  // With device_page_bytes: space for kInternal, apart from the program's, so that LetThrough and pointers to what was freed do not
+  // lead there. Up to programs_base_.
+  ExtentMap own_;
+  std::uint64_t programs_base_ = space_.base();
   std::map<std::uint64_t, Live> live_;
   std::map<std::uint64_t, Live> freed_;    // not handed out again yet, by address …
   std::deque<std::uint64_t> freed_order_;  // … and the oldest first
   std::uint64_t freed_bytes_ = 0;
+  std::map<std::uint64_t, std::uint64_t> strays_;  // memory that LetThrough gave, outside of all allocations: start -> end
   Pieces pieces_;
   std::map<std::uint64_t, Physical> physicals_;
   HostRegistry registered_;
@@ -130,6 +150,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::uint64_t next_own_id_ = std::uint64_t{1} << 63;  // of what the program did not ask for
   const std::uint64_t limit_;
   const std::function<bool(std::uint64_t)> quota_;  // may be empty
+  const std::uint64_t device_page_bytes_;
   const bool remember_freed_;
   std::atomic<std::uint64_t> used_{0}, high_water_{0};
 };
@@ -152,6 +173,62 @@ void DeviceMemoryImpl::Note(std::uint64_t end) {
   if (bytes > high_water_.load(std::memory_order_relaxed)) high_water_.store(bytes, std::memory_order_relaxed);
 }
 
+std::uint64_t DeviceMemoryImpl::TakeSpace(std::uint64_t bytes, std::uint64_t align, MemoryKind kind) {
+  if (kind == MemoryKind::kInternal) {
+    if (const std::uint64_t base = own_.Take(bytes, align)) return base;
+  }
+  const std::uint64_t base = space_.free().Take(bytes, align);
+  if (base != 0) CloseStrays(base, bytes);
+  return base;
+}
+
+/// What kernels have left in free space must not appear in a new allocation.
+void DeviceMemoryImpl::CloseStrays(std::uint64_t address, std::uint64_t bytes) {
+  auto it = strays_.upper_bound(address);
+  if (it != strays_.begin() && std::prev(it)->second > address) --it;
+  while (it != strays_.end() && it->first < address + bytes) {
+    Withdraw(it->first, it->second - it->first);
+    it = strays_.erase(it);
+  }
+}
+
+/// Is something the program allocated in this device page or in the next one?
+bool DeviceMemoryImpl::BesideAllocation(std::uint64_t page) const {
+  const auto counts = [](const auto& entry) { return CountsAgainstLimit(entry.second.allocation.kind); };
+  const auto next = live_.lower_bound(page);
+  for (auto it = next; it != live_.end() && it->first - page < 2 * device_page_bytes_; ++it)
+    if (counts(*it)) return true;
+  // What starts before the page: the last such allocation is the one that can reach into it.
+  const auto before = std::find_if(std::make_reverse_iterator(next), live_.rend(), counts);
+  return before != live_.rend() && before->first + before->second.allocation.bytes > page;
+}
+
+bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
+  if (device_page_bytes_ == 0 || !space_.Contains(address) || address < programs_base_) return false;
+  const std::uint64_t page = address & ~(device_page_bytes_ - 1);
+  const std::unique_lock lock(*mutex_);
+  const auto next = live_.upper_bound(address);
+  std::uint64_t begin = std::max(page, programs_base_), end = std::min(page + device_page_bytes_, space_.base() + space_.bytes());
+  if (next != live_.end()) end = std::min(end, next->first);
+  if (next != live_.begin()) {
+    const Allocation& previous = std::prev(next)->second.allocation;
+    begin = std::max(begin, RoundUp(previous.base + previous.bytes, kPageBytes));
+  }
+  // In an allocation it is protected for another reason.
+  if (address < begin || !BesideAllocation(page)) return false;
+  if (mprotect(At(begin), end - begin, PROT_READ | PROT_WRITE) != 0) return false;
+  // Part of it may be open already, by another thread or before a neighbour was freed: it keeps what was written to it.
+  auto it = strays_.upper_bound(begin);
+  if (it != strays_.begin() && std::prev(it)->second >= begin) --it;
+  while (it != strays_.end() && it->first <= end) {
+    begin = std::min(begin, it->first);
+    end = std::max(end, it->second);
+    it = strays_.erase(it);
+  }
+  strays_.emplace(begin, end);
+  return true;
+}
+
 std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag) {
   if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
   const std::uint64_t usable = RoundUp(bytes, kPageBytes);
@@ -159,12 +236,12 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
   const bool huge = bytes >= kHugePage;
   const std::unique_lock lock(*mutex_);
   if (CountsAgainstLimit(kind) && !Charge(bytes)) return 0;
-  const std::uint64_t base = space_.free().Take(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}));
+  const std::uint64_t base = TakeSpace(extent, std::max({align, kMinAlign, huge ? kHugePage : kPageBytes}), kind);
   const bool guarded = live_.size() < kMaxGuarded;
   if (base == 0 || mprotect(At(base), guarded ? usable : extent, PROT_READ | PROT_WRITE) != 0) {
     if (base != 0) {
       Withdraw(base, extent);
-      space_.free().Give(base, extent);
+      Give(base, extent);
     }
     if (CountsAgainstLimit(kind)) Uncharge(bytes);
     return 0;
@@ -186,7 +263,7 @@ void DeviceMemoryImpl::Remember(const Live& live) {
     const auto oldest = freed_.find(freed_order_.front());
     freed_order_.pop_front();
     freed_bytes_ -= oldest->second.extent;
-    space_.free().Give(oldest->first, oldest->second.extent);
+    Give(oldest->first, oldest->second.extent);
     freed_.erase(oldest);
   }
 }
@@ -197,9 +274,10 @@ bool DeviceMemoryImpl::Free(std::uint64_t base) {
   if (it == live_.end() || it->second.allocation.kind == MemoryKind::kReserved) return false;
   const Live live = it->second;
   live_.erase(it);
+  CloseStrays(base, live.extent);
   Withdraw(base, live.extent);
   if (remember_freed_ && live.allocation.kind != MemoryKind::kInternal) Remember(live);
-  else space_.free().Give(base, live.extent);
+  else Give(base, live.extent);
   if (CountsAgainstLimit(live.allocation.kind)) Uncharge(live.allocation.bytes);
   return true;
 }
@@ -211,8 +289,11 @@ std::uint64_t DeviceMemoryImpl::Reserve(std::uint64_t bytes, std::uint64_t align
   const std::uint64_t extent = bytes + kGuardBytes;
   const std::unique_lock lock(*mutex_);
   std::uint64_t base = 0;
-  if (hint != 0 && hint % align == 0 && space_.free().TakeAt(hint, extent)) base = hint;
-  if (base == 0) base = space_.free().Take(extent, align);
+  if (hint != 0 && hint % align == 0 && space_.free().TakeAt(hint, extent)) {
+    base = hint;
+    CloseStrays(base, extent);
+  }
+  if (base == 0) base = TakeSpace(extent, align, MemoryKind::kReserved);
   if (base == 0) return 0;
   live_.emplace(base, Live{{base, bytes, MemoryKind::kReserved, next_id_++, nullptr}, extent});
   Note(base + bytes);
@@ -226,7 +307,7 @@ bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
   if (RoundUp(bytes, kPageBytes) != it->second.allocation.bytes) return false;
   const auto piece = pieces_.lower_bound(base);
   if (piece != pieces_.end() && piece->first < base + bytes) return false;  // still mapped
-  space_.free().Give(base, it->second.extent);
+  Give(base, it->second.extent);
   live_.erase(it);
   return true;
 }

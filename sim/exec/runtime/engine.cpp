@@ -106,6 +106,7 @@ class EngineImpl final : public Engine {
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
+  void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
   std::string CheckShape(const LaunchParams& params) const;
 
   const Options options_;
@@ -311,6 +312,17 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
   fault.text.insert(launch.fault_place_bytes, line);
 }
 
+/// Says once per kernel that it touched what a GPU does not check.
+void EngineImpl::ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const {
+  if (!launch.stray.noted || !options_.log || std::atomic_ref(kernel.stray_reported).exchange(true)) return;
+  std::string place = "kernel " + params.kernel->name;
+  const Dim3& cta = launch.stray.cta;
+  place += ", CTA (" + std::to_string(cta.x) + "," + std::to_string(cta.y) + "," + std::to_string(cta.z) + ")";
+  if (launch.stray.line != 0) place += ", PTX line " + std::to_string(launch.stray.line);
+  options_.log(place + ": it uses memory that was not allocated, near enough to an allocation that a GPU lets it: " +
+               DescribeAddress(memory_, launch.stray.address) + "; run --memcheck names every such access");
+}
+
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
@@ -351,6 +363,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;
     stats->cache_hit = kernel.cache_hit;
   }
+  ReportStray(params, kernel, launch);
   if (launch.fault.kind != FaultKind::kNone) AddLine(params, kernel, launch);
   return std::move(launch.fault);
 }

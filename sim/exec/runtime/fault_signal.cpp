@@ -65,7 +65,19 @@ void Land(Warp* warp) {
   LeaveStopped(*warp);
 }
 
-/// True when the fault was a kernel's and the thread will go on at Land.
+/// A GPU would not have noticed: the access is repeated, and the launch remembers the first one.
+bool LetThrough(Worker& worker, const Warp& warp, std::uint64_t address) {
+  Launch& launch = *worker.launch;
+  if (!launch.services->memory->LetThrough(address)) return false;
+  if (!launch.stray.noted.exchange(true)) {
+    launch.stray.address = address;
+    launch.stray.line = worker.access_lane >= 0 ? worker.access_line : 0;
+    launch.stray.cta = PlaceInGrid(*warp.cta);
+  }
+  return true;
+}
+
+/// True when the fault was a kernel's and the thread will go on, at Land or with the same access.
 bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   Worker* const worker = t_worker;
   if (!worker || !worker->launch || info.si_code <= 0) return false;  // not ours, or sent by somebody
@@ -78,6 +90,7 @@ bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   if (!in_kernel && !in_access && !in_guard) return false;
   Warp* warp = worker->WarpAt(StackPointer(context));
   if (!warp) return false;
+  if (!in_guard && LetThrough(*worker, *warp, address)) return true;
   worker->fault_address = address;
   worker->fault_pc = in_kernel ? pc : 0;
   worker->fault_is_stack = in_guard;

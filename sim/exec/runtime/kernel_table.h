@@ -33,6 +33,7 @@ struct LoadedKernel {
   CompileOptions options;  ///< it was compiled with
   double build_seconds = 0;
   mutable bool build_reported = false;  ///< a launch's statistics have said build_seconds; through std::atomic_ref
+  mutable bool stray_reported = false;  ///< the log has said that it uses memory nobody allocated; likewise
 };
 
 class KernelTable {

@@ -83,6 +83,14 @@ struct Launch {
   std::uintptr_t fault_pc = 0;        ///< in generated code, where the line is not known yet
   std::size_t fault_place_bytes = 0;  ///< length of the place in fault.text
 
+  /// The first access outside of all allocations that was let through (DeviceMemory::LetThrough); written by a fault's handler.
+  struct Stray {
+    std::atomic<bool> noted{false};
+    std::uint64_t address = 0;
+    std::uint32_t line = 0;  ///< 0: in generated code, not known
+    Dim3 cta{0, 0, 0};
+  } stray;
+
   std::span<const std::byte> param_bytes;  ///< as the program gave them
 };
 

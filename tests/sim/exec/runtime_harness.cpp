@@ -50,8 +50,8 @@ sim::DeviceSpec TestDevice(std::uint32_t sm_count) {
   return device;
 }
 
-Harness::Harness(unsigned threads, Engine::Options options) {
-  auto created = DeviceMemory::Create({});
+Harness::Harness(unsigned threads, Engine::Options options, const DeviceMemory::Options& memory_options) {
+  auto created = DeviceMemory::Create(memory_options);
   REQUIRE(created.ok());
   memory = std::move(*created);
   options.threads = threads;

@@ -27,7 +27,7 @@ struct NativeKernel {
 
 class Harness {
  public:
-  explicit Harness(unsigned threads = 2, Engine::Options options = {});
+  explicit Harness(unsigned threads = 2, Engine::Options options = {}, const DeviceMemory::Options& memory_options = {});
 
   /// Makes a kernel with one 64-bit parameter per entry of what Run passes.
   void Add(const std::string& name, NativeKernel kernel);

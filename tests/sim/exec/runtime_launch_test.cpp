@@ -1,4 +1,5 @@
 // Grids without barriers, with ring barriers, with faults: every CTA runs exactly once, on any number of threads.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -155,4 +156,26 @@ TEST_CASE("Run_FaultInTheMiddle_EndsTheGridAndNamesTheThread") {
       CHECK(*done == 200);
     }
   }
+}
+
+TEST_CASE("Run_AccessBesideAnAllocationInItsDevicePage_GoesOnAndIsLoggedOnce") {
+  std::string log;
+  Engine::Options options;
+  options.log = [&](std::string_view message) { log += std::string(message) + "\n"; };
+  Harness h(1, options, {.device_page_bytes = 2u << 20});
+  h.Add("store", {.entry = &StoreToParam});
+  auto* const done = h.Allocate<std::uint32_t>(1);
+  const std::uint64_t victim = h.memory->Allocate(4096, 256, MemoryKind::kDevice);
+  for (const std::uint64_t past : {4096 + 16, 4096 + 20000}) {
+    *done = 0;
+    const LaunchFault fault = h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + past, 50, reinterpret_cast<std::uint64_t>(done)});
+    INFO(fault.text);
+    CHECK(fault.kind == FaultKind::kNone);
+    CHECK(*done == 200);
+  }
+  CHECK(log.find("kernel store, CTA (50,0,0), PTX line 33") != std::string::npos);
+  CHECK(log.find("16 bytes past the end of the allocation of 4096 bytes") != std::string::npos);
+  CHECK(std::ranges::count(log, '\n') == 1);
+  const LaunchFault fault = h.Run("store", {100, 1, 1}, {64, 1, 1}, {victim + (8u << 20), 50, reinterpret_cast<std::uint64_t>(done)});
+  CHECK(fault.kind == FaultKind::kIllegalAddress);
 }

@@ -243,3 +243,50 @@ TEST_CASE("Fork_ChildHasACopyOfDeviceMemory") {
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(Bytes(base)[0] == 1);
 }
+
+TEST_CASE("LetThrough_InTheDevicePageOfAnAllocationOrTheOneBefore_OpensItUntilItIsAllocated") {
+  constexpr std::uint64_t kPage = 2u << 20;
+  auto made = DeviceMemory::Create({.device_page_bytes = kPage});
+  REQUIRE(made.ok());
+  const auto memory = std::move(*made);
+  CHECK_FALSE(memory->LetThrough(memory->range_base()));
+  const std::uint64_t small = memory->Allocate(3000, 256, MemoryKind::kDevice);
+  const std::uint64_t large = memory->Allocate(2 * kPage + 5000, 256, MemoryKind::kDevice);
+  REQUIRE(large >= small + kPage);
+
+  const std::uint64_t past = small + 3000 + 20000;
+  CHECK(Faults(past));
+  CHECK(memory->LetThrough(past));
+  std::memset(Bytes(past), 7, 100);
+  CHECK_FALSE(memory->Find(past).has_value());
+  CHECK(memory->LetThrough(past + 100));  // another thread was quicker: nothing is lost
+  CHECK(Bytes(past)[99] == 7);
+
+  CHECK(memory->LetThrough(large + 2 * kPage + 200'000));
+  CHECK(memory->LetThrough(large - 2048));
+  CHECK_FALSE(memory->LetThrough(large + 4 * kPage));
+  CHECK_FALSE(memory->LetThrough(small - 1));  // outside of the range
+  CHECK_FALSE(memory->LetThrough(0));
+
+  // Allocations made there are empty, and what is freed is not accessible.
+  const std::uint64_t later = memory->Allocate(100'000, 4096, MemoryKind::kDevice);
+  REQUIRE((later <= past && past < later + 100'000));
+  CHECK(Bytes(past)[0] == 0);
+  CHECK(memory->Free(later));
+  CHECK(Faults(past));
+}
+
+TEST_CASE("LetThrough_WithoutDevicePagesOrInProtectedMemory_IsNever") {
+  const auto strict = Make();
+  const std::uint64_t base = strict->Allocate(3000, 256, MemoryKind::kDevice);
+  CHECK_FALSE(strict->LetThrough(base + 5000));
+
+  auto made = DeviceMemory::Create({.device_page_bytes = 2u << 20});
+  REQUIRE(made.ok());
+  const auto memory = std::move(*made);
+  memory->Allocate(3000, 256, MemoryKind::kDevice);
+  const std::uint64_t reserved = memory->Reserve(1u << 20, 4096, 0);
+  CHECK_FALSE(memory->LetThrough(reserved + 4096));  // without memory behind it
+  const std::uint64_t shared = memory->Allocate(100, 256, MemoryKind::kInternal);
+  CHECK_FALSE(memory->LetThrough(shared));
+}
