@@ -56,8 +56,9 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
     if (device_page_bytes_ == 0) return;
     const std::uint64_t own = space_.bytes() / 64 & ~(device_page_bytes_ - 1);
     if (!space_.free().TakeAt(space_.base(), own)) return;
-    own_.Give(space_.base(), own);
-    programs_base_ += own;
+    // A page between them is nobody's: the first allocation of a program is not less lucky than the others.
+    own_.Give(space_.base(), own - device_page_bytes_);
+    programs_base_ += own - device_page_bytes_;
   }
   ~DeviceMemoryImpl() override {
     UnregisterForkAware(this);
