@@ -28,7 +28,13 @@ class BrokerLink {
   std::string device() const { return client_->welcome().device; }
 
   /// Whether a grid of so many CTAs is to be run in parts when the broker says so.
-  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) { return Get() != nullptr && ctas > sms; }
+  static bool WantsSlices(std::uint64_t ctas, std::uint32_t sms) { return Get() != nullptr && !Get()->timed() && ctas > sms; }
+
+  /// Whether the broker simulates this program's time. Then what runs when is decided in simulated time, and grids run whole.
+  bool timed() const { return timed_; }
+  /// The way to its model, once.
+  protocol::Fd TakeTiming() { return client_->TakeTiming(); }
+  bool connected() const { return client_->connected(); }
 
   /// For exec::DeviceMemory::Options::quota.
   bool Quota(std::uint64_t used);
@@ -40,10 +46,12 @@ class BrokerLink {
   bool goes_on_alone() const { return goes_on_alone_; }
 
  private:
-  BrokerLink(std::unique_ptr<protocol::Client> client, bool goes_on_alone) : client_(std::move(client)), goes_on_alone_(goes_on_alone) {}
+  BrokerLink(std::unique_ptr<protocol::Client> client, bool goes_on_alone)
+      : client_(std::move(client)), goes_on_alone_(goes_on_alone), timed_(client_->welcome().timing) {}
 
   const std::unique_ptr<protocol::Client> client_;
-  const bool goes_on_alone_;                ///< without a broker; else it ends with an error
+  const bool goes_on_alone_;  ///< without a broker; else it ends with an error
+  const bool timed_;
   std::atomic<std::uint64_t> reserved_{0};  ///< memory that the broker has agreed to
 };
 

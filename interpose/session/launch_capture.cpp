@@ -6,7 +6,6 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/tracing.h"
-#include "sim/timing/live/live_source.h"
 
 namespace gridloom::session {
 namespace {

@@ -36,7 +36,7 @@ class LaunchCapture {
  private:
   std::unique_ptr<trace::LaunchWriter> writer_;
   std::uint64_t keep_every_ = 1, left_out_ = 0;
-  const std::shared_ptr<timing::LiveSource> live_;
+  const std::shared_ptr<trace::CtaSink> live_;
   std::optional<trace::Capture> capture_;
 };
 

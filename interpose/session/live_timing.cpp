@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "interpose/session/broker_link.h"
+#include "interpose/session/broker_timeline.h"
 #include "interpose/session/device.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
+#include "interpose/session/own_timeline.h"
 #include "interpose/session/process.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/timing_table.h"
-#include "rewriter/support/check.h"
 #include "rewriter/support/quantity.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
@@ -48,7 +50,16 @@ Result<std::uint64_t> StoreBytes() {
 }  // namespace
 
 Status LiveTiming::CheckSettings() {
-  if (!IsOn(TheSettings().timing)) return {};
+  const Settings& settings = TheSettings();
+  const BrokerLink* const link = BrokerLink::Get();
+  if (link != nullptr && link->timed()) {
+    if (settings.policy) return Error{"the broker simulates time, under a policy of its own: leave out --policy"};
+    if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
+    if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice"};
+    return {};
+  }
+  if (!IsOn(settings.timing)) return {};
+  if (link != nullptr && link->connected()) return Error{"the broker does not simulate time: start it with `gridloom daemon --timing`"};
   if (policy::MakePolicy(PolicyName()) == nullptr) {
     std::string names;
     for (const std::string_view name : policy::PolicyNames()) names += (names.empty() ? "" : ", ") + std::string(name);
@@ -62,60 +73,36 @@ Status LiveTiming::CheckSettings() {
   return {};
 }
 
+namespace {
+
+Result<std::unique_ptr<Timeline>> MakeTimeline() {
+  if (BrokerLink* const link = BrokerLink::Get(); link != nullptr && link->timed()) {
+    GL_TRY(device, sim::LoadDevice(link->device()));
+    return std::unique_ptr<Timeline>(
+        std::make_unique<BrokerTimeline>(link->TakeTiming(), std::move(device), link->client().welcome().policy));
+  }
+  GL_TRY(device, TimedDevice());
+  return OwnTimeline::Create(device, {.policy = PolicyName(), .threads = *HostThreads(), .store_bytes = *StoreBytes()});
+}
+
+}  // namespace
+
 std::unique_ptr<LiveTiming> LiveTiming::Make() {
-  if (!IsOn(TheSettings().timing) || !CheckSettings().ok()) return nullptr;
-  timing::LiveTimeline::Options options;
-  options.engine.threads = *HostThreads();
-  auto timeline = timing::LiveTimeline::Create(*TimedDevice(), policy::MakePolicy(PolicyName()), std::move(options));
+  const BrokerLink* const link = BrokerLink::Get();
+  if (!IsOn(TheSettings().timing) && (link == nullptr || !link->timed())) return nullptr;
+  if (!CheckSettings().ok()) return nullptr;
+  auto timeline = MakeTimeline();
   if (!timeline.ok()) {
-    Log(LogLevel::kError, "nothing is simulated: " + timeline.error().message);
+    LogFormat(LogLevel::kError, "nothing is simulated: %s", timeline.error().message.c_str());
     return nullptr;
   }
-  return std::unique_ptr<LiveTiming>(new LiveTiming(*std::move(timeline), PolicyName()));
+  return std::unique_ptr<LiveTiming>(new LiveTiming(std::move(timeline).value()));
 }
-
-LiveTiming::LiveTiming(std::unique_ptr<timing::LiveTimeline> timeline, std::string policy)
-    : timeline_(std::move(timeline)),
-      policy_(std::move(policy)),
-      host_(timeline_->AddHost()),
-      store_(std::make_shared<timing::TraceStore>(*StoreBytes())) {}
 
 void LiveTiming::Add(const HostAction& action, KernelOp* kernel) {
-  timing::Place place{
-      .host = host_, .stream = action.stream, .after = action.after, .group = action.group, .rank = action.rank, .profile = 0};
-  timing::NodeId node = 0;
-  switch (action.kind) {
-    case HostAction::Kind::kLaunch: node = AddLaunch(std::move(place), *kernel); break;
-    case HostAction::Kind::kGroup: node = timeline_->OpenGroup(std::move(place)); break;
-    case HostAction::Kind::kCopyToDevice:
-      node = timeline_->AddCopy(std::move(place), timing::CopyDirection::kToDevice, action.bytes);
-      break;
-    case HostAction::Kind::kCopyToHost: node = timeline_->AddCopy(std::move(place), timing::CopyDirection::kToHost, action.bytes); break;
-    case HostAction::Kind::kCopyOnDevice:
-      node = timeline_->AddCopy(std::move(place), timing::CopyDirection::kOnDevice, action.bytes);
-      break;
-    case HostAction::Kind::kFill: node = timeline_->AddCopy(std::move(place), timing::CopyDirection::kFill, action.bytes); break;
-    case HostAction::Kind::kMarker: node = timeline_->AddMarker(std::move(place)); break;
-    case HostAction::Kind::kWait: return;  // Wait() does it
-  }
-  GL_CHECK(node == action.work, "works are numbered alike by the program's timeline and the model");
-}
-
-timing::NodeId LiveTiming::AddLaunch(timing::Place place, KernelOp& kernel) {
-  if (!timeline_->problem().empty()) return timeline_->AddMarker(std::move(place));
-  auto source = std::make_shared<timing::LiveSource>(CodeTableOf(kernel).code, ShapeOf(kernel), store_);
-  const bool opens = MayLaunch(kernel);
-  const timing::Place copy = place;
-  auto node = opens ? timeline_->OpenKernel(std::move(place), source) : timeline_->AddKernel(std::move(place), source);
-  if (!node.ok()) {
-    LogFormat(LogLevel::kWarn, "a launch is not simulated: %s", node.error().message.c_str());
-    return opens ? timeline_->OpenGroup(copy) : timeline_->AddMarker(copy);
-  }
-  const std::lock_guard lock(mutex_);
-  std::erase_if(sources_, [](const auto& known) { return known.expired(); });
-  sources_.push_back(source);
-  kernel.ctas = std::move(source);
-  return *node;
+  if (action.kind == HostAction::Kind::kWait) return;  // Wait() does it
+  if (action.kind != HostAction::Kind::kLaunch) return timeline_->Add(action);
+  kernel->ctas = timeline_->AddLaunch(action, CodeTableOf(*kernel).code, ShapeOf(*kernel), MayLaunch(*kernel));
 }
 
 /// Once: what there is to say does not change.
@@ -128,40 +115,21 @@ void LiveTiming::Complain() {
 }
 
 void LiveTiming::Wait(std::span<const std::uint64_t> works) {
-  if (!timeline_->WaitFor(host_, works)) Complain();
+  if (!timeline_->Wait(works)) Complain();
 }
 
 std::optional<bool> LiveTiming::Ask(std::span<const std::uint64_t> works) {
-  switch (timeline_->Poll(host_, works)) {
-    case timing::LiveTimeline::Answer::kYes: return true;
-    case timing::LiveTimeline::Answer::kNo: return false;
-    case timing::LiveTimeline::Answer::kUnknown: Complain();
-  }
-  return std::nullopt;
+  const auto answer = timeline_->Ask(works);
+  if (!answer) Complain();
+  return answer;
 }
 
-std::optional<double> LiveTiming::EndNs(std::uint64_t work) const {
-  const auto end = timeline_->EndOf(work);
-  if (!end) return std::nullopt;
-  return timeline_->Nanoseconds(*end);
-}
+std::optional<double> LiveTiming::EndNs(std::uint64_t work) const { return timeline_->EndNs(work); }
 
 void LiveTiming::Finish() {
-  // What a program leaves running when it ends does not come to an end on a GPU either.
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& known : sources_) {
-      if (const auto source = known.lock()) source->Close();
-    }
-  }
-  const Status status = timeline_->Finish();
-  if (!status.ok()) Complain();
-  const TimingTable table{.device = timeline_->parameters().device,
-                          .policy = policy_,
-                          .cycles = timeline_->end(),
-                          .kernels = timeline_->Kernels(),
-                          .counters = timeline_->counters(),
-                          .problem = timeline_->problem()};
+  const TimingTable table = timeline_->Finish();
+  if (!table.problem.empty()) Complain();
+  if (!IsOn(TheSettings().timing)) return;  // the broker wanted it, not the program's user
   const auto& json = TheSettings().timing_json;
   if (json && !json->empty()) WriteTimingJson(table, *json);
   if (!json || *json != "-") LogText(TimingText(table));

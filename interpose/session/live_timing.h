@@ -1,4 +1,5 @@
-// GRIDLOOM_TIMING: what the program gives the device is simulated while it runs; a table of its kernels at exit.
+// GRIDLOOM_TIMING: what the program gives the device is simulated while it runs; a table of its kernels at exit. Also without the
+// setting where a broker simulates all of its programs.
 #pragma once
 
 #include <memory>
@@ -6,12 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "interpose/session/operation.h"
-#include "sim/timing/live/live_source.h"
-#include "sim/timing/live/live_timeline.h"
+#include "interpose/session/timeline.h"
+#include "rewriter/support/result.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {
@@ -35,17 +34,12 @@ class LiveTiming {
   void Finish();
 
  private:
-  LiveTiming(std::unique_ptr<timing::LiveTimeline> timeline, std::string policy);
-  timing::NodeId AddLaunch(timing::Place place, KernelOp& kernel);
+  explicit LiveTiming(std::unique_ptr<Timeline> timeline) : timeline_(std::move(timeline)) {}
   void Complain();
 
-  const std::unique_ptr<timing::LiveTimeline> timeline_;
-  const std::string policy_;
-  const timing::HostId host_;
-  const std::shared_ptr<timing::TraceStore> store_;
+  const std::unique_ptr<Timeline> timeline_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<timing::LiveSource>> sources_;  ///< of kernels that may still run
-  std::string complaint_;                                   ///< that was logged
+  std::string complaint_;  ///< that was logged
 };
 
 }  // namespace gridloom::session

@@ -14,8 +14,8 @@
 #include "interpose/session/context.h"
 #include "interpose/session/module.h"
 
-namespace gridloom::timing {
-class LiveSource;
+namespace gridloom::trace {
+class CtaSink;
 }
 
 namespace gridloom::session {
@@ -33,9 +33,9 @@ struct KernelOp {
   bool in_slices = false;  ///< bound.sliced runs it
   std::vector<std::byte> params;
   int priority = 0;
-  std::uint64_t stream = 0;                  ///< number of the one it was put into; 0 for a node of a graph
-  std::uint64_t work = 0;                    ///< its number in the program's timeline; 0: nobody keeps one
-  std::shared_ptr<timing::LiveSource> ctas;  ///< takes what its CTAs do to the timing model; null: time is not simulated
+  std::uint64_t stream = 0;              ///< number of the one it was put into; 0 for a node of a graph
+  std::uint64_t work = 0;                ///< its number in the program's timeline; 0: nobody keeps one
+  std::shared_ptr<trace::CtaSink> ctas;  ///< takes what its CTAs do to the timing model; null: time is not simulated
 };
 
 /// Rows of `width` bytes; every address is plain memory, arrays included.

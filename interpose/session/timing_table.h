@@ -9,7 +9,7 @@
 namespace gridloom::session {
 
 struct TimingTable {
-  const sim::DeviceSpec& device;
+  sim::DeviceSpec device;
   std::string policy;
   std::uint64_t cycles = 0;  ///< until the program and the last work had ended
   timing::KernelTable kernels;

@@ -66,6 +66,8 @@ const Json* TenantOf(const Json& state, const std::string& name) {
 /// `seconds` > 0: the last columns are the tenant's part of the device and its launches a second since `before`.
 std::string TenantTable(const Json& state, const Json* before, double seconds) {
   std::vector<Row> rows{{"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
+  const bool simulated = state.contains("simulated");
+  if (simulated) rows[0].push_back("SIMULATED ms");
   if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "LAUNCHES/s"});
   for (const Json& tenant : state["tenants"]) {
     const Json& limits = tenant["limits"];
@@ -79,6 +81,7 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
             Count(tenant["launches"]),
             Count(tenant["ctas"]),
             Print("%.2f", tenant["device_seconds"].get<double>())};
+    if (simulated) row.push_back(Print("%.3f", tenant["simulated_seconds"].get<double>() * 1e3));
     if (before != nullptr) {
       const Json* const old = TenantOf(*before, tenant["name"]);
       const double device = tenant["device_seconds"].get<double>() - (old != nullptr ? (*old)["device_seconds"].get<double>() : 0);
@@ -101,9 +104,17 @@ std::string SessionTable(const Json& state) {
   return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
 }
 
+std::string SimulatedHeading(const Json& state) {
+  if (!state.contains("simulated")) return {};
+  const Json& simulated = state["simulated"];
+  if (simulated["problem"].is_string()) return "\nthe simulation of time has ended: " + simulated["problem"].get<std::string>();
+  return ", simulated until " + Print("%.3f ms", simulated["now_seconds"].get<double>() * 1e3);
+}
+
 std::string Heading(const Json& state) {
   return "device " + state["device"].get<std::string>() + ", policy " + state["policy"].get<std::string>() + ", broker's process " +
-         std::to_string(state["pid"].get<int>()) + ", up " + Print("%.0f", state["uptime_seconds"].get<double>()) + " s\n";
+         std::to_string(state["pid"].get<int>()) + ", up " + Print("%.0f", state["uptime_seconds"].get<double>()) + " s" +
+         SimulatedHeading(state) + "\n";
 }
 
 }  // namespace

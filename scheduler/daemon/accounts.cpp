@@ -25,6 +25,7 @@ void ForEachField(Account& account, const Visit& visit) {
   visit("copied_bytes", account.copied_bytes);
   visit("peak_memory_bytes", account.peak_memory_bytes);
   visit("device_seconds", account.device_seconds);
+  visit("simulated_seconds", account.simulated_seconds);
 }
 
 Error Failed(const std::string& what, const std::string& path) { return Error{what + " " + path + ": " + std::strerror(errno)}; }

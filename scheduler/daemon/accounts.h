@@ -15,6 +15,7 @@ struct Account {
   std::uint64_t copied_bytes = 0;
   std::uint64_t peak_memory_bytes = 0;
   double device_seconds = 0;
+  double simulated_seconds = 0;  ///< SimulatedUsage::seconds
 };
 
 using Accounts = std::map<std::string, Account>;

@@ -41,13 +41,16 @@ Status Watch(int epoll, int fd, std::uint32_t events, std::uint64_t tag) {
 
 }  // namespace
 
-Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log)
-    : config_(std::move(config)), device_(std::move(device)), log_(std::move(log)) {}
+Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation)
+    : config_(std::move(config)), device_(std::move(device)), log_(std::move(log)), simulation_(simulation) {}
 
-Broker::~Broker() = default;
+Broker::~Broker() {
+  if (simulation_ != nullptr) simulation_->OnViolation({});
+}
 
-Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log) {
-  std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log)));
+Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
+                                               Simulation* simulation) {
+  std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log), simulation));
   GL_TRY_STATUS(broker->Open());
   return broker;
 }
@@ -80,6 +83,14 @@ Status Broker::Open() {
   if (!epoll_ || !wake_) return Error{"no descriptors are left"};
   GL_TRY_STATUS(Watch(epoll_.get(), listener_.get(), EPOLLIN, Tag(kListener)));
   GL_TRY_STATUS(Watch(epoll_.get(), wake_.get(), EPOLLIN, Tag(kWake)));
+  if (simulation_ != nullptr) {
+    simulation_->OnViolation([this](std::uint64_t id, const std::string& why) {
+      Post([this, id, why] {
+        const auto session = sessions_.find(id);
+        if (session != sessions_.end()) Drop(*session->second, "violation", why, protocol::GoodbyeReason::kViolation);
+      });
+    });
+  }
   audit_.Note("start", {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
   return {};
 }
@@ -185,7 +196,7 @@ int Broker::SleepTime() const {
   const auto consider = [&](std::uint64_t at) {
     if (!next || at < *next) next = at;
   };
-  const bool slices = config_.slice_timeout_s != 0 && scheduler_->launches() != 0;
+  const bool slices = config_.slice_timeout_s != 0 && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
   if (unadmitted_ != 0 || slices || (accounts_dirty_ && !config_.state.empty())) consider(last_housekeeping_ + kNsPerS);
   if (!next) return -1;
   const std::uint64_t at = protocol::NowNs();
@@ -238,6 +249,7 @@ void Broker::Housekeep() {
       continue;
     }
     if (config_.slice_timeout_s == 0) continue;
+    if (simulation_ != nullptr) simulation_->Watch(session->id, session->announced() != 0, config_.slice_timeout_s);
     const std::uint64_t oldest = session->OldestSlice();
     if (oldest != 0 && last_housekeeping_ > oldest && last_housekeeping_ - oldest > config_.slice_timeout_s * kNsPerS) {
       Drop(*session, "timeout", "a slice took longer than " + std::to_string(config_.slice_timeout_s) + " s",
@@ -307,15 +319,27 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
   if (const Status status = Watch(epoll_.get(), session.doorbell(), EPOLLIN | EPOLLET, Tag(kDoorbell, session.id)); !status.ok()) {
     return Drop(session, "disconnect", status.error().message);
   }
+  Fd channel;
+  if (simulation_ != nullptr) {
+    auto joined = simulation_->Join({.session = session.id,
+                                     .tenant = tenant.id,
+                                     .tenant_name = tenant.config.name,
+                                     .program = session.program,
+                                     .limits = tenant.config.limits.scheduling});
+    if (!joined.ok()) return Drop(session, "disconnect", joined.error().message);
+    channel = std::move(joined).value();
+  }
   const protocol::Welcome welcome{.session = static_cast<std::uint32_t>(session.id),
                                   .spin_us = config_.spin_us,
+                                  .timing = simulation_ != nullptr,
                                   .memory_bytes = MemoryLimit(tenant),
                                   .tenant = tenant.config.name,
                                   .device = device_.id,
                                   .policy = std::string(scheduler_->policy())};
-  if (!protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell()})) {
-    return Drop(session, "disconnect", "");
-  }
+  const bool sent =
+      channel ? protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell(), channel.get()})
+              : protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell()});
+  if (!sent) return Drop(session, "disconnect", "");
   audit_.Note("connect", {{"session", session.id},
                           {"tenant", tenant.config.name},
                           {"pid", session.peer.pid},
@@ -375,6 +399,7 @@ void Broker::Drop(Session& session, std::string_view event, const std::string& w
     }
     details["tenant"] = tenant.config.name;
     details["launches"] = session.launches;
+    if (simulation_ != nullptr) simulation_->Leave(session.id);
     session.Abandon(*scheduler_);
     tenant.memory_bytes -= session.memory_bytes;
     tenant.before.copied_bytes += session.copied_bytes;
@@ -409,6 +434,7 @@ Account Broker::AccountOf(const Tenant& tenant) const {
   account.slices += usage.slices;
   account.ctas += usage.ctas;
   account.device_seconds += usage.device_time / 1e9;
+  if (simulation_ != nullptr) account.simulated_seconds += simulation_->usage(tenant.id).seconds;
   for (const Session* session : admitted_) {
     if (session->tenant == tenant.id) account.copied_bytes += session->copied_bytes;
   }

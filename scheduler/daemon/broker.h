@@ -19,6 +19,7 @@
 #include "scheduler/daemon/audit.h"
 #include "scheduler/daemon/config.h"
 #include "scheduler/daemon/session.h"
+#include "scheduler/daemon/simulation.h"
 #include "scheduler/daemon/tenants.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
@@ -39,7 +40,9 @@ struct DeviceFacts {
 class Broker final : private sched::Engine {
  public:
   /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator.
-  static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log);
+  /// `simulation`: what simulates the tenants' time; null: time is real. It must outlive the broker.
+  static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
+                                                Simulation* simulation = nullptr);
   ~Broker() override;
 
   /// Serves until Stop; then says goodbye to all, and writes the accounts.
@@ -64,7 +67,7 @@ class Broker final : private sched::Engine {
   const sched::Scheduler& scheduler() const { return *scheduler_; }
 
  private:
-  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log);
+  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation);
   Status Open();
 
   std::uint64_t now() override;
@@ -107,6 +110,7 @@ class Broker final : private sched::Engine {
   DaemonConfig config_;
   const DeviceFacts device_;
   const std::function<void(const std::string&)> log_;
+  Simulation* const simulation_;
   Audit audit_;
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<sched::Scheduler> scheduler_;

@@ -79,6 +79,15 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},
     {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
     {"most_sessions", "a number of processes", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
+    {"timing", "true or false",
+     [](DaemonConfig& c, std::string_view t) {
+       c.timing = t == "true";
+       return t == "true" || t == "false";
+     }},
+    {"timing_threads", "a number of threads",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_threads) && c.timing_threads > 0 && c.timing_threads <= 256; }},
+    {"timing_wait_for", "a number of programs", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_wait_for); }},
+    {"timing_patience_ms", "milliseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_patience_ms); }},
     {"state", "a folder", [](DaemonConfig& c, std::string_view t) { return !(c.state = t).empty(); }},
     {"http_port", "a port", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.http_port) && c.http_port < 65536; }},
 };

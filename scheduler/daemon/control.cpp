@@ -60,6 +60,7 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
   if (request.fields != 0) {
     tenant->config.limits = limits;
     scheduler_->SetTenant(tenant->id, limits.scheduling);
+    if (simulation_ != nullptr) simulation_->SetLimits(tenant->id, limits.scheduling);
     PublishMemory(*tenant);
     dirty_ = true;
     Json note = TenantState(*tenant)["limits"];
@@ -94,6 +95,7 @@ Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Reques
       return Error{"there is no policy '" + request.target + "'; there are " + names};
     }
     scheduler_->SetPolicy(std::move(policy));
+    if (simulation_ != nullptr) static_cast<void>(simulation_->SetPolicy(request.target));  // it knows the same names
     dirty_ = true;
     audit_.Note("policy", {{"by_uid", session.peer.uid}, {"policy", request.target}});
   }
@@ -120,7 +122,8 @@ Json Broker::TenantState(const Tenant& tenant) const {
           {"slices", account.slices},
           {"ctas", account.ctas},
           {"copied_bytes", account.copied_bytes},
-          {"device_seconds", account.device_seconds}};
+          {"device_seconds", account.device_seconds},
+          {"simulated_seconds", account.simulated_seconds}};
 }
 
 Json Broker::SessionState(const Session& session) const {
@@ -152,6 +155,11 @@ Json Broker::State() const {
              {"audit_lines_lost", audit_.lost()},
              {"tenants", Json::array()},
              {"sessions", Json::array()}};
+  if (simulation_ != nullptr) {
+    const std::string problem = simulation_->problem();
+    state["simulated"] = {{"now_seconds", simulation_->now_seconds()}, {"end_seconds", simulation_->end_seconds()}};
+    state["simulated"]["problem"] = problem.empty() ? Json() : Json(problem);
+  }
   for (const Tenant& tenant : tenants_->all()) {
     if (scheduler_->knows(tenant.id)) state["tenants"].push_back(TenantState(tenant));
   }

@@ -14,6 +14,7 @@
 
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
+#include "scheduler/daemon/timing_service.h"
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
 #include "sim/hardware/device_files.h"
@@ -78,12 +79,32 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
   return facts;
 }
 
+/// The timing model, when the configuration wants one; else nothing.
+Result<std::unique_ptr<TimingService>> MakeTiming(const DaemonConfig& config) {
+  if (!config.timing) return std::unique_ptr<TimingService>();
+  GL_TRY(device, sim::LoadDevice(config.device));
+  TimingService::Options options;
+  options.policy = config.policy;
+  options.threads = config.timing_threads;
+  options.wait_for = config.timing_wait_for;
+  options.patience_ms = config.timing_patience_ms;
+  if (!config.profiles.empty()) {
+    // A planner of its own: it is asked by another thread than the broker's.
+    GL_TRY(file, model::LoadProfiles(config.profiles));
+    GL_TRY(setup, model::SetUpKernelet(file));
+    options.inputs = setup.inputs;
+    options.profile = [profiles = setup.profiles](const std::string& kernel) { return profiles->Find(kernel); };
+  }
+  return TimingService::Create(std::move(device), std::move(options));
+}
+
 /// What the command line sets; it wins over the file.
 struct Arguments {
   std::string config, socket, device, policy, profiles, state;
   std::uint32_t http_port = 0;
   std::string http_token_file;
-  bool quiet = false;
+  bool timing = false, quiet = false;
+  std::uint32_t timing_threads = 0, timing_wait_for = 0;
 
   void Describe(CLI::App& app) {
     app.add_option("--config,-c", config, "YAML file with limits and tenants (docs/broker.md)")->type_name("FILE");
@@ -92,6 +113,13 @@ struct Arguments {
     app.add_option("--policy,-p", policy, "how launches are scheduled (default: fair); `gridloom limits --policy` changes it live")
         ->type_name("NAME");
     app.add_option("--profiles", profiles, "profiles of kernels, for policy kernelet (docs/kernelet.md)")->type_name("FILE");
+    app.add_flag("--timing", timing, "simulate the programs' time on the device, all of them together (docs/broker.md)");
+    app.add_option("--timing-threads", timing_threads, "--timing: threads that simulate (default: 1); times are the same")
+        ->check(CLI::Range(1u, 256u))
+        ->type_name("N");
+    app.add_option("--timing-wait-for", timing_wait_for,
+                   "--timing: begin when so many programs are there, all at the same simulated time (default: each when it comes)")
+        ->type_name("N");
     app.add_option("--state", state, "folder of the accounts and the audit log (default: ~/.local/state/gridloom; `off`: keep nothing)")
         ->type_name("FOLDER");
     app.add_option("--http", http_port, "serve metrics and a dashboard on this port of 127.0.0.1; needs --http-token-file")
@@ -111,6 +139,9 @@ struct Arguments {
     if (!profiles.empty()) result.profiles = profiles;
     if (!state.empty()) result.state = state;
     if (result.state == "off") result.state.clear();
+    if (timing_threads != 0) result.timing_threads = timing_threads;
+    if (timing_wait_for != 0) result.timing_wait_for = timing_wait_for;
+    result.timing = result.timing || timing || timing_threads != 0 || timing_wait_for != 0;
     if (http_port != 0) result.http_port = http_port;
     if (!http_token_file.empty()) {
       GL_TRY(token, ReadSecret(http_token_file));
@@ -128,6 +159,7 @@ constexpr const char* kExamples =
     "  gridloom run --connect -- ./app                   a program that joins it\n"
     "  gridloom daemon --config /etc/gridloom.yaml       limits and tenants from a file\n"
     "  gridloom daemon --policy priority --device a100\n"
+    "  gridloom daemon --timing --device c2050           and simulate what their kernels take on a C2050\n"
     "  gridloom daemon --http 9430 --http-token-file ~/.gridloom-token\n";
 
 int Main(int argc, char** argv) {
@@ -149,8 +181,10 @@ int Main(int argc, char** argv) {
   if (!facts.ok()) return Fail(facts.error().message);
   RaiseDescriptorLimit();
   const bool quiet = arguments.quiet;
-  auto broker =
-      Broker::Create(*config, std::move(*facts), [](const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); });
+  auto timing = MakeTiming(*config);
+  if (!timing.ok()) return Fail(timing.error().message);
+  auto broker = Broker::Create(
+      *config, std::move(*facts), [](const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); }, timing->get());
   if (!broker.ok()) return Fail(broker.error().message);
   g_broker = broker->get();
   struct sigaction action {};

@@ -61,12 +61,16 @@ Result<Client::ConnectionPtr> Client::Open() {
   GL_TRY(message, ParseMessage(received.bytes));
   if (const auto* text = std::get_if<Text>(&message)) return Error{"the broker on " + options_.socket + " refuses: " + text->text};
   const auto* const welcome = std::get_if<Welcome>(&message);
-  if (welcome == nullptr || received.fds.size() != 2) return Error{"the broker on " + options_.socket + " answers something else"};
+  if (welcome == nullptr || received.fds.size() != (welcome->timing ? 3 : 2))
+    return Error{"the broker on " + options_.socket + " answers something else"};
   GL_TRY(segment, Segment::Attach(received.fds[0].Release()));
   // From here on the socket is only slept on.
   const timeval forever{0, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
-  return std::make_shared<Connection>(++connections_, std::move(socket), std::move(segment), std::move(received.fds[1]), *welcome);
+  // Who comes back is not simulated any more: its clock and its streams' order went with the broker that it lost.
+  Fd timing = welcome->timing && connections_ == 0 ? std::move(received.fds[2]) : Fd();
+  return std::make_shared<Connection>(++connections_, std::move(socket), std::move(segment), std::move(received.fds[1]), std::move(timing),
+                                      *welcome);
 }
 
 Client::ConnectionPtr Client::Current() const {
@@ -77,6 +81,11 @@ Client::ConnectionPtr Client::Current() const {
 Welcome Client::welcome() const {
   const ConnectionPtr connection = Current();
   return connection != nullptr ? connection->welcome : Welcome{};
+}
+
+Fd Client::TakeTiming() {
+  const ConnectionPtr connection = Current();
+  return connection != nullptr ? std::move(connection->timing) : Fd();
 }
 
 std::string Client::end_reason() const {

@@ -67,15 +67,18 @@ class Client {
   /// Why the session ended.
   std::string end_reason() const;
   Welcome welcome() const;
+  /// The channel to the timing model that the first connection came with, once; empty when the broker does not simulate time.
+  Fd TakeTiming();
 
  private:
   /// What belongs to one connection; replaced when the broker comes back. Threads that use it hold a reference.
   struct Connection {
-    Connection(std::uint64_t number, Fd socket, Segment segment, Fd doorbell, Welcome welcome)
+    Connection(std::uint64_t number, Fd socket, Segment segment, Fd doorbell, Fd timing, Welcome welcome)
         : number(number),
           socket(std::move(socket)),
           segment(std::move(segment)),
           doorbell(std::move(doorbell)),
+          timing(std::move(timing)),
           welcome(std::move(welcome)),
           writer(this->segment.layout()) {
       free_slots.reserve(kSlots);
@@ -85,6 +88,7 @@ class Client {
     const Fd socket;
     const Segment segment;
     const Fd doorbell;
+    Fd timing;  ///< until somebody takes it
     const Welcome welcome;
     std::atomic<bool> lost{false};
 

@@ -28,6 +28,8 @@ struct RawWelcome {
   std::uint32_t session = 0;
   std::uint32_t spin_us = 0;
   std::uint64_t memory_bytes = 0;
+  std::uint32_t timing = 0;
+  std::uint32_t zero = 0;
   char tenant[64] = {};
   char device[64] = {};
   char policy[32] = {};
@@ -51,7 +53,7 @@ struct RawRequest {
   char target[64] = {};
 };
 
-static_assert(sizeof(Header) == 16 && sizeof(RawHello) == 464 && sizeof(RawWelcome) == 192 && sizeof(RawText) == 24 &&
+static_assert(sizeof(Header) == 16 && sizeof(RawHello) == 464 && sizeof(RawWelcome) == 200 && sizeof(RawText) == 24 &&
               sizeof(RawRequest) == 120);
 
 template <typename Raw>
@@ -119,7 +121,8 @@ Result<Message> ParseMessage(std::span<const std::byte> bytes) {
     }
     case MessageType::kWelcome: {
       GL_TRY(raw, Copy<RawWelcome>(bytes));
-      return Message(Welcome{raw.session, raw.spin_us, raw.memory_bytes, Get(raw.tenant), Get(raw.device), Get(raw.policy)});
+      return Message(
+          Welcome{raw.session, raw.spin_us, raw.timing != 0, raw.memory_bytes, Get(raw.tenant), Get(raw.device), Get(raw.policy)});
     }
     case MessageType::kRefused:
     case MessageType::kGoodbye:
@@ -142,6 +145,7 @@ std::vector<std::byte> Format(const Welcome& welcome) {
   raw.session = welcome.session;
   raw.spin_us = welcome.spin_us;
   raw.memory_bytes = welcome.memory_bytes;
+  raw.timing = welcome.timing ? 1 : 0;
   SetField(raw.tenant, welcome.tenant);
   SetField(raw.device, welcome.device);
   SetField(raw.policy, welcome.policy);

@@ -36,6 +36,7 @@ struct Hello {
 struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t spin_us = 0;  ///< how long to spin before sleeping
+  bool timing = false;        ///< the broker simulates time: a third descriptor comes along, a channel (frames.h)
   std::uint64_t memory_bytes = 0;
   std::string tenant;
   std::string device;

@@ -38,6 +38,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
   kernel.needs = *needs;
   kernel.profile = work.profile;
+  kernel.owner = work.owner;
   return Append(std::move(kernel), std::move(result));
 }
 
@@ -194,6 +195,9 @@ void Dispatcher::Check(Cycle now) {
                           .stream = work.order.stream,
                           .ctas = work.source->shape().ctas,
                           .needs = work.needs,
+                          .tenant = work.owner.tenant,
+                          .weight = work.owner.weight,
+                          .priority = work.owner.priority,
                           .profile = work.profile,
                           .resident = work.resident});
     }

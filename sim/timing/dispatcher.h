@@ -61,6 +61,7 @@ class Dispatcher {
     std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
     policy::CtaNeeds needs;
     std::uint64_t profile = 0;
+    KernelOwner owner;
     std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
   };
 

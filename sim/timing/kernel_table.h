@@ -10,6 +10,7 @@
 #include "sim/timing/counters.h"
 #include "sim/timing/derived.h"
 #include "sim/timing/work.h"
+#include "sim/trace/byte_stream.h"
 
 namespace gridloom::timing {
 
@@ -32,8 +33,15 @@ struct CopyTimes {
 class KernelTable {
  public:
   void Add(const WorkResult& work, const Counters& during);
+  /// What another table had.
+  void Add(const KernelTimes& kernel);
+  void Add(const CopyTimes& copies);
   std::vector<KernelTimes> Kernels() const;  ///< the slowest first
   std::vector<CopyTimes> Copies() const;     ///< kinds that there were
+
+  /// As bytes, for another process of the same version; Get fails on anything else.
+  void Put(trace::ByteWriter& out) const;
+  static Result<KernelTable> Get(trace::ByteReader& in);
 
  private:
   std::map<std::string, KernelTimes, std::less<>> kernels_;

@@ -20,10 +20,18 @@ struct WorkOrder {
   std::vector<WorkId> after;  ///< works of other streams that must have ended (events)
 };
 
+/// Whose a kernel is, for policies that care; as in policy::KernelView.
+struct KernelOwner {
+  std::uint32_t tenant = 0;
+  double weight = 1;
+  std::int32_t priority = 0;
+};
+
 struct KernelWork {
   WorkOrder order;
   std::shared_ptr<trace::CtaSource> source;
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
+  KernelOwner owner{};
 };
 
 /// A fill writes its bytes, a copy on the device reads and writes them.

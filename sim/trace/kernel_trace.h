@@ -145,6 +145,15 @@ class CtaSource {
   virtual Result<LoadedCta> Load(std::uint64_t index) = 0;
 };
 
+/// Where the CTAs of a running launch go. From any thread, each CTA once.
+class CtaSink {
+ public:
+  virtual ~CtaSink() = default;
+  virtual void Push(std::uint64_t cta, LoadedCta trace) = 0;
+  /// No more CTAs come.
+  virtual void Close() = 0;
+};
+
 /// The addresses of an access by lane; entries of lanes outside the mask are left alone.
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses);
 

@@ -8,58 +8,12 @@
 #include <list>
 
 #include "sim/trace/trace_file.h"
+#include "sim/trace/trace_records.h"
 
 namespace gridloom::trace {
 namespace {
 
 Error Bad(const std::string& what) { return Error{what}; }
-
-Result<KernelCode> GetCode(ByteReader in) {
-  KernelCode code;
-  code.name = std::string(in.Text());
-  code.register_count = static_cast<std::uint32_t>(in.Varint());
-  code.instructions.resize(in.Count(sizeof(Instruction)));
-  for (Instruction& instruction : code.instructions) instruction = in.Fixed<Instruction>();
-  code.operands.resize(in.Count(sizeof(std::uint16_t)));
-  for (std::uint16_t& reg : code.operands) reg = in.Fixed<std::uint16_t>();
-  code.blocks.resize(in.Count(sizeof(BasicBlock)));
-  for (BasicBlock& block : code.blocks) block = in.Fixed<BasicBlock>();
-  if (in.failed() || code.register_count > 0xFFFF) return Bad("a code table that is damaged");
-  GL_TRY_STATUS(ValidateCode(code));
-  return code;
-}
-
-LaunchInfo GetInfo(ByteReader& in) {
-  const auto word = [&] { return static_cast<std::uint32_t>(in.Varint()); };
-  LaunchInfo info;
-  info.kernel = word();
-  info.shape.ctas = in.Varint();
-  info.shape.threads_per_cta = word();
-  info.shape.registers_per_thread = word();
-  info.shape.shared_bytes = word();
-  for (std::uint32_t& size : info.grid) size = word();
-  for (std::uint32_t& size : info.block) size = word();
-  info.stream = in.Varint();
-  info.host_ns = in.Varint();
-  info.work = in.Varint();
-  return info;
-}
-
-HostAction GetAction(ByteReader& in) {
-  HostAction action;
-  action.kind = in.Fixed<HostAction::Kind>();
-  action.work = in.Varint();
-  action.stream = in.Varint();
-  action.after.resize(in.Count());
-  for (std::uint64_t& work : action.after) work = in.Varint();
-  action.group = in.Varint();
-  action.rank = in.Varint();
-  action.address = in.Varint();
-  action.bytes = in.Varint();
-  action.host_ns = in.Varint();
-  if (action.kind > HostAction::kLastKind) in.Fail();
-  return action;
-}
 
 /// Decodes batch by batch and keeps the last few: the model asks nearly in the order in which they were written.
 class FileSource final : public CtaSource {

@@ -6,35 +6,12 @@
 #include <cstring>
 
 #include "sim/trace/trace_file.h"
+#include "sim/trace/trace_records.h"
 
 namespace gridloom::trace {
 namespace {
 
 constexpr std::size_t kBatchBytes = 1u << 20;  // before compression: enough for zstd to find what repeats
-
-void PutCode(const KernelCode& code, ByteWriter& out) {
-  out.Text(code.name);
-  out.Varint(code.register_count);
-  out.Varint(code.instructions.size());
-  for (const Instruction& instruction : code.instructions) out.Fixed(instruction);
-  out.Varint(code.operands.size());
-  for (const std::uint16_t reg : code.operands) out.Fixed(reg);
-  out.Varint(code.blocks.size());
-  for (const BasicBlock& block : code.blocks) out.Fixed(block);
-}
-
-void PutInfo(const LaunchInfo& info, ByteWriter& out) {
-  out.Varint(info.kernel);
-  out.Varint(info.shape.ctas);
-  out.Varint(info.shape.threads_per_cta);
-  out.Varint(info.shape.registers_per_thread);
-  out.Varint(info.shape.shared_bytes);
-  for (const std::uint32_t size : info.grid) out.Varint(size);
-  for (const std::uint32_t size : info.block) out.Varint(size);
-  out.Varint(info.stream);
-  out.Varint(info.host_ns);
-  out.Varint(info.work);
-}
 
 }  // namespace
 
@@ -99,16 +76,7 @@ std::unique_ptr<LaunchWriter> TraceWriter::BeginLaunch(const LaunchInfo& info, c
 
 void TraceWriter::Add(const HostAction& action) {
   ByteWriter content;
-  content.Fixed(action.kind);
-  content.Varint(action.work);
-  content.Varint(action.stream);
-  content.Varint(action.after.size());
-  for (const std::uint64_t work : action.after) content.Varint(work);
-  content.Varint(action.group);
-  content.Varint(action.rank);
-  content.Varint(action.address);
-  content.Varint(action.bytes);
-  content.Varint(action.host_ns);
+  PutAction(action, content);
   Write(ChunkType::kHost, {}, content);
 }
 

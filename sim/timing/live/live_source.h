@@ -45,7 +45,7 @@ class TraceStore {
   std::uint64_t end_ = 0, written_ = 0;  ///< bytes; parts that are needed
 };
 
-class LiveSource final : public trace::CtaSource {
+class LiveSource final : public trace::CtaSource, public trace::CtaSink {
  public:
   /// `code` must outlive the source.
   LiveSource(const trace::KernelCode& code, trace::LaunchShape shape, std::shared_ptr<TraceStore> store)
@@ -57,10 +57,8 @@ class LiveSource final : public trace::CtaSource {
   /// Waits for the CTA. One that has not come before Close ends as soon as it has begun.
   Result<trace::LoadedCta> Load(std::uint64_t index) override;
 
-  /// From any thread, each CTA once.
-  void Push(std::uint64_t cta, trace::LoadedCta trace);
-  /// No more CTAs come.
-  void Close();
+  void Push(std::uint64_t cta, trace::LoadedCta trace) override;
+  void Close() override;
 
  private:
   struct Batch {

@@ -78,6 +78,7 @@ void LiveTimeline::RemoveHost(HostId host) {
   hosts_[host].gone = true;
   ++version_;
   work_.notify_one();
+  changed_.notify_all();
 }
 
 void LiveTimeline::SetAway(HostId host, bool away) {
@@ -193,7 +194,7 @@ bool LiveTimeline::WaitForOne(HostId host, NodeId node, Lock& lock) {
   hosts_[host].waits.push_back(node);
   ++version_;
   work_.notify_one();
-  while (!Done(node) && problem_.empty()) {
+  while (!Done(node) && problem_.empty() && !hosts_[host].gone) {
     const std::uint64_t progress = progress_;
     const auto patience = std::chrono::milliseconds(options_.patience_ms);
     if (changed_.wait_for(lock, patience) == std::cv_status::timeout && !Done(node) && Stalled(progress)) break;
@@ -208,11 +209,11 @@ LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nod
   Lock lock(mutex_);
   hosts_[host].clock += call_;
   const Cycle clock = hosts_[host].clock;
-  const std::uint64_t version = ++version_;
+  ++version_;
   work_.notify_one();
   const auto done = [&] { return std::ranges::all_of(nodes, [&](NodeId node) { return Done(node); }); };
   std::uint64_t progress = progress_;
-  while (!done() && reached_ < version && problem_.empty()) {
+  while (!done() && (HeldBack(host) || reached_ != version_) && problem_.empty() && !hosts_[host].gone) {
     const auto patience = std::chrono::milliseconds(options_.patience_ms);
     if (changed_.wait_for(lock, patience) == std::cv_status::timeout && Stalled(progress)) return Answer::kUnknown;
     progress = progress_;
@@ -290,6 +291,12 @@ bool LiveTimeline::Safe(const Host& of, Cycle submitted) const {
   });
 }
 
+bool LiveTimeline::HeldBack(HostId of) const {
+  if (finishing_) return false;
+  return std::ranges::any_of(
+      hosts_, [&](const Host& host) { return !host.gone && !host.away && host.waits.empty() && host.clock < hosts_[of].clock; });
+}
+
 bool LiveTimeline::Known(const Node& node) const {
   if (finishing_) return true;
   return node.closed && std::ranges::all_of(node.members, [&](NodeId member) { return Known(nodes_.at(member)); });
@@ -314,9 +321,14 @@ Result<Cycle> LiveTimeline::Feed() {
 }
 
 std::uint32_t LiveTimeline::StreamOf(const Place& place) {
-  const auto [stream, added] = streams_.try_emplace({place.host, place.stream}, next_stream_);
-  if (added) ++next_stream_;
+  const auto [stream, added] = streams_.try_emplace({place.host, place.stream}, 0);
+  if (added) stream->second = NewStream(place.host);
   return stream->second;
+}
+
+std::uint32_t LiveTimeline::NewStream(HostId host) {
+  host_of_stream_.push_back(host);
+  return static_cast<std::uint32_t>(host_of_stream_.size() - 1);
 }
 
 std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
@@ -339,7 +351,9 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   WorkOrder end_order{.stream = stream, .submitted = order.submitted, .after = {}};
   Result<WorkId> begin = WorkId{0};
   switch (node.kind) {
-    case WorkKind::kKernel: begin = engine_->Add(KernelWork{std::move(order), std::move(node.source), node.place.profile}); break;
+    case WorkKind::kKernel:
+      begin = engine_->Add(KernelWork{std::move(order), std::move(node.source), node.place.profile, node.place.owner});
+      break;
     case WorkKind::kCopyToDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToDevice, node.bytes}); break;
     case WorkKind::kCopyToHost: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToHost, node.bytes}); break;
     case WorkKind::kCopyOnDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kOnDevice, node.bytes}); break;
@@ -354,7 +368,7 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
     for (const NodeId member : node.members) {
       if (nodes_.at(member).place.rank == Place::kLastRank) before.insert(before.end(), end_order.after.begin(), end_order.after.end());
       // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
-      GL_TRY(work, FeedNode(member, next_stream_++, before));
+      GL_TRY(work, FeedNode(member, NewStream(node.place.host), before));
       end_order.after.push_back(work);
     }
     GL_TRY(end, engine_->Add(MarkerWork{std::move(end_order)}));
@@ -374,6 +388,7 @@ bool LiveTimeline::Collect() {
   bool awaited = false;
   for (const auto& [work, result, during] : finished_) {
     table_.Add(result, during);
+    if (options_.on_ended) options_.on_ended(host_of_stream_[result.stream], result, during);
     last_end_ = std::max(last_end_, result.ended);
     const auto found = node_of_.find(work);
     if (found == node_of_.end()) continue;  // a group's begin

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,7 @@ struct Place {
   NodeId group = 0;           ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
   std::uint64_t rank = 0;     ///< in a group: works of lower rank come first, whatever the order of the calls
   std::uint64_t profile = 0;  ///< of a kernel: KernelWork::profile
+  KernelOwner owner{};        ///< of a kernel
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
 };
 
@@ -54,6 +56,8 @@ class LiveTimeline {
     EngineOptions engine;
     /// A host stops waiting when for so long no CTA came: the kernel that the device needs may itself wait for the host.
     unsigned patience_ms = 3000;
+    /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
+    std::function<void(HostId host, const WorkResult& work, const Counters& during)> on_ended = {};
   };
   static Result<std::unique_ptr<LiveTimeline>> Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
                                                       Options options);
@@ -65,7 +69,7 @@ class LiveTimeline {
   // ---- hosts ------------------------------------------------------------------------------------------------------------
   /// A host that begins now, at the time up to which the device is simulated.
   HostId AddHost();
-  /// It submits no more; what it submitted goes on.
+  /// It submits no more; what it submitted goes on. Its waits return.
   void RemoveHost(HostId host);
   /// An away host holds nobody back. When it is back its clock is not earlier than what has been simulated.
   void SetAway(HostId host, bool away);
@@ -145,6 +149,8 @@ class LiveTimeline {
   /// Before that time no host submits anything.
   Cycle Horizon() const;
   bool Safe(const Host& host, Cycle submitted) const;
+  /// The device cannot be simulated up to the host's time yet: another one may still submit something before.
+  bool HeldBack(HostId host) const;
   /// Gives the engine what is sure to come next; the time of a group that it cannot give yet, or kNever.
   Result<Cycle> Feed();
   /// What has ended with the work: its node, unless the node is a group that goes on.
@@ -152,6 +158,7 @@ class LiveTimeline {
   Result<WorkId> FeedOne(NodeId id, WorkOrder order);
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
+  std::uint32_t NewStream(HostId host);
   /// Takes over what has ended; whether somebody waited for some of it.
   bool Collect();
   void Fail(const std::string& why);
@@ -171,9 +178,9 @@ class LiveTimeline {
   std::unordered_map<NodeId, WorkId> work_of_;  ///< of those that the engine has got and that have not ended
   std::unordered_map<WorkId, NodeId> node_of_;  ///< likewise
   std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
-  std::uint32_t next_stream_ = 0;
-  std::uint64_t version_ = 0;  ///< counts calls
-  std::uint64_t reached_ = 0;  ///< the version all of whose consequences are simulated
+  std::vector<HostId> host_of_stream_;  ///< by the engine's number of the stream
+  std::uint64_t version_ = 0;           ///< counts calls
+  std::uint64_t reached_ = 0;           ///< the version all of whose consequences are simulated
   bool stop_ = false, finishing_ = false;
   std::string problem_;
   KernelTable table_;

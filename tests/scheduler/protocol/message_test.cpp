@@ -10,7 +10,7 @@ TEST_CASE("ParseMessage_WhatFormatMade_ComesBack") {
   REQUIRE(hello.ok());
   CHECK(std::get<Hello>(*hello).tenant == "alice");
   CHECK(std::get<Hello>(*hello).token == "secret");
-  const auto welcome = ParseMessage(Format(Welcome{3, 20, 1u << 30, "alice", "h200", "fair"}));
+  const auto welcome = ParseMessage(Format(Welcome{3, 20, true, 1u << 30, "alice", "h200", "fair"}));
   REQUIRE(welcome.ok());
   CHECK(std::get<Welcome>(*welcome).session == 3);
   CHECK(std::get<Welcome>(*welcome).memory_bytes == 1u << 30);

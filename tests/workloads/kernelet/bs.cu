@@ -53,5 +53,7 @@ int main(int argc, char** argv) {
     Near("call", i, call[i], s * NormalReference(d1) - discounted * NormalReference(d2), 0, 1e-4);
     Near("put", i, put[i], discounted * NormalReference(-d2) - s * NormalReference(-d1), 0, 1e-4);
   }
+  PrintDigest("call", call);
+  PrintDigest("put", put);
   return Verdict();
 }

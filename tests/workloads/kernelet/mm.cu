@@ -47,5 +47,6 @@ int main(int argc, char** argv) {
     for (int j = 0; j < k; ++j) want += static_cast<double>(a[row * k + j]) * b[static_cast<std::size_t>(j) * n + column];
     Near("c", static_cast<long>(i), c[i], want, 1e-4, 1e-4 * std::sqrt(static_cast<double>(k)) * 0.1);
   }
+  PrintDigest("c", c);
   return Verdict();
 }

@@ -63,5 +63,7 @@ int main(int argc, char** argv) {
     Near("real", voxel, real[voxel], want_real, 1e-3, 1e-5 * sample_count);
     Near("imaginary", voxel, imaginary[voxel], want_imaginary, 1e-3, 1e-5 * sample_count);
   }
+  PrintDigest("real", real);
+  PrintDigest("imaginary", imaginary);
   return Verdict();
 }

@@ -36,5 +36,6 @@ int main(int argc, char** argv) {
     for (int hop = 0; hop < sizes["hops"]; ++hop) at = next[at];
     Same("last", static_cast<long>(thread), last[thread], at);
   }
+  PrintDigest("last", last);
   return Verdict();
 }

@@ -84,5 +84,6 @@ int main(int argc, char** argv) {
       }
     }
   }
+  PrintDigest("result", result);
   return Verdict();
 }

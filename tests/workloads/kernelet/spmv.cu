@@ -57,5 +57,6 @@ int main(int argc, char** argv) {
     for (int i = matrix.begins[row]; i < matrix.begins[row + 1]; ++i) want += static_cast<double>(matrix.values[i]) * x[matrix.columns[i]];
     Near("y", row, y[row], want, 1e-4, 1e-5);
   }
+  PrintDigest("y", y);
   return Verdict();
 }

@@ -43,5 +43,6 @@ int main(int argc, char** argv) {
     const double sum = static_cast<double>(in[i - plane]) + in[i + plane] + in[i - 1] + in[i + 1] + in[i - row] + in[i + row];
     Near("out", static_cast<long>(i), out[i], kNeighbour * sum - kCentre * in[i], 1e-5, 1e-6);
   }
+  PrintDigest("out", out);
   return Verdict();
 }

@@ -54,5 +54,6 @@ int main(int argc, char** argv) {
   const uint2 zeros = Encrypt({0, 0}, Key{});
   Same("vector", 0, zeros.x, 0x41EA3A0Au);
   Same("vector", 1, zeros.y, 0x94BAA940u);
+  PrintDigest("cipher", cipher);
   return Verdict();
 }

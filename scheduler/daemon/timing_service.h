@@ -1,0 +1,93 @@
+// The broker's timing model: one device, on which the works of all sessions are simulated under one policy while the programs run
+// (docs/broker.md, "Simulated time").
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scheduler/daemon/simulation.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/device_spec.h"
+#include "sim/timing/live/live_source.h"
+#include "sim/timing/live/live_timeline.h"
+
+namespace gridloom::broker {
+
+class TenantChannel;
+class SwitchablePolicy;
+
+class TimingService final : public Simulation {
+ public:
+  struct Options {
+    std::string policy = "fair";
+    policy::PolicyInputs inputs{};  ///< used by the simulation's thread alone
+    /// KernelView::profile of kernels of that name; empty: none has one.
+    std::function<std::uint64_t(const std::string& kernel)> profile{};
+    unsigned threads = 1;           ///< of the host, for the simulation
+    unsigned wait_for = 0;          ///< nothing is simulated until so many sessions are there; they begin at the same time
+    unsigned patience_ms = 10'000;  ///< a host that says nothing for so long does not hold the others back
+    std::uint64_t trace_bytes = std::uint64_t{1} << 30;  ///< of memory for traces that wait; beyond it a temporary file
+  };
+  static Result<std::unique_ptr<TimingService>> Create(sim::DeviceSpec device, Options options);
+  ~TimingService() override;
+
+  void OnViolation(Violation violation) override;
+  Result<protocol::Fd> Join(const SimulatedSession& session) override;
+  void Leave(std::uint64_t session) override;
+  void Watch(std::uint64_t session, bool active, std::uint32_t timeout_s) override;
+  bool SetPolicy(std::string_view name) override;
+  void SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) override;
+  double now_seconds() const override;
+  double end_seconds() const override;
+  std::string problem() const override { return timeline_->problem(); }
+  SimulatedUsage usage(std::uint32_t tenant) const override;
+
+ private:
+  friend class TenantChannel;
+  explicit TimingService(Options options);
+  void Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during);
+  /// Waits until the session's turn to begin has come: it has a host. False when it has left before.
+  bool Begin(TenantChannel& channel);
+  void AddHost(TenantChannel& channel);
+  /// What the host's works took so far.
+  timing::KernelTable TableOf(timing::HostId host);
+  void Forget(timing::HostId host);
+  timing::KernelOwner OwnerOf(std::uint32_t tenant) const;
+  void Report(std::uint64_t session, const std::string& why);
+  void WatchHosts();
+
+  /// What is known of a host's works that have ended.
+  struct HostRecord {
+    std::uint32_t tenant = 0;
+    bool gone = false;
+    timing::KernelTable table;
+  };
+
+  const Options options_;
+  SwitchablePolicy* policy_ = nullptr;  ///< the timeline's
+  std::shared_ptr<timing::TraceStore> store_;
+
+  mutable std::mutex mutex_;       ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  std::vector<HostRecord> hosts_;  ///< by timing::HostId
+  std::map<std::uint32_t, SimulatedUsage> usage_;
+  std::map<std::uint32_t, sched::TenantLimits> limits_;
+  double end_cycles_ = 0;
+  Violation violation_;
+
+  mutable std::mutex channels_mutex_;  ///< guards what follows; taken before the timeline's lock
+  std::condition_variable changed_;
+  std::map<std::uint64_t, std::unique_ptr<TenantChannel>> channels_;
+  std::vector<std::unique_ptr<TenantChannel>> leaving_;
+  bool begun_ = false, stop_ = false;
+
+  std::unique_ptr<timing::LiveTimeline> timeline_;
+  std::thread watch_;
+};
+
+}  // namespace gridloom::broker

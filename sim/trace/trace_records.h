@@ -1,0 +1,22 @@
+// The parts of a trace that are not CTAs, as bytes (docs/trace-format.md): in files, and on the way from a program to a broker that
+// simulates it. Readers trust nothing.
+#pragma once
+
+#include "rewriter/support/result.h"
+#include "sim/trace/byte_stream.h"
+#include "sim/trace/kernel_trace.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::trace {
+
+void PutCode(const KernelCode& code, ByteWriter& out);
+void PutInfo(const LaunchInfo& info, ByteWriter& out);
+void PutAction(const HostAction& action, ByteWriter& out);
+
+/// What it gives satisfies ValidateCode.
+Result<KernelCode> GetCode(ByteReader in);
+/// Damage is in.failed(); what the numbers refer to is for the caller to check.
+LaunchInfo GetInfo(ByteReader& in);
+HostAction GetAction(ByteReader& in);
+
+}  // namespace gridloom::trace

@@ -1,0 +1,349 @@
+// The broker's timing model as sessions see it: through their channels, in good order, hostile, gone.
+#include "scheduler/daemon/timing_service.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "scheduler/protocol/frames.h"
+#include "sim/hardware/device_files.h"
+#include "sim/trace/cta_codec.h"
+#include "sim/trace/trace_records.h"
+#include "tests/sim/timing/synthetic.h"
+
+namespace gridloom::broker {
+namespace {
+
+using protocol::FrameAnswer;
+using protocol::FrameKind;
+using trace::ByteWriter;
+using trace::HostAction;
+
+trace::KernelCode AddsCode() {
+  timing::CodeBuilder code("adds");
+  code.Block();
+  code.Op(trace::OpClass::kInt, {1}, {1});
+  return code.code();
+}
+
+trace::LoadedCta AddsCta(std::uint32_t adds) {
+  timing::CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0, timing::kAllLanes, adds);
+  return {cta.Finish(), {}};
+}
+
+/// A program at its end of the channel: one stream.
+struct Program {
+  Program(protocol::Fd socket) : socket(std::move(socket)) {}
+
+  bool Send(FrameKind kind, const ByteWriter& content) { return protocol::SendFrame(socket.get(), kind, content.bytes()); }
+  void SayCode() {
+    ByteWriter out;
+    trace::PutCode(code, out);
+    Send(FrameKind::kCode, out);
+  }
+  HostAction Action(HostAction::Kind kind) {
+    HostAction action;
+    action.kind = kind;
+    action.work = ++works;
+    action.stream = 1;
+    return action;
+  }
+  std::uint64_t Launch(std::uint64_t ctas, std::uint32_t kernel = 0) {
+    const HostAction action = Action(HostAction::Kind::kLaunch);
+    trace::LaunchInfo info;
+    info.kernel = kernel;
+    info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
+    ByteWriter out;
+    out.Fixed(std::uint8_t{0});
+    trace::PutInfo(info, out);
+    trace::PutAction(action, out);
+    Send(FrameKind::kLaunch, out);
+    return action.work;
+  }
+  void SayCtas(std::uint64_t work, std::uint64_t from, std::uint64_t count, std::uint32_t adds) {
+    ByteWriter out, content;
+    trace::CtaEncoder encoder(code);
+    out.Varint(work);
+    out.Varint(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      out.Signed(i == 0 ? static_cast<std::int64_t>(from) : 1);
+      encoder.Encode(AddsCta(adds), content);
+    }
+    std::memcpy(out.Grow(content.size()), content.bytes().data(), content.size());
+    Send(FrameKind::kCtas, out);
+  }
+  void EndLaunch(std::uint64_t work) {
+    ByteWriter out;
+    out.Varint(work);
+    Send(FrameKind::kEndLaunch, out);
+  }
+  /// A whole kernel.
+  std::uint64_t Kernel(std::uint64_t ctas, std::uint32_t adds) {
+    const std::uint64_t work = Launch(ctas);
+    SayCtas(work, 0, ctas, adds);
+    EndLaunch(work);
+    return work;
+  }
+
+  struct Answer {
+    FrameAnswer answer = FrameAnswer::kUnknown;
+    double ns = -1;
+    timing::KernelTable table;
+  };
+  /// Nothing when the other side has ended the channel.
+  std::optional<Answer> Ask(FrameKind kind, std::vector<std::uint64_t> works = {}) {
+    ByteWriter out;
+    out.Varint(++questions);
+    if (kind == FrameKind::kWait || kind == FrameKind::kAsk) out.Varint(works.size());
+    for (const std::uint64_t work : works) out.Varint(work);
+    if (!Send(kind, out)) return std::nullopt;
+    const auto frame = protocol::ReceiveFrame(socket.get());
+    if (!frame.ok() || !*frame) return std::nullopt;
+    trace::ByteReader in((*frame)->bytes);
+    REQUIRE(in.Varint() == questions);
+    Answer answer;
+    answer.answer = in.Fixed<FrameAnswer>();
+    answer.ns = in.Fixed<double>();
+    if (kind == FrameKind::kFinish) {
+      auto table = timing::KernelTable::Get(in);
+      REQUIRE(table.ok());
+      answer.table = *table;
+    }
+    CHECK_FALSE(in.failed());
+    return answer;
+  }
+
+  protocol::Fd socket;
+  trace::KernelCode code = AddsCode();
+  std::uint64_t works = 0, questions = 0;
+};
+
+struct Fixture {
+  explicit Fixture(TimingService::Options options = {.policy = "leftover"}) {
+    const auto device = sim::LoadDevice("v100");
+    REQUIRE(device.ok());
+    auto made = TimingService::Create(*device, std::move(options));
+    REQUIRE(made.ok());
+    service = std::move(made).value();
+    service->OnViolation([this](std::uint64_t session, const std::string& why) {
+      const std::lock_guard lock(mutex);
+      violations[session] = why;
+    });
+  }
+  ~Fixture() { service->OnViolation({}); }
+
+  std::unique_ptr<Program> Join(std::uint64_t session, const std::string& tenant = "tenant") {
+    auto socket = service->Join(
+        {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = tenant, .program = "test", .limits = {}});
+    REQUIRE(socket.ok());
+    auto program = std::make_unique<Program>(std::move(socket).value());
+    program->SayCode();
+    return program;
+  }
+  std::string ViolationOf(std::uint64_t session) {
+    for (int i = 0; i < 2000; ++i) {
+      {
+        const std::lock_guard lock(mutex);
+        if (const auto found = violations.find(session); found != violations.end()) return found->second;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return {};
+  }
+  std::size_t violation_count() {
+    const std::lock_guard lock(mutex);
+    return violations.size();
+  }
+
+  std::unique_ptr<TimingService> service;
+  std::mutex mutex;
+  std::map<std::uint64_t, std::string> violations;
+};
+
+TEST_CASE("TimingService_OneSession_WaitsAndIsToldWhenItsKernelEnded") {
+  Fixture f;
+  const auto program = f.Join(1);
+  const std::uint64_t kernel = program->Kernel(4, 1000);
+  const auto waited = program->Ask(FrameKind::kWait, {kernel});
+  REQUIRE(waited);
+  CHECK(waited->answer == FrameAnswer::kYes);
+  const auto end = program->Ask(FrameKind::kEnd, {kernel});
+  REQUIRE(end);
+  CHECK(end->ns > 1000 * 4 / 1.6);  // 1000 additions, each of which waits 4 cycles for the last, at less than 1.6 GHz
+  CHECK(end->ns < 100'000);
+  CHECK(program->Ask(FrameKind::kAsk, {kernel})->answer == FrameAnswer::kYes);
+  const auto last = program->Ask(FrameKind::kFinish);
+  REQUIRE(last);
+  REQUIRE(last->table.Kernels().size() == 1);
+  CHECK(last->table.Kernels()[0].name == "adds");
+  CHECK(last->table.Kernels()[0].ctas == 4);
+  CHECK(last->table.Kernels()[0].warp_instructions == 4000);
+  CHECK(f.service->usage(1).kernels == 1);
+  CHECK(f.service->usage(1).seconds > 0);
+  CHECK(f.violation_count() == 0);
+}
+
+/// When the programs' kernels end, by program; the second one submits its own before or after the first one's in real time.
+std::pair<double, double> TwoPrograms(bool second_first, const std::string& policy) {
+  Fixture f({.policy = policy, .wait_for = 2});
+  auto one = second_first ? nullptr : f.Join(1, "a");
+  auto two = f.Join(2, "b");
+  if (one == nullptr) one = f.Join(1, "a");
+  Program* order[] = {one.get(), two.get()};
+  if (second_first) std::swap(order[0], order[1]);
+  for (Program* program : order) {
+    program->Kernel(2000, 300);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  // Whoever asks first waits until the other one has nothing to say before its end, too.
+  std::optional<Program::Answer> ends[2];
+  std::thread asks([&] { ends[1] = two->Ask(FrameKind::kFinish); });
+  ends[0] = one->Ask(FrameKind::kFinish);
+  asks.join();
+  REQUIRE((ends[0] && ends[1]));
+  CHECK(f.service->end_seconds() * 1e9 <= std::max(ends[0]->ns, ends[1]->ns));
+  return {ends[0]->ns, ends[1]->ns};
+}
+
+TEST_CASE("TimingService_TwoSessions_TimesDoNotDependOnWhoComesFirst") {
+  for (const std::string policy : {"serial", "leftover", "fair"}) {
+    INFO(policy);
+    const auto times = TwoPrograms(false, policy);
+    CHECK(times == TwoPrograms(true, policy));
+    if (policy == "serial") CHECK(times.first < times.second);  // "a" begins first
+  }
+}
+
+TEST_CASE("TimingService_SessionThatSaysNothing_HoldsOthersBackNoLongerThanItsPatience") {
+  Fixture f({.policy = "leftover", .patience_ms = 300});
+  const auto quiet = f.Join(1), busy = f.Join(2);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t kernel = busy->Kernel(4, 100);
+  REQUIRE(busy->Ask(FrameKind::kWait, {kernel}));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  // Back again, at the time that has passed meanwhile.
+  REQUIRE(quiet->Ask(FrameKind::kWait, {quiet->Kernel(4, 100)}));
+  CHECK(quiet->Ask(FrameKind::kEnd, {1})->ns > busy->Ask(FrameKind::kEnd, {1})->ns);
+}
+
+TEST_CASE("TimingService_SessionGoneInTheMiddleOfAKernel_OthersGoOn") {
+  Fixture f;
+  const auto other = f.Join(2);
+  auto victim = f.Join(1);
+  victim->SayCtas(victim->Launch(10'000), 0, 100, 100);
+  const std::uint64_t kernel = other->Kernel(10, 100);
+  f.service->Leave(1);
+  victim.reset();
+  const auto waited = other->Ask(FrameKind::kWait, {kernel});
+  REQUIRE(waited);
+  CHECK(waited->answer == FrameAnswer::kYes);
+  CHECK(f.service->problem().empty());
+  CHECK(f.violation_count() == 0);
+}
+
+TEST_CASE("TimingService_WhatMakesNoSense_EndsThatChannelAlone") {
+  const std::pair<const char*, std::function<void(Program&)>> lies[] = {
+      {"a work out of order", [](Program& p) { ++p.works, p.Launch(1); }},
+      {"a kernel that was not said", [](Program& p) { p.Launch(1, 7); }},
+      {"no CTAs", [](Program& p) { p.Launch(0); }},
+      {"too many CTAs", [](Program& p) { p.Launch(std::uint64_t{1} << 40); }},
+      {"a CTA that the launch does not have", [](Program& p) { p.SayCtas(p.Launch(4), 3, 2, 1); }},
+      {"a CTA twice", [](Program& p) { p.Launch(4), p.SayCtas(1, 0, 1, 1), p.SayCtas(1, 0, 1, 1); }},
+      {"CTAs of an ended launch", [](Program& p) { p.Kernel(4, 1), p.SayCtas(1, 0, 1, 1); }},
+      {"CTAs of no launch", [](Program& p) { p.SayCtas(9, 0, 1, 1); }},
+      {"a question about a work to come", [](Program& p) { p.Ask(FrameKind::kWait, {5}); }},
+      {"a question that is cut off",
+       [](Program& p) {
+         ByteWriter out;
+         out.Varint(1);
+         out.Varint(1000);
+         p.Send(FrameKind::kWait, out);
+       }},
+      {"a work of a group that is not there",
+       [](Program& p) {
+         HostAction action = p.Action(HostAction::Kind::kMarker);
+         action.group = 1;
+         ByteWriter out;
+         trace::PutAction(action, out);
+         p.Send(FrameKind::kAction, out);
+       }},
+      {"a launch as another work",
+       [](Program& p) {
+         ByteWriter out;
+         trace::PutAction(p.Action(HostAction::Kind::kLaunch), out);
+         p.Send(FrameKind::kAction, out);
+       }},
+      {"a damaged code table",
+       [](Program& p) {
+         ByteWriter out;
+         out.Text("code");
+         out.Varint(1);
+         out.Varint(1000);
+         p.Send(FrameKind::kCode, out);
+       }},
+      {"damaged CTAs",
+       [](Program& p) {
+         ByteWriter out;
+         out.Varint(p.Launch(4));
+         out.Varint(1);
+         out.Signed(0);
+         for (int i = 0; i < 50; ++i) out.Fixed(std::uint8_t{0xEE});
+         p.Send(FrameKind::kCtas, out);
+       }},
+      {"a frame of no kind", [](Program& p) { p.Send(static_cast<FrameKind>(99), {}); }},
+      {"an answer", [](Program& p) { p.Send(FrameKind::kAnswer, {}); }},
+  };
+  Fixture f;
+  const auto good = f.Join(1000);
+  std::uint64_t session = 0;
+  for (const auto& [name, lie] : lies) {
+    INFO(name);
+    auto liar = f.Join(++session);
+    lie(*liar);
+    CHECK_FALSE(f.ViolationOf(session).empty());
+    CHECK_FALSE(liar->Ask(FrameKind::kWait).has_value());
+    f.service->Leave(session);
+  }
+  const auto waited = good->Ask(FrameKind::kWait, {good->Kernel(10, 100)});
+  REQUIRE(waited);
+  CHECK(waited->answer == FrameAnswer::kYes);
+  CHECK(f.violation_count() == std::size(lies));
+}
+
+TEST_CASE("TimingService_CtasThatNeverCome_AreAViolationWhenNothingRuns") {
+  Fixture f;
+  const auto silent = f.Join(1);
+  silent->Launch(4);
+  const auto begin = std::chrono::steady_clock::now();
+  while (f.violation_count() == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+    f.service->Watch(1, std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(300), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(f.violation_count() == 1);
+  CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(1200));  // not while a launch of it ran
+}
+
+TEST_CASE("TimingService_PolicyChangedLive_ActsOnWhatComesThen") {
+  Fixture f({.policy = "serial"});
+  CHECK_FALSE(f.service->SetPolicy("no such policy"));
+  CHECK(f.service->SetPolicy("leftover"));
+  const auto program = f.Join(1);
+  REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(4, 100)}));
+}
+
+TEST_CASE("Frames_LargerThanAllowed_AreAnError") {
+  auto ends = protocol::MakeChannel();
+  REQUIRE(ends.ok());
+  const std::uint32_t header[] = {static_cast<std::uint32_t>(FrameKind::kCode), 0xffffffffu};
+  REQUIRE(write(ends->first.get(), header, sizeof header) == sizeof header);
+  CHECK_FALSE(protocol::ReceiveFrame(ends->second.get()).ok());
+}
+
+}  // namespace
+}  // namespace gridloom::broker
