@@ -1,7 +1,5 @@
 #include "interpose/session/broker_link.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -105,7 +103,7 @@ BrokeredLaunch::~BrokeredLaunch() { link_.client().End(ticket_, done_, faulted_)
 protocol::LaunchRecord BrokeredLaunch::Record() const {
   const exec::KernelInfo& info = *op_.bound.info;
   const std::string& name = op_.kernel->name();
-  return {.kernel = XXH3_64bits(name.data(), name.size()),
+  return {.kernel = protocol::KernelHash(name),
           .stream = op_.stream,
           .ctas = op_.grid.count(),
           .threads_per_cta = static_cast<std::uint32_t>(op_.block.count()),

@@ -28,6 +28,7 @@ struct TenantLimits {
   double cap = 1;                ///< largest part of the device's time, 0 to 1; others idle or not
   std::int32_t priority = 0;     ///< -100 to 100; larger goes first
   std::uint32_t in_flight = 64;  ///< launches that take part in decisions; further ones wait
+  bool operator==(const TenantLimits&) const = default;
 };
 
 /// What a tenant has had.

@@ -58,6 +58,7 @@ Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts 
 Status Broker::Open() {
   namespace fs = std::filesystem;
   Accounts accounts;
+  LimitChanges changes;
   if (!config_.state.empty()) {
     std::error_code error;
     fs::create_directories(config_.state, error);
@@ -65,11 +66,13 @@ Status Broker::Open() {
     chmod(config_.state.c_str(), 0700);
     GL_TRY(read, ReadAccounts(config_.state + "/accounts.json"));
     accounts = std::move(read);
+    GL_TRY(limits, ReadLimits(config_.state + "/limits.json"));
+    changes = std::move(limits);
     GL_TRY(audit, Audit::Open(config_.state + "/audit.jsonl"));
     audit_ = std::move(audit);
   }
   started_ = last_housekeeping_ = now();
-  tenants_ = std::make_unique<Tenants>(config_, accounts);
+  tenants_ = std::make_unique<Tenants>(config_, accounts, std::move(changes));
   auto policy = policy::MakePolicy(config_.policy, device_.policy_inputs);
   if (policy == nullptr) return Error{"there is no policy '" + config_.policy + "'"};
   const sched::Scheduler::Options options{
@@ -105,6 +108,7 @@ Status Broker::Run() {
     if (worked) last_activity_ = now();
     if (next_pump_ && now() >= *next_pump_) dirty_ = true;
     if (dirty_) Pump();
+    Plan(worked);
     Reap();
     if (worked) {
       if (now() - last_poll_ >= kPollEveryNs) Poll(0);
@@ -185,6 +189,15 @@ void Broker::Pump() {
   counters_.longest_pump_ns = std::max(counters_.longest_pump_ns, took);
 }
 
+/// One step of planning a turn while nothing happens, and one a millisecond otherwise.
+void Broker::Plan(bool busy) {
+  if (!device_.plan || (busy && now() - last_plan_ < kNsPerMs)) return;
+  last_plan_ = now();
+  if (!device_.plan()) return;
+  dirty_ = true;
+  last_activity_ = now();
+}
+
 void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
   const auto [session, slot] = owners_.at(launch);
   session->Grant(slot, end, now());
@@ -244,7 +257,9 @@ void Broker::Housekeep() {
   for (auto& [id, session] : sessions_) {
     if (session->doomed) continue;
     if (!session->admitted()) {
-      const std::uint64_t limit = config_.hello_timeout_s * kNsPerS;
+      // Where places get scarce, who says nothing has to go sooner.
+      const bool scarce = sessions_.size() * 2 > config_.most_sessions || unadmitted_ * 4 >= config_.most_sessions;
+      const std::uint64_t limit = scarce ? kNsPerS : config_.hello_timeout_s * kNsPerS;
       if (last_housekeeping_ - session->since > limit) Drop(*session, "refused", "it said nothing in time");
       continue;
     }
@@ -261,15 +276,26 @@ void Broker::Housekeep() {
 
 // ---- sessions ---------------------------------------------------------------------------------------------------------
 
+/// Why a further connection of that user is refused; null: it is not. Connections that have not said who they are yet may take a
+/// quarter of the places per user: one who opens many and says nothing keeps nobody else out.
+const char* Broker::TooMany(uid_t uid) const {
+  if (sessions_.size() >= config_.most_sessions) return "there are too many sessions";
+  if (unadmitted_ * 4 < config_.most_sessions) return nullptr;
+  const auto silent =
+      std::ranges::count_if(sessions_, [&](const auto& entry) { return !entry.second->admitted() && entry.second->peer.uid == uid; });
+  return static_cast<std::size_t>(silent) * 4 < config_.most_sessions ? nullptr : "too many connections have not said who they are";
+}
+
 void Broker::Accept() {
   while (true) {
     Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     const auto peer = protocol::PeerOf(socket.get());
     if (!peer.ok()) continue;
-    if (sessions_.size() >= config_.most_sessions) {
+    const char* const too_many = TooMany(peer->uid);
+    if (too_many != nullptr) {
       ++counters_.refused;
-      protocol::Send(socket.get(), Format(protocol::Text{protocol::MessageType::kRefused, 0, false, "there are too many sessions"}), false);
+      protocol::Send(socket.get(), Format(protocol::Text{protocol::MessageType::kRefused, 0, false, too_many}), false);
       continue;
     }
     const std::uint64_t id = next_session_++;

@@ -35,6 +35,8 @@ struct DeviceFacts {
   std::uint64_t memory_bytes = 0;
   FactsFunction facts;
   policy::PolicyInputs policy_inputs{};  ///< for policies that want to know more
+  /// Plans a little of what the policy would like to know; false when there is nothing. Called when there is time, not in decisions.
+  std::function<bool()> plan{};
 };
 
 class Broker final : private sched::Engine {
@@ -77,6 +79,7 @@ class Broker final : private sched::Engine {
   bool TakeRecords();
   Result<std::uint32_t> TakeOf(Session& session);
   void Pump();
+  void Plan(bool busy);
   void Spin();
   int SleepTime() const;
   bool Sleep();
@@ -85,6 +88,7 @@ class Broker final : private sched::Engine {
   void RunPosted();
 
   // ---- sessions
+  const char* TooMany(uid_t uid) const;
   void Accept();
   void OnSocket(Session& session);
   void Hello(Session& session, const protocol::Hello& hello);
@@ -119,7 +123,7 @@ class Broker final : private sched::Engine {
   std::vector<Session*> admitted_;
   std::unordered_map<sched::LaunchId, std::pair<Session*, std::uint32_t>> owners_;
   std::uint64_t next_session_ = 1;
-  std::uint64_t started_ = 0, last_activity_ = 0, last_poll_ = 0, last_housekeeping_ = 0;
+  std::uint64_t started_ = 0, last_activity_ = 0, last_poll_ = 0, last_housekeeping_ = 0, last_plan_ = 0;
   std::optional<std::uint64_t> next_pump_;
   bool dirty_ = false;           ///< the policy has to be asked
   bool accounts_dirty_ = false;  ///< something was used since the accounts were written

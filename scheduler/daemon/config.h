@@ -18,6 +18,7 @@ namespace gridloom::broker {
 struct Limits {
   sched::TenantLimits scheduling;
   std::uint64_t memory_bytes = 0;  ///< device memory of all its processes; 0: what the device has
+  bool operator==(const Limits&) const = default;
 };
 
 /// A tenant that the configuration names.

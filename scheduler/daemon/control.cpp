@@ -58,7 +58,11 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
   if (request.fields & protocol::kFieldMemory) limits.memory_bytes = request.memory_bytes;
   GL_TRY_STATUS(CheckLimits(limits));
   if (request.fields != 0) {
-    tenant->config.limits = limits;
+    tenants_->SetLimits(*tenant, limits);
+    if (!config_.state.empty()) {
+      const Status written = WriteLimits(config_.state + "/limits.json", tenants_->changes());
+      if (!written.ok()) log_(written.error().message + "; the limits end with the broker");
+    }
     scheduler_->SetTenant(tenant->id, limits.scheduling);
     if (simulation_ != nullptr) simulation_->SetLimits(tenant->id, limits.scheduling);
     PublishMemory(*tenant);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
@@ -49,6 +50,25 @@ std::string DefaultState() {
   return {};
 }
 
+/// Profiles by KernelHash: a record has no room for long names. One describes blocks of one size.
+class KernelProfiles {
+ public:
+  KernelProfiles() = default;
+  KernelProfiles(const model::ProfileFile& file, const model::ProfileTable& table) {
+    for (const model::KernelProfile& kernel : file.kernels) {
+      profiles_[protocol::KernelHash(kernel.kernel)] = {table.Find(kernel.kernel), kernel.needs.warps};
+    }
+  }
+  /// 0: none describes such a launch.
+  std::uint64_t Find(std::uint64_t hash, std::uint32_t warps) const {
+    const auto found = profiles_.find(hash);
+    return found != profiles_.end() && found->second.second == warps ? found->second.first : 0;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint32_t>> profiles_;
+};
+
 Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file) {
   GL_TRY(device, sim::LoadDevice(name));
   DeviceFacts facts;
@@ -57,11 +77,12 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
   facts.empty_sm = timing::EmptySm(device);
   facts.resident_kernels = device.grid.max_resident;
   facts.memory_bytes = device.memory.size_bytes;
-  std::shared_ptr<const model::ProfileTable> profiles;
+  KernelProfiles profiles;
   if (!profile_file.empty()) {
     GL_TRY(file, model::LoadProfiles(profile_file));
-    GL_TRY(setup, model::SetUpKernelet(file));
-    profiles = setup.profiles;
+    GL_TRY(setup, model::SetUpKernelet(file, {}, true));
+    facts.plan = [planner = setup.planner] { return planner->Advance(); };
+    profiles = KernelProfiles(file, *setup.profiles);
     facts.policy_inputs = setup.inputs;
   }
   facts.facts = [device, profiles](const protocol::LaunchRecord& launch) {
@@ -74,7 +95,7 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
     const policy::SmView sm = timing::EmptySm(device);
     auto needs = timing::NeedsOf(shape, device);
     if (!needs.ok()) needs = policy::CtaNeeds{sm.free_warps, sm.free_registers, sm.free_shared_bytes};
-    return Result<LaunchFacts>(LaunchFacts{*needs, profiles != nullptr ? profiles->Find(launch.name) : 0});
+    return Result<LaunchFacts>(LaunchFacts{*needs, profiles.Find(launch.kernel, shape.warps_per_cta())});
   };
   return facts;
 }
@@ -93,7 +114,9 @@ Result<std::unique_ptr<TimingService>> MakeTiming(const DaemonConfig& config) {
     GL_TRY(file, model::LoadProfiles(config.profiles));
     GL_TRY(setup, model::SetUpKernelet(file));
     options.inputs = setup.inputs;
-    options.profile = [profiles = setup.profiles](const std::string& kernel) { return profiles->Find(kernel); };
+    options.profile = [profiles = KernelProfiles(file, *setup.profiles)](const std::string& kernel, std::uint32_t warps) {
+      return profiles.Find(protocol::KernelHash(kernel), warps);
+    };
   }
   return TimingService::Create(std::move(device), std::move(options));
 }

@@ -206,7 +206,7 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
   }
   GL_TRY(place, PlaceOf(action));
   const auto& code = codes_[info.kernel];
-  if (service_.options_.profile) place.profile = service_.options_.profile(code->name);
+  if (service_.options_.profile) place.profile = service_.options_.profile(code->name, info.shape.warps_per_cta());
   auto source = std::make_shared<TenantSource>(code, info.shape, service_.store_);
   const timing::Place copy = place;
   timing::LiveTimeline& timeline = *service_.timeline_;

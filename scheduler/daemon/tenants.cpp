@@ -18,7 +18,8 @@ constexpr std::size_t kMostTenants = 4096;
 
 }  // namespace
 
-Tenants::Tenants(const DaemonConfig& config, const Accounts& accounts) : defaults_(config.defaults), absent_(accounts) {
+Tenants::Tenants(const DaemonConfig& config, const Accounts& accounts, LimitChanges changes)
+    : defaults_(config.defaults), absent_(accounts), changes_(std::move(changes)) {
   for (const TenantConfig& tenant : config.tenants) Add(tenant);
 }
 
@@ -29,8 +30,19 @@ Tenant& Tenants::Add(TenantConfig config) {
     tenant.before = account->second;
     absent_.erase(account);
   }
+  tenant.configured = config.limits;
+  if (const auto change = changes_.find(config.name); change != changes_.end()) {
+    if (change->second.configured == config.limits) config.limits = change->second.now;
+    else changes_.erase(change);
+  }
   tenant.config = std::move(config);
   return tenants_.emplace_back(std::move(tenant));
+}
+
+void Tenants::SetLimits(Tenant& tenant, const Limits& limits) {
+  tenant.config.limits = limits;
+  if (limits == tenant.configured) changes_.erase(tenant.config.name);
+  else changes_[tenant.config.name] = {.configured = tenant.configured, .now = limits};
 }
 
 Tenant* Tenants::Find(const std::string& name) {

@@ -52,8 +52,6 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   device.timing.launch.queues = std::max(device.timing.launch.queues, kQueues);
   timing::LiveTimeline::Options timeline;
   timeline.engine.threads = service->options_.threads;
-  // One tenant's kernel may take its time for reasons that another one has; who is stuck is for the broker to find out.
-  timeline.patience_ms = 3'600'000;
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };

@@ -27,8 +27,8 @@ class TimingService final : public Simulation {
   struct Options {
     std::string policy = "fair";
     policy::PolicyInputs inputs{};  ///< used by the simulation's thread alone
-    /// KernelView::profile of kernels of that name; empty: none has one.
-    std::function<std::uint64_t(const std::string& kernel)> profile{};
+    /// KernelView::profile of launches of that kernel with blocks of so many warps; empty: none has one.
+    std::function<std::uint64_t(const std::string& kernel, std::uint32_t warps)> profile{};
     unsigned threads = 1;           ///< of the host, for the simulation
     unsigned wait_for = 0;          ///< nothing is simulated until so many sessions are there; they begin at the same time
     unsigned patience_ms = 10'000;  ///< a host that says nothing for so long does not hold the others back

@@ -27,6 +27,7 @@ constexpr TenantMetric kTenantMetrics[] = {
     {"gridloom_tenant_ctas_total", "counter", "Thread blocks that have run", "ctas"},
     {"gridloom_tenant_copied_bytes_total", "counter", "Bytes moved by copies and fills", "copied_bytes"},
     {"gridloom_tenant_device_seconds_total", "counter", "Time of the device that the tenant has had", "device_seconds"},
+    {"gridloom_tenant_simulated_seconds_total", "counter", "Simulated time of the tenant's launches", "simulated_seconds"},
     {"gridloom_tenant_memory_bytes", "gauge", "Device memory that the tenant's processes hold", "memory_bytes"},
     {"gridloom_tenant_memory_limit_bytes", "gauge", "Device memory that they may hold", "limits.memory_bytes"},
     {"gridloom_tenant_weight", "gauge", "Share of the device under policy fair", "limits.weight"},
@@ -81,7 +82,7 @@ rows.forEach(r=>{const row=t.insertRow();r.forEach(x=>cell(row,x))});return t};
 const mib=b=>(b/1048576).toFixed(1)+' MiB';
 async function tick(){try{const r=await fetch('state',{headers:{Authorization:'Bearer '+token}});if(!r.ok)throw new Error(r.status);
 const s=await r.json();document.getElementById('head').textContent=`device ${s.device}, policy ${s.policy}, up ${s.uptime_seconds.toFixed(0)} s, `+
-`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`;
+`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`+(s.simulated?`, simulated until ${(s.simulated.now_seconds*1e3).toFixed(3)} ms`:'');
 const dt=last?s.uptime_seconds-last.uptime_seconds:0;
 const t=table('tenants',['tenant','processes','weight','cap','priority','memory','limit','launches','device s','device %'],s.tenants.map(x=>{
 const o=last&&last.tenants.find(y=>y.name==x.name);const p=dt&&o?(x.device_seconds-o.device_seconds)/dt*100:0;
@@ -156,6 +157,10 @@ std::string MetricsText(const Json& state) {
   std::string text;
   for (const BrokerMetric& metric : kBrokerMetrics) {
     text += Head(metric.name, metric.type, metric.help) + metric.name + " " + state[metric.key].dump() + "\n";
+  }
+  if (state.contains("simulated")) {
+    constexpr const char* kName = "gridloom_simulated_seconds";
+    text += Head(kName, "gauge", "How far the device has been simulated") + kName + " " + state["simulated"]["now_seconds"].dump() + "\n";
   }
   for (const TenantMetric& metric : kTenantMetrics) {
     text += Head(metric.name, metric.type, metric.help);

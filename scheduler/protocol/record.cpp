@@ -1,5 +1,8 @@
 #include "scheduler/protocol/record.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cstring>
 
 namespace gridloom::protocol {
@@ -32,6 +35,8 @@ Result<LaunchRecord> ParseLaunch(const RawRecord& raw) {
 }
 
 }  // namespace
+
+std::uint64_t KernelHash(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }
 
 std::string FieldText(const char* field, std::size_t bytes) {
   std::string text(field, strnlen(field, bytes));

@@ -35,7 +35,7 @@ struct RawRecord {
   std::uint64_t launch = 0;        ///< number of the launch in its session, from 1 without gaps
   std::uint64_t value = 0;         ///< kLaunch: CTAs; kProgress, kEnd: CTAs that have run; kMemory: bytes wanted in all
   std::uint64_t copied_bytes = 0;  ///< by copies and fills of the session since the last record
-  std::uint64_t kernel = 0;        ///< from here on kLaunch only: the same for all launches of a kernel
+  std::uint64_t kernel = 0;        ///< from here on kLaunch only: KernelHash of its whole name
   std::uint64_t stream = 0;        ///< launches of one stream run one after the other; 0: of none
   std::uint32_t threads_per_cta = 0;
   std::uint32_t registers_per_thread = 0;
@@ -77,6 +77,9 @@ struct Record {
   std::uint64_t copied_bytes = 0;
   std::variant<LaunchRecord, ProgressRecord, EndRecord, MemoryRecord> body;
 };
+
+/// What stands for a kernel's name where its length does not fit.
+std::uint64_t KernelHash(std::string_view name);
 
 /// Checks a copied record as far as it can be checked alone; `sequence` is the one it must have.
 Result<Record> ParseRecord(const RawRecord& raw, std::uint64_t sequence);

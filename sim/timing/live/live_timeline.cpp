@@ -10,21 +10,23 @@ namespace {
 /// Tells whether the simulation waits for a CTA.
 class WatchedSource final : public trace::CtaSource {
  public:
-  WatchedSource(std::shared_ptr<trace::CtaSource> source, std::atomic<bool>& loading, std::atomic<std::uint64_t>& progress)
-      : source_(std::move(source)), loading_(loading), progress_(progress) {}
+  WatchedSource(std::shared_ptr<trace::CtaSource> source, HostId host, std::atomic<std::int64_t>& loading,
+                std::atomic<std::uint64_t>& progress)
+      : source_(std::move(source)), host_(host), loading_(loading), progress_(progress) {}
   const trace::KernelCode& code() const override { return source_->code(); }
   const trace::LaunchShape& shape() const override { return source_->shape(); }
   Result<trace::LoadedCta> Load(std::uint64_t index) override {
-    loading_.store(true);
+    loading_.store(host_);
     auto cta = source_->Load(index);
     ++progress_;
-    loading_.store(false);
+    loading_.store(-1);
     return cta;
   }
 
  private:
   const std::shared_ptr<trace::CtaSource> source_;
-  std::atomic<bool>& loading_;
+  const HostId host_;
+  std::atomic<std::int64_t>& loading_;
   std::atomic<std::uint64_t>& progress_;
 };
 
@@ -135,7 +137,7 @@ Result<NodeId> LiveTimeline::AddKernel(Place place, std::shared_ptr<trace::CtaSo
   GL_TRY_STATUS(CheckKernel(*source));
   Node node;
   node.kind = WorkKind::kKernel;
-  node.source = std::make_shared<WatchedSource>(std::move(source), loading_, progress_);
+  node.source = std::make_shared<WatchedSource>(std::move(source), place.host, loading_, progress_);
   return Append(std::move(place), std::move(node));
 }
 
@@ -160,7 +162,7 @@ Result<NodeId> LiveTimeline::OpenKernel(Place place, std::shared_ptr<trace::CtaS
   GL_TRY_STATUS(CheckKernel(*source));
   Node node;
   node.kind = WorkKind::kKernel;
-  node.source = std::make_shared<WatchedSource>(std::move(source), loading_, progress_);
+  node.source = std::make_shared<WatchedSource>(std::move(source), place.host, loading_, progress_);
   node.is_group = true;
   node.closed = false;
   return Append(std::move(place), std::move(node));
@@ -197,7 +199,7 @@ bool LiveTimeline::WaitForOne(HostId host, NodeId node, Lock& lock) {
   while (!Done(node) && problem_.empty() && !hosts_[host].gone) {
     const std::uint64_t progress = progress_;
     const auto patience = std::chrono::milliseconds(options_.patience_ms);
-    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && !Done(node) && Stalled(progress)) break;
+    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && !Done(node) && Stalled(host, progress)) break;
   }
   if (Done(node)) return true;  // Collect has set the clock
   auto& waits = hosts_[host].waits;
@@ -215,7 +217,7 @@ LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nod
   std::uint64_t progress = progress_;
   while (!done() && (HeldBack(host) || reached_ != version_) && problem_.empty() && !hosts_[host].gone) {
     const auto patience = std::chrono::milliseconds(options_.patience_ms);
-    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && Stalled(progress)) return Answer::kUnknown;
+    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && Stalled(host, progress)) return Answer::kUnknown;
     progress = progress_;
   }
   if (!problem_.empty()) return Answer::kUnknown;

@@ -54,7 +54,7 @@ class LiveTimeline {
  public:
   struct Options {
     EngineOptions engine;
-    /// A host stops waiting when for so long no CTA came: the kernel that the device needs may itself wait for the host.
+    /// A host stops waiting when for so long no CTA came of a kernel of its own: the kernel may itself wait for the host.
     unsigned patience_ms = 3000;
     /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
     std::function<void(HostId host, const WorkResult& work, const Counters& during)> on_ended = {};
@@ -162,7 +162,10 @@ class LiveTimeline {
   /// Takes over what has ended; whether somebody waited for some of it.
   bool Collect();
   void Fail(const std::string& why);
-  bool Stalled(std::uint64_t progress) const { return loading_.load() && progress_.load() == progress; }
+  /// The simulation has waited for one and the same CTA of this host's since `progress`.
+  bool Stalled(HostId host, std::uint64_t progress) const {
+    return loading_.load() == static_cast<std::int64_t>(host) && progress_.load() == progress;
+  }
 
   const std::unique_ptr<policy::Policy> policy_;
   const Options options_;
@@ -189,7 +192,7 @@ class LiveTimeline {
 
   // Of the simulation's thread while the engine runs.
   std::vector<std::tuple<WorkId, WorkResult, Counters>> finished_;
-  std::atomic<bool> loading_{false};        ///< it waits for a CTA
+  std::atomic<std::int64_t> loading_{-1};   ///< the host for a CTA of which it waits; -1: none
   std::atomic<std::uint64_t> progress_{0};  ///< CTAs and works so far
   std::atomic<bool> interrupt_{false};
   std::thread thread_;

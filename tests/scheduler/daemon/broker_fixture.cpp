@@ -55,6 +55,18 @@ std::unique_ptr<protocol::Client> BrokerFixture::Join(const std::string& tenant,
   return std::move(client).value();
 }
 
+bool BrokerFixture::Ask(const protocol::Request& request) const {
+  const auto socket = protocol::Connect(config.socket, 5000);
+  REQUIRE(socket.ok());
+  REQUIRE(protocol::Send(socket->get(), Format(request), true));
+  const auto received = protocol::Receive(socket->get(), true);
+  REQUIRE(received.ok());
+  const auto message = protocol::ParseMessage(received->bytes);
+  REQUIRE(message.ok());
+  const auto* const text = std::get_if<protocol::Text>(&*message);
+  return text != nullptr && text->type == protocol::MessageType::kReply && text->code == 0;
+}
+
 nlohmann::ordered_json BrokerFixture::State() {
   std::promise<nlohmann::ordered_json> state;
   broker_->Post([&] { state.set_value(broker_->State()); });

@@ -20,6 +20,9 @@ class BrokerFixture {
   /// As at the end of the program; a broker that is started again finds the same files.
   void Stop();
   std::unique_ptr<protocol::Client> Join(const std::string& tenant = "", bool reconnect = false);
+  Broker& broker() { return *broker_; }
+  /// An operator's request; whether it was done.
+  bool Ask(const protocol::Request& request) const;
   /// What ps says.
   nlohmann::ordered_json State();
   nlohmann::ordered_json TenantState(const std::string& name);

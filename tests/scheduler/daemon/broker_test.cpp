@@ -74,14 +74,39 @@ TEST_CASE("Policy_ChangedLive_IsInForce") {
   const auto client = f.Join();
   CHECK(f.State()["policy"] == "fair");
   for (const char* name : {"serial", "leftover", "priority", "fair"}) {
-    const protocol::Request request{.verb = protocol::Verb::kPolicy, .target = name};
-    auto socket = protocol::Connect(f.config.socket, 5000);
-    REQUIRE(socket.ok());
-    REQUIRE(protocol::Send(socket->get(), Format(request), true));
-    REQUIRE(protocol::Receive(socket->get(), true).ok());
+    REQUIRE(f.Ask({.verb = protocol::Verb::kPolicy, .target = name}));
     CHECK(f.State()["policy"] == name);
     CHECK(RunLaunch(*client, 30) == Verdict::kGranted);
   }
+}
+
+TEST_CASE("Limits_ChangedLive_SurviveARestart_UntilTheConfigurationChanges") {
+  BrokerFixture f;
+  Limits limits;
+  limits.scheduling.weight = 2;
+  f.config.tenants.push_back({.name = "alice", .uid = {}, .token = {}, .limits = limits});
+  f.Start();
+  static_cast<void>(f.Join("bob"));  // whom the configuration does not know
+  for (const char* name : {"alice", "bob"}) {
+    REQUIRE(f.Ask({.verb = protocol::Verb::kLimits,
+                   .target = name,
+                   .fields = protocol::kFieldWeight | protocol::kFieldCap,
+                   .weight = 5,
+                   .cap = 0.25}));
+  }
+  f.Stop();
+  f.Start();
+  static_cast<void>(f.Join("alice"));
+  static_cast<void>(f.Join("bob"));
+  CHECK(f.TenantState("alice")["limits"]["weight"] == 5);
+  CHECK(f.TenantState("alice")["limits"]["cap"] == 0.25);
+  CHECK(f.TenantState("bob")["limits"]["weight"] == 5);
+  f.Stop();
+  f.config.tenants[0].limits.scheduling.weight = 3;  // whoever edits the file means it
+  f.Start();
+  static_cast<void>(f.Join("alice"));
+  CHECK(f.TenantState("alice")["limits"]["weight"] == 3);
+  CHECK(f.TenantState("alice")["limits"]["cap"] == 1);
 }
 
 TEST_CASE("ManyThreads_OfOneProcess_AllGetTheirGrants") {

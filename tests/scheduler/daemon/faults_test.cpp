@@ -154,6 +154,27 @@ TEST_CASE("Silence_InsteadOfAHello_IsNotWaitedForLong") {
   CHECK((!received.ok() || received->state == protocol::Received::State::kClosed));
 }
 
+TEST_CASE("Silence_OnManyConnections_LeavesPlacesForOthers") {
+  BrokerFixture f;
+  f.config.hello_timeout_s = 60;
+  f.config.most_sessions = 16;
+  f.Start();
+  std::vector<protocol::Fd> mute;
+  for (int i = 0; i < 40; ++i) {
+    auto socket = protocol::Connect(f.config.socket, 10'000);
+    if (socket.ok()) mute.push_back(std::move(socket).value());
+  }
+  // All of them were looked at when the last one has its answer: it is refused.
+  const auto received = protocol::Receive(mute.back().get(), true);
+  CHECK((received.ok() && received->state == protocol::Received::State::kMessage));
+  CHECK(f.State()["refused_total"] == 36);
+  // Those that hold the four places of who says nothing do not keep them for a minute.
+  protocol::Client::Options options;
+  options.socket = f.config.socket;
+  options.reconnect = false;
+  CHECK(f.Eventually([&] { return protocol::Client::Connect(options).ok(); }));
+}
+
 TEST_CASE("Slice_ThatTakesTooLong_CostsItsPlace") {
   BrokerFixture f;
   f.config.slice_timeout_s = 1;

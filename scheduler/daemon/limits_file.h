@@ -1,0 +1,25 @@
+// Limits that an operator has changed while the broker ran, kept over restarts: one JSON file beside the accounts. A change holds as
+// long as the configuration says what it said when the change was made: who edits the configuration afterwards means it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "scheduler/daemon/config.h"
+
+namespace gridloom::broker {
+
+struct ChangedLimits {
+  Limits configured;  ///< what the configuration said
+  Limits now;
+};
+
+/// By tenant.
+using LimitChanges = std::map<std::string, ChangedLimits>;
+
+/// Nothing when there is no file yet; an error when it cannot be understood.
+Result<LimitChanges> ReadLimits(const std::string& path);
+Status WriteLimits(const std::string& path, const LimitChanges& changes);
+
+}  // namespace gridloom::broker

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""broker_timing_test.py GRIDLOOM WORKLOADS [--device NAME] [--full] [--policies A,B] [--json FILE]
+
+Eight different programs (Kernelet's workloads) under one broker that simulates time, once for each policy: their results are, bit by
+bit, those of running alone; the simulated time until the last one has ended is printed. --full takes the programs' default inputs,
+else they are small. Also: a program alone at such a broker has the times of `run --timing`, and times do not depend on the order in
+which programs join.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SMALL = {
+    "pc": ["--ctas=56", "--entries=200000"],
+    "sad": ["--width=128", "--height=64"],
+    "spmv": ["--rows=1024", "--columns=4096"],
+    "st": ["--nx=64", "--ny=32", "--nz=16", "--planes=8"],
+    "mm": ["--m=128", "--n=128", "--k=64"],
+    "mriq": ["--voxels=8192", "--samples=16"],
+    "bs": ["--ctas=64", "--options=65536"],
+    "tea": ["--ctas=64", "--blocks=32768"],
+}
+PATIENCE = 3000
+FOLDER = tempfile.TemporaryDirectory(prefix="gridloom-e2e-")
+SOCKET = os.path.join(FOLDER.name, "socket")
+
+parser = argparse.ArgumentParser()
+parser.add_argument("gridloom")
+parser.add_argument("workloads")
+parser.add_argument("--device", default="c2050")
+parser.add_argument("--policies", default="serial,leftover,kernelet")
+parser.add_argument("--full", action="store_true")
+parser.add_argument("--json")
+ARGS = parser.parse_args()
+
+
+def command(name, *options):
+    program = [os.path.join(ARGS.workloads, name)] + ([] if ARGS.full else SMALL[name])
+    return [ARGS.gridloom, "run", "--log", "warn", *options, "--", *program]
+
+
+def finish(process):
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, (process.returncode, out, err)
+    return out, err
+
+
+def start(*words):
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def start_broker(*options):
+    broker = subprocess.Popen([ARGS.gridloom, "daemon", "--socket", SOCKET, "--state", "off", "--device", ARGS.device, "--timing", *options],
+                              stderr=subprocess.PIPE)
+    line = broker.stderr.readline()
+    assert b"sharing" in line, line
+    return broker
+
+
+def stop(broker):
+    broker.terminate()
+    broker.wait()
+    assert broker.returncode == 0, broker.stderr.read()
+
+
+def state():
+    return json.loads(subprocess.run([ARGS.gridloom, "ps", "--socket", SOCKET, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+
+
+def check_alone():
+    """What a program's own timing model says, and the broker's."""
+    for policy in ("leftover", "serial"):
+        tables = []
+        for place in ("own", "broker"):
+            path = os.path.join(FOLDER.name, place + ".json")
+            if place == "own":
+                finish(start(*command("pc", "--timing", "--timing-device", ARGS.device, "--policy", policy, "--timing-json", path)))
+            else:
+                broker = start_broker("--policy", policy)
+                finish(start(*command("pc", "--connect=" + SOCKET, "--timing", "--timing-json", path)))
+                stop(broker)
+            with open(path, encoding="utf-8") as file:
+                tables.append(json.load(file))
+        for key in ("device", "cycles", "kernels", "copies", "problem"):
+            assert tables[0][key] == tables[1][key], (policy, key, tables[0][key], tables[1][key])
+    print("alone: the broker's times are those of run --timing")
+
+
+def together(policy, alone, names, options):
+    """Runs all programs, started in this order; the simulated milliseconds until the last one had ended."""
+    broker = start_broker("--policy", policy, "--timing-wait-for", str(len(names)), *options)
+    processes = {name: start(*command(name, "--connect=" + SOCKET, "--tenant", name)) for name in names}
+    for name, process in processes.items():
+        out, err = finish(process)
+        assert out == alone[name], f"{name} under {policy}: {out!r}\nalone: {alone[name]!r}"
+        assert b"simulation" not in err, err
+    seen = state()
+    stop(broker)
+    assert seen["simulated"]["problem"] is None and seen["dropped_total"] == 0, seen
+    for tenant in seen["tenants"]:
+        assert tenant["simulated_seconds"] > 0 and tenant["faults"] == 0, tenant
+    return seen["simulated"]["end_seconds"] * 1e3
+
+
+def write_profiles():
+    traces = []
+    for name in SMALL:
+        traces.append(os.path.join(FOLDER.name, name + ".gltrace"))
+        finish(start(*command(name, "--trace", traces[-1])))
+    profiles = os.path.join(FOLDER.name, "profiles.json")
+    finish(start(ARGS.gridloom, "replay", "--device", ARGS.device, "--write-profiles", profiles, *traces))
+    return profiles
+
+
+def main():
+    names = list(SMALL)
+    alone = {name: finish(start(*command(name)))[0] for name in names}
+    for name, out in alone.items():
+        assert b"PASS" in out and out.count(b": ") >= 2, (name, out)
+    check_alone()
+    profiles = write_profiles()
+    times = {}
+    for policy in ARGS.policies.split(","):
+        options = ["--profiles", profiles] if policy == "kernelet" else []
+        times[policy] = together(policy, alone, names, options)
+        print(f"{policy}: {times[policy]:.4f} ms simulated on {ARGS.device}", flush=True)
+    if not ARGS.full:
+        policy = ARGS.policies.split(",")[-1]
+        again = together(policy, alone, names[::-1], ["--profiles", profiles])
+        assert again == times[policy], f"{policy}: {times[policy]} ms, and {again} ms when the programs start the other way round"
+        assert times["serial"] >= max(times.values()) * 0.999, times
+    if ARGS.json:
+        with open(ARGS.json, "w", encoding="utf-8") as file:
+            json.dump({"device": ARGS.device, "milliseconds": times}, file, indent=2)
+
+
+main()
