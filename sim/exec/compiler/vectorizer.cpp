@@ -115,7 +115,8 @@ bool GainsByCta(const llvm::Function& kernel, const CompileOptions& options) {
 /// The parameters of a CtaEntry.
 llvm::SmallVector<llvm::Type*, 8> CtaEntryTypes(llvm::LLVMContext& context) {
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
-  return {pointer, pointer, llvm::Type::getInt64Ty(context), pointer};
+  llvm::Type* word = llvm::Type::getInt64Ty(context);
+  return {pointer, pointer, word, word};
 }
 
 llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel, bool by_cta) {

@@ -1,5 +1,6 @@
 // Control flow of the warp form: two copies of every block, branches, edges. What waits and who runs next: warp_dispatch.cpp and
 // warp_waiting.cpp.
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -94,9 +95,8 @@ void WarpFunction::EmitLoopHead() {
   auto* warp = b_.CreatePHI(b_.getPtrTy(), 2);
   warp->addIncoming(target_->getArg(0), entry_);
   warp_ = warp;
-  // The fault handler reads it. Not volatile: nothing behind a volatile access counts as surely executed, so nothing would leave the loop.
-  auto* running = b_.CreateAlignedStore(warp_, target_->getArg(3), llvm::Align(8));
-  running->setAtomic(llvm::AtomicOrdering::Monotonic);
+  trail_ = b_.CreatePHI(b_.getInt64Ty(), 2);
+  trail_->addIncoming(target_->getArg(3), entry_);
   if (!module_.warp_of.empty()) b_.CreateStore(b_.getInt32(0), ExitedMask());
 }
 
@@ -105,6 +105,14 @@ void WarpFunction::EmitLoopHead() {
 void WarpFunction::EmitLoopEnd() {
   BasicBlock* last = NewBlock("last");
   b_.SetInsertPoint(done_);
+  // An assembly of nothing keeps the trail alive up to here. It touches no memory that anything else does, or loads could not be moved
+  // out of the loop.
+  auto* keep = llvm::InlineAsm::get(llvm::FunctionType::get(b_.getInt64Ty(), {b_.getInt64Ty()}, false), "", "=r,0", true);
+  auto* kept = b_.CreateCall(keep, {trail_});
+  kept->setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
+  kept->addFnAttr(llvm::Attribute::NoUnwind);
+  kept->addFnAttr(llvm::Attribute::WillReturn);
+  trail_->addIncoming(b_.CreateAdd(kept, b_.getInt64(1)), done_);
   Value* next = b_.CreateInBoundsGEP(b_.getInt8Ty(), warp_, target_->getArg(2));
   llvm::cast<llvm::PHINode>(warp_)->addIncoming(next, done_);
   b_.CreateCondBr(b_.CreateICmpEQ(next, target_->getArg(1)), last, head_);

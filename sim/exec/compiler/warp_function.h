@@ -332,6 +332,7 @@ class WarpFunction {
   std::unique_ptr<ShapeAnalysis> shapes_;
 
   llvm::Value* warp_ = nullptr;
+  llvm::PHINode* trail_ = nullptr;  ///< of a CtaEntry: its trail plus the number of the warp
   llvm::BasicBlock* entry_ = nullptr;
   llvm::BasicBlock* head_ = nullptr;  ///< where a warp starts: the entry, or the head of the loop over the CTA's warps
   std::map<std::string, Value*> entry_values_;

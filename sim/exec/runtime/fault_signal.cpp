@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <span>
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/worker.h"
@@ -31,6 +32,9 @@ std::atomic<const Previous*> g_previous[2];
 #if defined(__x86_64__)
 std::uintptr_t ProgramCounter(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]); }
 std::uintptr_t StackPointer(const ucontext_t& context) { return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]); }
+std::span<const std::uint64_t> Registers(const ucontext_t& context) {
+  return {reinterpret_cast<const std::uint64_t*>(context.uc_mcontext.gregs), REG_RIP};  // the general ones come first
+}
 void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(function));
   context.uc_mcontext.gregs[REG_RDI] = static_cast<greg_t>(reinterpret_cast<std::uintptr_t>(argument));
@@ -40,6 +44,9 @@ void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, st
 #elif defined(__aarch64__)
 std::uintptr_t ProgramCounter(const ucontext_t& context) { return context.uc_mcontext.pc; }
 std::uintptr_t StackPointer(const ucontext_t& context) { return context.uc_mcontext.sp; }
+std::span<const std::uint64_t> Registers(const ucontext_t& context) {
+  return {reinterpret_cast<const std::uint64_t*>(context.uc_mcontext.regs), 31};
+}
 void ContinueAt(ucontext_t& context, void (*function)(Warp*), Warp* argument, std::byte* stack_top) {
   context.uc_mcontext.pc = reinterpret_cast<std::uintptr_t>(function);
   context.uc_mcontext.regs[0] = reinterpret_cast<std::uintptr_t>(argument);
@@ -88,7 +95,7 @@ bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   const bool in_access = worker->access_lane >= 0;
   const bool in_guard = worker->IsStackGuard(address);
   if (!in_kernel && !in_access && !in_guard) return false;
-  Warp* warp = worker->WarpAt(StackPointer(context));
+  Warp* warp = worker->WarpAt(StackPointer(context), Registers(context));
   if (!warp) return false;
   if (!in_guard && LetThrough(*worker, *warp, address)) return true;
   worker->fault_address = address;

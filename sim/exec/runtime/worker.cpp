@@ -180,7 +180,8 @@ struct DirectLoop {
     const bool recording = unit.recording();
     ForEach(worker, unit, [&] {
       if (cta_entry) {
-        cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), &worker.direct_warp);
+        worker.NextTrail();
+        cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), worker.trail);
         return !stop.load(std::memory_order_relaxed);
       }
       for (Warp* warp = unit.warps; warp != last; ++warp) {
@@ -203,6 +204,7 @@ void Worker::RunDirect() {
   PrepareStart(unit.warps[0], 0, &DirectLoop::Entry);
   SwitchWarp(root, unit.warps[0]);
   direct_warp = nullptr;
+  trail = 0;
   if (launch->stop.load(std::memory_order_relaxed)) Abandon(unit);
 }
 
@@ -375,10 +377,39 @@ void Worker::Abandon(Unit& unit) {
 #endif
 }
 
-Warp* Worker::WarpAt(std::uintptr_t sp) {
+/// The start is a number that no program is likely to have by chance; the rest counts the calls.
+void Worker::NextTrail() {
+  constexpr std::uint64_t kStart = 0xa7c3'5e00'0000'0000;
+  last_trail_ = last_trail_ == 0 ? kStart : last_trail_ + kMostWarps;
+  trail = last_trail_;
+}
+
+namespace {
+
+/// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about, but only the running one
+/// has the largest.
+__attribute__((no_sanitize("address", "thread"))) std::uint64_t FollowTrail(std::uint64_t trail, std::span<const std::uint64_t> registers,
+                                                                            std::uintptr_t low, std::uintptr_t high) {
+  std::uint64_t number = 0;
+  const auto look = [&](std::uint64_t word) {
+    if (word - trail < kMostWarps) number = std::max(number, word - trail);
+  };
+  for (const std::uint64_t word : registers) look(word);
+  for (low &= ~std::uintptr_t{7}; low + 8 <= high; low += 8) look(*reinterpret_cast<const std::uint64_t*>(low));
+  return number;
+}
+
+}  // namespace
+
+Warp* Worker::WarpAt(std::uintptr_t sp, std::span<const std::uint64_t> registers) {
+  constexpr std::uintptr_t kRedZone = 128;  // helpers may keep registers below the stack pointer
   for (const auto& unit : units_) {
     const std::size_t index = unit->stacks.IndexOf(sp);
     if (index >= unit->stacks.count()) continue;
+    if (direct_warp && trail != 0) {
+      const auto low = reinterpret_cast<std::uintptr_t>(unit->stacks.low(index));
+      return &unit->warps[FollowTrail(trail, registers, std::max(low, sp - kRedZone), low + unit->stacks.bytes())];
+    }
     if (direct_warp) return &WarpOf(direct_warp);
     return index < unit->warp_count ? &unit->warps[index] : nullptr;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sim/exec/runtime/unit.h"
@@ -23,7 +24,8 @@ class Worker {
 
   SwitchableWarp root;                      ///< the thread's own stack while a warp runs
   Launch* launch = nullptr;                 ///< not null while this thread may be inside a kernel
-  WarpCtx* volatile direct_warp = nullptr;  ///< the running warp when warps run one after the other
+  WarpCtx* volatile direct_warp = nullptr;  ///< the running warp when warps run one after the other; the first where a CtaEntry runs
+  volatile std::uint64_t trail = 0;         ///< of the CtaEntry that runs, or 0
 
   // Lane by lane access in a helper: a SIGSEGV there is the program's fault, not ours.
   volatile std::int32_t access_lane = -1;
@@ -35,8 +37,8 @@ class Worker {
   bool fault_is_stack = false;
   bool fault_is_bus = false;
 
-  /// The warp whose stack holds `sp`, or null.
-  Warp* WarpAt(std::uintptr_t sp);
+  /// The warp that runs on the stack that holds `sp`, or null. `registers`: what the general registers hold.
+  Warp* WarpAt(std::uintptr_t sp, std::span<const std::uint64_t> registers);
   /// Its stack's guard page holds `address`.
   bool IsStackGuard(std::uintptr_t address);
   Unit& main_unit();
@@ -57,6 +59,7 @@ class Worker {
   bool Watchdog();
   Unit* TakeUnit();
   void Abandon(Unit& unit);
+  void NextTrail();
 
   DeviceMemory& memory_;
   std::vector<std::byte> params_;
@@ -68,6 +71,7 @@ class Worker {
   std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, looked_ns_ = 0;
   unsigned looks_ = 0, quiet_examinations_ = 0;
   bool counted_stuck_ = false;
+  std::uint64_t last_trail_ = 0;
 };
 
 }  // namespace gridloom::exec

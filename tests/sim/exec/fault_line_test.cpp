@@ -61,3 +61,55 @@ TEST_CASE("Fault_InGeneratedCode_NamesPtxLineAndSourceLine") {
           std::string::npos);
   }
 }
+
+namespace {
+
+// The kernel's warps run in one loop; all but one of them store to memory that is there. With `from` in host memory every warp
+// goes through the runtime first.
+const char* const kOneWarp = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry one(.param .u64 good, .param .u64 bad, .param .u32 which, .param .u64 from)
+{
+  .reg .b64 %rd<6>;
+  .reg .b32 %r<6>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [good];
+  ld.param.u64 %rd2, [bad];
+  ld.param.u32 %r2, [which];
+  ld.param.u64 %rd5, [from];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.u32 %r3, %r3, 1024, %r1;
+  shr.u32 %r4, %r3, 5;
+  setp.eq.u32 %p1, %r4, %r2;
+  mul.wide.u32 %rd3, %r1, 4;
+  selp.b64 %rd4, %rd2, %rd1, %p1;
+  add.s64 %rd4, %rd4, %rd3;
+  ld.global.u32 %r5, [%rd5];
+  st.global.u32 [%rd4], %r5;
+  ret;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("Fault_InLoopOverWarps_NamesTheWarp") {
+  Executor executor;
+  const std::uint64_t good = executor.Upload(std::vector<std::uint32_t>(1024));
+  const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
+  executor.Free(bad);
+  static std::uint32_t host[1024];
+  REQUIRE(executor.memory().RegisterHost(host, sizeof host, false));
+  for (const std::uint64_t from : {good, reinterpret_cast<std::uint64_t>(host)}) {
+    for (const std::uint32_t which : {0u, 1u, 17u, 31u, 32u, 45u, 95u}) {
+      const exec::LaunchFault fault =
+          executor.Launch(kOneWarp, "one", {3, 1, 1}, {1024, 1, 1}, ParamBlock().Add(good).Add(bad + 4096).Add(which).Add(from));
+      INFO(fault.text);
+      CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
+      CHECK(fault.cta.x == which / 32);
+      CHECK(fault.thread.x == which % 32 * 32);
+      CHECK(fault.text.find(", warp " + std::to_string(which % 32)) != std::string::npos);
+    }
+  }
+}
