@@ -7,6 +7,7 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -224,14 +225,15 @@ class WarpFunction {
   };
   struct IndexBounds {
     Value *low, *steps;
-    unsigned rotate;
   };
   struct Split {
     llvm::BasicBlock *rows, *same, *others, *joined;  ///< rows, same: null when they cannot be
   };
   Irregular IrregularOf(Value* address, const Access& access);
-  IndexBounds MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window);
-  Value* IrregularInRange(const Irregular& at, const Access& access, const Window& window);
+  IndexBounds MakeBounds(const Irregular& at, llvm::ArrayRef<Value*> bases, const Access& access, const Window& window);
+  static unsigned BoundsRotation(const Irregular& at, const Access& access);
+  IndexBounds BoundsOf(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
+  Value* IrregularInRange(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
   Value* ScaledIndex(const Irregular& at);
   Value* HostPointers(const Irregular& at, const Access& access, const Window& window);
   Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
@@ -243,17 +245,24 @@ class WarpFunction {
   Split SplitByRows(const Irregular& at, const Access& access, bool with_same);
   Value* GatherSmall(const Irregular& at, const Access& access, const Window& window);
   Value* GatherWhole(const Irregular& at, const Access& access, const Window& window);
-  std::vector<Value*> LoadQuads(const Irregular& at, const Access& access, const Window& window);
-  std::vector<Value*> Gather(const Irregular& at, const Access& access, const Window& window);
+  std::vector<Value*> LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
+  Value* Concatenate(Value* a, Value* b);
+  std::array<Value*, 4> Transpose(const std::array<Value*, 4>& rows);
+  std::vector<Value*> Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
   std::vector<Value*> LoadIrregular(const Irregular& at, const Access& access, const Window& window);
-  std::vector<Value*> LoadIrregularGroup(const Irregular& at, const Access& whole, const Access& row, const Window& window);
+  std::vector<Value*> LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row, const Window& window);
   void Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
   void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
 
   // --- groups of loads (warp_group.cpp) ---
-  std::vector<llvm::CallInst*> GroupFrom(llvm::CallInst& call, const Access& access);
-  void EmitGroup(const std::vector<llvm::CallInst*>& group, const Access& single, const Window& window);
+  using LoadGroup = std::vector<llvm::CallInst*>;
+  std::vector<llvm::CallInst*> LoadsAfter(const llvm::CallInst& call) const;
+  bool MayJoin(const llvm::CallInst& load, const MarkerInfo& info, const Access& access) const;
+  LoadGroup GroupFrom(llvm::CallInst& call, const Access& access);
+  bool MakeReady(Value* value, const llvm::Instruction& at);
+  std::vector<LoadGroup> GroupsFrom(llvm::CallInst& call, const Access& access);
+  void EmitGroups(const std::vector<LoadGroup>& groups, const Access& single, const Window& window);
 
   // --- atomics (warp_atomics.cpp) ---
   void EmitAtomic(llvm::CallInst& call, const MarkerInfo& info);

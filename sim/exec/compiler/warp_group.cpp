@@ -1,5 +1,6 @@
 // Loads of neighbouring words from one irregular address, as unrolled loops over rows have them: one check and one
-// access a lane for two or four of them.
+// access a lane for two or four of them. Loads from several arrays at one irregular index: one check and one test for all.
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ValueTracking.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -24,24 +25,38 @@ RootAndOffset Resolve(const Value* address) {
 
 }  // namespace
 
-/// The loads that can be made together with `call`, which has the lowest address, in order: one, two or four. Nothing
-/// between them may write memory or wait.
-std::vector<llvm::CallInst*> WarpFunction::GroupFrom(llvm::CallInst& call, const Access& access) {
+/// The plain loads behind `call` in its block, up to where memory may be written or something may wait.
+std::vector<llvm::CallInst*> WarpFunction::LoadsAfter(const llvm::CallInst& call) const {
   constexpr unsigned kLookAhead = 100;
-  std::vector<llvm::CallInst*> group(4, nullptr);
-  group[0] = &call;
-  if (memcheck() || access.strong || access.bytes != 4 || access.space == Space::kLocal) return {&call};
-  const RootAndOffset first = Resolve(call.getArgOperand(0));
+  std::vector<llvm::CallInst*> loads;
   unsigned distance = 0;
-  for (llvm::Instruction* next = call.getNextNode(); next && ++distance < kLookAhead; next = next->getNextNode()) {
+  for (llvm::Instruction* next = const_cast<llvm::CallInst&>(call).getNextNode(); next && ++distance < kLookAhead;
+       next = next->getNextNode()) {
     const MarkerInfo* info = module_.MarkerOf(*next);
-    if (!info || info->kind != MarkerKind::kLoad) {
-      if (next->mayWriteToMemory() || !llvm::isGuaranteedToTransferExecutionToSuccessor(next)) break;
-      continue;
+    if (info && info->kind == MarkerKind::kLoad) {
+      if (info->strong) break;
+      loads.push_back(llvm::cast<llvm::CallInst>(next));
+    } else if (next->mayWriteToMemory() || !llvm::isGuaranteedToTransferExecutionToSuccessor(next)) {
+      break;
     }
-    if (info->strong) break;
-    auto* other = llvm::cast<llvm::CallInst>(next);
-    if (info->space != access.space || info->count != 1 || info->element->getScalarSizeInBits() != 32 || grouped_.contains(other)) continue;
+  }
+  return loads;
+}
+
+/// A load of one word that may be part of a group with others of `access`'s space.
+bool WarpFunction::MayJoin(const llvm::CallInst& load, const MarkerInfo& info, const Access& access) const {
+  return !info.strong && info.space == access.space && info.count == 1 && info.element->getScalarSizeInBits() == 32 &&
+         !grouped_.contains(&load);
+}
+
+/// The neighbouring loads that can be made together with `call`, which has the lowest address, in order: one, two or four. Nothing
+/// between them may write memory or wait.
+WarpFunction::LoadGroup WarpFunction::GroupFrom(llvm::CallInst& call, const Access& access) {
+  LoadGroup group(4, nullptr);
+  group[0] = &call;
+  const RootAndOffset first = Resolve(call.getArgOperand(0));
+  for (llvm::CallInst* other : LoadsAfter(call)) {
+    if (!MayJoin(*other, *module_.MarkerOf(*other), access)) continue;
     const RootAndOffset at = Resolve(other->getArgOperand(0));
     const std::int64_t place = at.offset - first.offset;
     if (at.root == first.root && place > 0 && place < 16 && place % 4 == 0 && !group[place / 4]) group[place / 4] = other;
@@ -51,30 +66,71 @@ std::vector<llvm::CallInst*> WarpFunction::GroupFrom(llvm::CallInst& call, const
   return group;
 }
 
-void WarpFunction::EmitGroup(const std::vector<llvm::CallInst*>& group, const Access& single, const Window& window) {
-  const unsigned count = static_cast<unsigned>(group.size());
+/// Makes sure that `value`, which a later instruction of the block uses, is there at `at`: what it takes is emitted ahead of its place.
+/// False when that is more than a little arithmetic on scalars.
+bool WarpFunction::MakeReady(Value* value, const llvm::Instruction& at) {
+  auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!instruction || instruction->getParent() != at.getParent() || llvm::isa<llvm::PHINode>(instruction) || IsEntryValue(instruction) ||
+      instruction->comesBefore(&at))
+    return true;
+  if (!instruction->isBinaryOp() && !instruction->isCast()) return false;
+  if (ShapeOf(instruction).vector()) return false;
+  for (Value* operand : instruction->operands())
+    if (!MakeReady(operand, at)) return false;
+  EmitInstruction(*instruction);
+  return true;
+}
+
+/// The group from `call` on, and groups of as many loads from other arrays at the same index: they share check and test.
+std::vector<WarpFunction::LoadGroup> WarpFunction::GroupsFrom(llvm::CallInst& call, const Access& access) {
+  constexpr std::size_t kMostGroups = 4;
+  if (memcheck() || access.strong || access.bytes != 4 || access.count != 1 || access.space == Space::kLocal) return {{&call}};
+  std::vector<LoadGroup> groups{GroupFrom(call, access)};
+  const Shape shape = ShapeOf(call.getArgOperand(0));
+  if (shape.kind != ShapeKind::kIndexed || !IrregularOf(call.getArgOperand(0), access).index) return groups;
+  llvm::SmallPtrSet<const Value*, 4> roots{Resolve(call.getArgOperand(0)).root};
+  for (llvm::CallInst* other : LoadsAfter(call)) {
+    Value* address = other->getArgOperand(0);
+    const Shape at = ShapeOf(address);
+    if (!MayJoin(*other, *module_.MarkerOf(*other), access) || at.kind != ShapeKind::kIndexed || at.index != shape.index ||
+        at.scale != shape.scale || at.index_signed != shape.index_signed || at.pattern != shape.pattern)
+      continue;
+    if (!roots.insert(Resolve(address).root).second) continue;
+    LoadGroup group = GroupFrom(*other, access);
+    if (group.size() != groups[0].size() || !MakeReady(address, call)) continue;
+    groups.push_back(std::move(group));
+    if (groups.size() == kMostGroups) break;
+  }
+  return groups;
+}
+
+void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access& single, const Window& window) {
+  const unsigned count = static_cast<unsigned>(groups[0].size());
   Access whole = single;
   whole.element = b_.getInt32Ty();
   whole.count = count;
   whole.bytes = 4 * count;
   Access word = single;
   word.element = b_.getInt32Ty();
-  Value* address = group[0]->getArgOperand(0);
-  const Irregular at = IrregularOf(address, whole);
-  const auto fast = [&] { return LoadIrregularGroup(at, whole, word, window); };
+  std::vector<Irregular> places;
+  for (const LoadGroup& group : groups) places.push_back(IrregularOf(group[0]->getArgOperand(0), whole));
+  const auto fast = [&] { return LoadIrregularGroup(places, whole, word, window); };
   const auto slow = [&] {
     std::vector<Value*> parts;
-    Value* host = HostLanes(Lanes(address), word, window);
-    for (unsigned part = 0; part < count; ++part) {
-      word.line = group[part]->getArgOperand(group[part]->arg_size() - 1);
-      parts.push_back(SlowLoad(b_.CreateAdd(host, Splat(b_.getInt64(4 * part))), word)[0]);
+    for (const LoadGroup& group : groups) {
+      Value* host = HostLanes(Lanes(group[0]->getArgOperand(0)), word, window);
+      for (unsigned part = 0; part < count; ++part) {
+        word.line = group[part]->getArgOperand(group[part]->arg_size() - 1);
+        parts.push_back(SlowLoad(b_.CreateAdd(host, Splat(b_.getInt64(4 * part))), word)[0]);
+      }
     }
     return parts;
   };
-  const std::vector<Value*> parts = FastOrSlow(IrregularInRange(at, whole, window), fast, slow);
-  for (unsigned part = 0; part < count; ++part) {
-    Define(group[part], b_.CreateBitCast(parts[part], WarpType(group[part]->getType())));
-    if (part != 0) grouped_.insert(group[part]);
+  const std::vector<Value*> parts = FastOrSlow(IrregularInRange(places, whole, window), fast, slow);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    llvm::CallInst* load = groups[i / count][i % count];
+    Define(load, b_.CreateBitCast(parts[i], WarpType(load->getType())));
+    if (i != 0) grouped_.insert(load);
   }
 }
 

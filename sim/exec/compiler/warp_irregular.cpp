@@ -48,11 +48,13 @@ WarpFunction::Irregular WarpFunction::IrregularOf(Value* address, const Access& 
   return {address, Lanes(address), nullptr, 1, 0, false};
 }
 
-/// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside).
-WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* base, const Access& access, const Window& window) {
+/// The lowest index inside the window (i32), and how many steps of the alignment lie above it (i32, 0: none is inside). With several
+/// bases the index must be inside for each: the lowest base bounds it from below, the highest one from above.
+WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, llvm::ArrayRef<Value*> bases, const Access& access,
+                                                   const Window& window) {
   const auto i64 = [&](std::int64_t value) { return b_.getInt64(static_cast<std::uint64_t>(value)); };
   const std::int64_t scale = at.factor << at.shift;
-  const unsigned rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
+  const unsigned rotate = BoundsRotation(at, access);
   const auto floor_divide = [&](Value* value) -> Value* {
     if (llvm::isPowerOf2_64(static_cast<std::uint64_t>(scale)))
       return b_.CreateAShr(value, llvm::Log2_64(static_cast<std::uint64_t>(scale)));
@@ -60,43 +62,59 @@ WarpFunction::IndexBounds WarpFunction::MakeBounds(const Irregular& at, Value* b
     Value* rest = b_.CreateSub(value, b_.CreateMul(quotient, i64(scale)));
     return b_.CreateAdd(quotient, b_.CreateAShr(rest, 63));
   };
-  Value* offset = window.low ? b_.CreateSub(base, window.low) : base;
-  Value* lowest = b_.CreateNeg(floor_divide(offset));
-  Value* highest = floor_divide(b_.CreateSub(b_.CreateSub(window.limit, i64(access.bytes)), offset));
+  Value *near = nullptr, *far = nullptr, *low_bits = nullptr;
+  for (Value* base : bases) {
+    Value* offset = window.low ? b_.CreateSub(base, window.low) : base;
+    near = near ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, near, offset) : offset;
+    far = far ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, far, offset) : offset;
+    low_bits = low_bits ? b_.CreateOr(low_bits, offset) : offset;
+  }
+  Value* lowest = b_.CreateNeg(floor_divide(near));
+  Value* highest = floor_divide(b_.CreateSub(b_.CreateSub(window.limit, i64(access.bytes)), far));
   // index * factor must stay inside 32 bits; an unsigned index inside these bounds is not negative as a signed one.
   const std::int64_t most = (std::numeric_limits<std::int32_t>::max() - 7) / at.factor >> rotate << rotate;
   lowest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, lowest, i64(at.index_signed ? -most : 0));
   highest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, highest, i64(most));
   Value* steps = b_.CreateAdd(b_.CreateAShr(b_.CreateSub(highest, lowest), rotate), i64(1));
   Value* none = b_.CreateICmpSLT(highest, lowest);
-  if (access.align > 1) none = b_.CreateOr(none, b_.CreateICmpNE(b_.CreateAnd(offset, i64(access.align - 1)), i64(0)));
+  if (access.align > 1) none = b_.CreateOr(none, b_.CreateICmpNE(b_.CreateAnd(low_bits, i64(access.align - 1)), i64(0)));
   steps = b_.CreateSelect(none, i64(0), steps);
-  return {b_.CreateTrunc(lowest, b_.getInt32Ty()), b_.CreateTrunc(steps, b_.getInt32Ty()), rotate};
+  return {b_.CreateTrunc(lowest, b_.getInt32Ty()), b_.CreateTrunc(steps, b_.getInt32Ty())};
 }
 
-/// i1: every active lane is inside the window and aligned.
-Value* WarpFunction::IrregularInRange(const Irregular& at, const Access& access, const Window& window) {
+/// The bits of an index that tell whether its address is aligned.
+unsigned WarpFunction::BoundsRotation(const Irregular& at, const Access& access) {
+  const std::int64_t scale = at.factor << at.shift;
+  return scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
+}
+
+/// Bounds for all places, made at the entry where that is possible.
+WarpFunction::IndexBounds WarpFunction::BoundsOf(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+  llvm::SmallVector<Value*, 4> bases;
+  if (window.changes || !llvm::all_of(places, [&](const Irregular& at) { return IsEntryValue(at.address); })) {
+    for (const Irregular& at : places) bases.push_back(Base(at.address));
+    return MakeBounds(places.front(), bases, access, window);
+  }
+  std::string key = "bounds" + std::to_string(access.bytes) + "." + std::to_string(access.align);
+  for (const Irregular& at : places) key += "." + std::to_string(reinterpret_cast<std::uintptr_t>(at.address));
+  Value* low = AtEntry(key, [&] {
+    for (const Irregular& at : places) bases.push_back(EntryBase(llvm::cast<llvm::Instruction>(at.address)));
+    const IndexBounds made = MakeBounds(places.front(), bases, access, window);
+    entry_values_[key + "steps"] = made.steps;
+    return made.low;
+  });
+  return {low, entry_values_[key + "steps"]};
+}
+
+/// i1: at all places, which have an index in common where there are several, every active lane is inside the window and aligned.
+Value* WarpFunction::IrregularInRange(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+  const Irregular& at = places.front();
   Value* outside = nullptr;
   if (at.index) {
-    IndexBounds bounds;
-    if (IsEntryValue(at.address) && !window.changes) {
-      const std::string key = "bounds" + std::to_string(reinterpret_cast<std::uintptr_t>(at.address)) + "." + std::to_string(access.bytes) +
-                              "." + std::to_string(access.align);
-      bounds.low = AtEntry(key, [&] {
-        const IndexBounds made = MakeBounds(at, EntryBase(llvm::cast<llvm::Instruction>(at.address)), access, window);
-        entry_values_[key + "steps"] = made.steps;
-        bounds.rotate = made.rotate;
-        return made.low;
-      });
-      bounds.steps = entry_values_[key + "steps"];
-      const std::int64_t scale = at.factor << at.shift;
-      bounds.rotate = scale % access.align == 0 ? 0 : Log2(access.align) - Log2(static_cast<unsigned>(scale));
-    } else {
-      bounds = MakeBounds(at, Base(at.address), access, window);
-    }
+    const IndexBounds bounds = BoundsOf(places, access, window);
     Value* steps = b_.CreateSub(at.index, Splat(bounds.low));
-    if (bounds.rotate != 0) {
-      steps = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {steps->getType()}, {steps, steps, Splat(b_.getInt32(bounds.rotate))});
+    if (const unsigned rotate = BoundsRotation(at, access); rotate != 0) {
+      steps = b_.CreateIntrinsic(llvm::Intrinsic::fshr, {steps->getType()}, {steps, steps, Splat(b_.getInt32(rotate))});
     }
     outside = b_.CreateICmpUGE(steps, Splat(bounds.steps));
   } else {
@@ -221,35 +239,65 @@ Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, cons
                                ActiveLanes());
 }
 
-/// Four words a lane: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
-std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& access, const Window& window) {
+/// Four words a lane and place: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make. Places have
+/// their lanes' offsets in common.
+std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
   auto* quad = llvm::FixedVectorType::get(b_.getInt32Ty(), 4);
-  Value* offsets = at.index ? ScaledIndex(at) : HostLanes(at.lanes, access, window);
+  const Irregular& first = places.front();
+  Value* offsets = first.index ? ScaledIndex(first) : HostLanes(first.lanes, access, window);
   if (divergent_) {
     // Lanes that are off load what an active one does.
     Value* active = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
     offsets = b_.CreateSelect(MaskLanes(), offsets, Splat(b_.CreateExtractElement(offsets, active)));
   }
-  Value* start = nullptr;
-  if (at.index) {
-    Value* base = Base(at.address);
-    start = b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy());
-  }
   // Through memory: a reload costs less than taking an element out of a vector. Volatile, or LLVM would undo that.
   Value* buffer = SpillLanes(5, offsets);
   llvm::Type* offset_type = offsets->getType()->getScalarType();
-  const auto load = [&](unsigned lane) -> Value* {
-    Value* offset = b_.CreateAlignedLoad(offset_type, b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane), llvm::Align(4), true);
-    Value* pointer = at.index ? b_.CreateGEP(b_.getIntNTy(8u << at.shift), start, b_.CreateSExt(offset, b_.getInt64Ty()))
-                              : b_.CreateIntToPtr(offset, b_.getPtrTy());
+  std::vector<Value*> starts;
+  for (const Irregular& at : places) {
+    if (!at.index) break;
+    Value* base = Base(at.address);
+    starts.push_back(b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy()));
+  }
+  const auto offset_of = [&](unsigned lane) -> Value* {
+    Value* slot = b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane);
+    Value* offset = b_.CreateAlignedLoad(offset_type, slot, llvm::Align(4), true);
+    return first.index ? b_.CreateSExt(offset, b_.getInt64Ty()) : offset;
+  };
+  const auto load = [&](std::size_t place, Value* offset) -> Value* {
+    Value* pointer =
+        first.index ? b_.CreateGEP(b_.getIntNTy(8u << first.shift), starts[place], offset) : b_.CreateIntToPtr(offset, b_.getPtrTy());
     return b_.CreateAlignedLoad(quad, pointer, llvm::Align(access.align));
   };
-  const auto concatenate = [&](Value* a, Value* b) {
-    const unsigned count = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
-    return b_.CreateShuffleVector(a, b, Range(0, 2 * count));
-  };
-  // Rows j of the matrices: lanes j, j+4, j+8, j+12 of a half. Unpacking words, then pairs of words, transposes all
-  // four.
+  // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few offsets are live.
+  std::vector<Value*> parts(places.size() * 4);
+  for (unsigned half = 0; half < 2; ++half) {
+    std::vector<std::array<Value*, 4>> rows(places.size());
+    for (unsigned row = 0; row < 4; ++row) {
+      Value* at_lane[4];
+      for (unsigned i = 0; i < 4; ++i) at_lane[i] = offset_of(half * kHalf + row + 4 * i);
+      for (std::size_t place = 0; place < places.size(); ++place) {
+        Value* low = Concatenate(load(place, at_lane[0]), load(place, at_lane[1]));
+        rows[place][row] = Concatenate(low, Concatenate(load(place, at_lane[2]), load(place, at_lane[3])));
+      }
+    }
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      const std::array<Value*, 4> columns = Transpose(rows[place]);
+      for (unsigned part = 0; part < 4; ++part) {
+        Value*& whole = parts[place * 4 + part];
+        whole = half == 0 ? columns[part] : b_.CreateBitCast(Concatenate(whole, columns[part]), WarpType(access.element));
+      }
+    }
+  }
+  return parts;
+}
+
+Value* WarpFunction::Concatenate(Value* a, Value* b) {
+  return b_.CreateShuffleVector(a, b, Range(0, 2 * llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements()));
+}
+
+/// Four 4 x 4 matrices of words side by side, by rows, to columns: unpacking words, then pairs of words, transposes all four.
+std::array<Value*, 4> WarpFunction::Transpose(const std::array<Value*, 4>& rows) {
   const auto unpack = [&](Value* a, Value* b, unsigned words, bool high) {
     llvm::SmallVector<int, 16> pick;
     for (unsigned block = 0; block < 4; ++block) {
@@ -260,38 +308,28 @@ std::vector<Value*> WarpFunction::LoadQuads(const Irregular& at, const Access& a
     }
     return b_.CreateShuffleVector(a, b, pick);
   };
-  std::vector<Value*> halves[2];
-  for (unsigned half = 0; half < 2; ++half) {
-    Value* rows[4];
-    for (unsigned row = 0; row < 4; ++row) {
-      const unsigned lane = half * kHalf + row;
-      rows[row] = concatenate(concatenate(load(lane), load(lane + 4)), concatenate(load(lane + 8), load(lane + 12)));
-    }
-    Value* low01 = unpack(rows[0], rows[1], 1, false);
-    Value* high01 = unpack(rows[0], rows[1], 1, true);
-    Value* low23 = unpack(rows[2], rows[3], 1, false);
-    Value* high23 = unpack(rows[2], rows[3], 1, true);
-    halves[half] = {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false),
-                    unpack(high01, high23, 2, true)};
-  }
-  std::vector<Value*> parts;
-  for (unsigned part = 0; part < 4; ++part) {
-    parts.push_back(b_.CreateBitCast(concatenate(halves[0][part], halves[1][part]), WarpType(access.element)));
-  }
-  return parts;
+  Value* low01 = unpack(rows[0], rows[1], 1, false);
+  Value* high01 = unpack(rows[0], rows[1], 1, true);
+  Value* low23 = unpack(rows[2], rows[3], 1, false);
+  Value* high23 = unpack(rows[2], rows[3], 1, true);
+  return {unpack(low01, low23, 2, false), unpack(low01, low23, 2, true), unpack(high01, high23, 2, false), unpack(high01, high23, 2, true)};
 }
 
-std::vector<Value*> WarpFunction::Gather(const Irregular& at, const Access& access, const Window& window) {
-  if (access.bytes == 16 && access.count == 4) return LoadQuads(at, access, window);
-  if (access.bytes <= 8) {
-    auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
-    return Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count);
-  }
+/// The parts of the first place, then those of the next.
+std::vector<Value*> WarpFunction::Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+  if (access.bytes == 16 && access.count == 4) return LoadQuads(places, access, window);
   std::vector<Value*> parts;
-  Value* pointers = HostPointers(at, access, window);
-  for (unsigned part = 0; part < access.count; ++part) {
-    Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
-    parts.push_back(b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+  for (const Irregular& at : places) {
+    if (access.bytes <= 8) {
+      auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
+      for (Value* part : Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count)) parts.push_back(part);
+      continue;
+    }
+    Value* pointers = HostPointers(at, access, window);
+    for (unsigned part = 0; part < access.count; ++part) {
+      Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
+      parts.push_back(b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+    }
   }
   return parts;
 }
@@ -302,10 +340,11 @@ std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Acces
   return LoadIrregularGroup(at, access, access, window);
 }
 
-/// The same for a group: `whole` is what each lane loads, `row` the access at whose distance lanes count as
-/// consecutive.
-std::vector<Value*> WarpFunction::LoadIrregularGroup(const Irregular& at, const Access& whole, const Access& row, const Window& window) {
-  const Split split = SplitByRows(at, row, true);
+/// The same for a group: `whole` is what each lane loads, `row` the access at whose distance lanes count as consecutive. Places have an
+/// index in common, so what holds for one holds for all.
+std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row,
+                                                     const Window& window) {
+  const Split split = SplitByRows(places.front(), row, true);
   std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
   const auto way = [&](BasicBlock* block, const auto& load) {
     if (!block) return;
@@ -316,19 +355,22 @@ std::vector<Value*> WarpFunction::LoadIrregularGroup(const Irregular& at, const 
   };
   const auto halves = [&](HalfKind kind) {
     return [&, kind] {
-      Value* starts[2] = {HalfAddress(at, 0, window), HalfAddress(at, 1, window)};
       std::vector<Value*> all;
-      for (unsigned offset = 0; offset < whole.bytes; offset += row.bytes) {
-        Value* low = LoadHalf(starts[0], offset, kind, 0, row);
-        Value* high = LoadHalf(starts[1], offset, kind, 1, row);
-        for (Value* part : Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count)) all.push_back(part);
+      for (const Irregular& at : places) {
+        Value* starts[2] = {HalfAddress(at, 0, window), HalfAddress(at, 1, window)};
+        for (unsigned offset = 0; offset < whole.bytes; offset += row.bytes) {
+          Value* low = LoadHalf(starts[0], offset, kind, 0, row);
+          Value* high = LoadHalf(starts[1], offset, kind, 1, row);
+          for (Value* part : Deinterleave(b_.CreateShuffleVector(low, high, Range(0, kWarpSize * row.count)), row.count))
+            all.push_back(part);
+        }
       }
       return all;
     };
   };
   way(split.rows, halves(HalfKind::kConsecutive));
   way(split.same, halves(HalfKind::kSame));
-  way(split.others, [&] { return Gather(at, whole, window); });
+  way(split.others, [&] { return Gather(places, whole, window); });
   b_.SetInsertPoint(split.joined);
   std::vector<Value*> parts;
   for (std::size_t part = 0; part < ways.front().second.size(); ++part) {

@@ -378,7 +378,8 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   } else if (odd_size) {
     parts = slow();
   } else {
-    if (const std::vector<llvm::CallInst*> group = GroupFrom(call, access); group.size() > 1) return EmitGroup(group, access, window);
+    if (const std::vector<LoadGroup> groups = GroupsFrom(call, access); groups.size() > 1 || groups[0].size() > 1)
+      return EmitGroups(groups, access, window);
     const Irregular at = IrregularOf(address, access);
     Value* ok = checked ? checked : IrregularInRange(at, access, window);
     parts = FastOrSlow(

@@ -386,8 +386,8 @@ void Worker::NextTrail() {
 
 namespace {
 
-/// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about, but only the running one
-/// has the largest.
+/// Follows a CtaEntry's trail: the number of the warp that runs. Words of warps that ran before may still lie about, but only the running
+/// one has the largest.
 __attribute__((no_sanitize("address", "thread"))) std::uint64_t FollowTrail(std::uint64_t trail, std::span<const std::uint64_t> registers,
                                                                             std::uintptr_t low, std::uintptr_t high) {
   std::uint64_t number = 0;

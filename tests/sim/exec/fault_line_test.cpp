@@ -95,7 +95,9 @@ const char* const kOneWarp = R"(.version 7.8
 }  // namespace
 
 TEST_CASE("Fault_InLoopOverWarps_NamesTheWarp") {
-  Executor executor;
+  exec::Engine::Options options;
+  options.cpu_features = GENERATE("", "avx2", "baseline");
+  Executor executor(options);
   const std::uint64_t good = executor.Upload(std::vector<std::uint32_t>(1024));
   const std::uint64_t bad = executor.Upload(std::vector<std::uint32_t>(1 << 20));
   executor.Free(bad);
