@@ -50,23 +50,24 @@ std::string DefaultState() {
   return {};
 }
 
-/// Profiles by KernelHash: a record has no room for long names. One describes blocks of one size.
+/// Profiles by KernelHash, since a record has no room for long names, and warps of a block.
 class KernelProfiles {
  public:
   KernelProfiles() = default;
   KernelProfiles(const model::ProfileFile& file, const model::ProfileTable& table) {
     for (const model::KernelProfile& kernel : file.kernels) {
-      profiles_[protocol::KernelHash(kernel.kernel)] = {table.Find(kernel.kernel), kernel.needs.warps};
+      const std::uint32_t warps = kernel.needs.warps;
+      profiles_[{protocol::KernelHash(kernel.kernel), warps}] = table.Find(kernel.kernel, warps);
     }
   }
   /// 0: none describes such a launch.
   std::uint64_t Find(std::uint64_t hash, std::uint32_t warps) const {
-    const auto found = profiles_.find(hash);
-    return found != profiles_.end() && found->second.second == warps ? found->second.first : 0;
+    const auto found = profiles_.find({hash, warps});
+    return found != profiles_.end() ? found->second : 0;
   }
 
  private:
-  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint32_t>> profiles_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> profiles_;
 };
 
 Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file) {

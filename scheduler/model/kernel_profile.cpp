@@ -45,7 +45,12 @@ Status Validate(const KernelProfile& profile) {
       {"refinement.loads_per_stall", refinement.loads_per_stall, 1, kAny},
       {"refinement.latency_cycles", refinement.latency_cycles, 0, kAny},
   };
-  return Check("profile of kernel " + profile.kernel, bounds);
+  GL_TRY_STATUS(Check("profile of kernel " + profile.kernel, bounds));
+  for (const double demand : profile.demands) {
+    const Bound bound{"demands", demand, 0, kAny};
+    GL_TRY_STATUS(Check("profile of kernel " + profile.kernel, std::span(&bound, 1)));
+  }
+  return {};
 }
 
 Status Validate(const SmModel& sm) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
@@ -34,6 +35,10 @@ struct KernelProfile {
   double ipc = 0;  ///< IPC_i, measured alone; the denominator of CP (Eq. 1)
 
   std::uint64_t smallest_slice = 1;  ///< thread blocks of the smallest slice within the overhead limit (section 4.1, p = 2 %)
+
+  /// What an instruction takes of what an SM has in a cycle, by resource: pipes, the way into the SM, DRAM, L2. No kernel can have more IPC
+  /// than 1 / the largest. All profiles of a device name the same resources in the same order; empty: nothing is known of them.
+  std::vector<double> demands{};
 
   /// What the paper leaves out. The values given here leave its model as it is.
   struct Refinement {

@@ -39,6 +39,7 @@ using Text = std::string_view;
 
 constexpr Key kKeys[] = {
     {"overhead_percent", "a number from 0 to 100", [](Config& c, Text t) { return SetNumber(c.overhead_percent, t, 0.0, 100.0); }},
+    {"launch_interval_us", "a number from 0 to 1000", [](Config& c, Text t) { return SetNumber(c.launch_interval_us, t, 0.0, 1000.0); }},
     {"prune.pur", "a number from 0 to 10", [](Config& c, Text t) { return SetNumber(c.plan.prune_pur, t, 0.0, 10.0); }},
     {"prune.mur", "a number from 0 to 10", [](Config& c, Text t) { return SetNumber(c.plan.prune_mur, t, 0.0, 10.0); }},
     {"ratio", "`balanced` or `best`",
@@ -50,6 +51,7 @@ constexpr Key kKeys[] = {
     {"replan", "`arrival` or `end`",
      [](Config& c, Text t) { return SetChoice(c.policy.replan_on_arrival, t, "arrival", true, "end", false); }},
     {"patience", "a whole number", [](Config& c, Text t) { return SetNumber(c.policy.patience, t, 0u, 0xffffffffu); }},
+    {"model.bounds", "a number from 0 to 1", [](Config& c, Text t) { return SetNumber(c.bounds, t, 0.0, 1.0); }},
     {"model.granularity", "`cta` or `warp`",
      [](Config& c, Text t) {
        return SetChoice(c.model.granularity, t, "cta", ModelOptions::Granularity::kCta, "warp", ModelOptions::Granularity::kWarp);

@@ -1,5 +1,7 @@
 #include "scheduler/model/kernelet_setup.h"
 
+#include "scheduler/model/bounded_model.h"
+
 namespace gridloom::model {
 
 Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfig& config, bool deferred) {
@@ -12,7 +14,7 @@ Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfi
   KerneletSetup setup;
   setup.profiles = profiles;
   setup.planner =
-      std::make_shared<GreedyPlanner>(file.sm, profiles, std::make_shared<MarkovModel>(file.sm, config.model), config.plan, deferred);
+      std::make_shared<GreedyPlanner>(file.sm, profiles, MakeCoRunModel(file.sm, config.model, config.bounds), config.plan, deferred);
   setup.inputs = {.planner = setup.planner, .kernelet = config.policy};
   return setup;
 }

@@ -18,14 +18,17 @@ std::string RateKey(const std::string& a, std::uint32_t ctas_a, const std::strin
 Result<std::uint64_t> ProfileTable::Add(KernelProfile profile) {
   GL_TRY_STATUS(Validate(profile));
   const std::uint64_t id = profiles_.size() + 1;
-  if (!by_name_.try_emplace(profile.kernel, id).second) return Error{"two profiles of kernel " + profile.kernel};
+  if (Find(profile.kernel, profile.needs.warps) != 0) return Error{"two profiles of kernel " + profile.kernel + " with blocks of one size"};
+  by_name_[profile.kernel].push_back(id);
   profiles_.push_back(std::make_unique<const KernelProfile>(std::move(profile)));
   return id;
 }
 
-std::uint64_t ProfileTable::Find(std::string_view kernel) const {
+std::uint64_t ProfileTable::Find(std::string_view kernel, std::uint32_t warps) const {
   const auto found = by_name_.find(std::string(kernel));
-  return found == by_name_.end() ? 0 : found->second;
+  if (found == by_name_.end()) return 0;
+  const auto with = std::ranges::find_if(found->second, [&](std::uint64_t id) { return Get(id)->needs.warps == warps; });
+  return with == found->second.end() ? 0 : *with;
 }
 
 GreedyPlanner::GreedyPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model,
@@ -120,7 +123,9 @@ std::optional<policy::CoSchedule> RandomPlanner::Find(std::span<const std::uint6
   std::size_t second = Below(ids.size() - 1);
   second += second >= first;
   const KernelProfile &a = *profiles_->Get(ids[first]), &b = *profiles_->Get(ids[second]);
-  const auto ratios = SliceRatios(sm_, a, b);
+  const auto [known, is_new] = ratios_.try_emplace({ids[first], ids[second]});
+  if (is_new) known->second = SliceRatios(sm_, a, b);
+  const auto& ratios = known->second;
   if (ratios.empty()) return std::nullopt;
   const auto& ctas = ratios[Below(ratios.size())];
   return policy::CoSchedule{.parts = {PartOf(ids[first], a, ctas[0]), PartOf(ids[second], b, ctas[1])}};

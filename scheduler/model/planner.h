@@ -1,6 +1,7 @@
 // Planners of co-schedules for policy::Kernelet: by a model or by measurements, and at random.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -16,16 +17,16 @@ namespace gridloom::model {
 /// The kinds of kernels that are known, numbered from 1 on: policy::KernelView::profile.
 class ProfileTable {
  public:
-  /// Fails when the profile makes no sense, or another one has its name.
+  /// Fails when the profile makes no sense, or there is one of this kernel with as many warps in a block.
   Result<std::uint64_t> Add(KernelProfile profile);
-  std::uint64_t Find(std::string_view kernel) const;  ///< 0: not known
+  std::uint64_t Find(std::string_view kernel, std::uint32_t warps) const;  ///< with so many warps in a block; 0: not known
   /// Null: not known.
   const KernelProfile* Get(std::uint64_t id) const { return id == 0 || id > profiles_.size() ? nullptr : profiles_[id - 1].get(); }
   std::size_t size() const { return profiles_.size(); }
 
  private:
-  std::vector<std::unique_ptr<const KernelProfile>> profiles_;  // do not move
-  std::unordered_map<std::string, std::uint64_t> by_name_;
+  std::vector<std::unique_ptr<const KernelProfile>> profiles_;           // do not move
+  std::unordered_map<std::string, std::vector<std::uint64_t>> by_name_;  // one for each size of blocks
 };
 
 /// Solves a pair once. With the Markov model this is Kernelet, with measured rates and PlanOptions::Ratio::kBest it is OPT (section
@@ -82,6 +83,7 @@ class RandomPlanner final : public policy::CoSchedulePlanner {
   SmModel sm_;
   std::shared_ptr<const ProfileTable> profiles_;
   std::mt19937_64 random_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::array<std::uint32_t, 2>>> ratios_;  // of pairs drawn before
 };
 
 /// Rates that were measured, by kernel names and thread blocks per SM, in either order.

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::uint32_t kVersion = 1;
 
-using Slot = std::variant<double*, std::uint32_t*, std::uint64_t*, std::string*>;
+using Slot = std::variant<double*, std::uint32_t*, std::uint64_t*, std::string*, std::vector<double>*>;
 
 /// One key and where its value is kept.
 template <typename T>
@@ -59,6 +59,7 @@ constexpr Field<Profile> kProfileFields[] = {
     {"mur", [](Profile& p) -> Slot { return &p.mur; }},
     {"ipc", [](Profile& p) -> Slot { return &p.ipc; }},
     {"smallest_slice", [](Profile& p) -> Slot { return &p.smallest_slice; }},
+    {"demands", [](Profile& p) -> Slot { return &p.demands; }},
     {"dependency_cycles", [](Profile& p) -> Slot { return &p.refinement.dependency_cycles; }},
     {"instructions_per_issue", [](Profile& p) -> Slot { return &p.refinement.instructions_per_issue; }},
     {"loads_per_stall", [](Profile& p) -> Slot { return &p.refinement.loads_per_stall; }},
@@ -76,6 +77,12 @@ Status Read(const Json& value, Slot slot, const std::string& place) {
   if (auto* const* text = std::get_if<std::string*>(&slot)) {
     if (!value.is_string()) return Error{place + " must be a text"};
     **text = value.get<std::string>();
+    return {};
+  }
+  if (auto* const* list = std::get_if<std::vector<double>*>(&slot)) {
+    if (!value.is_array() || !std::ranges::all_of(value, [](const Json& each) { return each.is_number(); }))
+      return Error{place + " must be a list of numbers"};
+    **list = value.get<std::vector<double>>();
     return {};
   }
   if (auto* const* number = std::get_if<double*>(&slot)) {
@@ -114,12 +121,13 @@ Status Read(const Json& json, T& record, std::span<const Field<T>> fields, const
 
 Status ReadKernels(const Json& json, std::vector<KernelProfile>& kernels) {
   if (!json.is_array()) return Error{"'kernels' must be a list"};
-  std::set<std::string> names;
+  std::set<std::pair<std::string, std::uint32_t>> names;  // and warps of a block
   for (const Json& each : json) {
     KernelProfile profile;
     GL_TRY_STATUS(Read(each, profile, std::span<const Field<Profile>>(kProfileFields), "kernel " + std::to_string(kernels.size() + 1)));
     if (profile.kernel.empty()) return Error{"kernel " + std::to_string(kernels.size() + 1) + " has no name"};
-    if (!names.insert(profile.kernel).second) return Error{"two profiles of kernel " + profile.kernel};
+    if (!names.emplace(profile.kernel, profile.needs.warps).second)
+      return Error{"two profiles of kernel " + profile.kernel + " with blocks of one size"};
     kernels.push_back(std::move(profile));
   }
   return {};

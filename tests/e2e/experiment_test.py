@@ -6,6 +6,7 @@ usage: experiment_test.py GRIDLOOM PROGRAMS"""
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ study: kernelet
 show: table4, fig7, fig13
 devices: %(device)s
 kernels:
-  pc:  {kernel: PointerChase, paper_ctas: 16384, scale: 3.333}
+  pc:  {kernel: PointerChase, paper_ctas: 16384, scale: 1}
   mm:  {kernel: MatrixMultiply, paper_ctas: 16384, scale: 1}
   tea: {kernel: TeaEncrypt, paper_ctas: 16384, scale: 5}
 mixes: {TWO: pc tea, THREE: pc mm tea}
@@ -26,7 +27,7 @@ measure: {warmup_waves: 1, measured_waves: 1}
 slicing: {overhead: 0.02, launch_interval_us: {small: 1}}
 prune: {pur: {small: 0.4}, mur: {small: 0.1}}
 mur_unit: 0.2
-model: {bounds: 0.9}
+model: {bounds: 0.9, ratio: best}
 arrivals: {instances: 20, load: 2, seed: 1}
 paper:
   table4:
@@ -38,9 +39,9 @@ paper:
 """
 
 
-def run(folder, *options):
+def run(folder, *options, work="work", programs=programs):
     report = os.path.join(folder, "report")
-    done = subprocess.run([gridloom, "experiment", os.path.join(folder, "experiment.yaml"), "--work", os.path.join(folder, "work"),
+    done = subprocess.run([gridloom, "experiment", os.path.join(folder, "experiment.yaml"), "--work", os.path.join(folder, work),
                            "--programs", programs, "--report", report, *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
@@ -72,4 +73,18 @@ with tempfile.TemporaryDirectory() as folder:
     assert "measured" not in again.stderr and second == result, again.stderr
     _, other = run(folder, "--set", "arrivals.seed=2")
     assert other["exhibits"][2]["rows"] != result["exhibits"][2]["rows"]
+
+    # A page that stands alone, with the findings of every exhibit.
+    with open(os.path.join(folder, "report", "experiment.html"), encoding="utf-8") as file:
+        page = file.read()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1))
+    assert [section["title"] for section in data["sections"]] == ["table4", "fig7", "fig13", "again"], data["sections"]
+    kinds = [[block["type"] for block in section["blocks"]] for section in data["sections"]]
+    assert all("figures" in part and "bars" in part and "table" in part for part in kinds[:3]), kinds
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
+
+    # Without programs, the traces that come with Gridloom.
+    _, kept = run(folder, "--set", "show=table4", work="bare", programs=os.path.join(folder, "nothing"))
+    for row in kept["exhibits"][0]["rows"]:
+        assert abs(row[2] - rows[row[1]][2]) < 0.02 * rows[row[1]][2], (row, rows[row[1]])
 print("ok")

@@ -13,23 +13,23 @@ struct Instance {
   double arrived = 0, left = 0;  // cycle; thread blocks
 };
 
-/// Instances that run, at which rate.
+/// A kind whose first waiting instance runs, and its rate.
 struct Running {
-  std::size_t instance = 0;  // position in the queue
+  std::size_t kind = 0;
   double rate = 0;
 };
 
 class Simulation {
  public:
   Simulation(const std::vector<Kind>& kinds, Rates& rates, policy::CoSchedulePlanner* planner, const Arrivals& arrivals)
-      : kinds_(kinds), rates_(rates), planner_(planner) {
+      : kinds_(kinds), rates_(rates), planner_(planner), queues_(kinds.size()) {
     Draw(arrivals);
   }
 
   Result<ArrivalResult> Run() {
-    while (!queue_.empty() || next_ < arriving_.size()) {
+    while (waiting_ > 0 || next_ < arriving_.size()) {
       Admit();
-      if (queue_.empty()) {
+      if (waiting_ == 0) {
         result_.idle += arriving_[next_].arrived - now_;
         now_ = arriving_[next_].arrived;
         continue;
@@ -59,20 +59,19 @@ class Simulation {
   }
 
   void Admit() {
-    for (; next_ < arriving_.size() && arriving_[next_].arrived <= now_; ++next_) queue_.push_back(arriving_[next_]);
+    for (; next_ < arriving_.size() && arriving_[next_].arrived <= now_; ++next_, ++waiting_)
+      queues_[arriving_[next_].kind].push_back(next_);
   }
 
-  std::size_t FirstOf(std::size_t kind) const {
-    return static_cast<std::size_t>(std::ranges::find(queue_, kind, &Instance::kind) - queue_.begin());
-  }
+  Instance& FirstOf(std::size_t kind) { return arriving_[queues_[kind].front()]; }
 
   /// The kinds that wait, in order of arrival.
   std::vector<std::size_t> Waiting() const {
     std::vector<std::size_t> waiting;
-    for (const Instance& instance : queue_) {
-      if (std::ranges::find(waiting, instance.kind) == waiting.end()) waiting.push_back(instance.kind);
-      if (waiting.size() == kinds_.size()) break;
+    for (std::size_t kind = 0; kind < queues_.size(); ++kind) {
+      if (!queues_[kind].empty()) waiting.push_back(kind);
     }
+    std::ranges::sort(waiting, {}, [&](std::size_t kind) { return queues_[kind].front(); });
     return waiting;
   }
 
@@ -96,51 +95,56 @@ class Simulation {
       kinds[i] = waiting[static_cast<std::size_t>(found - profiles.begin())];
     }
     GL_TRY(rates, rates_.Together(kinds[0], schedule.parts[0].ctas_per_sm, kinds[1], schedule.parts[1].ctas_per_sm));
-    return std::vector<Running>{{FirstOf(kinds[0]), rates[0]}, {FirstOf(kinds[1]), rates[1]}};
+    return std::vector<Running>{{kinds[0], rates[0]}, {kinds[1], rates[1]}};
   }
 
   Result<std::vector<Running>> Consolidated() {
-    const std::size_t first = queue_[0].kind;
-    if (queue_.size() > 1) {
-      const std::size_t second = queue_[1].kind;
-      const std::uint32_t room = second == first ? 0 : rates_.LeftOver(first, second);
+    const std::vector<std::size_t> waiting = Waiting();
+    const std::size_t first = waiting[0];
+    // Whoever arrived next: nobody is taken beside his own kind, which leaves no room.
+    const bool same_is_next = queues_[first].size() > 1 && (waiting.size() == 1 || queues_[first][1] < queues_[waiting[1]].front());
+    if (waiting.size() > 1 && !same_is_next) {
+      const std::size_t second = waiting[1];
+      const std::uint32_t room = rates_.LeftOver(first, second);
       if (room != 0) {
         GL_TRY(rates, rates_.Together(first, rates_.Full(first), second, room));
-        return std::vector<Running>{{0, rates[0]}, {1, rates[1]}};
+        return std::vector<Running>{{first, rates[0]}, {second, rates[1]}};
       }
     }
     GL_TRY(rate, rates_.Alone(first));
-    return std::vector<Running>{{0, rate}};
+    return std::vector<Running>{{first, rate}};
   }
 
   /// Until one of them ends; who runs alone, until another arrives.
   void Proceed(const std::vector<Running>& running) {
     double step = INFINITY;
-    for (const Running& part : running) step = std::min(step, queue_[part.instance].left / part.rate);
+    for (const Running& part : running) step = std::min(step, FirstOf(part.kind).left / part.rate);
     const bool interrupted = running.size() == 1 && next_ < arriving_.size() && arriving_[next_].arrived < now_ + step;
     if (interrupted) step = arriving_[next_].arrived - now_;
     now_ = interrupted ? arriving_[next_].arrived : now_ + step;
     if (running.size() == 2) result_.together += step;
-    for (const Running& part : running) queue_[part.instance].left -= part.rate * step;
-    if (!interrupted) EndFinished();
+    for (const Running& part : running) FirstOf(part.kind).left -= part.rate * step;
+    if (interrupted) return;
+    for (const Running& part : running) EndIfDone(part.kind);
   }
 
-  /// Takes out those that are done: the one whose end set the step, and another that ends with it but for rounding.
-  void EndFinished() {
+  /// The one whose end set the step, and another that ends with it but for rounding.
+  void EndIfDone(std::size_t kind) {
     constexpr double kRounding = 1e-9;
-    std::erase_if(queue_, [&](const Instance& instance) {
-      if (instance.left > kRounding * kinds_[instance.kind].ctas) return false;
-      turnaround_ += now_ - instance.arrived;
-      return true;
-    });
+    const Instance& instance = FirstOf(kind);
+    if (instance.left > kRounding * kinds_[kind].ctas) return;
+    turnaround_ += now_ - instance.arrived;
+    queues_[kind].pop_front();
+    --waiting_;
   }
 
   const std::vector<Kind>& kinds_;
   Rates& rates_;
   policy::CoSchedulePlanner* const planner_;
-  std::vector<Instance> arriving_;  // in order of time
-  std::size_t next_ = 0;            // of them
-  std::deque<Instance> queue_;      // in order of arrival
+  std::vector<Instance> arriving_;               // in order of time
+  std::size_t next_ = 0;                         // of them
+  std::vector<std::deque<std::size_t>> queues_;  // by kind: positions in arriving_ of those that wait
+  std::size_t waiting_ = 0;                      // in all queues
   double now_ = 0, turnaround_ = 0;
   ArrivalResult result_;
 };

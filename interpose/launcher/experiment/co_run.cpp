@@ -95,6 +95,25 @@ class Meter final : public timing::Observer {
   timing::Counters at_begin_, counters_;
 };
 
+/// When so many blocks had ended.
+class EndOf final : public timing::Observer {
+ public:
+  explicit EndOf(std::uint64_t ctas) : left_(ctas) {}
+  void OnCtaStart(Cycle, const timing::CtaPlace&) override {}
+  void OnKernelEnd(Cycle, std::uint32_t) override {}
+  void OnWindow(const timing::Engine&, Cycle) override {}
+  void OnCtaEnd(Cycle at, const timing::CtaPlace&) override {
+    if (left_ == 0) return;
+    at_ = std::max(at_, at);
+    --left_;
+  }
+  Cycle at() const { return at_; }
+
+ private:
+  std::uint64_t left_;
+  Cycle at_ = 0;
+};
+
 /// When the last work ended. The latency of the first launch is the host's and left out.
 Cycle LastEnd(const timing::Engine& engine) {
   Cycle end = 0;
@@ -155,21 +174,30 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
 }
 
 Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run) {
-  constexpr std::uint32_t kStreams = 16;
   const std::uint64_t slice = run.slice == 0 ? run.ctas : run.slice;
   policy::Leftover policy;
-  GL_TRY(engine, timing::Engine::Create(device, policy));
+  EndOf skipped(run.skip);
+  timing::EngineOptions options;
+  options.hooks.observer = &skipped;
+  GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::uint32_t number = 0;
   for (std::uint64_t first = 0; first < run.ctas; first += slice, ++number) {
     timing::KernelWork work;
-    work.order.stream = number % kStreams;
+    work.order.stream = number % kSliceStreams;
     work.order.submitted = number * run.launch_interval;
     work.source = BlocksOf(kernel, first, std::min(slice, run.ctas - first));
     GL_TRY(id, engine->Add(std::move(work)));
     static_cast<void>(id);
   }
   GL_TRY_STATUS(engine->Run());
-  return LastEnd(*engine);
+  if (run.skip == 0) return LastEnd(*engine);
+  return LastEnd(*engine) + engine->parameters().timing().launch.kernel_cycles - skipped.at();
+}
+
+SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, Cycle launch_interval) {
+  constexpr std::uint64_t kSkippedLoads = 2, kLoads = 6;  // of the device
+  const std::uint64_t load = full * device.sm.count;
+  return {.ctas = kLoads * load, .slice = ctas_per_sm * device.sm.count, .launch_interval = launch_interval, .skip = kSkippedLoads * load};
 }
 
 Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,

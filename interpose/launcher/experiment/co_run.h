@@ -43,12 +43,19 @@ struct CoRunRates {
 Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts, const CoRunOptions& options = {});
 
 /// Cycles for `ctas` blocks launched in slices of `slice` blocks (0: in one launch). The host launches a slice every `launch_interval`
-/// cycles into one of 16 streams in turn, so that slices overlap as far as the device lets them.
+/// cycles into one of kSliceStreams streams in turn, so that slices overlap as far as the device lets them. Counted from when the first
+/// `skip` blocks have ended: with as many as the device holds a few times over, what a long kernel pays for its slices and not how the
+/// device fills at the beginning.
 struct SlicedRun {
   std::uint64_t ctas = 0, slice = 0;
   timing::Cycle launch_interval = 0;
+  std::uint64_t skip = 0;
 };
+inline constexpr std::uint32_t kSliceStreams = 16;
 Result<timing::Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run);
+
+/// The run that says what slices of `ctas_per_sm` blocks (0: one launch) for each SM cost a kernel of which an SM holds `full` blocks.
+SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, timing::Cycle launch_interval);
 
 /// Cycles for all blocks of all kernels, launched at once into a stream each, under a policy that knows kernel i as profile i + 1.
 Result<timing::Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,

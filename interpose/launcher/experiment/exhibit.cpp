@@ -50,6 +50,9 @@ Json JsonOf(const Exhibit& exhibit) {
   json["rows"] = Json::array();
   for (const auto& row : exhibit.rows) json["rows"].push_back(Json(row));
   json["notes"] = exhibit.notes;
+  json["findings"] = Json::array();
+  for (const Finding& finding : exhibit.findings)
+    json["findings"].push_back({{"what", finding.what}, {"ours", finding.ours}, {"paper", finding.paper}});
   return json;
 }
 

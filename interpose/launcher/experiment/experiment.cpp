@@ -44,7 +44,8 @@ class ExperimentCommand final : public Command {
     app.add_option("--programs", programs_, "folder of the workloads' programs (default: workloads/ beside this tool)")->type_name("DIR");
     app.add_option("--work", work_, "folder that keeps traces and measurements (default: experiments/ in the cache)")->type_name("DIR");
     app.add_option("--jobs,-j", jobs_, "measurements at the same time (default: one per core)")->type_name("N");
-    app.add_option("--report", report_, "write NAME.json and a CSV file for each exhibit into this folder")->type_name("DIR");
+    app.add_option("--report", report_, "write a page, NAME.html, NAME.json and a CSV file for each exhibit into this folder")
+        ->type_name("DIR");
     app.add_flag("--json", json_, "print JSON");
   }
 
@@ -115,14 +116,16 @@ class ExperimentCommand final : public Command {
   }
 
   Result<std::vector<experiment::StudyKernel>> Kernels() {
+    GL_TRY(experiments, experiment::ExperimentDirectory());
+    const fs::path kept = experiments / "traces";
     std::vector<experiment::StudyKernel> kernels;
     for (const std::string& name : settings_.Below("kernels")) {
       const std::string key = "kernels." + name + ".";
       GL_TRY(kernel, settings_.Text(key + "kernel"));
       GL_TRY(paper_ctas, settings_.Number(key + "paper_ctas"));
       GL_TRY(scale, settings_.Number(key + "scale"));
-      const fs::path trace = fs::path(work_) / ("kernelet-" + name + ".gltrace");
-      GL_TRY_STATUS(experiment::EnsureTrace(fs::path(programs_) / "kernelet" / name, kernel, trace));
+      const std::string file = "kernelet-" + name + ".gltrace";
+      GL_TRY(trace, experiment::EnsureTrace(fs::path(programs_) / "kernelet" / name, kernel, fs::path(work_) / file, kept / file));
       GL_TRY(traced, experiment::LoadTracedKernel(trace.string(), kernel, name));
       kernels.push_back({.traced = std::move(traced), .paper_ctas = paper_ctas, .scale = scale});
     }
@@ -140,9 +143,16 @@ class ExperimentCommand final : public Command {
     fs::create_directories(report_, error);
     if (error) return Error{"cannot create " + report_ + ": " + error.message()};
     GL_TRY_STATUS(WriteText(fs::path(report_) / (settings_.name() + ".json"), ToJson(exhibits).dump(2) + "\n"));
+    GL_TRY_STATUS(WriteText(fs::path(report_) / (settings_.name() + ".html"), experiment::PageOf(settings_.name(), exhibits, Command())));
     for (const Exhibit& exhibit : exhibits)
       GL_TRY_STATUS(WriteText(fs::path(report_) / (settings_.name() + "-" + exhibit.name + ".csv"), experiment::CsvOf(exhibit)));
     return {};
+  }
+
+  std::string Command() const {
+    std::string command = "gridloom experiment " + name_;
+    for (const std::string& assignment : set_) command += " --set " + assignment;
+    return command + " --report DIR";
   }
 
   std::string name_, programs_, work_, report_;

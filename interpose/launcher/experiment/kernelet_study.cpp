@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "interpose/launcher/experiment/profiling.h"
+#include "scheduler/model/bounded_model.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/timing/sm/occupancy.h"
 
@@ -13,7 +14,7 @@ namespace gridloom::experiment {
 namespace {
 
 /// Part of every key. Rises when a change of the timing model, or of how rates are measured, makes old measurements wrong.
-constexpr int kMeasurementVersion = 1;
+constexpr int kMeasurementVersion = 2;
 
 /// The counters that a measurement of a kernel alone keeps: those that profiling.h reads.
 template <typename Counters>
@@ -112,11 +113,15 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(limit, settings_.Number("slicing.overhead"));
   GL_TRY(interval, settings_.Number("slicing.launch_interval_us." + id));
   GL_TRY(bounds, settings_.Number("model.bounds"));
+  GL_TRY(ratio, settings_.Text("model.ratio"));
+  if (ratio != "best" && ratio != "balanced") return Error{"model.ratio must be best or balanced"};
   GL_TRY(load, settings_.Number("arrivals.load"));
   if (load <= 0) return Error{"arrivals.load must be above 0"};
   plan_options_.prune_pur = pur;
   plan_options_.prune_mur = mur;
   plan_options_.max_ratios = 0;
+  plan_options_.ratio = ratio == "best" ? model::PlanOptions::Ratio::kBest : model::PlanOptions::Ratio::kBalanced;
+  plan_options_.least_profit = limit;  // as much as slices may cost
   mur_unit_ = unit;
   slicing_limit_ = limit;
   launch_interval_us_ = interval;
@@ -169,22 +174,15 @@ KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
           }};
 }
 
-/// Blocks of a sliced run: some full loads of the device.
-std::uint64_t KernelStudy::SlicedCtas(std::size_t kernel) const {
-  constexpr std::uint64_t kLoads = 6;
-  return kLoads * full_[kernel] * device_.sm.count;
-}
-
 /// `ctas_per_sm` 0: in one launch.
-KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm, std::uint64_t ctas) const {
+KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const {
   const StudyKernel& studied = kernels_[kernel];
   // Blocks of the trace are shorter than the paper's; so are the host's launches then.
   const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
-  const SlicedRun run{
-      .ctas = ctas, .slice = std::uint64_t{ctas_per_sm} * device_.sm.count, .launch_interval = static_cast<timing::Cycle>(cycles)};
+  const SlicedRun run = SlicingRun(device_, full_[kernel], ctas_per_sm, static_cast<timing::Cycle>(cycles));
   return {.what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
-          .key = Key("sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(ctas) + " every " +
-                     std::to_string(run.launch_interval)),
+          .key = Key("sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(run.ctas) + " from " +
+                     std::to_string(run.skip) + " every " + std::to_string(run.launch_interval)),
           .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
             GL_TRY(end, MeasureSliced(device_, traced, run));
             return std::vector<double>{static_cast<double>(end)};
@@ -211,32 +209,29 @@ Status KernelStudy::MeasureKernels() {
     needs_.push_back(needs);
     full_.push_back(timing::CtasPerSm(needs, device_));
     jobs.push_back(AloneJob(i));
-    for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas, SlicedCtas(i)));
+    for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas));
   }
   GL_TRY_STATUS(RunJobs(jobs));
-  std::map<std::string, Demands> demands;
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     GL_TRY(alone, Unpack(*cache_.Find(AloneJob(i).key)));
     alone_.push_back(alone.parts[0].ctas_per_cycle);
     GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone));
     profile.mur *= mur_unit_;
-    demands.emplace(profile.kernel, DemandsFrom(*kernels_[i].traced, device_, alone));
     GL_TRY_STATUS(TakeSlices(i, profile));
     GL_TRY(number, profiles_->Add(std::move(profile)));
     static_cast<void>(number);  // i + 1
   }
-  if (bounds_ > 0) model_ = std::make_shared<BoundedModel>(sm_, std::move(demands), bounds_);
-  else model_ = std::make_shared<model::MarkovModel>(sm_);
+  model_ = model::MakeCoRunModel(sm_, {}, bounds_);
   return {};
 }
 
 /// Slicing overheads from the cache, and the smallest slice within the limit.
 Status KernelStudy::TakeSlices(std::size_t kernel, model::KernelProfile& profile) {
-  const double whole = cache_.Find(SliceJob(kernel, 0, SlicedCtas(kernel)).key)->at(0);
+  const double whole = cache_.Find(SliceJob(kernel, 0).key)->at(0);
   std::vector<SliceCost> costs;
   profile.smallest_slice = std::uint64_t{full_[kernel]} * device_.sm.count;
   for (std::uint32_t ctas = full_[kernel]; ctas >= 1; --ctas) {
-    const double cycles = cache_.Find(SliceJob(kernel, ctas, SlicedCtas(kernel)).key)->at(0);
+    const double cycles = cache_.Find(SliceJob(kernel, ctas).key)->at(0);
     costs.push_back({.ctas_per_sm = ctas, .overhead = cycles / whole - 1});
     if (costs.back().overhead <= slicing_limit_) profile.smallest_slice = std::uint64_t{ctas} * device_.sm.count;
   }
@@ -334,7 +329,8 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
   }
   // What a planner decides follows from the profiles and these.
   if (planner != nullptr) {
-    what += " bounds " + std::to_string(bounds_) + " prune " + std::to_string(plan_options_.prune_pur) + " " +
+    what += " bounds " + std::to_string(bounds_) + " ratio " + std::to_string(static_cast<int>(plan_options_.ratio)) + " least " +
+            std::to_string(plan_options_.least_profit) + " prune " + std::to_string(plan_options_.prune_pur) + " " +
             std::to_string(plan_options_.prune_mur) + " slices";
     for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "interpose/launcher/experiment/arrivals.h"
-#include "interpose/launcher/experiment/bounded_model.h"
 #include "interpose/launcher/experiment/co_run.h"
 #include "interpose/launcher/experiment/rate_cache.h"
 #include "interpose/launcher/experiment/settings.h"
@@ -94,11 +93,10 @@ class KernelStudy {
   Status RunJobs(const std::vector<Job>& jobs);
   std::string Key(const std::string& what) const;
   Job AloneJob(std::size_t kernel) const;
-  Job SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm, std::uint64_t ctas) const;
+  Job SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const;
   Job PairJob(const PairLoad& load) const;
   Status MeasureKernels();
   Status TakeSlices(std::size_t kernel, model::KernelProfile& profile);
-  std::uint64_t SlicedCtas(std::size_t kernel) const;
 
   const Settings& settings_;
   const sim::DeviceSpec device_;

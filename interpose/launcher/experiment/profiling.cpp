@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "sim/timing/memory/coalescer.h"
 #include "sim/timing/sm/occupancy.h"
@@ -111,6 +112,29 @@ double UnloadedLatency(const timing::Counters& counters, const sim::TimingSpec& 
   return l1 * timing.l1.latency + (1 - l1) * ((1 - dram) * timing.l2.latency + dram * timing.dram.latency);
 }
 
+/// KernelProfile::demands: each pipe, bytes into the SM, DRAM bandwidth, rows that DRAM can open, time of L2 slices.
+std::vector<double> DemandsFrom(const PathFacts& facts, const sim::DeviceSpec& device, const CoRunRates& alone) {
+  const sim::TimingSpec& timing = device.timing;
+  std::vector<double> demands;
+  for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe)
+    demands.push_back(timing.units[pipe] == 0 ? 0 : facts.pipe_cycles[pipe] / timing.units[pipe]);
+  const auto instructions = static_cast<double>(alone.counters.sm.warp_instructions);
+  const auto per_instruction = [&](double amount, double of_sm_in_a_cycle) { return Ratio(amount, instructions) / of_sm_in_a_cycle; };
+  const timing::SmCounters& sm = alone.counters.sm;
+  const double into_sm =
+      static_cast<double>(sm.response_sectors * sim::TimingSpec::kSectorBytes + sm.responses * timing.crossbar.header_bytes);
+  demands.push_back(
+      per_instruction(into_sm, static_cast<double>(timing.crossbar.sm_in_bytes) * timing.clock.crossbar_mhz / timing.clock.sm_mhz));
+  const timing::MemoryCounters& memory = alone.counters.memory;
+  const double channel_cycles = static_cast<double>(timing.dram.channels) * timing.clock.dram_mhz / timing.clock.sm_mhz / device.sm.count;
+  demands.push_back(
+      per_instruction(static_cast<double>(memory.dram_read_bytes + memory.dram_write_bytes), channel_cycles * timing.dram.bytes_per_cycle));
+  demands.push_back(per_instruction(static_cast<double>(memory.dram_activations), channel_cycles / timing.dram.tRRD));
+  const double slice_cycles = static_cast<double>(timing.l2.slices) * timing.clock.l2_mhz / timing.clock.sm_mhz / device.sm.count;
+  demands.push_back(per_instruction(static_cast<double>(memory.l2_busy_cycles), slice_cycles));
+  return demands;
+}
+
 }  // namespace
 
 model::SmModel SmModelOf(const sim::DeviceSpec& device) {
@@ -179,31 +203,9 @@ Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::
   const auto issued = static_cast<double>(alone.counters.sm.warp_instructions);
   profile.refinement.instructions_per_issue = std::max(1.0, Ratio(issued, issued - static_cast<double>(alone.counters.sm.dual_issues)));
   profile.refinement.latency_cycles = UnloadedLatency(alone.counters, device.timing);
+  profile.demands = DemandsFrom(facts, device, alone);
   GL_TRY_STATUS(model::Validate(profile));
   return profile;
-}
-
-Demands DemandsFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone) {
-  const sim::TimingSpec& timing = device.timing;
-  const PathFacts facts = WalkPaths(kernel, timing);
-  Demands demands;
-  for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe)
-    demands.push_back(timing.units[pipe] == 0 ? 0 : facts.pipe_cycles[pipe] / timing.units[pipe]);
-  const auto instructions = static_cast<double>(alone.counters.sm.warp_instructions);
-  const auto per_instruction = [&](double amount, double of_sm_in_a_cycle) { return Ratio(amount, instructions) / of_sm_in_a_cycle; };
-  const timing::SmCounters& sm = alone.counters.sm;
-  const double into_sm =
-      static_cast<double>(sm.response_sectors * sim::TimingSpec::kSectorBytes + sm.responses * timing.crossbar.header_bytes);
-  demands.push_back(
-      per_instruction(into_sm, static_cast<double>(timing.crossbar.sm_in_bytes) * timing.clock.crossbar_mhz / timing.clock.sm_mhz));
-  const timing::MemoryCounters& memory = alone.counters.memory;
-  const double channel_cycles = static_cast<double>(timing.dram.channels) * timing.clock.dram_mhz / timing.clock.sm_mhz / device.sm.count;
-  demands.push_back(
-      per_instruction(static_cast<double>(memory.dram_read_bytes + memory.dram_write_bytes), channel_cycles * timing.dram.bytes_per_cycle));
-  demands.push_back(per_instruction(static_cast<double>(memory.dram_activations), channel_cycles / timing.dram.tRRD));
-  const double slice_cycles = static_cast<double>(timing.l2.slices) * timing.clock.l2_mhz / timing.clock.sm_mhz / device.sm.count;
-  demands.push_back(per_instruction(static_cast<double>(memory.l2_busy_cycles), slice_cycles));
-  return demands;
 }
 
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
@@ -212,6 +214,32 @@ Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKer
   const CoRunPart part{.kernel = kernel, .ctas_per_sm = timing::CtasPerSm(needs, device)};
   GL_TRY(alone, MeasureCoRun(device, std::span(&part, 1), options));
   return ProfileFrom(*kernel, device, alone);
+}
+
+Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
+                                           const model::KernelProfile& profile, const SliceLimit& limit) {
+  const std::uint64_t sms = device.sm.count, full = profile.max_resident_ctas;
+  const double ctas_per_cycle = profile.ipc * static_cast<double>(sms) / profile.instructions_per_cta;
+  std::optional<timing::Cycle> whole;  // in one launch
+  const auto within = [&](std::uint64_t ctas_per_sm) -> Result<bool> {
+    const double slice_cycles = static_cast<double>(ctas_per_sm * sms) / ctas_per_cycle;
+    const bool launched_in_time = 2 * static_cast<double>(limit.launch_interval) <= slice_cycles;
+    if (launched_in_time && kSliceStreams * ctas_per_sm >= 2 * full) return true;
+    if (!whole) {
+      GL_TRY(cycles, MeasureSliced(device, kernel, SlicingRun(device, full, 0, limit.launch_interval)));
+      whole = cycles;
+    }
+    GL_TRY(sliced, MeasureSliced(device, kernel, SlicingRun(device, full, ctas_per_sm, limit.launch_interval)));
+    return static_cast<double>(sliced) <= (1 + limit.overhead) * static_cast<double>(*whole);
+  };
+  std::uint64_t least = 1, enough = full;  // the answer is in between
+  while (least < enough) {
+    const std::uint64_t middle = (least + enough) / 2;
+    GL_TRY(cheap, within(middle));
+    if (cheap) enough = middle;
+    else least = middle + 1;
+  }
+  return enough * sms;
 }
 
 }  // namespace gridloom::experiment

@@ -31,13 +31,19 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
 /// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM. `smallest_slice` is left at 1.
 Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
 
-/// What an instruction of a kernel takes of what an SM has in a cycle, by resource: each pipe, bytes into the SM, DRAM bandwidth, rows
-/// that DRAM can open, time of L2 slices. No kernel can have more IPC than 1 / the largest.
-using Demands = std::vector<double>;
-Demands DemandsFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
-
 /// Measures, and then ProfileFrom.
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
                                            const CoRunOptions& options = {});
+
+/// What slices may cost (section 4.1), and how often the host launches one.
+struct SliceLimit {
+  double overhead = 0.02;  ///< part of the kernel's time
+  timing::Cycle launch_interval = 0;
+};
+/// Thread blocks of the smallest slice within the limit, a multiple of the device's SMs; a full load of the device if none is. Sizes are
+/// found by halving and measured, but where the host launches twice as fast as slices end and streams hold two loads of the device: then
+/// slices overlap and cost nothing (kernelet-fig6).
+Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
+                                           const model::KernelProfile& profile, const SliceLimit& limit);
 
 }  // namespace gridloom::experiment

@@ -37,13 +37,14 @@ Result<int> RunQuietly(std::vector<std::string> arguments) {
 
 }  // namespace
 
-Status EnsureTrace(const fs::path& program, const std::string& kernel, const fs::path& trace) {
+Result<fs::path> EnsureTrace(const fs::path& program, const std::string& kernel, const fs::path& trace, const fs::path& kept) {
   std::error_code error;
   const bool program_there = fs::exists(program, error);
   if (fs::exists(trace, error)) {
-    if (!program_there || fs::last_write_time(trace, error) >= fs::last_write_time(program, error)) return {};
+    if (!program_there || fs::last_write_time(trace, error) >= fs::last_write_time(program, error)) return trace;
   }
   if (!program_there) {
+    if (fs::exists(kept, error)) return kept;
     return Error{"there is no program " + program.string() +
                  "; it is built with Gridloom's tests where nvcc is found (scripts/build), or give its folder with --programs"};
   }
@@ -54,7 +55,7 @@ Status EnsureTrace(const fs::path& program, const std::string& kernel, const fs:
   if (code != 0) return Error{program.string() + " ended with exit code " + std::to_string(code)};
   fs::rename(unfinished, trace, error);
   if (error) return Error{"cannot write " + trace.string() + ": " + error.message()};
-  return {};
+  return trace;
 }
 
 }  // namespace gridloom::experiment

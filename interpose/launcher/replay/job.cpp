@@ -102,7 +102,7 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
 Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Traces& traces, const model::ProfileFile* profiles) {
   GL_TRY(config, LoadKerneletConfig());
   if (profiles != nullptr) return model::SetUpKernelet(*profiles, config);
-  GL_TRY(measured, ProfileTraces(device, traces));
+  GL_TRY(measured, ProfileTraces(device, traces, config));
   return model::SetUpKernelet(measured, config);
 }
 

@@ -38,30 +38,34 @@ Result<std::shared_ptr<const experiment::TracedKernel>> Load(const Chosen& chose
 
 }  // namespace
 
-Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces) {
-  std::map<std::string, Chosen> kernels;
+Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
+                                         const model::KerneletConfig& config) {
+  const experiment::SliceLimit slices{
+      .overhead = config.overhead_percent / 100,
+      .launch_interval = static_cast<timing::Cycle>(config.launch_interval_us * device.timing.clock.sm_mhz)};
+  std::map<std::pair<std::string, std::uint32_t>, Chosen> kernels;  // by name and warps of a block
   for (const auto& file : traces) {
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const Chosen candidate{file, i};
       if (!candidate.get().complete) continue;
-      const auto [chosen, is_new] = kernels.try_emplace(candidate.code().name, candidate);
+      const auto [chosen, is_new] = kernels.try_emplace({candidate.code().name, candidate.get().info.shape.warps_per_cta()}, candidate);
       if (!is_new && candidate.get().info.shape.ctas > chosen->second.get().info.shape.ctas) chosen->second = candidate;
     }
   }
   model::ProfileFile profiles{.sm = experiment::SmModelOf(device)};
-  for (const auto& [name, chosen] : kernels) {
+  for (const auto& [kind, chosen] : kernels) {
     GL_TRY(needs, timing::NeedsOf(chosen.get().info.shape, device));
     GL_TRY(kernel, Load(chosen, std::uint64_t{timing::CtasPerSm(needs, device)} * device.sm.count));
     GL_TRY(profile, experiment::ProfileKernel(kernel, device));
+    GL_TRY(smallest, experiment::MeasureSmallestSlice(kernel, device, profile, slices));
+    profile.smallest_slice = smallest;
     profiles.kernels.push_back(std::move(profile));
   }
   return profiles;
 }
 
 std::uint64_t ProfileOf(const model::ProfileTable& profiles, const trace::KernelCode& code, const trace::LaunchShape& shape) {
-  const std::uint64_t id = profiles.Find(code.name);
-  const model::KernelProfile* profile = profiles.Get(id);
-  return profile != nullptr && profile->needs.warps == shape.warps_per_cta() ? id : 0;
+  return profiles.Find(code.name, shape.warps_per_cta());
 }
 
 Result<model::KerneletConfig> LoadKerneletConfig() {

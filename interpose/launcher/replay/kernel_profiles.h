@@ -10,9 +10,11 @@
 
 namespace gridloom::launcher {
 
-/// A profile of each kernel that has a complete launch, from the launch with most thread blocks: as many of its blocks as fit on the
-/// device, three times over, alone on the timing model. A kernel launched with blocks of different sizes is profiled with one of them.
-Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces);
+/// A profile of each kernel that has a complete launch, and each number of warps in its blocks, from the launch with most thread blocks: as
+/// many of its blocks as fit on the device, three times over, alone on the timing model; and where the host's launches could cost more than
+/// config.overhead_percent, in slices.
+Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
+                                         const model::KerneletConfig& config);
 
 /// The profile that describes a launch of the kernel with such blocks; 0: none does.
 std::uint64_t ProfileOf(const model::ProfileTable& profiles, const trace::KernelCode& code, const trace::LaunchShape& shape);

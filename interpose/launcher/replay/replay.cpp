@@ -53,7 +53,8 @@ class ReplayCommand final : public Command {
       GL_TRY(file, trace::TraceFile::Open(path));
       traces.push_back(std::move(file));
     }
-    GL_TRY(profiles, ProfileTraces(device, traces));
+    GL_TRY(config, LoadKerneletConfig());
+    GL_TRY(profiles, ProfileTraces(device, traces, config));
     GL_TRY_STATUS(report::WriteFile(write_profiles_, model::ToJson(profiles)));
     return profiles.kernels.size();
   }

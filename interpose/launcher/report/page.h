@@ -56,7 +56,7 @@ Block Divided(const std::string& caption, const std::vector<std::string>& parts,
 
 struct Series {
   std::string name;
-  std::vector<double> values;  ///< one for each x
+  std::vector<double> values;  ///< one for each x; not a number where the line is not there (points only)
 };
 enum class LineStyle {
   kPoints,   ///< points of a function, joined

@@ -286,7 +286,8 @@ const blocks = {
       const outline = (values) => {
         let path = '', before = points ? null : from;
         for (let i = 0; i < count; ++i) {
-          if (points) path += `${i ? 'L' : 'M'}${px(xs[i]).toFixed(1)} ${py(values[i]).toFixed(1)}`;
+          if (values[i] === null) continue;  // this line is not there
+          if (points) path += `${path ? 'L' : 'M'}${px(xs[i]).toFixed(1)} ${py(values[i]).toFixed(1)}`;
           else path += `${i ? 'L' : 'M'}${px(before).toFixed(1)} ${py(values[i]).toFixed(1)}H${px(xs[i]).toFixed(1)}`;
           before = xs[i];
         }
@@ -299,7 +300,7 @@ const blocks = {
       } else {
         series.forEach((one, s) => {
           draw(svg, 'path', {d: outline(one.values), fill: 'none', stroke: colour(s), 'stroke-width': 1.8, 'stroke-linejoin': 'round'});
-          if (points) one.values.forEach((value, i) => draw(svg, 'circle', {cx: px(xs[i]), cy: py(value), r: 3, fill: colour(s)}));
+          if (points) one.values.forEach((value, i) => value !== null && draw(svg, 'circle', {cx: px(xs[i]), cy: py(value), r: 3, fill: colour(s)}));
         });
       }
       const cursor = draw(svg, 'line', {y1: top, y2: bottom, class: 'cursor', visibility: 'hidden'});
@@ -312,7 +313,7 @@ const blocks = {
         cursor.setAttribute('x2', px(points ? xs[i] : clamp(x, from, to)));
         cursor.setAttribute('visibility', 'visible');
         const title = points ? `${shown(xs[i])} ${block.x.unit}` : `${shown(i ? xs[i - 1] : from)} to ${shown(xs[i])} ${block.x.unit}`;
-        showTip(event, series.map((one, s) => [one.name, shown(one.values[i]) + ' ' + block.y.unit, colour(s)]), title);
+        showTip(event, series.map((one, s) => [one.name, one.values[i] === null ? '' : shown(one.values[i]) + ' ' + block.y.unit, colour(s)]), title);
       });
       svg.addEventListener('pointerleave', () => cursor.setAttribute('visibility', 'hidden'));
       size(svg, width, bottom + 24);

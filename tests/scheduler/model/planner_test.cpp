@@ -39,8 +39,10 @@ constexpr std::uint64_t kAll[] = {1, 2, 3, 4};
 
 TEST_CASE("ProfileTable_NumbersFromOne_RefusesNonsenseAndTwins") {
   const auto table = FourKernels();
-  CHECK(table->Find("c") == 3);
-  CHECK(table->Find("z") == 0);
+  const std::uint32_t warps = table->Get(3)->needs.warps;
+  CHECK(table->Find("c", warps) == 3);
+  CHECK(table->Find("c", warps + 1) == 0);
+  CHECK(table->Find("z", warps) == 0);
   CHECK(table->Get(3)->kernel == "c");
   CHECK(table->Get(0) == nullptr);
   CHECK(table->Get(5) == nullptr);
@@ -49,7 +51,12 @@ TEST_CASE("ProfileTable_NumbersFromOne_RefusesNonsenseAndTwins") {
   nonsense.kernel = "nonsense";
   nonsense.memory_ratio = -1;
   CHECK_FALSE(table->Add(nonsense).ok());
-  CHECK(table->Find("nonsense") == 0);
+  CHECK(table->Find("nonsense", nonsense.needs.warps) == 0);
+  // Blocks of another size are another kind of the same kernel.
+  ++twin.needs.warps;
+  CHECK(table->Add(twin).ok());
+  CHECK(table->Find(twin.kernel, twin.needs.warps) == 5);
+  CHECK(table->Find(twin.kernel, twin.needs.warps - 1) == 1);
 }
 
 TEST_CASE("GreedyPlanner_AnswersAsFindCoSchedule_AndSolvesAPairOnce") {
@@ -148,14 +155,17 @@ TEST_CASE("SetUpKernelet_GivesThePolicyThatPlansWithTheseProfiles") {
   const std::vector<policy::SmView> sms(14, Fermi().empty);
   std::vector<policy::KernelView> kernels;
   for (std::uint64_t i = 0; i < 4; ++i)
-    kernels.push_back({.id = i, .ctas = 1000, .needs = {.warps = 6}, .profile = setup->profiles->Find(table->Get(i + 1)->kernel)});
+    kernels.push_back({.id = i,
+                       .ctas = 1000,
+                       .needs = {.warps = 6},
+                       .profile = setup->profiles->Find(table->Get(i + 1)->kernel, table->Get(i + 1)->needs.warps)});
   REQUIRE(policy->Next({.kernels = kernels, .sms = sms}));
   const auto& schedule = dynamic_cast<const policy::Kernelet&>(*policy).co_schedule();
-  GreedyPlanner planner(Fermi(), table, std::make_shared<MarkovModel>(Fermi()));
+  GreedyPlanner planner(Fermi(), table, std::make_shared<MarkovModel>(Fermi()), KerneletConfig{}.plan);
   REQUIRE(schedule);
   CHECK(schedule->profit == planner.Find(kAll)->profit);
   file.kernels.push_back(file.kernels.front());
-  CHECK(SetUpKernelet(file).error().message == "two profiles of kernel a");
+  CHECK(SetUpKernelet(file).error().message == "two profiles of kernel a with blocks of one size");
   file.sm.latency_cycles = 0;
   CHECK_FALSE(SetUpKernelet(file).ok());
 }

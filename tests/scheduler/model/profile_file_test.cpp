@@ -32,6 +32,7 @@ ProfileFile Example() {
          .mur = 0.25,
          .ipc = 1.01,
          .smallest_slice = 42,
+         .demands = {0.25, 0, 1.5},
          .refinement = {.dependency_cycles = 3.5, .instructions_per_issue = 1.2, .loads_per_stall = 2, .latency_cycles = 99}});
   }
   return file;
@@ -55,6 +56,7 @@ TEST_CASE("Profiles_WrittenAndRead_AreTheSame") {
   CHECK(read->kernels[1].needs.shared_bytes == 1024);
   CHECK(read->kernels[1].refinement.latency_cycles == 99);
   CHECK(read->kernels[1].smallest_slice == 42);
+  CHECK(read->kernels[1].demands == file.kernels[1].demands);
 }
 
 TEST_CASE("ParseProfiles_WhatIsWrong_IsNamed") {
@@ -77,7 +79,11 @@ TEST_CASE("ParseProfiles_WhatIsWrong_IsNamed") {
   CHECK(MessageOf(with(R"([{"kernel": "k"}])")).find("needs.warps") != std::string::npos);
   CHECK(MessageOf(with(R"([{"warps": 1, "max_resident_ctas": 1}])")) == "kernel 1 has no name");
   const std::string one = R"({"kernel": "k", "warps": 1, "max_resident_ctas": 1})";
-  CHECK(MessageOf(with("[" + one + "," + one + "]")) == "two profiles of kernel k");
+  CHECK(MessageOf(with("[" + one + "," + one + "]")) == "two profiles of kernel k with blocks of one size");
+  const std::string wide = R"({"kernel": "k", "warps": 2, "max_resident_ctas": 1, "demands": [0.5]})";
+  CHECK(MessageOf(with("[" + one + "," + wide + "]")).empty());
+  CHECK(MessageOf(with(R"([{"kernel": "k", "demands": [true]}])")) == "kernel 1, 'demands' must be a list of numbers");
+  CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 1, "max_resident_ctas": 1, "demands": [-1]}])")).find("demands") != std::string::npos);
   CHECK(LoadProfiles("/nowhere/profiles.json").error().message == "/nowhere/profiles.json: cannot be read");
 }
 

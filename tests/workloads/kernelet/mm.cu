@@ -2,21 +2,21 @@
 // both matrices in shared memory.
 #include "workload.h"
 
-constexpr int kTile = 32, kRows = 8, kPerThread = kTile / kRows;
+constexpr int kTile = 32, kRows = 8, kPerThread = kTile / kRows, kDepth = 16;
 
 /// c (m x n) = a (m x k) * b (k x n); all sizes are multiples of kTile.
 /// Bounded to what the published occupancies leave: four CTAs of 256 threads in 32768 registers.
 __global__ void __maxnreg__(32) MatrixMultiply(const float* a, const float* b, float* c, int n, int k) {
-  __shared__ float tile_a[kTile][kTile], tile_b[kTile][kTile];
+  __shared__ float tile_a[kTile][kDepth], tile_b[kDepth][kTile];
   const int column = blockIdx.x * kTile + threadIdx.x, row = blockIdx.y * kTile + threadIdx.y;
   float sum[kPerThread] = {};
-  for (int begin = 0; begin < k; begin += kTile) {
-    for (int i = 0; i < kPerThread; ++i) {
-      tile_a[threadIdx.y + i * kRows][threadIdx.x] = a[(row + i * kRows) * k + begin + threadIdx.x];
-      tile_b[threadIdx.y + i * kRows][threadIdx.x] = b[(begin + threadIdx.y + i * kRows) * n + column];
-    }
+  const int thread = threadIdx.y * kTile + threadIdx.x, a_row = thread / kDepth, a_column = thread % kDepth;
+  for (int begin = 0; begin < k; begin += kDepth) {
+    for (int i = 0; i < kTile; i += kTile * kRows / kDepth)
+      tile_a[a_row + i][a_column] = a[(blockIdx.y * kTile + a_row + i) * k + begin + a_column];
+    for (int i = 0; i < kDepth; i += kRows) tile_b[threadIdx.y + i][threadIdx.x] = b[(begin + threadIdx.y + i) * n + column];
     __syncthreads();
-    for (int j = 0; j < kTile; ++j) {
+    for (int j = 0; j < kDepth; ++j) {
       const float value = tile_b[j][threadIdx.x];
       for (int i = 0; i < kPerThread; ++i) sum[i] += tile_a[threadIdx.y + i * kRows][j] * value;
     }

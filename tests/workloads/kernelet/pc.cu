@@ -24,7 +24,7 @@ std::vector<unsigned> RandomCycle(unsigned entries) {
 
 int main(int argc, char** argv) {
   // The paper: indices for 40 million accesses, 256 x 16384 threads, so about ten dependent loads a thread.
-  const Sizes sizes(argc, argv, {{"ctas", 512, 16384}, {"hops", 3, 10}, {"entries", 4 << 20, 40'000'000}});
+  const Sizes sizes(argc, argv, {{"ctas", 96, 16384}, {"hops", 10, 10}, {"entries", 4 << 20, 40'000'000}});
   const unsigned entries = sizes["entries"];
   const std::vector<unsigned> next = RandomCycle(entries);
   const Buffer<unsigned> device_next(next), device_last(static_cast<std::size_t>(sizes["ctas"]) * kThreads);

@@ -41,7 +41,7 @@ Matrix RandomMatrix(int rows, int column_count) {
 
 int main(int argc, char** argv) {
   // The paper: 131072 x 81200, 16 entries a row on average. Scaled, the vector keeps its size: it decides what the caches hold.
-  const Sizes sizes(argc, argv, {{"rows", 32768, 131072}, {"columns", 81200, 81200}});
+  const Sizes sizes(argc, argv, {{"rows", 8192, 131072}, {"columns", 81200, 81200}});
   const int rows = sizes["rows"];
   const Matrix matrix = RandomMatrix(rows, sizes["columns"]);
   std::vector<float> x(sizes["columns"]);

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 
 #include "interpose/launcher/experiment/arrivals.h"
-#include "interpose/launcher/experiment/bounded_model.h"
 #include "interpose/launcher/experiment/profiling.h"
 #include "scheduler/policy/kernelet.h"
 #include "sim/hardware/device_files.h"
@@ -144,14 +143,37 @@ TEST_CASE("ProfileKernel_HasWhatWasMeasured") {
   CHECK(profile->mur <= 1);
 }
 
-TEST_CASE("WithinBounds_TakesFromThoseWhoUseTheResource") {
-  // Resource 0 is only the first kernel's, and twice too small; resource 1 is shared evenly and large enough.
-  const auto ipc = WithinBounds({1, 1}, {2, 0.25}, {0, 0.25});
-  CHECK(ipc[0] == Approx(0.5));
-  CHECK(ipc[1] == Approx(1));
-  const auto shared = WithinBounds({1, 1}, {1}, {1});
-  CHECK(shared[0] == Approx(0.5));
-  CHECK(shared[1] == Approx(0.5));
+TEST_CASE("MeasureSliced_SkipsTheBeginning") {
+  const sim::DeviceSpec device = Device();
+  const auto chain = Chain(100);
+  const auto cycles = [&](std::uint64_t ctas, std::uint64_t skip) {
+    const auto end = MeasureSliced(device, chain, {.ctas = ctas, .skip = skip});
+    REQUIRE(end.ok());
+    return static_cast<double>(*end);
+  };
+  const double wave = 2 * 8;
+  // Two waves later than the end of two waves; how long the first ones took does not matter.
+  CHECK(cycles(4 * 16, 2 * 16) == Approx(cycles(4 * 16, 0) - cycles(2 * 16, 0)).epsilon(0.02));
+  CHECK(SlicingRun(device, 8, 3, 7).slice == 3 * device.sm.count);
+  CHECK(static_cast<double>(SlicingRun(device, 8, 3, 7).skip) >= wave);
+}
+
+TEST_CASE("MeasureSmallestSlice_GrowsWithTheTimeOfALaunch") {
+  const sim::DeviceSpec device = Device();
+  const auto chain = Chain(100);
+  const auto profile = ProfileKernel(chain, device);
+  REQUIRE(profile.ok());
+  const auto smallest = [&](timing::Cycle interval) {
+    const auto slice = MeasureSmallestSlice(chain, device, *profile, {.overhead = 0.02, .launch_interval = interval});
+    REQUIRE(slice.ok());
+    return *slice;
+  };
+  const double period = 16 * profile->instructions_per_cta / (profile->ipc * device.sm.count);  // of a wave
+  CHECK(smallest(1) == device.sm.count);
+  // Slices of 3 of 8 blocks end sooner than the host launches the next ones, those of 8 never.
+  const std::uint64_t middle = smallest(static_cast<timing::Cycle>(0.45 * period));
+  CHECK((middle >= 4 * device.sm.count && middle < 8 * device.sm.count));
+  CHECK(smallest(static_cast<timing::Cycle>(3 * period)) == 8 * device.sm.count);
 }
 
 /// The pair, always, with these blocks per SM.

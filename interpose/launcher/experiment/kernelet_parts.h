@@ -1,0 +1,32 @@
+// What the exhibits of Kernelet's evaluation have in common (kernelet_exhibits.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interpose/launcher/experiment/exhibit.h"
+#include "interpose/launcher/experiment/kernelet_study.h"
+
+namespace gridloom::experiment {
+
+using Studies = std::vector<std::unique_ptr<KernelStudy>>;
+
+/// As printf writes it.
+std::string Number(const char* format, double value);
+std::string PairName(const KernelStudy& study, std::size_t a, std::size_t b);  ///< "pc+tea"
+std::string RatioText(const PairLoad& load);                                   ///< "1:7"
+
+/// The ratio that the model chooses (balanced, Eq. 8).
+std::optional<PairLoad> ModelsChoice(const KernelStudy& study, std::size_t a, std::size_t b);
+/// CP (Eq. 1), measured; measures the pair if need be.
+Result<double> MeasuredProfit(KernelStudy& study, const PairLoad& load);
+
+// Scheduling (kernelet_schedules.cpp).
+Result<Exhibit> Pairs(const Settings& settings, const Studies& studies);     ///< what the best ratio of each pair saves, and the model's
+Result<Exhibit> Fig13(const Settings& settings, const Studies& studies);     ///< BASE, Kernelet, OPT
+Result<Exhibit> Fig14(const Settings& settings, const Studies& studies);     ///< random schedules
+Result<Exhibit> Together(const Settings& settings, const Studies& studies);  ///< all kernels at once
+
+}  // namespace gridloom::experiment
