@@ -46,6 +46,7 @@ constexpr Key kKeys[] = {
      [](Config& c, Text t) {
        return SetChoice(c.plan.ratio, t, "balanced", PlanOptions::Ratio::kBalanced, "best", PlanOptions::Ratio::kBest);
      }},
+    {"ratio_tolerance", "a number from 0 to 1", [](Config& c, Text t) { return SetNumber(c.plan.ratio_tolerance, t, 0.0, 1.0); }},
     {"max_ratios", "a whole number", [](Config& c, Text t) { return SetNumber(c.plan.max_ratios, t, 0u, 1u << 20); }},
     {"least_profit", "a number from -1 to 1", [](Config& c, Text t) { return SetNumber(c.plan.least_profit, t, -1.0, 1.0); }},
     {"replan", "`arrival` or `end`",

@@ -31,8 +31,15 @@ void Thin(std::vector<T>& elements, std::size_t most) {
   elements = std::move(kept);
 }
 
-bool Better(const PairPlan& a, const PairPlan& b, PlanOptions::Ratio ratio) {
-  return ratio == PlanOptions::Ratio::kBest ? a.profit > b.profit : a.imbalance < b.imbalance;
+/// The best of at least one.
+const PairPlan& Choose(const std::vector<PairPlan>& plans, const PlanOptions& options) {
+  double least = -std::numeric_limits<double>::infinity();  // profit that is good enough
+  if (options.ratio == PlanOptions::Ratio::kBest) least = std::ranges::max(plans, {}, &PairPlan::profit).profit - options.ratio_tolerance;
+  const PairPlan* best = nullptr;
+  for (const PairPlan& plan : plans) {
+    if (plan.profit >= least && (best == nullptr || plan.imbalance < best->imbalance)) best = &plan;
+  }
+  return *best;
 }
 
 }  // namespace
@@ -78,20 +85,20 @@ std::optional<PairPlan> PlanPair(const SmModel& sm, const CoRunModel& model, con
   Thin(ratios, options.max_ratios);
   if (ratios.empty()) return std::nullopt;
   const double alone[] = {model.Alone(a), model.Alone(b)};
-  std::optional<PairPlan> best;
+  std::vector<PairPlan> plans;
   for (const auto& ctas : ratios) {
     const auto together = model.Together(a, ctas[0], b, ctas[1]);
     if (!together) continue;
     const auto time = [&](const KernelProfile& kernel, std::size_t i) {
       return (*together)[i] > 0 ? kernel.instructions_per_cta * ctas[i] / (*together)[i] : std::numeric_limits<double>::max();
     };
-    const PairPlan plan{.ctas_per_sm = ctas,
-                        .ipc = *together,
-                        .profit = CoSchedulingProfit(alone, *together),
-                        .imbalance = std::fabs(time(a, 0) - time(b, 1))};
-    if (!best || Better(plan, *best, options.ratio)) best = plan;
+    plans.push_back({.ctas_per_sm = ctas,
+                     .ipc = *together,
+                     .profit = CoSchedulingProfit(alone, *together),
+                     .imbalance = std::fabs(time(a, 0) - time(b, 1))});
   }
-  return best;
+  if (plans.empty()) return std::nullopt;
+  return Choose(plans, options);
 }
 
 std::optional<CoSchedulePlan> FindCoSchedule(std::span<const KernelProfile* const> kernels,

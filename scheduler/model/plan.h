@@ -42,6 +42,7 @@ struct PlanOptions {
   double prune_mur = 0.1;  ///< α_m; the paper takes 0.105 on the GTX 680
   enum class Ratio : std::uint8_t { kBalanced, kBest };
   Ratio ratio = Ratio::kBalanced;  ///< least ΔT (Eq. 8), or highest CP, as OPT takes it
+  double ratio_tolerance = 0;      ///< of kBest: among ratios whose CP is less by no more than this, least ΔT decides
   std::uint32_t max_ratios = 16;   ///< slice ratios tried for a pair, spread evenly; 0: all
   double least_profit = 0;         ///< a co-schedule has to have a higher CP
 };

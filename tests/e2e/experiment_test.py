@@ -27,7 +27,7 @@ measure: {warmup_waves: 1, measured_waves: 1}
 slicing: {overhead: 0.02, launch_interval_us: {small: 1}}
 prune: {pur: {small: 0.4}, mur: {small: 0.1}}
 mur_unit: 0.2
-model: {bounds: 0.9, ratio: best}
+model: {bounds: 0.9, ratio: best, ratio_tolerance: 0.02}
 arrivals: {instances: 20, load: 2, seed: 1}
 paper:
   table4:

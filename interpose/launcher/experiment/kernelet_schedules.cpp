@@ -38,6 +38,7 @@ model::GreedyPlanner KerneletPlanner(const KernelStudy& study) {
 model::GreedyPlanner OraclePlanner(const KernelStudy& study) {
   model::PlanOptions options = study.plan_options();
   options.ratio = model::PlanOptions::Ratio::kBest;
+  options.ratio_tolerance = 0;
   options.prune_pur = options.prune_mur = 0;
   return {study.sm(), study.profiles(), study.measured(), options};
 }

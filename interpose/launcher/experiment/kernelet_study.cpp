@@ -115,11 +115,13 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(bounds, settings_.Number("model.bounds"));
   GL_TRY(ratio, settings_.Text("model.ratio"));
   if (ratio != "best" && ratio != "balanced") return Error{"model.ratio must be best or balanced"};
+  GL_TRY(tolerance, settings_.Number("model.ratio_tolerance"));
   GL_TRY(load, settings_.Number("arrivals.load"));
   if (load <= 0) return Error{"arrivals.load must be above 0"};
   plan_options_.prune_pur = pur;
   plan_options_.prune_mur = mur;
   plan_options_.max_ratios = 0;
+  plan_options_.ratio_tolerance = tolerance;
   plan_options_.ratio = ratio == "best" ? model::PlanOptions::Ratio::kBest : model::PlanOptions::Ratio::kBalanced;
   plan_options_.least_profit = limit;  // as much as slices may cost
   mur_unit_ = unit;
@@ -329,9 +331,9 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
   }
   // What a planner decides follows from the profiles and these.
   if (planner != nullptr) {
-    what += " bounds " + std::to_string(bounds_) + " ratio " + std::to_string(static_cast<int>(plan_options_.ratio)) + " least " +
-            std::to_string(plan_options_.least_profit) + " prune " + std::to_string(plan_options_.prune_pur) + " " +
-            std::to_string(plan_options_.prune_mur) + " slices";
+    what += " bounds " + std::to_string(bounds_) + " ratio " + std::to_string(static_cast<int>(plan_options_.ratio)) + " within " +
+            std::to_string(plan_options_.ratio_tolerance) + " least " + std::to_string(plan_options_.least_profit) + " prune " +
+            std::to_string(plan_options_.prune_pur) + " " + std::to_string(plan_options_.prune_mur) + " slices";
     for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
   }
   const Job job{

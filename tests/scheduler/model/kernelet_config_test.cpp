@@ -29,6 +29,7 @@ TEST_CASE("SetKerneletParameter_EachKey_SetsItsParameter") {
   CHECK(SetKerneletParameter(c, "prune.pur", "0.3").ok());
   CHECK(SetKerneletParameter(c, "prune.mur", "0.105").ok());
   CHECK(SetKerneletParameter(c, "ratio", "balanced").ok());
+  CHECK(SetKerneletParameter(c, "ratio_tolerance", "0.03").ok());
   CHECK(SetKerneletParameter(c, "max_ratios", "0").ok());
   CHECK(SetKerneletParameter(c, "least_profit", "0.01").ok());
   CHECK(SetKerneletParameter(c, "replan", "end").ok());
@@ -39,6 +40,7 @@ TEST_CASE("SetKerneletParameter_EachKey_SetsItsParameter") {
   CHECK(SetKerneletParameter(c, "model.virtual_sm", "false").ok());
   CHECK((c.overhead_percent == 5 && c.launch_interval_us == 2.5 && c.bounds == 0.8));
   CHECK((c.plan.prune_pur == 0.3 && c.plan.prune_mur == 0.105 && c.plan.ratio == PlanOptions::Ratio::kBalanced));
+  CHECK(c.plan.ratio_tolerance == 0.03);
   CHECK((c.plan.max_ratios == 0 && c.plan.least_profit == 0.01));
   CHECK((!c.policy.replan_on_arrival && c.policy.patience == 64));
   CHECK((c.model.granularity == ModelOptions::Granularity::kWarp && c.model.max_states == 200));
@@ -52,7 +54,7 @@ TEST_CASE("KerneletYaml_GivesEveryParameterItsDefault") {
   REQUIRE(entries.ok());
   const KerneletConfig d;
   KerneletConfig c;
-  c.bounds = 0.5;
+  c.bounds = c.plan.ratio_tolerance = 0.5;
   c.overhead_percent = c.launch_interval_us = c.plan.prune_pur = c.plan.prune_mur = c.plan.least_profit = 0.9;
   c.plan.max_ratios = c.policy.patience = c.model.max_states = 77;
   c.plan.ratio = PlanOptions::Ratio::kBalanced;
@@ -67,7 +69,7 @@ TEST_CASE("KerneletYaml_GivesEveryParameterItsDefault") {
   CHECK((c.overhead_percent == d.overhead_percent && c.plan.prune_pur == d.plan.prune_pur && c.plan.prune_mur == d.plan.prune_mur));
   CHECK((c.plan.ratio == d.plan.ratio && c.plan.max_ratios == d.plan.max_ratios && c.plan.least_profit == d.plan.least_profit));
   CHECK((c.policy.replan_on_arrival == d.policy.replan_on_arrival && c.policy.patience == d.policy.patience));
-  CHECK((c.launch_interval_us == d.launch_interval_us && c.bounds == d.bounds));
+  CHECK((c.launch_interval_us == d.launch_interval_us && c.bounds == d.bounds && c.plan.ratio_tolerance == d.plan.ratio_tolerance));
   CHECK((c.model.granularity == d.model.granularity && c.model.max_states == d.model.max_states));
   CHECK((c.model.uncoalesced == d.model.uncoalesced && c.model.virtual_sm == d.model.virtual_sm));
 }
