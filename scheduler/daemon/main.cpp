@@ -10,8 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
