@@ -82,7 +82,8 @@ Cycle Run(const sim::DeviceSpec& device, policy::Policy& policy, const model::Pr
   for (std::uint32_t i = 0; i < launches.size(); ++i) {
     WorkOrder order;
     order.stream = i;
-    REQUIRE((*engine)->Add(KernelWork{order, launches[i], profiles.Find(launches[i]->code().name)}).ok());
+    const std::uint64_t profile = profiles.Find(launches[i]->code().name, launches[i]->shape().warps_per_cta());
+    REQUIRE((*engine)->Add(KernelWork{order, launches[i], profile}).ok());
   }
   REQUIRE((*engine)->Run().ok());
   Cycle end = 0;
