@@ -359,4 +359,13 @@ std::vector<Benchmark> AllBenchmarks(double scale) {
           Collatz(scale)};
 }
 
+long Differences(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  if (got.size() != want.size()) return -1;
+  double largest = 0;
+  for (const double v : want) largest = std::max(largest, std::fabs(v));
+  long bad = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
+  return bad;
+}
+
 }  // namespace bench

@@ -24,4 +24,7 @@ struct Benchmark {
 /// `scale` multiplies the amount of work (1 = the sizes of docs/performance.md).
 std::vector<Benchmark> AllBenchmarks(double scale);
 
+/// How many values differ by more than the tolerance; -1: there are more or fewer of them.
+long Differences(const std::vector<double>& got, const std::vector<double>& want, double tolerance);
+
 }  // namespace bench

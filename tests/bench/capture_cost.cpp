@@ -15,6 +15,7 @@
 #include "tests/apps/driver/host.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/engine_device.h"
+#include "tests/bench/options.h"
 
 EMBED(kPtx, BENCH_PTX);
 
@@ -23,11 +24,6 @@ namespace {
 using namespace gridloom;
 
 enum class Mode { kPlain, kRecords, kLive, kEncoded, kFile };
-
-[[noreturn]] void Die(const std::string& message) {
-  std::fprintf(stderr, "capture_cost: %s\n", message.c_str());
-  std::exit(1);
-}
 
 class Ignore final : public exec::RecordSink, public exec::RecordStream {
  public:
@@ -102,15 +98,9 @@ struct Options {
 
 Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--scale") options.scale = std::atof(argv[i + 1]);
-    else if (name == "--seconds") options.seconds = std::atof(argv[i + 1]);
-    else if (name == "--threads") options.threads = static_cast<unsigned>(std::atoi(argv[i + 1]));
-    else if (name == "--only") options.only = argv[i + 1];
-    else Die("unknown option " + name + "; there are --threads, --scale, --seconds, --only");
-  }
-  if (argc % 2 == 0) Die(std::string(argv[argc - 1]) + " wants a value");
+  const bench::Option known[] = {
+      {"--threads", &options.threads}, {"--scale", &options.scale}, {"--seconds", &options.seconds}, {"--only", &options.only}};
+  bench::ParseOptions(argc, argv, known);
   return options;
 }
 
@@ -119,15 +109,6 @@ double TimeOnce(const bench::Benchmark& benchmark, CapturingDevice& device, Mode
   const double start = bench::CpuTime();
   benchmark.run(device);
   return bench::CpuTime() - start;
-}
-
-bool SameResults(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
-  double largest = 0;
-  for (const double value : want) largest = std::max(largest, std::fabs(value));
-  bool same = got.size() == want.size();
-  for (std::size_t i = 0; same && i < got.size(); ++i)
-    same = std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest);
-  return same;
 }
 
 /// One row of the table; false when a result is wrong.
@@ -141,7 +122,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
   for (const Mode mode : kModes) {  // compiles
     device.TakeBytes();
     TimeOnce(benchmark, device, mode);
-    right &= SameResults(benchmark.download(device), benchmark.native_result(), benchmark.tolerance);
+    right &= bench::Differences(benchmark.download(device), benchmark.native_result(), benchmark.tolerance) == 0;
     best[static_cast<std::size_t>(mode)] = 1e30;
     if (mode == Mode::kEncoded) break;
   }

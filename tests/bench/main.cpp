@@ -66,15 +66,6 @@ Timing Measure(const Options& options, Run run) {
   return timing;
 }
 
-long Differences(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
-  if (got.size() != want.size()) return -1;
-  double largest = 0;
-  for (const double v : want) largest = std::max(largest, std::fabs(v));
-  long bad = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) bad += !(std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest));
-  return bad;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,7 +87,7 @@ int main(int argc, char** argv) {
       if (!devices[k]) continue;
       b.upload(*devices[k]);
       timings[k] = Measure(options, [&] { b.run(*devices[k]), devices[k]->Finish(); });
-      bad[k] = Differences(b.download(*devices[k]), want, b.tolerance);
+      bad[k] = bench::Differences(b.download(*devices[k]), want, b.tolerance);
       failures += bad[k] != 0;
     }
     std::printf(

@@ -16,17 +16,13 @@
 #include "tests/apps/driver/host.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/engine_device.h"
+#include "tests/bench/options.h"
 
 EMBED(kPtx, BENCH_PTX);
 
 namespace {
 
 using namespace gridloom;
-
-[[noreturn]] void Die(const std::string& message) {
-  std::fprintf(stderr, "slice_cost: %s\n", message.c_str());
-  std::exit(1);
-}
 
 /// Runs grids whole or in slices.
 class SlicingDevice final : public bench::EngineDevice {
@@ -69,16 +65,12 @@ struct Options {
 
 Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--percent") options.percent = std::atof(argv[i + 1]);
-    else if (name == "--scale") options.scale = std::atof(argv[i + 1]);
-    else if (name == "--seconds") options.seconds = std::atof(argv[i + 1]);
-    else if (name == "--threads") options.threads = static_cast<unsigned>(std::atoi(argv[i + 1]));
-    else if (name == "--only") options.only = argv[i + 1];
-    else Die("unknown option " + name + "; there are --percent, --threads, --scale, --seconds, --only");
-  }
-  if (argc % 2 == 0) Die(std::string(argv[argc - 1]) + " wants a value");
+  const bench::Option known[] = {{"--percent", &options.percent},
+                                 {"--threads", &options.threads},
+                                 {"--scale", &options.scale},
+                                 {"--seconds", &options.seconds},
+                                 {"--only", &options.only}};
+  bench::ParseOptions(argc, argv, known);
   return options;
 }
 
@@ -99,15 +91,6 @@ std::vector<double> BestTimes(const Options& options, const bench::Benchmark& be
     for (std::size_t i = 0; i < sizes.size(); ++i) best[i] = std::min(best[i], seconds(sizes[i]));
   }
   return best;
-}
-
-bool SameResults(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
-  double largest = 0;
-  for (const double value : want) largest = std::max(largest, std::fabs(value));
-  bool same = got.size() == want.size();
-  for (std::size_t i = 0; same && i < got.size(); ++i)
-    same = std::fabs(got[i] - want[i]) <= tolerance * (std::fabs(want[i]) + 1e-2 * largest);
-  return same;
 }
 
 /// One row of the table; false when a result is wrong.
@@ -136,7 +119,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, SlicingDevic
         return pair[1] / pair[0];
       },
       options.percent);
-  const bool right = SameResults(benchmark.download(device), benchmark.native_result(), benchmark.tolerance);
+  const bool right = bench::Differences(benchmark.download(device), benchmark.native_result(), benchmark.tolerance) == 0;
   std::printf(" %llu |%s%s\n", static_cast<unsigned long long>(found.size),
               device.why_whole().empty() ? "" : " runs whole: ", device.why_whole().c_str());
   if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "sim/trace/trace_file.h"
+
 extern char** environ;
 
 namespace gridloom::experiment {
@@ -40,7 +42,8 @@ Result<int> RunQuietly(std::vector<std::string> arguments) {
 Result<fs::path> EnsureTrace(const fs::path& program, const std::string& kernel, const fs::path& trace, const fs::path& kept) {
   std::error_code error;
   const bool program_there = fs::exists(program, error);
-  if (fs::exists(trace, error)) {
+  // One that an earlier version left, in a format that is no longer read, or a damaged one is as good as none.
+  if (fs::exists(trace, error) && trace::TraceFile::Open(trace.string()).ok()) {
     if (!program_there || fs::last_write_time(trace, error) >= fs::last_write_time(program, error)) return trace;
   }
   if (!program_there) {

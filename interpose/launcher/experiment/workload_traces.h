@@ -9,9 +9,9 @@
 
 namespace gridloom::experiment {
 
-/// Runs `program` under this tool's `run --trace` unless `trace` is there and newer than the program. What the program prints goes
-/// nowhere; its exit code must be 0, so a wrong result is an error. `kernel`: part of the name of the kernel to trace. Without the program,
-/// and without a trace of it, `kept` is taken. Returns where the trace is.
+/// Runs `program` under this tool's `run --trace` unless `trace` is there, can be read and is newer than the program. What the program
+/// prints goes nowhere; its exit code must be 0, so a wrong result is an error. `kernel`: part of the name of the kernel to trace. Without
+/// the program, and without a trace of it, `kept` is taken. Returns where the trace is.
 Result<std::filesystem::path> EnsureTrace(const std::filesystem::path& program, const std::string& kernel,
                                           const std::filesystem::path& trace, const std::filesystem::path& kept);
 
