@@ -42,7 +42,11 @@ Status Watch(int epoll, int fd, std::uint32_t events, std::uint64_t tag) {
 }  // namespace
 
 Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation)
-    : config_(std::move(config)), device_(std::move(device)), log_(std::move(log)), simulation_(simulation) {}
+    : config_(std::move(config)),
+      device_(std::move(device)),
+      log_(std::move(log)),
+      simulation_(simulation),
+      spin_(config_.spin_us * std::uint64_t{1000}) {}
 
 Broker::~Broker() {
   if (simulation_ != nullptr) simulation_->OnViolation({});
@@ -105,18 +109,23 @@ std::uint64_t Broker::now() { return protocol::NowNs(); }
 Status Broker::Run() {
   while (!stop_) {
     const bool worked = TakeRecords();
-    if (worked) last_activity_ = now();
+    if (worked && spinning_) spin_.Came();
+    if (worked) spinning_ = false;
     if (next_pump_ && now() >= *next_pump_) dirty_ = true;
     if (dirty_) Pump();
-    Plan(worked);
+    const std::uint64_t at = now();
+    if (worked) last_activity_ = at;
+    Plan(worked, at);
     Reap();
     if (worked) {
-      if (now() - last_poll_ >= kPollEveryNs) Poll(0);
-    } else if (now() - last_activity_ < config_.spin_us * std::uint64_t{1000}) {
-      for (int i = 0; i < 32; ++i) protocol::Relax();
-      if (now() - last_poll_ >= kPollEveryNs) Poll(0);
-    } else if (!Sleep()) {
-      last_activity_ = now();
+      if (at - last_poll_ >= kPollEveryNs) Poll(0);
+    } else if (at - last_activity_ < spin_.budget_ns()) {
+      Spin();
+      if (at - last_poll_ >= kPollEveryNs) Poll(0);
+    } else {
+      if (spinning_) spin_.Slept();
+      spinning_ = false;
+      if (!Sleep()) last_activity_ = now();
     }
     Reap();
   }
@@ -181,18 +190,27 @@ bool Broker::TakeRecords() {
 
 void Broker::Pump() {
   dirty_ = false;
-  const std::uint64_t begin = now();
+  pump_began_ = now();
   next_pump_ = scheduler_->Pump();
-  const std::uint64_t took = now() - begin;
+  const std::uint64_t took = now() - pump_began_;
   ++counters_.pumps;
   counters_.decisions_ns += took;
   counters_.longest_pump_ns = std::max(counters_.longest_pump_ns, took);
 }
 
+/// Looks at the rings for a moment.
+void Broker::Spin() {
+  spinning_ = true;
+  for (int i = 0; i < 8; ++i) {
+    if (std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); })) return;
+    protocol::Relax();
+  }
+}
+
 /// One step of planning a turn while nothing happens, and one a millisecond otherwise.
-void Broker::Plan(bool busy) {
-  if (!device_.plan || (busy && now() - last_plan_ < kNsPerMs)) return;
-  last_plan_ = now();
+void Broker::Plan(bool busy, std::uint64_t at) {
+  if (!device_.plan || (busy && at - last_plan_ < kNsPerMs)) return;
+  last_plan_ = at;
   if (!device_.plan()) return;
   dirty_ = true;
   last_activity_ = now();
@@ -200,7 +218,7 @@ void Broker::Plan(bool busy) {
 
 void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
   const auto [session, slot] = owners_.at(launch);
-  session->Grant(slot, end, now());
+  session->Grant(slot, end, pump_began_);
 }
 
 /// Milliseconds until something has to be done although nothing happens; -1: never.

@@ -23,6 +23,7 @@
 #include "scheduler/daemon/tenants.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
+#include "scheduler/protocol/wait.h"
 
 namespace gridloom::broker {
 
@@ -79,7 +80,7 @@ class Broker final : private sched::Engine {
   bool TakeRecords();
   Result<std::uint32_t> TakeOf(Session& session);
   void Pump();
-  void Plan(bool busy);
+  void Plan(bool busy, std::uint64_t at);
   void Spin();
   int SleepTime() const;
   bool Sleep();
@@ -119,11 +120,14 @@ class Broker final : private sched::Engine {
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<sched::Scheduler> scheduler_;
   protocol::Fd listener_, epoll_, wake_;
+  protocol::AdaptiveSpin spin_;
+  bool spinning_ = false;  ///< since the last record
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
   std::vector<Session*> admitted_;
   std::unordered_map<sched::LaunchId, std::pair<Session*, std::uint32_t>> owners_;
   std::uint64_t next_session_ = 1;
   std::uint64_t started_ = 0, last_activity_ = 0, last_poll_ = 0, last_housekeeping_ = 0, last_plan_ = 0;
+  std::uint64_t pump_began_ = 0;
   std::optional<std::uint64_t> next_pump_;
   bool dirty_ = false;           ///< the policy has to be asked
   bool accounts_dirty_ = false;  ///< something was used since the accounts were written

@@ -102,9 +102,15 @@ class WebServer final : public Web {
   }
 
   Status Listen() {
+    if (broker_.config().http_token.empty()) return Error{"metrics and dashboard need a secret"};  // else no secret would be the right one
     server_.new_task_queue = [] { return new httplib::ThreadPool(2); };
     server_.set_payload_max_length(1024);
     server_.set_read_timeout(5, 0);
+    // The library's own choice lets another process listen on the same port, and take requests with the secret in them.
+    server_.set_socket_options([](socket_t socket) {
+      const int on = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    });
     Serve("/", "text/html; charset=utf-8", [](const Json&) { return std::string(kPage); });
     Serve("/state", "application/json", [](const Json& state) { return state.dump(-1, ' ', false, Json::error_handler_t::replace); });
     Serve("/metrics", "text/plain; version=0.0.4", MetricsText);

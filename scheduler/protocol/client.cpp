@@ -13,7 +13,6 @@ namespace gridloom::protocol {
 namespace {
 
 constexpr unsigned kHandshakeMs = 10'000;
-constexpr std::uint64_t kNsPerUs = 1000;
 
 }  // namespace
 
@@ -99,7 +98,7 @@ void Client::Lose(Connection& connection) {
   SegmentLayout& layout = connection.segment.layout();
   for (Mailbox& mailbox : layout.mailboxes) {
     mailbox.bell.fetch_add(1, std::memory_order_seq_cst);
-    FutexWakeAll(mailbox.bell);
+    if (mailbox.sleepers.load(std::memory_order_seq_cst) != 0) FutexWakeAll(mailbox.bell);
   }
   layout.memory_bell.fetch_add(1, std::memory_order_seq_cst);
   FutexWakeAll(layout.memory_bell);
@@ -209,14 +208,18 @@ Verdict Client::Announce(const LaunchRecord& launch, Ticket* ticket) {
 template <typename Ready>
 bool Client::WaitForWord(Connection& connection, std::atomic<std::uint32_t>& bell, std::atomic<std::uint32_t>* sleepers,
                          const Ready& ready) {
-  const std::uint64_t until = NowNs() + connection.welcome.spin_us * kNsPerUs;
+  const std::uint64_t until = NowNs() + connection.spin.budget_ns();
   do {
-    for (int i = 0; i < 64; ++i) {
-      if (ready()) return true;
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) {
+        connection.spin.Came();
+        return true;
+      }
       Relax();
     }
     if (connection.lost.load(std::memory_order_acquire)) return false;
   } while (NowNs() < until);
+  connection.spin.Slept();
   while (true) {
     const std::uint32_t seen = bell.load(std::memory_order_seq_cst);
     if (sleepers != nullptr) sleepers->store(1, std::memory_order_seq_cst);

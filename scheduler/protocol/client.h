@@ -16,6 +16,7 @@
 #include "scheduler/protocol/message.h"
 #include "scheduler/protocol/segment.h"
 #include "scheduler/protocol/socket.h"
+#include "scheduler/protocol/wait.h"
 
 namespace gridloom::protocol {
 
@@ -80,6 +81,7 @@ class Client {
           doorbell(std::move(doorbell)),
           timing(std::move(timing)),
           welcome(std::move(welcome)),
+          spin(this->welcome.spin_us * std::uint64_t{1000}),
           writer(this->segment.layout()) {
       free_slots.reserve(kSlots);
       for (std::uint32_t slot = kSlots; slot-- > 0;) free_slots.push_back(slot);
@@ -90,6 +92,7 @@ class Client {
     const Fd doorbell;
     Fd timing;  ///< until somebody takes it
     const Welcome welcome;
+    AdaptiveSpin spin;
     std::atomic<bool> lost{false};
 
     std::mutex mutex;  ///< guards what follows

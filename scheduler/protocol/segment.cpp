@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace gridloom::protocol {
@@ -32,7 +31,7 @@ Result<Segment> Segment::Create() {
   if (ftruncate(fd, sizeof(SegmentLayout)) != 0) return Failed("cannot give it its size");
   if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) return Failed("cannot seal it");
   GL_TRY(layout, Map(fd));
-  segment.layout_ = new (layout) SegmentLayout{};
+  segment.layout_ = layout;  // all zero, as a new file is; pages that nobody writes to are never there
   layout->magic = kSegmentMagic;
   layout->version = kVersion;
   layout->header_bytes = offsetof(SegmentLayout, mailboxes);

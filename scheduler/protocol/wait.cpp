@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 
@@ -15,6 +16,24 @@ std::uint64_t NowNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+namespace {
+
+constexpr std::uint64_t kLeastSpinNs = 3000;  ///< an answer from a free core takes half of it
+constexpr std::uint32_t kTryAgainEvery = 16;  ///< sleeps after which the whole time is spun once: things may have changed
+
+}  // namespace
+
+void AdaptiveSpin::Came() {
+  const std::uint64_t budget = budget_.load(std::memory_order_relaxed);
+  if (budget < most_) budget_.store(std::min(most_, budget * 2), std::memory_order_relaxed);
+}
+
+void AdaptiveSpin::Slept() {
+  const std::uint64_t least = std::min(most_, kLeastSpinNs);
+  const bool again = slept_.fetch_add(1, std::memory_order_relaxed) % kTryAgainEvery == kTryAgainEvery - 1;
+  budget_.store(again ? most_ : std::max(least, budget_.load(std::memory_order_relaxed) / 4), std::memory_order_relaxed);
 }
 
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t timeout_ns) {

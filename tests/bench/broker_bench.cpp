@@ -1,5 +1,5 @@
-// build/broker_bench: what the broker costs a launch, in percentiles and by part (docs/broker.md has figures). Nothing here is
-// asserted: times depend on the machine.
+// build/broker_bench: what the broker costs a launch, in percentiles and by part (docs/broker.md has figures). Times are not
+// asserted: they depend on the machine.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "scheduler/cli/ask.h"
 #include "scheduler/daemon/broker.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/client.h"
 #include "scheduler/protocol/wait.h"
+#include "tests/bench/broker_launch.h"
 
 namespace gridloom {
 namespace {
@@ -30,6 +32,7 @@ struct Samples {
   std::vector<double> us;
   void Add(std::uint64_t begin, std::uint64_t end) { us.push_back(static_cast<double>(end - begin) / 1000); }
   void Print(const char* what) {
+    if (us.empty()) return;
     std::ranges::sort(us);
     const auto at = [&](double part) { return us[static_cast<std::size_t>(part * static_cast<double>(us.size() - 1))]; };
     std::printf("%-44s %9.2f %9.2f %9.2f %9.2f %9.2f\n", what, at(0.5), at(0.9), at(0.99), at(0.999), us.back());
@@ -50,8 +53,8 @@ std::unique_ptr<protocol::Client> Join(const std::string& socket) {
   return std::move(client).value();
 }
 
-/// What a launch passes on its way, while the broker spins (`pause_us` 0) or has gone to sleep.
-void RoundTrips(const std::string& socket, int count, unsigned pause_us) {
+/// What a launch passes on its way, while the broker spins (`pause_us` 0) or has gone to sleep. Answers with enqueueing's median.
+double RoundTrips(const std::string& socket, int count, unsigned pause_us) {
   const auto client = Join(socket);
   Samples enqueue, wait, end, whole;
   for (int i = 0; i < count; ++i) {
@@ -75,6 +78,37 @@ void RoundTrips(const std::string& socket, int count, unsigned pause_us) {
   wait.Print(spinning ? "  decide and grant (Wait)" : "asleep: decide and grant");
   whole.Print(spinning ? "  round trip, announced to granted" : "asleep: round trip");
   end.Print(spinning ? "  end" : "asleep: end");
+  return enqueue.us[enqueue.us.size() / 2];
+}
+
+/// Time that the broker has spent deciding, and how often, so far.
+std::pair<double, double> Deciding(const std::string& socket) {
+  const auto state = broker::Ask(socket, protocol::Request());  // ps
+  if (!state.ok()) return {};
+  return {(*state)["pump_seconds"].get<double>(), (*state)["pumps"].get<double>()};
+}
+
+/// An empty kernel through the driver library, and where its time goes.
+bool Launches(const std::string& socket, int count, double enqueue_us) {
+  const auto median = [](std::vector<double> us) {
+    std::ranges::nth_element(us, us.begin() + static_cast<std::ptrdiff_t>(us.size() / 2));
+    return us[us.size() / 2];
+  };
+  const bench::LaunchCosts alone = bench::MeasureLaunches("", count);
+  const auto before = Deciding(socket);
+  const bench::LaunchCosts shared = bench::MeasureLaunches(socket, count);
+  const auto after = Deciding(socket);
+  if (alone.whole_us.empty() || shared.whole_us.empty() || after.second <= before.second) return false;
+  Samples{alone.hook_us}.Print("alone: hook (cuLaunchKernel returns)");
+  Samples{alone.whole_us}.Print("alone: launched and known to have run");
+  Samples{shared.hook_us}.Print("brokered: hook");
+  Samples{shared.whole_us}.Print("brokered: launched and known to have run");
+  // Alone, an idle stream's kernel runs before cuLaunchKernel returns.
+  const double hook = median(shared.hook_us), launch = median(alone.whole_us) - hook;
+  const double decide = (after.first - before.first) / (after.second - before.second) * 1e6;
+  std::printf("  by part, measured one by one: hook %.2f, enqueue %.2f, decide %.2f (mean), launch %.2f; together %.2f of %.2f\n", hook,
+              enqueue_us, decide, launch, hook + enqueue_us + decide + launch, median(shared.whole_us));
+  return true;
 }
 
 struct Instant final : sched::Engine {
@@ -111,8 +145,15 @@ void Decisions(std::string_view name, std::uint32_t tenants, int count) {
   decision.Print(("decision, " + std::string(name) + ", " + std::to_string(tenants) + " tenants").c_str());
 }
 
-/// Processes that start together: how long each needs from its first line to a place at the broker.
-void StartUp(const std::string& socket, int processes) {
+std::uint64_t CpuNs(clockid_t clock) {
+  timespec used{};
+  clock_gettime(clock, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
+}
+
+/// Processes that start together: how long each needs from its first line to a place at the broker, and what of it is work: its
+/// own and the broker's. More processes than cores wait for each other; the work is what must not grow.
+void StartUp(const std::string& socket, pid_t broker, int processes) {
   int results[2], go[2];
   if (pipe(results) != 0 || pipe(go) != 0) return;
   std::vector<pid_t> children;
@@ -124,21 +165,30 @@ void StartUp(const std::string& socket, int processes) {
     char byte = 0;
     close(go[1]);
     static_cast<void>(!read(go[0], &byte, 1));  // until all are there
-    const std::uint64_t begin = NowNs();
+    const std::uint64_t begin = NowNs(), used = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
     const auto client = Join(socket);
-    const std::uint64_t took = NowNs() - begin;
-    static_cast<void>(!write(results[1], &took, sizeof took));
+    const std::uint64_t took[2] = {NowNs() - begin, CpuNs(CLOCK_PROCESS_CPUTIME_ID) - used};
+    static_cast<void>(!write(results[1], took, sizeof took));
     _exit(0);
   }
+  clockid_t broker_clock{};
+  clock_getcpuclockid(broker, &broker_clock);
+  const std::uint64_t before = CpuNs(broker_clock);
   close(go[0]);
   close(go[1]);
   close(results[1]);
-  Samples samples;
-  std::uint64_t took = 0;
-  while (read(results[0], &took, sizeof took) == sizeof took) samples.us.push_back(static_cast<double>(took) / 1000);
+  Samples waited, worked;
+  std::uint64_t took[2];
+  while (read(results[0], took, sizeof took) == sizeof took) {
+    waited.Add(0, took[0]);
+    worked.Add(0, took[1]);
+  }
+  const double of_broker = static_cast<double>(CpuNs(broker_clock) - before) / 1000 / processes;
   close(results[0]);
   for (const pid_t child : children) waitpid(child, nullptr, 0);
-  if (!samples.us.empty()) samples.Print(("join, " + std::to_string(processes) + " processes at once").c_str());
+  waited.Print(("join, " + std::to_string(processes) + " processes at once").c_str());
+  worked.Print("  work of a process for it");
+  std::printf("%-44s %9.2f\n", "  work of the broker, joins and leaves (mean)", of_broker);
 }
 
 int Main(int count) {
@@ -164,14 +214,15 @@ int Main(int count) {
     clock.Add(begin, NowNs());
   }
   clock.Print("the clock itself (in every figure)");
-  RoundTrips(socket, count, 0);
+  const double enqueue_us = RoundTrips(socket, count, 0);
   RoundTrips(socket, std::max(count / 100, 10), 1000);
+  const bool launched = Launches(socket, std::max(count / 10, 100), enqueue_us);
   for (const std::string_view policy : policy::PolicyNames()) Decisions(policy, 64, count / 10 + 1);
-  for (const int processes : {1, 8, 64}) StartUp(socket, processes);
+  for (const int processes : {1, 8, 64}) StartUp(socket, child, processes);
   kill(child, SIGTERM);
   waitpid(child, nullptr, 0);
   std::filesystem::remove_all(folder);
-  return 0;
+  return launched ? 0 : 1;
 }
 
 }  // namespace
