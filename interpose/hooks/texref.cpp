@@ -1,5 +1,5 @@
-// Texture and surface references, the module-scope variables of programs before CUDA 12. Every change is put into effect at
-// once on a reference that is bound.
+// Texture and surface references, the module-scope variables of programs before CUDA 12. Kernels launched after a
+// change see it (session/texture.h).
 #include <algorithm>
 
 #include "hooks/support.h"
@@ -16,14 +16,22 @@ CUresult FindReference(CUtexref handle, std::shared_ptr<TextureReference>* refer
   return *reference != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// Changes a reference under its lock and puts the change into effect.
+/// Changes a reference under its lock, for launches to come.
 template <typename Change>
 CUresult Alter(CUtexref handle, Change change) {
   std::shared_ptr<TextureReference> reference;
   GL_CU_TRY(FindReference(handle, &reference));
   const std::lock_guard lock(reference->mutex);
   GL_CU_TRY(change(*reference));
-  return reference->Rebind();
+  reference->Changed();
+  return CUDA_SUCCESS;
+}
+/// Names the memory behind a reference; nothing changes when no texture can be made of it.
+CUresult Attach(TextureReference* r, const CUDA_RESOURCE_DESC& resource, bool bound) {
+  if (bound) GL_CU_TRY(session::CheckResource(resource));
+  r->resource = resource;
+  r->bound = bound;
+  return CUDA_SUCCESS;
 }
 /// Reads a reference under its lock.
 template <typename Read>
@@ -45,59 +53,56 @@ CUresult cuTexRefDestroy(CUtexref handle) {
   return TheProcess().texrefs.Remove(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// The array's own format is taken with and without the flag; the runtime of CUDA 11.8 passes none.
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned flags) {
-  GL_CU_REQUIRE(flags == kTexRefOverrideFormat);
+  GL_CU_REQUIRE((flags & ~kTexRefOverrideFormat) == 0);
   return Alter(handle, [array](TextureReference& r) {
     const auto found = TheProcess().arrays.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    r.resource = {};
-    r.resource.type = CU_RESOURCE_TYPE_ARRAY;
-    r.resource.array = array;
+    CUDA_RESOURCE_DESC resource{};
+    resource.type = CU_RESOURCE_TYPE_ARRAY;
+    resource.array = array;
+    GL_CU_TRY(Attach(&r, resource, true));
     r.format = found->descriptor().format;
     r.channels = found->descriptor().num_channels;
-    r.bound = true;
     return CUDA_SUCCESS;
   });
 }
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray mipmap, unsigned flags) {
-  GL_CU_REQUIRE(flags == kTexRefOverrideFormat);
+  GL_CU_REQUIRE((flags & ~kTexRefOverrideFormat) == 0);
   return Alter(handle, [mipmap](TextureReference& r) {
-    const auto found = TheProcess().mipmaps.Find(mipmap);
-    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    r.resource = {};
-    r.resource.type = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    r.resource.mipmap = mipmap;
-    r.bound = true;
-    return CUDA_SUCCESS;
+    CUDA_RESOURCE_DESC resource{};
+    resource.type = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    resource.mipmap = mipmap;
+    return Attach(&r, resource, true);
   });
 }
 CUresult cuTexRefSetAddress_v2(std::size_t* offset, CUtexref handle, CUdeviceptr pointer, std::size_t bytes) {
   Store(offset, 0);
   return Alter(handle, [pointer, bytes](TextureReference& r) {
-    r.resource = {};
-    r.resource.type = CU_RESOURCE_TYPE_LINEAR;
-    r.resource.linear.pointer = pointer;
-    r.resource.linear.format = r.format;
-    r.resource.linear.num_channels = r.channels;
-    r.resource.linear.bytes = bytes;
-    r.bound = pointer != 0;
-    return CUDA_SUCCESS;
+    CUDA_RESOURCE_DESC linear{};
+    linear.type = CU_RESOURCE_TYPE_LINEAR;
+    linear.linear.pointer = pointer;
+    linear.linear.format = r.format;
+    linear.linear.num_channels = r.channels;
+    linear.linear.bytes = bytes;
+    return Attach(&r, linear, pointer != 0);
   });
 }
 CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr pointer, std::size_t pitch) {
   GL_CU_REQUIRE(descriptor != nullptr);
   return Alter(handle, [&](TextureReference& r) {
+    CUDA_RESOURCE_DESC rows{};
+    rows.type = CU_RESOURCE_TYPE_PITCH2D;
+    rows.pitch2d.pointer = pointer;
+    rows.pitch2d.format = descriptor->format;
+    rows.pitch2d.num_channels = descriptor->num_channels;
+    rows.pitch2d.width = descriptor->width;
+    rows.pitch2d.height = descriptor->height;
+    rows.pitch2d.pitch_bytes = pitch;
+    GL_CU_TRY(Attach(&r, rows, true));
     r.format = descriptor->format;
     r.channels = descriptor->num_channels;
-    r.resource = {};
-    r.resource.type = CU_RESOURCE_TYPE_PITCH2D;
-    r.resource.pitch2d.pointer = pointer;
-    r.resource.pitch2d.format = r.format;
-    r.resource.pitch2d.num_channels = r.channels;
-    r.resource.pitch2d.width = descriptor->width;
-    r.resource.pitch2d.height = descriptor->height;
-    r.resource.pitch2d.pitch_bytes = pitch;
-    r.bound = true;
     return CUDA_SUCCESS;
   });
 }
@@ -220,10 +225,16 @@ CUresult cuParamSetTexRef(CUfunction, int, CUtexref handle) {
 
 CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned flags) {
   GL_CU_REQUIRE(flags == 0);
-  std::shared_ptr<TextureReference> reference;
-  GL_CU_TRY(FindReference(reinterpret_cast<CUtexref>(handle), &reference));
-  const std::lock_guard lock(reference->mutex);
-  return reference->BindSurface(array);
+  return Alter(reinterpret_cast<CUtexref>(handle), [array](TextureReference& r) {
+    const auto found = TheProcess().arrays.Find(array);
+    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found->surface_access()) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_RESOURCE_DESC resource{};
+    resource.type = CU_RESOURCE_TYPE_ARRAY;
+    resource.array = array;
+    r.surface = true;
+    return Attach(&r, resource, true);
+  });
 }
 CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) { return cuTexRefGetArray(array, reinterpret_cast<CUtexref>(handle)); }
 

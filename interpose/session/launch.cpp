@@ -7,6 +7,7 @@
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/slicing.h"
+#include "interpose/session/texture.h"
 #include "sim/exec/slices.h"
 
 namespace gridloom::session {
@@ -147,6 +148,7 @@ std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   op->kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (op->kernel == nullptr) return Process::Get().runtime_present() ? kInvalidFunction : CUDA_ERROR_INVALID_HANDLE;
+  if (!request.from_device) PublishTextureReferences(context);
   if (const auto status = op->kernel->Bind(&context, &op->bound); status != CUDA_SUCCESS) return status;
   const exec::KernelInfo& info = *op->bound.info;
   if (const auto status = CheckShape(context, *op->kernel, info, request); status != CUDA_SUCCESS) return status;

@@ -1,9 +1,14 @@
 #include "interpose/session/texture.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "interpose/session/errors.h"
+#include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/thread_state.h"
 
@@ -231,28 +236,75 @@ CUresult FindSurface(std::uint64_t object, TextureRecord* record) {
   return CUDA_SUCCESS;
 }
 
-CUresult TextureReference::Rebind() {
+CUresult CheckResource(const CUDA_RESOURCE_DESC& resource) {
+  TextureRecord record;
+  exec::ImageResource image;
+  bool normalized = false;
+  return ResourceOf(resource, &image, &record, &normalized);
+}
+
+// ---- references -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// References changed since the last launch.
+struct ChangedReferences {
+  std::atomic<bool> any{false};  ///< what a launch looks at without the mutex
+  std::mutex mutex;
+  std::vector<std::weak_ptr<TextureReference>> list;
+};
+
+ChangedReferences& TheChanged() {
+  static ChangedReferences* const changed = new ChangedReferences;
+  return *changed;
+}
+
+}  // namespace
+
+void TextureReference::Changed() {
+  if (address == 0) return;  // of no module: no kernel reads it
+  ChangedReferences& changed = TheChanged();
+  const std::lock_guard lock(changed.mutex);
+  const std::weak_ptr<TextureReference> self = weak_from_this();
+  const auto same = [&](const auto& other) { return !other.owner_before(self) && !self.owner_before(other); };
+  if (std::none_of(changed.list.begin(), changed.list.end(), same)) changed.list.push_back(self);
+  changed.any.store(true, std::memory_order_release);
+}
+
+CUresult TextureReference::Publish() {
   if (!bound) return CUDA_SUCCESS;
   std::uint64_t made = 0;
-  if (const auto status = CreateTexture(resource, texture, nullptr, &made); status != CUDA_SUCCESS) return status;
-  if (object != 0) DestroyTexture(object);
-  object = made;
-  if (address != 0) std::memcpy(reinterpret_cast<void*>(address), &object, sizeof(object));
+  if (resource.type == CU_RESOURCE_TYPE_LINEAR) {
+    resource.linear.format = format;
+    resource.linear.num_channels = channels;
+  }
+  const auto status = surface ? CreateSurface(resource, &made) : CreateTexture(resource, texture, nullptr, &made);
+  if (status != CUDA_SUCCESS) return status;
+  surface ? DestroySurface(object_) : DestroyTexture(object_);
+  object_ = made;
+  std::memcpy(reinterpret_cast<void*>(address), &object_, sizeof(object_));
   return CUDA_SUCCESS;
 }
 
-CUresult TextureReference::BindSurface(CUarray array) {
-  CUDA_RESOURCE_DESC desc{};
-  desc.type = CU_RESOURCE_TYPE_ARRAY;
-  desc.array = array;
-  std::uint64_t made = 0;
-  if (const auto status = CreateSurface(desc, &made); status != CUDA_SUCCESS) return status;
-  if (object != 0) DestroySurface(object);
-  object = made;
-  resource = desc;
-  bound = true;
-  if (address != 0) std::memcpy(reinterpret_cast<void*>(address), &object, sizeof(object));
-  return CUDA_SUCCESS;
+void PublishTextureReferences(Context& context) {
+  ChangedReferences& changed = TheChanged();
+  if (!changed.any.load(std::memory_order_acquire)) return;
+  std::vector<std::weak_ptr<TextureReference>> list;
+  {
+    const std::lock_guard lock(changed.mutex);
+    list.swap(changed.list);
+    changed.any.store(false, std::memory_order_relaxed);
+  }
+  bool waited = false;
+  for (const auto& weak : list) {
+    const std::shared_ptr<TextureReference> reference = weak.lock();
+    if (reference == nullptr) continue;
+    const std::lock_guard lock(reference->mutex);
+    if (reference->published() && !std::exchange(waited, true)) context.WaitAll();
+    if (const auto status = reference->Publish(); status != CUDA_SUCCESS) {  // memory freed since; a kernel that reads it fails
+      GL_LOG(kWarn, "a texture reference cannot be bound (%s); it keeps what it had before", NameOf(status));
+    }
+  }
 }
 
 }  // namespace gridloom::session

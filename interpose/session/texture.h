@@ -31,21 +31,33 @@ cuda::CUresult CreateSurface(const cuda::CUDA_RESOURCE_DESC& resource, std::uint
 cuda::CUresult DestroySurface(std::uint64_t object);
 cuda::CUresult FindSurface(std::uint64_t object, TextureRecord* record);
 
-/// A module-scope texture or surface variable of old programs. The kernel reads the handle of the bound object from the
-/// variable's eight bytes; binding writes it there.
-class TextureReference {
+/// Whether a texture can be made of this memory.
+cuda::CUresult CheckResource(const cuda::CUDA_RESOURCE_DESC& resource);
+
+/// A module-scope texture or surface variable of programs before CUDA 12. The kernel reads the handle of the bound object from
+/// the variable's eight bytes. A launch means the binding of the moment it was submitted, so that a change is written only
+/// before the next launch, when those before it are done.
+class TextureReference : public std::enable_shared_from_this<TextureReference> {
  public:
   std::uint64_t address = 0;  ///< of the variable; 0 for a reference made by cuTexRefCreate
-  std::mutex mutex;
+  std::mutex mutex;           ///< guards what follows; held by callers of the functions
   cuda::CUDA_RESOURCE_DESC resource{};
   cuda::CUDA_TEXTURE_DESC texture{};
   cuda::CUarray_format format = cuda::CU_AD_FORMAT_FLOAT;
   unsigned channels = 1;
   bool bound = false;
-  std::uint64_t object = 0;  ///< made from the above
-  /// Makes the object anew after a change and writes its handle. The mutex is held by the caller.
-  cuda::CUresult Rebind();
-  cuda::CUresult BindSurface(cuda::CUarray array);
+  bool surface = false;
+  /// Has the next launch see what was changed.
+  void Changed();
+  bool published() const { return object_ != 0; }
+  /// Makes the object anew and writes its handle.
+  cuda::CUresult Publish();
+
+ private:
+  std::uint64_t object_ = 0;  ///< whose handle is in the variable
 };
+
+/// Before a launch: publishes the references that were changed since the last one, after all work that may read them.
+void PublishTextureReferences(Context& context);
 
 }  // namespace gridloom::session

@@ -80,6 +80,7 @@ gridloom_app(mma_ptx ARCH 80)
 gridloom_app(texture_2d)
 gridloom_app(texture_linear)
 gridloom_app(texture_3d)
+gridloom_app(texture_references FLAGS -Wno-deprecated-declarations LIBS cuda)
 gridloom_app(surfaces)
 gridloom_app(mipmaps)
 
