@@ -2,6 +2,7 @@
 // end it gives zeros and remembers that it failed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,15 +10,16 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gridloom::trace {
 
 class ByteWriter {
  public:
-  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
-  std::size_t size() const { return bytes_.size(); }
-  void Clear() { bytes_.clear(); }
+  std::span<const std::uint8_t> bytes() const { return {buffer_.data(), used_}; }
+  std::size_t size() const { return used_; }
+  void Clear() { used_ = 0; }
 
   template <typename T>
   void Fixed(T value) {
@@ -26,23 +28,33 @@ class ByteWriter {
   }
   /// Room for so many further bytes, to be filled at once.
   std::uint8_t* Grow(std::size_t count) {
-    const std::size_t at = bytes_.size();
-    bytes_.resize(at + count);
-    return bytes_.data() + at;
+    std::uint8_t* const at = Room(count);
+    used_ += count;
+    return at;
   }
   void Varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<std::uint8_t>(value | 0x80));
-    bytes_.push_back(static_cast<std::uint8_t>(value));
+    constexpr std::size_t kLongest = 10;
+    std::uint8_t* const begin = Room(kLongest);
+    std::uint8_t* at = begin;
+    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+    *at++ = static_cast<std::uint8_t>(value);
+    used_ += static_cast<std::size_t>(at - begin);
   }
   /// Small numbers of either sign: zigzag.
   void Signed(std::int64_t value) { Varint(static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63)); }
   void Text(std::string_view text) {
     Varint(text.size());
-    bytes_.insert(bytes_.end(), text.begin(), text.end());
+    if (!text.empty()) std::memcpy(Grow(text.size()), text.data(), text.size());
   }
 
  private:
-  std::vector<std::uint8_t> bytes_;
+  std::uint8_t* Room(std::size_t count) {
+    if (buffer_.size() - used_ < count) buffer_.resize(std::max(used_ + count, 2 * buffer_.size()));
+    return buffer_.data() + used_;
+  }
+
+  std::vector<std::uint8_t> buffer_;  ///< longer than what is used
+  std::size_t used_ = 0;
 };
 
 class ByteReader {
@@ -60,6 +72,12 @@ class ByteReader {
     std::memcpy(&value, bytes_.data() + at_, sizeof value);
     at_ += sizeof value;
     return value;
+  }
+  /// So many bytes as they are; null when they are not there.
+  const std::uint8_t* Take(std::size_t count) {
+    if (left() < count) failed_ = true;
+    if (failed_) return nullptr;
+    return bytes_.data() + std::exchange(at_, at_ + count);
   }
   std::uint64_t Varint() {
     std::uint64_t value = 0;

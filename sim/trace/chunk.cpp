@@ -10,27 +10,38 @@ namespace gridloom::trace {
 namespace {
 
 constexpr int kLevel = 1;  // higher ones gain next to nothing on what the predictors leave
+// Scattered addresses: matches are rare and chance, and most of what level 1 gains on them is their high bytes' few values.
+constexpr int kHastyLevel = -4;
+constexpr std::size_t kLargeContent = 128u << 10;
+constexpr std::uint32_t kThorough = 16;  // of so many large contents at least one is compressed by level 1
 
 Error Damaged(std::uint64_t offset, const std::string& what) { return Error{"at byte " + std::to_string(offset) + ": " + what}; }
 
 }  // namespace
 
-std::vector<std::uint8_t> PackChunk(ChunkType type, ByteSpan directory, ByteSpan content) {
-  std::vector<std::uint8_t> chunk(sizeof(ChunkHeader) + directory.size() + ZSTD_compressBound(content.size()));
-  std::uint8_t* const stored = chunk.data() + sizeof(ChunkHeader);
+void ChunkPacker::Free::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+
+ChunkPacker::ChunkPacker() : context_(ZSTD_createCCtx()) {}
+ChunkPacker::~ChunkPacker() = default;
+
+ByteSpan ChunkPacker::Pack(ChunkType type, ByteSpan directory, ByteSpan content) {
+  const std::size_t most = sizeof(ChunkHeader) + directory.size() + ZSTD_compressBound(content.size());
+  if (chunk_.size() < most) chunk_.resize(most);
+  std::uint8_t* const stored = chunk_.data() + sizeof(ChunkHeader);
   if (!directory.empty()) std::memcpy(stored, directory.data(), directory.size());
+  const bool large = content.size() >= kLargeContent;
   // Level and room are right, so this does not fail.
-  const std::size_t compressed = ZSTD_compress(stored + directory.size(), chunk.size() - sizeof(ChunkHeader) - directory.size(),
-                                               content.data(), content.size(), kLevel);
-  chunk.resize(sizeof(ChunkHeader) + directory.size() + compressed);
+  const std::size_t compressed = ZSTD_compressCCtx(context_.get(), stored + directory.size(), most - sizeof(ChunkHeader) - directory.size(),
+                                                   content.data(), content.size(), large && gains_little_ ? kHastyLevel : kLevel);
+  if (large) gains_little_ = compressed > content.size() / 3 && ++large_ % kThorough != 0;
   ChunkHeader header{};
   header.type = static_cast<std::uint32_t>(type);
   header.directory_bytes = static_cast<std::uint32_t>(directory.size());
   header.raw_bytes = content.size();
   header.stored_bytes = directory.size() + compressed;
-  header.checksum = XXH3_64bits(chunk.data() + sizeof(ChunkHeader), header.stored_bytes);
-  std::memcpy(chunk.data(), &header, sizeof header);
-  return chunk;
+  header.checksum = XXH3_64bits(stored, header.stored_bytes);
+  std::memcpy(chunk_.data(), &header, sizeof header);
+  return ByteSpan(chunk_).first(sizeof header + header.stored_bytes);
 }
 
 Result<Chunk> ReadChunk(ByteSpan file, std::uint64_t offset) {

@@ -3,16 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "rewriter/support/result.h"
 
+struct ZSTD_CCtx_s;
+
 namespace gridloom::trace {
 
 inline constexpr char kFileMagic[8] = {'G', 'L', 'T', 'R', 'A', 'C', 'E', '\0'};
-inline constexpr std::uint32_t kFormatVersion = 5;
+inline constexpr std::uint32_t kFormatVersion = 6, kOldestReadVersion = 5;
 
 struct FileHeader {
   char magic[8];
@@ -43,8 +46,25 @@ inline constexpr std::uint64_t kMaxRawBytes = std::uint64_t{1} << 31;
 
 using ByteSpan = std::span<const std::uint8_t>;
 
-/// A whole chunk, header included.
-std::vector<std::uint8_t> PackChunk(ChunkType type, ByteSpan directory, ByteSpan content);
+/// Makes whole chunks, headers included. Used by one thread at a time.
+class ChunkPacker {
+ public:
+  ChunkPacker();
+  ~ChunkPacker();
+  ChunkPacker(const ChunkPacker&) = delete;
+  ChunkPacker& operator=(const ChunkPacker&) = delete;
+  /// Large contents are compressed less thoroughly where those before gained little. Valid until the next call.
+  ByteSpan Pack(ChunkType type, ByteSpan directory, ByteSpan content);
+
+ private:
+  struct Free {
+    void operator()(ZSTD_CCtx_s* context) const;
+  };
+  const std::unique_ptr<ZSTD_CCtx_s, Free> context_;
+  std::vector<std::uint8_t> chunk_;
+  bool gains_little_ = false;
+  std::uint32_t large_ = 0;  ///< large contents so far
+};
 
 /// Views into the file.
 struct Chunk {

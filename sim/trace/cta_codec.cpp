@@ -13,7 +13,7 @@ constexpr std::uint8_t kNoLane = 2;      // the mask is 0; nothing else follows
 constexpr std::uint8_t kLanes = 4;       // scattered
 constexpr std::uint8_t kSameStride = 8;  // as predicted
 constexpr std::uint8_t kSameBase = 16;
-constexpr std::uint8_t kWide = 32;  // offsets of lanes have 64 bits
+constexpr unsigned kUnitShift = 5;  // above it, of scattered lanes, their LaneUnit
 
 constexpr std::uint8_t kExpected = 1;  // flags of shifts: as predicted, nothing follows
 
@@ -38,6 +38,15 @@ void AccessPredictor::Learn(std::uint32_t instruction, std::uint64_t base, std::
   }
   state.last = base;
   state.stride = stride;
+}
+
+AccessIndex::AccessIndex(const KernelCode& code) : next_(code.instructions.size() + 1) {
+  auto next = static_cast<std::uint32_t>(code.instructions.size());
+  next_[next] = next;
+  for (std::uint32_t i = next; i-- > 0;) {
+    if (code.instructions[i].has_access()) next = i;
+    next_[i] = next;
+  }
 }
 
 void SharedTraces::Trace::Learn(const std::vector<std::uint64_t>& next) {
@@ -94,9 +103,8 @@ void CtaEncoder::EncodeTrace(const CtaTrace& cta, ByteWriter& out) {
     for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
       const BasicBlock& block = code_.blocks[visit.block];
-      for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
-        if (code_.instructions[i].has_access()) EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
-      }
+      for (std::uint32_t i = index_.From(block.first); i < block.first + block.count; i = index_.From(i + 1))
+        EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
     }
   }
 }
@@ -127,35 +135,32 @@ void CtaEncoder::EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWrit
 void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
                               ByteWriter& out) {
   if (access.mask == 0) return out.Fixed(kNoLane);
+  if (access.stride == MemoryAccess::kScattered) return EncodeLanes(cta, access, instruction, visit_mask, out);
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
   std::uint8_t flags = access.mask == visit_mask ? kVisitMask : 0;
-  if (access.stride != MemoryAccess::kScattered) {
-    if (access.stride == guess.stride) flags |= kSameStride;
-    if (access.base == guess.base) flags |= kSameBase;
-    out.Fixed(flags);
-    if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
-    if ((flags & kSameStride) == 0) out.Signed(access.stride);
-    if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(access.base - guess.base));
-    return predictor_.Learn(instruction, access.base, access.stride);
-  }
-  const auto count = static_cast<std::size_t>(std::popcount(access.mask));
-  const auto lanes = std::span(cta.lanes).subspan(access.base, count);
-  const auto [low, high] = std::ranges::minmax(lanes);
-  flags |= kLanes;
-  if (low == guess.base) flags |= kSameBase;
-  if (high - low > 0xFFFFFFFFu) flags |= kWide;
+  if (access.stride == guess.stride) flags |= kSameStride;
+  if (access.base == guess.base) flags |= kSameBase;
   out.Fixed(flags);
   if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
-  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(low - guess.base));
-  const auto put = [&](auto zero) {
-    using Offset = decltype(zero);
-    Offset offsets[kWarpSize];
-    for (std::size_t i = 0; i < count; ++i) offsets[i] = static_cast<Offset>(lanes[i] - low);
-    std::memcpy(out.Grow(count * sizeof(Offset)), offsets, count * sizeof(Offset));
-  };
-  if (flags & kWide) put(std::uint64_t{0});
-  else put(std::uint32_t{0});
-  predictor_.Learn(instruction, low, guess.stride);
+  if ((flags & kSameStride) == 0) out.Signed(access.stride);
+  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(access.base - guess.base));
+  predictor_.Learn(instruction, access.base, access.stride);
+}
+
+void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask,
+                             ByteWriter& out) {
+  const AccessPredictor::Guess guess = predictor_.Next(instruction);
+  const auto count = static_cast<std::size_t>(std::popcount(access.mask));
+  PackLanes(std::span(cta.lanes).subspan(access.base, count), code_.instructions[instruction].width, packed_);
+  std::uint8_t flags = kLanes | static_cast<std::uint8_t>(static_cast<unsigned>(packed_.unit) << kUnitShift);
+  if (access.mask == visit_mask) flags |= kVisitMask;
+  if (packed_.low == guess.base) flags |= kSameBase;
+  out.Fixed(flags);
+  if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
+  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(packed_.low - guess.base));
+  const std::size_t bytes = count * SizeOf(packed_.unit);
+  std::memcpy(out.Grow(bytes), packed_.bytes.data(), bytes);
+  predictor_.Learn(instruction, packed_.low, guess.stride);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -163,7 +168,7 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
 // ---------------------------------------------------------------------------------------------------------------------
 
 CtaDecoder::CtaDecoder(const KernelCode& code)
-    : code_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
+    : code_(code), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
   for (const Instruction& instruction : code.instructions) {
     if (instruction.has_access()) moves_.push_back(instruction.space != Space::kShared);
   }
@@ -211,9 +216,8 @@ CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
     for (std::uint32_t v = 0; v < warp.visit_count && !in.failed(); ++v) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
       const BasicBlock& block = code_.blocks[visit.block];
-      for (std::uint32_t i = block.first; i < block.first + block.count && !in.failed(); ++i) {
-        if (code_.instructions[i].has_access()) DecodeAccess(in, cta, i, visit.mask);
-      }
+      for (std::uint32_t i = index_.From(block.first); i < block.first + block.count && !in.failed(); i = index_.From(i + 1))
+        DecodeAccess(in, cta, i, visit.mask);
     }
     warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
     cta.warps.push_back(warp);
@@ -250,18 +254,12 @@ void CtaDecoder::DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instr
     cta.accesses.push_back(access);
     return;
   }
-  const AccessPredictor::Guess guess = predictor_.Next(instruction);
   access.mask = flags & kVisitMask ? visit_mask : in.Fixed<std::uint32_t>();
   if (access.mask == 0) in.Fail();
   if (flags & kLanes) {
-    const std::uint64_t low = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
-    access.base = cta.lanes.size();
-    access.stride = MemoryAccess::kScattered;
-    for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-      cta.lanes.push_back(low + (flags & kWide ? in.Fixed<std::uint64_t>() : in.Fixed<std::uint32_t>()));
-    }
-    predictor_.Learn(instruction, low, guess.stride);
+    DecodeLanes(in, cta, instruction, flags, access);
   } else {
+    const AccessPredictor::Guess guess = predictor_.Next(instruction);
     const std::int64_t stride = flags & kSameStride ? guess.stride : in.Signed();
     if (stride <= INT32_MIN || stride > INT32_MAX) in.Fail();
     access.stride = static_cast<std::int32_t>(stride);
@@ -270,6 +268,21 @@ void CtaDecoder::DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instr
     predictor_.Learn(instruction, access.base, access.stride);
   }
   cta.accesses.push_back(access);
+}
+
+void CtaDecoder::DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint8_t flags, MemoryAccess& access) {
+  const AccessPredictor::Guess guess = predictor_.Next(instruction);
+  const std::uint64_t low = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
+  if (flags >> kUnitShift >= kLaneUnits) return in.Fail();
+  const auto unit = static_cast<LaneUnit>(flags >> kUnitShift);
+  const auto count = static_cast<std::size_t>(std::popcount(access.mask));
+  const std::uint8_t* const bytes = in.Take(count * SizeOf(unit));
+  if (bytes == nullptr) return;
+  access.base = cta.lanes.size();
+  access.stride = MemoryAccess::kScattered;
+  cta.lanes.resize(cta.lanes.size() + count);
+  UnpackLanes(low, unit, code_.instructions[instruction].width, bytes, std::span(cta.lanes).last(count));
+  predictor_.Learn(instruction, low, guess.stride);
 }
 
 }  // namespace gridloom::trace

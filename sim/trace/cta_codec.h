@@ -10,6 +10,7 @@
 #include "rewriter/support/result.h"
 #include "sim/trace/byte_stream.h"
 #include "sim/trace/kernel_trace.h"
+#include "sim/trace/lane_pack.h"
 
 namespace gridloom::trace {
 
@@ -38,6 +39,17 @@ class AccessPredictor {
   std::uint32_t warp_ = 0;
 };
 
+/// Finds the memory instructions of blocks without a look at the others.
+class AccessIndex {
+ public:
+  explicit AccessIndex(const KernelCode& code);
+  /// The first instruction from `instruction` on that has an access; the number of instructions when there is none.
+  std::uint32_t From(std::uint32_t instruction) const { return next_[instruction]; }
+
+ private:
+  std::vector<std::uint32_t> next_;  ///< by instruction, and one behind the last
+};
+
 /// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same ones.
 class SharedTraces {
  public:
@@ -63,7 +75,7 @@ class SharedTraces {
 class CtaEncoder {
  public:
   explicit CtaEncoder(const KernelCode& code)
-      : code_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {}
+      : code_(code), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {}
   /// Appends a valid CTA (ValidateCta, ValidateShifts).
   void Encode(const LoadedCta& cta, ByteWriter& out);
 
@@ -72,10 +84,14 @@ class CtaEncoder {
   void EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out);
   void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
 
+  void EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
+
   const KernelCode& code_;
+  const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;
   SharedTraces shared_;
+  PackedLanes packed_;
 };
 
 class CtaDecoder {
@@ -90,7 +106,10 @@ class CtaDecoder {
   bool DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp);
   void DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask);
 
+  void DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint8_t flags, MemoryAccess& access);
+
   const KernelCode& code_;
+  const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;
   SharedTraces shared_;

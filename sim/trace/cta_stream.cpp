@@ -1,6 +1,7 @@
 #include "sim/trace/cta_stream.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "sim/exec/simd.h"
@@ -14,8 +15,11 @@ namespace {
 
 constexpr std::size_t kMostModels = 8;
 constexpr std::size_t kMostWords = std::size_t{1} << 22;  // of a CTA that others are compared with
-// Where CTAs are like none before, only some of them are compared with others and become models.
-constexpr std::uint64_t kEagerMisses = 16, kLazyMisses = 64, kLazyCompares = 8;
+// Where CTAs are like none before, only some of them are compared with others and become models: fewer and fewer.
+constexpr std::uint64_t kEagerMisses = 4, kLazyCompares = 8, kLazyMisses = 64;
+
+bool Compares(std::uint64_t misses) { return misses <= kEagerMisses || misses % kLazyCompares == 0; }
+bool BecomesModel(std::uint64_t misses) { return misses <= kEagerMisses || std::has_single_bit(misses) || misses % kLazyMisses == 0; }
 
 GL_INLINE void AdvanceWords(std::uint64_t* __restrict old_words, const std::uint64_t* __restrict steps,
                             const std::uint64_t* __restrict words, std::size_t count, std::uint64_t* differs) {
@@ -89,7 +93,7 @@ void CtaStream::EndCta(const exec::RecordPlace& place) {
     misses_ = 0;
     return take_(place.cta_index, Shifted(model, place), model.dropped);
   }
-  const bool compares = misses_ <= kEagerMisses || misses_ % kLazyCompares == 0;
+  const bool compares = Compares(misses_);
   for (auto model = models_.begin(); compares && model != models_.end(); ++model) {
     if (!IsLike(**model)) continue;
     Follow(**model);
@@ -155,9 +159,9 @@ void CtaStream::Decode(const exec::RecordPlace& place) {
     records.emplace_back(buffer.words.data(), buffer.used);
     words += buffer.used;
   }
-  const bool wanted = words <= kMostWords && (misses_ <= kEagerMisses || misses_ % kLazyMisses == 0);
+  const bool wanted = words <= kMostWords && BecomesModel(misses_);
   RecordSites sites;
-  auto trace = std::make_shared<const CtaTrace>(decoder_.Decode(place, records, wanted ? &sites : nullptr));
+  std::shared_ptr<const CtaTrace> trace = decoder_.Decode(place, records, wanted ? &sites : nullptr);
   if (wanted && sites.usable) {
     if (models_.size() >= kMostModels) models_.pop_back();
     models_.push_front(MakeModel(place, std::move(sites), trace));

@@ -1,8 +1,9 @@
 #include "sim/trace/record_decoder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <cstring>
+#include <utility>
 
 namespace gridloom::trace {
 
@@ -14,9 +15,12 @@ using exec::RecordReader;
 namespace {
 
 constexpr std::uint8_t kShared = 1, kLocal = 2, kAtomicAccess = 4, kStoreAccess = 8, kNoAccess = 0xff;
-constexpr std::size_t kMostPatterns = 4096;     // of a CTA
-constexpr std::uint8_t kMostPatternsOfOne = 4;  // of a CTA, found among the lanes of one instruction
+constexpr std::size_t kMostPatterns = 4096;  // of a CTA
 constexpr std::size_t kMostSites = 0xffff;
+constexpr std::uint32_t kNewHope = 32;  // CTAs after which an instruction may look for patterns again
+// Traces that are looked through for one that nobody has any more: as many as CtaEncoder keeps, and some.
+constexpr std::size_t kKeptTraces = 20;
+constexpr std::size_t kMostKeptBytes = std::size_t{4} << 20;  // of one that is used again
 
 std::uint8_t KindOfEntry(const Instruction& instruction) {
   if (!instruction.has_access()) return kNoAccess;
@@ -39,59 +43,9 @@ bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, st
   return true;
 }
 
-bool IsStride(std::int64_t stride) { return stride >= MemoryAccess::kLeastStride && stride <= INT32_MAX; }
-
-/// The distance between lanes where there is one for all.
-std::optional<std::int32_t> StrideOf(const std::int64_t* pattern) {
-  const std::int64_t stride = pattern[1] - pattern[0];
-  if (pattern[0] != 0 || !IsStride(stride)) return std::nullopt;
-  for (std::uint32_t lane = 1; lane < kWarpSize; ++lane) {
-    if (pattern[lane] - pattern[lane - 1] != stride) return std::nullopt;
-  }
-  return static_cast<std::int32_t>(stride);
-}
-
-/// Whether each of 32 lanes is base + offset of the lane. Most that are not show it at the last lane; else all are looked at, without a
-/// way out, so that the compiler compares several at a time.
-bool IsShifted(const std::uint64_t* lanes, std::uint64_t base, const std::uint64_t* offsets) {
-  if (lanes[kWarpSize - 1] != base + offsets[kWarpSize - 1]) return false;
-  std::uint64_t differs = 0;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) differs |= lanes[lane] ^ (base + offsets[lane]);
-  return differs == 0;
-}
-
-/// Whether 32 lanes are base + i * stride.
-bool FindFullStride(const std::uint64_t* lanes, MemoryAccess& access) {
-  const std::uint64_t stride = lanes[1] - lanes[0];
-  if (!IsStride(static_cast<std::int64_t>(stride)) || lanes[kWarpSize - 1] != lanes[0] + stride * (kWarpSize - 1)) return false;
-  std::uint64_t differs = 0;
-  for (std::uint32_t lane = 1; lane < kWarpSize; ++lane) differs |= (lanes[lane] - lanes[lane - 1]) ^ stride;
-  if (differs != 0) return false;
-  access.base = lanes[0];
-  access.stride = static_cast<std::int32_t>(stride);
-  return true;
-}
-
-/// Whether the lanes of the mask are base + i * stride.
-bool FindStride(std::uint32_t mask, const std::uint64_t* lanes, MemoryAccess& access) {
-  if (mask == ~0u) return FindFullStride(lanes, access);
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
-  std::uint32_t rest = mask & (mask - 1);
-  std::int64_t stride = 0;
-  if (rest != 0) {
-    const auto second = static_cast<std::uint32_t>(std::countr_zero(rest));
-    const auto distance = static_cast<std::int64_t>(lanes[second] - lanes[first]);
-    stride = distance / static_cast<std::int64_t>(second - first);
-    if (!IsStride(stride)) return false;
-  }
-  const std::uint64_t base = lanes[first] - static_cast<std::uint64_t>(stride) * first;
-  for (; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    if (lanes[lane] != base + static_cast<std::uint64_t>(stride) * lane) return false;
-  }
-  access.base = base;
-  access.stride = static_cast<std::int32_t>(stride);
-  return true;
+std::size_t BytesOf(const CtaTrace& trace) {
+  return trace.visits.capacity() * sizeof(BlockVisit) + trace.accesses.capacity() * sizeof(MemoryAccess) +
+         trace.lanes.capacity() * sizeof(std::uint64_t) + trace.patterns.capacity() * sizeof(LanePattern);
 }
 
 }  // namespace
@@ -106,36 +60,50 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
   }
   entries_.back().kind = kNoAccess;
   entries_.back().number = number;
-  plain_.resize(table.entries.size());
-  for (std::size_t i = 0; i < table.entries.size(); ++i) {
-    const CodeTable::Entry& entry = table.entries[i];
+  MakePlans();
+}
+
+/// Most records are expected: of an instruction that is one entry, in global or shared memory, in the order of the code.
+void RecordDecoder::MakePlans() {
+  plain_.resize(table_.entries.size());
+  blocks_.resize(table_.entries.size());
+  std::vector<const Plain*> plain_of(entries_.size());
+  for (std::size_t i = 0; i < table_.entries.size(); ++i) {
+    const CodeTable::Entry& entry = table_.entries[i];
     if (entry.count == 0) continue;
-    const Instruction& instruction = table.code.instructions[entry.first];
+    const Instruction& instruction = table_.code.instructions[entry.first];
     if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal) continue;
     const bool atomic = (instruction.flags & kAtomic) != 0, store = (instruction.flags & kStore) != 0;
-    plain_[i] = {.at = entry.first,
-                 .key = KeyOf({.access = atomic  ? AccessKind::kAtomic
-                                         : store ? AccessKind::kWrite
-                                                 : AccessKind::kRead,
-                               .space = instruction.space == Space::kShared ? exec::Space::kShared : exec::Space::kGlobal,
-                               .bytes = instruction.width})};
+    const bool shared = instruction.space == Space::kShared;
+    const RecordHeader header{.access = atomic  ? AccessKind::kAtomic
+                                        : store ? AccessKind::kWrite
+                                                : AccessKind::kRead,
+                              .space = shared ? exec::Space::kShared : exec::Space::kGlobal,
+                              .bytes = instruction.width,
+                              .instruction = static_cast<std::uint32_t>(i)};
+    plain_[i] = {.at = entry.first, .key = KeyOf(header.Pack()), .moves = !shared};
+    if (entry.count == 1) plain_of[entry.first] = &plain_[i];
+  }
+  for (std::size_t i = 0; i < table_.entries.size(); ++i) {
+    const std::uint32_t number = table_.entries[i].block;
+    if (number == CodeTable::kNoBlock) continue;
+    const BasicBlock& block = table_.code.blocks[number];
+    Block& plan = blocks_[i];
+    plan = {.number = number, .first = block.first, .end = block.first + block.count};
+    plan.plain = static_cast<std::uint32_t>(in_order_.size());
+    for (std::uint32_t at = plan.first; at < plan.end; ++at) {
+      if (entries_[at].kind == kNoAccess) continue;
+      if (plain_of[at] == nullptr) break;
+      in_order_.push_back(*plain_of[at]);
+    }
+    plan.plain_count = static_cast<std::uint32_t>(in_order_.size()) - plan.plain;
   }
 }
 
-std::uint32_t RecordDecoder::KeyOf(const RecordHeader& header) {
-  return static_cast<std::uint32_t>(header.access) | static_cast<std::uint32_t>(header.space) << 8 | header.bytes << 16;
-}
-
-CtaTrace RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
+std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
   BeginCta(place, sites, buffers.size());
   for (std::size_t b = 0; b < buffers.size(); ++b) DecodeBuffer(buffers[b], b);
-  // The next one is probably about as large.
-  CtaTrace trace = std::move(trace_);
-  trace_ = {};
-  trace_.visits.reserve(trace.visits.size());
-  trace_.accesses.reserve(trace.accesses.size());
-  trace_.lanes.reserve(trace.lanes.size());
-  return trace;
+  return std::exchange(trace_, nullptr);
 }
 
 void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers) {
@@ -144,77 +112,188 @@ void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites,
   known_.clear();
   wide_.clear();
   dropped_ = 0;
-  for (Entry& entry : entries_) {
-    entry.new_patterns = 0;
-    entry.pattern = -1;
-    entry.site = 0;
-  }
+  ++ctas_;
+  trace_ = UnusedTrace();
   if (sites_ != nullptr) {
     *sites_ = {};
     sites_->number.resize(buffers);
   }
 }
 
+/// Empty, with room for what an earlier CTA had: the next one is probably about as large.
+std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
+  if (traces_.size() < kKeptTraces) traces_.resize(kKeptTraces);
+  for (std::shared_ptr<CtaTrace>& kept : traces_) {
+    if (!kept || kept.use_count() != 1) continue;
+    std::atomic_thread_fence(std::memory_order_acquire);  // what the last one to let it go has read of it, on another thread, is over
+    if (BytesOf(*kept) > kMostKeptBytes) {
+      kept.reset();
+      continue;
+    }
+    kept->warps.clear();
+    kept->visits.clear();
+    kept->accesses.clear();
+    kept->lanes.clear();
+    kept->patterns.clear();
+    return kept;
+  }
+  std::shared_ptr<CtaTrace>& slot = traces_[oldest_++ % kKeptTraces];
+  auto made = std::make_shared<CtaTrace>();
+  if (slot) {
+    made->visits.reserve(slot->visits.size());
+    made->accesses.reserve(slot->accesses.size());
+    made->lanes.reserve(slot->lanes.size());
+  }
+  return slot = std::move(made);
+}
+
+RecordDecoder::Entry& RecordDecoder::EntryOf(std::uint32_t at) {
+  Entry& entry = entries_[at];
+  if (entry.cta == ctas_) return entry;
+  entry.cta = ctas_;
+  entry.site = 0;
+  entry.pattern = -1;
+  entry.known = nullptr;
+  if (ctas_ % kNewHope == 0) entry.patience = std::max<std::uint8_t>(entry.patience, 1);
+  return entry;
+}
+
 void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer) {
   if (words.empty()) return;
   if (sites_ != nullptr) sites_->number[buffer].assign(words.size(), RecordSites::kFixed);
-  RecordReader reader(words);
+  site_numbers_ = sites_ != nullptr ? sites_->number[buffer].data() : nullptr;
+  words_ = words.data();
   bool begun = false;
-  while (reader.Next()) {
+  for (Words at = words_, end = words_ + words.size(); at < end;) {
     if (!begun) BeginWarp();
     begun = true;
-    switch (reader.header().kind) {
-      case RecordKind::kBlock: BeginBlock(reader.header()); break;
+    switch (RecordHeader::Unpack(*at).kind) {
+      case RecordKind::kBlock: at = TakeBlock(at, end); break;
       case RecordKind::kWarpEnd:
         EndWarp();
         begun = false;
+        ++at;
         break;
-      default: {
-        if (sites_ == nullptr && AddPlainAccess(reader)) break;
-        const std::uint16_t site = AddAccess(reader);
-        if (site == RecordSites::kFixed || sites_ == nullptr) break;
-        std::vector<std::uint16_t>& number = sites_->number[buffer];
-        number[reader.at() + 1] = site;
-        if (reader.header().kind != RecordKind::kLanes) break;
-        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-          number[reader.at() + 1 + lane] = (reader.header().mask >> lane & 1) != 0 ? site : RecordSites::kFixed;
-        }
-      }
+      default: at = TakeAccess(at, end);
     }
   }
   if (begun) EndWarp();
 }
 
 void RecordDecoder::BeginWarp() {
-  local_base_ = place_.local_base + trace_.warps.size() * place_.local_stride * kWarpSize;
-  trace_.warps.push_back({static_cast<std::uint32_t>(trace_.visits.size()), 0, static_cast<std::uint32_t>(trace_.accesses.size()), 0});
+  local_base_ = place_.local_base + trace_->warps.size() * place_.local_stride * kWarpSize;
+  trace_->warps.push_back({static_cast<std::uint32_t>(trace_->visits.size()), 0, static_cast<std::uint32_t>(trace_->accesses.size()), 0});
   next_ = end_ = 0;
 }
 
 void RecordDecoder::EndWarp() {
   SkipTo(end_);
-  WarpTrace& warp = trace_.warps.back();
-  warp.visit_count = static_cast<std::uint32_t>(trace_.visits.size()) - warp.first_visit;
-  warp.access_count = static_cast<std::uint32_t>(trace_.accesses.size()) - warp.first_access;
+  WarpTrace& warp = trace_->warps.back();
+  warp.visit_count = static_cast<std::uint32_t>(trace_->visits.size()) - warp.first_visit;
+  warp.access_count = static_cast<std::uint32_t>(trace_->accesses.size()) - warp.first_access;
 }
 
 /// Memory instructions before `entry` that made no record were off for all lanes.
 void RecordDecoder::SkipTo(std::uint32_t entry) {
   if (next_ >= entry) return;
   if (const std::uint32_t off = entries_[entry].number - entries_[next_].number; off != 0) {
-    trace_.accesses.resize(trace_.accesses.size() + off);
+    trace_->accesses.resize(trace_->accesses.size() + off);
   }
   next_ = entry;
 }
 
-void RecordDecoder::BeginBlock(const RecordHeader& header) {
-  if (header.mask == 0 || header.instruction >= table_.entries.size()) return;
-  const std::uint32_t block = table_.entries[header.instruction].block;
-  if (block == CodeTable::kNoBlock) return;
+/// A block, and those of its accesses that come as planned. Where what follows begins.
+RecordDecoder::Words RecordDecoder::TakeBlock(Words at, Words end) {
+  const RecordHeader header = RecordHeader::Unpack(*at++);
+  if (header.mask == 0 || header.instruction >= blocks_.size()) return at;
+  const Block& block = blocks_[header.instruction];
+  if (block.number == CodeTable::kNoBlock) return at;
   SkipTo(end_);
-  trace_.visits.push_back({block, header.mask});
-  next_ = table_.code.blocks[block].first;
-  end_ = next_ + table_.code.blocks[block].count;
+  trace_->visits.push_back({block.number, header.mask});
+  next_ = block.first;
+  end_ = block.end;
+  const Plain* const planned = in_order_.data() + block.plain;
+  for (std::uint32_t i = 0; i < block.plain_count && at < end && KeyOf(*at) == planned[i].key; ++i) {
+    const Words behind = TakePlain(planned[i], at, end);
+    if (behind == nullptr) break;
+    next_ = planned[i].at + 1;
+    at = behind;
+  }
+  return at;
+}
+
+/// One access, whatever it is.
+RecordDecoder::Words RecordDecoder::TakeAccess(Words at, Words end) {
+  RecordReader reader({at, end});
+  if (!reader.Next()) return end;
+  const RecordHeader& header = reader.header();
+  if (header.instruction < plain_.size()) {
+    const Plain& plain = plain_[header.instruction];
+    // Its place in the trace is behind those of the instructions that were off.
+    if (plain.key == KeyOf(*at) && plain.at >= next_ && plain.at < end_ && header.mask != 0 && sites_ == nullptr) {
+      SkipTo(plain.at);
+      if (const Words behind = TakePlain(plain, at, end)) {
+        next_ = plain.at + 1;
+        return behind;
+      }
+    }
+  }
+  MarkSite(at, AddAccess(reader));
+  return at + reader.next();
+}
+
+/// Nothing is done and null returned when it is not that or needs more care.
+RecordDecoder::Words RecordDecoder::TakePlain(const Plain& plain, Words at, Words end) {
+  const RecordHeader header = RecordHeader::Unpack(*at);
+  if (header.mask == 0) return nullptr;
+  const auto words = static_cast<std::size_t>(end - at);
+  const auto put = [&](std::uint64_t base, std::int32_t stride) {  // written where it stays: what is copied at once must not be in parts
+    MemoryAccess& access = trace_->accesses.emplace_back();
+    access.base = base;
+    access.stride = stride;
+    access.mask = header.mask;
+  };
+  Words behind = at + 2;
+  switch (header.kind) {
+    case RecordKind::kUniform:
+      if (words < 2) return nullptr;
+      put(at[1], 0);
+      break;
+    case RecordKind::kAffine:
+      if (words < 2) return nullptr;
+      put(at[1] & RecordHeader::kBaseMask, static_cast<std::int32_t>(static_cast<std::int64_t>(at[1]) >> RecordHeader::kBaseBits));
+      break;
+    case RecordKind::kPattern: {
+      if (words < 3) return nullptr;
+      const std::optional<std::int32_t> stride = KnownPattern(plain.at, reinterpret_cast<const std::int64_t*>(at[2]));
+      if (!stride) return nullptr;
+      put(at[1], *stride);
+      behind = at + 3;
+      break;
+    }
+    case RecordKind::kLanes: {
+      if (words < exec::kMaxRecordWords) return nullptr;
+      MemoryAccess access{.mask = header.mask};
+      if (!FindStride(at + 1, access) && !FindPattern(plain.at, at + 1, access)) AddLanes(at + 1, access);
+      put(access.base, access.stride);
+      behind = at + exec::kMaxRecordWords;
+      break;
+    }
+    default: return nullptr;
+  }
+  if (sites_ != nullptr) MarkSite(at, SiteOf(plain.at, plain.at + 1, plain.moves));
+  return behind;
+}
+
+/// The words of a record that move with it.
+void RecordDecoder::MarkSite(Words record, std::uint16_t site) {
+  if (site == RecordSites::kFixed || site_numbers_ == nullptr) return;
+  std::uint16_t* const numbers = site_numbers_ + (record - words_) + 1;
+  numbers[0] = site;
+  const RecordHeader header = RecordHeader::Unpack(*record);
+  static_assert(RecordSites::kFixed == 0);
+  if (header.kind != RecordKind::kLanes) return;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) numbers[lane] = static_cast<std::uint16_t>(site * (header.mask >> lane & 1));
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {
@@ -239,7 +318,7 @@ std::uint16_t RecordDecoder::AddAccess(RecordReader& reader) {
   SkipTo(at);
   const std::uint32_t first = at;
   for (std::uint32_t done = 0; done < header.bytes && at < entry_end && entries_[at].kind == kind; ++at) {
-    trace_.accesses.push_back(AccessOf(reader, at, done));
+    trace_->accesses.push_back(AccessOf(reader, at, done));
     done += entries_[at].width;
   }
   next_ = at;
@@ -253,7 +332,7 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
   const bool generic_local = space != header.space && space == exec::Space::kLocal;
   std::uint64_t add = done;
   if (space != header.space && space == exec::Space::kShared) add += MemoryAccess::kSharedWindow - place_.shared_base;
-  if (!generic_local && Linear(reader, add, access)) return access;
+  if (!generic_local && Linear(reader, at, add, access)) return access;
   const std::uint64_t* lanes = reader.addresses();
   std::array<std::uint64_t, kWarpSize> moved;
   if (generic_local) {
@@ -270,52 +349,22 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
       moved[lane] = local ? LocalAddress(local_base_, lanes[lane] + done, lane) : lanes[lane] + add;
     lanes = moved.data();
   }
-  if (!FindStride(header.mask, lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
+  if (!FindStride(lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
   return access;
 }
 
 void RecordDecoder::AddLanes(const std::uint64_t* lanes, MemoryAccess& access) {
-  access.base = trace_.lanes.size();
+  access.base = trace_->lanes.size();
   access.stride = MemoryAccess::kScattered;
   if (access.mask == ~0u) {
-    trace_.lanes.insert(trace_.lanes.end(), lanes, lanes + kWarpSize);
+    trace_->lanes.insert(trace_->lanes.end(), lanes, lanes + kWarpSize);
     return;
   }
   std::array<std::uint64_t, kWarpSize> active;
   std::size_t count = 0;
   for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
     active[count++] = lanes[static_cast<std::size_t>(std::countr_zero(rest))];
-  trace_.lanes.insert(trace_.lanes.end(), active.begin(), active.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-/// Most records: of an instruction that is one entry, the next one or one after it, in global or shared memory.
-bool RecordDecoder::AddPlainAccess(const RecordReader& reader) {
-  const RecordHeader& header = reader.header();
-  if (header.instruction >= plain_.size()) return false;
-  const Plain& plain = plain_[header.instruction];
-  if (plain.key != KeyOf(header) || plain.at < next_ || plain.at >= end_ || header.mask == 0) return false;
-  MemoryAccess access{.mask = header.mask};
-  switch (header.kind) {
-    case RecordKind::kUniform:
-    case RecordKind::kAffine:
-      access.base = reader.base();
-      access.stride = static_cast<std::int32_t>(reader.stride());
-      break;
-    case RecordKind::kPattern: {
-      const std::optional<std::int32_t> stride = KnownPattern(reader.pattern());
-      if (!stride) return false;
-      access.base = reader.base();
-      access.stride = *stride;
-      break;
-    }
-    default:
-      if (!FindStride(header.mask, reader.lanes(), access) && !FindPattern(plain.at, reader.lanes(), access))
-        AddLanes(reader.lanes(), access);
-  }
-  SkipTo(plain.at);
-  trace_.accesses.push_back(access);
-  next_ = plain.at + 1;
-  return true;
+  trace_->lanes.insert(trace_->lanes.end(), active.begin(), active.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 /// Where a generic access goes; one whose lanes lie in several windows counts as global.
@@ -328,7 +377,7 @@ exec::Space RecordDecoder::SpaceOfGeneric(RecordReader& reader) const {
 }
 
 /// Records that say how the lanes lie. `add` is added to their addresses.
-bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess& access) {
+bool RecordDecoder::Linear(RecordReader& reader, std::uint32_t at, std::uint64_t add, MemoryAccess& access) {
   const RecordHeader& header = reader.header();
   if (header.kind == RecordKind::kLanes) return false;
   const std::uint64_t base = reader.base() + add;
@@ -345,67 +394,64 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess
     access.stride = static_cast<std::int32_t>(reader.stride());
     return true;
   }
-  const std::optional<std::int32_t> pattern = KnownPattern(reader.pattern());
+  const std::optional<std::int32_t> pattern = KnownPattern(at, reader.pattern());
   if (pattern) access.stride = *pattern;
   return pattern.has_value();
 }
 
 /// The stride that a pattern is or that names it; nothing when its distances are too large.
-std::optional<std::int32_t> RecordDecoder::KnownPattern(const std::int64_t* pattern) {
+std::optional<std::int32_t> RecordDecoder::KnownPattern(std::uint32_t at, const std::int64_t* pattern) {
+  Entry& entry = EntryOf(at);
+  if (entry.known == pattern) return entry.known_stride;
+  const auto keep = [&](std::int32_t stride) {
+    entry.known = pattern;
+    return entry.known_stride = stride;
+  };
   for (const auto& [known, stride] : known_) {
-    if (known == pattern) return stride;
+    if (known == pattern) return keep(stride);
   }
   if (const std::optional<std::int32_t> stride = StrideOf(pattern)) {
     known_.emplace_back(pattern, *stride);
-    return stride;
+    return keep(*stride);
   }
   const bool fits =
       std::all_of(pattern, pattern + kWarpSize, [](std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; });
-  if (!fits || trace_.patterns.size() >= kMostPatterns) return std::nullopt;
-  const std::int32_t stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_.patterns.size());
-  LanePattern& made = trace_.patterns.emplace_back();
+  if (!fits || trace_->patterns.size() >= kMostPatterns) return std::nullopt;
+  const std::int32_t stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
+  LanePattern& made = trace_->patterns.emplace_back();
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) made[lane] = static_cast<std::int32_t>(pattern[lane]);
   known_.emplace_back(pattern, stride);
-  return stride;
+  return keep(stride);
 }
 
-/// Lanes that lie as they did when the instruction was executed last, somewhere else.
+/// Lanes that lie as they did when the instruction was executed last, somewhere else. Instructions whose lanes never do that are
+/// soon left alone.
 bool RecordDecoder::FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access) {
-  Entry& entry = entries_[at];
-  if (entry.pattern >= 0 && IsPattern(entry, lanes, access)) return true;
-  if (entry.new_patterns >= kMostPatternsOfOne || trace_.patterns.size() >= kMostPatterns) return false;
+  Entry& entry = EntryOf(at);
+  if (entry.pattern >= 0) {
+    if (const std::optional<std::uint64_t> base = FindBase(access.mask, lanes, wide_[entry.offsets])) {
+      entry.patience = kPatience;
+      access.base = *base;
+      access.stride = MemoryAccess::kFirstPattern + entry.pattern;
+      return true;
+    }
+  }
+  if (entry.patience == 0 || trace_->patterns.size() >= kMostPatterns) return false;
   const auto first = static_cast<std::uint32_t>(std::countr_zero(access.mask));
   LanePattern pattern{};
-  Offsets offsets{};
+  LaneOffsets offsets{};
   for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     offsets[lane] = lanes[lane] - lanes[first];
     pattern[lane] = static_cast<std::int32_t>(offsets[lane]);
     if (static_cast<std::uint64_t>(std::int64_t{pattern[lane]}) != offsets[lane]) return false;
   }
-  ++entry.new_patterns;
-  entry.pattern = static_cast<std::int32_t>(trace_.patterns.size());
+  --entry.patience;
+  entry.pattern = static_cast<std::int32_t>(trace_->patterns.size());
   entry.offsets = static_cast<std::uint32_t>(wide_.size());
-  trace_.patterns.push_back(pattern);
+  trace_->patterns.push_back(pattern);
   wide_.push_back(offsets);
   access.base = lanes[first];
-  access.stride = MemoryAccess::kFirstPattern + entry.pattern;
-  return true;
-}
-
-bool RecordDecoder::IsPattern(const Entry& entry, const std::uint64_t* lanes, MemoryAccess& access) const {
-  const Offsets& offsets = wide_[entry.offsets];
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(access.mask));
-  const std::uint64_t base = lanes[first] - offsets[first];
-  if (access.mask == ~0u) {
-    if (!IsShifted(lanes, base, offsets.data())) return false;
-  } else {
-    for (std::uint32_t rest = access.mask & (access.mask - 1); rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (lanes[lane] != base + offsets[lane]) return false;
-    }
-  }
-  access.base = base;
   access.stride = MemoryAccess::kFirstPattern + entry.pattern;
   return true;
 }
@@ -423,12 +469,12 @@ std::uint16_t RecordDecoder::SiteOf(std::uint32_t from, std::uint32_t to, bool m
     return RecordSites::kFixed;
   }
   const RecordSites::Site site{entries_[from].number, to - from};
-  if (const std::uint16_t known = entries_[from].site; known != 0) {
+  if (const std::uint16_t known = EntryOf(from).site; known != 0) {
     if (sites_->sites[known].first != site.first || sites_->sites[known].count != site.count) sites_->usable = false;
     return known;
   }
   for (std::uint32_t at = from; at < to; ++at) {
-    if (entries_[at].site != 0) sites_->usable = false;
+    if (EntryOf(at).site != 0) sites_->usable = false;
   }
   if (sites_->sites.size() >= kMostSites) sites_->usable = false;
   if (!sites_->usable) return RecordSites::kFixed;

@@ -11,7 +11,7 @@
 
 #include "rewriter/support/result.h"
 #include "sim/trace/byte_stream.h"
-#include "sim/trace/chunk.h"
+#include "sim/trace/chunk_writer.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/kernel_trace.h"
 
@@ -52,20 +52,19 @@ struct HostAction {
   std::uint64_t host_ns = 0;
 };
 
-class TraceWriter;
-
 /// One launch while it is written. Thread-safe; whole batches go to the file.
 class LaunchWriter {
  public:
-  LaunchWriter(TraceWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
+  LaunchWriter(ChunkWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
   void Add(std::uint64_t cta, const LoadedCta& trace);
-  /// The launch is complete. `left_out`: CTAs that ran and were not to be kept.
+  /// The launch is complete, and in the file when this returns: the program may end any time. `left_out`: CTAs that ran and were not to be
+  /// kept.
   void End(std::uint64_t left_out);
 
  private:
   void WriteBatch();
 
-  TraceWriter& file_;
+  ChunkWriter& file_;
   const std::uint64_t launch_;
   const KernelCode& code_;
   std::mutex mutex_;
@@ -80,10 +79,6 @@ class TraceWriter {
  public:
   /// While another process writes the file, this one takes `path`.PID.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path, std::string_view info);
-  ~TraceWriter();
-  TraceWriter(const TraceWriter&) = delete;
-  TraceWriter& operator=(const TraceWriter&) = delete;
-
   /// Number of the kernel in the file.
   std::uint32_t AddKernel(const KernelCode& code);
   /// `code` must outlive the writer.
@@ -92,15 +87,10 @@ class TraceWriter {
   Status Close();
 
  private:
-  friend class LaunchWriter;
-  TraceWriter(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  void Write(ChunkType type, const ByteWriter& directory, const ByteWriter& content);
-  void WriteBytes(ByteSpan bytes);
+  TraceWriter(std::string path, int fd) : file_(fd, std::move(path)) {}
 
-  const std::string path_;
+  ChunkWriter file_;
   std::mutex mutex_;
-  int fd_;
-  std::string problem_;
   std::uint32_t kernels_ = 0;
   std::uint64_t launches_ = 0;
 };

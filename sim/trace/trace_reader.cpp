@@ -105,9 +105,9 @@ Status TraceFile::Index() {
   if (bytes_.size() < sizeof header) return Bad(name_ + " is no trace: it has " + std::to_string(bytes_.size()) + " bytes");
   std::memcpy(&header, bytes_.data(), sizeof header);
   if (std::memcmp(header.magic, kFileMagic, sizeof header.magic) != 0) return Bad(name_ + " is no trace of Gridloom's");
-  if (header.version != kFormatVersion) {
-    return Bad(name_ + " is a trace of format version " + std::to_string(header.version) + "; this Gridloom reads version " +
-               std::to_string(kFormatVersion));
+  if (header.version < kOldestReadVersion || header.version > kFormatVersion) {
+    return Bad(name_ + " is a trace of format version " + std::to_string(header.version) + "; this Gridloom reads versions " +
+               std::to_string(kOldestReadVersion) + " to " + std::to_string(kFormatVersion));
   }
   std::uint64_t offset = sizeof header;
   while (offset < bytes_.size()) {

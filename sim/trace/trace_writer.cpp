@@ -30,63 +30,36 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path
   FileHeader header{};
   std::memcpy(header.magic, kFileMagic, sizeof header.magic);
   header.version = kFormatVersion;
-  writer->WriteBytes(ByteSpan(reinterpret_cast<const std::uint8_t*>(&header), sizeof header));
+  writer->file_.WriteBytes(ByteSpan(reinterpret_cast<const std::uint8_t*>(&header), sizeof header));
   ByteWriter text;
   text.Text(info);
-  writer->Write(ChunkType::kInfo, {}, text);
+  writer->file_.Add(ChunkType::kInfo, {}, text);
   return writer;
-}
-
-TraceWriter::~TraceWriter() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void TraceWriter::WriteBytes(ByteSpan bytes) {
-  while (problem_.empty() && !bytes.empty()) {
-    const ssize_t put = write(fd_, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(put < 0 ? errno : ENOSPC);
-    else bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-}
-
-void TraceWriter::Write(ChunkType type, const ByteWriter& directory, const ByteWriter& content) {
-  const std::vector<std::uint8_t> chunk = PackChunk(type, directory.bytes(), content.bytes());
-  const std::lock_guard lock(mutex_);
-  WriteBytes(chunk);
 }
 
 std::uint32_t TraceWriter::AddKernel(const KernelCode& code) {
   ByteWriter content;
   PutCode(code, content);
-  const std::vector<std::uint8_t> chunk = PackChunk(ChunkType::kKernel, {}, content.bytes());
   const std::lock_guard lock(mutex_);  // the order in the file gives the numbers
-  WriteBytes(chunk);
+  file_.Add(ChunkType::kKernel, {}, content);
   return kernels_++;
 }
 
 std::unique_ptr<LaunchWriter> TraceWriter::BeginLaunch(const LaunchInfo& info, const KernelCode& code) {
   ByteWriter content;
   PutInfo(info, content);
-  const std::vector<std::uint8_t> chunk = PackChunk(ChunkType::kLaunchBegin, {}, content.bytes());
   const std::lock_guard lock(mutex_);
-  WriteBytes(chunk);
-  return std::make_unique<LaunchWriter>(*this, launches_++, code);
+  file_.Add(ChunkType::kLaunchBegin, {}, content);
+  return std::make_unique<LaunchWriter>(file_, launches_++, code);
 }
 
 void TraceWriter::Add(const HostAction& action) {
   ByteWriter content;
   PutAction(action, content);
-  Write(ChunkType::kHost, {}, content);
+  file_.Add(ChunkType::kHost, {}, content);
 }
 
-Status TraceWriter::Close() {
-  const std::lock_guard lock(mutex_);
-  if (fd_ >= 0 && close(fd_) != 0 && problem_.empty()) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(errno);
-  fd_ = -1;
-  if (!problem_.empty()) return Error{problem_};
-  return {};
-}
+Status TraceWriter::Close() { return file_.Close(); }
 
 void LaunchWriter::Add(std::uint64_t cta, const LoadedCta& trace) {
   const std::lock_guard lock(mutex_);
@@ -106,10 +79,9 @@ void LaunchWriter::WriteBatch() {
     directory.Signed(static_cast<std::int64_t>(cta - last));
     last = cta;
   }
-  file_.Write(ChunkType::kCtas, directory, content_);
+  file_.AddLater(ChunkType::kCtas, std::move(directory), content_);
   written_ += ctas_.size();
   ctas_.clear();
-  content_.Clear();
   encoder_.reset();
 }
 
@@ -120,7 +92,7 @@ void LaunchWriter::End(std::uint64_t left_out) {
   content.Varint(launch_);
   content.Varint(written_);
   content.Varint(left_out);
-  file_.Write(ChunkType::kLaunchEnd, {}, content);
+  file_.Add(ChunkType::kLaunchEnd, {}, content);
 }
 
 }  // namespace gridloom::trace

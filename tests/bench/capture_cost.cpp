@@ -1,8 +1,9 @@
 // capture_cost: what capturing traces costs each benchmark on the executor, as multiples of the plain run's CPU time
 // (docs/trace-format.md). Every run's results are compared with those of plain C++.
-//   build/capture_cost [--threads N] [--scale X] [--seconds S] [--only NAME]
+//   build/capture_cost [--threads N] [--scale X] [--seconds S] [--only NAME] [--mode N]
 // Columns: `records`: what compiled kernels write is thrown away. `live`: the CTAs' traces are made and freed, as the timing
 // model wants them. `encoded`: they are encoded in batches. `file`: and compressed and written, to /dev/null.
+// --mode N, for a profiler: after a first run of all, only column N (0: plain) is run again.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -50,18 +51,18 @@ class CapturingDevice final : public bench::EngineDevice {
       return engine().Run(launch);
     }
     auto& table = tables_[kernel];
-    if (!table) table = std::make_unique<trace::CodeTable>(trace::BuildCodeTable(program()->module(), *launch.kernel->function));
+    if (!table) {
+      table = std::make_unique<trace::CodeTable>(trace::BuildCodeTable(program()->module(), *launch.kernel->function));
+      file_->AddKernel(table->code);
+    }
     const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
     trace::CtaEncoder encoder(table->code);
     trace::ByteWriter bytes;
-    std::unique_ptr<trace::TraceWriter> file;
     std::unique_ptr<trace::LaunchWriter> writer;
     if (mode_ == Mode::kFile) {
-      file = Take(trace::TraceWriter::Create("/dev/null", "capture_cost"));
-      file->AddKernel(table->code);
       trace::LaunchInfo info;
       info.shape = shape;
-      writer = file->BeginLaunch(info, table->code);
+      writer = file_->BeginLaunch(info, table->code);
     }
     trace::Capture capture(*table, shape, [&](std::uint64_t cta, trace::LoadedCta trace) {
       if (writer) return writer->Add(cta, trace);
@@ -86,6 +87,7 @@ class CapturingDevice final : public bench::EngineDevice {
 
  private:
   std::map<std::string, std::unique_ptr<trace::CodeTable>> tables_;
+  const std::unique_ptr<trace::TraceWriter> file_ = Take(trace::TraceWriter::Create("/dev/null", "capture_cost"));
   Mode mode_ = Mode::kPlain;
   std::uint64_t instructions_ = 0, bytes_ = 0;
 };
@@ -93,13 +95,17 @@ class CapturingDevice final : public bench::EngineDevice {
 struct Options {
   double scale = 1, seconds = 0.05;
   unsigned threads = 1;
+  double mode = -1;
   std::string only;
 };
 
 Options Parse(int argc, char** argv) {
   Options options;
-  const bench::Option known[] = {
-      {"--threads", &options.threads}, {"--scale", &options.scale}, {"--seconds", &options.seconds}, {"--only", &options.only}};
+  const bench::Option known[] = {{"--threads", &options.threads},
+                                 {"--scale", &options.scale},
+                                 {"--seconds", &options.seconds},
+                                 {"--only", &options.only},
+                                 {"--mode", &options.mode}};
   bench::ParseOptions(argc, argv, known);
   return options;
 }
@@ -134,6 +140,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
   const double begin = bench::CpuTime();
   for (int run = 0; run < 3 || (run < 1000 && bench::CpuTime() - begin < options.seconds * 5); ++run) {
     for (const Mode mode : kModes) {
+      if (options.mode >= 0 && options.mode != static_cast<double>(mode)) continue;
       double& slot = best[static_cast<std::size_t>(mode)];
       slot = std::min(slot, TimeOnce(benchmark, device, mode));
     }

@@ -45,7 +45,7 @@ std::uint64_t TraceStore::file_bytes() const {
   return end_;
 }
 
-Result<std::uint64_t> TraceStore::Write(const std::vector<std::uint8_t>& bytes) {
+Result<std::uint64_t> TraceStore::Write(trace::ByteSpan bytes) {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) fd_ = OpenStore();
   if (fd_ < 0) return Error{std::string("cannot make a temporary file for traces: ") + std::strerror(errno)};
@@ -135,7 +135,8 @@ void LiveSource::Pack(std::uint64_t cta, const trace::LoadedCta& trace) {
 
 void LiveSource::EndBatch() {
   Batch& batch = batches_.back();
-  const std::vector<std::uint8_t> packed = trace::PackChunk(trace::ChunkType::kCtas, {}, content_.bytes());
+  if (!packer_) packer_.emplace();
+  const trace::ByteSpan packed = packer_->Pack(trace::ChunkType::kCtas, {}, content_.bytes());
   const auto offset = store_->Write(packed);
   if (offset.ok()) {
     batch.offset = *offset;

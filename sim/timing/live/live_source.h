@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/trace/byte_stream.h"
+#include "sim/trace/chunk.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/kernel_trace.h"
 
@@ -31,7 +32,7 @@ class TraceStore {
   void Give(std::uint64_t bytes) { bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 
   /// Where in the file they begin.
-  Result<std::uint64_t> Write(const std::vector<std::uint8_t>& bytes);
+  Result<std::uint64_t> Write(trace::ByteSpan bytes);
   Result<std::vector<std::uint8_t>> Read(std::uint64_t offset, std::uint64_t bytes);
   /// What one Write wrote is not needed any more. When nothing is, the file begins anew.
   void Release();
@@ -87,6 +88,7 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
   std::vector<Batch> batches_;
   std::optional<trace::CtaEncoder> encoder_;  // of the last batch, which is still growing
   trace::ByteWriter content_;
+  std::optional<trace::ChunkPacker> packer_;
   std::uint64_t raw_bytes_ = 0;  // of the CTAs in it
 };
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +41,13 @@ KernelCode RandomCode(std::mt19937_64& random) {
   return code;
 }
 
+/// Addresses of lanes from near ones in units of the width to any.
+void PushLanes(std::uint64_t width, std::mt19937_64& random, int count, std::vector<std::uint64_t>& lanes) {
+  const std::uint64_t range = std::uint64_t{1} << (4 + random() % 36);
+  const std::uint64_t unit = random() % 4 ? width : 1;
+  for (int i = 0; i < count; ++i) lanes.push_back(random() % 50 ? 0x7000000000 + random() % range * unit : random());
+}
+
 CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
   CtaTrace cta;
   for (unsigned w = 0; w < warps; ++w) {
@@ -58,8 +66,7 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
           case 0: break;  // off
           case 1:
             access = {cta.lanes.size(), MemoryAccess::kScattered, visit.mask & (static_cast<std::uint32_t>(random()) | 1)};
-            for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
-              cta.lanes.push_back(random() % 7 ? 0x7000000000 + random() % 100000 : random());
+            PushLanes(code.instructions[i].width, random, std::popcount(access.mask), cta.lanes);
             break;
           default:
             access = {0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()), visit.mask};
@@ -245,7 +252,7 @@ TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
     ByteWriter out;
     std::vector<LoadedCta> earlier;
     for (int c = 0; c < 6; ++c) encoder.Encode(RandomLoadedCta(code, 2, earlier, random), out);
-    std::vector<std::uint8_t> bytes = out.bytes();
+    std::vector<std::uint8_t> bytes(out.bytes().begin(), out.bytes().end());
     for (unsigned flips = random() % 4; flips != 0; --flips) bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
     ByteReader in(bytes);
     CtaDecoder decoder(code);
@@ -259,6 +266,58 @@ TEST_CASE("CtaDecoder_AnyBytes_GiveAnErrorOrAValidCta") {
   }
 }
 
+TEST_CASE("CtaDecoder_LanesAsVersion5WroteThem_AreRead") {
+  KernelCode code;
+  code.instructions = {{.op = OpClass::kMemory, .space = Space::kGlobal, .width = 4}};
+  code.blocks = {{0, 1}};
+  ByteWriter out;
+  out.Varint(0);  // a trace follows
+  out.Varint(0);  // no patterns
+  out.Varint(1);  // one warp
+  out.Varint(2);  // of two visits
+  out.Varint(1);  // block 0 with all lanes,
+  out.Varint(2);  // twice
+  for (const bool wide : {false, true}) {
+    out.Fixed(static_cast<std::uint8_t>(wide ? 1 | 4 | 32 : 1 | 4));  // the visit's mask, lanes; offsets of 8 or 4 bytes
+    out.Signed(wide ? -1000 : 5000);                                  // from the prediction: 0, then 5000
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      if (wide) out.Fixed(std::uint64_t{lane} << 33);
+      else out.Fixed(lane * 3);
+    }
+  }
+  out.Fixed(std::uint8_t{1});  // no shifts
+  ByteReader in(out.bytes());
+  CtaDecoder decoder(code);
+  const auto cta = decoder.Decode(in);
+  REQUIRE(cta.ok());
+  REQUIRE(cta->trace->lanes.size() == 2 * kWarpSize);
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    CHECK(cta->trace->lanes[lane] == 5000 + lane * 3);
+    CHECK(cta->trace->lanes[kWarpSize + lane] == 4000 + (std::uint64_t{lane} << 33));
+  }
+}
+
+TEST_CASE("PackLanes_TakesTheShortestUnit") {
+  const auto unit = [](std::vector<std::uint64_t> lanes, std::uint32_t width) {
+    PackedLanes packed;
+    PackLanes(lanes, width, packed);
+    std::vector<std::uint64_t> again(lanes.size());
+    UnpackLanes(packed.low, packed.unit, width, packed.bytes.data(), again);
+    CHECK(again == lanes);
+    return packed.unit;
+  };
+  constexpr std::uint64_t kBase = 0x7f0000000000;
+  CHECK(unit({kBase}, 8) == LaneUnit::kUnits8);
+  CHECK(unit({kBase + 255 * 4, kBase}, 4) == LaneUnit::kUnits8);
+  CHECK(unit({kBase + 256 * 4, kBase}, 4) == LaneUnit::kUnits16);
+  CHECK(unit({kBase + 65535 * 16, kBase, kBase + 16}, 16) == LaneUnit::kUnits16);
+  CHECK(unit({kBase + 65536 * 2, kBase}, 2) == LaneUnit::kUnits32);
+  CHECK(unit({kBase + (std::uint64_t{1} << 33), kBase}, 4) == LaneUnit::kUnits32);
+  CHECK(unit({kBase + 2, kBase}, 4) == LaneUnit::kBytes32);
+  CHECK(unit({kBase + (std::uint64_t{1} << 34), kBase}, 4) == LaneUnit::kBytes64);
+  CHECK(unit({~std::uint64_t{0}, 0}, 1) == LaneUnit::kBytes64);
+}
+
 TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   const auto open = [](std::string text) {
     auto file = TraceFile::FromBytes({text.begin(), text.end()}, "some.file");
@@ -266,7 +325,8 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) == "some.file is a trace of format version 9; this Gridloom reads version 5");
+  CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) ==
+        "some.file is a trace of format version 9; this Gridloom reads versions 5 to 6");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }
@@ -307,5 +367,5 @@ TEST_CASE("CtaEncoder_RegularWarps_TakeLessThanTwoBytesPerInstruction") {
     encoder.Encode({std::make_shared<const CtaTrace>(std::move(cta)), {}}, out);
   }
   CHECK(static_cast<double>(out.size()) / static_cast<double>(instructions) < 0.65);
-  CHECK(static_cast<double>(PackChunk(ChunkType::kCtas, {}, out.bytes()).size()) / static_cast<double>(instructions) < 0.02);
+  CHECK(static_cast<double>(ChunkPacker().Pack(ChunkType::kCtas, {}, out.bytes()).size()) / static_cast<double>(instructions) < 0.02);
 }

@@ -1,0 +1,40 @@
+// Addresses of lanes without a pattern as few bytes: distances from the lowest one, in units of the access's width.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::trace {
+
+/// How the distances are written; the numbers stand in files.
+enum class LaneUnit : std::uint8_t {
+  kBytes32 = 0,  ///< 4 bytes each, in bytes
+  kBytes64 = 1,
+  kUnits8 = 2,  ///< 1 byte each, in units
+  kUnits16 = 3,
+  kUnits32 = 4,
+};
+inline constexpr std::uint8_t kLaneUnits = 5;
+
+/// Bytes of one distance.
+constexpr std::size_t SizeOf(LaneUnit unit) {
+  constexpr std::array<std::uint8_t, kLaneUnits> kSizes = {4, 8, 1, 2, 4};
+  return kSizes[static_cast<std::size_t>(unit)];
+}
+
+struct PackedLanes {
+  std::uint64_t low = 0;
+  LaneUnit unit = LaneUnit::kBytes32;
+  alignas(64) std::array<std::uint8_t, kWarpSize * 8> bytes;  ///< as many as lanes were given, each of SizeOf(unit)
+};
+
+/// `lanes`: 1 to 32; `width`: a power of two.
+void PackLanes(std::span<const std::uint64_t> lanes, std::uint32_t width, PackedLanes& packed);
+/// The reverse. `bytes` holds lanes.size() distances.
+void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, const std::uint8_t* bytes, std::span<std::uint64_t> lanes);
+
+}  // namespace gridloom::trace

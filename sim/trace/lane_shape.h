@@ -1,0 +1,25 @@
+// How the addresses of a warp's lanes lie.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::trace {
+
+/// What each lane adds to the address of one of them.
+using LaneOffsets = std::array<std::uint64_t, kWarpSize>;
+
+/// Whether MemoryAccess::stride can be this number and mean it.
+constexpr bool IsStride(std::int64_t stride) { return stride >= MemoryAccess::kLeastStride && stride <= INT32_MAX; }
+
+/// The distance between lanes where there is one for all 32.
+std::optional<std::int32_t> StrideOf(const std::int64_t* pattern);
+/// Whether the lanes of access.mask are base + i * stride, which are then set.
+bool FindStride(const std::uint64_t* lanes, MemoryAccess& access);
+/// The base from which the lanes of the mask, which is not 0, are base + their offset.
+std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* lanes, const LaneOffsets& offsets);
+
+}  // namespace gridloom::trace
