@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "sim/exec/memcheck.h"
 #include "sim/exec/runtime/unit.h"
 #include "sim/exec/runtime/worker.h"
 
@@ -16,6 +17,21 @@ std::string Hex(std::uint64_t value) {
 }
 
 std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")"; }
+
+/// Where a shared or local address lies beside the memory that the access may touch; other addresses beside the allocations.
+std::string DescribeIn(Space space, const Launch& launch, const Warp* warp, std::uint32_t lane, std::uint64_t address) {
+  if (warp && space == Space::kShared) {
+    const CtaCtx& cta = warp->cta->ctx;
+    return DescribeMiss(address, 1, cta.shared_base, cta.shared_bytes,
+                        "the CTA's " + std::to_string(cta.shared_bytes) + " bytes of shared memory");
+  }
+  if (warp && space == Space::kLocal && lane < kWarpSize) {
+    const WarpCtx& ctx = warp->ctx;
+    return DescribeMiss(address, 1, ctx.local_base + std::uint64_t{ctx.local_stride} * lane, ctx.local_bytes,
+                        "the thread's " + std::to_string(ctx.local_bytes) + " bytes of local memory");
+  }
+  return launch.services && launch.services->memory ? DescribeAddress(*launch.services->memory, address) : Hex(address);
+}
 
 bool HasAddress(FaultKind kind) { return kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisalignedAddress; }
 
@@ -33,7 +49,7 @@ std::string DescribeAddress(const DeviceMemory& memory, std::uint64_t address) {
 }
 
 void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line,
-                 std::string text, std::uintptr_t pc) {
+                 std::string text, std::uintptr_t pc, Space space) {
   {
     const std::lock_guard lock(launch.fault_mutex);
     if (launch.fault.kind == FaultKind::kNone) {
@@ -50,7 +66,7 @@ void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t
         place += ", CTA " + Triple(fault.cta);
         place += lane < kWarpSize ? ", thread " + Triple(fault.thread) : ", warp " + std::to_string(warp->ctx.warp_id);
       }
-      if (HasAddress(kind) && launch.services && launch.services->memory) text += " " + DescribeAddress(*launch.services->memory, address);
+      if (HasAddress(kind)) text += " " + DescribeIn(space, launch, warp, lane, address);
       // The engine adds the line when the grid has ended (it may have to compile to find it).
       launch.fault_pc = pc;
       launch.fault_place_bytes = place.size();
@@ -60,8 +76,8 @@ void RecordFault(Launch& launch, const Warp* warp, FaultKind kind, std::uint32_t
   launch.stop.store(true, std::memory_order_release);
 }
 
-void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text) {
-  RecordFault(*warp.cta->unit->launch, &warp, kind, lane, address, line, text);
+void RaiseFault(Warp& warp, FaultKind kind, std::uint32_t lane, std::uint64_t address, std::uint32_t line, const char* text, Space space) {
+  RecordFault(*warp.cta->unit->launch, &warp, kind, lane, address, line, text, 0, space);
   LeaveStopped(warp);
 }
 

@@ -21,14 +21,14 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
       const std::uint64_t offset = address - cta.shared_base;
       if (offset >= cta.shared_bytes || bytes > cta.shared_bytes - offset)
         RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line,
-                   write ? "shared store out of bounds:" : "shared load out of bounds:");
+                   write ? "shared store out of bounds:" : "shared load out of bounds:", space);
       break;
     }
     case Space::kLocal: {
       const std::uint64_t offset = address - (warp.ctx.local_base + std::uint64_t{warp.ctx.local_stride} * lane);
       if (offset >= warp.ctx.local_bytes || bytes > warp.ctx.local_bytes - offset)
         RaiseFault(warp, FaultKind::kIllegalAddress, lane, address, line,
-                   write ? "local store out of bounds:" : "local load out of bounds:");
+                   write ? "local store out of bounds:" : "local load out of bounds:", space);
       break;
     }
     case Space::kGlobal:
@@ -42,7 +42,7 @@ std::uint8_t* CheckedAddress(Warp& warp, std::uint32_t lane, std::uint32_t line,
       break;
   }
   if ((address & (std::bit_ceil(bytes) - 1)) != 0)
-    RaiseFault(warp, FaultKind::kMisalignedAddress, lane, address, line, write ? "misaligned store to" : "misaligned load from");
+    RaiseFault(warp, FaultKind::kMisalignedAddress, lane, address, line, write ? "misaligned store to" : "misaligned load from", space);
   return reinterpret_cast<std::uint8_t*>(address);
 }
 

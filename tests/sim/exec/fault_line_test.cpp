@@ -115,3 +115,51 @@ TEST_CASE("Fault_InLoopOverWarps_NamesTheWarp") {
     }
   }
 }
+
+namespace {
+
+const char* const kOutside = R"(.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry outside(.param .u64 out, .param .u32 offset)
+{
+  .shared .align 4 .b8 words[64];
+  .local .align 4 .b8 mine[32];
+  .reg .b64 %rd<4>;
+  .reg .b32 %r<5>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [offset];
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra LOCAL;
+  mov.u32 %r2, words;
+  add.u32 %r2, %r2, %r1;
+  ld.shared.u32 %r3, [%r2];
+  bra END;
+LOCAL:
+  mov.u32 %r2, mine;
+  add.u32 %r2, %r2, 67108864;
+  ld.local.u32 %r3, [%r2];
+END:
+  st.global.u32 [%rd1], %r3;
+  ret;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("Fault_OutsideOfSharedOrLocalMemory_NamesWhatWasMissedAndByHowMuch") {
+  struct Row {
+    std::uint32_t offset;
+    const char* text;
+  };
+  Executor executor;
+  const std::uint64_t out = executor.Upload(std::vector<std::uint32_t>(64));
+  for (const auto& [offset, text] :
+       {Row{1 << 20, ": shared load out of bounds: 1,048,512 bytes past the end of the CTA's 64 bytes of shared memory"},
+        Row{18, ": misaligned load from 18 bytes into the CTA's 64 bytes of shared memory"}, Row{0, "of local memory"}}) {
+    const exec::LaunchFault fault = executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
+    INFO(fault.text);
+    CHECK(fault.text.find(text) != std::string::npos);
+  }
+}
