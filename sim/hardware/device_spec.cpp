@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -170,6 +171,8 @@ Status ValidateTiming(const DeviceSpec& spec) {
        "l2.size_bytes must be a multiple of 128 * timing.l2.ways * timing.l2.slices"},
       {timing.l2.ways <= 64, "timing.l2.ways must be at most 64"},
       {timing.l2.interleave_bytes % TimingSpec::kLineBytes == 0, "timing.l2.interleave_bytes must be a multiple of 128"},
+      {spec.memory.page_bytes >= TimingSpec::kLineBytes && std::has_single_bit(spec.memory.page_bytes),
+       "memory.page_bytes must be a power of two from 128 on"},
       {timing.dram.row_bytes % TimingSpec::kLineBytes == 0, "timing.dram.row_bytes must be a multiple of 128"},
       {timing.dram.banks <= 64 && divides(timing.dram.bank_groups, timing.dram.banks),
        "timing.dram.banks must be at most 64 and a multiple of timing.dram.bank_groups"},

@@ -67,6 +67,7 @@ struct DeviceSpec {
     std::uint64_t size_bytes = 0;
     std::uint32_t clock_mhz = 0;  ///< as cudaDeviceProp reports it: bandwidth = 2 · clock · bus / 8
     std::uint32_t bus_bits = 0;
+    std::uint32_t page_bytes = 0;
     std::uint32_t constant_bytes = 0;
     std::uint32_t max_pitch_bytes = 0;
     bool ecc = false;

@@ -7,10 +7,11 @@
 
 namespace gridloom::timing {
 
-Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks)
+Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout)
     : parameters_(parameters),
       policy_(policy),
       hooks_(hooks),
+      layout_(layout),
       queues_(parameters.timing().launch.queues),
       // One engine serves both directions; with more, one serves each.
       engine_busy_(std::clamp(parameters.device.copy_engines, 1u, 2u) + 1),
@@ -37,6 +38,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   kernel.source = std::move(work.source);
   kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
   kernel.needs = *needs;
+  kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   kernel.profile = work.profile;
   kernel.owner = work.owner;
   return Append(std::move(kernel), std::move(result));
@@ -148,6 +150,7 @@ void Dispatcher::Finish(WorkId id, Cycle now) {
   work.source.reset();
   work.resident = {};
   work.code.reset();
+  work.memory.reset();
   std::vector<WorkId>().swap(work.order.after);
   results_[id].ended = now;
   finished_.push_back(id);
@@ -324,7 +327,8 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
                   .slot = slot,
                   .trace = std::move(cta.trace),
                   .shifts = std::move(cta.shifts),
-                  .code = work.code.get()});
+                  .code = work.code.get(),
+                  .memory = work.memory.get()});
     ++kernel.started;
     next_sm_ = index + 1 < count ? index + 1 : 0;
     return true;

@@ -23,7 +23,8 @@ namespace gridloom::timing {
 /// decision to start it. That is why decisions can be taken after the window in which their causes happened (Parameters::window).
 class Dispatcher {
  public:
-  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks);
+  /// `layout`: of the pages of address spaces.
+  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout);
 
   Result<WorkId> Add(KernelWork work);
   Result<WorkId> Add(CopyWork work);
@@ -58,6 +59,7 @@ class Dispatcher {
     Cycle predecessor_ended = 0;
     std::shared_ptr<trace::CtaSource> source;
     std::unique_ptr<const DecodedCode> code;       // resident warps point to it
+    std::unique_ptr<const AddressSpace> memory;    // likewise
     std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
     policy::CtaNeeds needs;
     std::uint64_t profile = 0;
@@ -82,6 +84,7 @@ class Dispatcher {
   const Parameters& parameters_;
   policy::Policy& policy_;
   const Hooks& hooks_;
+  const std::uint64_t layout_;
   std::vector<Work> works_;
   std::vector<WorkResult> results_;
   std::size_t done_ = 0;

@@ -17,7 +17,7 @@ Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions opti
       options_(options),
       threads_(std::clamp(options.threads, 1u, parameters_.device.sm.count)),
       map_(parameters_),
-      dispatcher_(parameters_, policy, options_.hooks) {
+      dispatcher_(parameters_, policy, options_.hooks, options_.layout) {
   for (std::uint32_t s = 0; s < parameters_.device.sm.count; ++s) {
     sms_.push_back(std::make_unique<Sm>(parameters_, map_, options_.hooks, s, threads_, options_.plain));
   }

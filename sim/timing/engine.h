@@ -17,9 +17,10 @@
 namespace gridloom::timing {
 
 struct EngineOptions {
-  unsigned threads = 1;  ///< of the host; results do not depend on it
-  bool plain = false;    ///< simulate every component in every cycle, without short cuts: slow, the same results
-  Cycle window = 0;      ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
+  unsigned threads = 1;      ///< of the host; results do not depend on it
+  bool plain = false;        ///< simulate every component in every cycle, without short cuts: slow, the same results
+  Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
+  std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
   Hooks hooks;
   /// Told of each work that has ended, in the order of time, and for a kernel what the whole device counted between the windows in
   /// which it began and ended. Called between windows, on the thread that calls Run.

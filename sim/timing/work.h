@@ -32,6 +32,7 @@ struct KernelWork {
   std::shared_ptr<trace::CtaSource> source;
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
   KernelOwner owner{};
+  std::uint32_t address_space = 0;  ///< of the process (memory/address_space.h); 0: memory lies where the trace says
 };
 
 /// A fill writes its bytes, a copy on the device reads and writes them.

@@ -24,6 +24,7 @@ kernels:
   tea: {kernel: TeaEncrypt, paper_ctas: 16384, scale: 5}
 mixes: {TWO: pc tea, THREE: pc mm tea}
 measure: {warmup_waves: 1, measured_waves: 1}
+layouts: {count: 2, first: 1}
 slicing: {overhead: 0.02, launch_interval_us: {small: 1}}
 prune: {pur: {small: 0.4}, mur: {small: 0.1}}
 mur_unit: 0.2
@@ -65,6 +66,9 @@ with tempfile.TemporaryDirectory() as folder:
     for row in exhibits["fig13"]["rows"]:
         base, kernelet, best = row[2:5]
         assert kernelet < base and best < base, row  # the two kernels fit together; the mixes profit
+        over, least, most = row[5:8]
+        assert least <= over <= most and most - least < 15, row  # two layouts of pages; on 4 SMs a wave is short
+    assert any(row[6] < row[7] for row in exhibits["fig13"]["rows"]), exhibits["fig13"]
     with open(os.path.join(folder, "report", "experiment-fig13.csv"), newline="") as file:
         lines = list(csv.reader(file))
     assert lines[0][1] == "mix" and [line[1] for line in lines[1:]] == ["TWO", "THREE"], lines
@@ -73,6 +77,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert "measured" not in again.stderr and second == result, again.stderr
     _, other = run(folder, "--set", "arrivals.seed=2")
     assert other["exhibits"][2]["rows"] != result["exhibits"][2]["rows"]
+
+    _, one = run(folder, "--layouts", "1")
+    assert all(row[6] == row[5] == row[7] for row in one["exhibits"][2]["rows"]), one["exhibits"][2]
 
     # A page that stands alone, with the findings of every exhibit.
     with open(os.path.join(folder, "report", "experiment.html"), encoding="utf-8") as file:
@@ -85,7 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # Without programs, the traces that come with Gridloom. Allocations may lie elsewhere in them, which moves PC's rows in DRAM: its rate on
     # so small a device changes by some 8 %.
-    _, kept = run(folder, "--set", "show=table4", work="bare", programs=os.path.join(folder, "nothing"))
+    _, kept = run(folder, "--layouts", "1", "--set", "show=table4", work="bare", programs=os.path.join(folder, "nothing"))
     for row in kept["exhibits"][0]["rows"]:
         assert abs(row[2] - rows[row[1]][2]) < 0.15 * rows[row[1]][2], (row, rows[row[1]])
 print("ok")

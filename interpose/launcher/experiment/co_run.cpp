@@ -153,11 +153,13 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
   Meter meter(std::move(waves), options);
   timing::EngineOptions engine_options;
   engine_options.hooks.observer = &meter;
+  engine_options.layout = options.layout;
   GL_TRY(engine, timing::Engine::Create(device, policy, engine_options));
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     timing::KernelWork work;
     work.order.stream = i;
     work.source = BlocksOf(parts[i].kernel, 0, kEndless);
+    work.address_space = parts[i].kernel->process;
     GL_TRY(id, engine->Add(std::move(work)));
     static_cast<void>(id);  // it is i
   }
@@ -179,6 +181,7 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
   EndOf skipped(run.skip);
   timing::EngineOptions options;
   options.hooks.observer = &skipped;
+  options.layout = run.layout;
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::uint32_t number = 0;
   for (std::uint64_t first = 0; first < run.ctas; first += slice, ++number) {
@@ -186,6 +189,7 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
     work.order.stream = number % kSliceStreams;
     work.order.submitted = number * run.launch_interval;
     work.source = BlocksOf(kernel, first, std::min(slice, run.ctas - first));
+    work.address_space = kernel->process;
     GL_TRY(id, engine->Add(std::move(work)));
     static_cast<void>(id);
   }
@@ -201,13 +205,16 @@ SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uin
 }
 
 Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,
-                              policy::Policy& policy) {
-  GL_TRY(engine, timing::Engine::Create(device, policy));
+                              policy::Policy& policy, std::uint64_t layout) {
+  timing::EngineOptions options;
+  options.layout = layout;
+  GL_TRY(engine, timing::Engine::Create(device, policy, options));
   for (std::uint32_t i = 0; i < kernels.size(); ++i) {
     timing::KernelWork work;
     work.order.stream = i;
     work.profile = i + 1;
     work.source = BlocksOf(kernels[i], 0, kernels[i]->ctas.size());
+    work.address_space = kernels[i]->process;
     GL_TRY(id, engine->Add(std::move(work)));
     static_cast<void>(id);
   }

@@ -26,6 +26,7 @@ struct CoRunPart {
 struct CoRunOptions {
   std::uint32_t warmup_waves = 1;    ///< of every kernel, before its rate is measured
   std::uint32_t measured_waves = 2;  ///< of the slowest kernel; the others do whole waves meanwhile
+  std::uint64_t layout = 0;          ///< of pages (timing::EngineOptions)
 };
 
 struct CoRunRates {
@@ -50,6 +51,7 @@ struct SlicedRun {
   std::uint64_t ctas = 0, slice = 0;
   timing::Cycle launch_interval = 0;
   std::uint64_t skip = 0;
+  std::uint64_t layout = 0;  ///< of pages (timing::EngineOptions)
 };
 inline constexpr std::uint32_t kSliceStreams = 16;
 Result<timing::Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run);
@@ -59,6 +61,6 @@ SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uin
 
 /// Cycles for all blocks of all kernels, launched at once into a stream each, under a policy that knows kernel i as profile i + 1.
 Result<timing::Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,
-                                      policy::Policy& policy);
+                                      policy::Policy& policy, std::uint64_t layout = 0);
 
 }  // namespace gridloom::experiment

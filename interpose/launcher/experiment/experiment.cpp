@@ -41,6 +41,8 @@ class ExperimentCommand final : public Command {
     app.add_option("name", name_, "an experiment of --list, or a YAML file")->type_name("");
     app.add_flag("--list", list_, "list the experiments");
     app.add_option("--set", set_, "change a value of the experiment's file, for example arrivals.seed=2")->type_name("KEY=VALUE");
+    app.add_option("--layouts", layouts_, "layouts of the programs' pages in device memory to measure; as --set layouts.count=N")
+        ->type_name("N");
     app.add_option("--programs", programs_, "folder of the workloads' programs (default: workloads/ beside this tool)")->type_name("DIR");
     app.add_option("--work", work_, "folder that keeps traces and measurements (default: experiments/ in the cache)")->type_name("DIR");
     app.add_option("--jobs,-j", jobs_, "measurements at the same time (default: one per core)")->type_name("N");
@@ -73,6 +75,7 @@ class ExperimentCommand final : public Command {
       if (equals == std::string::npos) return Error{"--set takes KEY=VALUE, not '" + assignment + "'"};
       GL_TRY_STATUS(settings.Set(assignment.substr(0, equals), assignment.substr(equals + 1)));
     }
+    if (layouts_ != 0) GL_TRY_STATUS(settings.Set("layouts.count", std::to_string(layouts_)));
     settings_ = std::move(settings);
     GL_TRY(study, settings_.Text("study"));
     if (study != "kernelet") return Error{"study '" + study + "' is not known; there is kernelet"};
@@ -102,15 +105,22 @@ class ExperimentCommand final : public Command {
     return {};
   }
 
-  Result<std::vector<std::unique_ptr<experiment::KernelStudy>>> Studies(experiment::RateCache& cache) {
+  Result<experiment::Studies> Studies(experiment::RateCache& cache) {
     GL_TRY(devices, settings_.List("devices"));
     GL_TRY(kernels, Kernels());
+    GL_TRY(layouts, settings_.Number("layouts.count"));
+    GL_TRY(first, settings_.Number("layouts.first"));
+    if (layouts < 1 || first < 1) return Error{"layouts.count and layouts.first must be at least 1"};
     const unsigned threads = jobs_ != 0 ? jobs_ : std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::unique_ptr<experiment::KernelStudy>> studies;
+    experiment::Studies studies;
     for (const std::string& name : devices) {
       GL_TRY(device, sim::LoadDevice(name));
-      GL_TRY(study, experiment::KernelStudy::Create(settings_, std::move(device), kernels, cache, threads, ShowProgress()));
-      studies.push_back(std::move(study));
+      experiment::LayoutStudies& of_device = studies.emplace_back();
+      for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(layouts); ++i) {
+        const std::uint64_t layout = static_cast<std::uint64_t>(first) + i;
+        GL_TRY(study, experiment::KernelStudy::Create(settings_, device, kernels, layout, cache, threads, ShowProgress()));
+        of_device.push_back(std::move(study));
+      }
     }
     return studies;
   }
@@ -126,7 +136,8 @@ class ExperimentCommand final : public Command {
       GL_TRY(scale, settings_.Number(key + "scale"));
       const std::string file = "kernelet-" + name + ".gltrace";
       GL_TRY(trace, experiment::EnsureTrace(fs::path(programs_) / "kernelet" / name, kernel, fs::path(work_) / file, kept / file));
-      GL_TRY(traced, experiment::LoadTracedKernel(trace.string(), kernel, name));
+      const auto process = static_cast<std::uint32_t>(kernels.size() + 1);  // each program's memory is its own
+      GL_TRY(traced, experiment::LoadTracedKernel(trace.string(), kernel, name, process));
       kernels.push_back({.traced = std::move(traced), .paper_ctas = paper_ctas, .scale = scale});
     }
     return kernels;
@@ -152,12 +163,13 @@ class ExperimentCommand final : public Command {
   std::string Command() const {
     std::string command = "gridloom experiment " + name_;
     for (const std::string& assignment : set_) command += " --set " + assignment;
+    if (layouts_ != 0) command += " --layouts " + std::to_string(layouts_);
     return command + " --report DIR";
   }
 
   std::string name_, programs_, work_, report_;
   std::vector<std::string> set_;
-  unsigned jobs_ = 0;
+  unsigned jobs_ = 0, layouts_ = 0;
   bool list_ = false, json_ = false;
   Settings settings_;
 };

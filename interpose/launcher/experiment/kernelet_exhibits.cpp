@@ -24,7 +24,8 @@ Result<Exhibit> Table4(const Settings& settings, const Studies& studies) {
                   .drawings = {{.caption = "PUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {2, 3}},
                                {.caption = "MUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {4, 5}}}};
   GL_TRY(unit, settings.Number("mur_unit"));
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     double ratio = 0;
     for (std::size_t i = 0; i < study->kernels().size(); ++i) {
       const model::KernelProfile& profile = study->profile(i);
@@ -56,7 +57,8 @@ Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
                                 .names = {1},
                                 .values = {2, 4},
                                 .limit = 20}}};
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     double most = 0;
     std::string worst;
     std::size_t small = 0, all = 0;
@@ -119,7 +121,8 @@ Exhibit ComparisonExhibit(std::string name, std::string title) {
 
 Result<Exhibit> Fig7(const Settings& settings, const Studies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig7", "Predicted and measured IPC of single kernels, in the paper's unit");
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     GL_TRY(unit, PaperIpcUnit(settings, *study));
     Comparison comparison(exhibit, unit);
     const model::MarkovModel markov(study->sm());
@@ -180,16 +183,18 @@ Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLo
 
 Result<Exhibit> Fig8(const Settings& settings, const Studies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
-  for (const auto& study : studies)
-    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, *study->model(), "The paper plots points and prints no number.", exhibit));
+  for (const LayoutStudies& layouts : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), ModelsChoice, *layouts.front()->model(),
+                               "The paper plots points and prints no number.", exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig9(const Settings& settings, const Studies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig9", "Predicted and measured IPC of pairs, as many blocks of each");
   const auto one_to_one = [](const KernelStudy& study, std::size_t a, std::size_t b) { return study.OneToOne(a, b); };
-  for (const auto& study : studies)
-    GL_TRY_STATUS(ComparePairs(settings, *study, one_to_one, *study->model(), "The paper plots points and prints no number.", exhibit));
+  for (const LayoutStudies& layouts : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), one_to_one, *layouts.front()->model(),
+                               "The paper plots points and prints no number.", exhibit));
   return exhibit;
 }
 
@@ -198,7 +203,8 @@ Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
                   .title = "Predicted IPC of kernels with uncoalesced accesses, with and without the third state",
                   .columns = {"device", "kernel", "uncoalesced", "measured IPC", "predicted IPC", "all coalesced"},
                   .drawings = {{.caption = "IPC", .unit = "instructions/cycle", .names = {1}, .values = {3, 4, 5}}}};
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     GL_TRY(unit, PaperIpcUnit(settings, *study));
     for (std::size_t i = 0; i < study->kernels().size(); ++i) {
       const model::KernelProfile& profile = study->profile(i);
@@ -216,7 +222,8 @@ Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
 
 Result<Exhibit> Fig11(const Settings& settings, const Studies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig11", "IPC of pairs predicted as if one warp scheduler served the SM");
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     if (study->device().timing.sm.schedulers < 4) continue;
     const model::MarkovModel one_scheduler(study->sm(), {.virtual_sm = false});
     GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, one_scheduler,
@@ -231,7 +238,8 @@ Result<Exhibit> Fig12(const Settings& settings, const Studies& studies) {
                   .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
                   .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"},
                   .drawings = {{.caption = "co-scheduling profit", .unit = "", .names = {1, 2}, .values = {3, 4}}}};
-  for (const auto& study : studies) {
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
     const std::vector<PairLoad> loads = LoadsOf(*study, ModelsChoice);
     GL_TRY_STATUS(study->MeasurePairs(loads));
     double sum = 0;
@@ -273,12 +281,13 @@ Result<Exhibit> Table6(const Settings& settings, const Studies& studies) {
                   .title = "Pairs pruned on the C2050: ours / with the PUR and MUR of the paper's Table 4 / the paper's",
                   .columns = {"alpha_m"}};
   for (int i = 1; i <= 10; ++i) exhibit.columns.push_back(Number("%.1f", 0.1 * i));
-  const auto study = std::ranges::find(studies, "c2050", [](const auto& candidate) { return candidate->device().id; });
-  if (study == studies.end()) return Error{"table6 is about the c2050; `devices` must name it"};
+  const auto layouts = std::ranges::find(studies, "c2050", [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
+  if (layouts == studies.end()) return Error{"table6 is about the c2050; `devices` must name it"};
   std::vector<model::KernelProfile> ours, papers;
-  for (std::size_t i = 0; i < (*study)->kernels().size(); ++i) {
-    ours.push_back(Point((*study)->profile(i).pur, (*study)->profile(i).mur));
-    GL_TRY(paper, settings.Numbers("paper.table4.c2050." + (*study)->kernels()[i].traced->name));
+  const auto& study = layouts->front();
+  for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+    ours.push_back(Point(study->profile(i).pur, study->profile(i).mur));
+    GL_TRY(paper, settings.Numbers("paper.table4.c2050." + study->kernels()[i].traced->name));
     papers.push_back(Point(paper.at(0), paper.at(1)));
   }
   std::size_t equal = 0, cells = 0;

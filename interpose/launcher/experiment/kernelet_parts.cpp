@@ -1,6 +1,8 @@
 #include "interpose/launcher/experiment/kernelet_parts.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace gridloom::experiment {
 
@@ -8,6 +10,11 @@ std::string Number(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof text, format, value);
   return text;
+}
+
+Spread SpreadOf(const std::vector<double>& numbers) {
+  const auto [least, most] = std::ranges::minmax(numbers);
+  return {.mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size()), .least = least, .most = most};
 }
 
 std::string PairName(const KernelStudy& study, std::size_t a, std::size_t b) {

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "interpose/launcher/experiment/exhibit.h"
-#include "interpose/launcher/experiment/kernelet_study.h"
+#include "interpose/launcher/experiment/kernelet_exhibits.h"
 
 namespace gridloom::experiment {
 
-using Studies = std::vector<std::unique_ptr<KernelStudy>>;
+/// What a number is in several layouts.
+struct Spread {
+  double mean = 0, least = 0, most = 0;
+};
+Spread SpreadOf(const std::vector<double>& numbers);  ///< at least one
 
 /// As printf writes it.
 std::string Number(const char* format, double value);

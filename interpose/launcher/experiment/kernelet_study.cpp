@@ -14,7 +14,7 @@ namespace gridloom::experiment {
 namespace {
 
 /// Part of every key. Rises when a change of the timing model, or of how rates are measured, makes old measurements wrong.
-constexpr int kMeasurementVersion = 2;
+constexpr int kMeasurementVersion = 3;
 
 /// The counters that a measurement of a kernel alone keeps: those that profiling.h reads.
 template <typename Counters>
@@ -82,11 +82,12 @@ class StudyRates final : public Rates {
 
 }  // namespace
 
-KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, RateCache& cache,
-                         unsigned threads, StudyProgress progress)
+KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout,
+                         RateCache& cache, unsigned threads, StudyProgress progress)
     : settings_(settings),
       device_(std::move(device)),
       kernels_(std::move(kernels)),
+      layout_(layout),
       cache_(cache),
       threads_(std::max(threads, 1u)),
       progress_(std::move(progress)),
@@ -94,8 +95,9 @@ KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::
       sm_(SmModelOf(device_)) {}
 
 Result<std::unique_ptr<KernelStudy>> KernelStudy::Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                         RateCache& cache, unsigned threads, StudyProgress progress) {
-  std::unique_ptr<KernelStudy> study(new KernelStudy(settings, std::move(device), std::move(kernels), cache, threads, std::move(progress)));
+                                                         std::uint64_t layout, RateCache& cache, unsigned threads, StudyProgress progress) {
+  std::unique_ptr<KernelStudy> study(
+      new KernelStudy(settings, std::move(device), std::move(kernels), layout, cache, threads, std::move(progress)));
   GL_TRY_STATUS(study->ReadSettings());
   GL_TRY_STATUS(study->MeasureKernels());
   return study;
@@ -106,7 +108,7 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(warmup, settings_.Number("measure.warmup_waves"));
   GL_TRY(measured, settings_.Number("measure.measured_waves"));
   if (warmup < 1 || measured < 1) return Error{"measure.warmup_waves and measure.measured_waves must be at least 1"};
-  co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup), .measured_waves = static_cast<std::uint32_t>(measured)};
+  co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup), .measured_waves = static_cast<std::uint32_t>(measured), .layout = layout_};
   GL_TRY(pur, settings_.Number("prune.pur." + id));
   GL_TRY(mur, settings_.Number("prune.mur." + id));
   GL_TRY(unit, settings_.Number("mur_unit"));
@@ -134,8 +136,8 @@ Status KernelStudy::ReadSettings() {
 }
 
 std::string KernelStudy::Key(const std::string& what) const {
-  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " " + std::to_string(co_run_.warmup_waves) +
-         "+" + std::to_string(co_run_.measured_waves) + " " + what;
+  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " layout " + std::to_string(layout_) + " " +
+         std::to_string(co_run_.warmup_waves) + "+" + std::to_string(co_run_.measured_waves) + " " + what;
 }
 
 /// Runs those that the cache does not have.
@@ -181,7 +183,8 @@ KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_pe
   const StudyKernel& studied = kernels_[kernel];
   // Blocks of the trace are shorter than the paper's; so are the host's launches then.
   const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
-  const SlicedRun run = SlicingRun(device_, full_[kernel], ctas_per_sm, static_cast<timing::Cycle>(cycles));
+  SlicedRun run = SlicingRun(device_, full_[kernel], ctas_per_sm, static_cast<timing::Cycle>(cycles));
+  run.layout = layout_;
   return {.what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
           .key = Key("sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(run.ctas) + " from " +
                      std::to_string(run.skip) + " every " + std::to_string(run.launch_interval)),
@@ -340,7 +343,7 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
       .what = device_.id + ": all kernels together under " + policy, .key = Key(what), .measure = [&]() -> Result<std::vector<double>> {
         const auto made = policy::MakePolicy(policy, {.planner = planner});
         if (made == nullptr) return Error{"no policy '" + policy + "'"};
-        GL_TRY(cycles, MeasureTogether(device_, kernels, *made));
+        GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
         return std::vector<double>{static_cast<double>(cycles)};
       }};
   GL_TRY_STATUS(RunJobs({job}));

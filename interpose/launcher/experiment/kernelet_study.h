@@ -1,5 +1,5 @@
-// What the experiments of Kernelet measure on one device: each kernel alone and in slices, pairs of kernels side by side in every slice
-// ratio; and what follows from that: profiles, planners, simulations of arrivals.
+// What the experiments of Kernelet measure on one device in one layout of the programs' pages: each kernel alone and in slices, pairs of
+// kernels side by side in every slice ratio; and what follows from that: profiles, planners, simulations of arrivals.
 #pragma once
 
 #include <array>
@@ -40,9 +40,10 @@ using StudyProgress = std::function<void(std::size_t done, std::size_t all, cons
 
 class KernelStudy {
  public:
-  /// Measures every kernel alone and in slices, on `threads` threads. `settings` and `cache` must outlive the study.
+  /// Measures every kernel alone and in slices, on `threads` threads. `layout`: of the pages of the kernels' processes
+  /// (timing::EngineOptions). `settings` and `cache` must outlive the study.
   static Result<std::unique_ptr<KernelStudy>> Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                     RateCache& cache, unsigned threads, StudyProgress progress);
+                                                     std::uint64_t layout, RateCache& cache, unsigned threads, StudyProgress progress);
 
   const sim::DeviceSpec& device() const { return device_; }
   const model::SmModel& sm() const { return sm_; }
@@ -87,8 +88,8 @@ class KernelStudy {
     std::function<Result<std::vector<double>>()> measure;
   };
 
-  KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, RateCache& cache, unsigned threads,
-              StudyProgress progress);
+  KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout, RateCache& cache,
+              unsigned threads, StudyProgress progress);
   Status ReadSettings();
   Status RunJobs(const std::vector<Job>& jobs);
   std::string Key(const std::string& what) const;
@@ -101,6 +102,7 @@ class KernelStudy {
   const Settings& settings_;
   const sim::DeviceSpec device_;
   const std::vector<StudyKernel> kernels_;
+  const std::uint64_t layout_;
   RateCache& cache_;
   const unsigned threads_;
   const StudyProgress progress_;

@@ -43,7 +43,8 @@ std::string Digest(const TracedKernel& kernel) {
   Hash(*state, kernel.code.instructions);
   Hash(*state, kernel.code.operands);
   Hash(*state, kernel.code.blocks);
-  const std::uint32_t shape[] = {kernel.shape.threads_per_cta, kernel.shape.registers_per_thread, kernel.shape.shared_bytes};
+  const std::uint32_t shape[] = {kernel.shape.threads_per_cta, kernel.shape.registers_per_thread, kernel.shape.shared_bytes,
+                                 kernel.process};
   XXH3_64bits_update(state, shape, sizeof shape);
   for (const auto& cta : kernel.ctas) {
     Hash(*state, cta->warps);
@@ -61,9 +62,10 @@ std::string Digest(const TracedKernel& kernel) {
 }  // namespace
 
 std::shared_ptr<const TracedKernel> TracedKernel::Make(std::string name, trace::KernelCode code, trace::LaunchShape shape,
-                                                       std::vector<std::shared_ptr<const trace::CtaTrace>> ctas) {
+                                                       std::vector<std::shared_ptr<const trace::CtaTrace>> ctas, std::uint32_t process) {
   auto kernel = std::make_shared<TracedKernel>();
   kernel->name = std::move(name);
+  kernel->process = process;
   kernel->code = std::move(code);
   kernel->shape = shape;
   kernel->shape.ctas = ctas.size();
@@ -75,7 +77,8 @@ std::shared_ptr<const TracedKernel> TracedKernel::Make(std::string name, trace::
   return kernel;
 }
 
-Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel, const std::string& name) {
+Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& path, const std::string& kernel, const std::string& name,
+                                                             std::uint32_t process) {
   GL_TRY(file, trace::TraceFile::Open(path));
   for (std::size_t i = 0; i < file->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file->launches()[i];
@@ -89,7 +92,7 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
       ctas.push_back(trace::FlatTrace(code, std::move(loaded)));
     }
     if (ctas.empty()) return Error{path + ": no thread block of kernel " + code.name + " was kept"};
-    return TracedKernel::Make(name, code, launch.info.shape, std::move(ctas));
+    return TracedKernel::Make(name, code, launch.info.shape, std::move(ctas), process);
   }
   return Error{path + ": no complete launch of a kernel named '" + kernel + "'"};
 }

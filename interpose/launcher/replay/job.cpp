@@ -24,8 +24,9 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
 }
 
 Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles) {
-  std::uint32_t next_stream = 0;
+  std::uint32_t next_stream = 0, number = 0;
   for (const auto& file : traces) {
+    const std::uint32_t process = number++;
     std::map<std::uint64_t, std::uint32_t> streams;
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const trace::TraceFile::Launch& launch = file->launches()[i];
@@ -33,6 +34,7 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
       work.source = trace::TraceFile::Source(file, i);
+      work.address_space = process;
       if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
       GL_TRY(id, engine.Add(std::move(work)));
       static_cast<void>(id);

@@ -354,7 +354,11 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   Result<WorkId> begin = WorkId{0};
   switch (node.kind) {
     case WorkKind::kKernel:
-      begin = engine_->Add(KernelWork{std::move(order), std::move(node.source), node.place.profile, node.place.owner});
+      begin = engine_->Add(KernelWork{.order = std::move(order),
+                                      .source = std::move(node.source),
+                                      .profile = node.place.profile,
+                                      .owner = node.place.owner,
+                                      .address_space = node.place.host});
       break;
     case WorkKind::kCopyToDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToDevice, node.bytes}); break;
     case WorkKind::kCopyToHost: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToHost, node.bytes}); break;

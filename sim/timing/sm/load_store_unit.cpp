@@ -75,6 +75,8 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
   const auto coalesce = plain_ ? CoalescePlainly : Coalesce;
   coalesce(*instruction.cta, instruction.access, instruction.shift - window.added, instruction.op->width,
            Has(*instruction.op, trace::kAtomic), entry.lines);
+  for (std::uint32_t i = 0; i < entry.lines.count; ++i)
+    entry.lines.lines[i].line = instruction.memory->PhysicalLine(entry.lines.lines[i].line);
   return entry.is_store ? entry.lines.count : 0;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/timing/counters.h"
 #include "sim/timing/hooks.h"
 #include "sim/timing/memory/address_map.h"
+#include "sim/timing/memory/address_space.h"
 #include "sim/timing/memory/cache.h"
 #include "sim/timing/memory/coalescer.h"
 #include "sim/timing/memory/message.h"
@@ -23,6 +24,7 @@ struct MemoryInstruction {
   const trace::CtaTrace* cta = nullptr;
   trace::MemoryAccess access;
   std::uint64_t shift = 0;  ///< added to the addresses
+  const AddressSpace* memory = nullptr;
   std::uint32_t launch = 0;
   std::uint16_t warp = 0;  ///< of the SM
 };

@@ -114,6 +114,7 @@ void Sm::StartCtas(Cycle now) {
     cta.id = start.cta;
     cta.launch = start.launch;
     cta.shifts = std::move(start.shifts);
+    cta.memory = start.memory;
     cta.trace = start.trace;
     cta.warps.clear();
     cta.barriers = {};

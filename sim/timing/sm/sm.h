@@ -24,6 +24,7 @@ struct CtaStart {
   std::shared_ptr<const trace::CtaTrace> trace;
   std::vector<std::uint64_t> shifts;  ///< as LoadedCta has them
   const DecodedCode* code = nullptr;
+  const AddressSpace* memory = nullptr;
 };
 
 /// What became of it.
@@ -69,6 +70,7 @@ class Sm {
     std::uint32_t undrained = 0;  ///< warps that have not ended or wait for loads or stores
     std::uint64_t warp_instructions = 0, thread_instructions = 0;
     std::vector<std::uint64_t> shifts;
+    const AddressSpace* memory = nullptr;
     std::shared_ptr<const trace::CtaTrace> trace;
     std::vector<std::uint16_t> warps;
     std::array<Barrier, kBarriers> barriers{};

@@ -119,6 +119,7 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
                                  .cta = cta.trace.get(),
                                  .access = *warp.access,
                                  .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
+                                 .memory = cta.memory,
                                  .launch = cta.launch,
                                  .warp = static_cast<std::uint16_t>(&warp - warps_.data())});
   ++warp.access;
