@@ -66,8 +66,8 @@ def export(function, suffix, hooks, refused):
     return f"GL_EXPORT CUresult {function.symbol}{suffix}({function.params}) {{\n  return {body};\n}}\n"
 
 
-# Functions of NVRTC that the shim answers (interpose/hooks/nvrtc.cpp).
-NVRTC = ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]
+# Functions of other libraries that the shim answers (interpose/hooks/nvrtc.cpp, lookup.cpp).
+OTHERS = ["dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"]
 
 
 def main():
@@ -92,7 +92,7 @@ def main():
         launch = "true" if hooks.get(f.symbol, ("",))[0] == "kLaunch" else "false"
         rows.append(f'GL_ROW({f.symbol}, "{f.name}", {f.version}, {kind}, {f.twin_version}, {twin}, {trait}, {launch})\n')
     write("api_rows.inc", note + "".join(rows))
-    symbols = [f.symbol for f in functions] + [f"{f.symbol}_{f.twin}" for f in functions if f.twin] + NVRTC
+    symbols = [f.symbol for f in functions] + [f"{f.symbol}_{f.twin}" for f in functions if f.twin] + OTHERS
     write("exports.map", "{\n  global:\n" + "".join(f"    {s};\n" for s in sorted(symbols)) + "  local:\n    *;\n};\n")
 
     targets = {}

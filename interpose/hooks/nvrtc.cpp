@@ -1,12 +1,8 @@
 // NVRTC for programs that ask it for machine code (nvrtcGetCUBIN of an sm_ target): there is no machine that runs it here, so
-// they get the PTX of the same compilation, which every module-loading function takes as well. Seen by programs and libraries
-// that are linked with NVRTC; those that look its functions up with dlsym get the machine code and the loader's refusal.
-#include <dlfcn.h>
-#include <link.h>
+// they get the PTX of the same compilation, which every module-loading function takes as well.
+#include "interpose/hooks/nvrtc.h"
 
 #include <cstddef>
-#include <cstring>
-#include <string>
 
 #include "interpose/api/entry.h"
 
@@ -16,26 +12,9 @@ using Program = void*;                 // nvrtcProgram
 using Result = int;                    // nvrtcResult
 constexpr Result kInternalError = 11;  // NVRTC_ERROR_INTERNAL_ERROR
 
-/// The path of the NVRTC that is loaded in this process; empty when there is none.
-std::string LoadedNvrtc() {
-  std::string path;
-  const auto look = [](dl_phdr_info* info, std::size_t, void* found) {
-    const char* name = info->dlpi_name == nullptr ? nullptr : std::strstr(info->dlpi_name, "libnvrtc.so");
-    if (name == nullptr) return 0;
-    *static_cast<std::string*>(found) = info->dlpi_name;
-    return 1;
-  };
-  dl_iterate_phdr(look, &path);
-  return path;
-}
-
 template <typename Function>
 Function RealFunction(const char* name) {
-  static void* const library = [] {
-    const std::string path = LoadedNvrtc();
-    return path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  }();
-  return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+  return reinterpret_cast<Function>(gridloom::hooks::LoadedFunction("libnvrtc.so", name));
 }
 
 /// True when the program was compiled for a real architecture and the virtual GPU is to run it.
@@ -65,3 +44,9 @@ __attribute__((visibility("default"))) Result nvrtcGetCUBIN(Program program, cha
 }
 
 }  // extern "C"
+
+std::span<const gridloom::hooks::Answer> gridloom::hooks::NvrtcAnswers() {
+  static const Answer kAnswers[] = {{"nvrtcGetCUBIN", reinterpret_cast<void*>(&nvrtcGetCUBIN)},
+                                    {"nvrtcGetCUBINSize", reinterpret_cast<void*>(&nvrtcGetCUBINSize)}};
+  return kAnswers;
+}

@@ -237,8 +237,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (*table != nullptr) return CUDA_SUCCESS;
   std::string text;
   for (const unsigned char byte : id->bytes) text += session::Format("%02X", byte);
-  // Every runtime asks for the first one and does without.
-  if (text == "F8CFF95121468B4EB9E2FB469E7C0DD9") {
+  // Every runtime asks for the first one and NVRTC for the second; both do without.
+  if (text == "F8CFF95121468B4EB9E2FB469E7C0DD9" || text == "DA9151D33AE6CC41A5C04F26D533E328") {
     GL_LOG(kInfo, "cuGetExportTable: no table %s", text.c_str());
   } else {
     GL_LOG(kWarn, "a library asks for the driver's private table %s, which the virtual GPU does not have; it may refuse to work",

@@ -1,0 +1,224 @@
+// nvJitLink, the toolkit's linker: what it makes is machine code, which nothing here runs. So its inputs are kept beside it, and
+// who asks for the linked cubin gets their PTX, linked as cuLink* does. LTO-IR becomes PTX by nvJitLink itself (`-lto -ptx`).
+// Seen by those who look its functions up with dlsym (Python's cuda-bindings, and so Numba); others get the machine code and the
+// loader's refusal.
+#include "interpose/hooks/jit_link.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "api_exports.h"
+#include "interpose/api/entry.h"
+
+namespace {
+
+using Handle = void*;                 // nvJitLinkHandle
+using Result = int;                   // nvJitLinkResult
+constexpr Result kSuccess = 0;        // NVJITLINK_SUCCESS
+constexpr Result kInternalError = 6;  // NVJITLINK_ERROR_INTERNAL
+
+/// nvJitLinkInputType.
+enum InputType : int { kCubin = 1, kPtx, kLtoIr, kFatbin, kObject, kLibrary, kIndex, kAny = 10 };
+
+using CreateFn = Result(Handle*, std::uint32_t, const char**);
+using DestroyFn = Result(Handle*);
+using AddDataFn = Result(Handle, InputType, const void*, std::size_t, const char*);
+using AddFileFn = Result(Handle, InputType, const char*);
+using CompleteFn = Result(Handle);
+using GetSizeFn = Result(Handle, std::size_t*);
+using GetFn = Result(Handle, char*);
+
+template <typename Function>
+Function* Real(const char* name) {
+  return reinterpret_cast<Function*>(gridloom::hooks::LoadedFunction("libnvJitLink.so", name));
+}
+
+struct Input {
+  InputType type;
+  std::string bytes;
+  std::string name;
+};
+
+struct Link {
+  std::vector<std::string> options;
+  std::vector<Input> inputs;
+  std::optional<std::string> image;  ///< the linked PTX; empty: there is none, and the real cubin is handed out
+};
+
+/// The links that are open, by handle. Locked by whoever uses it.
+struct Links {
+  std::mutex mutex;
+  std::unordered_map<Handle, Link> open;
+};
+
+Links& OpenLinks() {
+  static Links links;
+  return links;
+}
+
+/// The PTX of the inputs that are LTO-IR, by a second link of them alone; empty when that fails.
+std::string PtxOfLtoIr(const Link& link) {
+  std::vector<const char*> options;
+  for (const std::string& option : link.options) options.push_back(option.c_str());
+  for (const char* wanted : {"-lto", "-ptx"}) {
+    if (std::find(link.options.begin(), link.options.end(), wanted) == link.options.end()) options.push_back(wanted);
+  }
+  Handle handle = nullptr;
+  if (Real<CreateFn>("nvJitLinkCreate")(&handle, static_cast<std::uint32_t>(options.size()), options.data()) != kSuccess) return {};
+  bool good = true;
+  for (const Input& input : link.inputs) {
+    if (input.type == kLtoIr)
+      good = good &&
+             Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, input.bytes.data(), input.bytes.size(), input.name.c_str()) == kSuccess;
+  }
+  std::string ptx;
+  std::size_t size = 0;
+  if (good && Real<CompleteFn>("nvJitLinkComplete")(handle) == kSuccess &&
+      Real<GetSizeFn>("nvJitLinkGetLinkedPtxSize")(handle, &size) == kSuccess) {
+    ptx.resize(size);
+    if (Real<GetFn>("nvJitLinkGetLinkedPtx")(handle, ptx.data()) != kSuccess) ptx.clear();
+  }
+  Real<DestroyFn>("nvJitLinkDestroy")(&handle);
+  return ptx;
+}
+
+/// What cuLinkAddData calls an input of this kind; none: it has no name there.
+std::optional<CUjitInputType> DriverType(InputType type) {
+  switch (type) {
+    case kPtx: return CU_JIT_INPUT_PTX;
+    case kFatbin: return CU_JIT_INPUT_FATBINARY;
+    case kObject: return CU_JIT_INPUT_OBJECT;
+    case kLibrary: return CU_JIT_INPUT_LIBRARY;
+    case kCubin: return CU_JIT_INPUT_CUBIN;
+    default: return std::nullopt;
+  }
+}
+
+CUresult AddInputs(CUlinkState state, const Link& link) {
+  bool has_lto = false;
+  for (const Input& input : link.inputs) {
+    if (input.type == kLtoIr) {
+      has_lto = true;
+      continue;
+    }
+    const auto type = DriverType(input.type);
+    if (!type) return CUDA_ERROR_INVALID_VALUE;
+    std::string bytes = input.bytes;
+    const CUresult added = cuLinkAddData_v2(state, *type, bytes.data(), bytes.size(), input.name.c_str(), 0, nullptr, nullptr);
+    if (added != CUDA_SUCCESS) return added;
+  }
+  if (!has_lto) return CUDA_SUCCESS;
+  std::string ptx = PtxOfLtoIr(link);
+  if (ptx.empty()) return CUDA_ERROR_INVALID_PTX;
+  return cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, ptx.data(), ptx.size(), "LTO-IR", 0, nullptr, nullptr);
+}
+
+std::string LinkedPtx(const Link& link) {
+  CUlinkState state = nullptr;
+  if (cuLinkCreate_v2(0, nullptr, nullptr, &state) != CUDA_SUCCESS) return {};
+  void* image = nullptr;
+  std::size_t bytes = 0;
+  std::string text;
+  if (AddInputs(state, link) == CUDA_SUCCESS && cuLinkComplete(state, &image, &bytes) == CUDA_SUCCESS)
+    text.assign(static_cast<const char*>(image), bytes);
+  cuLinkDestroy(state);
+  return text;
+}
+
+/// The PTX to hand out in place of the link's cubin; null: the cubin itself.
+const std::string* ImageOf(Handle handle) {
+  if (gridloom::api::CurrentMode() == gridloom::api::Mode::kReal) return nullptr;
+  Links& links = OpenLinks();
+  const auto at = links.open.find(handle);
+  if (at == links.open.end()) return nullptr;
+  if (!at->second.image) at->second.image = LinkedPtx(at->second);
+  return at->second.image->empty() ? nullptr : &*at->second.image;
+}
+
+void Keep(Handle handle, Input input) {
+  Links& links = OpenLinks();
+  const std::lock_guard lock(links.mutex);
+  const auto at = links.open.find(handle);
+  if (at != links.open.end()) at->second.inputs.push_back(std::move(input));
+}
+
+Result Create(Handle* handle, std::uint32_t count, const char** options) {
+  const auto real = Real<CreateFn>("nvJitLinkCreate");
+  if (real == nullptr) return kInternalError;
+  const Result result = real(handle, count, options);
+  if (result != kSuccess) return result;
+  Links& links = OpenLinks();
+  const std::lock_guard lock(links.mutex);
+  links.open[*handle] = Link{.options = {options, options + count}, .inputs = {}, .image = {}};
+  return result;
+}
+
+Result Destroy(Handle* handle) {
+  const auto real = Real<DestroyFn>("nvJitLinkDestroy");
+  if (real == nullptr) return kInternalError;
+  if (handle != nullptr) {
+    Links& links = OpenLinks();
+    const std::lock_guard lock(links.mutex);
+    links.open.erase(*handle);
+  }
+  return real(handle);
+}
+
+Result AddData(Handle handle, InputType type, const void* data, std::size_t size, const char* name) {
+  const auto real = Real<AddDataFn>("nvJitLinkAddData");
+  if (real == nullptr) return kInternalError;
+  const Result result = real(handle, type, data, size, name);
+  if (result == kSuccess) Keep(handle, {type, {static_cast<const char*>(data), size}, name != nullptr ? name : "input"});
+  return result;
+}
+
+Result AddFile(Handle handle, InputType type, const char* path) {
+  const auto real = Real<AddFileFn>("nvJitLinkAddFile");
+  if (real == nullptr) return kInternalError;
+  const Result result = real(handle, type, path);
+  if (result != kSuccess) return result;
+  std::ifstream stream(path, std::ios::binary);
+  Keep(handle, {type, std::string((std::istreambuf_iterator<char>(stream)), {}), path});
+  return result;
+}
+
+Result GetLinkedCubinSize(Handle handle, std::size_t* size) {
+  const auto real = Real<GetSizeFn>("nvJitLinkGetLinkedCubinSize");
+  if (real == nullptr) return kInternalError;
+  const std::lock_guard lock(OpenLinks().mutex);
+  const Result result = real(handle, size);
+  const std::string* image = result == kSuccess ? ImageOf(handle) : nullptr;
+  if (image != nullptr) *size = image->size();
+  return result;
+}
+
+Result GetLinkedCubin(Handle handle, char* cubin) {
+  const auto real = Real<GetFn>("nvJitLinkGetLinkedCubin");
+  if (real == nullptr) return kInternalError;
+  const std::lock_guard lock(OpenLinks().mutex);
+  const std::string* image = ImageOf(handle);
+  if (image == nullptr) return real(handle, cubin);
+  std::memcpy(cubin, image->data(), image->size());
+  return kSuccess;
+}
+
+}  // namespace
+
+std::span<const gridloom::hooks::Answer> gridloom::hooks::JitLinkAnswers() {
+  static const Answer kAnswers[] = {{"nvJitLinkCreate", reinterpret_cast<void*>(&Create)},
+                                    {"nvJitLinkDestroy", reinterpret_cast<void*>(&Destroy)},
+                                    {"nvJitLinkAddData", reinterpret_cast<void*>(&AddData)},
+                                    {"nvJitLinkAddFile", reinterpret_cast<void*>(&AddFile)},
+                                    {"nvJitLinkGetLinkedCubinSize", reinterpret_cast<void*>(&GetLinkedCubinSize)},
+                                    {"nvJitLinkGetLinkedCubin", reinterpret_cast<void*>(&GetLinkedCubin)}};
+  return kAnswers;
+}

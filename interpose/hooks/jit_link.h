@@ -1,0 +1,12 @@
+// See jit_link.cpp.
+#pragma once
+
+#include <span>
+
+#include "interpose/hooks/lookup.h"
+
+namespace gridloom::hooks {
+
+std::span<const Answer> JitLinkAnswers();
+
+}  // namespace gridloom::hooks

@@ -1,0 +1,98 @@
+#include "interpose/hooks/lookup.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "interpose/hooks/jit_link.h"
+#include "interpose/hooks/nvrtc.h"
+
+#if !defined(__x86_64__)
+#error "lookup.cpp: say how dlsym goes on to the C library's with the caller's return address"
+#endif
+
+namespace gridloom::hooks {
+namespace {
+
+using Dlsym = void* (*)(void*, const char*);
+
+Dlsym RealDlsym() {
+  static const auto real = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+  return real;
+}
+
+/// "__nvJitLinkCreate_13_0", as the toolkit's header calls it, is nvJitLinkCreate of that version.
+std::string_view WithoutVersion(std::string_view name) {
+  constexpr std::string_view kPrefix = "__nvJitLink";
+  if (!name.starts_with(kPrefix)) return name;
+  name.remove_prefix(2);
+  return name.substr(0, name.find('_'));
+}
+
+void* FindAnswer(std::string_view name) {
+  static const std::array kTables = {NvrtcAnswers(), JitLinkAnswers()};
+  for (const auto& table : kTables) {
+    for (const Answer& answer : table) {
+      if (answer.name == name) return answer.function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void* LoadedFunction(const char* library, const char* name) {
+  struct Search {
+    const char* part;
+    std::string path;
+  } search{library, {}};
+  const auto look = [](dl_phdr_info* info, std::size_t, void* data) {
+    auto& wanted = *static_cast<Search*>(data);
+    if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, wanted.part) == nullptr) return 0;
+    wanted.path = info->dlpi_name;
+    return 1;
+  };
+  dl_iterate_phdr(look, &search);
+  void* const handle = search.path.empty() ? nullptr : dlopen(search.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const function = RealDlsym()(handle, name);
+  dlclose(handle);  // whoever loaded it keeps it
+  return function;
+}
+
+}  // namespace gridloom::hooks
+
+extern "C" {
+
+/// The C library's dlsym, for the jump below; set by every call of gl_answer_of.
+__attribute__((visibility("hidden"))) void* (*gl_next_dlsym)(void*, const char*) = nullptr;
+
+/// What the shim answers for `name`, if the library asked has such a function; null: ask the C library.
+__attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, const char* name) {
+  gl_next_dlsym = gridloom::hooks::RealDlsym();
+  if (name == nullptr || (std::strncmp(name, "nv", 2) != 0 && std::strncmp(name, "__nv", 4) != 0)) return nullptr;
+  void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
+  return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
+}
+
+/// The C library looks RTLD_NEXT and RTLD_DEFAULT up from where it is called: it must see our caller's return address, so this
+/// function leaves by a jump.
+__attribute__((visibility("default"), naked)) void* dlsym(void*, const char*) noexcept {
+  asm("push %rdi\n"
+      "push %rsi\n"
+      "sub $8, %rsp\n"  // calls need the stack at a multiple of 16
+      "call gl_answer_of\n"
+      "add $8, %rsp\n"
+      "pop %rsi\n"
+      "pop %rdi\n"
+      "test %rax, %rax\n"
+      "jne 1f\n"
+      "jmp *gl_next_dlsym(%rip)\n"
+      "1: ret\n");
+}
+
+}  // extern "C"

@@ -1,0 +1,12 @@
+// See nvrtc.cpp.
+#pragma once
+
+#include <span>
+
+#include "interpose/hooks/lookup.h"
+
+namespace gridloom::hooks {
+
+std::span<const Answer> NvrtcAnswers();
+
+}  // namespace gridloom::hooks
