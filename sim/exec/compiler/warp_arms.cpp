@@ -8,6 +8,25 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
+/// `instruction` can neither wait for other lanes nor end threads.
+bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  if (!call || (call->getCalledFunction() && call->getCalledFunction()->isIntrinsic())) return true;
+  const MarkerInfo* info = module_.MarkerOf(instruction);
+  if (!info) return false;
+  switch (info->kind) {
+    case MarkerKind::kSpecial:
+    case MarkerKind::kParam:
+    case MarkerKind::kSymbol:
+    case MarkerKind::kLoad:
+    case MarkerKind::kStore:
+    case MarkerKind::kAtomic:
+    case MarkerKind::kToGeneric:
+    case MarkerKind::kFromGeneric: return true;
+    default: return false;
+  }
+}
+
 /// `block` runs only after `from`, is short, and can neither wait nor end threads.
 bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) const {
   constexpr unsigned kMostCost = 40, kMarkerCost = 6;
@@ -15,21 +34,11 @@ bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) c
   if (order_.IndexOf(block) <= order_.IndexOf(from) || order_.IndexOf(block->getSingleSuccessor()) <= order_.IndexOf(block)) return false;
   unsigned cost = 0;
   for (const llvm::Instruction& instruction : *block) {
+    if (!RunsThrough(instruction)) return false;
     ++cost;
-    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-    if (!call || (call->getCalledFunction() && call->getCalledFunction()->isIntrinsic())) continue;
     const MarkerInfo* info = module_.MarkerOf(instruction);
-    if (!info) return false;
-    switch (info->kind) {
-      case MarkerKind::kSpecial:
-      case MarkerKind::kParam:
-      case MarkerKind::kSymbol: break;
-      case MarkerKind::kLoad:
-      case MarkerKind::kStore:
-      case MarkerKind::kAtomic:
-      case MarkerKind::kToGeneric:
-      case MarkerKind::kFromGeneric: cost += kMarkerCost; break;
-      default: return false;
+    if (info && info->kind != MarkerKind::kSpecial && info->kind != MarkerKind::kParam && info->kind != MarkerKind::kSymbol) {
+      cost += kMarkerCost;
     }
   }
   return cost <= kMostCost;

@@ -157,16 +157,30 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
 // Edges and branches
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// True when lanes that have left `loop`, or never entered it, are the only ones off at its latch: nothing in it waits or ends threads.
+bool WarpFunction::RunsTogether(const llvm::Loop& loop) const {
+  if (!shapes_->lockstep()) return false;
+  return llvm::all_of(loop.blocks(), [&](const BasicBlock* block) {
+    return llvm::all_of(*block, [&](const llvm::Instruction& instruction) { return RunsThrough(instruction); });
+  });
+}
+
 /// Parallel copy of the values flowing into `to` from the current block, for the lanes of `mask` (null: all).
+/// On a back edge all lanes take the copy where those that are off need nothing any more: what they had leaves the loop through phis of
+/// its exit. A mask would tie each iteration to the compare that ended the one before. Numbers that are not integers keep theirs: left to
+/// run on they may become subnormal, which costs more.
 void WarpFunction::CopyPhis(BasicBlock* to, Value* mask) {
   BasicBlock* from = order_.blocks[current_];
+  const bool free = mask && order_.IndexOf(to) <= current_ && RunsTogether(*loops_->getLoopFor(to));
   llvm::SmallVector<std::pair<llvm::PHINode*, Value*>, 8> copies;
   for (llvm::PHINode& phi : to->phis()) {
     Value* incoming = phi.getIncomingValueForBlock(from);
     const Shape& shape = ShapeOf(&phi);
     copies.emplace_back(&phi, shape.vector() ? Lanes(incoming) : Base(incoming));
   }
-  for (auto& [phi, value] : copies) StoreSlot(phi, value, ShapeOf(phi).vector() ? mask : nullptr);
+  for (auto& [phi, value] : copies) {
+    StoreSlot(phi, value, ShapeOf(phi).vector() && !(free && phi->getType()->isIntegerTy()) ? mask : nullptr);
+  }
 }
 
 void WarpFunction::EmitEdge(BasicBlock* to, Value* mask) {
@@ -177,6 +191,38 @@ void WarpFunction::EmitEdge(BasicBlock* to, Value* mask) {
   b_.CreateBr(converged_[index]);
 }
 
+/// Where lanes leave a small loop at `branch`, one by one and with little to take along, or null.
+BasicBlock* WarpFunction::ExitOneByOne(const llvm::BranchInst& branch) const {
+  constexpr unsigned kMostPhis = 2;
+  const llvm::Loop* loop = loops_->getLoopFor(branch.getParent());
+  if (!loop || !loop->isInnermost() || !RunsTogether(*loop)) return nullptr;
+  const bool stays_on_true = loop->contains(branch.getSuccessor(0));
+  BasicBlock* exit = branch.getSuccessor(stays_on_true ? 1 : 0);
+  if (loop->contains(exit) || !loop->contains(branch.getSuccessor(stays_on_true ? 0 : 1))) return nullptr;
+  return std::distance(exit->phis().begin(), exit->phis().end()) <= kMostPhis ? exit : nullptr;
+}
+
+/// The lanes that leave are put aside without a test whether there are any: in which iterations that happens no processor can foresee.
+void WarpFunction::EmitLeaving(const llvm::BranchInst& branch, BasicBlock* exit, Value* taken) {
+  const bool stays_on_true = branch.getSuccessor(1) == exit;
+  BasicBlock* inside = branch.getSuccessor(stays_on_true ? 0 : 1);
+  Value* rest = b_.CreateXor(taken, mask_);
+  Value* staying = stays_on_true ? taken : rest;
+  Value* leaving = stays_on_true ? rest : taken;
+  BasicBlock* none = NewBlock("none");
+  BasicBlock* some = NewBlock("some");
+  b_.CreateCondBr(b_.CreateICmpEQ(staying, b_.getInt32(0)), none, some);
+  {
+    Scope scope(*this);
+    b_.SetInsertPoint(none);
+    EmitEdge(exit, mask_);
+  }
+  b_.SetInsertPoint(some);
+  CopyPhis(exit, leaving);
+  PendIfAny(order_.IndexOf(exit), leaving);
+  EmitEdge(inside, staying);
+}
+
 void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   BasicBlock* on_true = branch.getSuccessor(0);
   BasicBlock* on_false = branch.getSuccessor(1);
@@ -184,6 +230,7 @@ void WarpFunction::EmitDivergentBranch(llvm::BranchInst& branch) {
   Value* taken = divergent_ ? b_.CreateAnd(bits, mask_) : bits;
   BasicBlock* join = JoinOfArms(branch);
   if (join && divergent_) return EmitArms(branch, join, taken, false);
+  if (BasicBlock* exit = divergent_ ? ExitOneByOne(branch) : nullptr) return EmitLeaving(branch, exit, taken);
   BasicBlock* all = NewBlock("all");
   BasicBlock* some = NewBlock("some");
   BasicBlock* none = NewBlock("none");

@@ -53,6 +53,13 @@ void WarpFunction::Pend(unsigned block, Value* mask) {
   SetPendingWord(block / 64, b_.CreateOr(PendingWord(block / 64), b_.getInt64(std::uint64_t{1} << (block % 64))));
 }
 
+/// Pend for a mask that may be empty: a pending block has lanes.
+void WarpFunction::PendIfAny(unsigned block, Value* mask) {
+  AddLanesAt(block, mask);
+  Value* bit = b_.CreateSelect(b_.CreateICmpEQ(mask, b_.getInt32(0)), b_.getInt64(0), b_.getInt64(std::uint64_t{1} << (block % 64)));
+  SetPendingWord(block / 64, b_.CreateOr(PendingWord(block / 64), bit));
+}
+
 /// Where the dispatcher enters a block: the converged copy when all lanes came together again.
 BasicBlock* WarpFunction::EntryTo(unsigned block) {
   llvm::IRBuilder<>::InsertPointGuard guard(b_);

@@ -63,8 +63,11 @@ class WarpFunction {
   void EmitBlock(unsigned index, bool divergent);
   void EmitTerminator(llvm::Instruction& terminator);
   void EmitReturn(llvm::ReturnInst& ret);
+  llvm::BasicBlock* ExitOneByOne(const llvm::BranchInst& branch) const;
+  void EmitLeaving(const llvm::BranchInst& branch, llvm::BasicBlock* exit, Value* taken);
   void EmitDivergentBranch(llvm::BranchInst& branch);
   void EmitEdge(llvm::BasicBlock* to, Value* mask);
+  bool RunsTogether(const llvm::Loop& loop) const;
   void CopyPhis(llvm::BasicBlock* to, Value* mask);
   bool RunsByCta() const { return is_kernel_ && module_.by_cta; }
   void EmitLoopHead();
@@ -79,6 +82,7 @@ class WarpFunction {
   Value* AnyPending();
   void AddLanesAt(unsigned block, Value* mask);
   void Pend(unsigned block, Value* mask);
+  void PendIfAny(unsigned block, Value* mask);
   llvm::BasicBlock* EntryTo(unsigned block);
   llvm::BasicBlock* SlowArrival(unsigned block);
   void Arrive(unsigned to, Value* mask);
@@ -100,6 +104,7 @@ class WarpFunction {
   void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- small arms (warp_arms.cpp) ---
+  bool RunsThrough(const llvm::Instruction& instruction) const;
   bool IsSmallArm(const llvm::BasicBlock* block, const llvm::BasicBlock* from) const;
   llvm::BasicBlock* JoinOfArms(const llvm::BranchInst& branch) const;
   void EmitArm(llvm::BasicBlock* arm, llvm::BasicBlock* join, Value* mask, bool surely);
