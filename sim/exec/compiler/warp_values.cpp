@@ -2,6 +2,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -299,6 +300,11 @@ Value* WarpFunction::EmitLanesBinary(llvm::BinaryOperator& op) {
     case llvm::Instruction::SDiv:
     case llvm::Instruction::URem:
     case llvm::Instruction::SRem: return EmitDivision(op.getOpcode(), a, b);
+    case llvm::Instruction::FDiv:
+      if (module_.avx512 && op.getType()->isFloatTy() && llvm::PatternMatch::match(op.getOperand(0), llvm::PatternMatch::m_FPOne())) {
+        return EmitReciprocal(b);
+      }
+      [[fallthrough]];
     default: return b_.CreateBinOp(op.getOpcode(), a, b);
   }
 }
