@@ -53,11 +53,10 @@ Error NoUsablePtx(const ImageSet& set, ComputeCapability device) {
                flag};
 }
 
-/// For a part of an -rdc program that carries machine code for the device, but PTX only for a newer one: that PTX, the least
-/// new first. NVIDIA's device runtime library (libcudadevrt) is built so: machine code for every architecture, PTX for the
-/// last one. Gridloom can run it on any device, since a newer instruction set only adds.
+/// For a container that carries machine code for the device, but PTX only for a newer one: that PTX, the least new first. NVIDIA's
+/// libraries (libcudadevrt, cuRAND) are built so: machine code for every architecture, PTX for the last one. Gridloom can run it on
+/// any device, since a newer instruction set only adds.
 const Entry* StandIn(const Container& container, ComputeCapability device) {
-  if (!container.relocatable) return nullptr;
   const bool for_device = std::ranges::any_of(container.entries, [&](const Entry& entry) {
     const ComputeCapability code = entry.arch.capability;
     return entry.kind == EntryKind::kCubin && code.major == device.major && code.minor <= device.minor;
@@ -71,13 +70,13 @@ const Entry* StandIn(const Container& container, ComputeCapability device) {
   return best;
 }
 
-/// The PTX of every container that has some fits the device. Parts may be stood in for, but not all of them.
+/// The PTX of every container that has some fits the device. Parts of an -rdc program may be stood in for, but not all of them.
 bool RunsOn(const ImageSet& set, ComputeCapability device) {
   bool stands_in = false, fits = false;
   for (const Container& container : set.containers) {
     if (!HasPtx(container)) continue;
     if (SelectPtx(container, device) != nullptr) fits = true;
-    else if (StandIn(container, device) != nullptr) stands_in = true;
+    else if (container.relocatable && StandIn(container, device) != nullptr) stands_in = true;
     else return false;
   }
   return fits || !stands_in;
@@ -103,7 +102,7 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
   bool complete = true;
   for (const Container& container : set.containers) {
     const Entry* entry = SelectPtx(container, device);
-    if (entry == nullptr && stand_ins) entry = StandIn(container, device);
+    if (entry == nullptr && (stand_ins || !container.relocatable)) entry = StandIn(container, device);
     if (entry != nullptr) texts.push_back(entry);
     const bool needed = container.relocatable || HasPtx(container);
     complete = complete && (entry != nullptr || !needed || container.entries.empty());

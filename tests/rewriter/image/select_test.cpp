@@ -73,6 +73,17 @@ TEST_CASE("SelectPtx_RdcLibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
   CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{12, 0});
 }
 
+// cuRAND, loaded when the device has been chosen: a GPU would run its machine code. A device that fits is still preferred.
+TEST_CASE("SelectPtx_LibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
+  const ImageSet set{.format = Format::kWrapper, .containers = {{.entries = {Sass(75), Sass(90), Ptx(121)}}}};
+  const auto texts = SelectPtx(set, {9, 0});
+  REQUIRE(texts.ok());
+  REQUIRE(texts->size() == 1);
+  CHECK(texts->front()->arch.text() == "sm_121");
+  CHECK(FittingCapability(set, {9, 0}) == ComputeCapability{12, 1});
+  CHECK_FALSE(SelectPtx(set, {7, 0}).ok());
+}
+
 TEST_CASE("SelectPtx_MachineCodeOnly_SaysForWhatAndHowToRebuild") {
   const ImageSet set{.containers = {{.entries = {Sass(90), Sass(80), Sass(90)}}}};
   const auto texts = SelectPtx(set, {9, 0});
