@@ -2,10 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "interpose/launcher/command.h"
 
 namespace gridloom::launcher {
+
+/// `replay`, for commands that make the traces themselves.
+class TraceReplay : public Command {
+ public:
+  /// In place of those that were given as arguments. Before Run.
+  virtual void SetTraces(std::vector<std::string> traces) = 0;
+};
+std::unique_ptr<TraceReplay> MakeTraceReplay();
 
 std::unique_ptr<Command> MakeRun();
 std::unique_ptr<Command> MakeInspect();

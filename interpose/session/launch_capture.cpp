@@ -1,5 +1,6 @@
 #include "interpose/session/launch_capture.h"
 
+#include <chrono>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,14 @@ struct CodeTables {
 CodeTables& TheTables() {
   static CodeTables* const tables = new CodeTables;
   return *tables;
+}
+
+/// Later launches begin later; their distance is of no meaning.
+exec::CountedClocks ClocksOf(const KernelOp& op) {
+  constexpr std::uint64_t kBetweenWorks = 1'000'000;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.clock_ns = op.work * kBetweenWorks,
+          .timer_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count())};
 }
 
 }  // namespace
@@ -56,11 +65,12 @@ bool MayLaunch(const KernelOp& op) {
 LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
   if (Tracing* const tracing = Tracing::Get()) writer_ = tracing->Begin(op, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
-  capture_.emplace(CodeTableOf(op), ShapeOf(op), [this](std::uint64_t cta, trace::LoadedCta trace) {
+  const auto take = [this](std::uint64_t cta, trace::LoadedCta trace) {
     if (writer_ != nullptr && cta % keep_every_ == 0) writer_->Add(cta, trace);
     else ++left_out_;
     if (live_ != nullptr) live_->Push(cta, std::move(trace));
-  });
+  };
+  capture_.emplace(CodeTableOf(op), ShapeOf(op), take, ClocksOf(op));
 }
 
 LaunchCapture::~LaunchCapture() {

@@ -2,16 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
-
-#include "sim/exec/dim3.h"
 
 namespace gridloom::exec {
 
 /// Whose records they are, and where its private windows lie. Addresses of Space::kShared and kLocal are offsets in them; generic
 /// ones may point into shared_base and generic_local.
 struct RecordPlace {
-  Dim3 cta;
   std::uint64_t cta_index = 0;  ///< linear, x fastest
   /// Of the buffer they were in: the warp of the CTA whose records it began with. Warps that run one after the other write into
   /// one buffer, in their order, and RecordKind::kWarpEnd ends each.
@@ -33,9 +31,20 @@ class RecordStream {
   virtual void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) = 0;
 };
 
+/// What clocks of a launch begin with, in ns. From there a warp's clocks go on by kCyclesPerRead with each of its reads, and by
+/// what `nanosleep` asks for, so that a kernel that looks at them does the same in every run.
+struct CountedClocks {
+  /// About what a round of a loop takes that waits until a clock says so: then its rounds take about as long as it waits for.
+  static constexpr std::uint64_t kCyclesPerRead = 32;
+  std::uint64_t clock_ns = 0;  ///< %clock, %clock64
+  std::uint64_t timer_ns = 0;  ///< %globaltimer
+};
+
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
+  /// Nothing: the host's clocks.
+  virtual std::optional<CountedClocks> clocks() const { return std::nullopt; }
   /// A new stream, for a part of the launch's CTAs; it is the sink's. Called from several host threads at once, as the streams are.
   virtual RecordStream& Open() = 0;
 };

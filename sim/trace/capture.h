@@ -15,9 +15,11 @@ class Capture final : public exec::RecordSink {
  public:
   /// Takes a CTA that is complete. Called from several host threads, one call at a time.
   using Take = std::function<void(std::uint64_t cta, LoadedCta trace)>;
-  Capture(const CodeTable& table, const LaunchShape& shape, Take take) : table_(table), shape_(shape), take_(std::move(take)) {}
+  Capture(const CodeTable& table, const LaunchShape& shape, Take take, std::optional<exec::CountedClocks> clocks = std::nullopt)
+      : table_(table), shape_(shape), take_(std::move(take)), clocks_(clocks) {}
 
   exec::RecordStream& Open() override;
+  std::optional<exec::CountedClocks> clocks() const override { return clocks_; }
 
   /// Accesses that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
   std::uint64_t dropped() const;
@@ -26,6 +28,7 @@ class Capture final : public exec::RecordSink {
   const CodeTable& table_;
   const LaunchShape shape_;
   const Take take_;
+  const std::optional<exec::CountedClocks> clocks_;
   mutable std::mutex mutex_;  // of what follows, and of take_
   std::vector<std::unique_ptr<CtaStream>> streams_;
   std::uint64_t dropped_ = 0;

@@ -109,6 +109,7 @@ std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& p
 void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers) {
   place_ = place;
   sites_ = sites;
+  for (const Known& known : known_) last_known_[SlotOf(known.pattern) % last_known_.size()] = {};
   known_.clear();
   wide_.clear();
   dropped_ = 0;
@@ -153,7 +154,6 @@ RecordDecoder::Entry& RecordDecoder::EntryOf(std::uint32_t at) {
   entry.cta = ctas_;
   entry.site = 0;
   entry.pattern = -1;
-  entry.known = nullptr;
   if (ctas_ % kNewHope == 0) entry.patience = std::max<std::uint8_t>(entry.patience, 1);
   return entry;
 }
@@ -265,7 +265,7 @@ RecordDecoder::Words RecordDecoder::TakePlain(const Plain& plain, Words at, Word
       break;
     case RecordKind::kPattern: {
       if (words < 3) return nullptr;
-      const std::optional<std::int32_t> stride = KnownPattern(plain.at, reinterpret_cast<const std::int64_t*>(at[2]));
+      const std::optional<std::int32_t> stride = KnownPattern(reinterpret_cast<const std::int64_t*>(at[2]));
       if (!stride) return nullptr;
       put(at[1], *stride);
       behind = at + 3;
@@ -332,7 +332,7 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
   const bool generic_local = space != header.space && space == exec::Space::kLocal;
   std::uint64_t add = done;
   if (space != header.space && space == exec::Space::kShared) add += MemoryAccess::kSharedWindow - place_.shared_base;
-  if (!generic_local && Linear(reader, at, add, access)) return access;
+  if (!generic_local && Linear(reader, add, access)) return access;
   const std::uint64_t* lanes = reader.addresses();
   std::array<std::uint64_t, kWarpSize> moved;
   if (generic_local) {
@@ -377,7 +377,7 @@ exec::Space RecordDecoder::SpaceOfGeneric(RecordReader& reader) const {
 }
 
 /// Records that say how the lanes lie. `add` is added to their addresses.
-bool RecordDecoder::Linear(RecordReader& reader, std::uint32_t at, std::uint64_t add, MemoryAccess& access) {
+bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess& access) {
   const RecordHeader& header = reader.header();
   if (header.kind == RecordKind::kLanes) return false;
   const std::uint64_t base = reader.base() + add;
@@ -394,34 +394,32 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint32_t at, std::uint64_t
     access.stride = static_cast<std::int32_t>(reader.stride());
     return true;
   }
-  const std::optional<std::int32_t> pattern = KnownPattern(at, reader.pattern());
+  const std::optional<std::int32_t> pattern = KnownPattern(reader.pattern());
   if (pattern) access.stride = *pattern;
   return pattern.has_value();
 }
 
 /// The stride that a pattern is or that names it; nothing when its distances are too large.
-std::optional<std::int32_t> RecordDecoder::KnownPattern(std::uint32_t at, const std::int64_t* pattern) {
-  Entry& entry = EntryOf(at);
-  if (entry.known == pattern) return entry.known_stride;
-  const auto keep = [&](std::int32_t stride) {
-    entry.known = pattern;
-    return entry.known_stride = stride;
-  };
-  for (const auto& [known, stride] : known_) {
-    if (known == pattern) return keep(stride);
+std::optional<std::int32_t> RecordDecoder::KnownPattern(const std::int64_t* pattern) {
+  Known& last = last_known_[SlotOf(pattern) % last_known_.size()];
+  if (last.pattern == pattern) return last.stride;
+  for (const Known& known : known_) {
+    if (known.pattern == pattern) return (last = known).stride;
   }
-  if (const std::optional<std::int32_t> stride = StrideOf(pattern)) {
-    known_.emplace_back(pattern, *stride);
-    return keep(*stride);
-  }
+  const std::optional<std::int32_t> stride = AddKnownPattern(pattern);
+  if (stride) last = known_.emplace_back(Known{pattern, *stride});
+  return stride;
+}
+
+std::optional<std::int32_t> RecordDecoder::AddKnownPattern(const std::int64_t* pattern) {
+  if (const std::optional<std::int32_t> stride = StrideOf(pattern)) return stride;
   const bool fits =
       std::all_of(pattern, pattern + kWarpSize, [](std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; });
   if (!fits || trace_->patterns.size() >= kMostPatterns) return std::nullopt;
   const std::int32_t stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
   LanePattern& made = trace_->patterns.emplace_back();
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) made[lane] = static_cast<std::int32_t>(pattern[lane]);
-  known_.emplace_back(pattern, stride);
-  return keep(stride);
+  return stride;
 }
 
 /// Lanes that lie as they did when the instruction was executed last, somewhere else. Instructions whose lanes never do that are

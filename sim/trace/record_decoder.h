@@ -1,6 +1,8 @@
 // From the records of one CTA (sim/exec/records.h) to its trace.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,12 +50,10 @@ class RecordDecoder {
     std::uint32_t number = 0;           ///< memory instructions before it
     std::uint8_t patience = kPatience;  ///< patterns that it may still make before one of them is met again
     // Of one CTA: EntryOf begins anew.
-    std::uint16_t site = 0;               ///< 0: none yet
-    std::uint32_t cta = 0;                ///< which, as ctas_ counts
-    std::int32_t pattern = -1;            ///< the last one found here
-    std::uint32_t offsets = 0;            ///< its, in wide_
-    std::int32_t known_stride = 0;        ///< what the trace calls `known`
-    const std::int64_t* known = nullptr;  ///< of its last RecordKind::kPattern
+    std::uint16_t site = 0;     ///< 0: none yet
+    std::uint32_t cta = 0;      ///< which, as ctas_ counts
+    std::int32_t pattern = -1;  ///< the last one found here
+    std::uint32_t offsets = 0;  ///< its, in wide_
   };
   /// Of an instruction whose first entry is an access of its own: the record that is that and nothing else.
   struct Plain {
@@ -67,9 +67,16 @@ class RecordDecoder {
     std::uint32_t first = 0, end = 0;          ///< entries
     std::uint32_t plain = 0, plain_count = 0;  ///< in in_order_: its accesses up to the first one that is not plain
   };
+  /// A pattern of the records, and what the trace calls it.
+  struct Known {
+    const std::int64_t* pattern = nullptr;
+    std::int32_t stride = 0;
+  };
   using Words = const std::uint64_t*;
 
   static std::uint32_t KeyOf(std::uint64_t header) { return static_cast<std::uint32_t>(header >> 35); }
+  /// Patterns lie 256 bytes and more apart.
+  static std::size_t SlotOf(const std::int64_t* pattern) { return reinterpret_cast<std::uintptr_t>(pattern) >> 8; }
   static std::uint8_t KindOf(const exec::RecordHeader& header);
   void MakePlans();
   Entry& EntryOf(std::uint32_t at);
@@ -89,8 +96,9 @@ class RecordDecoder {
   MemoryAccess AccessOf(exec::RecordReader& reader, std::uint32_t at, std::uint32_t done);
   bool FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
-  bool Linear(exec::RecordReader& reader, std::uint32_t at, std::uint64_t add, MemoryAccess& access);
-  std::optional<std::int32_t> KnownPattern(std::uint32_t at, const std::int64_t* pattern);
+  bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
+  std::optional<std::int32_t> KnownPattern(const std::int64_t* pattern);
+  std::optional<std::int32_t> AddKnownPattern(const std::int64_t* pattern);
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 
   const CodeTable& table_;
@@ -105,11 +113,12 @@ class RecordDecoder {
   exec::RecordPlace place_;
   std::uint64_t local_base_ = 0;  ///< of the warp
   RecordSites* sites_ = nullptr;
-  std::uint16_t* site_numbers_ = nullptr;                            ///< of the buffer, beside its words; null without sites_
-  Words words_ = nullptr;                                            ///< of the buffer
-  std::vector<std::pair<const std::int64_t*, std::int32_t>> known_;  ///< the records' patterns, with what they are in the trace
-  std::vector<LaneOffsets> wide_;                                    ///< of the trace's patterns, those found among lanes
-  std::uint32_t next_ = 0, end_ = 0;                                 ///< what is left of the block being visited
+  std::uint16_t* site_numbers_ = nullptr;  ///< of the buffer, beside its words; null without sites_
+  Words words_ = nullptr;                  ///< of the buffer
+  std::vector<Known> known_;               ///< of the CTA
+  std::array<Known, 64> last_known_;       ///< some of them, by SlotOf
+  std::vector<LaneOffsets> wide_;          ///< of the trace's patterns, those found among lanes
+  std::uint32_t next_ = 0, end_ = 0;       ///< what is left of the block being visited
   std::uint32_t ctas_ = 0;
   std::uint64_t dropped_ = 0;
 };

@@ -77,7 +77,7 @@ class LaunchWriter {
 /// Appends to a new file. Thread-safe. After a failure (a full disk) everything is ignored, and Close tells.
 class TraceWriter {
  public:
-  /// While another process writes the file, this one takes `path`.PID.
+  /// "%p" in the path stands for this process's number (trace_names.h). While another process writes the file, this one takes `path`.PID.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path, std::string_view info);
   /// Number of the kernel in the file.
   std::uint32_t AddKernel(const KernelCode& code);

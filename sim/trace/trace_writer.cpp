@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sim/trace/trace_file.h"
+#include "sim/trace/trace_names.h"
 #include "sim/trace/trace_records.h"
 
 namespace gridloom::trace {
@@ -16,8 +17,8 @@ constexpr std::size_t kBatchBytes = 1u << 20;  // before compression: enough for
 }  // namespace
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path, std::string_view info) {
-  std::string own = path;
-  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  std::string own = NameForThisProcess(path);
+  int fd = open(own.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     // Another process is writing it, one that started this one perhaps.
     close(fd);

@@ -28,6 +28,17 @@ def main():
                                  (["-d", "v100"], "no program"), (["--", "false"], "exit code 1"), (["--", "true"], "did not use the GPU")):
             done = call("compare", *arguments)
             assert done.returncode == 125 and words in done.stderr, (arguments, done.stderr)
+        # Three processes, two of them at once, and the shell that runs them.
+        several = ("--", "sh", "-c", f'"{program}" && {{ "{program}" & "{program}" && wait; }}')
+        kept = os.path.join(folder, "several.gltrace")
+        done = call("compare", "-d", "v100,gtx480", "--json", "--trace", kept, *several)
+        assert done.returncode == 0 and "3 processes" in done.stderr and "alone" in done.stderr, done.stderr
+        each = json.loads(done.stdout)
+        cycles = {result["device"]: result["cycles"] for result in compared if result["policy"] == "leftover"}
+        assert len(each) == 6 and all(result["cycles"] == cycles[result["device"]] for result in each), (each, cycles)
+        assert sorted(name for name in os.listdir(folder) if "several" in name) == [f"several-{i}.gltrace" for i in (1, 2, 3)]
+        mixed = call("compare", "-d", "v100", "--mix", "--json", *several)
+        assert "together" in mixed.stderr and len(json.loads(mixed.stdout)) == 1, mixed.stderr
         print(", ".join(f"{result['device']} {result['policy']}: {result['cycles']} cycles" for result in compared))
 
 

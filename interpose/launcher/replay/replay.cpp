@@ -9,7 +9,7 @@
 namespace gridloom::launcher {
 namespace {
 
-class ReplayCommand final : public Command {
+class ReplayCommand final : public TraceReplay {
  public:
   void Describe(CLI::App& app) override {
     app.add_option("traces", traces_, "traces, as `gridloom run --trace` writes them; each is replayed alone")->type_name("")->required();
@@ -24,6 +24,8 @@ class ReplayCommand final : public Command {
     options_.command = CommandLine("replay", arguments);
     return arguments;
   }
+
+  void SetTraces(std::vector<std::string> traces) override { traces_ = std::move(traces); }
 
   int Run() override {
     options_.workloads = WorkloadsOf(traces_, mix_);
@@ -67,6 +69,7 @@ class ReplayCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeReplay() { return std::make_unique<ReplayCommand>(); }
+std::unique_ptr<TraceReplay> MakeTraceReplay() { return std::make_unique<ReplayCommand>(); }
+std::unique_ptr<Command> MakeReplay() { return MakeTraceReplay(); }
 
 }  // namespace gridloom::launcher

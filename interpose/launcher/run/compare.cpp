@@ -1,10 +1,12 @@
-// gridloom compare: a program is run once, with a trace; the trace is replayed on several devices and under several policies.
+// gridloom compare: a program is run once, with a trace; the trace is replayed on several devices and under several policies. Each
+// process of the program that uses the GPU has a trace of its own.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +15,8 @@
 #include "interpose/launcher/installation.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/device_files.h"
+#include "sim/trace/trace_file.h"
+#include "sim/trace/trace_names.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -64,7 +68,7 @@ std::vector<std::string> SplitByCommas(const std::string& text) {
 class CompareCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    replay_ = MakeReplay();
+    replay_ = MakeTraceReplay();
     replay_->Describe(app);
     app.add_option("--trace", kept_, "keep the trace in this file")->type_name("FILE");
   }
@@ -78,6 +82,7 @@ class CompareCommand final : public Command {
     json_ = std::ranges::find(own, "--json") != own.end();
     trace_ = ValueOf(own, {"--trace"});
     if (trace_.empty() && !folder_.path().empty()) trace_ = folder_.path() / "program.gltrace";
+    mixed_ = std::ranges::find(own, "--mix") != own.end();
     own = replay_->Split(std::move(own));
     own.push_back(trace_);  // what `replay` replays
     return own;
@@ -92,7 +97,13 @@ class CompareCommand final : public Command {
       return Fail("nothing is compared: the program ended with " +
                   (status < 0 ? "signal " + std::to_string(-status) : "exit code " + std::to_string(status)));
     }
-    if (!fs::exists(trace_)) return Fail("nothing to compare: the program did not use the GPU");
+    const std::vector<std::string> traces = NameTraces();
+    if (traces.empty()) return Fail("nothing to compare: the program did not use the GPU");
+    if (traces.size() > 1) {
+      const std::string how = mixed_ ? "they are replayed together" : "each is replayed alone (--mix: together)";
+      std::fprintf(stderr, "gridloom: %zu processes of the program launched kernels; %s\n", traces.size(), how.c_str());
+    }
+    replay_->SetTraces(traces);
     return replay_->Run();
   }
 
@@ -113,10 +124,39 @@ class CompareCommand final : public Command {
     return {};
   }
 
+  std::string ProcessTraces() const { return trace_ + ".%p"; }
+
+  /// Gives the traces of processes with launches their names: that of the only one, or numbered ones in the order of the
+  /// processes' numbers. Of several without launches one is left.
+  std::vector<std::string> NameTraces() const {
+    std::vector<std::string> files = trace::FilesOfProcesses(ProcessTraces());
+    const auto has_launches = [](const std::string& path) {
+      const auto file = trace::TraceFile::Open(path);
+      return file.ok() && !(*file)->launches().empty();
+    };
+    auto empty = std::ranges::stable_partition(files, has_launches);
+    if (empty.begin() == files.begin() && !empty.empty()) empty.advance(1);
+    std::error_code error;
+    for (const std::string& file : empty) fs::remove(file, error);
+    files.erase(empty.begin(), empty.end());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::string name = files.size() == 1 ? trace_ : NumberedName(i + 1);
+      fs::rename(files[i], name, error);
+      if (!error) files[i] = name;
+    }
+    return files;
+  }
+
+  /// "app.gltrace" -> "app-2.gltrace"
+  std::string NumberedName(std::size_t number) const {
+    const fs::path path(trace_);
+    return path.parent_path() / (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
+  }
+
   /// The program's exit code, or minus the signal that ended it.
   int RunProgram() const {
     const std::string self = ToolDirectory() / "gridloom";
-    std::vector<std::string> words = {self, "run", "--trace", trace_, "--"};
+    std::vector<std::string> words = {self, "run", "--trace", ProcessTraces(), "--"};
     words.insert(words.end(), program_.begin(), program_.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -136,10 +176,10 @@ class CompareCommand final : public Command {
   }
 
   const TemporaryFolder folder_;
-  std::unique_ptr<Command> replay_;
+  std::unique_ptr<TraceReplay> replay_;
   std::string trace_, kept_;
   std::vector<std::string> program_, devices_, policies_;
-  bool json_ = false;
+  bool json_ = false, mixed_ = false;
 };
 
 }  // namespace

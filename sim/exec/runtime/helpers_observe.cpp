@@ -34,8 +34,7 @@ std::uint64_t LocalWindow(const Warp& warp) {
 RecordPlace PlaceOf(const Warp& warp) {
   const CtaCtx& cta = warp.cta->ctx;
   const WarpCtx &first = warp.cta->warps[0].ctx, &last = warp.cta->warps[LaunchOf(warp).ctx.warps_per_cta - 1].ctx;
-  return {.cta = PlaceInGrid(*warp.cta),
-          .cta_index = CtaNumber(warp),
+  return {.cta_index = CtaNumber(warp),
           .buffer = warp.records_of,
           .shared_base = cta.shared_base,
           .shared_bytes = cta.shared_bytes,
@@ -48,6 +47,7 @@ RecordPlace PlaceOf(const Warp& warp) {
 void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
   const Launch& launch = LaunchOf(warp);
   const RecordPlace place = PlaceOf(warp);
+  const Dim3 cta = PlaceInGrid(*warp.cta);
   RecordReader reader(words);
   while (reader.Next()) {
     const RecordHeader& header = reader.header();
@@ -57,7 +57,7 @@ void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
     const std::uint64_t* const addresses = reader.addresses();
     const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp, header.mask, addresses) : header.mask;
     if (mask == 0) continue;
-    launch.observer->OnAccess({.cta = place.cta,
+    launch.observer->OnAccess({.cta = cta,
                                .cta_index = place.cta_index,
                                .warp = warp.ctx.warp_id,
                                .mask = mask,

@@ -1,6 +1,9 @@
 // Barriers, yielding, sleeping, clocks.
 #include <time.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 
@@ -41,19 +44,55 @@ void Helper_kWarpYield(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std
   warp.cta->unit->Yield(warp);
 }
 
+namespace {
+
+std::optional<CountedClocks> CountedClocksOf(const Warp& warp) {
+  const RecordSink* const sink = LaunchOf(warp).records;
+  return sink ? sink->clocks() : std::nullopt;
+}
+
+/// How far the warp's clocks have gone since it began.
+std::uint64_t& CountedCycles(Warp& warp) {
+  auto& clock = warp.counted_clock;
+  const std::uint64_t launch = LaunchOf(warp).serial, cta = CtaNumber(warp);
+  if (clock.launch != launch || clock.cta != cta) clock = {launch, cta, 0};
+  return clock.cycles;
+}
+
+std::uint64_t HostClockNs(bool timer) {
+  timespec now{};
+  clock_gettime(timer ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
 void Helper_kNanosleep(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
-  // "Suspends for about that time, possibly zero" (PTX ISA): giving way to others is enough.
+  // "Suspends for about that time, possibly zero" (PTX ISA): giving way to others is enough, where clocks do not count.
   Warp& warp = WarpOf(ctx);
+  if (CountedClocksOf(warp)) {
+    std::uint32_t longest_ns = 0;
+    ForEachLane(mask, [&](std::uint32_t lane) { longest_ns = std::max(longest_ns, static_cast<const std::uint32_t*>(args[0])[lane]); });
+    CountedCycles(warp) += static_cast<std::uint64_t>(longest_ns * ServicesOf(warp).clock_ghz);
+  }
   if (!LaunchOf(warp).kernel->needs_fiber || LaunchOf(warp).kernel->simple_barriers) return;
   warp.line = line;
   warp.cta->unit->Yield(warp);
 }
 
 void Helper_kClock(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
-  timespec now{};
-  clock_gettime(imm == 1 ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
-  const std::uint64_t ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-  const std::uint64_t value = imm == 1 ? ns : static_cast<std::uint64_t>(static_cast<double>(ns) * ServicesOf(WarpOf(ctx)).clock_ghz);
+  Warp& warp = WarpOf(ctx);
+  const bool timer = imm == 1;
+  const double ghz = ServicesOf(warp).clock_ghz;
+  const std::optional<CountedClocks> counted = CountedClocksOf(warp);
+  std::uint64_t cycles = 0;
+  if (counted) {
+    cycles = CountedCycles(warp);
+    CountedCycles(warp) += CountedClocks::kCyclesPerRead;
+  }
+  const std::uint64_t begin_ns = !counted ? HostClockNs(timer) : timer ? counted->timer_ns : counted->clock_ns;
+  const std::uint64_t value = timer ? begin_ns + static_cast<std::uint64_t>(static_cast<double>(cycles) / ghz)
+                                    : static_cast<std::uint64_t>(static_cast<double>(begin_ns) * ghz) + cycles;
   auto* const out = static_cast<std::uint64_t*>(args[0]);
   ForEachLane(mask, [&](std::uint32_t lane) { out[lane] = value; });
 }

@@ -44,6 +44,10 @@ struct Warp : SwitchableWarp {
   WarpState state = WarpState::kReady;
   bool waits_for_arrivals = false;  ///< blocked in kBarrierWait (or the cluster's wait)
   bool cluster_arrived = false;
+  /// CountedClocks: how far they have gone for what the warp is now, a warp of this CTA of this launch.
+  struct {
+    std::uint64_t launch = 0, cta = 0, cycles = 0;
+  } counted_clock;
 };
 
 inline Warp& WarpOf(WarpCtx* ctx) { return static_cast<Warp&>(SwitchableOf(ctx)); }

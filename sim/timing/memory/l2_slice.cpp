@@ -61,6 +61,14 @@ std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
   return std::uint64_t{tag} * sets_.value() + sets_.Remainder(set + sets_.value() - sets_.Remainder(Turn(tag)));
 }
 
+/// The tags of all slices do not fit the host's first caches, and the next request's set is known.
+void L2Slice::Prefetch(const Request& request) const {
+  const std::uint64_t first = Locate(request.line).first;
+  __builtin_prefetch(&tags_[first]);
+  for (std::uint32_t way = 0; way < ways_; way += 8) __builtin_prefetch(&used_[first + way]);
+  for (std::uint32_t way = 0; way < ways_; way += 64 / sizeof(Line)) __builtin_prefetch(&lines_[first + way]);
+}
+
 std::uint32_t L2Slice::FindLine(SetTag place) const {
   // Without a way out of the loop, so that the compiler compares several tags at a time.
   const std::uint32_t* tags = tags_.data() + place.first;
@@ -83,6 +91,7 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   waits_for_room_only_ = false;
   if (!Take(now, request, out)) return false;
   inbox_.Pop();
+  if (!inbox_.empty()) Prefetch(inbox_.front());
   const Cycle occupied = Occupancy(request);
   busy_until_ = now + occupied;
   counters_.l2_busy_cycles += occupied;

@@ -61,6 +61,7 @@ class L2Slice {
   SetTag Locate(std::uint64_t local) const;
   std::uint64_t LocalOf(std::uint32_t line) const;
   std::uint32_t FindLine(SetTag place) const;
+  void Prefetch(const Request& request) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
   void Read(Cycle now, std::uint32_t line, std::uint8_t sectors);

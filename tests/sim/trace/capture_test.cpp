@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "rewriter/ptx/parser.h"
@@ -23,17 +24,19 @@ struct Captured {
   std::uint64_t shared = 0;  ///< CTAs whose trace is another's, shifted
 };
 
-Captured Run(test::Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
+Captured Run(test::Executor& executor, const std::string& ptx, const std::string& kernel, exec::LaunchParams launch,
+             std::optional<exec::CountedClocks> clocks = std::nullopt) {
   DiagnosticSink sink;
   const auto module = ptx::ParseModule(ptx, sink);
   REQUIRE(!sink.has_errors());
   Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}};
   const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
-  trace::Capture capture(captured.table, shape, [&](std::uint64_t cta, const trace::LoadedCta& trace) {
+  const auto take = [&](std::uint64_t cta, const trace::LoadedCta& trace) {
     CHECK(trace::ValidateShifts(captured.table.code, trace.shifts).ok());
     captured.shared += trace.shifts.empty() ? 0 : 1;
     CHECK(captured.ctas.emplace(cta, trace::Flatten(captured.table.code, trace)).second);
-  });
+  };
+  trace::Capture capture(captured.table, shape, take, clocks);
   launch.records = &capture;
   const exec::LaunchFault fault = executor.Launch(ptx, kernel, launch);
   INFO(fault.text);
@@ -224,6 +227,57 @@ TEST_CASE("Capture_CallsBarriersAndWideAccesses") {
     }
     CHECK(trace::InstructionCount(code, trace) == 2 * (18 + 4 + 3));
   }
+}
+
+// A kernel that waits until a clock says so: with counted clocks it does the same in every run, in every warp.
+TEST_CASE("Capture_CountedClocks_MakeWaitingLoopsRepeatable") {
+  const std::string ptx = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<5>; .reg .b64 %rd<9>; .reg .pred %p;
+  ld.param.u64 %rd1, [out];
+  mov.u64 %rd2, %clock64;
+LOOP:
+  mov.u64 %rd3, %clock64;
+  sub.u64 %rd4, %rd3, %rd2;
+  setp.lt.u64 %p, %rd4, 1000;
+  @%p bra LOOP;
+  nanosleep.u32 4000;
+  mov.u64 %rd5, %globaltimer;
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd6, %r4, 16;
+  add.u64 %rd7, %rd1, %rd6;
+  st.global.v2.u64 [%rd7], {%rd4, %rd5};
+  ret;
+}
+)";
+  constexpr std::uint32_t kCtas = 5, kThreads = 48;
+  constexpr std::uint64_t kTimer = 1'000'000;
+  test::Executor executor;
+  const std::uint64_t out = executor.Upload(std::vector<std::uint64_t>(2 * kCtas * kThreads));
+  test::ParamBlock block;
+  block.Add(out);
+  exec::LaunchParams launch;
+  launch.grid = {kCtas, 1, 1};
+  launch.block = {kThreads, 1, 1};
+  launch.params = block.bytes();
+  const Captured captured = Run(executor, ptx, "k", launch, exec::CountedClocks{.clock_ns = 5000, .timer_ns = kTimer});
+  constexpr std::uint64_t kRounds = (1000 + exec::CountedClocks::kCyclesPerRead - 1) / exec::CountedClocks::kCyclesPerRead;
+  for (const auto& [cta, trace] : captured.ctas) {
+    for (const trace::WarpTrace& warp : trace.warps) CHECK(warp.visit_count == kRounds + 2);
+  }
+  std::vector<std::uint64_t> times(2 * kCtas * kThreads);
+  executor.Download(out, times);
+  for (std::size_t i = 0; i < times.size(); i += 2) {
+    CHECK(times[i] == kRounds * exec::CountedClocks::kCyclesPerRead);
+    CHECK((times[i + 1] == times[1] && times[1] >= kTimer + 3999 && times[1] < kTimer + 4000 + 2 * times[0]));
+  }
+  executor.Free(out);
 }
 
 // A two-dimensional grid: each CTA copies a tile of a pitched image through shared memory; those of the last column add a column.
