@@ -9,6 +9,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/api/real_launch.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::api {
@@ -62,7 +63,12 @@ cuda::CUresult CallReal(Args... args) {
 template <Fn F, bool kTwin, Need kNeed, typename... Args>
 cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
   if (CurrentMode() == Mode::kReal) [[unlikely]] {
-    if constexpr (kNeed == Need::kLaunch) CountRealLaunch(F);
+    if constexpr (kNeed == Need::kLaunch) {
+      CountRealLaunch(F);
+      if (RealGate* const gate = RealGate::Get()) {
+        return gate->Launch(DescribeLaunch<F>(kTwin, args...), [&] { return CallReal<F, kTwin, Args...>(args...); });
+      }
+    }
     return CallReal<F, kTwin, Args...>(args...);
   }
   if constexpr (kNeed != Need::kNone) {

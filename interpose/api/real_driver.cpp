@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
+#include "interpose/api/real_launch.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 
@@ -95,6 +96,7 @@ Mode DecideMode() {
     std::string why;
     if (LoadRealDriver(&why)) {
       mode = Mode::kReal;
+      RealGate::Start();
       // Launch counts belong to the summary of a run.
       if (session::IsOn(session::TheSettings().summary)) {
         std::atexit([] {

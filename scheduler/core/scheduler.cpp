@@ -1,8 +1,6 @@
 #include "scheduler/core/scheduler.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "rewriter/support/check.h"
 
@@ -23,7 +21,7 @@ void Scheduler::SetTenant(std::uint32_t id, const TenantLimits& limits) {
   Charge();
   const auto [at, added] = tenants_.try_emplace(id);
   Tenant& tenant = at->second;
-  if (added || limits.cap != tenant.limits.cap) tenant.credit = static_cast<double>(options_.burst) * limits.cap;
+  if (added || limits.cap != tenant.limits.cap) tenant.credit = policy::CapCredit(limits.cap, static_cast<double>(options_.burst));
   tenant.limits = limits;
   for (policy::KernelView& kernel : kernels_) {
     if (kernel.tenant != id) continue;
@@ -87,8 +85,7 @@ void Scheduler::Charge() {
   charged_ = std::max(charged_, now);
   if (passed == 0) return;
   for (auto& [id, tenant] : tenants_) {
-    if (tenant.limits.cap < 1)
-      tenant.credit = std::min(tenant.credit + passed * tenant.limits.cap, static_cast<double>(options_.burst) * tenant.limits.cap);
+    if (tenant.credit.limits()) tenant.credit.Earn(passed);
   }
   if (running_ == 0) return;
   const double part = passed / running_;
@@ -96,7 +93,7 @@ void Scheduler::Charge() {
     if (kernel.started == kernel.finished) continue;
     Tenant& tenant = tenants_.at(kernel.tenant);
     tenant.usage.device_time += part;
-    if (tenant.limits.cap < 1) tenant.credit -= part;
+    if (tenant.credit.limits()) tenant.credit.Pay(part);
   }
 }
 
@@ -168,7 +165,7 @@ std::span<const policy::KernelView> Scheduler::Candidates() {
   for (const policy::KernelView& kernel : kernels_) {
     if (kernel.finished == kernel.ctas) continue;
     const bool runs = kernel.started != kernel.finished;
-    const bool over = OverCap(tenants_.at(kernel.tenant));
+    const bool over = tenants_.at(kernel.tenant).credit.over();
     if (over && !runs) continue;
     candidates_.push_back(kernel);
     candidates_.back().occupied = runs ? 1.0 / running_ : 0;
@@ -179,7 +176,7 @@ std::span<const policy::KernelView> Scheduler::Candidates() {
 
 std::optional<std::uint64_t> Scheduler::Pump() {
   Charge();
-  while (!kernels_.empty()) {
+  while (true) {  // also when nobody wants anything: a policy may care for when that began
     ++decisions_;
     const auto slice = policy_->Next({.cycle = charged_, .kernels = Candidates(), .sms = room_.sms()});
     if (!slice || Start(*slice) == 0) break;
@@ -190,7 +187,9 @@ std::optional<std::uint64_t> Scheduler::Pump() {
     engine_.Grant(id, launch.announced);
   }
   to_announce_.clear();
-  return NextCredit();
+  std::optional<std::uint64_t> next = NextCredit();
+  if (const auto again = policy_->Again(); again && (!next || *again < *next)) next = again;
+  return next;
 }
 
 /// How many CTAs a slice of the launch may have at most.
@@ -250,11 +249,9 @@ std::optional<std::uint64_t> Scheduler::NextCredit() const {
   std::optional<std::uint64_t> next;
   for (const policy::KernelView& kernel : kernels_) {
     const Tenant& tenant = tenants_.at(kernel.tenant);
-    if (kernel.all_started() || !OverCap(tenant)) continue;
-    const double wait = tenant.limits.cap > 0 ? -tenant.credit / tenant.limits.cap + 1 : std::numeric_limits<double>::infinity();
-    if (wait > 1e15) continue;
-    const std::uint64_t at = charged_ + static_cast<std::uint64_t>(std::ceil(wait));
-    if (!next || at < *next) next = at;
+    if (kernel.all_started() || !tenant.credit.over()) continue;
+    const auto wait = tenant.credit.Wait();
+    if (wait && (!next || charged_ + *wait < *next)) next = charged_ + *wait;
   }
   return next;
 }

@@ -18,6 +18,7 @@
 #include "rewriter/support/result.h"
 #include "scheduler/core/device_room.h"
 #include "scheduler/core/engine.h"
+#include "scheduler/policy/cap_credit.h"
 #include "scheduler/policy/policy.h"
 
 namespace gridloom::sched {
@@ -108,7 +109,7 @@ class Scheduler {
     TenantUsage usage;
     std::uint32_t in_flight = 0;   ///< launches that take part
     std::deque<LaunchId> waiting;  ///< launches that may take part once fewer do
-    double credit = 0;             ///< device time that the cap leaves, up to a little
+    policy::CapCredit credit;      ///< device time that the cap leaves
   };
 
   using StreamKey = std::pair<std::uint64_t, std::uint64_t>;  // owner, stream
@@ -116,7 +117,6 @@ class Scheduler {
   void Show(LaunchId id, Tenant& tenant);
   policy::KernelView* ViewOf(LaunchId id);
   void Charge();
-  bool OverCap(const Tenant& tenant) const { return tenant.limits.cap < 1 && tenant.credit <= 0; }
   std::span<const policy::KernelView> Candidates();
   std::uint64_t Start(const policy::Slice& slice);
   std::uint64_t MostOf(const Launch& launch, std::uint64_t wanted) const;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 
 #include "scheduler/protocol/wait.h"
 
@@ -39,6 +40,17 @@ Status Watch(int epoll, int fd, std::uint32_t events, std::uint64_t tag) {
   return {};
 }
 
+/// epoll_wait with nanoseconds, where the kernel has it (Linux 5.11): how long a policy waits is less than a millisecond.
+int WaitForEvents(int epoll, std::span<epoll_event> events, std::optional<std::uint64_t> timeout_ns) {
+  const int most = static_cast<int>(events.size());
+  if (!timeout_ns) return epoll_wait(epoll, events.data(), most, -1);
+  if (*timeout_ns == 0) return epoll_wait(epoll, events.data(), most, 0);
+  const timespec timeout{static_cast<time_t>(*timeout_ns / kNsPerS), static_cast<long>(*timeout_ns % kNsPerS)};
+  const int count = epoll_pwait2(epoll, events.data(), most, &timeout, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  return epoll_wait(epoll, events.data(), most, static_cast<int>(std::min<std::uint64_t>(*timeout_ns / kNsPerMs + 1, 60'000)));
+}
+
 }  // namespace
 
 Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation)
@@ -54,6 +66,7 @@ Broker::~Broker() {
 
 Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
                                                Simulation* simulation) {
+  device.policy_inputs.fair_wait = config.fair_wait_us * std::uint64_t{1000};
   std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log), simulation));
   GL_TRY_STATUS(broker->Open());
   return broker;
@@ -82,7 +95,7 @@ Status Broker::Open() {
   const sched::Scheduler::Options options{
       .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000, .resident_kernels = device_.resident_kernels};
   scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
-  for (const Tenant& tenant : tenants_->all()) scheduler_->SetTenant(tenant.id, tenant.config.limits.scheduling);
+  for (const Tenant& tenant : tenants_->all()) Schedule(tenant);
   GL_TRY(listener, protocol::Listen(config_.socket, config_.socket_mode));
   listener_ = std::move(listener);
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
@@ -221,17 +234,17 @@ void Broker::Grant(sched::LaunchId launch, std::uint64_t end) {
   session->Grant(slot, end, pump_began_);
 }
 
-/// Milliseconds until something has to be done although nothing happens; -1: never.
-int Broker::SleepTime() const {
+/// Nanoseconds until something has to be done although nothing happens; nothing: never.
+std::optional<std::uint64_t> Broker::SleepTime() const {
   std::optional<std::uint64_t> next = next_pump_;
   const auto consider = [&](std::uint64_t at) {
     if (!next || at < *next) next = at;
   };
   const bool slices = config_.slice_timeout_s != 0 && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
   if (unadmitted_ != 0 || slices || (accounts_dirty_ && !config_.state.empty())) consider(last_housekeeping_ + kNsPerS);
-  if (!next) return -1;
+  if (!next) return std::nullopt;
   const std::uint64_t at = protocol::NowNs();
-  return *next <= at ? 0 : static_cast<int>(std::min<std::uint64_t>((*next - at + kNsPerMs - 1) / kNsPerMs, 60'000));
+  return *next <= at ? 0 : *next - at;
 }
 
 /// Sleeps until something happens. False when there was something to do before it could.
@@ -239,15 +252,15 @@ bool Broker::Sleep() {
   for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(1, std::memory_order_seq_cst);
   // A record pushed before its writer saw the flag is seen here; one pushed after it comes with the doorbell.
   const bool missed = std::ranges::any_of(admitted_, [](const Session* session) { return session->has_records(); });
-  Poll(missed ? 0 : SleepTime());
+  Poll(missed ? std::optional<std::uint64_t>(0) : SleepTime());
   if (!missed) ++counters_.wakeups;
   for (Session* const session : admitted_) session->segment().layout().broker_sleeps.store(0, std::memory_order_seq_cst);
   return !missed;
 }
 
-void Broker::Poll(int timeout_ms) {
+void Broker::Poll(std::optional<std::uint64_t> timeout_ns) {
   epoll_event events[64];
-  const int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  const int count = WaitForEvents(epoll_.get(), events, timeout_ns);
   last_poll_ = now();
   for (int i = 0; i < count; ++i) {
     const std::uint64_t tag = events[i].data.u64;
@@ -357,7 +370,7 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
   if (const Status status = session.Admit(tenant.id); !status.ok()) return Refuse(session, status.error().message);
   --unadmitted_;
   ++counters_.sessions;
-  if (tenant.sessions++ == 0) scheduler_->SetTenant(tenant.id, tenant.config.limits.scheduling);
+  if (tenant.sessions++ == 0) Schedule(tenant);
   admitted_.push_back(&session);
   PublishMemory(tenant);
   if (const Status status = Watch(epoll_.get(), session.doorbell(), EPOLLIN | EPOLLET, Tag(kDoorbell, session.id)); !status.ok()) {
@@ -389,6 +402,13 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
                           {"pid", session.peer.pid},
                           {"uid", session.peer.uid},
                           {"program", session.program}});
+}
+
+/// Makes the scheduler know the tenant's limits. Where time is simulated, caps hold in simulated time.
+void Broker::Schedule(const Tenant& tenant) {
+  sched::TenantLimits limits = tenant.config.limits.scheduling;
+  if (simulation_ != nullptr) limits.cap = 1;
+  scheduler_->SetTenant(tenant.id, limits);
 }
 
 std::uint64_t Broker::MemoryLimit(const Tenant& tenant) const {

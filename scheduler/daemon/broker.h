@@ -82,9 +82,9 @@ class Broker final : private sched::Engine {
   void Pump();
   void Plan(bool busy, std::uint64_t at);
   void Spin();
-  int SleepTime() const;
+  std::optional<std::uint64_t> SleepTime() const;
   bool Sleep();
-  void Poll(int timeout_ms);
+  void Poll(std::optional<std::uint64_t> timeout_ns);
   void Housekeep();
   void RunPosted();
 
@@ -96,6 +96,7 @@ class Broker final : private sched::Engine {
   void Refuse(Session& session, const std::string& why);
   void Memory(Session& session, std::uint64_t bytes);
   void PublishMemory(const Tenant& tenant);
+  void Schedule(const Tenant& tenant);
   std::uint64_t MemoryLimit(const Tenant& tenant) const;
   /// Ends a session at the end of this turn; tells it why where a reason is given.
   void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});

@@ -75,6 +75,7 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"policy", "a policy", [](DaemonConfig& c, std::string_view t) { return policy::MakePolicy(c.policy = t) != nullptr; }},
     {"profiles", "a file", [](DaemonConfig& c, std::string_view t) { return !(c.profiles = t).empty(); }},
     {"quantum_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.quantum_us); }},
+    {"fair_wait_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.fair_wait_us); }},
     {"spin_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.spin_us); }},
     {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},
     {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},

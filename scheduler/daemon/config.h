@@ -37,6 +37,7 @@ struct DaemonConfig {
   std::string profiles;                 ///< file with profiles of kernels, for policy kernelet
   std::uint64_t quantum_us = 5000;      ///< a slice is meant to take no longer; 0: as long as it takes
   std::uint32_t spin_us = 20;           ///< how long both sides spin before they sleep
+  std::uint32_t fair_wait_us = 100;     ///< how long `fair` waits for a tenant under its share that has just left; 0: not at all
   std::uint32_t slice_timeout_s = 120;  ///< a session whose slice takes longer is dropped; 0: never
   std::uint32_t hello_timeout_s = 5;
   std::uint32_t most_sessions = 512;

@@ -63,7 +63,7 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
       const Status written = WriteLimits(config_.state + "/limits.json", tenants_->changes());
       if (!written.ok()) log_(written.error().message + "; the limits end with the broker");
     }
-    scheduler_->SetTenant(tenant->id, limits.scheduling);
+    Schedule(*tenant);
     if (simulation_ != nullptr) simulation_->SetLimits(tenant->id, limits.scheduling);
     PublishMemory(*tenant);
     dirty_ = true;

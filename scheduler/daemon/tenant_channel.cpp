@@ -64,6 +64,7 @@ class TenantSource final : public trace::CtaSource {
     return true;
   }
   void Close() { live_.Close(); }
+  void Abandon() { live_.Abandon(); }
 
  private:
   const std::shared_ptr<const trace::KernelCode> code_;
@@ -101,13 +102,15 @@ void TenantChannel::Main() {
   ended_.store(true, std::memory_order_release);
 }
 
-/// What the tenant gave goes on without it.
+/// What runs on the device of what the tenant gave ends with the CTAs that have started; the rest is dropped.
 void TenantChannel::Close() {
-  for (auto& [work, source] : sources_) source->Close();
+  for (const auto& given : given_) {
+    if (const auto source = given.lock()) source->Abandon();
+  }
   for (auto& [work, group] : groups_) {
     if (group.open) service_.timeline_->CloseGroup(nodes_[work - 1]);
   }
-  service_.timeline_->RemoveHost(host);
+  service_.timeline_->DropHost(host);
   for (Question& question : questions_) question.thread.join();
   service_.Forget(host);
   owes_ = 0;
@@ -213,9 +216,19 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
   auto node = opens ? timeline.OpenKernel(std::move(place), source) : timeline.AddKernel(std::move(place), source);
   // One that the device has no room for takes no time; everything else goes on.
   if (!node.ok()) node = opens ? timeline.OpenGroup(copy) : timeline.AddMarker(copy);
+  Give(source);
   sources_.emplace(action.work, std::move(source));
   ++owes_;
   return Append(action, *node, opens);
+}
+
+/// Remembers a source as long as the model has it.
+void TenantChannel::Give(const std::shared_ptr<TenantSource>& source) {
+  if (given_.size() >= most_given_) {
+    std::erase_if(given_, [](const auto& given) { return given.expired(); });
+    most_given_ = std::max(kGivenAtFirst, 2 * given_.size());
+  }
+  given_.push_back(source);
 }
 
 Status TenantChannel::HandleAction(trace::ByteReader in) {

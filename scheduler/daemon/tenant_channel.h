@@ -71,6 +71,7 @@ class TenantChannel {
   Result<std::shared_ptr<TenantSource>> SourceOf(std::uint64_t work);
   void Answer(std::uint64_t question, protocol::FrameKind kind, std::vector<timing::NodeId> nodes);
   void Send(std::uint64_t question, protocol::FrameAnswer answer, double ns, const timing::KernelTable* table);
+  void Give(const std::shared_ptr<TenantSource>& source);
   void Close();
   void Touch();
 
@@ -83,8 +84,11 @@ class TenantChannel {
 
   // Of the thread.
   std::vector<std::shared_ptr<const trace::KernelCode>> codes_;
-  std::vector<timing::NodeId> nodes_;  ///< by work - 1
-  std::unordered_map<std::uint64_t, std::shared_ptr<TenantSource>> sources_;
+  std::vector<timing::NodeId> nodes_;                                         ///< by work - 1
+  std::unordered_map<std::uint64_t, std::shared_ptr<TenantSource>> sources_;  ///< whose CTAs have not all come
+  static constexpr std::size_t kGivenAtFirst = 64;
+  std::vector<std::weak_ptr<TenantSource>> given_;  ///< all that the model may still have
+  std::size_t most_given_ = kGivenAtFirst;          ///< more are looked through for those that it has not
   std::unordered_map<std::uint64_t, Group> groups_;
   std::list<Question> questions_;
 

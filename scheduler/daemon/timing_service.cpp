@@ -12,23 +12,28 @@ namespace gridloom::broker {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A policy that can be changed for another one while the simulation goes on.
+/// A policy within the tenants' limits that can be changed for another one while the simulation goes on.
 class SwitchablePolicy final : public policy::Policy {
  public:
-  explicit SwitchablePolicy(std::unique_ptr<policy::Policy> policy) : policy_(std::move(policy)) {}
+  SwitchablePolicy(std::unique_ptr<policy::Policy> policy, std::uint64_t burst, policy::Limited::LimitsOf limits_of)
+      : limited_(std::move(policy), burst, std::move(limits_of)) {}
   std::string_view name() const override { return "switchable"; }
   std::optional<policy::Slice> Next(const policy::Snapshot& snapshot) override {
     const std::lock_guard lock(mutex_);
-    return policy_->Next(snapshot);
+    return limited_.Next(snapshot);
+  }
+  std::optional<std::uint64_t> Again() const override {
+    const std::lock_guard lock(mutex_);
+    return limited_.Again();
   }
   void Set(std::unique_ptr<policy::Policy> policy) {
     const std::lock_guard lock(mutex_);
-    policy_ = std::move(policy);
+    limited_.Set(std::move(policy));
   }
 
  private:
-  std::mutex mutex_;
-  std::unique_ptr<policy::Policy> policy_;
+  mutable std::mutex mutex_;
+  policy::Limited limited_;
 };
 
 namespace {
@@ -37,6 +42,8 @@ namespace {
 /// decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = 4096;
 constexpr milliseconds kWatchEvery{200};
+/// Simulated time whose part a tenant with a cap may save up: some kernels.
+constexpr std::uint64_t kBurstUs = 1000;
 
 }  // namespace
 
@@ -47,7 +54,8 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
   auto policy = policy::MakePolicy(service->options_.policy, service->options_.inputs);
   if (policy == nullptr) return Error{"there is no policy '" + service->options_.policy + "'"};
-  auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy));
+  auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
+                                                       [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
   service->policy_ = switchable.get();
   device.timing.launch.queues = std::max(device.timing.launch.queues, kQueues);
   timing::LiveTimeline::Options timeline;
@@ -206,6 +214,13 @@ timing::KernelOwner TimingService::OwnerOf(std::uint32_t tenant) const {
   const auto limits = limits_.find(tenant);
   if (limits == limits_.end()) return {.tenant = tenant};
   return {.tenant = tenant, .weight = limits->second.weight, .priority = limits->second.priority};
+}
+
+policy::Limited::Limits TimingService::LimitsOf(std::uint32_t tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto limits = limits_.find(tenant);
+  if (limits == limits_.end()) return {};
+  return {.cap = limits->second.cap, .in_flight = limits->second.in_flight};
 }
 
 bool TimingService::SetPolicy(std::string_view name) {

@@ -13,6 +13,7 @@
 
 #include "scheduler/daemon/simulation.h"
 #include "scheduler/policy/builtin.h"
+#include "scheduler/policy/limited.h"
 #include "sim/hardware/device_spec.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
@@ -59,6 +60,7 @@ class TimingService final : public Simulation {
   timing::KernelTable TableOf(timing::HostId host);
   void Forget(timing::HostId host);
   timing::KernelOwner OwnerOf(std::uint32_t tenant) const;
+  policy::Limited::Limits LimitsOf(std::uint32_t tenant) const;
   void Report(std::uint64_t session, const std::string& why);
   void WatchHosts();
 

@@ -13,6 +13,7 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
   return std::make_unique<T>();
 }
 
+std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait); }
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
 struct Entry {
@@ -21,7 +22,7 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
-    {"fair", Make<Fair>}, {"kernelet", MakeKernelet}, {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
+    {"fair", MakeFair}, {"kernelet", MakeKernelet}, {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
 };
 
 }  // namespace

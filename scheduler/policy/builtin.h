@@ -14,6 +14,7 @@ namespace gridloom::policy {
 struct PolicyInputs {
   std::shared_ptr<CoSchedulePlanner> planner{};  ///< of `kernelet`; without one, no co-schedule pays
   KerneletOptions kernelet{};
+  std::uint64_t fair_wait = 0;  ///< of `fair`: Fair::Fair
 };
 
 /// The policy of that name, or null.

@@ -49,14 +49,23 @@ void Fair::Charge(std::uint64_t now) {
   }
   if (least > floor_ && least < std::numeric_limits<double>::infinity()) floor_ = least;
   for (auto& [id, tenant] : tenants_) {
-    if (!tenant.wants && tenant.service < floor_) tenant.service = std::min(floor_, tenant.service + passed / tenant.weight);
+    if (tenant.wants || tenant.service >= floor_) continue;
+    // While it is waited for, it is not charged.
+    const std::uint64_t until = Expected(tenant) ? tenant.left + wait_ : 0;
+    const double alone = now > until ? std::min(passed, static_cast<double>(now - until)) : 0;
+    tenant.service = std::min(floor_, tenant.service + alone / tenant.weight);
   }
-  std::erase_if(tenants_, [&](const auto& entry) { return !entry.second.wants && entry.second.service == floor_; });
+  std::erase_if(tenants_, [&](const auto& entry) {
+    const Tenant& tenant = entry.second;
+    const bool awaited = Expected(tenant) && last_ < tenant.left + wait_;
+    return !tenant.wants && tenant.service == floor_ && !awaited;
+  });
 }
 
 void Fair::TakeOver(const Snapshot& snapshot) {
   for (auto& [id, tenant] : tenants_) {
     tenant.occupied = 0;
+    if (tenant.wants) tenant.left = snapshot.cycle;
     tenant.wants = false;
   }
   const Device device(snapshot);
@@ -65,7 +74,21 @@ void Fair::TakeOver(const Snapshot& snapshot) {
     tenant.weight = kernel.weight > 0 ? kernel.weight : 1;
     tenant.occupied += kernel.occupied >= 0 ? kernel.occupied : device.PartOf(kernel);
     tenant.wants = true;
+    if (const std::uint64_t away = tenant.left != 0 ? snapshot.cycle - tenant.left : 0; away != 0) {
+      // A long absence is forgotten after a few short ones.
+      tenant.absence += (static_cast<double>(std::min(away, 8 * wait_)) - tenant.absence) / 2;
+    }
+    tenant.left = 0;
   }
+}
+
+std::optional<std::uint64_t> Fair::KeptFree(double service) const {
+  std::optional<std::uint64_t> until;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant.wants || !Expected(tenant) || tenant.service >= service || last_ >= tenant.left + wait_) continue;
+    until = std::min(until.value_or(tenant.left + wait_), tenant.left + wait_);
+  }
+  return until;
 }
 
 std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
@@ -83,7 +106,9 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
     best = &kernel;
     best_tenant = &tenant;
   }
+  again_.reset();
   if (best == nullptr) return std::nullopt;
+  if (again_ = KeptFree(best_tenant->service); again_) return std::nullopt;
   const std::uint64_t left = best->ctas - best->started;
   const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
   if (alone || best->occupied >= 0) return Slice{.kernel = best->id, .ctas = left};

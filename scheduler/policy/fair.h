@@ -3,6 +3,10 @@
 // charged as if it had the device, until it is level with the least served of those at work: nobody saves up time, and who
 // only synchronises between two launches loses nothing. (Start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996, with
 // dominant shares for several resources: Ghodsi et al., NSDI 2011.)
+//
+// A tenant that launches again as soon as a launch has ended is never there when the next slice is given, and would get no more
+// than every other one, whatever its weight. So for a moment the device is kept free for one that has had less than its share
+// and usually comes back in time (anticipation: Iyer and Druschel, SOSP 2001).
 #pragma once
 
 #include <map>
@@ -13,22 +17,33 @@ namespace gridloom::policy {
 
 class Fair final : public Policy {
  public:
+  /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left; 0: not at all.
+  explicit Fair(std::uint64_t wait = 0) : wait_(wait) {}
   std::string_view name() const override { return "fair"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
+  std::optional<std::uint64_t> Again() const override { return again_; }
 
  private:
   struct Tenant {
     double service = 0;   ///< device-time per weight
     double occupied = 0;  ///< part of the device its blocks hold, as of last_
     double weight = 1;
-    bool wants = false;  ///< has a kernel that has not ended, as of last_
+    bool wants = false;      ///< has a kernel that has not ended, as of last_
+    std::uint64_t left = 0;  ///< when it wanted something last; 0: it still does, or never did
+    double absence = 0;      ///< how long it usually stays away
   };
 
   /// Adds what was occupied since the last call.
   void Charge(std::uint64_t now);
   /// Takes over who wants something, and what is occupied, now.
   void TakeOver(const Snapshot& snapshot);
+  /// It has just left and is about to come back.
+  bool Expected(const Tenant& tenant) const { return tenant.left != 0 && tenant.absence * 2 <= static_cast<double>(wait_); }
+  /// Until when the device is kept free for a tenant that has had less than that service.
+  std::optional<std::uint64_t> KeptFree(double service) const;
 
+  const std::uint64_t wait_;
+  std::optional<std::uint64_t> again_;
   std::map<std::uint32_t, Tenant> tenants_;  ///< those at work, and those that are not level with them
   std::uint64_t last_ = 0;                   ///< Snapshot::cycle of the last call
   double floor_ = 0;                         ///< least service of a tenant at work; never falls

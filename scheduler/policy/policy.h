@@ -69,6 +69,8 @@ class Policy {
   /// What to start next, if anything. Asked again until it answers nothing or nothing of its answer has room; then whenever a
   /// kernel becomes ready or a thread block ends. A slice of a kernel that the snapshot lacks, or of no blocks, is nothing.
   virtual std::optional<Slice> Next(const Snapshot& snapshot) = 0;
+  /// After an answer of nothing: the Snapshot::cycle at which it is worth asking again although nothing happens; nothing: none.
+  virtual std::optional<std::uint64_t> Again() const { return std::nullopt; }
 };
 
 }  // namespace gridloom::policy

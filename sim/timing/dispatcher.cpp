@@ -138,10 +138,22 @@ void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   result.warp_instructions += end.warp_instructions;
   result.thread_instructions += end.thread_instructions;
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
-  if (++kernel->finished < kernel->ctas) return;
+  if (++kernel->finished == kernel->ctas) EndKernel(kernel, end.at);
+}
+
+void Dispatcher::EndKernel(std::vector<policy::KernelView>::iterator kernel, Cycle now) {
+  const auto id = static_cast<WorkId>(kernel->id);
   kernels_.erase(kernel);
-  if (hooks_.observer != nullptr) hooks_.observer->OnKernelEnd(end.at, end.launch);
-  Finish(end.launch, end.at);
+  if (hooks_.observer != nullptr) hooks_.observer->OnKernelEnd(now, id);
+  Finish(id, now);
+}
+
+/// The launch ended before it had run all of its grid: what has not started is not there.
+void Dispatcher::Cut(std::vector<policy::KernelView>::iterator kernel, Cycle now) {
+  WorkResult& result = results_[kernel->id];
+  kernel->ctas = result.ctas = kernel->started;
+  if (result.started == kNever) result.started = now;
+  if (kernel->finished == kernel->ctas) EndKernel(kernel, now);
 }
 
 void Dispatcher::Finish(WorkId id, Cycle now) {
@@ -274,21 +286,25 @@ Status Dispatcher::Place(Cycle now, const StartCta& start) {
   held_back_ = false;
   while (true) {
     const auto slice = policy_.Next({.cycle = now, .kernels = kernels_, .sms = sms_});
-    if (!slice) return {};
+    if (!slice) break;
     const auto kernel = std::ranges::find(kernels_, slice->kernel, &policy::KernelView::id);
     if (kernel == kernels_.end()) return {};
     std::uint64_t placed = 0;
-    while (placed < slice->ctas && !kernel->all_started()) {
+    Placed last = Placed::kYes;
+    while (placed < slice->ctas && !kernel->all_started() && last == Placed::kYes) {
       GL_TRY(done, PlaceOne(now, *kernel, slice->max_per_sm, start));
-      if (!done) break;
-      ++placed;
+      last = done;
+      if (last == Placed::kYes) ++placed;
     }
-    if (placed == 0) return {};
+    if (last == Placed::kNoMore) Cut(kernel, now);
+    else if (placed == 0) return {};
   }
+  if (const auto again = policy_.Again(); again && *again > now) events_.insert({*again, EventKind::kCheck, 0});
+  return {};
 }
 
-/// Places the kernel's next CTA on the next SM, round robin, that has room and may hold one more; false when none.
-Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start) {
+/// Places the kernel's next CTA on the next SM, round robin, that has room and may hold one more.
+Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start) {
   const auto launch = static_cast<std::uint32_t>(kernel.id);
   const auto count = static_cast<std::uint32_t>(sms_.size());
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -302,6 +318,7 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
     }
     Work& work = works_[launch];
     GL_TRY(cta, work.source->Load(kernel.started));
+    if (cta.trace == nullptr) return Placed::kNoMore;
     GL_TRY_STATUS(trace::ValidateShifts(work.source->code(), cta.shifts));
     if (cta.trace != work.valid) {  // many CTAs share a trace
       GL_TRY_STATUS(trace::ValidateCta(work.source->code(), work.source->shape(), *cta.trace));
@@ -331,9 +348,9 @@ Result<bool> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, std::ui
                   .memory = work.memory.get()});
     ++kernel.started;
     next_sm_ = index + 1 < count ? index + 1 : 0;
-    return true;
+    return Placed::kYes;
   }
-  return false;
+  return Placed::kNoRoom;
 }
 
 }  // namespace gridloom::timing

@@ -70,6 +70,8 @@ class Dispatcher {
   Result<WorkId> Append(Work work, WorkResult result);
   void Handle(const Event& event);
   void OnCtaEnd(const CtaEnd& end);
+  void EndKernel(std::vector<policy::KernelView>::iterator kernel, Cycle now);
+  void Cut(std::vector<policy::KernelView>::iterator kernel, Cycle now);
   void Finish(WorkId id, Cycle now);
   bool DependenciesDone(const Work& work) const;
   void Check(Cycle now);
@@ -78,7 +80,8 @@ class Dispatcher {
   std::size_t EngineOf(WorkKind kind) const;
   Cycle EarliestStart(const Work& work) const;
   Status Place(Cycle now, const StartCta& start);
-  Result<bool> PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start);
+  enum class Placed : std::uint8_t { kYes, kNoRoom, kNoMore };
+  Result<Placed> PlaceOne(Cycle now, policy::KernelView& kernel, std::uint32_t max_per_sm, const StartCta& start);
   Cycle CopyCycles(const WorkResult& copy) const;
 
   const Parameters& parameters_;

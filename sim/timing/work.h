@@ -29,6 +29,8 @@ struct KernelOwner {
 
 struct KernelWork {
   WorkOrder order;
+  /// A launch that ended early has fewer CTAs than its shape says: for the first one that is not there, nor any of those that were not
+  /// loaded yet, Load gives no trace.
   std::shared_ptr<trace::CtaSource> source;
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
   KernelOwner owner{};

@@ -1,4 +1,5 @@
 // Stands in for a GPU's libcuda.so.1: counts calls, remembers the last launch. Loaded by the shim as the real driver.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -6,11 +7,30 @@
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
-unsigned long g_calls, g_launches;
-}
+unsigned long g_calls;
+std::atomic<unsigned long> g_launches;
+std::atomic<int> g_event_status, g_capturing;
+}  // namespace
 
 FAKE_EXPORT unsigned long fake_calls() { return g_calls; }
 FAKE_EXPORT unsigned long fake_launches() { return g_launches; }
+
+/// What cuEventQuery answers from now on.
+FAKE_EXPORT void fake_set_event_status(int status) { g_event_status = status; }
+/// Whether every stream is being captured.
+FAKE_EXPORT void fake_set_capturing(int capturing) { g_capturing = capturing; }
+
+FAKE_EXPORT int cuEventCreate(void** event, unsigned) {
+  *event = &g_event_status;
+  return 0;
+}
+FAKE_EXPORT int cuEventRecord(void*, void*) { return 0; }
+FAKE_EXPORT int cuEventQuery(void*) { return g_event_status; }
+FAKE_EXPORT int cuEventDestroy_v2(void*) { return 0; }
+FAKE_EXPORT int cuStreamIsCapturing(void*, int* status) {
+  *status = g_capturing;
+  return 0;
+}
 
 FAKE_EXPORT int cuInit(unsigned) {
   ++g_calls;

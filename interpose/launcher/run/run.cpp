@@ -108,13 +108,10 @@ class RunProgram final : public Command {
   /// in so many words does not mind its absence now.
   static Status CheckBroker(const std::vector<Assignment>& environment) {
     std::string socket, loss;
-    bool real = false;
     for (const auto& [name, value] : environment) {
       if (name == "GRIDLOOM_CONNECT") socket = value;
       if (name == "GRIDLOOM_ON_BROKER_LOSS") loss = value;
-      if (name == "GRIDLOOM_DEVICE") real = value == "real";
     }
-    if (!socket.empty() && real) return Error{"--connect and --device real: the broker does not schedule a real GPU yet"};
     if (socket.empty() || loss == "embedded") return {};
     const auto connection = protocol::Connect(socket == "1" ? protocol::DefaultSocketPath() : socket);
     return connection.ok() ? Status() : Status(connection.error());

@@ -79,13 +79,21 @@ Result<std::vector<std::uint8_t>> TraceStore::Read(std::uint64_t offset, std::ui
   return bytes;
 }
 
-LiveSource::~LiveSource() {
+LiveSource::~LiveSource() { Drop(); }
+
+/// Gives back what is stored. Holding the lock, or nobody else is there.
+void LiveSource::Drop() {
   std::uint64_t bytes = 0;
   for (const auto& [index, cta] : ready_) bytes += BytesOf(cta);
   store_->Give(bytes);
+  ready_.clear();
   for (const Batch& batch : batches_) {
     if (batch.bytes != 0) store_->Release();
   }
+  batches_.clear();
+  place_.clear();
+  encoder_.reset();
+  content_.Clear();
 }
 
 void LiveSource::Push(std::uint64_t cta, trace::LoadedCta trace) {
@@ -106,6 +114,13 @@ void LiveSource::Close() {
   changed_.notify_all();
 }
 
+void LiveSource::Abandon() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  Drop();
+  changed_.notify_all();
+}
+
 Result<trace::LoadedCta> LiveSource::Load(std::uint64_t index) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return closed_ || ready_.contains(index) || place_.contains(index) || !problem_.empty(); });
@@ -117,6 +132,7 @@ Result<trace::LoadedCta> LiveSource::Load(std::uint64_t index) {
     return cta;
   }
   if (place_.contains(index)) return Unpack(index);
+  if (ready_.empty() && place_.empty()) return trace::LoadedCta{};
   auto empty = std::make_shared<trace::CtaTrace>();
   empty->warps.resize(shape_.warps_per_cta());
   return trace::LoadedCta{std::move(empty), {}};

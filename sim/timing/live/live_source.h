@@ -55,11 +55,14 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
 
   const trace::KernelCode& code() const override { return code_; }
   const trace::LaunchShape& shape() const override { return shape_; }
-  /// Waits for the CTA. One that has not come before Close ends as soon as it has begun.
+  /// Waits for the CTA. After Close, one that has not come has no trace when all that came were loaded; until then it is empty, and
+  /// ends as soon as it has begun.
   Result<trace::LoadedCta> Load(std::uint64_t index) override;
 
   void Push(std::uint64_t cta, trace::LoadedCta trace) override;
   void Close() override;
+  /// Nobody wants to know any more what the launch took: what has not been loaded is dropped.
+  void Abandon();
 
  private:
   struct Batch {
@@ -69,6 +72,7 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
   };
   void Pack(std::uint64_t cta, const trace::LoadedCta& trace);
   void EndBatch();
+  void Drop();
   Result<trace::LoadedCta> Unpack(std::uint64_t index);
 
   const trace::KernelCode& code_;

@@ -1,6 +1,7 @@
 #include "sim/timing/live/live_timeline.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/timing/sm/occupancy.h"
 
@@ -81,6 +82,24 @@ void LiveTimeline::RemoveHost(HostId host) {
   ++version_;
   work_.notify_one();
   changed_.notify_all();
+}
+
+void LiveTimeline::DropHost(HostId host) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const NodeId call : std::exchange(hosts_[host].calls, {})) DropNode(call);
+  }
+  RemoveHost(host);
+}
+
+/// It, and what belongs to it, ends now without having begun.
+void LiveTimeline::DropNode(NodeId id) {
+  const auto found = nodes_.find(id);
+  if (found == nodes_.end()) return;
+  const Node node = std::move(found->second);
+  nodes_.erase(found);
+  ends_[id - 1] = now_;
+  for (const NodeId member : node.members) DropNode(member);
 }
 
 void LiveTimeline::SetAway(HostId host, bool away) {

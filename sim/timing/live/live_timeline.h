@@ -71,6 +71,8 @@ class LiveTimeline {
   HostId AddHost();
   /// It submits no more; what it submitted goes on. Its waits return.
   void RemoveHost(HostId host);
+  /// As RemoveHost; what the device has not got yet of what it submitted is dropped. Its sources must have been abandoned.
+  void DropHost(HostId host);
   /// An away host holds nobody back. When it is back its clock is not earlier than what has been simulated.
   void SetAway(HostId host, bool away);
   Cycle HostTime(HostId host) const;
@@ -140,6 +142,7 @@ class LiveTimeline {
 
   LiveTimeline(std::unique_ptr<policy::Policy> policy, Options options);
   NodeId Append(Place place, Node node);
+  void DropNode(NodeId id);
   Status CheckKernel(const trace::CtaSource& source) const;
   bool Done(NodeId node) const { return node == 0 || ends_[node - 1] != kNever; }
   bool WaitForOne(HostId host, NodeId node, Lock& lock);

@@ -125,6 +125,36 @@ TEST_CASE("ManyThreads_OfOneProcess_AllGetTheirGrants") {
   CHECK(f.Eventually([&] { return f.State()["tenants"][0]["launches"] == 800; }));
 }
 
+TEST_CASE("Weights_OfTenantsThatWaitForEachLaunch_GiveThemTheirShares") {
+  BrokerFixture f;
+  for (const double weight : {3.0, 1.0}) {
+    Limits limits;
+    limits.scheduling.weight = weight;
+    f.config.tenants.push_back({.name = weight == 3 ? "three" : "one", .uid = {}, .token = {}, .limits = limits});
+  }
+  f.config.fair_wait_us = 20'000;  // this machine may have other things to do
+  f.Start();
+  const auto three = f.Join("three"), one = f.Join("one");
+  std::atomic<bool> stop{false};
+  const auto loop = [&](protocol::Client& client) {
+    while (!stop) {
+      protocol::Client::Ticket ticket;
+      std::uint64_t granted = 0;
+      if (client.Announce(LaunchOf(8, false), &ticket) != Verdict::kGranted || client.Wait(ticket, 0, &granted) != Verdict::kGranted)
+        return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // as long as the device is full
+      client.End(ticket, 8, false);
+    }
+  };
+  std::thread first([&] { loop(*three); }), second([&] { loop(*one); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  stop = true;
+  first.join();
+  second.join();
+  const double had = f.TenantState("three")["device_seconds"], other = f.TenantState("one")["device_seconds"];
+  CHECK(had / (had + other) == Approx(0.75).margin(0.05));
+}
+
 TEST_CASE("Idle_BrokerWithSessions_DoesNotWake") {
   BrokerFixture f;
   f.Start();

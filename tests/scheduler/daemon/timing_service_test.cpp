@@ -51,7 +51,7 @@ struct Program {
     HostAction action;
     action.kind = kind;
     action.work = ++works;
-    action.stream = 1;
+    action.stream = stream;
     return action;
   }
   std::uint64_t Launch(std::uint64_t ctas, std::uint32_t kernel = 0) {
@@ -97,15 +97,17 @@ struct Program {
     timing::KernelTable table;
   };
   /// Nothing when the other side has ended the channel.
-  std::optional<Answer> Ask(FrameKind kind, std::vector<std::uint64_t> works = {}) {
+  std::optional<Answer> Ask(FrameKind kind, std::vector<std::uint64_t> asked = {}) {
     ByteWriter out;
     out.Varint(++questions);
-    if (kind == FrameKind::kWait || kind == FrameKind::kAsk) out.Varint(works.size());
-    for (const std::uint64_t work : works) out.Varint(work);
+    if (kind == FrameKind::kWait || kind == FrameKind::kAsk) out.Varint(asked.size());
+    for (const std::uint64_t work : asked) out.Varint(work);
     if (!Send(kind, out)) return std::nullopt;
     const auto frame = protocol::ReceiveFrame(socket.get());
     if (!frame.ok() || !*frame) return std::nullopt;
     trace::ByteReader in((*frame)->bytes);
+    static std::mutex one_at_a_time;  // programs ask from threads of their own, and Catch counts on none
+    const std::lock_guard lock(one_at_a_time);
     REQUIRE(in.Varint() == questions);
     Answer answer;
     answer.answer = in.Fixed<FrameAnswer>();
@@ -121,7 +123,7 @@ struct Program {
 
   protocol::Fd socket;
   trace::KernelCode code = AddsCode();
-  std::uint64_t works = 0, questions = 0;
+  std::uint64_t works = 0, questions = 0, stream = 1;
 };
 
 struct Fixture {
@@ -138,9 +140,9 @@ struct Fixture {
   }
   ~Fixture() { service->OnViolation({}); }
 
-  std::unique_ptr<Program> Join(std::uint64_t session, const std::string& tenant = "tenant") {
+  std::unique_ptr<Program> Join(std::uint64_t session, const std::string& tenant = "tenant", const sched::TenantLimits& limits = {}) {
     auto socket = service->Join(
-        {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = tenant, .program = "test", .limits = {}});
+        {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = tenant, .program = "test", .limits = limits});
     REQUIRE(socket.ok());
     auto program = std::make_unique<Program>(std::move(socket).value());
     program->SayCode();
@@ -245,6 +247,75 @@ TEST_CASE("TimingService_SessionGoneInTheMiddleOfAKernel_OthersGoOn") {
   CHECK(waited->answer == FrameAnswer::kYes);
   CHECK(f.service->problem().empty());
   CHECK(f.violation_count() == 0);
+}
+
+TEST_CASE("TimingService_TenantKilledInAGridOfManyMillions_LeavesNothingToSimulate") {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 28;
+  Fixture f;
+  const auto other = f.Join(2);
+  auto victim = f.Join(1);
+  victim->SayCtas(victim->Launch(kMany), 0, 100, 100);  // one that runs
+  victim->stream = 2;
+  victim->SayCtas(victim->Launch(kMany), 0, 100, 100);  // one that has ended in real time, and not in simulated time
+  victim->EndLaunch(victim->works);
+  for (int i = 0; i < 1000; ++i) victim->Launch(kMany);  // and many that have not begun
+  f.service->Leave(1);
+  victim.reset();
+  const auto begin = std::chrono::steady_clock::now();
+  REQUIRE(other->Ask(FrameKind::kWait, {other->Kernel(10, 100)}));
+  const auto last = other->Ask(FrameKind::kFinish);
+  REQUIRE(last);
+  CHECK(last->ns < 1e6);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK(f.service->problem().empty());
+}
+
+TEST_CASE("TimingService_LaunchThatEndsEarly_HasTheCtasThatCame") {
+  Fixture f;
+  const auto program = f.Join(1);
+  const std::uint64_t work = program->Launch(std::uint64_t{1} << 28);
+  program->SayCtas(work, 0, 100, 100);
+  program->EndLaunch(work);
+  REQUIRE(program->Ask(FrameKind::kWait, {work}));
+  const auto last = program->Ask(FrameKind::kFinish);
+  REQUIRE(last);
+  REQUIRE(last->table.Kernels().size() == 1);
+  CHECK(last->table.Kernels()[0].ctas == 100);
+}
+
+/// Simulated time of kernels one after the other, each of one CTA and about 0.3 ms, of a tenant with that cap.
+double TimeUnderCap(double cap) {
+  constexpr int kKernels = 20;
+  Fixture f;
+  const auto program = f.Join(1, "tenant", {.cap = cap});
+  for (int i = 0; i < kKernels; ++i) program->Kernel(1, 100'000);
+  const auto last = program->Ask(FrameKind::kFinish);
+  REQUIRE(last);
+  return last->ns;
+}
+
+TEST_CASE("TimingService_Cap_HoldsInSimulatedTime") {
+  const double alone = TimeUnderCap(1);
+  CHECK(alone > 4e6);
+  for (const double cap : {0.25, 0.5}) {
+    // A part of a millisecond is there at first, and what the last kernel owes nobody waits for.
+    const double last = alone / 20, saved = 1e6 * cap;
+    CHECK(TimeUnderCap(cap) == Approx((alone - last - saved) / cap + last).epsilon(0.05));
+  }
+}
+
+TEST_CASE("TimingService_InFlight_HoldsInSimulatedTime") {
+  double ends[2] = {};
+  for (const std::uint32_t in_flight : {1u, 2u}) {
+    Fixture f;
+    const auto program = f.Join(1, "tenant", {.in_flight = in_flight});
+    const std::uint64_t first = program->Kernel(1, 10'000);
+    program->stream = 2;
+    const std::uint64_t second = program->Kernel(1, 10'000);
+    REQUIRE(program->Ask(FrameKind::kWait, {first, second}));
+    ends[in_flight - 1] = program->Ask(FrameKind::kEnd, {second})->ns;
+  }
+  CHECK(ends[0] > 1.6 * ends[1]);
 }
 
 TEST_CASE("TimingService_WhatMakesNoSense_EndsThatChannelAlone") {

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "scheduler/policy/builtin.h"
+#include "scheduler/policy/fair.h"
+#include "scheduler/policy/limited.h"
 
 namespace gridloom::policy {
 namespace {
@@ -118,6 +120,149 @@ TEST_CASE("Fair_ATenantThatWasIdle_SavesUpNothing") {
   device.served = {0, 0};
   device.Run(110'000, {10, 10}, {true, true});
   CHECK(device.ShareOf(0) == Approx(0.5).margin(0.01));
+}
+
+/// Two tenants that launch again some time after their last launch has ended, on a device that one launch fills. Answers with the
+/// first one's part of the time that launches took.
+double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t duration, std::uint64_t pause) {
+  constexpr std::uint64_t kUntil = 1'000'000;
+  std::uint64_t next_id = 1, busy_until = 0;
+  std::uint64_t comes[2] = {1, 1};  // when each launches next, unless it has a launch
+  std::optional<KernelView> kernels[2];
+  constexpr std::size_t kNone = 2;
+  std::size_t runs = kNone;
+  double served[2] = {};
+  for (std::uint64_t now = 1; now < kUntil;) {
+    for (std::size_t t = 0; t < 2; ++t) {
+      if (kernels[t] || comes[t] > now) continue;
+      kernels[t] = KernelView{.id = next_id++, .ctas = 1, .tenant = static_cast<std::uint32_t>(t), .weight = t == 0 ? first_weight : 1};
+      kernels[t]->occupied = 0;
+    }
+    std::vector<KernelView> ready;
+    for (const auto& kernel : kernels) {
+      if (kernel) ready.push_back(*kernel);
+    }
+    const std::vector<SmView> sms(1, SmView{.free_ctas = runs == kNone ? 1u : 0u});
+    const auto slice = policy.Next({.cycle = now, .kernels = ready, .sms = sms});
+    std::uint64_t next = ~std::uint64_t{0};
+    if (slice && runs == kNone) {
+      runs = kernels[0] && kernels[0]->id == slice->kernel ? 0 : 1;
+      kernels[runs]->started = 1;
+      kernels[runs]->occupied = 1;
+      busy_until = now + duration;
+      continue;
+    }
+    if (runs != kNone) next = busy_until;
+    else if (const auto again = policy.Again()) next = *again;
+    for (std::size_t t = 0; t < 2; ++t) {
+      if (!kernels[t]) next = std::min(next, comes[t]);
+    }
+    REQUIRE(next > now);
+    REQUIRE(next != ~std::uint64_t{0});
+    now = next;
+    if (runs != kNone && now == busy_until) {
+      served[runs] += static_cast<double>(duration);
+      comes[runs] = now + pause;
+      kernels[runs].reset();
+      runs = kNone;
+    }
+  }
+  return served[0] / (served[0] + served[1]);
+}
+
+TEST_CASE("Fair_TenantsThatWaitForEachLaunch_GetTheirSharesWhereItWaitsForThem") {
+  const std::uint64_t pause = GENERATE(3, 20, 45);
+  const std::uint64_t duration = GENERATE(20, 100, 1000);
+  const double weight = GENERATE(1.0, 3.0, 9.0);
+  INFO(pause << " " << duration << " " << weight);
+  Fair waits(100), does_not(0);
+  CHECK(ShareInClosedLoop(waits, weight, duration, pause) == Approx(weight / (weight + 1)).margin(0.05));
+  if (duration > pause) CHECK(ShareInClosedLoop(does_not, weight, duration, pause) == Approx(0.5).margin(0.01));
+}
+
+TEST_CASE("Fair_TenantThatStaysAwayLonger_IsNotWaitedFor") {
+  Fair fair(100);
+  const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
+  std::uint64_t now = 1, waited = 0;
+  // Tenant 1 runs for 10, stays away for 1000 each time; tenant 2 always has something to run.
+  KernelView other{.id = 1, .ctas = 1'000'000, .tenant = 2};
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    KernelView mine{.id = 2 + round, .ctas = 1, .started = 1, .tenant = 1, .weight = 100};
+    mine.occupied = 1;
+    other.occupied = 0;
+    static_cast<void>(fair.Next({.cycle = now, .kernels = std::vector{other, mine}, .sms = sms}));
+    now += 10;
+    std::uint64_t idle = 0;
+    while (!fair.Next({.cycle = now, .kernels = std::vector{other}, .sms = sms})) {
+      REQUIRE(fair.Again());
+      idle += *fair.Again() - now;
+      now = *fair.Again();
+    }
+    other.occupied = 1;
+    other.finished = other.started;
+    ++other.started;
+    static_cast<void>(fair.Next({.cycle = now, .kernels = std::vector{other}, .sms = sms}));
+    now += 1000;
+    if (round > 5) waited += idle;
+  }
+  CHECK(waited == 0);
+}
+
+/// A device with room for one block of each kernel, endless kernels of blocks that take `duration`.
+TEST_CASE("Limited_Caps_AreKept_AndWhoOwesIsAskedAgainInTime") {
+  constexpr std::uint64_t kUntil = 1'000'000, kDuration = 50;
+  const double caps[2] = {0.2, 0.5};
+  Limited limited(MakePolicy("leftover"), 1000, [&](std::uint32_t tenant) { return Limited::Limits{.cap = caps[tenant]}; });
+  std::vector<KernelView> kernels;
+  std::uint64_t ends[2] = {};
+  double had[2] = {};
+  for (std::uint32_t t = 0; t < 2; ++t) kernels.push_back({.id = t, .ctas = ~std::uint64_t{0}, .tenant = t});
+  const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
+  for (std::uint64_t now = 1; now < kUntil;) {
+    const auto slice = limited.Next({.cycle = now, .kernels = kernels, .sms = sms});
+    std::uint64_t next = ~std::uint64_t{0};
+    if (slice && kernels[slice->kernel].started == kernels[slice->kernel].finished) {
+      ++kernels[slice->kernel].started;
+      ends[slice->kernel] = now + kDuration;
+      continue;
+    }
+    if (const auto again = limited.Again(); again && !slice) next = *again;
+    std::uint32_t running = 0;
+    for (const KernelView& kernel : kernels) {
+      if (kernel.started == kernel.finished) continue;
+      ++running;
+      next = std::min(next, ends[kernel.id]);
+    }
+    REQUIRE(next > now);
+    REQUIRE(next != ~std::uint64_t{0});
+    for (KernelView& kernel : kernels) {
+      if (kernel.started == kernel.finished) continue;
+      had[kernel.id] += static_cast<double>(next - now) / running;
+      if (ends[kernel.id] == next) kernel.finished = kernel.started;
+    }
+    now = next;
+  }
+  CHECK(had[0] / kUntil == Approx(0.2).margin(0.02));
+  CHECK(had[1] / kUntil == Approx(0.5).margin(0.02));
+}
+
+TEST_CASE("Limited_InFlight_LetsTheFirstOnesTakePart") {
+  Limited limited(MakePolicy("leftover"), 1000,
+                  [](std::uint32_t tenant) { return tenant == 1 ? Limited::Limits{.in_flight = 2} : Limited::Limits{}; });
+  const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
+  std::vector<KernelView> kernels = {
+      {.id = 1, .ctas = 4, .tenant = 1}, {.id = 2, .ctas = 4, .tenant = 1}, {.id = 3, .ctas = 4, .tenant = 1}};
+  CHECK(limited.Next({.cycle = 1, .kernels = kernels, .sms = sms})->kernel == 1);
+  kernels[2].started = 4;  // one that runs takes part first
+  kernels[0].started = kernels[0].finished = 0;
+  CHECK(limited.Next({.cycle = 2, .kernels = kernels, .sms = sms})->kernel == 1);
+  kernels[0].started = 4;
+  CHECK_FALSE(limited.Next({.cycle = 3, .kernels = kernels, .sms = sms}));
+  kernels.push_back({.id = 4, .ctas = 1, .tenant = 2});
+  CHECK(limited.Next({.cycle = 4, .kernels = kernels, .sms = sms})->kernel == 4);
+  kernels[2].finished = 4;
+  kernels.erase(kernels.begin() + 2);
+  CHECK(limited.Next({.cycle = 5, .kernels = kernels, .sms = sms})->kernel == 2);
 }
 
 }  // namespace

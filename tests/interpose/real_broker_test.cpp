@@ -1,0 +1,159 @@
+// --connect and --device real: the broker says when, the program's process launches. The real driver is a stand-in whose kernels end
+// when the test says so.
+#include <dlfcn.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "api_exports.h"
+#include "tests/scheduler/daemon/broker_fixture.h"
+
+namespace gridloom {
+namespace {
+
+using broker::BrokerFixture;
+using protocol::Verdict;
+
+/// A process has one driver, which reads its settings once: the broker of all tests listens on the same path.
+const std::string& SocketPath() {
+  static const std::string path = [] {
+    char name[] = "/tmp/gridloom-real-XXXXXX";
+    const std::string socket = std::string(mkdtemp(name)) + "/socket";
+    setenv("GRIDLOOM_DEVICE", "real", 1);
+    setenv("GRIDLOOM_REAL_DRIVER", FAKE_REAL_DRIVER, 1);
+    setenv("GRIDLOOM_CONNECT", socket.c_str(), 1);
+    setenv("GRIDLOOM_TENANT", "real", 1);
+    if (std::getenv("GRIDLOOM_LOG") == nullptr) setenv("GRIDLOOM_LOG", "off", 1);
+    return socket;
+  }();
+  return path;
+}
+
+template <typename Function>
+Function* Fake(const char* name) {
+  static void* const library = dlopen(FAKE_REAL_DRIVER, RTLD_NOW);
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+unsigned long Launches() { return Fake<unsigned long()>("fake_launches")(); }
+/// What the stand-in answers when it is asked whether a kernel has run.
+void Kernels(CUresult status) { Fake<void(int)>("fake_set_event_status")(status); }
+void Capture(bool on) { Fake<void(int)>("fake_set_capturing")(on ? 1 : 0); }
+
+CUresult Launch(unsigned ctas, std::uintptr_t stream = 0) {
+  return cuLaunchKernel(nullptr, ctas, 1, 1, 32, 1, 1, 0, reinterpret_cast<CUstream>(stream), nullptr, nullptr);
+}
+
+struct Fixture : BrokerFixture {
+  explicit Fixture(const std::string& policy = "fair") {
+    config.socket = SocketPath();
+    config.policy = policy;
+    Start();
+    Kernels(CUDA_SUCCESS);
+    Capture(false);
+    REQUIRE(cuInit(0) == CUDA_SUCCESS);                                 // joins, the first time
+    REQUIRE(Eventually([&] { return !State()["sessions"].empty(); }));  // joins again, later
+  }
+  ~Fixture() {
+    Kernels(CUDA_SUCCESS);
+    CHECK(Eventually([&] { return Real()["in_flight"] == 0; }));
+  }
+  nlohmann::ordered_json Real() { return TenantState("real"); }
+};
+
+TEST_CASE("RealLaunch_IsGrantedLaunchedAndReportedWhenItHasRun") {
+  Fixture f;
+  Kernels(CUDA_ERROR_NOT_READY);
+  const unsigned long before = Launches();
+  const auto launches = f.Real()["launches"].get<int>(), ctas = f.Real()["ctas"].get<int>();
+  CHECK(Launch(100) == CUDA_SUCCESS);
+  CHECK(Launches() == before + 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(f.Real()["in_flight"] == 1);
+  CHECK(f.Real()["launches"] == launches);
+  Kernels(CUDA_SUCCESS);
+  CHECK(f.Eventually([&] { return f.Real()["launches"] == launches + 1; }));
+  CHECK(f.Real()["ctas"] == ctas + 100);
+  CHECK(f.Real()["faults"] == 0);
+}
+
+TEST_CASE("RealLaunch_WhileAnotherTenantHasTheDevice_Waits") {
+  Fixture f("serial");
+  const auto other = f.Join("other");
+  protocol::Client::Ticket ticket;
+  std::uint64_t granted = 0;
+  REQUIRE(other->Announce(broker::LaunchOf(8, false), &ticket) == Verdict::kGranted);
+  REQUIRE(other->Wait(ticket, 0, &granted) == Verdict::kGranted);
+  const unsigned long before = Launches();
+  std::atomic<int> status{-1};
+  std::thread launches([&] { status = Launch(8); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(Launches() == before);
+  CHECK(status == -1);
+  other->End(ticket, 8, false);
+  launches.join();
+  CHECK(status == CUDA_SUCCESS);
+  CHECK(Launches() == before + 1);
+}
+
+TEST_CASE("RealLaunch_OfAStreamWhoseLastOneRuns_WaitsForItsEnd_OthersDoNot") {
+  Fixture f;
+  Kernels(CUDA_ERROR_NOT_READY);
+  const unsigned long before = Launches();
+  CHECK(Launch(1, 100) == CUDA_SUCCESS);
+  CHECK(Launch(1, 200) == CUDA_SUCCESS);
+  CHECK(Launches() == before + 2);
+  std::thread launches([&] { CHECK(Launch(1, 100) == CUDA_SUCCESS); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(Launches() == before + 2);
+  Kernels(CUDA_SUCCESS);
+  launches.join();
+  CHECK(Launches() == before + 3);
+}
+
+TEST_CASE("RealLaunch_ThatFaults_IsItsTenantsFault") {
+  Fixture f;
+  const auto faults = f.Real()["faults"].get<int>();
+  Kernels(CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(Launch(4) == CUDA_SUCCESS);
+  CHECK(f.Eventually([&] { return f.Real()["faults"] == faults + 1; }));
+  // One that the driver does not take has not run either; the stand-in's twin answers with the grid's size.
+  CHECK(static_cast<int>(cuLaunchKernel_ptsz(nullptr, 42, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)) == 42);
+  CHECK(f.Eventually([&] { return f.Real()["faults"] == faults + 2; }));
+}
+
+TEST_CASE("RealLaunch_IntoACapture_AsksNobody") {
+  Fixture f;
+  const auto launches = f.Real()["launches"].get<int>();
+  const unsigned long before = Launches();
+  Capture(true);
+  CHECK(Launch(4) == CUDA_SUCCESS);
+  CHECK(Launches() == before + 1);
+  CHECK(f.Real()["launches"] == launches);
+  CHECK(f.Real()["in_flight"] == 0);
+}
+
+TEST_CASE("RealLaunch_WithoutTheBroker_GoesOnAlone") {
+  Fixture f;
+  f.Stop();
+  const unsigned long before = Launches();
+  CHECK(f.Eventually([&] { return Launch(4) == CUDA_SUCCESS && Launches() > before; }));
+  f.Start();
+  CHECK(f.Eventually([&] { return !f.State()["sessions"].empty(); }));
+}
+
+// Last: an operator's kill is for good.
+TEST_CASE("RealLaunch_OfASessionThatAnOperatorEnded_Fails") {
+  Fixture f;
+  const unsigned long before = Launches();
+  protocol::Request kill;
+  kill.verb = protocol::Verb::kKill;
+  kill.target = "real";
+  REQUIRE(f.Ask(kill));
+  CHECK(f.Eventually([&] { return Launch(4) == CUDA_ERROR_MPS_CLIENT_TERMINATED; }));
+  CHECK(Launches() == before);
+}
+
+}  // namespace
+}  // namespace gridloom
