@@ -52,8 +52,14 @@ struct Fixture : BrokerFixture {
     Start();
     Kernels(CUDA_SUCCESS);
     Capture(false);
-    REQUIRE(cuInit(0) == CUDA_SUCCESS);                                 // joins, the first time
-    REQUIRE(Eventually([&] { return !State()["sessions"].empty(); }));  // joins again, later
+    REQUIRE(cuInit(0) == CUDA_SUCCESS);  // joins, the first time; joins again, later
+    // The broker knows a session before its process does: it has joined when a launch of it was counted.
+    REQUIRE(Eventually([&] {
+      const bool launched = Launch(1) == CUDA_SUCCESS;
+      const auto tenant = Real();
+      return launched && tenant.is_object() && tenant["launches"] > 0;
+    }));
+    REQUIRE(Eventually([&] { return Real()["in_flight"] == 0; }));
   }
   ~Fixture() {
     Kernels(CUDA_SUCCESS);
