@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <utility>
 
 namespace gridloom::analysis {
 namespace {
 
 /// Sums of this many bits cannot leave 64 bits, however many terms there are.
 constexpr unsigned kTermBits = 57;
+/// Nor can the difference of two numbers of this size, and what their terms range over.
+constexpr unsigned kGuardBits = 61;
 
 void CollectSymbols(const SymbolPool& pool, const Polynomial& number, std::set<SymbolId>& seen) {
   std::vector<SymbolId> work;
@@ -31,6 +34,18 @@ void CollectSymbols(const SymbolPool& pool, const Polynomial& number, std::set<S
 unsigned BitsNeeded(const Interval& interval) {
   if (!interval.IsBounded()) return 64;
   return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(std::max(std::abs(interval.low), std::abs(interval.high)))));
+}
+
+Polynomial Substituted(const Polynomial& number, SymbolId symbol, SymbolId by) {
+  Polynomial replaced;
+  for (const Term& term : number.terms()) {
+    Polynomial product = Polynomial::Constant(term.factor);
+    for (const SymbolId id : term.monomial.symbols) {
+      if (id != kNoSymbol) product = *product.Times(Polynomial::Of(id == symbol ? by : id));
+    }
+    replaced = replaced.Plus(product);
+  }
+  return replaced;
 }
 
 }  // namespace
@@ -102,7 +117,7 @@ void AddressAnalysis::AddAccess(const FoundAccess& found, Resolver& resolver) {
 void AddressAnalysis::AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions,
                                 unsigned depth, Resolver& resolver) {
   const SymbolId pointer = math_.PointerOf(address);
-  if (pointer != kNoSymbol) return Finish(found, address, assumptions, resolver);
+  if (pointer != kNoSymbol) return Finish(found, address, assumptions, depth > 0, resolver);
   for (const Term& term : address.terms()) {
     const bool single = term.factor == 1 && term.monomial.degree() == 1;
     if (!single) continue;
@@ -220,20 +235,113 @@ bool AddressAnalysis::CloseAssumptions(const Polynomial& address, std::vector<As
   });
 }
 
-void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, Resolver& resolver) {
+/// Counters of loops whose test has just let the loop go on have not come to their end.
+Polynomial AddressAnalysis::WithTested(const FoundAccess& found, const Polynomial& number) const {
+  Polynomial result = number;
   for (const auto& [loop, block] : found.tested) {
     const LoopInstance& instance = walk_.loops[loop];
-    if (!instance.bound || instance.bound_at != block) continue;
-    Polynomial replaced;
-    for (const Term& term : address.terms()) {
-      Polynomial product = Polynomial::Constant(term.factor);
-      for (const SymbolId id : term.monomial.symbols) {
-        if (id != kNoSymbol) product = *product.Times(Polynomial::Of(id == instance.counter ? instance.tested : id));
-      }
-      replaced = replaced.Plus(product);
-    }
-    address = std::move(replaced);
+    if (instance.bound && instance.bound_at == block) result = Substituted(result, instance.counter, instance.tested);
   }
+  return result;
+}
+
+/// What is not negative where a comparison of the kinds less and less-or-equal holds.
+std::optional<Polynomial> AddressAnalysis::GuardNumber(const FoundAccess& found, const Predicate& holds,
+                                                       std::vector<AssumptionId>& assumptions, Resolver& resolver) {
+  const ValueRef left = resolver.Resolve(holds.left), right = resolver.Resolve(holds.right);
+  if (left->IsData() || right->IsData()) return std::nullopt;
+  Polynomial number = right->number.Plus(left->number, -1);
+  if (holds.kind == Predicate::Kind::kLess) number = number.Plus(Polynomial::Constant(-1));
+  number = WithTested(found, number);
+  if (number.terms().size() > Polynomial::kMaxTerms || pool_.IsUniform(number)) return std::nullopt;
+  assumptions = Union(left->assumptions, right->assumptions);
+  // The difference of registers of 64 bits need not fit into one.
+  for (const ValueRef& side : {left, right}) {
+    const Polynomial uniform = side->number.Filter([&](const Monomial& monomial) { return pool_.IsUniform(monomial); });
+    if (BitsNeeded(pool_.BoundsOf(uniform)) < kGuardBits) continue;
+    const std::int64_t most = std::int64_t{1} << kGuardBits;
+    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = uniform, .range = {-most, most}})});
+  }
+  if (!CloseAssumptions(number, assumptions, resolver)) return std::nullopt;
+  return number;
+}
+
+/// The symbol with the bound that the guard gives it, or itself when it gives none: guard = factor * symbol + rest, and the sign of
+/// the uniform factor is known.
+SymbolId AddressAnalysis::Guarded(SymbolId symbol, const RangeGuard& guard) {
+  Polynomial factor;
+  for (const Term& term : guard.number.terms()) {
+    if (!term.monomial.Contains(symbol)) continue;
+    Polynomial product = Polynomial::Constant(term.factor);
+    bool left_out = false;
+    for (const SymbolId id : term.monomial.symbols) {
+      if (id == kNoSymbol || (id == symbol && !std::exchange(left_out, true))) continue;
+      if (!pool_[id].uniform) return symbol;
+      product = *product.Times(Polynomial::Of(id));
+    }
+    factor = factor.Plus(product);
+  }
+  const Interval sign = pool_.BoundsOf(factor);
+  if (sign.low < 1 && sign.high > -1) return symbol;
+  const auto known = std::ranges::find(guarded_by_, std::pair(symbol, guard));
+  if (known != guarded_by_.end()) return guarded_[static_cast<std::size_t>(known - guarded_by_.begin())];
+  const Polynomial rest = guard.number.Filter([&](const Monomial& monomial) { return !monomial.Contains(symbol); });
+  Symbol bounded;
+  bounded.kind = SymbolKind::kClamp;
+  bounded.op = sign.high < 0 ? RangeOp::kAtMost : RangeOp::kAtLeast;
+  bounded.bits = pool_[symbol].bits;
+  bounded.bounds = pool_[symbol].bounds;
+  bounded.varies_in = pool_[symbol].varies_in;
+  bounded.operands = {Number(Polynomial::Of(symbol), 64), Number(rest, 64, guard.assumptions),
+                      Number(sign.high < 0 ? factor.Times(-1) : factor, 64)};
+  const SymbolId added = pool_.Add(std::move(bounded));
+  guarded_by_.emplace_back(symbol, guard);
+  guarded_.push_back(pool_[added].kind == SymbolKind::kClamp ? added : symbol);  // or it is nested too deeply
+  return guarded_.back();
+}
+
+// Each guard bounds the symbols that it and the address are made of; what an earlier one has bounded, a later one finds bounded.
+void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access, Resolver& resolver) {
+  std::vector<std::pair<SymbolId, SymbolId>> bounded;
+  const auto apply = [&](const Predicate& holds) {
+    RangeGuard guard;
+    const auto number = GuardNumber(found, holds, guard.assumptions, resolver);
+    if (!number) return;
+    guard.number = *number;
+    for (const auto& [symbol, by] : bounded) guard.number = Substituted(guard.number, symbol, by);
+    if (std::ranges::find(access.guards, guard) != access.guards.end()) return;
+    if (pool_.BoundsOf(guard.number).low >= 0) return;
+    std::vector<std::pair<SymbolId, SymbolId>> more;
+    std::set<SymbolId> symbols;
+    for (const Term& term : guard.number.terms()) symbols.insert(term.monomial.symbols.begin(), term.monomial.symbols.end());
+    for (const SymbolId symbol : symbols) {
+      if (symbol == kNoSymbol || pool_[symbol].uniform || !access.address.Contains(symbol)) continue;
+      const SymbolId by = Guarded(symbol, guard);
+      if (by != symbol) more.emplace_back(symbol, by);
+    }
+    for (const auto& [symbol, by] : more) access.address = Substituted(access.address, symbol, by);
+    bounded.insert(bounded.end(), more.begin(), more.end());
+    access.guards.push_back(std::move(guard));
+  };
+  for (const FoundGuard& guard : found.passed.guards) {
+    // What bounds a counter wherever it is tested says nothing new in the loop; behind it, it tells where the counter stopped.
+    const bool known = std::ranges::find(found.tested, std::pair(guard.loop, guard.block)) != found.tested.end() &&
+                       walk_.loops[guard.loop].bound && walk_.loops[guard.loop].bound_at == guard.block;
+    if (known || guard.holds.kind == Predicate::Kind::kNotEqual) continue;
+    Predicate holds = guard.holds;
+    if (holds.kind == Predicate::Kind::kEqual) {
+      holds.kind = Predicate::Kind::kLessEqual;
+      apply(holds);
+      std::swap(holds.left, holds.right);
+    }
+    apply(holds);
+  }
+}
+
+// The alternative of a choice that was `opened` may be a value of an earlier round of a loop; guards say nothing of that.
+void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, bool opened,
+                             Resolver& resolver) {
+  address = WithTested(found, address);
   RangeAccess access;
   access.instruction = found.instruction;
   access.reads = found.reads;
@@ -243,7 +351,8 @@ void AddressAnalysis::Finish(const FoundAccess& found, Polynomial address, std::
   const SymbolId pointer = math_.PointerOf(address);
   access.address = std::move(address);
   access.assumptions = std::move(assumptions);
-  access.conditions = found.conditions;
+  access.conditions = found.passed.conditions;
+  if (access.bounded && !opened) ApplyGuards(found, access, resolver);
   RangeArgument& argument = ArgumentOf(pointer);
   argument.accesses.push_back(static_cast<std::uint32_t>(accesses_.size()));
   argument.reads |= access.reads;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,13 @@
 #include "rewriter/analysis/walker.h"
 
 namespace gridloom::analysis {
+
+/// A number that is not negative wherever an access is made, as far as its assumptions hold.
+struct RangeGuard {
+  Polynomial number;
+  std::vector<AssumptionId> assumptions;
+  bool operator==(const RangeGuard&) const = default;
+};
 
 /// One access to global memory.
 struct RangeAccess {
@@ -20,6 +28,7 @@ struct RangeAccess {
   Polynomial address;                        ///< resolved; the pointer has factor 1 in it
   std::vector<AssumptionId> assumptions;     ///< under which `address` is right
   std::vector<UniformCondition> conditions;  ///< when one is not met, the access is not made
+  std::vector<RangeGuard> guards;            ///< likewise; `address` holds what they say of its symbols
   bool bounded = true;                       ///< else it may be anywhere in the allocation
   std::string irregular;                     ///< why the address cannot be told at all; then nothing above means anything
   SourceLoc because_of;                      ///< what brought the reason in
@@ -55,10 +64,15 @@ class AddressAnalysis {
   void AddAccess(const FoundAccess& found, Resolver& resolver);
   void AddNumber(const FoundAccess& found, const Polynomial& address, const std::vector<AssumptionId>& assumptions, unsigned depth,
                  Resolver& resolver);
-  void Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, Resolver& resolver);
+  void Finish(const FoundAccess& found, Polynomial address, std::vector<AssumptionId> assumptions, bool opened, Resolver& resolver);
   bool StepsWithin(SymbolId counter, const Polynomial& factor, unsigned factor_bits) const;
   bool LimitTerms(const Polynomial& number, std::vector<AssumptionId>& assumptions);
   bool CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions, Resolver& resolver);
+  void ApplyGuards(const FoundAccess& found, RangeAccess& access, Resolver& resolver);
+  std::optional<Polynomial> GuardNumber(const FoundAccess& found, const Predicate& holds, std::vector<AssumptionId>& assumptions,
+                                        Resolver& resolver);
+  Polynomial WithTested(const FoundAccess& found, const Polynomial& number) const;
+  SymbolId Guarded(SymbolId symbol, const RangeGuard& guard);
   void AddIrregular(const FoundAccess& found, std::string why, SourceLoc loc, SymbolId base);
   RangeArgument& ArgumentOf(SymbolId pointer);
 
@@ -68,6 +82,8 @@ class AddressAnalysis {
   WalkResult walk_;
   std::vector<RangeAccess> accesses_;
   std::vector<RangeArgument> arguments_;
+  std::vector<std::pair<SymbolId, RangeGuard>> guarded_by_;  ///< symbols that guards have made of others
+  std::vector<SymbolId> guarded_;                            ///< beside them
   std::string reason_;
   SourceLoc reason_loc_;
 };

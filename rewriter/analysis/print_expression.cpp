@@ -107,6 +107,8 @@ std::string ExpressionPrinter::PrintClamp(const Symbol& symbol, unsigned depth) 
     case RangeOp::kXor: return "(" + operands[0] + " ^ " + operands[1] + ")";
     case RangeOp::kDivide: return "(" + operands[0] + " / " + operands[1] + ")";
     case RangeOp::kRemainder: return "(" + operands[0] + " % " + operands[1] + ")";
+    case RangeOp::kAtMost:
+    case RangeOp::kAtLeast: return PrintSum(symbol.operands[0]->number, depth);
   }
   return "?";
 }

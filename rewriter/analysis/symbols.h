@@ -89,6 +89,10 @@ enum class RangeOp : std::uint8_t {
   kDivide,      ///< a / b truncated; b uniform and positive
   kRemainder,   ///< a % b, sign of a; b uniform and positive
   kAbsolute,
+  // What a guard says of a symbol, operands[0]: its sum with `rest`, operands[1], times `divisor`, operands[2], is not negative. The
+  // lower end of such a range lies above the upper one where no thread passes the guard.
+  kAtMost,   ///< operands[0] <= floor(rest / divisor)
+  kAtLeast,  ///< operands[0] >= -floor(rest / divisor)
 };
 
 struct Symbol {

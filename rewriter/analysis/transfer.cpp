@@ -70,6 +70,8 @@ Interval ApplyRange(RangeOp op, const std::vector<Interval>& in) {
       return {a.low >= 0 ? 0 : std::max(a.low, -most), a.high <= 0 ? 0 : std::min(a.high, most)};
     }
     case RangeOp::kAbsolute: return Magnitude(a);
+    case RangeOp::kAtMost:
+    case RangeOp::kAtLeast: return a;
   }
   return {};
 }

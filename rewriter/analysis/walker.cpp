@@ -30,7 +30,7 @@ Walker::Walker(WalkContext& context, const ptx::Function& function, ParamValues 
       out_(cfg_.blocks().size()),
       current_(liveness_.registers().size()),
       branch_on_(cfg_.blocks().size()),
-      conditions_(cfg_.blocks().size()) {
+      passed_(cfg_.blocks().size()) {
   if (cfg_.unresolved_branch() != nullptr) Obstruct("a branch has no known target", cfg_.unresolved_branch()->loc);
 }
 
@@ -129,24 +129,53 @@ std::vector<std::pair<LoopInstanceId, BlockId>> Walker::TestedHere() const {
   return tested;
 }
 
-// Those of the immediate dominator, and what its branch tests when only one of its ways leads here.
-void Walker::FindConditions(BlockId block) {
+void Passed::Add(const SymbolPool& pool, const ValueRef& predicate, bool truth, LoopInstanceId loop, BlockId block) {
+  if (predicate == nullptr || predicate->IsData()) return;
+  const auto symbol = predicate->number.AsSymbol();
+  if (symbol && pool[*symbol].uniform && pool[*symbol].bits == 1 && conditions.size() < kMaxConditions)
+    conditions.push_back({*symbol, truth});
+  for (Predicate& holds : Implied(predicate->predicate, truth)) {
+    if (guards.size() == kMaxGuards) guards.erase(guards.begin());
+    guards.push_back({std::move(holds), loop, block});
+  }
+}
+
+/// The loop that goes on or ends by the branch of a block; kNoLoopInstance when there is none.
+LoopInstanceId Walker::TestedBy(BlockId block) const {
+  for (LoopId id = nest_.LoopOf(block); id != kNoLoop; id = nest_.loops()[id].parent) {
+    if (std::ranges::find(tests_[id], block, &Test::block) != tests_[id].end()) return instance_[id];
+  }
+  return kNoLoopInstance;
+}
+
+// What the immediate dominator's threads have passed, and what its branch tests when only one of its ways leads here.
+void Walker::FindPassed(BlockId block) {
   if (block == 0) {
-    conditions_[block] = place_.conditions;
+    passed_[block] = place_.passed;
     return;
   }
   const BlockId above = dominators_.parent(block);
-  conditions_[block] = conditions_[above];
+  passed_[block] = passed_[above];
   const BasicBlock& end = cfg_.blocks()[above];
-  const bool only_from_there = cfg_.graph().predecessors[block].size() == 1;
-  if (!only_from_there || !end.guarded_end || branch_on_[above] == nullptr || branch_on_[above]->IsData()) return;
+  if (cfg_.graph().predecessors[block].size() != 1 || !end.guarded_end) return;
   const bool taken = end.next != block;
-  if (taken && (end.taken.size() != 1 || end.taken[0] != block)) return;
-  const auto predicate = branch_on_[above]->number.AsSymbol();
-  if (!predicate || !math_.pool()[*predicate].uniform || math_.pool()[*predicate].bits != 1) return;
-  if (conditions_[block].size() >= WalkContext::kMaxConditions) return;
+  if (taken ? end.taken.size() != 1 || end.taken[0] != block : std::ranges::find(end.taken, block) != end.taken.end()) return;
+  // Of loops with several heads it is not known which round a value is from.
+  for (LoopId id = nest_.LoopOf(above); id != kNoLoop; id = nest_.loops()[id].parent) {
+    if (nest_.loops()[id].irreducible) return;
+  }
   const bool negated = cfg_.instructions()[end.first + end.count - 1].instruction->guard->negated;
-  conditions_[block].push_back({*predicate, taken != negated});
+  passed_[block].Add(math_.pool(), branch_on_[above], taken != negated, TestedBy(above), above);
+}
+
+/// The same for one instruction of the block being walked: its own guard is passed, too.
+Passed Walker::PassedBy(const Instruction& instruction) const {
+  Passed passed = passed_[block_];
+  VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) {
+    const RegisterId id = liveness_.registers().Find(variable, index);
+    if (id != kNoRegister) passed.Add(math_.pool(), current_[id], !instruction.guard->negated, kNoLoopInstance, block_);
+  });
+  return passed;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -167,7 +196,7 @@ ValueRef Walker::Join(BlockId block, RegisterId id, const std::vector<BlockId>& 
 
 void Walker::EnterBlock(BlockId block) {
   block_ = block;
-  FindConditions(block);
+  FindPassed(block);
   slots_.clear();
   const LoopId loop = nest_.LoopOf(block);
   loop_ = loop == kNoLoop ? around_ : instance_[loop];

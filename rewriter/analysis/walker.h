@@ -17,6 +17,25 @@
 
 namespace gridloom::analysis {
 
+/// A comparison that held when a branch, or a guard, let a thread come to an access. Its values are not resolved. What it compares
+/// is at the access what it was then: the branch dominates the access, so that a thread that goes round a loop, or enters one
+/// again, passes the branch again before it comes back.
+struct FoundGuard {
+  Predicate holds;
+  LoopInstanceId loop = kNoLoopInstance;  ///< the loop that `block` is a test of
+  BlockId block = kNoBlock;
+};
+
+/// What a thread has passed on its way to a block.
+struct Passed {
+  static constexpr std::size_t kMaxConditions = 8, kMaxGuards = 6;
+  std::vector<UniformCondition> conditions;
+  std::vector<FoundGuard> guards;  ///< the last ones
+
+  /// `predicate` was `truth`, at a branch of `block` that decides whether `loop` goes on.
+  void Add(const SymbolPool& pool, const ValueRef& predicate, bool truth, LoopInstanceId loop, BlockId block);
+};
+
 /// An access as the walk meets it; the address is not resolved.
 struct FoundAccess {
   const ptx::Instruction* instruction = nullptr;
@@ -26,7 +45,7 @@ struct FoundAccess {
   ValueRef address;
   /// Loops, and blocks of theirs, whose test has just let the loop go on wherever this access is made.
   std::vector<std::pair<LoopInstanceId, BlockId>> tested;
-  std::vector<UniformCondition> conditions;  ///< that the access lies behind
+  Passed passed;
 };
 
 /// Something that makes the whole kernel irregular.
@@ -52,7 +71,7 @@ struct WalkContext {
   bool exits_in_callees = false;                  ///< a call need not come back
   std::uint32_t instructions = 0;                 ///< walked so far, inlined ones each time
   std::uint32_t depth = 0;                        ///< of calls
-  static constexpr std::uint32_t kMaxInstructions = 300'000, kMaxDepth = 24, kMaxConditions = 8;
+  static constexpr std::uint32_t kMaxInstructions = 300'000, kMaxDepth = 24;
 };
 
 /// Memory in .param space of one function: name and byte offset.
@@ -66,7 +85,7 @@ class Walker {
   struct Place {
     LoopInstanceId loop = kNoLoopInstance;
     bool always = true;  ///< by every thread of the kernel
-    std::vector<UniformCondition> conditions = {};
+    Passed passed = {};
   };
   Walker(WalkContext& context, const ptx::Function& function, ParamValues arguments, Place place);
   /// Values of the return parameters.
@@ -74,7 +93,9 @@ class Walker {
 
  private:
   void EnterBlock(BlockId block);
-  void FindConditions(BlockId block);
+  void FindPassed(BlockId block);
+  Passed PassedBy(const ptx::Instruction& instruction) const;
+  LoopInstanceId TestedBy(BlockId block) const;
   void LeaveBlock(BlockId block);
   void MakeLoops();
   void FindTests(LoopId loop);
@@ -120,8 +141,8 @@ class Walker {
   std::vector<std::vector<ValueRef>> out_;  ///< by block, beside LiveOut
   std::vector<ValueRef> current_;           ///< by register, in the block being walked
   std::vector<RegisterId> touched_;
-  std::vector<ValueRef> branch_on_;                        ///< by block: what its guarded end tests
-  std::vector<std::vector<UniformCondition>> conditions_;  ///< by block: uniform conditions it lies behind
+  std::vector<ValueRef> branch_on_;  ///< by block: what its guarded end tests
+  std::vector<Passed> passed_;       ///< by block
   struct Test {
     BlockId block, goes_on;  ///< the block that tests, and where it leads when the loop goes on
     bool truth;              ///< of the guard, then

@@ -24,7 +24,7 @@ void Walker::WalkMemory(const Instruction& instruction) {
     if (memory.generic && elsewhere) continue;
     if (memory.rows > 1) address = RowsFrom(memory, address);
     context_.result.accesses.push_back(
-        {&instruction, memory.reads, memory.writes, memory.bytes, memory.generic, address, TestedHere(), conditions_[block_]});
+        {&instruction, memory.reads, memory.writes, memory.bytes, memory.generic, address, TestedHere(), PassedBy(instruction)});
   }
 }
 
@@ -233,7 +233,7 @@ void Walker::WalkCall(const Instruction& instruction) {
       }
     }
     ++context_.depth;
-    returned = Walker(context_, *callee, std::move(values), {loop_, Unconditional(instruction), conditions_[block_]}).Run();
+    returned = Walker(context_, *callee, std::move(values), {loop_, Unconditional(instruction), PassedBy(instruction)}).Run();
     --context_.depth;
   }
   for (std::size_t i = 0; results != nullptr && i < results->elements.size(); ++i) {

@@ -38,6 +38,7 @@ struct Group {
   Polynomial address;  ///< without its constant
   std::vector<analysis::AssumptionId> assumptions;
   std::vector<analysis::UniformCondition> conditions;
+  std::vector<analysis::RangeGuard> guards;
   std::vector<Piece> pieces;
   unsigned flags = 0;
 
@@ -99,10 +100,11 @@ std::vector<Group> GroupsOf(const AddressAnalysis& analysis, const RangeArgument
     const Polynomial address = access.address.Plus(Polynomial::Constant(-constant));
     const auto it = std::ranges::find_if(groups, [&](const Group& group) {
       return group.address == address && group.assumptions == access.assumptions && group.conditions == access.conditions &&
-             (!by_flags || group.flags == FlagsOf(access));
+             group.guards == access.guards && (!by_flags || group.flags == FlagsOf(access));
     });
     if (it == groups.end()) {
-      groups.push_back({address, access.assumptions, access.conditions, {{constant, constant + access.bytes}}, FlagsOf(access)});
+      groups.push_back(
+          {address, access.assumptions, access.conditions, access.guards, {{constant, constant + access.bytes}}, FlagsOf(access)});
       continue;
     }
     it->pieces.push_back({constant, constant + access.bytes});
@@ -124,10 +126,16 @@ class CallEmitter {
       for (const Group& group : GroupsOf(analysis_, argument, false)) {
         const CodeRange range = code_.RangeOf(group.address);
         const Piece hull = group.Hull();
-        const CodeNumber from = code_.Add(range.low, {hull.first}), to = code_.Add(range.high, {hull.last});
+        // What no thread reaches adds nothing to the others; alone, it ends before it begins.
+        const std::string unreached = code_.Unreached(group.guards, group.conditions);
+        CodeNumber from = code_.Add(range.low, {hull.first}), to = code_.Add(range.high, {hull.last});
+        if (!unreached.empty()) {
+          from = code_.Select(unreached, {INT64_MAX}, from);
+          to = code_.Select(unreached, {0}, to);
+        }
         low = first ? from : code_.Least(low, from);
         high = first ? to : code_.Most(high, to);
-        holds = code_.And(holds, code_.Holds(group.assumptions, group.conditions));
+        holds = code_.And(holds, HoldsOrUnreached(group, unreached));
         first = false;
       }
       low = code_.Select(holds, code_.Most(low, {0}), {0});
@@ -150,6 +158,11 @@ class CallEmitter {
   std::string Text() const { return "{\n" + code_.Text() + "}\n"; }
 
  private:
+  std::string HoldsOrUnreached(const Group& group, const std::string& unreached) {
+    const std::string holds = code_.Holds(group.assumptions);
+    return holds.empty() ? holds : code_.Or(holds, unreached);
+  }
+
   void Strided(const RangeArgument& argument, const Group& group, const Row& row) {
     CodeNumber base{row.first.first}, stride{0}, steps{0}, width{row.first.last - row.first.first};
     for (const Steps& dimension : Joined(Dimensions(group.address, row, base))) {
@@ -165,12 +178,12 @@ class CallEmitter {
       }
     }
     width = code_.Subtract(width, code_.Multiply(stride, steps));
-    const std::string holds = code_.Holds(group.assumptions, group.conditions);
+    const std::string unreached = code_.Unreached(group.guards, group.conditions), holds = HoldsOrUnreached(group, unreached);
     // A base below zero belongs to threads that access nothing: as one wide piece it stays sound.
     const std::string usable = code_.Compare("ge", base, {0}, holds);
-    Call(argument,
-         {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), code_.Select(usable, code_.Add(steps, {1}), {1}),
-          code_.Select(usable, width, {-1})},
+    CodeNumber count = code_.Select(usable, code_.Add(steps, {1}), {1});
+    if (!unreached.empty()) count = code_.Select(unreached, {0}, count);
+    Call(argument, {code_.Select(usable, base, {0}), code_.Select(usable, stride, {0}), count, code_.Select(usable, width, {-1})},
          group.flags);
   }
 

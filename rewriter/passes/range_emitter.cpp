@@ -148,15 +148,24 @@ std::string RangeEmitter::Compare(std::string_view comparison, const CodeNumber&
   return it->second;
 }
 
-std::string RangeEmitter::And(const std::string& a, const std::string& b) {
-  if (a.empty() || a == b) return b;
-  if (b.empty()) return a;
-  const auto [it, added] = predicates_.try_emplace("and.pred " + a + ", " + b);
+std::string RangeEmitter::Joined(std::string_view opcode, const std::string& a, const std::string& b) {
+  const std::string operands = a + ", " + b;
+  const auto [it, added] = predicates_.try_emplace(std::string(opcode) + " " + operands);
   if (added) {
     it->second = New(1);
-    Line("and.pred " + it->second + ", " + a + ", " + b);
+    Line(std::string(opcode) + " " + it->second + ", " + operands);
   }
   return it->second;
+}
+
+std::string RangeEmitter::And(const std::string& a, const std::string& b) {
+  if (a.empty() || a == b) return b;
+  return b.empty() ? a : Joined("and.pred", a, b);
+}
+
+std::string RangeEmitter::Or(const std::string& a, const std::string& b) {
+  if (a.empty() || a == b) return b;
+  return b.empty() ? a : Joined("or.pred", a, b);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -287,7 +296,7 @@ CodeNumber RangeEmitter::Uniform(const Polynomial& number) {
     for (const SymbolId id : term.monomial.symbols) {
       if (id != kNoSymbol) product = Multiply(product, Symbol(id));
     }
-    rest = Add(rest, Multiply(product, {term.factor}));
+    rest = term.factor == -1 && !rest.Is(0) ? Subtract(rest, product) : Add(rest, Multiply(product, {term.factor}));
   }
   return Add(rest, sum);
 }
@@ -420,7 +429,21 @@ CodeRange RangeEmitter::MaskedRange(const CodeRange& a, std::int64_t mask) {
   return {Select(same, Instruction("and.b64", a.low, {mask}), {0}), Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
 }
 
+// Division truncates: where the rest is negative, the bound is at most one step too wide.
+CodeRange RangeEmitter::GuardedRange(const analysis::Symbol& symbol) {
+  CodeRange range = RangeOf(symbol.operands[0]->number);
+  const CodeNumber rest = RangeOf(symbol.operands[1]->number).high, divisor = Uniform(symbol.operands[2]->number);
+  const CodeNumber most = IsPowerOfTwo(divisor) && !divisor.Is(1)
+                              ? Instruction("shr.s64", rest, {std::countr_zero(static_cast<std::uint64_t>(*divisor.constant))})
+                              : Divide(rest, divisor, false);
+  const std::string holds = Holds(symbol.operands[1]->assumptions);
+  if (symbol.op == RangeOp::kAtMost) range.high = Least(range.high, Select(holds, most, range.high));
+  else range.low = Most(range.low, Select(holds, Subtract({0}, most), range.low));
+  return range;
+}
+
 CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
+  if (symbol.op == RangeOp::kAtMost || symbol.op == RangeOp::kAtLeast) return GuardedRange(symbol);
   const CodeRange a = RangeOf(symbol.operands[0]->number);
   const Interval bounds = pool_.BoundsOf(symbol.operands[0]->number);
   const CodeRange b = symbol.operands.size() > 1 ? RangeOf(symbol.operands[1]->number) : a;
@@ -437,6 +460,8 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
     case RangeOp::kDivide: return {Divide(a.low, b.low, bounds.low >= 0), Divide(a.high, b.low, bounds.low >= 0)};
     case RangeOp::kRemainder: return RemainderRange(a, b.low, bounds.low >= 0);
     case RangeOp::kAbsolute: return {{0}, Most(a.high, Subtract({0}, a.low))};
+    case RangeOp::kAtMost:
+    case RangeOp::kAtLeast: break;
   }
   return {};
 }
@@ -460,28 +485,30 @@ std::string RangeEmitter::Holds(AssumptionId id, std::string also) {
   return also;
 }
 
-std::string RangeEmitter::Holds(const std::vector<AssumptionId>& assumptions, const std::vector<analysis::UniformCondition>& conditions) {
+std::string RangeEmitter::Unmet(const analysis::UniformCondition& condition) {
+  const std::string predicate = Native(condition.predicate);
+  if (!condition.truth) return predicate;
+  const auto [it, added] = predicates_.try_emplace("not.pred " + predicate);
+  if (added) {
+    it->second = New(1);
+    Line("not.pred " + it->second + ", " + predicate);
+  }
+  return it->second;
+}
+
+std::string RangeEmitter::Holds(const std::vector<AssumptionId>& assumptions) {
   std::string holds;
   for (const AssumptionId id : assumptions) holds = Holds(id, holds);
-  if (holds.empty()) return holds;
-  for (const analysis::UniformCondition& condition : conditions) {
-    std::string unmet = Native(condition.predicate);
-    if (condition.truth) {
-      const auto [it, added] = predicates_.try_emplace("not.pred " + unmet);
-      if (added) {
-        it->second = New(1);
-        Line("not.pred " + it->second + ", " + unmet);
-      }
-      unmet = it->second;
-    }
-    const auto [it, added] = predicates_.try_emplace("or.pred " + holds + ", " + unmet);
-    if (added) {
-      it->second = New(1);
-      Line("or.pred " + it->second + ", " + holds + ", " + unmet);
-    }
-    holds = it->second;
-  }
   return holds;
+}
+
+std::string RangeEmitter::Unreached(const std::vector<analysis::RangeGuard>& guards,
+                                    const std::vector<analysis::UniformCondition>& conditions) {
+  std::string unreached;
+  for (const analysis::UniformCondition& condition : conditions) unreached = Or(unreached, Unmet(condition));
+  for (const analysis::RangeGuard& guard : guards)
+    unreached = Or(unreached, Compare("lt", RangeOf(guard.number).high, {0}, Holds(guard.assumptions)));
+  return unreached;
 }
 
 }  // namespace gridloom::passes

@@ -34,8 +34,12 @@ class RangeEmitter {
 
   CodeNumber Uniform(const analysis::Polynomial& number);
   CodeRange RangeOf(const analysis::Polynomial& number);
-  /// A predicate that is true when the assumptions hold, or one of the conditions is not met; empty when that is always.
-  std::string Holds(const std::vector<analysis::AssumptionId>& assumptions, const std::vector<analysis::UniformCondition>& conditions);
+  /// A predicate that is true when the assumptions hold; empty when that is always.
+  std::string Holds(const std::vector<analysis::AssumptionId>& assumptions);
+
+  /// A predicate that is true when no thread of the CTA makes the access: a condition is not met, or a guard nowhere; empty when that
+  /// is never.
+  std::string Unreached(const std::vector<analysis::RangeGuard>& guards, const std::vector<analysis::UniformCondition>& conditions);
 
   CodeNumber Add(const CodeNumber& a, const CodeNumber& b);
   CodeNumber Subtract(const CodeNumber& a, const CodeNumber& b);
@@ -46,6 +50,7 @@ class RangeEmitter {
   CodeNumber Select(const std::string& predicate, const CodeNumber& a, const CodeNumber& b);
   std::string Compare(std::string_view comparison, const CodeNumber& a, const CodeNumber& b, const std::string& and_also = "");
   std::string And(const std::string& a, const std::string& b);
+  std::string Or(const std::string& a, const std::string& b);
   void Line(const std::string& text) { code_ += text + ";\n"; }
   void Block(const std::string& text) { code_ += text + "\n"; }
   std::string InRegister(const CodeNumber& number);
@@ -79,6 +84,9 @@ class RangeEmitter {
   CodeNumber Divide(const CodeNumber& a, const CodeNumber& b, bool positive);
   CodeNumber Instruction(const std::string& opcode, const CodeNumber& a, const CodeNumber& b);
   std::string Holds(analysis::AssumptionId id, std::string also);
+  std::string Joined(std::string_view opcode, const std::string& a, const std::string& b);
+  std::string Unmet(const analysis::UniformCondition& condition);
+  CodeRange GuardedRange(const analysis::Symbol& symbol);
 
   const analysis::AddressAnalysis& analysis_;
   const analysis::SymbolPool& pool_;

@@ -7,6 +7,8 @@
 #include "rewriter/analysis/cfg.h"
 #include "rewriter/analysis/uniformity.h"
 #include "rewriter/passes/lower_exits.h"
+#include "rewriter/ptx/defuse.h"
+#include "rewriter/ptx/visit.h"
 
 namespace gridloom::passes {
 namespace {
@@ -93,7 +95,36 @@ std::uint64_t StaticShared(const ptx::Function& kernel) {
   return bytes;
 }
 
-/// Every way out of the kernel becomes a branch to `end`.
+/// The name of a register that holds %tid.x throughout the kernel: it is written once, before anything branches. Empty when there
+/// is none; nearly every kernel has one, and one instruction less per thread to find the first of them.
+std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& editor) {
+  const ptx::Operand* found = nullptr;
+  for (const Statement& statement : kernel.body->statements) {
+    if (std::holds_alternative<ptx::Variable*>(statement)) continue;
+    const auto* instruction = std::get_if<Instruction>(&statement);
+    if (instruction == nullptr || instruction->guard || instruction->info().cls == ptx::OpClass::kBranch ||
+        instruction->info().cls == ptx::OpClass::kCall)
+      break;
+    const auto& operands = instruction->operands;
+    const bool reads_x = instruction->opcode == ptx::Opcode::kMov && operands.size() == 2 && operands[1].text == "%tid.x";
+    if (!reads_x || operands[0].kind != ptx::OperandKind::kRegister || operands[0].variable == nullptr) continue;
+    const ptx::Symbol symbol = editor.Find(operands[0].text);
+    if (symbol.variable != operands[0].variable || symbol.index != operands[0].index || ptx::BytesOf(symbol.variable->type) != 4) continue;
+    found = &operands[0];
+    break;
+  }
+  if (found == nullptr) return "";
+  unsigned writes = 0;
+  ptx::VisitStatements(*kernel.body, [&](const Statement& statement) {
+    const auto* instruction = std::get_if<Instruction>(&statement);
+    if (instruction == nullptr) return;
+    VisitDefs(*instruction,
+              [&](const ptx::Operand& operand) { writes += operand.variable == found->variable && operand.index == found->index; });
+  });
+  return writes == 1 ? std::string(found->text) : "";
+}
+
+/// Every way out of the kernel becomes a branch to `end`, which is going to follow its last statement.
 void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
   EditStatements(*kernel.body, [&](Statement& statement, Replacement&) {
     auto* instruction = std::get_if<Instruction>(&statement);
@@ -109,14 +140,20 @@ void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
     instruction->operands.clear();
     instruction->operands.push_back(std::move(target));
   });
+  auto& statements = kernel.body->statements;
+  const auto* last = statements.empty() ? nullptr : std::get_if<Instruction>(&statements.back());
+  if (last == nullptr || last->guard || last->opcode != ptx::Opcode::kBra) return;
+  if (last->operands.size() == 1 && last->operands[0].label == &end) statements.pop_back();
 }
 
-/// Lets only thread 0 of the CTA go on; the others go to `label`. Most are sorted out by their x alone.
-std::string OnlyFirstThread(const std::string& label) {
-  return "mov.u32 %gl_t0, %tid.x;\nsetp.ne.u32 %gl_others, %gl_t0, 0;\n@%gl_others bra " + label +
+/// Lets only thread 0 of the CTA go on; the others `leave`. Most are sorted out by their x alone, which is in `x` when that is not
+/// empty.
+std::string OnlyFirstThread(const std::string& leave, const std::string& x) {
+  return (x.empty() ? "mov.u32 %gl_t0, %tid.x;\n" : "") + ("setp.ne.u32 %gl_others, " + (x.empty() ? "%gl_t0" : x)) + ", 0;\n@%gl_others " +
+         leave +
          ";\nmov.u32 %gl_t0, %tid.y;\nmov.u32 %gl_t1, %tid.z;\nor.b32 %gl_t0, %gl_t0, %gl_t1;\nsetp.ne.u32 %gl_others, %gl_t0, "
-         "0;\n@%gl_others bra " +
-         label + ";\n";
+         "0;\n@%gl_others " +
+         leave + ";\n";
 }
 
 class Releaser {
@@ -128,20 +165,20 @@ class Releaser {
     end.name = module_.strings.Intern(editor_.NewLabel("end"));
     end.loc = kernel_.body->end_loc;
     RedirectEnds(kernel_, end);
-    const std::string registers = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n",
-                      release = "membar.gl;\n" + calls + "$gl_done:\n}\nret;\n";
+    const std::string registers = "{\n.reg .b32 %gl_t<2>;\n.reg .pred %gl_others;\n", release = "membar.gl;\n" + calls + "}\nret;\n";
+    const std::string x = ThreadIndex(kernel_, editor_);
     std::string entry, text;
     if (plan.barrier) {
-      text = "bar.sync " + std::to_string(*plan.barrier) + ";\n" + registers + OnlyFirstThread("$gl_done") + release;
+      text = "bar.sync " + std::to_string(*plan.barrier) + ";\n" + registers + OnlyFirstThread("ret", x) + release;
     } else {
       const std::string left = editor_.NewVariable(ptx::StateSpace::kShared, ptx::ScalarType::kU32, "threads_left");
-      entry = registers + OnlyFirstThread("$gl_begin") +
+      entry = registers + OnlyFirstThread("bra $gl_begin", "") +
               "mov.u32 %gl_t0, %ntid.x;\nmov.u32 %gl_t1, %ntid.y;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\n"
               "mov.u32 %gl_t1, %ntid.z;\nmul.lo.u32 %gl_t0, %gl_t0, %gl_t1;\nst.shared.u32 [" +
               left + "], %gl_t0;\n$gl_begin:\n}\nbar.sync 0;\n";
       // What the thread wrote is ordered before its count, and all counts before the release.
       text = "membar.cta;\n" + registers + "atom.shared.add.u32 %gl_t0, [" + left +
-             "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n@%gl_others bra $gl_done;\n" + release;
+             "], -1;\nsetp.ne.u32 %gl_others, %gl_t0, 1;\n@%gl_others ret;\n" + release;
     }
     InsertAtEntry(*kernel_.body, editor_.Text(entry, kernel_.loc));
     auto& statements = kernel_.body->statements;

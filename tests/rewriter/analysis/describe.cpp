@@ -28,6 +28,7 @@ std::string DescribeRanges(const ptx::Module& module) {
         }
         text += "\n";
         for (const AssumptionId id : access.assumptions) text += "      if " + printer.PrintAssumption(id) + "\n";
+        for (const RangeGuard& guard : access.guards) text += "      where 0 <= " + printer.Print(guard.number) + "\n";
       }
     }
     for (LoopInstanceId id = 0; id < analysis.loops().size(); ++id) {

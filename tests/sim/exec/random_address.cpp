@@ -146,9 +146,11 @@ RandomAddressKernel::Variable RandomAddressKernel::Combine(unsigned depth) {
   return {r, {al + 5, ah + 5}};
 }
 
-std::string RandomAddressKernel::Condition() {
+std::string RandomAddressKernel::Condition() { return Condition(Leaf()); }
+
+std::string RandomAddressKernel::Condition(const Variable& a) {
   static constexpr const char* kComparisons[] = {"lt", "le", "gt", "ge", "eq", "ne"};
-  const Variable a = Leaf(), b = Leaf();
+  const Variable b = Leaf();
   const std::string p = New("%p"), left = New("%r");
   Line("mov.u32 " + left + ", " + a.reg + ";");
   Line(std::string("setp.") + kComparisons[Pick(6)] + (Pick(2) == 0 ? ".s32 " : ".u32 ") + p + ", " + left + ", " + b.reg + ";");
@@ -169,7 +171,9 @@ void RandomAddressKernel::Access() {
   Line("add.s64 " + address + ", " + pointer + ", " + wide + ";");
   const std::string offset = "+" + std::to_string(4 * Pick(8));
   const std::string result = New("%r");
-  const std::string guard = Pick(4) == 0 ? "@" + Condition() + " " : "";
+  // Half of the guards are of the index itself, as in `if (i < n) a[i]`.
+  const std::string not_negated = Pick(2) == 0 ? "@" : "@!";
+  const std::string guard = Pick(3) != 0 ? "" : not_negated + (Pick(2) == 0 ? Condition() : Condition(index)) + " ";
   switch (Pick(3)) {
     case 0: return Line(guard + "ld.global.u32 " + result + ", [" + address + offset + "];");
     case 1: return Line(guard + "st.global.u32 [" + address + offset + "], 7;");

@@ -36,6 +36,8 @@ class RandomAddressKernel {
   Variable Combine(unsigned depth);
   Variable Fit(Variable variable, std::int64_t most);
   std::string Condition();
+  /// `a` compared with something.
+  std::string Condition(const Variable& a);
   void Statements(unsigned depth, unsigned count);
   void If(unsigned depth);
   void Loop(unsigned depth);
