@@ -10,8 +10,6 @@ namespace {
 
 /// Sums of this many bits cannot leave 64 bits, however many terms there are.
 constexpr unsigned kTermBits = 57;
-/// Nor can the difference of two numbers of this size, and what their terms range over.
-constexpr unsigned kGuardBits = 61;
 
 void CollectSymbols(const SymbolPool& pool, const Polynomial& number, std::set<SymbolId>& seen) {
   std::vector<SymbolId> work;
@@ -245,27 +243,6 @@ Polynomial AddressAnalysis::WithTested(const FoundAccess& found, const Polynomia
   return result;
 }
 
-/// What is not negative where a comparison of the kinds less and less-or-equal holds.
-std::optional<Polynomial> AddressAnalysis::GuardNumber(const FoundAccess& found, const Predicate& holds,
-                                                       std::vector<AssumptionId>& assumptions, Resolver& resolver) {
-  const ValueRef left = resolver.Resolve(holds.left), right = resolver.Resolve(holds.right);
-  if (left->IsData() || right->IsData()) return std::nullopt;
-  Polynomial number = right->number.Plus(left->number, -1);
-  if (holds.kind == Predicate::Kind::kLess) number = number.Plus(Polynomial::Constant(-1));
-  number = WithTested(found, number);
-  if (number.terms().size() > Polynomial::kMaxTerms || pool_.IsUniform(number)) return std::nullopt;
-  assumptions = Union(left->assumptions, right->assumptions);
-  // The difference of registers of 64 bits need not fit into one.
-  for (const ValueRef& side : {left, right}) {
-    const Polynomial uniform = side->number.Filter([&](const Monomial& monomial) { return pool_.IsUniform(monomial); });
-    if (BitsNeeded(pool_.BoundsOf(uniform)) < kGuardBits) continue;
-    const std::int64_t most = std::int64_t{1} << kGuardBits;
-    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = uniform, .range = {-most, most}})});
-  }
-  if (!CloseAssumptions(number, assumptions, resolver)) return std::nullopt;
-  return number;
-}
-
 /// The symbol with the bound that the guard gives it, or itself when it gives none: guard = factor * symbol + rest, and the sign of
 /// the uniform factor is known.
 SymbolId AddressAnalysis::Guarded(SymbolId symbol, const RangeGuard& guard) {
@@ -303,39 +280,44 @@ SymbolId AddressAnalysis::Guarded(SymbolId symbol, const RangeGuard& guard) {
 // Each guard bounds the symbols that it and the address are made of; what an earlier one has bounded, a later one finds bounded.
 void AddressAnalysis::ApplyGuards(const FoundAccess& found, RangeAccess& access, Resolver& resolver) {
   std::vector<std::pair<SymbolId, SymbolId>> bounded;
-  const auto apply = [&](const Predicate& holds) {
-    RangeGuard guard;
-    const auto number = GuardNumber(found, holds, guard.assumptions, resolver);
-    if (!number) return;
-    guard.number = *number;
+  const auto of_thread = [&](SymbolId symbol) {
+    while (pool_[symbol].op == RangeOp::kAtMost || pool_[symbol].op == RangeOp::kAtLeast)
+      symbol = *pool_[symbol].operands[0]->number.AsSymbol();
+    return pool_[symbol].kind == SymbolKind::kThread || pool_[symbol].kind == SymbolKind::kLane;
+  };
+  const auto apply = [&](RangeGuard guard) {
+    guard.number = WithTested(found, guard.number);
+    if (pool_.IsUniform(guard.number) || !CloseAssumptions(guard.number, guard.assumptions, resolver)) return;
     for (const auto& [symbol, by] : bounded) guard.number = Substituted(guard.number, symbol, by);
-    if (std::ranges::find(access.guards, guard) != access.guards.end()) return;
-    if (pool_.BoundsOf(guard.number).low >= 0) return;
-    std::vector<std::pair<SymbolId, SymbolId>> more;
+    if (std::ranges::find(access.guards, guard) != access.guards.end() || pool_.BoundsOf(guard.number).low >= 0) return;
     std::set<SymbolId> symbols;
     for (const Term& term : guard.number.terms()) symbols.insert(term.monomial.symbols.begin(), term.monomial.symbols.end());
     for (const SymbolId symbol : symbols) {
-      if (symbol == kNoSymbol || pool_[symbol].uniform || !access.address.Contains(symbol)) continue;
+      if (symbol == kNoSymbol || pool_[symbol].uniform || !(of_thread(symbol) || access.address.Contains(symbol))) continue;
       const SymbolId by = Guarded(symbol, guard);
-      if (by != symbol) more.emplace_back(symbol, by);
+      if (by == symbol) continue;
+      access.address = Substituted(access.address, symbol, by);
+      bounded.emplace_back(symbol, by);
     }
-    for (const auto& [symbol, by] : more) access.address = Substituted(access.address, symbol, by);
-    bounded.insert(bounded.end(), more.begin(), more.end());
     access.guards.push_back(std::move(guard));
   };
   for (const FoundGuard& guard : found.passed.guards) {
     // What bounds a counter wherever it is tested says nothing new in the loop; behind it, it tells where the counter stopped.
     const bool known = std::ranges::find(found.tested, std::pair(guard.loop, guard.block)) != found.tested.end() &&
                        walk_.loops[guard.loop].bound && walk_.loops[guard.loop].bound_at == guard.block;
-    if (known || guard.holds.kind == Predicate::Kind::kNotEqual) continue;
-    Predicate holds = guard.holds;
-    if (holds.kind == Predicate::Kind::kEqual) {
-      holds.kind = Predicate::Kind::kLessEqual;
-      apply(holds);
-      std::swap(holds.left, holds.right);
-    }
-    apply(holds);
+    if (known) continue;
+    std::vector<AssumptionId> assumptions;
+    for (const Polynomial& number : resolver.NotNegative(guard.holds, assumptions)) apply({number, assumptions});
   }
+  // A thread is the same all the time: what is assumed need only hold for those that pass. Counters have had other values.
+  for (AssumptionId& id : access.assumptions) {
+    Assumption assumption = pool_.assumption(id);
+    for (const auto& [symbol, by] : bounded) {
+      if (of_thread(symbol)) assumption.number = Substituted(assumption.number, symbol, by);
+    }
+    id = pool_.Assume(std::move(assumption));
+  }
+  std::ranges::sort(access.assumptions);
 }
 
 // The alternative of a choice that was `opened` may be a value of an earlier round of a loop; guards say nothing of that.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +68,6 @@ class AddressAnalysis {
   bool LimitTerms(const Polynomial& number, std::vector<AssumptionId>& assumptions);
   bool CloseAssumptions(const Polynomial& address, std::vector<AssumptionId>& assumptions, Resolver& resolver);
   void ApplyGuards(const FoundAccess& found, RangeAccess& access, Resolver& resolver);
-  std::optional<Polynomial> GuardNumber(const FoundAccess& found, const Predicate& holds, std::vector<AssumptionId>& assumptions,
-                                        Resolver& resolver);
   Polynomial WithTested(const FoundAccess& found, const Polynomial& number) const;
   SymbolId Guarded(SymbolId symbol, const RangeGuard& guard);
   void AddIrregular(const FoundAccess& found, std::string why, SourceLoc loc, SymbolId base);

@@ -77,7 +77,10 @@ ValueRef Resolver::ResolveSymbol(SymbolId id) {
       operands.push_back(Resolve(operand));
       changed |= operands.back()->IsData() || operands.back()->number != operand->number;
     }
-    if (!changed) {
+    if (kind == SymbolKind::kChoice && symbol.at_join) {
+      result = math_.JoinOf(operands, symbol.varies_in);
+      if (!changed && result->number.AsSymbol()) result = itself();  // nothing in common
+    } else if (!changed) {
       result = itself();
     } else if (kind == SymbolKind::kChoice) {
       result = math_.Varying(std::move(operands), 64, symbol.varies_in);
@@ -228,6 +231,44 @@ ValueRef Resolver::ResolvePhi(SymbolId id) {
   return Number(value->number, 64, std::move(closed));
 }
 
+std::vector<Polynomial> Resolver::NotNegative(const Predicate& holds, std::vector<AssumptionId>& assumptions) {
+  const ValueRef left = Resolve(holds.left), right = Resolve(holds.right);
+  if (left->IsData() || right->IsData()) return {};
+  assumptions = Union(assumptions, Union(left->assumptions, right->assumptions));
+  // The difference of registers of 64 bits need not fit into one.
+  constexpr Interval kFits{-(std::int64_t{1} << 61), std::int64_t{1} << 61};
+  for (const ValueRef& side : {left, right}) {
+    const Polynomial uniform = side->number.Filter([&](const Monomial& monomial) { return pool_.IsUniform(monomial); });
+    if (pool_.BoundsOf(uniform).IsInside(kFits)) continue;
+    assumptions = Union(assumptions, {pool_.Assume({.kind = Assumption::Kind::kInside, .number = uniform, .range = kFits})});
+  }
+  const Polynomial difference = right->number.Plus(left->number, -1), opposite = difference.Times(-1), one = Polynomial::Constant(1);
+  if (difference.terms().size() > Polynomial::kMaxTerms) return {};
+  switch (holds.kind) {
+    case Predicate::Kind::kLess: return {difference.Plus(one, -1)};
+    case Predicate::Kind::kLessEqual: return {difference};
+    case Predicate::Kind::kEqual: return {difference, opposite};
+    case Predicate::Kind::kNotEqual:
+      if (pool_.BoundsOf(difference).low >= 0) return {difference.Plus(one, -1)};
+      if (pool_.BoundsOf(opposite).low >= 0) return {opposite.Plus(one, -1)};
+      return {};
+    default: return {};
+  }
+}
+
+/// A thread that enters the loop has passed a guard that says that the number is not negative.
+bool Resolver::HeldAtEntry(const LoopInstance& loop, const Polynomial& number, std::vector<AssumptionId>& assumptions) {
+  for (const FoundGuard& guard : loop.entered) {
+    std::vector<AssumptionId> needed;
+    for (const Polynomial& held : NotNegative(guard.holds, needed)) {
+      if (pool_.BoundsOf(number.Plus(held, -1)).low < 0) continue;
+      assumptions = Union(assumptions, needed);
+      return true;
+    }
+  }
+  return false;
+}
+
 // Condition left < right (or <=, !=) holds whenever the loop goes on, and right - left = distance + change * counter.
 std::optional<LoopBound> Resolver::BoundOf(const LoopInstance& loop, const Predicate& condition) {
   const ValueRef left = Resolve(condition.left), right = Resolve(condition.right);
@@ -265,7 +306,7 @@ std::optional<LoopBound> Resolver::BoundOf(const LoopInstance& loop, const Predi
       step = -*step;
     }
     // The loop ends where both are equal, if that comes at all: the distance is not negative, and a multiple of the step.
-    if (pool_.BoundsOf(bound.distance).low < 0) {
+    if (pool_.BoundsOf(bound.distance).low < 0 && !HeldAtEntry(loop, bound.distance, bound.assumptions)) {
       assume({.kind = Assumption::Kind::kInside, .number = bound.distance, .range = {0, INT64_MAX}});
     }
     const bool multiple = std::ranges::all_of(bound.distance.terms(), [&](const Term& term) { return term.factor % *step == 0; });

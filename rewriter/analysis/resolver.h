@@ -19,12 +19,22 @@ struct LoopBound {
   std::vector<AssumptionId> assumptions;
 };
 
+/// A comparison that held when a branch, or a guard, let a thread come to an access. Its values are not resolved. What it compares
+/// is at the access what it was then: the branch dominates the access, so that a thread that goes round a loop, or enters one
+/// again, passes the branch again before it comes back.
+struct FoundGuard {
+  Predicate holds;
+  LoopInstanceId loop = kNoLoopInstance;  ///< the loop that `block` is a test of
+  NodeId block = kNoNode;
+};
+
 struct LoopInstance {
   LoopInstanceId parent = kNoLoopInstance;
   bool irreducible = false;
   SourceLoc loc;                                         ///< of its head
   SymbolId counter = kNoSymbol;                          ///< completed iterations, anywhere in and behind the loop
   SymbolId tested = kNoSymbol;                           ///< the same where the condition that bounds it holds
+  std::vector<FoundGuard> entered;                       ///< what a thread has passed before it came to the head
   std::vector<std::pair<NodeId, Predicate>> conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
   std::optional<LoopBound> bound;
   NodeId bound_at = kNoNode;  ///< the block of `conditions` that gave the bound
@@ -36,6 +46,9 @@ class Resolver {
 
   /// Without symbols of kind kPhi.
   ValueRef Resolve(const ValueRef& value);
+  /// Numbers that are not negative where a comparison holds, as far as `assumptions` do, which it adds to; none where it compares
+  /// data, or says nothing of the kind.
+  std::vector<Polynomial> NotNegative(const Predicate& holds, std::vector<AssumptionId>& assumptions);
   /// Finds the bounds of all loops; outer ones come first.
   void BoundLoops();
   /// Whether a range of its values can be computed: every loop it depends on is bounded, and nothing in it is any number.
@@ -56,6 +69,7 @@ class Resolver {
   bool IsInvariant(const Polynomial& number, LoopInstanceId loop) const;
   bool IsInside(LoopInstanceId inner, LoopInstanceId outer) const;
   ValueRef ResolveAssumptions(const std::vector<AssumptionId>& ids, std::vector<AssumptionId>& out);
+  bool HeldAtEntry(const LoopInstance& loop, const Polynomial& number, std::vector<AssumptionId>& assumptions);
   std::optional<LoopBound> BoundOf(const LoopInstance& loop, const Predicate& condition);
 
   static constexpr std::uint32_t kMaxSteps = 200'000;

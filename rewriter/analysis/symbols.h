@@ -108,6 +108,7 @@ struct Symbol {
   const ptx::Instruction* instruction = nullptr;
   std::uint32_t result = 0;                        ///< kLoad: which element of a vector load
   bool tested = false;                             ///< kCounter
+  bool at_join = false;                            ///< kChoice: made where ways join, not of the rounds of a loop
   std::uint8_t from_bits = 0;                      ///< kExtension
   bool is_signed = false;                          ///< kExtension
   ptx::StateSpace space = ptx::StateSpace::kNone;  ///< kElsewhere, kLoad

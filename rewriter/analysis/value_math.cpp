@@ -1,6 +1,8 @@
 #include "rewriter/analysis/value_math.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "rewriter/analysis/transfer.h"
 #include "rewriter/ptx/defuse.h"
@@ -161,9 +163,91 @@ ValueRef ValueMath::Choice(std::vector<ValueRef> alternatives, LoopInstanceId lo
   }
   if (ValueRef data = FirstData(distinct, bits)) return data;
   ValueRef varying = Varying(std::move(distinct), bits, loop);
+  if (const auto choice = varying->number.AsSymbol()) pool_.at(*choice).at_join = true;
   auto value = std::make_shared<Value>(*varying);
   value->assumptions = Union(assumptions, varying->assumptions);
   return value;
+}
+
+namespace {
+
+/// The terms that all numbers have.
+Polynomial CommonTerms(const std::vector<ValueRef>& numbers) {
+  return numbers[0]->number.Filter([&](const Monomial& monomial) {
+    const auto factor = [&](const Polynomial& number) {
+      const auto it = std::ranges::find(number.terms(), monomial, &Term::monomial);
+      return it == number.terms().end() ? 0 : it->factor;
+    };
+    return std::ranges::all_of(numbers, [&](const ValueRef& number) { return factor(number->number) == factor(numbers[0]->number); });
+  });
+}
+
+/// The greatest product of a constant and uniform symbols that divides all terms of all numbers; its factor is positive, or 0
+/// when all numbers are.
+Term CommonFactor(const SymbolPool& pool, const std::vector<Polynomial>& numbers) {
+  std::optional<Term> common;
+  for (const Polynomial& number : numbers) {
+    for (const Term& term : number.terms()) {
+      if (!common) {
+        common = Term{term.monomial, 0};
+        for (SymbolId& id : common->monomial.symbols) id = id != kNoSymbol && pool[id].uniform ? id : kNoSymbol;
+      }
+      common->factor = std::gcd(common->factor, term.factor);
+      Monomial left = term.monomial;
+      for (SymbolId& id : common->monomial.symbols) {
+        const auto it = id == kNoSymbol ? left.symbols.end() : std::ranges::find(left.symbols, id);
+        if (it == left.symbols.end()) id = kNoSymbol;
+        else *it = kNoSymbol;
+      }
+    }
+  }
+  if (!common) return {};
+  std::ranges::sort(common->monomial.symbols);
+  return *common;
+}
+
+/// Without a factor that all terms have.
+Polynomial DividedBy(const Polynomial& number, const Term& divisor) {
+  Polynomial result;
+  for (const Term& term : number.terms()) {
+    Polynomial product = Polynomial::Constant(term.factor / divisor.factor);
+    Monomial left = divisor.monomial;
+    for (const SymbolId id : term.monomial.symbols) {
+      const auto it = id == kNoSymbol ? left.symbols.end() : std::ranges::find(left.symbols, id);
+      if (it != left.symbols.end()) *it = kNoSymbol;
+      else if (id != kNoSymbol) product = *product.Times(Polynomial::Of(id));
+    }
+    result = result.Plus(product);
+  }
+  return result;
+}
+
+}  // namespace
+
+ValueRef ValueMath::JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop) {
+  if (ValueRef data = FirstData(alternatives, 64)) return data;
+  const auto choice = [&](std::vector<ValueRef> of) {
+    ValueRef value = Varying(std::move(of), 64, loop);
+    pool_.at(*value->number.AsSymbol()).at_join = true;
+    return value;
+  };
+  const Polynomial common = CommonTerms(alternatives);
+  std::vector<Polynomial> rests;
+  for (const ValueRef& alternative : alternatives) rests.push_back(alternative->number.Plus(common, -1));
+  const Term factor = CommonFactor(pool_, rests);
+  if (factor.factor == 0) return Number(common, 64, Varying(alternatives, 64, loop)->assumptions);
+  if (factor.factor < 0 || (common.IsZero() && factor.factor == 1 && factor.monomial.degree() == 0)) return choice(alternatives);
+  std::vector<ValueRef> quotients;
+  for (std::size_t i = 0; i < rests.size(); ++i) quotients.push_back(Number(DividedBy(rests[i], factor), 64, alternatives[i]->assumptions));
+  const ValueRef rest = choice(std::move(quotients));
+  Polynomial scaled = rest->number.Times(factor.factor);
+  for (const SymbolId id : factor.monomial.symbols) {
+    if (id == kNoSymbol) continue;
+    auto product = scaled.Times(Polynomial::Of(id));
+    if (!product) return choice(alternatives);
+    scaled = std::move(*product);
+  }
+  return Number(common.Plus(scaled), 64, rest->assumptions);
 }
 
 ValueRef ValueMath::Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop) {

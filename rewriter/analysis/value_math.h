@@ -21,6 +21,9 @@ class ValueMath {
   ValueRef Exact(const ValueRef& value, bool is_signed);
   /// One of several, at a join or by a guard.
   ValueRef Choice(std::vector<ValueRef> alternatives, LoopInstanceId loop);
+  /// The same of exact values, as what all have in common and a choice of the rest: one of a, a + 4*n and a + 8*n is
+  /// a + 4*n * {0, 1, 2}.
+  ValueRef JoinOf(const std::vector<ValueRef>& alternatives, LoopInstanceId loop);
   /// A symbol of its own for one of several exact values that may be another one each time round `loop`.
   ValueRef Varying(std::vector<ValueRef> alternatives, unsigned bits, LoopInstanceId loop);
   ValueRef Data(std::string because, SourceLoc loc, unsigned bits) const;

@@ -157,7 +157,11 @@ void Walker::FindPassed(BlockId block) {
   const BlockId above = dominators_.parent(block);
   passed_[block] = passed_[above];
   const BasicBlock& end = cfg_.blocks()[above];
-  if (cfg_.graph().predecessors[block].size() != 1 || !end.guarded_end) return;
+  // Whoever comes from a latch has come in before.
+  const bool only_from_there = std::ranges::all_of(cfg_.graph().predecessors[block], [&](BlockId predecessor) {
+    return predecessor == above || dominators_.Dominates(block, predecessor);
+  });
+  if (!only_from_there || !end.guarded_end) return;
   const bool taken = end.next != block;
   if (taken ? end.taken.size() != 1 || end.taken[0] != block : std::ranges::find(end.taken, block) != end.taken.end()) return;
   // Of loops with several heads it is not known which round a value is from.
@@ -217,6 +221,7 @@ void Walker::EnterBlock(BlockId block) {
       }
     }
   }
+  if (is_header) context_.result.loops[loop_].entered = passed_[block].guards;
   // Values that come into a loop were chosen outside of it.
   const LoopInstanceId inside = loop_;
   if (is_header) loop_ = context_.result.loops[inside].parent;

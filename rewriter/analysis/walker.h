@@ -17,15 +17,6 @@
 
 namespace gridloom::analysis {
 
-/// A comparison that held when a branch, or a guard, let a thread come to an access. Its values are not resolved. What it compares
-/// is at the access what it was then: the branch dominates the access, so that a thread that goes round a loop, or enters one
-/// again, passes the branch again before it comes back.
-struct FoundGuard {
-  Predicate holds;
-  LoopInstanceId loop = kNoLoopInstance;  ///< the loop that `block` is a test of
-  BlockId block = kNoBlock;
-};
-
 /// What a thread has passed on its way to a block.
 struct Passed {
   static constexpr std::size_t kMaxConditions = 8, kMaxGuards = 6;

@@ -223,9 +223,8 @@ bool Parser::ParseDimensions(Variable& variable) {
     std::uint64_t size = 0;
     if (!At(TokenKind::kRBracket)) {
       if (!ParseInteger(size, "an array size")) return false;
-    } else if (!variable.dims.empty()) {
-      return FailAt(loc, "only the first dimension of an array may be left open");
     }
+    if (size == 0 && !variable.dims.empty()) return FailAt(loc, "only the first dimension of an array may be left open");
     if (variable.dims.size() == kMostDimensions) return FailAt(loc, "array with more than 64 dimensions");
     variable.dims.push_back(size);
     if (!Expect(TokenKind::kRBracket, "after the array size")) return false;

@@ -6,22 +6,26 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "sim/exec/access_observer.h"
 
 namespace gridloom::exec {
 
-/// Page number -> kRangeRead, kRangeWrite (range_sink.h). An atomic is both.
-using PageFlags = std::map<std::uint64_t, std::uint32_t>;
+struct TouchedPage {
+  std::uint64_t page = 0;
+  std::uint32_t flags = 0;  ///< kRangeRead, kRangeWrite (range_sink.h); an atomic is both
+};
+using TouchedPages = std::vector<TouchedPage>;
 
 class PageRecorder final : public AccessObserver {
  public:
-  explicit PageRecorder(std::uint32_t page_bytes = 4096) : page_bytes_(page_bytes) {}
+  /// `page_bytes` is a power of two.
+  explicit PageRecorder(std::uint32_t page_bytes = 4096);
   void OnAccess(const ObservedAccess& access) override;
 
-  std::uint32_t page_bytes() const { return page_bytes_; }
-  /// By linear CTA index; CTAs that touched nothing are not in it. When the launch has ended.
-  std::map<std::uint64_t, PageFlags> Pages() const;
+  /// By linear CTA index, sorted, each page once; CTAs that touched nothing are not in it. When the launch has ended.
+  std::map<std::uint64_t, TouchedPages> Pages() const;
 
  private:
   static constexpr std::size_t kShards = 16;  // CTAs run on several threads
@@ -31,12 +35,19 @@ class PageRecorder final : public AccessObserver {
     std::uint32_t flags = 0;
   };
   static constexpr std::size_t kRecent = 256;
+  /// What a CTA touched, in any order and more than once, but not much more than there are pages.
+  struct Touched {
+    TouchedPages pages;
+    std::size_t compact_at = 1024;
+  };
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<std::uint64_t, PageFlags> by_cta;
+    std::unordered_map<std::uint64_t, Touched> by_cta;
     std::array<Recent, kRecent> recent;
   };
-  const std::uint32_t page_bytes_;
+  static void Compact(TouchedPages& pages);
+
+  const unsigned page_shift_;
   std::array<Shard, kShards> shards_;
 };
 

@@ -1,5 +1,6 @@
 // The ranges that profilers report against the pages that kernels touch, on kernels compiled by nvcc and odd sizes.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <iostream>
 #include <random>
 
@@ -271,6 +272,53 @@ TEST_CASE("RangePasses_ReleaseInSlices_TakesBackWhatTheWholeGridSet") {
       CHECK(run.fault.kind == exec::FaultKind::kNone);
       CHECK(run.slices == (9 + slice - 1) / slice);
       CHECK(counts.Counts().empty());
+    }
+  }
+}
+
+// Slices of a profiler of a sliced kernel say what the profiler of the whole grid says of the same CTAs.
+TEST_CASE("RangePasses_ProfileOfSliced_SaysWhatTheWholeGridsProfilerSays") {
+  const std::string ptx = GoldenInput("tests/golden/ranges/nvcc_kernels.ptx");
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  test::Executor executor;
+  Arrays arrays(executor);
+  const std::uint64_t a = arrays.Make(96 * 96), b = arrays.Make(96 * 96);
+  const auto params = test::ParamBlock().Add(a).Add(b).Add(96u).Add(80u);
+  const exec::Dim3 grid{3, 3, 1};
+  for (const std::string form : {"profile", "profile-strided"}) {
+    exec::ReferenceCounts whole(executor.memory());
+    test::ParamBlock with_block = params;
+    with_block.Add(32u).Add(8u).Add(1u);
+    exec::LaunchParams launch;
+    launch.grid = grid;
+    launch.block = {1, 1, 1};
+    launch.params = with_block.bytes();
+    launch.ranges = &whole;
+    const auto profiled = passes::Run(*passes::Pipeline::Parse(form), *module);
+    REQUIRE(executor.Launch(ptx::PrintModule(*profiled->module), "transpose__profile", launch).kind == exec::FaultKind::kNone);
+    REQUIRE_FALSE(whole.Counts().empty());
+
+    const auto rewritten = passes::Run(*passes::Pipeline::Parse("slice," + form), *module);
+    const auto added = std::ranges::find(rewritten->added, "transpose", &passes::AddedKernel::of);
+    REQUIRE(added != rewritten->added.end());
+    const std::string text = ptx::PrintModule(*rewritten->module);
+    const auto program = exec::Program::Load(ptx::ParseModule(text, sink), text, executor.memory());
+    REQUIRE(program.ok());
+    std::vector<std::byte> bytes(params.bytes().begin(), params.bytes().end());
+    const std::uint32_t block[] = {32, 8, 1};
+    for (std::size_t i = 0; i < added->hidden.size(); ++i) {
+      bytes.resize(std::max<std::size_t>(bytes.size(), added->hidden[i].offset + 4));
+      std::memcpy(bytes.data() + added->hidden[i].offset, &block[i], 4);
+    }
+    for (const std::uint64_t slice : {1, 2, 9}) {
+      INFO(form << ", slices of " << slice);
+      exec::ReferenceCounts counts(executor.memory());
+      launch.params = bytes;
+      launch.ranges = &counts;
+      const exec::SlicedKernel kernel{*program, "", (*program)->FindKernel("transpose__profile"), rewritten->Find("transpose")->hidden};
+      CHECK(exec::RunInSlices(executor.engine(), launch, kernel, slice).fault.kind == exec::FaultKind::kNone);
+      CHECK(counts.Counts() == whole.Counts());
     }
   }
 }
