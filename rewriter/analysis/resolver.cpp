@@ -24,7 +24,9 @@ ValueRef Resolver::ResolveAssumptions(const std::vector<AssumptionId>& ids, std:
     if (number->IsData()) return number;
     out = Union(out, number->assumptions);
     if (assumption.kind == Assumption::Kind::kInside && pool_.BoundsOf(number->number).IsInside(assumption.range)) continue;
-    out = Union(out, {pool_.Assume({.kind = assumption.kind, .number = number->number, .range = assumption.range})});
+    Assumption resolved = assumption;
+    resolved.number = number->number;
+    out = Union(out, {pool_.Assume(std::move(resolved))});
   }
   return nullptr;
 }
@@ -295,7 +297,10 @@ std::optional<LoopBound> Resolver::BoundOf(const LoopInstance& loop, const Predi
   Polynomial change;
   if (!HasRange(difference.Filter([&](const Monomial& m) { return !m.Contains(loop.counter); }))) return std::nullopt;
   if (!split(bound.distance, change) || change.IsZero() || !pool_.IsUniform(change)) return std::nullopt;
-  const auto assume = [&](Assumption assumption) { bound.assumptions = Union(bound.assumptions, {pool_.Assume(std::move(assumption))}); };
+  const auto assume = [&](Assumption assumption) {
+    assumption.conditions = loop.conditions_at_entry;
+    bound.assumptions = Union(bound.assumptions, {pool_.Assume(std::move(assumption))});
+  };
   bound.step = change.Times(-1);
   if (condition.kind == Predicate::Kind::kNotEqual) {
     auto step = bound.step.AsConstant();

@@ -34,6 +34,7 @@ struct LoopInstance {
   SourceLoc loc;                                         ///< of its head
   SymbolId counter = kNoSymbol;                          ///< completed iterations, anywhere in and behind the loop
   SymbolId tested = kNoSymbol;                           ///< the same where the condition that bounds it holds
+  std::vector<UniformCondition> conditions_at_entry;     ///< where one is not met, no thread comes to its head
   std::vector<FoundGuard> entered;                       ///< what a thread has passed before it came to the head
   std::vector<std::pair<NodeId, Predicate>> conditions;  ///< comparisons that hold whenever the loop goes on, and at which block
   std::optional<LoopBound> bound;

@@ -131,6 +131,7 @@ AssumptionId SymbolPool::Assume(Assumption assumption) {
   AppendKey(key, assumption.number);
   AppendKey(key, static_cast<std::uint64_t>(assumption.range.low));
   AppendKey(key, static_cast<std::uint64_t>(assumption.range.high));
+  for (const UniformCondition& condition : assumption.conditions) AppendKey(key, 2 * std::uint64_t{condition.predicate} + condition.truth);
   const auto [it, added] = assumption_ids_.try_emplace(std::move(key), static_cast<AssumptionId>(assumptions_.size()));
   if (added) assumptions_.push_back(std::move(assumption));
   return it->second;

@@ -136,6 +136,7 @@ struct Assumption {
   Kind kind = Kind::kInside;
   Polynomial number;
   Interval range;
+  std::vector<UniformCondition> conditions = {};  ///< where one is not met, nothing is assumed: no thread of the CTA comes there
 };
 
 /// Owns symbols and assumptions; equal ones are one.

@@ -118,7 +118,9 @@ Polynomial ValueMath::NormalizedNumber(const Value& value, bool is_signed) {
   }
   Polynomial result;
   for (const auto& [part, factor] : groups) {
-    Polynomial product = extension(factor, part.degree() == 0 ? is_signed : true);
+    // A difference is rather small and negative than large, whatever its type: i - 1 for the first CTA.
+    const bool subtracts = std::ranges::any_of(factor.terms(), [](const Term& term) { return term.factor < 0; });
+    Polynomial product = extension(factor, is_signed || subtracts || part.degree() != 0);
     for (const SymbolId id : part.symbols) {
       if (id == kNoSymbol) continue;
       auto next = product.Times(Polynomial::Of(id));

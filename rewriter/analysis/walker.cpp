@@ -221,7 +221,10 @@ void Walker::EnterBlock(BlockId block) {
       }
     }
   }
-  if (is_header) context_.result.loops[loop_].entered = passed_[block].guards;
+  if (is_header) {
+    context_.result.loops[loop_].conditions_at_entry = passed_[block].conditions;
+    context_.result.loops[loop_].entered = passed_[block].guards;
+  }
   // Values that come into a loop were chosen outside of it.
   const LoopInstanceId inside = loop_;
   if (is_header) loop_ = context_.result.loops[inside].parent;

@@ -471,6 +471,14 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 std::string RangeEmitter::Holds(AssumptionId id, std::string also) {
+  const std::vector<analysis::UniformCondition>& conditions = pool_.assumption(id).conditions;
+  if (conditions.empty()) return HoldsAnyway(id, std::move(also));
+  std::string holds = HoldsAnyway(id, "");
+  if (!holds.empty()) holds = Or(holds, Unreached({}, conditions));
+  return And(also, holds);
+}
+
+std::string RangeEmitter::HoldsAnyway(AssumptionId id, std::string also) {
   const Assumption& assumption = pool_.assumption(id);
   if (assumption.kind == Assumption::Kind::kDivisible) {
     const CodeNumber divisor{assumption.range.low}, value = Uniform(assumption.number);

@@ -84,6 +84,7 @@ class RangeEmitter {
   CodeNumber Divide(const CodeNumber& a, const CodeNumber& b, bool positive);
   CodeNumber Instruction(const std::string& opcode, const CodeNumber& a, const CodeNumber& b);
   std::string Holds(analysis::AssumptionId id, std::string also);
+  std::string HoldsAnyway(analysis::AssumptionId id, std::string also);
   std::string Joined(std::string_view opcode, const std::string& a, const std::string& b);
   std::string Unmet(const analysis::UniformCondition& condition);
   CodeRange GuardedRange(const analysis::Symbol& symbol);

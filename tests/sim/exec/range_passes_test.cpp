@@ -160,6 +160,34 @@ TEST_CASE("RangePasses_Masks_LeaveWhatTheyDoNotCutOff") {
   CheckCases(executor, GoldenInput("tests/golden/ranges/masks.ptx"), cases, arrays);
 }
 
+TEST_CASE("RangePasses_Guards_LeaveOutWhatNoThreadReaches") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  const auto add = [&](std::string kernel, exec::Dim3 grid, exec::Dim3 block, test::ParamBlock params, double most = 1.01) {
+    cases.push_back({std::move(kernel), grid, block, std::move(params), most, most});
+  };
+  const std::uint64_t a = arrays.Make(64 * 65536), b = arrays.Make(64 * 1024);
+  for (const std::int32_t n : {1, 1000, 1025, 5000}) {
+    // Most CTAs have no thread that passes.
+    add("below", {64, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(n));
+    add("wide", {64, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(std::uint64_t(n)));
+    add("between", {64, 1, 1}, {1024, 1, 1}, test::ParamBlock().Add(a).Add(n).Add(n + 40'000));
+    add("stride_sum", {8, 1, 1}, {128, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(n), 2.5);
+  }
+  add("one_of", {7, 1, 1}, {32, 1, 1}, test::ParamBlock().Add(a));
+  add("not_first", {7, 1, 1}, {4, 1, 1}, test::ParamBlock().Add(a));
+  for (const std::uint32_t n : {0u, 5u, 9u}) add("first_blocks", {9, 1, 1}, {1024, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(n));
+  for (const std::int32_t x : {0, 100, 2000}) {
+    add("window", {8, 8, 1}, {64, 16, 1}, test::ParamBlock().Add(a).Add(2048).Add(x / 10).Add(x / 25).Add(70).Add(30), 2.5);
+  }
+  for (const std::int32_t rows : {1, 3, 4, 5, 63}) {
+    add("tail", {4, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(b).Add(rows).Add(600), 2.5);
+    add("lower_half", {4, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(a).Add(1000).Add(rows), 4);
+  }
+  CheckCases(executor, GoldenInput("tests/golden/ranges/guards.ptx"), cases, arrays);
+}
+
 TEST_CASE("RangePasses_EveryWayToEnd_ReleasesOnce") {
   test::Executor executor;
   Arrays arrays(executor);
