@@ -56,6 +56,7 @@ exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& mem
   row.unchecked += !checked || fault.kind != exec::FaultKind::kNone;
   row.touched += findings.touched;
   row.reported += findings.reported;
+  row.outside += findings.outside;
   row.why_not = kernel.why_not;
   if (row.missed.empty()) row.missed = findings.missed;
   if (row.unbalanced.empty()) row.unbalanced = findings.unbalanced;
@@ -73,6 +74,7 @@ std::string RangeChecks::Text() const {
     }
     text += Format("%llu unchecked, %llu pages touched, %llu reported", static_cast<unsigned long long>(row.unchecked),
                    static_cast<unsigned long long>(row.touched), static_cast<unsigned long long>(row.reported));
+    if (row.outside != 0) text += Format(", %llu touched outside of all allocations", static_cast<unsigned long long>(row.outside));
     if (!row.missed.empty()) text += ", MISSED " + row.missed;
     if (!row.unbalanced.empty()) text += ", UNBALANCED " + row.unbalanced;
     text += "\n";

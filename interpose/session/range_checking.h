@@ -31,7 +31,7 @@ class RangeChecks {
   static constexpr std::uint64_t kMostCtas = 250'000;
 
   struct Row {
-    std::uint64_t launches = 0, unchecked = 0, touched = 0, reported = 0;
+    std::uint64_t launches = 0, unchecked = 0, touched = 0, reported = 0, outside = 0;
     std::string why_not, missed, unbalanced;
   };
 

@@ -95,7 +95,12 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
     const auto reported = set.find(cta);
     for (const auto& [page, flags] : pages) {
       const std::uint32_t said = reported == set.end() ? 0 : reported->second.FlagsOf(page);
-      if ((flags & ~said) != 0 && findings.missed.empty()) findings.missed = PageText(memory, cta, page, page_bytes, flags & ~said);
+      if ((flags & ~said) == 0) continue;
+      if (!memory.Find(page * page_bytes) && !memory.Find((page + 1) * page_bytes - 1) && !memory.Find(page * page_bytes + page_bytes / 2)) {
+        ++findings.outside;
+        continue;
+      }
+      if (findings.missed.empty()) findings.missed = PageText(memory, cta, page, page_bytes, flags & ~said);
     }
   }
   for (const auto& [cta, pages] : set) findings.reported += pages.size();
