@@ -120,7 +120,11 @@ Polynomial ValueMath::NormalizedNumber(const Value& value, bool is_signed) {
   for (const auto& [part, factor] : groups) {
     // A difference is rather small and negative than large, whatever its type: i - 1 for the first CTA.
     const bool subtracts = std::ranges::any_of(factor.terms(), [](const Term& term) { return term.factor < 0; });
-    Polynomial product = extension(factor, is_signed || subtracts || part.degree() != 0);
+    // A step of 4*n is four times one of n, as the loop for an unrolled one's rest has it.
+    std::int64_t times = part.degree() == 0 ? 1 : 0;
+    for (const Term& term : factor.terms()) times = std::gcd(times, term.factor);
+    if (times < 1 || factor.AsConstant()) times = 1;
+    Polynomial product = extension(factor.Divided(times), is_signed || subtracts || part.degree() != 0).Times(times);
     for (const SymbolId id : part.symbols) {
       if (id == kNoSymbol) continue;
       auto next = product.Times(Polynomial::Of(id));

@@ -96,7 +96,8 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
     for (const auto& [page, flags] : pages) {
       const std::uint32_t said = reported == set.end() ? 0 : reported->second.FlagsOf(page);
       if ((flags & ~said) == 0) continue;
-      if (!memory.Find(page * page_bytes) && !memory.Find((page + 1) * page_bytes - 1) && !memory.Find(page * page_bytes + page_bytes / 2)) {
+      if (!memory.Find(page * page_bytes) && !memory.Find((page + 1) * page_bytes - 1) &&
+          !memory.Find(page * page_bytes + page_bytes / 2)) {
         ++findings.outside;
         continue;
       }
