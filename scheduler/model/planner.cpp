@@ -9,8 +9,11 @@ policy::CoSchedule::Part PartOf(std::uint64_t id, const KernelProfile& profile, 
   return {.profile = id, .ctas_per_sm = ctas_per_sm, .smallest_slice = profile.smallest_slice};
 }
 
-std::string RateKey(const std::string& a, std::uint32_t ctas_a, const std::string& b, std::uint32_t ctas_b) {
-  return a + '\0' + std::to_string(ctas_a) + '\0' + b + '\0' + std::to_string(ctas_b);
+std::string RateKey(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b) {
+  const auto part = [](const KernelProfile& kernel, std::uint32_t ctas) {
+    return kernel.kernel + '\0' + std::to_string(kernel.needs.warps) + '\0' + std::to_string(ctas);
+  };
+  return part(a, ctas_a) + '\0' + part(b, ctas_b);
 }
 
 }  // namespace
@@ -66,6 +69,14 @@ bool GreedyPlanner::Advance() {
   return true;
 }
 
+void GreedyPlanner::Replan(std::uint64_t first, std::uint64_t second) {
+  const Pair pair = PairOf(std::min(first, second), std::max(first, second));
+  plans_.erase(pair);
+  std::erase_if(ranked_, [&](const Ranked& ranked) { return ranked.pair == pair; });
+  Solve(pair);
+  ++revision_;
+}
+
 /// A kind waits for the first time.
 void GreedyPlanner::See(std::uint64_t id) {
   for (const std::uint64_t other : seen_) {
@@ -101,14 +112,11 @@ std::optional<policy::CoSchedule> GreedyPlanner::Find(std::span<const std::uint6
 
 /// No pair that is left by pruning pays: if that is because none is left, the thresholds are loosened.
 std::optional<policy::CoSchedule> GreedyPlanner::FindAmongAlike(std::span<const std::uint64_t> waiting) {
-  std::vector<const KernelProfile*> kernels;
   std::vector<std::uint64_t> ids;
-  for (const std::uint64_t id : waiting) {
-    if (const KernelProfile* profile = profiles_->Get(id)) {
-      kernels.push_back(profile);
-      ids.push_back(id);
-    }
-  }
+  std::ranges::copy_if(waiting, std::back_inserter(ids), [&](std::uint64_t id) { return profiles_->Get(id) != nullptr; });
+  std::ranges::sort(ids);  // a pair has one plan, whoever came first
+  std::vector<const KernelProfile*> kernels;
+  for (const std::uint64_t id : ids) kernels.push_back(profiles_->Get(id));
   const auto found = FindCoSchedule(
       kernels, [&](std::size_t first, std::size_t second) { return PlanOf(ids[first], ids[second]); }, options_);
   if (!found) return std::nullopt;
@@ -131,14 +139,15 @@ std::optional<policy::CoSchedule> RandomPlanner::Find(std::span<const std::uint6
   return policy::CoSchedule{.parts = {PartOf(ids[first], a, ctas[0]), PartOf(ids[second], b, ctas[1])}};
 }
 
-void MeasuredRates::Set(const std::string& a, std::uint32_t ctas_a, const std::string& b, std::uint32_t ctas_b, std::array<double, 2> ipc) {
+void MeasuredRates::Set(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b,
+                        std::array<double, 2> ipc) {
   rates_[RateKey(a, ctas_a, b, ctas_b)] = ipc;
   rates_[RateKey(b, ctas_b, a, ctas_a)] = {ipc[1], ipc[0]};
 }
 
 std::optional<std::array<double, 2>> MeasuredRates::Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
                                                              std::uint32_t ctas_b) const {
-  const auto found = rates_.find(RateKey(a.kernel, ctas_a, b.kernel, ctas_b));
+  const auto found = rates_.find(RateKey(a, ctas_a, b, ctas_b));
   return found == rates_.end() ? std::nullopt : std::optional(found->second);
 }
 

@@ -43,6 +43,8 @@ class GreedyPlanner final : public policy::CoSchedulePlanner {
   /// Solves one pair that Find() wanted and did not have; false if there is none.
   bool Advance();
   std::uint64_t solved() const { return plans_.size(); }  ///< pairs
+  /// The model has another answer for this pair: solves it again.
+  void Replan(std::uint64_t first, std::uint64_t second);
 
  private:
   using Pair = std::uint64_t;  // the ids, 32 bits each, the larger one first: the order in which FindCoSchedule goes
@@ -86,10 +88,10 @@ class RandomPlanner final : public policy::CoSchedulePlanner {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::array<std::uint32_t, 2>>> ratios_;  // of pairs drawn before
 };
 
-/// Rates that were measured, by kernel names and thread blocks per SM, in either order.
+/// Rates that were measured, by kernels (and the size of their blocks) and thread blocks per SM, in either order.
 class MeasuredRates final : public CoRunModel {
  public:
-  void Set(const std::string& a, std::uint32_t ctas_a, const std::string& b, std::uint32_t ctas_b, std::array<double, 2> ipc);
+  void Set(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b, std::uint32_t ctas_b, std::array<double, 2> ipc);
   double Alone(const KernelProfile& kernel) const override { return kernel.ipc; }
   std::optional<std::array<double, 2>> Together(const KernelProfile& a, std::uint32_t ctas_a, const KernelProfile& b,
                                                 std::uint32_t ctas_b) const override;

@@ -1,6 +1,8 @@
 // What an experiment shows: a table or the data of a figure, with sentences about it.
 #pragma once
 
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,6 +25,8 @@ struct Drawing {
   std::vector<std::size_t> names;   ///< columns that together name a group of bars, or a line
   std::vector<std::size_t> values;  ///< bars: columns, one bar each; lines: the column of x and that of y
   std::optional<double> limit{};    ///< lines: y that is shown at most
+  /// Bars: columns with the least and the most of what a column has the mean of, by that column.
+  std::map<std::size_t, std::array<std::size_t, 2>> ranges{};
 };
 
 struct Exhibit {

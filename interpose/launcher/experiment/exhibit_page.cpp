@@ -38,7 +38,9 @@ report::Block BarsOf(const Exhibit& exhibit, const Drawing& drawing, const std::
     for (const std::size_t column : drawing.values) {
       if (!row[column].is_number()) continue;
       const std::string& series = exhibit.columns[column];
-      group.bars.push_back({.label = series, .series = series, .value = row[column].get<double>()});
+      report::Bar& bar = group.bars.emplace_back(report::Bar{.label = series, .series = series, .value = row[column].get<double>()});
+      if (const auto range = drawing.ranges.find(column); range != drawing.ranges.end())
+        bar.range = {row[range->second[0]].get<double>(), row[range->second[1]].get<double>()};
     }
     groups.push_back(std::move(group));
   }

@@ -315,9 +315,9 @@ struct Entry {
   const char* name;
   Result<Exhibit> (*show)(const Settings& settings, const Studies& studies);
 };
-constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},         {"fig7", Fig7},   {"fig8", Fig8},     {"fig9", Fig9},
-                               {"fig10", Fig10},   {"fig11", Fig11},       {"fig12", Fig12}, {"table6", Table6}, {"fig13", Fig13},
-                               {"fig14", Fig14},   {"together", Together}, {"pairs", Pairs}};
+constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},     {"fig9", Fig9},
+                               {"fig10", Fig10},   {"fig11", Fig11},   {"fig12", Fig12},       {"table6", Table6}, {"fig13", Fig13},
+                               {"fig14", Fig14},   {"probes", Probes}, {"together", Together}, {"pairs", Pairs}};
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace gridloom::experiment {
 using LayoutStudies = std::vector<std::unique_ptr<KernelStudy>>;
 using Studies = std::vector<LayoutStudies>;  ///< by device
 
-/// Names that ShowKernelet knows: fig6 … fig14, table4, table6.
+/// Names that ShowKernelet knows: fig6 … fig14, table4, table6, pairs, probes, together.
 std::vector<std::string> KerneletExhibits();
 
 /// One of them. Measures pairs where it needs them.

@@ -109,6 +109,8 @@ Status KernelStudy::ReadSettings() {
   GL_TRY(measured, settings_.Number("measure.measured_waves"));
   if (warmup < 1 || measured < 1) return Error{"measure.warmup_waves and measure.measured_waves must be at least 1"};
   co_run_ = {.warmup_waves = static_cast<std::uint32_t>(warmup), .measured_waves = static_cast<std::uint32_t>(measured), .layout = layout_};
+  GL_TRY(slicing_layout, settings_.Number("layouts.first"));
+  slicing_layout_ = static_cast<std::uint64_t>(slicing_layout);
   GL_TRY(pur, settings_.Number("prune.pur." + id));
   GL_TRY(mur, settings_.Number("prune.mur." + id));
   GL_TRY(unit, settings_.Number("mur_unit"));
@@ -135,8 +137,8 @@ Status KernelStudy::ReadSettings() {
   return {};
 }
 
-std::string KernelStudy::Key(const std::string& what) const {
-  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " layout " + std::to_string(layout_) + " " +
+std::string KernelStudy::Key(std::uint64_t layout, const std::string& what) const {
+  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " layout " + std::to_string(layout) + " " +
          std::to_string(co_run_.warmup_waves) + "+" + std::to_string(co_run_.measured_waves) + " " + what;
 }
 
@@ -170,7 +172,7 @@ Status KernelStudy::RunJobs(const std::vector<Job>& jobs) {
 KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
   const auto& traced = kernels_[kernel].traced;
   return {.what = device_.id + ": " + traced->name + " alone",
-          .key = Key("alone, 12 counters " + traced->digest),
+          .key = Key(layout_, "alone, 12 counters " + traced->digest),
           .measure = [this, kernel]() -> Result<std::vector<double>> {
             const CoRunPart part{.kernel = kernels_[kernel].traced, .ctas_per_sm = full_[kernel]};
             GL_TRY(rates, MeasureCoRun(device_, std::span(&part, 1), co_run_));
@@ -184,21 +186,22 @@ KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_pe
   // Blocks of the trace are shorter than the paper's; so are the host's launches then.
   const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
   SlicedRun run = SlicingRun(device_, full_[kernel], ctas_per_sm, static_cast<timing::Cycle>(cycles));
-  run.layout = layout_;
-  return {.what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
-          .key = Key("sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(run.ctas) + " from " +
-                     std::to_string(run.skip) + " every " + std::to_string(run.launch_interval)),
-          .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
-            GL_TRY(end, MeasureSliced(device_, traced, run));
-            return std::vector<double>{static_cast<double>(end)};
-          }};
+  run.layout = slicing_layout_;
+  return {
+      .what = device_.id + ": " + studied.traced->name + (ctas_per_sm == 0 ? " whole" : " in slices of " + std::to_string(run.slice)),
+      .key = Key(slicing_layout_, "sliced " + studied.traced->digest + " " + std::to_string(run.slice) + "/" + std::to_string(run.ctas) +
+                                      " from " + std::to_string(run.skip) + " every " + std::to_string(run.launch_interval)),
+      .measure = [this, run, traced = studied.traced]() -> Result<std::vector<double>> {
+        GL_TRY(end, MeasureSliced(device_, traced, run));
+        return std::vector<double>{static_cast<double>(end)};
+      }};
 }
 
 KernelStudy::Job KernelStudy::PairJob(const PairLoad& load) const {
   const TracedKernel &a = *kernels_[load.a].traced, &b = *kernels_[load.b].traced;
   const std::string ratio = std::to_string(load.ctas_a) + ":" + std::to_string(load.ctas_b);
   return {.what = device_.id + ": " + a.name + " and " + b.name + " " + ratio,
-          .key = Key("pair " + a.digest + " " + b.digest + " " + ratio),
+          .key = Key(layout_, "pair " + a.digest + " " + b.digest + " " + ratio),
           .measure = [this, load]() -> Result<std::vector<double>> {
             const CoRunPart parts[] = {{.kernel = kernels_[load.a].traced, .ctas_per_sm = load.ctas_a},
                                        {.kernel = kernels_[load.b].traced, .ctas_per_sm = load.ctas_b}};
@@ -294,7 +297,7 @@ Status KernelStudy::MeasurePairs(const std::vector<PairLoad>& loads) {
   GL_TRY_STATUS(RunJobs(jobs));
   for (const PairLoad& load : loads) {
     GL_TRY(ipc, PairIpc(load));
-    measured_->Set(profile(load.a).kernel, load.ctas_a, profile(load.b).kernel, load.ctas_b, ipc);
+    measured_->Set(profile(load.a), load.ctas_a, profile(load.b), load.ctas_b, ipc);
   }
   return {};
 }
@@ -311,6 +314,19 @@ Result<std::array<double, 2>> KernelStudy::PairIpc(const PairLoad& load) {
   const auto numbers = cache_.Find(job.key);
   if (!numbers || numbers->size() != 2) return Error{job.what + ": what was kept of its measurement is damaged"};
   return pair_ipc_[memo] = {(*numbers)[0], (*numbers)[1]};
+}
+
+Result<KernelStudy::PairProbe> KernelStudy::ProbePair(const PairLoad& load) {
+  GL_TRY(ipc, PairIpc(load));
+  PairProbe probe;
+  const std::size_t kernels[] = {load.a, load.b};
+  const std::uint32_t ctas[] = {load.ctas_a, load.ctas_b};
+  for (std::size_t i = 0; i < 2; ++i) {
+    probe.parts[i] = ipc[i] / profile(kernels[i]).ipc * SlicingFactor(kernels[i], ctas[i]);
+    const double wave = ctas[i] * profile(kernels[i]).instructions_per_cta / ipc[i] * kernels_[kernels[i]].scale;
+    probe.cycles = std::max(probe.cycles, wave * (co_run_.warmup_waves + co_run_.measured_waves));
+  }
+  return probe;
 }
 
 Result<ArrivalResult> KernelStudy::Simulate(const std::vector<std::size_t>& mix, policy::CoSchedulePlanner* planner,
@@ -339,13 +355,14 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
             std::to_string(plan_options_.prune_pur) + " " + std::to_string(plan_options_.prune_mur) + " slices";
     for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
   }
-  const Job job{
-      .what = device_.id + ": all kernels together under " + policy, .key = Key(what), .measure = [&]() -> Result<std::vector<double>> {
-        const auto made = policy::MakePolicy(policy, {.planner = planner});
-        if (made == nullptr) return Error{"no policy '" + policy + "'"};
-        GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
-        return std::vector<double>{static_cast<double>(cycles)};
-      }};
+  const Job job{.what = device_.id + ": all kernels together under " + policy,
+                .key = Key(layout_, what),
+                .measure = [&]() -> Result<std::vector<double>> {
+                  const auto made = policy::MakePolicy(policy, {.planner = planner});
+                  if (made == nullptr) return Error{"no policy '" + policy + "'"};
+                  GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
+                  return std::vector<double>{static_cast<double>(cycles)};
+                }};
   GL_TRY_STATUS(RunJobs({job}));
   return cache_.Find(job.key)->at(0);
 }

@@ -67,6 +67,13 @@ class KernelStudy {
   Status MeasurePairs(const std::vector<PairLoad>& loads);
   /// cIPC of both; measures it if need be.
   Result<std::array<double, 2>> PairIpc(const PairLoad& load);
+  /// What trying a pair, in slices, tells and takes: rates as parts of those alone; cycles of as many waves as are measured, of the
+  /// paper's blocks.
+  struct PairProbe {
+    std::array<double, 2> parts{};
+    double cycles = 0;
+  };
+  Result<PairProbe> ProbePair(const PairLoad& load);
   /// All ratios of all pairs that are measured, for OPT.
   std::shared_ptr<const model::MeasuredRates> measured() const { return measured_; }
 
@@ -92,7 +99,7 @@ class KernelStudy {
               unsigned threads, StudyProgress progress);
   Status ReadSettings();
   Status RunJobs(const std::vector<Job>& jobs);
-  std::string Key(const std::string& what) const;
+  std::string Key(std::uint64_t layout, const std::string& what) const;
   Job AloneJob(std::size_t kernel) const;
   Job SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const;
   Job PairJob(const PairLoad& load) const;
@@ -111,7 +118,8 @@ class KernelStudy {
   CoRunOptions co_run_;
   model::PlanOptions plan_options_;
   double slicing_limit_ = 0, launch_interval_us_ = 0, mur_unit_ = 1, load_ = 0;
-  double bounds_ = 0;  ///< of BoundedModel; 0: the Markov chain alone
+  std::uint64_t slicing_layout_ = 0;  ///< what slices cost is measured in the first layout: it depends on launches, not on pages
+  double bounds_ = 0;                 ///< of BoundedModel; 0: the Markov chain alone
   std::vector<policy::CtaNeeds> needs_;
   std::vector<std::uint32_t> full_;  // blocks per SM of each kernel alone
   std::vector<double> alone_;        // blocks per cycle of the device

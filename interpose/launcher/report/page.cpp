@@ -88,7 +88,10 @@ Block Bars(const std::string& caption, const std::string& unit, const std::vecto
   Json list = Json::array();
   for (const BarGroup& group : groups) {
     Json bars = Json::array();
-    for (const Bar& bar : group.bars) bars.push_back({{"label", bar.label}, {"series", bar.series}, {"value", bar.value}});
+    for (const Bar& bar : group.bars) {
+      bars.push_back(
+          {{"label", bar.label}, {"series", bar.series}, {"value", bar.value}, {"range", bar.range ? Json(*bar.range) : Json()}});
+    }
     list.push_back({{"name", group.name}, {"bars", std::move(bars)}});
   }
   return {{"type", "bars"},

@@ -2,6 +2,7 @@
 // data (JSON); the script in it draws tables that sort, bars, lines and timelines. Texts are shown as they are: nothing in them is HTML.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,6 +39,7 @@ Block Table(const std::string& caption, const std::vector<Column>& columns, cons
 struct Bar {
   std::string label, series;
   double value = 0;
+  std::optional<std::array<double, 2>> range = std::nullopt;  ///< least and most of what the value is the mean of
 };
 struct BarGroup {
   std::string name;

@@ -215,26 +215,35 @@ const blocks = {
 
   bars(block) {
     const names = [...new Set(block.groups.flatMap((group) => group.bars.map((bar) => bar.series)))];
-    const most = Math.max(block.reference || 0, ...block.groups.flatMap((group) => group.bars.map((bar) => bar.value)), 1e-12);
+    const values = block.groups.flatMap((group) => group.bars.flatMap((bar) => [bar.value, ...(bar.range || [])]));
+    const most = Math.max(block.reference || 0, ...values, 1e-12), least = Math.min(0, ...values);
     return chart(block, names.length > 1 ? [legend(names)] : [], (svg, width) => {
       const longest = Math.max(...block.groups.flatMap((group) => group.bars.map((bar) => bar.label.length)));
       const left = clamp(longest * 6.8 + 18, 40, width * 0.4), right = width - 52, bar = 16, gap = 4;
       let y = 4;
-      const place = (value) => left + value / most * (right - left);
+      const place = (value) => left + (value - least) / (most - least) * (right - left), zero = place(0);
       const marks = [];
       for (const group of block.groups) {
         if (group.name) draw(svg, 'text', {x: 0, y: y + 13, class: 'strong'}, cut(group.name, width));
         y += group.name ? 22 : 0;
         for (const one of group.bars) {
           draw(svg, 'text', {x: left - 8, y: y + 12, 'text-anchor': 'end'}, cut(one.label, left - 12));
-          const box = draw(svg, 'rect', {x: left, y, width: Math.max(place(one.value) - left, 1), height: bar, rx: 2, fill: colour(names.indexOf(one.series))});
-          box.addEventListener('pointermove', (event) => showTip(event, [[one.label, shown(one.value) + ' ' + block.unit, colour(names.indexOf(one.series))]], group.name));
+          const end = place(one.value), range = one.range || [], fill = colour(names.indexOf(one.series));
+          const box = draw(svg, 'rect', {x: Math.min(zero, end), y, width: Math.max(Math.abs(end - zero), 1), height: bar, rx: 2, fill});
+          if (one.range) {
+            const [from, to] = range.map(place), middle = y + bar / 2;
+            draw(svg, 'path', {d: `M${from} ${middle}H${to}M${from} ${middle - 4}v8M${to} ${middle - 4}v8`, class: 'range'});
+          }
+          const facts = [[one.label, shown(one.value) + ' ' + block.unit, fill]];
+          if (one.range) facts.push(['least to most', range.map(shown).join(' to ') + ' ' + block.unit, fill]);
+          box.addEventListener('pointermove', (event) => showTip(event, facts, group.name));
           box.addEventListener('pointerleave', hideTip);
-          draw(svg, 'text', {x: place(one.value) + 6, y: y + 12, class: 'strong'}, shown(one.value));
+          draw(svg, 'text', {x: Math.max(zero, end, ...range.map(place)) + 6, y: y + 12, class: 'strong'}, shown(one.value));
           y += bar + gap;
         }
         y += 10;
       }
+      if (least < 0) draw(svg, 'line', {x1: zero, x2: zero, y1: 0, y2: y - 10, class: 'reference'});
       if (block.reference !== null) marks.push(draw(svg, 'line', {x1: place(block.reference), x2: place(block.reference), y1: 0, y2: y - 10, class: 'reference'}));
       size(svg, width, y - 6);
     });

@@ -194,12 +194,12 @@ TEST_CASE("RandomPlanner_DrawsEveryPairAndRatio_TheSameForTheSameSeed") {
 TEST_CASE("MeasuredRates_AnswerInEitherOrder") {
   const auto table = FourKernels();
   auto rates = std::make_shared<MeasuredRates>();
-  rates->Set("a", 2, "b", 6, {0.4, 0.9});
+  rates->Set(*table->Get(1), 2, *table->Get(2), 6, {0.4, 0.9});
   CHECK(*rates->Together(*table->Get(1), 2, *table->Get(2), 6) == std::array{0.4, 0.9});
   CHECK(*rates->Together(*table->Get(2), 6, *table->Get(1), 2) == std::array{0.9, 0.4});
   CHECK_FALSE(rates->Together(*table->Get(1), 3, *table->Get(2), 5).has_value());
   // OPT: of the ratios that were measured the one with the highest profit.
-  rates->Set("b", 5, "a", 3, {0.9, 0.5});
+  rates->Set(*table->Get(2), 5, *table->Get(1), 3, {0.9, 0.5});
   GreedyPlanner oracle(Fermi(), table, rates, {.ratio = PlanOptions::Ratio::kBest});
   const auto found = oracle.Find(kAll);
   REQUIRE(found);
