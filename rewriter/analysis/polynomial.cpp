@@ -124,7 +124,7 @@ Interval Saturated(__int128 low, __int128 high) {
 }  // namespace
 
 Interval RangeOfType(unsigned bits, bool is_signed) {
-  if (bits >= 64) return {};
+  if (bits == 0 || bits >= 64) return {};  // 0: an instruction whose type is not known
   const std::int64_t half = std::int64_t{1} << (bits - 1);
   return is_signed ? Interval{-half, half - 1} : Interval{0, 2 * half - 1};
 }
