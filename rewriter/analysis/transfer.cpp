@@ -13,17 +13,18 @@ namespace {
 
 struct Row {
   Opcode opcode;
+  std::size_t operands;  ///< read; of an instruction with others, a fault of its author, nothing is said
   ValueRef (Transfer::*apply)();
 };
 
 constexpr std::array kTransfers = {
-    Row{Opcode::kAbs, &Transfer::Absolute},    Row{Opcode::kAdd, &Transfer::Add},       Row{Opcode::kAnd, &Transfer::And},
-    Row{Opcode::kCvt, &Transfer::Convert},     Row{Opcode::kCvta, &Transfer::Move},     Row{Opcode::kDiv, &Transfer::Divide},
-    Row{Opcode::kMad, &Transfer::MultiplyAdd}, Row{Opcode::kMax, &Transfer::MinMax},    Row{Opcode::kMin, &Transfer::MinMax},
-    Row{Opcode::kMov, &Transfer::Move},        Row{Opcode::kMul, &Transfer::Multiply},  Row{Opcode::kNeg, &Transfer::Negate},
-    Row{Opcode::kNot, &Transfer::Not},         Row{Opcode::kOr, &Transfer::Or},         Row{Opcode::kRem, &Transfer::Remainder},
-    Row{Opcode::kSelp, &Transfer::Select},     Row{Opcode::kShl, &Transfer::ShiftLeft}, Row{Opcode::kShr, &Transfer::ShiftRight},
-    Row{Opcode::kSub, &Transfer::Subtract},    Row{Opcode::kXor, &Transfer::Xor},
+    Row{Opcode::kAbs, 1, &Transfer::Absolute},    Row{Opcode::kAdd, 2, &Transfer::Add},       Row{Opcode::kAnd, 2, &Transfer::And},
+    Row{Opcode::kCvt, 1, &Transfer::Convert},     Row{Opcode::kCvta, 1, &Transfer::Move},     Row{Opcode::kDiv, 2, &Transfer::Divide},
+    Row{Opcode::kMad, 3, &Transfer::MultiplyAdd}, Row{Opcode::kMax, 2, &Transfer::MinMax},    Row{Opcode::kMin, 2, &Transfer::MinMax},
+    Row{Opcode::kMov, 1, &Transfer::Move},        Row{Opcode::kMul, 2, &Transfer::Multiply},  Row{Opcode::kNeg, 1, &Transfer::Negate},
+    Row{Opcode::kNot, 1, &Transfer::Not},         Row{Opcode::kOr, 2, &Transfer::Or},         Row{Opcode::kRem, 2, &Transfer::Remainder},
+    Row{Opcode::kSelp, 3, &Transfer::Select},     Row{Opcode::kShl, 2, &Transfer::ShiftLeft}, Row{Opcode::kShr, 2, &Transfer::ShiftRight},
+    Row{Opcode::kSub, 2, &Transfer::Subtract},    Row{Opcode::kXor, 2, &Transfer::Xor},
 };
 
 std::int64_t SafeDivide(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a / b; }
@@ -118,7 +119,7 @@ ValueRef Transfer::Run() {
   if (!moves && (!ptx::IsInteger(type) || ptx::Info(type).lanes != 1)) return nullptr;
   if (instruction.Has(Mod::kSat) || ReadsCarry(instruction) || WritesCarry(instruction)) return nullptr;
   const auto it = std::ranges::find(kTransfers, instruction.opcode, &Row::opcode);
-  return it == kTransfers.end() ? nullptr : (this->*it->apply)();
+  return it == kTransfers.end() || operands.size() != it->operands ? nullptr : (this->*it->apply)();
 }
 
 ValueRef Transfer::Sum(const ValueRef& a, const ValueRef& b, std::int64_t factor, unsigned sum_bits) {
@@ -127,8 +128,8 @@ ValueRef Transfer::Sum(const ValueRef& a, const ValueRef& b, std::int64_t factor
   return Number(std::move(sum), sum_bits, Union(a->assumptions, b->assumptions));
 }
 
-ValueRef Transfer::Add() { return operands.size() == 2 ? Sum(operands[0], operands[1], 1, type_bits()) : nullptr; }
-ValueRef Transfer::Subtract() { return operands.size() == 2 ? Sum(operands[0], operands[1], -1, type_bits()) : nullptr; }
+ValueRef Transfer::Add() { return Sum(operands[0], operands[1], 1, type_bits()); }
+ValueRef Transfer::Subtract() { return Sum(operands[0], operands[1], -1, type_bits()); }
 ValueRef Transfer::Negate() { return Number(operands[0]->number.Times(-1), type_bits(), operands[0]->assumptions); }
 ValueRef Transfer::Not() {
   if (type_bits() == 1) return nullptr;
@@ -150,10 +151,10 @@ ValueRef Transfer::Product(const ValueRef& a, const ValueRef& b) {
                     bits);
 }
 
-ValueRef Transfer::Multiply() { return operands.size() == 2 ? Product(operands[0], operands[1]) : nullptr; }
+ValueRef Transfer::Multiply() { return Product(operands[0], operands[1]); }
 
 ValueRef Transfer::MultiplyAdd() {
-  if (operands.size() != 3 || instruction.Has(Mod::kHi)) return nullptr;
+  if (instruction.Has(Mod::kHi)) return nullptr;
   const ValueRef product = Product(operands[0], operands[1]);
   return product == nullptr ? nullptr : Sum(product, operands[2], 1, product->bits);
 }
@@ -240,7 +241,7 @@ ValueRef Transfer::Xor() {
 }
 
 ValueRef Transfer::MinMax() {
-  if (operands.size() != 2 || uniform() || (type_bits() == 64 && !is_signed())) return nullptr;
+  if (uniform() || (type_bits() == 64 && !is_signed())) return nullptr;
   return math.Clamp(instruction.opcode == Opcode::kMin ? RangeOp::kMin : RangeOp::kMax, {Exact(0), Exact(1)}, bits);
 }
 
@@ -274,12 +275,11 @@ ValueRef Transfer::Convert() {
 
 ValueRef Transfer::Move() {
   const bool literal = instruction.operands.back().kind == ptx::OperandKind::kFloat;
-  return operands.size() == 1 && operands[0]->bits == bits && !literal ? operands[0] : nullptr;
+  return operands[0]->bits == bits && !literal ? operands[0] : nullptr;
 }
 
 // One of two pointers is followed as a choice, also where a thread could tell which.
 ValueRef Transfer::Select() {
-  if (operands.size() != 3) return nullptr;
   const bool pointer = math.PointerOf(operands[0]->number) != kNoSymbol || math.PointerOf(operands[1]->number) != kNoSymbol;
   return uniform() && !pointer ? nullptr : math.Choice({operands[0], operands[1]}, loop);
 }
@@ -331,11 +331,12 @@ PredicateRef Transfer::PredicateOf() {
     if (instruction.Has(Mod::kOr)) return joined(Predicate::Kind::kOr, comparison, other);
     return nullptr;
   }
-  if (instruction.type() != ptx::ScalarType::kPred) return nullptr;
-  if (instruction.opcode == Opcode::kAnd) return joined(Predicate::Kind::kAnd, operands[0]->predicate, operands[1]->predicate);
-  if (instruction.opcode == Opcode::kOr) return joined(Predicate::Kind::kOr, operands[0]->predicate, operands[1]->predicate);
+  if (instruction.type() != ptx::ScalarType::kPred || operands.empty()) return nullptr;
   if (instruction.opcode == Opcode::kNot) return joined(Predicate::Kind::kNot, operands[0]->predicate, nullptr);
   if (instruction.opcode == Opcode::kMov) return operands[0]->predicate;
+  if (operands.size() != 2) return nullptr;
+  if (instruction.opcode == Opcode::kAnd) return joined(Predicate::Kind::kAnd, operands[0]->predicate, operands[1]->predicate);
+  if (instruction.opcode == Opcode::kOr) return joined(Predicate::Kind::kOr, operands[0]->predicate, operands[1]->predicate);
   return nullptr;
 }
 
