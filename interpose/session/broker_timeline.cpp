@@ -51,13 +51,7 @@ class RemoteCtas final : public trace::CtaSink {
   void Flush() {
     if (ctas_.empty()) return;
     ByteWriter out;
-    out.Varint(work_);
-    out.Varint(ctas_.size());
-    std::uint64_t last = 0;
-    for (const std::uint64_t cta : ctas_) {
-      out.Signed(static_cast<std::int64_t>(cta - last));
-      last = cta;
-    }
+    trace::PutCtas(work_, ctas_, out);
     if (out.size() + content_.size() <= protocol::kMaxFrameBytes) {
       std::memcpy(out.Grow(content_.size()), content_.bytes().data(), content_.size());
       channel_->Send(FrameKind::kCtas, out);

@@ -39,6 +39,16 @@ void PutAction(const HostAction& action, ByteWriter& out) {
   out.Varint(action.host_ns);
 }
 
+void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWriter& out) {
+  out.Varint(launch);
+  out.Varint(ctas.size());
+  std::uint64_t last = 0;
+  for (const std::uint64_t cta : ctas) {
+    out.Signed(static_cast<std::int64_t>(cta - last));
+    last = cta;
+  }
+}
+
 Result<KernelCode> GetCode(ByteReader in) {
   KernelCode code;
   code.name = std::string(in.Text());

@@ -2,6 +2,9 @@
 // simulates it. Readers trust nothing.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "rewriter/support/result.h"
 #include "sim/trace/byte_stream.h"
 #include "sim/trace/kernel_trace.h"
@@ -12,6 +15,8 @@ namespace gridloom::trace {
 void PutCode(const KernelCode& code, ByteWriter& out);
 void PutInfo(const LaunchInfo& info, ByteWriter& out);
 void PutAction(const HostAction& action, ByteWriter& out);
+/// Heads a batch of encoded CTAs of the launch: how many, and which.
+void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWriter& out);
 
 /// What it gives satisfies ValidateCode.
 Result<KernelCode> GetCode(ByteReader in);

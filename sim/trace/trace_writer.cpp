@@ -73,13 +73,7 @@ void LaunchWriter::Add(std::uint64_t cta, const LoadedCta& trace) {
 void LaunchWriter::WriteBatch() {
   if (ctas_.empty()) return;
   ByteWriter directory;
-  directory.Varint(launch_);
-  directory.Varint(ctas_.size());
-  std::uint64_t last = 0;
-  for (const std::uint64_t cta : ctas_) {
-    directory.Signed(static_cast<std::int64_t>(cta - last));
-    last = cta;
-  }
+  PutCtas(launch_, ctas_, directory);
   file_.AddLater(ChunkType::kCtas, std::move(directory), content_);
   written_ += ctas_.size();
   ctas_.clear();
