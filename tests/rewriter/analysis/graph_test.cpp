@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <set>
 
@@ -206,14 +206,14 @@ TEST_CASE("Graph_Large_NearLinear", "[analysis]") {
     fan.AddEdge(0, node + 1);
     fan.AddEdge(node, 0);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   for (const Graph* graph : {&nested, &ladder, &fan}) {
     const DominatorTree dominators(*graph, 0);
     const PostDominatorTree post(*graph, 0);
     const LoopNest loops(*graph, 0);
     CHECK_FALSE(loops.loops().empty());
   }
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  CHECK(std::clock() - start < 5 * CLOCKS_PER_SEC);  // CPU time: other work on the machine does not count
 }
 
 }  // namespace gridloom::analysis

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <set>
 
@@ -134,13 +134,13 @@ TEST_CASE("Analyses_LargeKernel_NearLinear", "[analysis]") {
             std::to_string((i * 31) % 10'000) + ";\n";
   }
   const auto module = ParseKernel(body);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Cfg cfg(*module->FindFunction("k"));
   const DominatorTree dominators(cfg.graph(), 0);
   const PostDominatorTree post(cfg.graph(), 0, cfg.GuardedLeaves());
   const LoopNest loops(cfg.graph(), 0);
   const Liveness liveness(cfg);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+  CHECK(std::clock() - start < 2 * CLOCKS_PER_SEC);  // CPU time: other work on the machine does not count
   CHECK(cfg.instructions().size() == 30'000);
   CHECK(liveness.max_pressure().units > 1);
 }
