@@ -1,4 +1,4 @@
-// add.cc / addc / sub.cc / subc / mad.cc / madc: 128-bit arithmetic from 32-bit pieces.
+// add.cc / addc / sub.cc / subc / mad.cc / madc: 128-bit arithmetic from 32-bit pieces, and quotients as nvcc computes them.
 #include "app.h"
 
 struct Wide {
@@ -36,10 +36,19 @@ __global__ void Kernel(const Wide* a, const Wide* b, Wide* out, int n) {
 }
 
 using U128 = unsigned __int128;
-U128 Value(Wide w) {
+__host__ __device__ U128 Value(Wide w) {
   U128 v = 0;
   for (int k = 3; k >= 0; --k) v = (v << 32) | w.v[k];
   return v;
+}
+
+// nvcc's division of 128-bit numbers reads the flag of a subtraction by addc.
+__global__ void Divide(const Wide* a, const Wide* b, __int128* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const __int128 x = Value(a[i]), y = static_cast<__int128>(Value(b[i])) >> (i % 100) | 1;
+  out[4 * i] = x / y, out[4 * i + 1] = x % y;
+  out[4 * i + 2] = Value(a[i]) / static_cast<U128>(y), out[4 * i + 3] = Value(a[i]) % static_cast<U128>(y);
 }
 
 int main() {
@@ -57,6 +66,16 @@ int main() {
     True("add", Value(got[3 * i]) == Value(a[i]) + Value(b[i]));
     True("sub", Value(got[3 * i + 1]) == Value(a[i]) - Value(b[i]));
     True("mul", Value(got[3 * i + 2]) == U128(std::uint64_t(Value(a[i]))) * std::uint64_t(Value(b[i])));
+  }
+  Buffer<__int128> quotients(4 * n);
+  Divide<<<3, 128>>>(da, db, quotients, n);
+  CU_LAUNCHED();
+  const auto divided = quotients.Read();
+  for (int i = 0; i < n; ++i) {
+    const __int128 x = Value(a[i]), y = static_cast<__int128>(Value(b[i])) >> (i % 100) | 1;
+    True("signed quotient", divided[4 * i] == x / y && divided[4 * i + 1] == x % y);
+    True("unsigned quotient", static_cast<U128>(divided[4 * i + 2]) == Value(a[i]) / static_cast<U128>(y) &&
+                                  static_cast<U128>(divided[4 * i + 3]) == Value(a[i]) % static_cast<U128>(y));
   }
   return Verdict();
 }

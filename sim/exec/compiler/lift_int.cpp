@@ -25,17 +25,22 @@ llvm::AllocaInst* FunctionLifter::CarrySlot() {
   return carry_;
 }
 
-// d = a + b (+ CC), or a - b (- CC), and the carry or borrow out of it.
+// d = a + b (+ CC), or a - b (- borrow), and the carry out of it. A GPU subtracts as a + ~b + 1: after sub.cc the flag is set where
+// nothing was borrowed, and subc borrows where it is clear. PTX ISA 9.7.2 does not tell, but the code that NVVM emits for
+// division of 128-bit numbers reads the flag of sub.cc by addc, and add.cc of 0 and 0 makes a subc borrow on real devices
+// (stackoverflow.com/questions/66403252).
 void FunctionLifter::LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract) {
   const bool with_carry = inst.opcode == Opcode::kAddc || inst.opcode == Opcode::kSubc || inst.opcode == Opcode::kMadc;
   Value* result = subtract ? b_.CreateSub(a, b) : b_.CreateAdd(a, b);
   Value* out = subtract ? b_.CreateICmpULT(a, b) : b_.CreateICmpULT(result, a);
   if (with_carry) {
-    Value* in = b_.CreateZExt(b_.CreateLoad(b_.getInt1Ty(), CarrySlot()), a->getType());
+    Value* flag = b_.CreateLoad(b_.getInt1Ty(), CarrySlot());
+    Value* in = b_.CreateZExt(subtract ? b_.CreateNot(flag) : flag, a->getType());
     Value* partial = result;
     result = subtract ? b_.CreateSub(partial, in) : b_.CreateAdd(partial, in);
     out = b_.CreateOr(out, subtract ? b_.CreateICmpULT(partial, in) : b_.CreateICmpULT(result, in));
   }
+  if (subtract) out = b_.CreateNot(out);
   Write(Op(0), result, inst.type());
   if (!inst.Has(Mod::kCc)) return;
   if (guard_) out = b_.CreateSelect(guard_, out, b_.CreateLoad(b_.getInt1Ty(), CarrySlot()));

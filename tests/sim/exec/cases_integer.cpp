@@ -110,6 +110,15 @@ void AddCarry(std::vector<InstructionCase>& cases) {
     const U128 sum = static_cast<U128>(in.v[0]) * in.v[1] + (static_cast<U128>(in.v[3]) << 64 | in.v[2]);
     out.v[0] = static_cast<std::uint64_t>(sum), out.v[1] = static_cast<std::uint64_t>(sum >> 64);
   });
+  // One flag for both: a difference sets it where nothing is borrowed, subc borrows where it is clear.
+  chain("sub.cc.u32 %d0, %s0, %s2; addc.u32 %d1, %s1, %s3;", "u32", [](const Values& in, Values& out) {
+    out.v[0] = static_cast<std::uint32_t>(in.v[0] - in.v[2]);
+    out.v[1] = static_cast<std::uint32_t>(in.v[1] + in.v[3] + (in.u32(0) >= in.u32(2) ? 1 : 0));
+  });
+  chain("add.cc.u32 %d0, %s0, %s2; subc.u32 %d1, %s1, %s3;", "u32", [](const Values& in, Values& out) {
+    out.v[0] = static_cast<std::uint32_t>(in.v[0] + in.v[2]);
+    out.v[1] = static_cast<std::uint32_t>(in.v[1] - in.v[3] - (out.v[0] < in.u32(0) ? 0 : 1));
+  });
   // A guard that is off leaves the carry alone.
   cases.push_back(Exact("add.cc.u32 %d0, %s0, %s1; @%s2 add.cc.u32 %d0, %s1, %s1; addc.u32 %d0, 0, 0;", "u32", {"u32", "u32", "pred"},
                         [](const Values& in) { return (in.v[2] & 1) != 0 ? (in.v[1] + in.v[1]) >> 32 : (in.v[0] + in.v[1]) >> 32; }));
