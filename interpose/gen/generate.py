@@ -7,7 +7,8 @@ Writes  api_ids.inc      GL_FN(symbol): one per function, in table order
         api_rows.inc     GL_ROW(...): look-up rows with the addresses of the exports, sorted by name and version
         api_exports.cpp  every exported function: forwards to its hook, or refuses by name
         hooks.h          declarations of the hand-written hooks
-        exports.map      linker version script: nothing but the driver's names and NVRTC's is visible
+        jit_link_names.inc  GL_NAME(function, name): nvJitLink's functions under the names that each toolkit's header gives them
+        exports.map      linker version script: nothing but the driver's names, NVRTC's and nvJitLink's is visible
 """
 import pathlib
 import re
@@ -66,8 +67,12 @@ def export(function, suffix, hooks, refused):
     return f"GL_EXPORT CUresult {function.symbol}{suffix}({function.params}) {{\n  return {body};\n}}\n"
 
 
-# Functions of other libraries that the shim answers (interpose/hooks/nvrtc.cpp, lookup.cpp).
+# Functions of other libraries that the shim answers (interpose/hooks/nvrtc.cpp, lookup.cpp, jit_link.cpp).
 OTHERS = ["dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"]
+JIT_LINK = ["nvJitLinkCreate", "nvJitLinkDestroy", "nvJitLinkAddData", "nvJitLinkAddFile", "nvJitLinkGetLinkedCubinSize",
+            "nvJitLinkGetLinkedCubin"]
+# Toolkits whose nvJitLink.h may have been compiled into a program: 12.0 is the first; those of 13 beyond 13.0 are yet to come.
+JIT_LINK_VERSIONS = [(major, minor) for major in (12, 13) for minor in range(10)]
 
 
 def main():
@@ -93,6 +98,9 @@ def main():
         rows.append(f'GL_ROW({f.symbol}, "{f.name}", {f.version}, {kind}, {f.twin_version}, {twin}, {trait}, {launch})\n')
     write("api_rows.inc", note + "".join(rows))
     symbols = [f.symbol for f in functions] + [f"{f.symbol}_{f.twin}" for f in functions if f.twin] + OTHERS
+    versioned = [(f, f"__{f}_{major}_{minor}") for f in JIT_LINK for major, minor in JIT_LINK_VERSIONS]
+    write("jit_link_names.inc", note + "".join(f"GL_NAME({f}, {name})\n" for f, name in versioned))
+    symbols += JIT_LINK + [name for _, name in versioned]
     write("exports.map", "{\n  global:\n" + "".join(f"    {s};\n" for s in sorted(symbols)) + "  local:\n    *;\n};\n")
 
     targets = {}

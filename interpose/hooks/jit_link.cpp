@@ -1,7 +1,7 @@
 // nvJitLink, the toolkit's linker: what it makes is machine code, which nothing here runs. So its inputs are kept beside it, and
 // who asks for the linked cubin gets their PTX, linked as cuLink* does. LTO-IR becomes PTX by nvJitLink itself (`-lto -ptx`).
-// Seen by those who look its functions up with dlsym (Python's cuda-bindings, and so Numba); others get the machine code and the
-// loader's refusal.
+// Seen by those who look its functions up with dlsym (Python's cuda-bindings, and so Numba), and by programs and libraries linked with
+// it: the shim comes first, and its names have no version of their own, which the loader takes for any version.
 #include "interpose/hooks/jit_link.h"
 
 #include <algorithm>
@@ -151,7 +151,9 @@ void Keep(Handle handle, Input input) {
   if (at != links.open.end()) at->second.inputs.push_back(std::move(input));
 }
 
-Result Create(Handle* handle, std::uint32_t count, const char** options) {
+}  // namespace
+
+GL_EXPORT Result nvJitLinkCreate(Handle* handle, std::uint32_t count, const char** options) {
   const auto real = Real<CreateFn>("nvJitLinkCreate");
   if (real == nullptr) return kInternalError;
   const Result result = real(handle, count, options);
@@ -162,7 +164,7 @@ Result Create(Handle* handle, std::uint32_t count, const char** options) {
   return result;
 }
 
-Result Destroy(Handle* handle) {
+GL_EXPORT Result nvJitLinkDestroy(Handle* handle) {
   const auto real = Real<DestroyFn>("nvJitLinkDestroy");
   if (real == nullptr) return kInternalError;
   if (handle != nullptr) {
@@ -173,7 +175,7 @@ Result Destroy(Handle* handle) {
   return real(handle);
 }
 
-Result AddData(Handle handle, InputType type, const void* data, std::size_t size, const char* name) {
+GL_EXPORT Result nvJitLinkAddData(Handle handle, InputType type, const void* data, std::size_t size, const char* name) {
   const auto real = Real<AddDataFn>("nvJitLinkAddData");
   if (real == nullptr) return kInternalError;
   const Result result = real(handle, type, data, size, name);
@@ -181,7 +183,7 @@ Result AddData(Handle handle, InputType type, const void* data, std::size_t size
   return result;
 }
 
-Result AddFile(Handle handle, InputType type, const char* path) {
+GL_EXPORT Result nvJitLinkAddFile(Handle handle, InputType type, const char* path) {
   const auto real = Real<AddFileFn>("nvJitLinkAddFile");
   if (real == nullptr) return kInternalError;
   const Result result = real(handle, type, path);
@@ -191,7 +193,7 @@ Result AddFile(Handle handle, InputType type, const char* path) {
   return result;
 }
 
-Result GetLinkedCubinSize(Handle handle, std::size_t* size) {
+GL_EXPORT Result nvJitLinkGetLinkedCubinSize(Handle handle, std::size_t* size) {
   const auto real = Real<GetSizeFn>("nvJitLinkGetLinkedCubinSize");
   if (real == nullptr) return kInternalError;
   const std::lock_guard lock(OpenLinks().mutex);
@@ -201,7 +203,7 @@ Result GetLinkedCubinSize(Handle handle, std::size_t* size) {
   return result;
 }
 
-Result GetLinkedCubin(Handle handle, char* cubin) {
+GL_EXPORT Result nvJitLinkGetLinkedCubin(Handle handle, char* cubin) {
   const auto real = Real<GetFn>("nvJitLinkGetLinkedCubin");
   if (real == nullptr) return kInternalError;
   const std::lock_guard lock(OpenLinks().mutex);
@@ -211,14 +213,17 @@ Result GetLinkedCubin(Handle handle, char* cubin) {
   return kSuccess;
 }
 
-}  // namespace
+// nvJitLink.h calls each function by a name with its toolkit's version.
+#define GL_NAME(function, name) GL_EXPORT decltype(function) name __attribute__((alias(#function)));
+#include "jit_link_names.inc"
+#undef GL_NAME
 
 std::span<const gridloom::hooks::Answer> gridloom::hooks::JitLinkAnswers() {
-  static const Answer kAnswers[] = {{"nvJitLinkCreate", reinterpret_cast<void*>(&Create)},
-                                    {"nvJitLinkDestroy", reinterpret_cast<void*>(&Destroy)},
-                                    {"nvJitLinkAddData", reinterpret_cast<void*>(&AddData)},
-                                    {"nvJitLinkAddFile", reinterpret_cast<void*>(&AddFile)},
-                                    {"nvJitLinkGetLinkedCubinSize", reinterpret_cast<void*>(&GetLinkedCubinSize)},
-                                    {"nvJitLinkGetLinkedCubin", reinterpret_cast<void*>(&GetLinkedCubin)}};
+  static const Answer kAnswers[] = {{"nvJitLinkCreate", reinterpret_cast<void*>(&nvJitLinkCreate)},
+                                    {"nvJitLinkDestroy", reinterpret_cast<void*>(&nvJitLinkDestroy)},
+                                    {"nvJitLinkAddData", reinterpret_cast<void*>(&nvJitLinkAddData)},
+                                    {"nvJitLinkAddFile", reinterpret_cast<void*>(&nvJitLinkAddFile)},
+                                    {"nvJitLinkGetLinkedCubinSize", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubinSize)},
+                                    {"nvJitLinkGetLinkedCubin", reinterpret_cast<void*>(&nvJitLinkGetLinkedCubin)}};
   return kAnswers;
 }

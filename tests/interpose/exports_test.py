@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The shim exports exactly the functions of the API table and two of NVRTC and dlsym; with a toolkit at hand, the table is the toolkit's.
+"""The shim exports exactly the functions of the API table, two of NVRTC, six of nvJitLink in every version and dlsym; with a toolkit
+at hand, the table is the toolkit's.
 
     exports_test.py <libgridloom.so> <driver_api.txt> [<toolkit folder>]
 """
@@ -25,6 +26,11 @@ def table(path):
     return names
 
 
+def jit_link():
+    names = {"nvJitLink" + name for name in ("Create", "Destroy", "AddData", "AddFile", "GetLinkedCubinSize", "GetLinkedCubin")}
+    return names | {f"__{name}_{major}_{minor}" for name in names for major in (12, 13) for minor in range(10)}
+
+
 def compare(what, found, wanted):
     for name in sorted(wanted - found):
         print(f"{what}: missing {name}")
@@ -41,7 +47,7 @@ def is_version(toolkit, version):
 
 def main():
     library, api = sys.argv[1], table(sys.argv[2])
-    good = compare("library", exports(library), api | {"dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"})
+    good = compare("library", exports(library), api | {"dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"} | jit_link())
     dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
     if not re.search(r"SONAME.*\[libcuda\.so\.1\]", dynamic):
         print("the SONAME is not libcuda.so.1")
