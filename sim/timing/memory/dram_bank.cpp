@@ -4,14 +4,8 @@
 
 namespace gridloom::timing {
 
-DramTiming::DramTiming(const sim::TimingSpec::Dram& spec)
-    : spec_(spec),
-      row_(spec.banks, kClosed),
-      group_(spec.banks),
-      bank_column_(spec.banks),
-      row_at_(spec.banks),
-      next_activate_(spec.banks),
-      group_column_(spec.bank_groups) {
+DramTiming::DramTiming(const sim::TimingSpec::Dram& spec) : spec_(spec) {
+  row_.fill(kClosed);
   for (std::uint32_t bank = 0; bank < spec.banks; ++bank) {
     group_[bank] = bank % spec.bank_groups;
     closed_ |= std::uint64_t{1} << bank;

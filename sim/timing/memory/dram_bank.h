@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "sim/hardware/timing_spec.h"
 #include "sim/timing/cycle.h"
@@ -41,13 +41,16 @@ class DramTiming {
  private:
   bool IsClosed(std::uint32_t bank) const { return (closed_ >> bank & 1) != 0; }
 
-  // By bank, an array each, so that a look at all banks touches few lines.
+  static constexpr std::size_t kMaxBanks = 64;
   const sim::TimingSpec::Dram& spec_;
-  std::vector<std::uint32_t> row_, group_;
-  std::vector<Cycle> bank_column_;    // not before
-  std::vector<Cycle> row_at_;         // not before: the precharge of an open bank, the activation of a closed one
-  std::vector<Cycle> next_activate_;  // not before
-  std::vector<Cycle> group_column_;   // not before, by bank group
+  // By bank, an array each, so that a look at all banks touches few lines.
+  template <typename T>
+  using ByBank = std::array<T, kMaxBanks>;
+  ByBank<std::uint32_t> row_{}, group_{};
+  ByBank<Cycle> bank_column_{};    // not before
+  ByBank<Cycle> row_at_{};         // not before: the precharge of an open bank, the activation of a closed one
+  ByBank<Cycle> next_activate_{};  // not before
+  ByBank<Cycle> group_column_{};   // not before, by bank group
   std::uint64_t closed_ = 0;
   Cycle activate_ = 0, column_ = 0, read_ = 0, write_ = 0;  // not before, whole channel
 };

@@ -18,11 +18,16 @@ void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uin
   if (hooks_.dram != nullptr) {
     hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
-  const Cycle matters =
-      std::max(now, queue_->Add({.order = arrivals_++, .bank = bank, .row = row, .bursts = bursts, .tag = tag, .writes = writes}, timing_));
+  const DramEntry entry{.order = arrivals_++,
+                        .row = row,
+                        .tag = tag,
+                        .bank = static_cast<std::uint16_t>(bank),
+                        .bursts = static_cast<std::uint8_t>(bursts),
+                        .writes = writes};
+  const Cycle matters = std::max(now, queue_->Add(entry, timing_));
   ++size_;
   // It may come before what is planned, or want the row that a planned command for its bank would close.
-  const bool same_bank = plan_.kind != DramChoice::Kind::kNothing && queue_->entry(plan_.slot).bank == bank;
+  const bool same_bank = plan_.kind != DramChoice::Kind::kNothing && plan_.bank == bank;
   if (same_bank || matters <= plan_.at) plan_ = {.at = std::min(matters, plan_.at)};
 }
 
@@ -35,8 +40,8 @@ void DramChannel::Step(Cycle now, std::vector<DramData>& data) {
 
 /// Gives the command that is planned for now.
 void DramChannel::Execute(Cycle now, std::vector<DramData>* data) {
-  const DramEntry entry = queue_->entry(plan_.slot);
   if (plan_.kind == DramChoice::Kind::kColumn) {
+    const DramEntry entry = queue_->entry(plan_.slot);
     const Cycle end = timing_.Column(now, entry.bank, entry.writes, entry.bursts);
     counters_.dram_busy_cycles += entry.bursts * cycles_per_burst_;
     (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) += std::uint64_t{entry.bursts} * spec_.access_bytes;
@@ -44,15 +49,15 @@ void DramChannel::Execute(Cycle now, std::vector<DramData>* data) {
     if (!entry.writes) data->push_back({.at = end, .tag = entry.tag});
     queue_->Remove(plan_.slot, timing_);
     --size_;
+  } else if (timing_.open_row(plan_.bank) == DramTiming::kClosed) {
+    const std::uint32_t row = queue_->entry(plan_.slot).row;
+    timing_.Activate(now, plan_.bank, row);
+    queue_->RowOpened(plan_.bank, row);
+    ++counters_.dram_activations;
   } else {
-    if (timing_.open_row(entry.bank) == DramTiming::kClosed) {
-      timing_.Activate(now, entry.bank, entry.row);
-      ++counters_.dram_activations;
-    } else {
-      timing_.Precharge(now, entry.bank);
-      ++counters_.dram_precharges;
-    }
-    queue_->RowChanged(entry.bank, timing_);
+    timing_.Precharge(now, plan_.bank);
+    queue_->RowClosed(plan_.bank);
+    ++counters_.dram_precharges;
   }
   plan_ = queue_->Choose(now + 1, timing_);
 }

@@ -13,7 +13,7 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 class IndexedDramQueue final : public DramQueue {
  public:
-  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), lists_(std::size_t{banks} * 2), oldest_(banks) {
+  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), banks_(banks) {
     for (std::uint32_t i = capacity; i-- > 0;) {
       slots_[i].next = free_;
       free_ = i;
@@ -27,46 +27,68 @@ class IndexedDramQueue final : public DramQueue {
     const std::uint32_t index = free_;
     Slot& slot = slots_[index];
     free_ = slot.next;
-    List& list = ListOf(entry.bank, entry.writes);
+    Bank& bank = banks_[entry.bank];
+    const std::uint64_t bit = std::uint64_t{1} << entry.bank;
+    List& list = bank.lists[entry.writes];
     slot = {.entry = entry, .previous = list.tail, .next = kNone};
     (list.tail == kNone ? list.head : slots_[list.tail].next) = index;
     list.tail = index;
-    const bool hit = timing.open_row(entry.bank) == entry.row;
-    if (hit && list.hit == kNone) list.hit = index;
-    Mark(entry.bank);
-    if (hit) return timing.ColumnAt(entry.bank, entry.writes);
+    if (bank.oldest == kNone) {
+      bank.oldest = index;
+      bank.order = entry.order;
+      by_age_[used_++] = static_cast<std::uint8_t>(entry.bank);
+    }
+    if (timing.open_row(entry.bank) == entry.row) {
+      if (list.hit == kNone) SetHit(list, index, entry.writes, bit);
+      misses_ &= ~bit;
+      LeavesPrecharge(entry.bank);
+      return timing.ColumnAt(entry.bank, entry.writes);
+    }
     // Its bank keeps its row while other entries need it.
-    return (misses_ >> entry.bank & 1) != 0 ? timing.RowAt(entry.bank) : kNever;
+    if (((hits_[0] | hits_[1]) & bit) != 0) return kNever;
+    if ((misses_ & bit) == 0) {
+      misses_ |= bit;
+      EntersPrecharge(entry.bank, timing);
+    }
+    return timing.RowAt(entry.bank);
   }
 
   void Remove(std::uint32_t index, const DramTiming& timing) override {
     Slot& slot = slots_[index];
-    List& list = ListOf(slot.entry.bank, slot.entry.writes);
-    if (list.hit == index) list.hit = FirstHit(slot.next, timing.open_row(slot.entry.bank));
+    const std::uint32_t number = slot.entry.bank;
+    const std::uint64_t bit = std::uint64_t{1} << number;
+    Bank& bank = banks_[number];
+    List& list = bank.lists[slot.entry.writes];
+    SetHit(list, FirstHit(slot.next, timing.open_row(number)), slot.entry.writes, bit);
     (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
     slot.next = free_;
     free_ = index;
-    Mark(slot.entry.bank);
+    if (bank.oldest == index) NextOldest(bank, number);
+    if (bank.oldest == kNone || ((hits_[0] | hits_[1]) & bit) != 0) return;
+    misses_ |= bit;
+    EntersPrecharge(number, timing);
   }
 
-  void RowChanged(std::uint32_t bank, const DramTiming& timing) override {
-    const std::uint32_t row = timing.open_row(bank);
+  void RowOpened(std::uint32_t number, std::uint32_t row) override {
+    const std::uint64_t bit = std::uint64_t{1} << number;
     for (const bool writes : {false, true}) {
-      List& list = ListOf(bank, writes);
-      list.hit = row == DramTiming::kClosed ? kNone : FirstHit(list.head, row);
+      List& list = banks_[number].lists[writes];
+      SetHit(list, FirstHit(list.head, row), writes, bit);
     }
-    Mark(bank);
+    if (((hits_[0] | hits_[1]) & bit) != 0) misses_ &= ~bit;
   }
 
-  DramChoice Choose(Cycle from, const DramTiming& timing) const override {
+  void RowClosed(std::uint32_t number) override { LeavesPrecharge(number); }
+
+  DramChoice Choose(Cycle from, const DramTiming& timing) override {
     const Best column = BestColumn(from, timing);
-    if (column.at == from) return {.kind = DramChoice::Kind::kColumn, .slot = column.slot, .at = from};
+    if (column.at == from) return Choice(DramChoice::Kind::kColumn, column);
     Best row = BestPrecharge(from, timing);
     const Cycle activations = std::max(from, timing.activate_at());
     if (activations < column.at && activations <= row.at) row.Offer(BestActivation(activations, timing));
-    if (column.at <= row.at) return column.at == kNever ? DramChoice{} : DramChoice{DramChoice::Kind::kColumn, column.slot, column.at};
-    return {.kind = DramChoice::Kind::kRow, .slot = row.slot, .at = row.at};
+    if (row.at < column.at) return Choice(DramChoice::Kind::kRow, row);
+    return column.at == kNever ? DramChoice{} : Choice(DramChoice::Kind::kColumn, column);
   }
 
  private:
@@ -77,6 +99,12 @@ class IndexedDramQueue final : public DramQueue {
   struct List {
     std::uint32_t head = kNone, tail = kNone;
     std::uint32_t hit = kNone;  // first entry of the open row
+    std::uint64_t hit_order = 0;
+  };
+  struct Bank {
+    std::array<List, 2> lists;     // reads, writes
+    std::uint32_t oldest = kNone;  // entry
+    std::uint64_t order = 0;       // of the oldest
   };
 
   /// The first command; of several at one time, the oldest entry's.
@@ -84,80 +112,95 @@ class IndexedDramQueue final : public DramQueue {
     Cycle at = kNever;
     std::uint64_t order = ~std::uint64_t{0};
     std::uint32_t slot = kNone;
+    std::uint32_t bank = 0;
+    /// Written without a branch, which would be mispredicted half of the time.
     void Offer(const Best& other) {
-      if (other.at < at || (other.at == at && other.order < order)) *this = other;
+      const bool better = (other.at < at) | ((other.at == at) & (other.order < order));
+      at = better ? other.at : at;
+      order = better ? other.order : order;
+      slot = better ? other.slot : slot;
+      bank = better ? other.bank : bank;
     }
   };
+  static DramChoice Choice(DramChoice::Kind kind, const Best& best) {
+    return {.kind = kind, .bank = static_cast<std::uint16_t>(best.bank), .slot = best.slot, .at = best.at};
+  }
 
   Best BestColumn(Cycle from, const DramTiming& timing) const {
     Best best;
     for (const bool writes : {false, true}) {
       for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
         const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-        const std::uint32_t slot = ListOf(bank, writes).hit;
-        best.Offer({std::max(from, timing.ColumnAt(bank, writes)), slots_[slot].entry.order, slot});
+        const List& list = banks_[bank].lists[writes];
+        best.Offer({std::max(from, timing.ColumnAt(bank, writes)), list.hit_order, list.hit, bank});
       }
     }
     return best;
   }
 
-  /// Few open banks have entries of other rows only, since these are closed as soon as they may be.
-  Best BestPrecharge(Cycle from, const DramTiming& timing) const {
+  /// Few open banks have entries of other rows only, since these are closed as soon as they may be. As long as the first of them is
+  /// still to come, it is the same for every `from`.
+  Best BestPrecharge(Cycle from, const DramTiming& timing) {
+    if (precharge_known_ && precharge_.at >= from) return precharge_;
     Best best;
+    precharge_ = {};
     for (std::uint64_t rest = misses_ & ~timing.closed(); rest != 0; rest &= rest - 1) {
       const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      best.Offer({std::max(from, timing.bank_row_at(bank)), oldest_[bank].order, oldest_[bank].slot});
+      precharge_.Offer(Precharge(bank, timing.bank_row_at(bank)));
+      best.Offer(Precharge(bank, std::max(from, timing.bank_row_at(bank))));
     }
+    precharge_known_ = true;
     return best;
   }
+  Best Precharge(std::uint32_t bank, Cycle at) const { return {at, banks_[bank].order, banks_[bank].oldest, bank}; }
+  void EntersPrecharge(std::uint32_t bank, const DramTiming& timing) {
+    if ((timing.closed() >> bank & 1) == 0) precharge_.Offer(Precharge(bank, timing.bank_row_at(bank)));
+  }
+  void LeavesPrecharge(std::uint32_t bank) { precharge_known_ = precharge_known_ && precharge_.bank != bank; }
 
   /// Most closed banks wait for what holds for all activations: the first of them by age that waits for nothing else.
   Best BestActivation(Cycle from, const DramTiming& timing) const {
     Best best;
-    const std::uint64_t banks = misses_ & timing.closed();
-    if (banks == 0) return best;
-    for (const std::uint8_t bank : by_age_) {
-      if ((banks >> bank & 1) == 0) continue;
+    const std::uint64_t closed = misses_ & timing.closed();
+    if (closed == 0) return best;
+    for (std::uint32_t i = 0; i < used_; ++i) {
+      const std::uint32_t bank = by_age_[i];
+      if ((closed >> bank & 1) == 0) continue;
       const Cycle at = std::max(from, timing.bank_row_at(bank));
-      if (at < best.at) best = {at, oldest_[bank].order, oldest_[bank].slot};
+      if (at < best.at) best = {at, banks_[bank].order, banks_[bank].oldest, bank};
       if (at == from) break;
     }
     return best;
   }
 
-  struct Oldest {
-    std::uint64_t order = ~std::uint64_t{0};
-    std::uint32_t slot = kNone;
-  };
-
-  List& ListOf(std::uint32_t bank, bool writes) { return lists_[bank * 2 + (writes ? 1 : 0)]; }
-  const List& ListOf(std::uint32_t bank, bool writes) const { return lists_[bank * 2 + (writes ? 1 : 0)]; }
-
   std::uint32_t FirstHit(std::uint32_t slot, std::uint32_t row) const {
     while (slot != kNone && slots_[slot].entry.row != row) slot = slots_[slot].next;
     return slot;
   }
-  /// Brings up to date what is kept about a bank.
-  void Mark(std::uint32_t bank) {
-    const List &reads = ListOf(bank, false), &writes = ListOf(bank, true);
-    const std::uint64_t bit = std::uint64_t{1} << bank;
-    const auto set = [&](std::uint64_t& mask, bool value) { mask = value ? mask | bit : mask & ~bit; };
-    set(hits_[false], reads.hit != kNone);
-    set(hits_[true], writes.hit != kNone);
-    Oldest oldest;
-    for (const std::uint32_t head : {reads.head, writes.head}) {
-      if (head != kNone && slots_[head].entry.order < oldest.order) oldest = {slots_[head].entry.order, head};
+  void SetHit(List& list, std::uint32_t slot, bool writes, std::uint64_t bit) {
+    list.hit = slot;
+    if (slot == kNone) {
+      hits_[writes] &= ~bit;
+    } else {
+      hits_[writes] |= bit;
+      list.hit_order = slots_[slot].entry.order;
     }
-    if (oldest.slot != oldest_[bank].slot || oldest.order != oldest_[bank].order) SetOldest(bank, oldest);
-    set(misses_, oldest.slot != kNone && reads.hit == kNone && writes.hit == kNone);
   }
-  void SetOldest(std::uint32_t bank, Oldest oldest) {
-    if (oldest_[bank].slot != kNone) by_age_.erase(std::ranges::find(by_age_, bank));
-    oldest_[bank] = oldest;
-    if (oldest.slot == kNone) return;
-    auto place = by_age_.end();
-    while (place != by_age_.begin() && oldest_[*(place - 1)].order > oldest.order) --place;
-    by_age_.insert(place, static_cast<std::uint8_t>(bank));
+  /// The bank's oldest entry has gone: the bank takes its place among the others anew, which is never before its old one.
+  void NextOldest(Bank& bank, std::uint32_t number) {
+    bank.oldest = kNone;
+    bank.order = ~std::uint64_t{0};
+    for (const List& list : bank.lists) {
+      if (list.head != kNone && slots_[list.head].entry.order < bank.order) {
+        bank.oldest = list.head;
+        bank.order = slots_[list.head].entry.order;
+      }
+    }
+    std::uint32_t place = 0;
+    while (by_age_[place] != number) ++place;
+    for (; place + 1 < used_ && banks_[by_age_[place + 1]].order < bank.order; ++place) by_age_[place] = by_age_[place + 1];
+    by_age_[place] = static_cast<std::uint8_t>(number);
+    if (bank.oldest == kNone) --used_;
   }
   void Grow() {
     free_ = static_cast<std::uint32_t>(slots_.size());
@@ -165,12 +208,14 @@ class IndexedDramQueue final : public DramQueue {
   }
 
   std::vector<Slot> slots_;
-  std::vector<List> lists_;
+  std::vector<Bank> banks_;
   std::uint32_t free_ = kNone;
-  std::vector<Oldest> oldest_;           // by bank
-  std::vector<std::uint8_t> by_age_;     // banks with entries, the one with the oldest entry first
-  std::array<std::uint64_t, 2> hits_{};  // banks with a read, a write of the open row
-  std::uint64_t misses_ = 0;             // banks with entries, none of the open row
+  std::uint32_t used_ = 0;                 // of by_age_
+  std::array<std::uint8_t, 64> by_age_{};  // banks with entries, the one with the oldest entry first
+  std::array<std::uint64_t, 2> hits_{};    // banks with a read, a write of the open row
+  std::uint64_t misses_ = 0;               // banks with entries, none of the open row
+  Best precharge_;                         // if known: the first and oldest of them that are open
+  bool precharge_known_ = false;
 };
 
 }  // namespace

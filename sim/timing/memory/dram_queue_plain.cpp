@@ -14,13 +14,14 @@ class PlainDramQueue final : public DramQueue {
     return 0;
   }
   void Remove(std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }
-  void RowChanged(std::uint32_t, const DramTiming&) override {}
+  void RowOpened(std::uint32_t, std::uint32_t) override {}
+  void RowClosed(std::uint32_t) override {}
 
-  DramChoice Choose(Cycle from, const DramTiming& timing) const override {
+  DramChoice Choose(Cycle from, const DramTiming& timing) override {
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
       const bool hit = timing.open_row(entry.bank) == entry.row;
-      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= from) return {DramChoice::Kind::kColumn, i, from};
+      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= from) return {DramChoice::Kind::kColumn, entry.bank, i, from};
     }
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
@@ -28,7 +29,7 @@ class PlainDramQueue final : public DramQueue {
       const auto hit = [&](const DramEntry& other) { return same_bank(other) && timing.open_row(other.bank) == other.row; };
       if (std::ranges::any_of(entries_, hit)) continue;
       const bool oldest = std::find_if(entries_.begin(), entries_.end(), same_bank) == entries_.begin() + i;
-      if (oldest && timing.RowAt(entry.bank) <= from) return {DramChoice::Kind::kRow, i, from};
+      if (oldest && timing.RowAt(entry.bank) <= from) return {DramChoice::Kind::kRow, entry.bank, i, from};
     }
     return {.at = entries_.empty() ? kNever : from + 1};
   }

@@ -89,7 +89,12 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   const Request request = inbox_.front();
   room_needed_ = 0;
   waits_for_room_only_ = false;
-  if (!Take(now, request, out)) return false;
+  if (!waits_) {
+    place_ = Locate(request.line);
+    line_ = FindLine(place_);
+  }
+  waits_ = !Take(now, request, out);
+  if (waits_) return false;
   inbox_.Pop();
   if (!inbox_.empty()) Prefetch(inbox_.front());
   const Cycle occupied = Occupancy(request);
@@ -102,8 +107,7 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
 }
 
 bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
-  const SetTag place = Locate(request.line);
-  std::uint32_t index = FindLine(place);
+  std::uint32_t index = line_;
   const bool reads = !IsWrite(request.kind);
   const std::uint8_t valid = index == kNone ? 0 : lines_[index].valid;
   const std::uint8_t pending = index == kNone ? 0 : lines_[index].pending;
@@ -122,7 +126,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
     ways = hooks_.l2->OnAccess(
         now, {.partition = partition_, .slice = index_, .launch = request.launch, .sm = request.sm, .line = line, .hit = index != kNone});
   }
-  if (index == kNone) index = Replace(now, place, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
+  if (index == kNone) index = Replace(now, place_, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
   if (index == kNone) return false;
 
   Line& line = lines_[index];
@@ -146,16 +150,15 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
 /// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
 /// has no room for its dirty sectors (and the read that follows).
 std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
+  // Without a branch in the loop, which would be mispredicted: the way goes along in the lowest bits of what is compared.
   const std::uint64_t* used = used_.data() + place.first;
-  std::uint64_t oldest = kPinned;  // all pinned ones are later
-  std::uint32_t victim = kNone;
+  std::uint64_t oldest = ~std::uint64_t{0};
   for (std::uint32_t way = 0; way < ways_; ++way) {
-    const bool better = used[way] < oldest && (ways >> way & 1) != 0;
-    oldest = better ? used[way] : oldest;
-    victim = better ? way : victim;
+    const std::uint64_t forbidden = (~ways >> way & 1) * kPinned;
+    oldest = std::min(oldest, (used[way] | forbidden) << kWayBits | way);
   }
-  if (victim == kNone) return kNone;
-  victim += static_cast<std::uint32_t>(place.first);
+  if ((oldest >> kWayBits & kPinned) != 0) return kNone;
+  const std::uint32_t victim = static_cast<std::uint32_t>(place.first) + static_cast<std::uint32_t>(oldest & ((1u << kWayBits) - 1));
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
     const std::uint32_t entries = also_reads ? 2 : 1;

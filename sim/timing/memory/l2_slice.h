@@ -37,7 +37,8 @@ class L2Slice {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr std::uint64_t kPinned = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kPinned = std::uint64_t{1} << 56;
+  static constexpr unsigned kWayBits = 6;
   struct Line {
     std::uint32_t first_waiter = kNone;
     std::uint8_t valid = 0, dirty = 0, pending = 0;
@@ -81,13 +82,16 @@ class L2Slice {
   Inbox<Request, &Request::sm> inbox_;
   Port out_port_;
   Cycle busy_until_ = 0;
+  SetTag place_{};              // of the next request, if it waits
+  std::uint32_t line_ = kNone;  // its line, which nobody else replaces meanwhile
+  bool waits_ = false;
   std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change
   Divisor sets_;
   std::uint32_t ways_;
   std::vector<std::uint32_t> tags_;  // by set and way; kNone: free
   std::vector<Line> lines_;
-  std::vector<std::uint64_t> used_;  // when last; kPinned is added while sectors are pending
+  std::vector<std::uint64_t> used_;  // when last (below kPinned, which is added while sectors are pending)
   std::uint64_t clock_ = 0;
   std::uint32_t outstanding_ = 0;  // lines with pending sectors
   std::vector<Waiter> waiters_;

@@ -1,6 +1,7 @@
 #include "sim/timing/memory/memory_partition.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "rewriter/support/check.h"
 
@@ -11,8 +12,8 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
     : parameters_(parameters),
       plain_(plain),
       dram_(parameters.timing().dram, index, hooks, plain, counters_),
+      slice_at_(parameters.slices_per_partition(), kNever),
       slice_count_(parameters.slices_per_partition()),
-      blocked_(parameters.slices_per_partition()),
       out_(groups) {
   for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
     slices_.push_back(std::make_unique<L2Slice>(parameters, map, hooks, index, s, dram_, counters_));
@@ -27,7 +28,9 @@ void MemoryPartition::Add(Request request) {
 void MemoryPartition::SortInboxes() {
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     slices_[s]->inbox().Sort();
-    if (blocked_[s] == 0) next_ = std::min(next_, std::max(slices_[s]->next(), done_));
+    if ((blocked_ >> s & 1) != 0) continue;
+    slice_at_[s] = slices_[s]->next();
+    next_ = std::min(next_, std::max(slice_at_[s], done_));
   }
 }
 
@@ -51,7 +54,6 @@ void MemoryPartition::Run(Cycle end) {
 /// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request that a slice
 /// gives to DRAM is there from the next cycle on.
 void MemoryPartition::Tick(Cycle now) {
-  const auto slices = static_cast<std::uint32_t>(slices_.size());
   while (!fills_.empty() && fills_.front().at <= now) {
     const std::uint32_t tag = fills_.front().tag;
     fills_.pop_front();
@@ -59,12 +61,27 @@ void MemoryPartition::Tick(Cycle now) {
     changed_ = true;
   }
   if (plain_ || dram_wake_ <= now) RunDram(now);
-  const bool retry = changed_;
+  std::uint64_t due = changed_ ? blocked_ : 0;
   changed_ = false;
-  // Turns with the cycle, so that no slice is always first at DRAM's queue.
-  auto s = static_cast<std::uint32_t>(now - slice_count_.ExactQuotient(now) * slices);
-  for (std::uint32_t i = 0; i < slices; ++i, s = s + 1 == slices ? 0 : s + 1) {
-    if (blocked_[s] == 0 || plain_ || (retry && slices_[s]->MayGoOn())) blocked_[s] = slices_[s]->Tick(now, out_) ? 0 : 1;
+  for (std::size_t i = 0; i < slice_at_.size(); ++i) due |= std::uint64_t{slice_at_[i] <= now} << i;
+  if (plain_) due = ~std::uint64_t{0} >> (64 - slices_.size());
+  if (due != 0) TickSlices(now, due);
+}
+
+/// Those of the mask `due`. The first turns with the cycle, so that no slice is always first at DRAM's queue.
+void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
+  const auto slices = static_cast<std::uint32_t>(slices_.size());
+  const auto first = static_cast<std::uint32_t>(now - slice_count_.ExactQuotient(now) * slices);
+  const std::uint64_t before = (std::uint64_t{1} << first) - 1;
+  for (std::uint64_t rest : {due & ~before, due & before}) {
+    for (; rest != 0; rest &= rest - 1) {
+      const auto s = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const std::uint64_t bit = std::uint64_t{1} << s;
+      if ((blocked_ & bit) != 0 && !plain_ && !slices_[s]->MayGoOn()) continue;
+      const bool blocked = !slices_[s]->Tick(now, out_);
+      blocked_ = blocked ? blocked_ | bit : blocked_ & ~bit;
+      slice_at_[s] = blocked ? kNever : slices_[s]->next();
+    }
   }
 }
 
@@ -87,9 +104,7 @@ void MemoryPartition::RunDram(Cycle now) {
 /// Row commands of DRAM before the next event, and before `limit`, from when on requests are not known yet, need no tick.
 Cycle MemoryPartition::NextAfter(Cycle now, Cycle limit) {
   Cycle next = fills_.empty() ? kNever : fills_.front().at;
-  for (std::size_t s = 0; s < slices_.size(); ++s) {
-    if (blocked_[s] == 0) next = std::min(next, slices_[s]->next());
-  }
+  for (const Cycle at : slice_at_) next = std::min(next, at);
   next = std::max(next, now + 1);
   if (dram_.row_is_next() && limit != 0) dram_.StepRows(parameters_.l2_to_dram.Forward(std::min(next, limit)));
   dram_wake_ = parameters_.l2_to_dram.During(dram_.next());

@@ -37,6 +37,7 @@ class MemoryPartition {
   };
 
   void Tick(Cycle now);
+  void TickSlices(Cycle now, std::uint64_t due);
   void RunDram(Cycle now);
   Cycle NextAfter(Cycle now, Cycle limit);
 
@@ -45,9 +46,10 @@ class MemoryPartition {
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
+  std::vector<Cycle> slice_at_;  // when it may take a request; kNever when that depends on others
+  std::uint64_t blocked_ = 0;    // mask of the slices that wait for DRAM
   const Divisor slice_count_;
-  std::vector<std::uint8_t> blocked_;  // by slice: waits for DRAM
-  bool changed_ = false;               // DRAM took a request or gave data: blocked slices may go on
+  bool changed_ = false;  // DRAM took a request or gave data: blocked slices may go on
   Outbox<Response> out_;
   std::deque<DueFill> fills_;
   std::vector<DramData> data_;
