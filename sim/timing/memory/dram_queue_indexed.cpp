@@ -1,5 +1,5 @@
-// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open; the banks in
-// the order of their oldest entries. A decision looks at few banks and at no list.
+// FR-FCFS with an index: per bank and direction a list in order of arrival, and the first entry of it whose row is open. A decision
+// looks at the banks that have entries and at no list.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +10,18 @@ namespace gridloom::timing {
 namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+/// Candidates for a command as one number, so that the best is found without branches, which would be mispredicted: from the top the cycles
+/// until the command may be given, the order of the entry's arrival, its bank. The orders of a channel suffice for 10^12 requests,
+/// the cycles for the times that device files may have (below 2^14 each).
+using Key = std::uint64_t;
+constexpr unsigned kBankBits = 6, kOrderBits = 40;
+constexpr Key kNoKey = ~Key{0};
+
+constexpr Key KeyOf(const DramEntry& entry) { return entry.order << kBankBits | entry.bank; }
+constexpr Key Later(Key key, Cycle wait) { return key | wait << (kBankBits + kOrderBits); }
+constexpr Cycle WaitOf(Key key) { return key >> (kBankBits + kOrderBits); }
+constexpr std::uint32_t BankOf(Key key) { return key & ((1u << kBankBits) - 1); }
 
 class IndexedDramQueue final : public DramQueue {
  public:
@@ -33,13 +45,9 @@ class IndexedDramQueue final : public DramQueue {
     slot = {.entry = entry, .previous = list.tail, .next = kNone};
     (list.tail == kNone ? list.head : slots_[list.tail].next) = index;
     list.tail = index;
-    if (bank.oldest == kNone) {
-      bank.oldest = index;
-      bank.order = entry.order;
-      by_age_[used_++] = static_cast<std::uint8_t>(entry.bank);
-    }
+    if (bank.oldest == kNone) SetOldest(bank, entry.bank, index);
     if (timing.open_row(entry.bank) == entry.row) {
-      if (list.hit == kNone) SetHit(list, index, entry.writes, bit);
+      if (list.hit == kNone) SetHit(list, index, entry.bank, entry.writes);
       misses_ &= ~bit;
       LeavesPrecharge(entry.bank);
       return timing.ColumnAt(entry.bank, entry.writes);
@@ -56,39 +64,42 @@ class IndexedDramQueue final : public DramQueue {
   void Remove(std::uint32_t index, const DramTiming& timing) override {
     Slot& slot = slots_[index];
     const std::uint32_t number = slot.entry.bank;
-    const std::uint64_t bit = std::uint64_t{1} << number;
     Bank& bank = banks_[number];
     List& list = bank.lists[slot.entry.writes];
-    SetHit(list, FirstHit(slot.next, timing.open_row(number)), slot.entry.writes, bit);
+    SetHit(list, FirstHit(slot.next, timing.open_row(number)), number, slot.entry.writes);
     (slot.previous == kNone ? list.head : slots_[slot.previous].next) = slot.next;
     (slot.next == kNone ? list.tail : slots_[slot.next].previous) = slot.previous;
     slot.next = free_;
     free_ = index;
-    if (bank.oldest == index) NextOldest(bank, number);
-    if (bank.oldest == kNone || ((hits_[0] | hits_[1]) & bit) != 0) return;
-    misses_ |= bit;
+    if (bank.oldest == index) SetOldest(bank, number, Older(bank.lists[0].head, bank.lists[1].head));
+    if (bank.oldest == kNone || ((hits_[0] | hits_[1]) >> number & 1) != 0) return;
+    misses_ |= std::uint64_t{1} << number;
     EntersPrecharge(number, timing);
   }
 
   void RowOpened(std::uint32_t number, std::uint32_t row) override {
-    const std::uint64_t bit = std::uint64_t{1} << number;
     for (const bool writes : {false, true}) {
       List& list = banks_[number].lists[writes];
-      SetHit(list, FirstHit(list.head, row), writes, bit);
+      SetHit(list, FirstHit(list.head, row), number, writes);
     }
-    if (((hits_[0] | hits_[1]) & bit) != 0) misses_ &= ~bit;
+    misses_ &= ~((hits_[0] | hits_[1]) & std::uint64_t{1} << number);
   }
 
   void RowClosed(std::uint32_t number) override { LeavesPrecharge(number); }
 
   DramChoice Choose(Cycle from, const DramTiming& timing) override {
-    const Best column = BestColumn(from, timing);
-    if (column.at == from) return Choice(DramChoice::Kind::kColumn, column);
-    Best row = BestPrecharge(from, timing);
-    const Cycle activations = std::max(from, timing.activate_at());
-    if (activations < column.at && activations <= row.at) row.Offer(BestActivation(activations, timing));
-    if (row.at < column.at) return Choice(DramChoice::Kind::kRow, row);
-    return column.at == kNever ? DramChoice{} : Choice(DramChoice::Kind::kColumn, column);
+    const Key read = BestColumn(false, from, timing), write = BestColumn(true, from, timing);
+    const Key column = std::min(read, write);
+    const Cycle column_at = column == kNoKey ? kNever : from + WaitOf(column);
+    if (column_at > from) {
+      const DramChoice row = BestRow(from, column_at, timing);
+      if (row.at < column_at) return row;
+    }
+    if (column == kNoKey) return {};
+    return {.kind = DramChoice::Kind::kColumn,
+            .bank = static_cast<std::uint16_t>(BankOf(column)),
+            .slot = banks_[BankOf(column)].lists[write < read].hit,
+            .at = column_at};
   }
 
  private:
@@ -99,122 +110,103 @@ class IndexedDramQueue final : public DramQueue {
   struct List {
     std::uint32_t head = kNone, tail = kNone;
     std::uint32_t hit = kNone;  // first entry of the open row
-    std::uint64_t hit_order = 0;
   };
   struct Bank {
     std::array<List, 2> lists;     // reads, writes
     std::uint32_t oldest = kNone;  // entry
-    std::uint64_t order = 0;       // of the oldest
   };
 
-  /// The first command; of several at one time, the oldest entry's.
-  struct Best {
-    Cycle at = kNever;
-    std::uint64_t order = ~std::uint64_t{0};
-    std::uint32_t slot = kNone;
-    std::uint32_t bank = 0;
-    /// Written without a branch, which would be mispredicted half of the time.
-    void Offer(const Best& other) {
-      const bool better = (other.at < at) | ((other.at == at) & (other.order < order));
-      at = better ? other.at : at;
-      order = better ? other.order : order;
-      slot = better ? other.slot : slot;
-      bank = better ? other.bank : bank;
+  Key BestColumn(bool writes, Cycle from, const DramTiming& timing) const {
+    Key best = kNoKey;
+    for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
+      const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
+      best = std::min(best, Later(hit_key_[writes][bank], std::max(from, timing.ColumnAt(bank, writes)) - from));
     }
-  };
-  static DramChoice Choice(DramChoice::Kind kind, const Best& best) {
-    return {.kind = kind, .bank = static_cast<std::uint16_t>(best.bank), .slot = best.slot, .at = best.at};
+    return best;
   }
 
-  Best BestColumn(Cycle from, const DramTiming& timing) const {
-    Best best;
-    for (const bool writes : {false, true}) {
-      for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
-        const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-        const List& list = banks_[bank].lists[writes];
-        best.Offer({std::max(from, timing.ColumnAt(bank, writes)), list.hit_order, list.hit, bank});
+  /// Activations are looked at when they may come before a column command given at `column_at`.
+  DramChoice BestRow(Cycle from, Cycle column_at, const DramTiming& timing) {
+    Key key = oldest_key_[precharge_bank_];
+    Cycle at = precharge_at_;
+    if (!precharge_known_ || at < from) {
+      key = BestOf(misses_ & ~timing.closed(), from, timing);
+      at = key == kNoKey ? kNever : from + WaitOf(key);
+      precharge_bank_ = BankOf(key);
+      precharge_at_ = at;
+      precharge_known_ = at > from;  // else it depends on `from`
+    }
+    const Cycle activations = std::max(from, timing.activate_at());
+    if (activations < column_at && activations <= at) {
+      const Key activation = BestOf(misses_ & timing.closed(), activations, timing);
+      const Cycle activation_at = activation == kNoKey ? kNever : activations + WaitOf(activation);
+      // The key of the cached precharge has no wait in it.
+      const bool older = activation << kWaitBits < key << kWaitBits;
+      if (activation_at < at || (activation_at == at && activation != kNoKey && older)) {
+        key = activation;
+        at = activation_at;
       }
     }
-    return best;
+    const std::uint32_t bank = BankOf(key);
+    return {.kind = DramChoice::Kind::kRow, .bank = static_cast<std::uint16_t>(bank), .slot = banks_[bank].oldest, .at = at};
   }
 
-  /// Few open banks have entries of other rows only, since these are closed as soon as they may be. As long as the first of them is
-  /// still to come, it is the same for every `from`.
-  Best BestPrecharge(Cycle from, const DramTiming& timing) {
-    if (precharge_known_ && precharge_.at >= from) return precharge_;
-    Best best;
-    precharge_ = {};
-    for (std::uint64_t rest = misses_ & ~timing.closed(); rest != 0; rest &= rest - 1) {
+  /// The first row command among `banks`.
+  Key BestOf(std::uint64_t banks, Cycle from, const DramTiming& timing) const {
+    Key best = kNoKey;
+    for (std::uint64_t rest = banks; rest != 0; rest &= rest - 1) {
       const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      precharge_.Offer(Precharge(bank, timing.bank_row_at(bank)));
-      best.Offer(Precharge(bank, std::max(from, timing.bank_row_at(bank))));
+      best = std::min(best, Later(oldest_key_[bank], std::max(from, timing.bank_row_at(bank)) - from));
     }
-    precharge_known_ = true;
     return best;
   }
-  Best Precharge(std::uint32_t bank, Cycle at) const { return {at, banks_[bank].order, banks_[bank].oldest, bank}; }
-  void EntersPrecharge(std::uint32_t bank, const DramTiming& timing) {
-    if ((timing.closed() >> bank & 1) == 0) precharge_.Offer(Precharge(bank, timing.bank_row_at(bank)));
-  }
-  void LeavesPrecharge(std::uint32_t bank) { precharge_known_ = precharge_known_ && precharge_.bank != bank; }
 
-  /// Most closed banks wait for what holds for all activations: the first of them by age that waits for nothing else.
-  Best BestActivation(Cycle from, const DramTiming& timing) const {
-    Best best;
-    const std::uint64_t closed = misses_ & timing.closed();
-    if (closed == 0) return best;
-    for (std::uint32_t i = 0; i < used_; ++i) {
-      const std::uint32_t bank = by_age_[i];
-      if ((closed >> bank & 1) == 0) continue;
-      const Cycle at = std::max(from, timing.bank_row_at(bank));
-      if (at < best.at) best = {at, banks_[bank].order, banks_[bank].oldest, bank};
-      if (at == from) break;
-    }
-    return best;
+  /// The best precharge, as long as it is still to come, is the same for every `from`: it is kept until its bank, or an earlier one,
+  /// changes.
+  void EntersPrecharge(std::uint32_t bank, const DramTiming& timing) {
+    if ((timing.closed() >> bank & 1) != 0) return;
+    const Cycle at = timing.bank_row_at(bank);
+    if (at > precharge_at_ || (at == precharge_at_ && oldest_key_[bank] > oldest_key_[precharge_bank_])) return;
+    precharge_at_ = at;
+    precharge_bank_ = bank;
   }
+  void LeavesPrecharge(std::uint32_t bank) { precharge_known_ = precharge_known_ && precharge_bank_ != bank; }
 
   std::uint32_t FirstHit(std::uint32_t slot, std::uint32_t row) const {
     while (slot != kNone && slots_[slot].entry.row != row) slot = slots_[slot].next;
     return slot;
   }
-  void SetHit(List& list, std::uint32_t slot, bool writes, std::uint64_t bit) {
+  void SetHit(List& list, std::uint32_t slot, std::uint32_t bank, bool writes) {
+    const std::uint64_t bit = std::uint64_t{1} << bank;
     list.hit = slot;
-    if (slot == kNone) {
-      hits_[writes] &= ~bit;
-    } else {
-      hits_[writes] |= bit;
-      list.hit_order = slots_[slot].entry.order;
-    }
+    hits_[writes] = slot == kNone ? hits_[writes] & ~bit : hits_[writes] | bit;
+    if (slot != kNone) hit_key_[writes][bank] = KeyOf(slots_[slot].entry);
   }
-  /// The bank's oldest entry has gone: the bank takes its place among the others anew, which is never before its old one.
-  void NextOldest(Bank& bank, std::uint32_t number) {
-    bank.oldest = kNone;
-    bank.order = ~std::uint64_t{0};
-    for (const List& list : bank.lists) {
-      if (list.head != kNone && slots_[list.head].entry.order < bank.order) {
-        bank.oldest = list.head;
-        bank.order = slots_[list.head].entry.order;
-      }
-    }
-    std::uint32_t place = 0;
-    while (by_age_[place] != number) ++place;
-    for (; place + 1 < used_ && banks_[by_age_[place + 1]].order < bank.order; ++place) by_age_[place] = by_age_[place + 1];
-    by_age_[place] = static_cast<std::uint8_t>(number);
-    if (bank.oldest == kNone) --used_;
+  std::uint32_t Older(std::uint32_t a, std::uint32_t b) const {
+    if (a == kNone || b == kNone) return std::min(a, b);
+    return slots_[a].entry.order < slots_[b].entry.order ? a : b;
+  }
+  void SetOldest(Bank& bank, std::uint32_t number, std::uint32_t slot) {
+    bank.oldest = slot;
+    if (slot != kNone) oldest_key_[number] = KeyOf(slots_[slot].entry);
+    else misses_ &= ~(std::uint64_t{1} << number);
   }
   void Grow() {
     free_ = static_cast<std::uint32_t>(slots_.size());
     slots_.emplace_back();
   }
 
+  static constexpr unsigned kWaitBits = 64 - kBankBits - kOrderBits;
+  using ByBank = std::array<Key, 1u << kBankBits>;
   std::vector<Slot> slots_;
   std::vector<Bank> banks_;
+  std::array<ByBank, 2> hit_key_{};      // of the entries List::hit of reads, of writes
+  ByBank oldest_key_{};                  // of the entries Bank::oldest
+  std::array<std::uint64_t, 2> hits_{};  // banks with a read, a write of the open row
+  std::uint64_t misses_ = 0;             // banks with entries, none of the open row
   std::uint32_t free_ = kNone;
-  std::uint32_t used_ = 0;                 // of by_age_
-  std::array<std::uint8_t, 64> by_age_{};  // banks with entries, the one with the oldest entry first
-  std::array<std::uint64_t, 2> hits_{};    // banks with a read, a write of the open row
-  std::uint64_t misses_ = 0;               // banks with entries, none of the open row
-  Best precharge_;                         // if known: the first and oldest of them that are open
+  std::uint32_t precharge_bank_ = 0;  // if known: of the open ones among `misses_`, the first that may be closed, of several the oldest
+  Cycle precharge_at_ = kNever;       // then
   bool precharge_known_ = false;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -43,19 +44,40 @@ class Inbox {
   }
 
  private:
-  static constexpr std::size_t kCompact = 64;
+  static constexpr std::size_t kCompact = 64, kFew = 16;
 
   /// The messages since the last Sort. The index makes keys unique, so that an unstable sort does.
   void SortNew() {
     const auto first = messages_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    const std::size_t count = messages_.size() - sorted_;
+    if (count == 1) return;
     keys_.clear();
-    for (auto message = first; message != messages_.end(); ++message) {
-      keys_.push_back({Key(*message), static_cast<std::uint32_t>(message - first)});
+    for (std::size_t i = 0; i < count; ++i) {
+      keys_.push_back({Key(first[static_cast<std::ptrdiff_t>(i)]), static_cast<std::uint32_t>(i)});
     }
     if (std::ranges::is_sorted(keys_)) return;
-    std::ranges::sort(keys_);
     scratch_.assign(first, messages_.end());
-    for (std::size_t i = 0; i < keys_.size(); ++i) first[static_cast<std::ptrdiff_t>(i)] = scratch_[keys_[i].index];
+    if (count <= kFew) {
+      PlaceByRank(first, count);
+      return;
+    }
+    std::ranges::sort(keys_);
+    for (std::size_t i = 0; i < count; ++i) first[static_cast<std::ptrdiff_t>(i)] = scratch_[keys_[i].index];
+  }
+
+  /// Compares all pairs and branches on none: the order of few messages is too random to predict.
+  void PlaceByRank(typename std::vector<Message>::iterator first, std::size_t count) {
+    std::array<std::uint32_t, kFew> rank{};
+    for (std::size_t i = 1; i < count; ++i) {
+      std::uint32_t own = 0;
+      for (std::size_t j = 0; j < i; ++j) {
+        const bool later = keys_[j].key > keys_[i].key;
+        rank[j] += later;
+        own += !later;
+      }
+      rank[i] = own;
+    }
+    for (std::size_t i = 0; i < count; ++i) first[rank[i]] = scratch_[i];
   }
 
   struct KeyIndex {

@@ -28,8 +28,8 @@ class L2Slice {
   Inbox<Request, &Request::sm>& inbox() { return inbox_; }
   /// Takes the next request, if there is one and nothing stands in its way. False when it has to wait for DRAM.
   bool Tick(Cycle now, Outbox<Response>& out);
-  /// Whether a request that had to wait may go on now: a quick look that never wrongly says no.
-  bool MayGoOn() const { return dram_.room() >= room_needed_; }
+  /// Without that much room in DRAM's queue, a request that had to wait cannot go on.
+  std::uint32_t room_needed() const { return room_needed_; }
   /// Data of DRAM have come; `fetch` is the number that was given to the channel.
   void Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out);
   /// When the next request can be taken, if nothing stands in its way.

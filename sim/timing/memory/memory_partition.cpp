@@ -13,6 +13,7 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
       plain_(plain),
       dram_(parameters.timing().dram, index, hooks, plain, counters_),
       slice_at_(parameters.slices_per_partition(), kNever),
+      room_needed_(parameters.slices_per_partition()),
       slice_count_(parameters.slices_per_partition()),
       out_(groups) {
   for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
@@ -57,13 +58,19 @@ void MemoryPartition::Tick(Cycle now) {
   while (!fills_.empty() && fills_.front().at <= now) {
     const std::uint32_t tag = fills_.front().tag;
     fills_.pop_front();
-    slices_[tag & L2Slice::kTagSliceMask]->Fill(now, tag >> L2Slice::kTagSliceBits, out_);
+    const std::uint32_t s = tag & L2Slice::kTagSliceMask;
+    slices_[s]->Fill(now, tag >> L2Slice::kTagSliceBits, out_);
+    room_needed_[s] = slices_[s]->room_needed();
     changed_ = true;
   }
   if (plain_ || dram_wake_ <= now) RunDram(now);
-  std::uint64_t due = changed_ ? blocked_ : 0;
-  changed_ = false;
+  std::uint64_t due = 0;
   for (std::size_t i = 0; i < slice_at_.size(); ++i) due |= std::uint64_t{slice_at_[i] <= now} << i;
+  if (changed_ && blocked_ != 0) {
+    const std::uint32_t room = dram_.room();
+    for (std::size_t i = 0; i < room_needed_.size(); ++i) due |= blocked_ & std::uint64_t{room_needed_[i] <= room} << i;
+  }
+  changed_ = false;
   if (plain_) due = ~std::uint64_t{0} >> (64 - slices_.size());
   if (due != 0) TickSlices(now, due);
 }
@@ -77,10 +84,12 @@ void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
     for (; rest != 0; rest &= rest - 1) {
       const auto s = static_cast<std::uint32_t>(std::countr_zero(rest));
       const std::uint64_t bit = std::uint64_t{1} << s;
-      if ((blocked_ & bit) != 0 && !plain_ && !slices_[s]->MayGoOn()) continue;
-      const bool blocked = !slices_[s]->Tick(now, out_);
-      blocked_ = blocked ? blocked_ | bit : blocked_ & ~bit;
-      slice_at_[s] = blocked ? kNever : slices_[s]->next();
+      // One before it may have taken the room.
+      if ((blocked_ & bit) != 0 && room_needed_[s] > dram_.room() && !plain_) continue;
+      const bool done = slices_[s]->Tick(now, out_);
+      blocked_ = done ? blocked_ & ~bit : blocked_ | bit;
+      room_needed_[s] = slices_[s]->room_needed();
+      slice_at_[s] = done ? slices_[s]->next() : kNever;
     }
   }
 }

@@ -46,8 +46,9 @@ class MemoryPartition {
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
-  std::vector<Cycle> slice_at_;  // when it may take a request; kNever when that depends on others
-  std::uint64_t blocked_ = 0;    // mask of the slices that wait for DRAM
+  std::vector<Cycle> slice_at_;             // when it may take a request; kNever when that depends on others
+  std::vector<std::uint32_t> room_needed_;  // in DRAM's queue, by a slice that waits for DRAM
+  std::uint64_t blocked_ = 0;               // mask of these
   const Divisor slice_count_;
   bool changed_ = false;  // DRAM took a request or gave data: blocked slices may go on
   Outbox<Response> out_;
