@@ -40,8 +40,8 @@ struct WarpModule {
   const MarkerInfo* MarkerOf(const llvm::Instruction& instruction) const;
 };
 
-/// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element.
-llvm::Type* WarpType(llvm::Type* type);
+/// The 32-lane type of a thread's value: <32 x T>; <32*k x T> for a small vector; struct by element. The same for fewer lanes.
+llvm::Type* WarpType(llvm::Type* type, unsigned lanes = kWarpSize);
 /// As kept in memory between blocks: masks as i32.
 llvm::Type* StorageType(llvm::Type* warp_type);
 
@@ -114,10 +114,57 @@ class WarpFunction {
   bool RunsLaneByLane(const llvm::Loop& loop);
   bool IsSameAllAlong(const Value* value);
   bool IsLiveIn(const llvm::Loop& loop, const Value* value);
+  struct LiveIn {
+    std::vector<Value*> lanes;    ///< header phis and what the loop uses, where lanes differ
+    std::vector<Value*> uniform;  ///< the rest
+  };
+  LiveIn LiveInOf(const llvm::Loop& loop);
   void EmitLaneLoop(const llvm::Loop& loop);
+  std::vector<Value*> EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in, const std::vector<Value*>& results);
   void EmitLane(const llvm::Loop& loop, const std::function<Value*(Value*)>& outside, const std::function<Value*(Value*)>& begin,
                 const std::function<void(llvm::PHINode&, Value*)>& leave);
   Value* EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info, const std::function<Value*(Value*)>& scalar);
+
+  // --- half warps (warp_half_loop.cpp) ---
+  bool half_warp() const { return width_ != kWarpSize; }
+  llvm::Type* LanesType(llvm::Type* type) const { return WarpType(type, width_); }
+  void BeginHalfWarp();
+  void PackLiveIn(const llvm::Loop& loop, const LiveIn& live_in);
+  Value* Pack(Value* lanes);
+  Value* Unpack(Value* packed);
+  Value* UnpackMask(Value* mask);
+  Value* WarpMask() { return half_warp() ? UnpackMask(mask_) : mask_; }
+  bool RunsAsHalf(const llvm::Loop& loop);
+  std::vector<Value*> EmitHalfLoop(const llvm::Loop& loop, const LiveIn& live_in);
+  Value* EmitHalfIteration(const llvm::Loop& loop, Value* active, std::vector<Value*>& results,
+                           const std::function<llvm::BasicBlock*()>& left);
+  /// For code that deals with the whole warp while a half is being emitted.
+  class WholeWarp {
+   public:
+    explicit WholeWarp(WarpFunction& function)
+        : function_(function), width_(function.width_), mask_(function.mask_), mask_lanes_(function.mask_lanes_) {
+      if (!function.half_warp()) return;
+      function.mask_ = function.WarpMask();
+      function.mask_lanes_ = nullptr;
+      std::swap(function.lanes_cache_, lanes_);
+      function.width_ = kWarpSize;
+    }
+    ~WholeWarp() {
+      if (width_ == kWarpSize) return;
+      function_.lanes_cache_ = std::move(lanes_);
+      function_.width_ = width_;
+      function_.mask_ = mask_;
+      function_.mask_lanes_ = mask_lanes_;
+    }
+    WholeWarp(const WholeWarp&) = delete;
+    WholeWarp& operator=(const WholeWarp&) = delete;
+
+   private:
+    WarpFunction& function_;
+    unsigned width_;
+    Value *mask_, *mask_lanes_;
+    llvm::DenseMap<const Value*, Value*> lanes_;
+  };
 
   // --- values (warp_values.cpp) ---
   const Shape& ShapeOf(const Value* value);
@@ -173,6 +220,8 @@ class WarpFunction {
   Window WindowOf(Space space);
   Window WindowOf(const llvm::CallInst& call, Access& access);
   Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);
+  std::optional<LanePattern> PatternOf(Value* address);
+  bool InRowsOfWhole(Value* address, const Access& access, bool store);
   std::optional<Linear> AsLinear(Value* address);
   bool ProvenInRange(const Value* address, const Access& access) const;
   Value* LinearInRange(const Linear& linear, const Access& access, const Window& window);
@@ -191,7 +240,7 @@ class WarpFunction {
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
   void StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values);
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
-  void SlowStore(Value* host, const Access& access, const std::vector<Value*>& values);
+  void SlowStore(Value* host, const Access& access, std::vector<Value*> values);
   std::vector<Value*> Deinterleave(Value* wide, unsigned count);
   Value* Interleave(const std::vector<Value*>& parts);
   Value* HalfMask(unsigned half, unsigned count);
@@ -241,6 +290,7 @@ class WarpFunction {
   IndexBounds BoundsOf(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
   Value* IrregularInRange(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
   Value* ScaledIndex(const Irregular& at);
+  Value* HostBase(const Irregular& at, const Window& window);
   Value* HostPointers(const Irregular& at, const Access& access, const Window& window);
   Value* SpillPointers(const Irregular& at, const Access& access, const Window& window);
   Value* LanePointer(const Irregular& at, Value* spilled, const Window& window, Value* lane);
@@ -376,6 +426,9 @@ class WarpFunction {
   bool divergent_ = false;
   Value* mask_ = nullptr;  ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
+  unsigned width_ = kWarpSize;  ///< lanes of a value; half of that in a half warp, whose mask_ has as many bits
+  Value* packed_ = nullptr;     ///< half warp: which lanes of the warp it consists of (i32)
+  Value* places_ = nullptr;     ///< half warp: their numbers, <16 x i32>
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
   llvm::DenseSet<const llvm::Instruction*> grouped_;  ///< loads that are already done
   Value* record_cursor_ = nullptr;                    ///< where the next record goes; null: as WarpCtx says

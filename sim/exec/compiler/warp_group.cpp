@@ -129,7 +129,7 @@ void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access
   const std::vector<Value*> parts = FastOrSlow(IrregularInRange(places, whole, window), fast, slow);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     llvm::CallInst* load = groups[i / count][i % count];
-    Define(load, b_.CreateBitCast(parts[i], WarpType(load->getType())));
+    Define(load, b_.CreateBitCast(parts[i], LanesType(load->getType())));
     if (i != 0) grouped_.insert(load);
   }
 }

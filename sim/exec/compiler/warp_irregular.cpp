@@ -2,6 +2,7 @@
 // check and gather work on that index (two vectors of 16 instead of four of 8); rows that turn out consecutive are
 // loaded as such; what a lane loads is fetched in one piece and taken apart afterwards.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
@@ -138,14 +139,18 @@ Value* WarpFunction::ScaledIndex(const Irregular& at) {
   return at.factor == 1 ? at.index : b_.CreateMul(at.index, Splat(b_.getInt32(static_cast<std::uint32_t>(at.factor))));
 }
 
+/// What the index counts from.
+Value* WarpFunction::HostBase(const Irregular& at, const Window& window) {
+  Value* base = Base(at.address);
+  return b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy());
+}
+
 /// <32 x ptr>: the lanes' host addresses.
 Value* WarpFunction::HostPointers(const Irregular& at, const Access& access, const Window& window) {
-  llvm::Type* pointers = llvm::FixedVectorType::get(b_.getPtrTy(), kWarpSize);
+  llvm::Type* pointers = LanesType(b_.getPtrTy());
   if (!at.index) return b_.CreateIntToPtr(HostLanes(at.lanes, access, window), pointers);
-  Value* base = Base(at.address);
-  if (window.host) base = b_.CreateAdd(base, window.host);
-  Value* wide = b_.CreateSExt(ScaledIndex(at), WarpType(b_.getInt64Ty()));
-  return b_.CreateGEP(b_.getIntNTy(8u << at.shift), b_.CreateIntToPtr(base, b_.getPtrTy()), wide);
+  Value* wide = b_.CreateSExt(ScaledIndex(at), LanesType(b_.getInt64Ty()));
+  return b_.CreateGEP(b_.getIntNTy(8u << at.shift), HostBase(at, window), wide);
 }
 
 /// i1: the active lanes of each half lie `step` apart, in units of what the addresses are kept in.
@@ -212,7 +217,7 @@ WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access&
 
 /// Bytes and halfwords: gathers the aligned words around them (they never cross a page) and shifts.
 Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, const Window& window) {
-  llvm::Type* words = WarpType(b_.getInt32Ty());
+  llvm::Type* words = LanesType(b_.getInt32Ty());
   Value* pointers = nullptr;
   Value* byte = nullptr;
   if (at.index) {
@@ -222,20 +227,27 @@ Value* WarpFunction::GatherSmall(const Irregular& at, const Access& access, cons
     byte = b_.CreateAnd(offset, Splat(b_.getInt32(3)));
     Value* word = b_.CreateAnd(offset, Splat(b_.getInt32(~3u)));
     Value* start = b_.CreateIntToPtr(b_.CreateAnd(base, b_.getInt64(~std::uint64_t{3})), b_.getPtrTy());
-    pointers = b_.CreateGEP(b_.getInt8Ty(), start, b_.CreateSExt(word, WarpType(b_.getInt64Ty())));
+    pointers = b_.CreateGEP(b_.getInt8Ty(), start, b_.CreateSExt(word, LanesType(b_.getInt64Ty())));
   } else {
     Value* host = HostLanes(at.lanes, access, window);
     byte = b_.CreateTrunc(b_.CreateAnd(host, Splat(b_.getInt64(3))), words);
-    pointers = b_.CreateIntToPtr(b_.CreateAnd(host, Splat(b_.getInt64(~std::uint64_t{3}))), WarpType(b_.getPtrTy()));
+    pointers = b_.CreateIntToPtr(b_.CreateAnd(host, Splat(b_.getInt64(~std::uint64_t{3}))), LanesType(b_.getPtrTy()));
   }
   Value* word = b_.CreateMaskedGather(words, pointers, llvm::Align(4), ActiveLanes());
-  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))), WarpType(b_.getIntNTy(access.bytes * 8)));
+  return b_.CreateTrunc(b_.CreateLShr(word, b_.CreateShl(byte, Splat(b_.getInt32(3)))), LanesType(b_.getIntNTy(access.bytes * 8)));
 }
 
 /// <32 * count x T>: what each lane loads, lane by lane.
 Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, const Window& window) {
   if (access.bytes < 4) return GatherSmall(at, access, window);
-  return b_.CreateMaskedGather(WarpType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align),
+  if (half_warp() && at.index && access.bytes == 4) {
+    // LLVM would move the widening of an index out of the loop, and gather 8 lanes at a time.
+    auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
+    return b_.CreateIntrinsic(
+        llvm::Intrinsic::x86_avx512_mask_gather_dpi_512, {},
+        {llvm::Constant::getNullValue(words), HostBase(at, window), ScaledIndex(at), MaskLanes(), b_.getInt32(1u << at.shift)});
+  }
+  return b_.CreateMaskedGather(LanesType(b_.getIntNTy(access.bytes * 8)), HostPointers(at, access, window), llvm::Align(access.align),
                                ActiveLanes());
 }
 
@@ -271,7 +283,7 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
   };
   // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few offsets are live.
   std::vector<Value*> parts(places.size() * 4);
-  for (unsigned half = 0; half < 2; ++half) {
+  for (unsigned half = 0; half < width_ / kHalf; ++half) {
     std::vector<std::array<Value*, 4>> rows(places.size());
     for (unsigned row = 0; row < 4; ++row) {
       Value* at_lane[4];
@@ -285,10 +297,11 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
       const std::array<Value*, 4> columns = Transpose(rows[place]);
       for (unsigned part = 0; part < 4; ++part) {
         Value*& whole = parts[place * 4 + part];
-        whole = half == 0 ? columns[part] : b_.CreateBitCast(Concatenate(whole, columns[part]), WarpType(access.element));
+        whole = half == 0 ? columns[part] : Concatenate(whole, columns[part]);
       }
     }
   }
+  for (Value*& part : parts) part = b_.CreateBitCast(part, LanesType(access.element));
   return parts;
 }
 
@@ -321,14 +334,14 @@ std::vector<Value*> WarpFunction::Gather(llvm::ArrayRef<Irregular> places, const
   std::vector<Value*> parts;
   for (const Irregular& at : places) {
     if (access.bytes <= 8) {
-      auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
+      auto* wide = llvm::FixedVectorType::get(access.element, width_ * access.count);
       for (Value* part : Deinterleave(b_.CreateBitCast(GatherWhole(at, access, window), wide), access.count)) parts.push_back(part);
       continue;
     }
     Value* pointers = HostPointers(at, access, window);
     for (unsigned part = 0; part < access.count; ++part) {
       Value* from = part == 0 ? pointers : b_.CreateGEP(b_.getInt8Ty(), pointers, b_.getInt64(part * access.element_bytes));
-      parts.push_back(b_.CreateMaskedGather(WarpType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
+      parts.push_back(b_.CreateMaskedGather(LanesType(access.element), from, llvm::Align(access.element_bytes), ActiveLanes()));
     }
   }
   return parts;
@@ -344,6 +357,7 @@ std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Acces
 /// index in common, so what holds for one holds for all.
 std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row,
                                                      const Window& window) {
+  if (half_warp()) return Gather(places, whole, window);
   const Split split = SplitByRows(places.front(), row, true);
   std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
   const auto way = [&](BasicBlock* block, const auto& load) {
@@ -426,8 +440,14 @@ void WarpFunction::ForEachActiveLane(const std::function<void(Value* lane)>& bod
 /// Words and double words have a scatter instruction; smaller and larger pieces are stored lane after lane.
 void WarpFunction::Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
   Value* data = Interleave(values);
+  if (half_warp() && at.index && access.bytes == 4) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scatter_dpi_512, {},
+                       {HostBase(at, window), MaskLanes(), ScaledIndex(at), b_.CreateBitCast(data, LanesType(b_.getInt32Ty())),
+                        b_.getInt32(1u << at.shift)});
+    return;
+  }
   if (access.bytes == 4 || access.bytes == 8) {
-    b_.CreateMaskedScatter(b_.CreateBitCast(data, WarpType(b_.getIntNTy(access.bytes * 8))), HostPointers(at, access, window),
+    b_.CreateMaskedScatter(b_.CreateBitCast(data, LanesType(b_.getIntNTy(access.bytes * 8))), HostPointers(at, access, window),
                            llvm::Align(access.align), ActiveLanes());
     return;
   }
@@ -443,6 +463,7 @@ void WarpFunction::Scatter(const Irregular& at, const Access& access, const Wind
 
 /// A checked store to any addresses, as LoadIrregular.
 void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+  if (half_warp()) return Scatter(at, access, window, values);
   const Split split = SplitByRows(at, access, false);
   if (split.rows) {
     b_.SetInsertPoint(split.rows);

@@ -12,7 +12,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kFewLanes = 8;
+constexpr unsigned kFewLanes = 8;  // of a loop that does not run as half a warp
 constexpr unsigned kMostInstructions = 80, kMostBlocks = 8;
 
 bool IsPlainType(const llvm::Type* type) {
@@ -130,9 +130,12 @@ Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info
   }
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
-  std::vector<Value*> lanes;
-  for (Value* value : values) lanes.push_back(Splat(value));
-  SlowStore(Splat(host), access, lanes);
+  {
+    const WholeWarp whole(*this);
+    std::vector<Value*> lanes;
+    for (Value* value : values) lanes.push_back(Splat(value));
+    SlowStore(Splat(host), access, lanes);
+  }
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
   return nullptr;
@@ -205,34 +208,14 @@ void WarpFunction::EmitLane(const llvm::Loop& loop, const std::function<Value*(V
   b_.SetInsertPoint(done);
 }
 
-/// At the header of such a loop in the divergent copy: few lanes go round it one by one and on to its exit; with many, the
-/// header follows as usual.
-void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
-  BasicBlock* few = NewBlock("few_lanes");
-  BasicBlock* many = NewBlock("many_lanes");
-  Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
-  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(kFewLanes)), few, many);
-  b_.SetInsertPoint(few);
-  const Scope scope(*this);
-  Value* const outer_mask = mask_;
-
-  // What differs between lanes goes through memory: values in one by one, results back.
-  std::vector<Value*> needed;
-  llvm::DenseMap<const Value*, Value*> buffers, uniform;
+/// What the loop's lanes begin with.
+WarpFunction::LiveIn WarpFunction::LiveInOf(const llvm::Loop& loop) {
+  LiveIn live_in;
+  llvm::DenseSet<const Value*> seen;
   const auto need = [&](Value* value) {
-    if (llvm::isa<llvm::Constant>(value) || buffers.contains(value) || uniform.contains(value)) return;
-    if (ShapeOf(value).uniform()) {
-      uniform[value] = Base(value);
-      return;
-    }
-    llvm::IRBuilder<> at(entry_, entry_->begin());
-    Value* lanes = Lanes(value);
-    Value* buffer = AlignedAlloca(at, lanes->getType());
-    b_.CreateAlignedStore(lanes, buffer, llvm::Align(64));
-    buffers[value] = buffer;
-    needed.push_back(value);
+    if (llvm::isa<llvm::Constant>(value) || !seen.insert(value).second) return;
+    (ShapeOf(value).uniform() ? live_in.uniform : live_in.lanes).push_back(value);
   };
-  BasicBlock* exit = loop.getUniqueExitBlock();
   for (llvm::PHINode& phi : loop.getHeader()->phis()) need(&phi);
   for (BasicBlock* block : loop.blocks()) {
     for (llvm::Instruction& instruction : *block) {
@@ -241,32 +224,79 @@ void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
         if (IsLiveIn(loop, operand)) need(operand);
       }
     }
-    for (llvm::PHINode& phi : exit->phis()) {
+    for (llvm::PHINode& phi : loop.getUniqueExitBlock()->phis()) {
       const int from = phi.getBasicBlockIndex(block);
       if (from >= 0 && IsLiveIn(loop, phi.getIncomingValue(static_cast<unsigned>(from))))
         need(phi.getIncomingValue(static_cast<unsigned>(from)));
     }
   }
-  llvm::DenseMap<const Value*, Value*> results;
-  for (llvm::PHINode& phi : exit->phis()) {
-    llvm::IRBuilder<> at(entry_, entry_->begin());
-    results[&phi] = AlignedAlloca(at, WarpType(phi.getType()));
-  }
+  return live_in;
+}
 
+/// The active lanes go round the loop one by one and on to its exit. `results`: what lanes that have left took along; returns that of all.
+/// What differs between lanes goes through memory: values in one by one, results back.
+std::vector<Value*> WarpFunction::EmitLanesInTurn(const llvm::Loop& loop, const LiveIn& live_in, const std::vector<Value*>& results) {
+  const auto buffer_of = [&](Value* lanes) {
+    llvm::IRBuilder<> at(entry_, entry_->begin());
+    Value* buffer = AlignedAlloca(at, lanes->getType());
+    b_.CreateAlignedStore(lanes, buffer, llvm::Align(64));
+    return buffer;
+  };
+  std::vector<Value*> buffers, ends;
+  llvm::DenseMap<const Value*, Value*> uniform;
+  llvm::DenseMap<const llvm::PHINode*, Value*> result_of;
+  for (Value* value : live_in.lanes) buffers.push_back(buffer_of(Lanes(value)));
+  for (Value* value : live_in.uniform) uniform[value] = Base(value);
+  for (llvm::PHINode& phi : loop.getUniqueExitBlock()->phis()) {
+    ends.push_back(buffer_of(results[ends.size()]));
+    result_of[&phi] = ends.back();
+  }
+  Value* const outer_mask = mask_;
   ForEachActiveLane([&](Value* lane) {
     mask_ = b_.CreateShl(b_.getInt32(1), b_.CreateTrunc(lane, b_.getInt32Ty()));
     mask_lanes_ = nullptr;
     llvm::DenseMap<const Value*, Value*> own = uniform;
-    for (Value* value : needed) own[value] = b_.CreateLoad(value->getType(), b_.CreateGEP(value->getType(), buffers[value], lane));
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      llvm::Type* type = live_in.lanes[i]->getType();
+      own[live_in.lanes[i]] = b_.CreateLoad(type, b_.CreateGEP(type, buffers[i], lane));
+    }
     const auto find = [&](Value* value) { return own.lookup(value); };
     EmitLane(loop, find, find,
-             [&](llvm::PHINode& phi, Value* value) { b_.CreateStore(value, b_.CreateGEP(value->getType(), results[&phi], lane)); });
+             [&](llvm::PHINode& phi, Value* value) { b_.CreateStore(value, b_.CreateGEP(value->getType(), result_of[&phi], lane)); });
     mask_ = outer_mask;
     mask_lanes_ = nullptr;
   });
-  for (llvm::PHINode& phi : exit->phis()) {
-    StoreSlot(&phi, b_.CreateAlignedLoad(WarpType(phi.getType()), results[&phi], llvm::Align(64)), mask_);
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = b_.CreateAlignedLoad(results[i]->getType(), ends[i], llvm::Align(64));
+  return ends;
+}
+
+/// At the header of such a loop in the divergent copy: lanes that fill no more than half a warp run the rest of the loop brought together
+/// (warp_half_loop.cpp), or one by one; with more, the header follows as usual.
+void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
+  const bool as_half = RunsAsHalf(loop);
+  BasicBlock* few = NewBlock("few_lanes");
+  BasicBlock* many = NewBlock("many_lanes");
+  Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
+  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : kFewLanes)), few, many);
+  b_.SetInsertPoint(few);
+  const Scope scope(*this);
+  Value* const warp_mask = mask_;
+  const LiveIn live_in = LiveInOf(loop);
+  BasicBlock* exit = loop.getUniqueExitBlock();
+  std::vector<Value*> results;
+  if (as_half) {
+    PackLiveIn(loop, live_in);
+    results = EmitHalfLoop(loop, live_in);
+    for (Value*& result : results) result = Unpack(result);
+    width_ = kWarpSize;
+    mask_ = warp_mask;
+    mask_lanes_ = packed_ = places_ = nullptr;
+  } else {
+    for (llvm::PHINode& phi : exit->phis()) results.push_back(llvm::Constant::getNullValue(WarpType(phi.getType())));
+    results = EmitLanesInTurn(loop, live_in, results);
   }
+  std::size_t number = 0;
+  for (llvm::PHINode& phi : exit->phis()) StoreSlot(&phi, results[number++], mask_);
   // As from the header: lanes that left in earlier rounds wait at the exit, also where the loop is the only way to it.
   Arrive(order_.IndexOf(exit), mask_);
   b_.SetInsertPoint(many);

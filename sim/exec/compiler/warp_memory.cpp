@@ -76,12 +76,34 @@ WarpFunction::Access WarpFunction::AccessOf(const llvm::CallInst& call, const Ma
 // Addresses
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// How the lanes' addresses differ, where that is known at compile time.
+std::optional<LanePattern> WarpFunction::PatternOf(Value* address) {
+  const Shape shape = ShapeOf(address);
+  if (shape.kind == ShapeKind::kUniform || shape.kind == ShapeKind::kAffine) return shape.pattern;
+  if (shape.kind != ShapeKind::kIndexed || ShapeOf(shape.index).kind != ShapeKind::kAffine) return std::nullopt;
+  const LanePattern index = ShapeOf(shape.index).pattern;
+  LanePattern pattern = shape.pattern;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) pattern[lane] += shape.scale * (index[lane] - Extent(index).first);
+  return pattern;
+}
+
+/// True for an access of a half warp that the whole one can make in rows.
+bool WarpFunction::InRowsOfWhole(Value* address, const Access& access, bool store) {
+  if (!half_warp() || access.space == Space::kLocal || LeftToHelper(access) || ShapeOf(address).uniform()) return false;
+  const std::optional<LanePattern> pattern = PatternOf(address);
+  const auto fits = [&](unsigned half) {
+    const HalfKind kind = Classify(*pattern, half, access.bytes);
+    return kind == HalfKind::kConsecutive || (kind == HalfKind::kSame && !store);
+  };
+  return pattern && fits(0) && fits(1);
+}
+
 std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
   const Shape shape = ShapeOf(address);
   if (shape.kind == ShapeKind::kUniform || shape.kind == ShapeKind::kAffine) return Linear{Base(address), shape.pattern, nullptr};
-  if (shape.kind != ShapeKind::kIndexed) return std::nullopt;
+  const std::optional<LanePattern> pattern = PatternOf(address);
+  if (!pattern) return std::nullopt;
   const Shape index = ShapeOf(shape.index);
-  if (index.kind != ShapeKind::kAffine) return std::nullopt;
   // Widening base + pattern lane by lane equals widening the lowest lane, unless the lanes wrap apart in 32 bits.
   const auto [low, high] = Extent(index.pattern);
   Value* base = Base(const_cast<Value*>(shape.index));
@@ -89,11 +111,7 @@ std::optional<WarpFunction::Linear> WarpFunction::AsLinear(Value* address) {
   Value* last = b_.CreateAdd(base, b_.getInt32(static_cast<std::uint32_t>(high)));
   Value* valid = shape.index_signed ? b_.CreateICmpSGE(last, first) : b_.CreateICmpUGE(last, first);
   Value* wide = shape.index_signed ? b_.CreateSExt(first, b_.getInt64Ty()) : b_.CreateZExt(first, b_.getInt64Ty());
-  Linear linear{b_.CreateAdd(Base(address), b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(shape.scale)))), {}, valid};
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    linear.pattern[lane] = shape.pattern[lane] + shape.scale * (index.pattern[lane] - low);
-  }
-  return linear;
+  return Linear{b_.CreateAdd(Base(address), b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(shape.scale)))), *pattern, valid};
 }
 
 /// True when the address alone proves the access: inside the static shared memory every launch has, and aligned.
@@ -152,9 +170,7 @@ Value* WarpFunction::HalfMask(unsigned half, unsigned count) {
 }
 
 /// <32 x i1>: the active lanes.
-Value* WarpFunction::ActiveLanes() {
-  return divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize));
-}
+Value* WarpFunction::ActiveLanes() { return divergent_ ? MaskLanes() : llvm::Constant::getAllOnesValue(LanesType(b_.getInt1Ty())); }
 
 /// Keeps LLVM from moving or merging memory accesses across a strong one. No instruction.
 void WarpFunction::CompilerFence() { b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread); }
@@ -237,9 +253,13 @@ llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
 
 std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
   const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
-  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, mask_, access.line, b_.getInt64(imm), host});
+  if (half_warp()) host = Unpack(host);
+  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, WarpMask(), access.line, b_.getInt64(imm), host});
   auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
-  return Deinterleave(b_.CreateBitCast(raw, wide), access.count);
+  std::vector<Value*> parts = Deinterleave(b_.CreateBitCast(raw, wide), access.count);
+  if (half_warp())
+    for (Value*& part : parts) part = Pack(part);
+  return parts;
 }
 
 /// <16*count x T> from a half whose lanes are consecutive or all the same, at base + offset.
@@ -309,10 +329,13 @@ Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access,
   const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
-  const std::vector<Value*> lanes = SlowLoad(Splat(window.host ? b_.CreateAdd(address, window.host) : address), access);
-  Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
   std::vector<Value*> slow_parts;
-  for (Value* part : lanes) slow_parts.push_back(b_.CreateExtractElement(part, lane));
+  {
+    const WholeWarp whole(*this);
+    const std::vector<Value*> lanes = SlowLoad(Splat(window.host ? b_.CreateAdd(address, window.host) : address), access);
+    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
+    for (Value* part : lanes) slow_parts.push_back(b_.CreateExtractElement(part, lane));
+  }
   BasicBlock* slow_end = b_.GetInsertBlock();
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
@@ -363,7 +386,9 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   const bool odd_size = LeftToHelper(access);
   if (info.space != Space::kLocal && ShapeOf(address).uniform() && !odd_size) return EmitUniformLoad(call, access, window);
 
-  const std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
+  std::optional<WholeWarp> whole;
+  if (InRowsOfWhole(address, access, false)) whole.emplace(*this);
+  const std::optional<Linear> linear = info.space == Space::kLocal || odd_size || half_warp() ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) != HalfKind::kOther &&
                       Classify(linear->pattern, 1, access.bytes) != HalfKind::kOther;
   const auto slow = [&] { return SlowLoad(HostLanes(Lanes(address), access, window), access); };
@@ -391,9 +416,14 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
     Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
     for (Value*& part : parts) part = b_.CreateExtractElement(part, lane);
   }
+  if (whole) {
+    whole.reset();
+    if (!uniform)
+      for (Value*& part : parts) part = Pack(part);
+  }
   Value* result = parts[0];
   if (access.count > 1) {
-    result = llvm::PoisonValue::get(uniform ? call.getType() : WarpType(call.getType()));
+    result = llvm::PoisonValue::get(uniform ? call.getType() : LanesType(call.getType()));
     for (unsigned part = 0; part < access.count; ++part) result = b_.CreateInsertValue(result, parts[part], part);
   }
   Define(&call, result);
@@ -403,11 +433,15 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
 // Stores
 // ---------------------------------------------------------------------------------------------------------------------
 
-void WarpFunction::SlowStore(Value* host, const Access& access, const std::vector<Value*>& values) {
+void WarpFunction::SlowStore(Value* host, const Access& access, std::vector<Value*> values) {
+  if (half_warp()) {
+    host = Unpack(host);
+    for (Value*& value : values) value = Unpack(value);
+  }
   const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
   llvm::Function* function = SlowStoreFunction(access.bytes);
   Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
-  b_.CreateCall(function, {warp_, mask_, access.line, b_.getInt64(imm), host, data});
+  b_.CreateCall(function, {warp_, WarpMask(), access.line, b_.getInt64(imm), host, data});
 }
 
 /// Stores the lanes of a half to consecutive places from the host address `at`.
@@ -441,7 +475,13 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   if (access.strong) CompilerFence();
   if (memcheck() && access.strong) CheckOrder(kCheckOrderCta);
   const bool odd_size = LeftToHelper(access);
-  std::optional<Linear> linear = info.space == Space::kLocal || odd_size ? std::nullopt : AsLinear(address);
+  std::optional<WholeWarp> whole;
+  if (InRowsOfWhole(address, access, true)) {
+    for (Value*& value : values) value = Unpack(value);
+    whole.emplace(*this);
+  }
+  const bool any_order = half_warp() && !ShapeOf(address).uniform();  // lanes of a half need not be neighbours
+  std::optional<Linear> linear = info.space == Space::kLocal || odd_size || any_order ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
                       Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
   const bool same = info.space != Space::kLocal && !odd_size && ShapeOf(address).uniform();

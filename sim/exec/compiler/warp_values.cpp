@@ -11,17 +11,17 @@ namespace gridloom::exec {
 
 using llvm::Value;
 
-llvm::Type* WarpType(llvm::Type* type) {
+llvm::Type* WarpType(llvm::Type* type, unsigned lanes) {
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(type)) {
     llvm::SmallVector<llvm::Type*, 8> parts;
-    for (llvm::Type* part : structure->elements()) parts.push_back(WarpType(part));
+    for (llvm::Type* part : structure->elements()) parts.push_back(WarpType(part, lanes));
     return llvm::StructType::get(type->getContext(), parts);
   }
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
-    return llvm::FixedVectorType::get(vector->getElementType(), vector->getNumElements() * kWarpSize);
+    return llvm::FixedVectorType::get(vector->getElementType(), vector->getNumElements() * lanes);
   }
   if (type->isVoidTy()) return type;
-  return llvm::FixedVectorType::get(type, kWarpSize);
+  return llvm::FixedVectorType::get(type, lanes);
 }
 
 llvm::Type* StorageType(llvm::Type* warp_type) {
@@ -113,25 +113,26 @@ Value* WarpFunction::SelectLanes(Value* lanes, Value* chosen, Value* otherwise) 
 Value* WarpFunction::Splat(Value* scalar) {
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(scalar->getType())) {
     llvm::SmallVector<int, 128> repeat;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    for (unsigned lane = 0; lane < width_; ++lane) {
       for (unsigned i = 0; i < vector->getNumElements(); ++i) repeat.push_back(static_cast<int>(i));
     }
     return b_.CreateShuffleVector(scalar, repeat);
   }
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(scalar->getType())) {
-    Value* out = llvm::PoisonValue::get(WarpType(structure));
+    Value* out = llvm::PoisonValue::get(LanesType(structure));
     for (unsigned i = 0; i < structure->getNumElements(); ++i) {
       out = b_.CreateInsertValue(out, Splat(b_.CreateExtractValue(scalar, i)), i);
     }
     return out;
   }
-  return b_.CreateVectorSplat(kWarpSize, scalar);
+  return b_.CreateVectorSplat(width_, scalar);
 }
 
 Value* WarpFunction::PatternVector(const LanePattern& pattern, llvm::Type* element) {
   llvm::SmallVector<llvm::Constant*, 32> lanes;
   for (const std::int64_t value : pattern) lanes.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(value), true));
-  return llvm::ConstantVector::get(lanes);
+  Value* whole = llvm::ConstantVector::get(lanes);
+  return half_warp() ? Pack(whole) : whole;
 }
 
 Value* WarpFunction::Base(Value* value) {
@@ -144,7 +145,7 @@ Value* WarpFunction::Base(Value* value) {
 }
 
 Value* WarpFunction::Lanes(Value* value) {
-  if (llvm::isa<llvm::UndefValue>(value)) return llvm::Constant::getNullValue(WarpType(value->getType()));
+  if (llvm::isa<llvm::UndefValue>(value)) return llvm::Constant::getNullValue(LanesType(value->getType()));
   if (llvm::isa<llvm::Constant>(value)) return Splat(value);
   if (auto it = lanes_cache_.find(value); it != lanes_cache_.end()) return it->second;
   Value* lanes = nullptr;
@@ -165,7 +166,7 @@ Value* WarpFunction::Materialize(Value* value, const Shape& shape) {
   lanes = b_.CreateAdd(lanes, PatternVector(shape.pattern, value->getType()));
   if (shape.kind != ShapeKind::kIndexed) return lanes;
   Value* index = Lanes(const_cast<Value*>(shape.index));
-  llvm::Type* wide = WarpType(value->getType());
+  llvm::Type* wide = LanesType(value->getType());
   index = shape.index_signed ? b_.CreateSExt(index, wide) : b_.CreateZExt(index, wide);
   return b_.CreateAdd(lanes, b_.CreateMul(index, Splat(b_.getInt64(static_cast<std::uint64_t>(shape.scale)))));
 }
@@ -173,15 +174,18 @@ Value* WarpFunction::Materialize(Value* value, const Shape& shape) {
 void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   const Shape& shape = ShapeOf(instruction);
   (shape.vector() ? lanes_cache_ : base_cache_)[instruction] = value;
-  if (IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction))) return;
+  if (half_warp() || IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction))) return;
   // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no other
   // lane can still need the old value. Out of step every definition keeps the lanes that are off.
   StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->lockstep() ? mask_ : nullptr);
 }
 
-Value* WarpFunction::ToLaneMask(Value* mask) { return b_.CreateBitCast(mask, llvm::FixedVectorType::get(b_.getInt1Ty(), kWarpSize)); }
+/// A mask (i32) as <width x i1>, and back.
+Value* WarpFunction::ToLaneMask(Value* mask) {
+  return b_.CreateBitCast(b_.CreateTrunc(mask, b_.getIntNTy(width_)), LanesType(b_.getInt1Ty()));
+}
 
-Value* WarpFunction::ToBits(Value* lane_mask) { return b_.CreateBitCast(lane_mask, b_.getInt32Ty()); }
+Value* WarpFunction::ToBits(Value* lane_mask) { return b_.CreateZExt(b_.CreateBitCast(lane_mask, b_.getIntNTy(width_)), b_.getInt32Ty()); }
 
 Value* WarpFunction::MaskLanes() {
   if (!mask_lanes_) mask_lanes_ = ToLaneMask(mask_);
@@ -248,7 +252,7 @@ Value* WarpFunction::EmitAffineBase(llvm::Instruction& instruction, const Shape&
 }
 
 Value* WarpFunction::EmitLanes(llvm::Instruction& instruction) {
-  llvm::Type* type = WarpType(instruction.getType());
+  llvm::Type* type = LanesType(instruction.getType());
   switch (instruction.getOpcode()) {
     case llvm::Instruction::ICmp:
     case llvm::Instruction::FCmp:

@@ -1,6 +1,9 @@
 // Loops over rows of different lengths, in which each lane reads places of its own: what is left of them runs lane by lane.
+#include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <numeric>
 #include <random>
 
 #include "tests/sim/exec/executor_fixture.h"
@@ -114,6 +117,48 @@ EMPTY:
 }
 )";
 
+// Each round of a thread's loop reads its row's end anew and counts the round, both at places next to those of its neighbours.
+const char* const kEnds = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry ends(.param .u64 starts, .param .u64 next, .param .u64 values, .param .u64 trips, .param .u64 out, .param .u32 n)
+{
+  .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<6>;
+  ld.param.u64 %rd1, [starts]; ld.param.u64 %rd2, [next]; ld.param.u64 %rd3, [values];
+  ld.param.u64 %rd4, [trips]; ld.param.u64 %rd5, [out]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra END;
+  mul.wide.u32 %rd6, %r5, 4;
+  add.u64 %rd7, %rd1, %rd6;
+  add.u64 %rd8, %rd4, %rd6;
+  add.u64 %rd9, %rd5, %rd6;
+  ld.global.u32 %r6, [%rd7];
+  mov.u32 %r8, 0;
+  mov.u32 %r9, 0;
+LOOP:
+  ld.global.u32 %r7, [%rd7+4];
+  setp.ge.s32 %p2, %r6, %r7;
+  @%p2 bra DONE;
+  mul.wide.s32 %rd10, %r6, 4;
+  add.u64 %rd11, %rd2, %rd10;
+  ld.global.u32 %r10, [%rd11];
+  mul.wide.s32 %rd12, %r10, 4;
+  add.u64 %rd13, %rd3, %rd12;
+  ld.global.u32 %r11, [%rd13];
+  mad.lo.u32 %r8, %r8, 31, %r11;
+  add.u32 %r9, %r9, 1;
+  st.global.u32 [%rd8], %r9;
+  add.s32 %r6, %r6, 1;
+  bra LOOP;
+DONE:
+  st.global.u32 [%rd9], %r8;
+END:
+  ret;
+}
+)";
+
 struct Row {
   float sum;
   std::uint32_t hash, stop, unused;
@@ -217,11 +262,19 @@ TEST_CASE("LaneLoop_InHostMemory_TakesTheSlowPathForItsLane") {
   Check(rows, rows.out, rows.marks);
 }
 
+// The row with `longer` longer ones is the last of its warp but for those when it comes to its end.
 TEST_CASE("LaneLoop_BadIndex_IsAFaultOfItsLane") {
+  const auto [count, longer] = GENERATE(std::pair{3u, 0u}, std::pair{3u, 1u}, std::pair{12u, 9u}, std::pair{32u, 2u}, std::pair{32u, 9u},
+                                        std::pair{32u, 13u}, std::pair{32u, 25u});
   Executor executor;
-  Rows rows(3);
-  rows.next[static_cast<std::size_t>(rows.starts[1])] = 0x7000'0000;
-  REQUIRE(rows.starts[2] > rows.starts[1]);
+  Rows rows(count);
+  std::ranges::replace(rows.next, 77, 76);  // no row ends early
+  std::vector<std::size_t> by_length(count);
+  std::iota(by_length.begin(), by_length.end(), std::size_t{0});
+  std::ranges::stable_sort(by_length, std::greater{}, [&](std::size_t row) { return rows.starts[row + 1] - rows.starts[row]; });
+  const std::size_t bad = by_length[longer];
+  REQUIRE(rows.starts[bad + 1] > rows.starts[bad]);
+  rows.next[static_cast<std::size_t>(rows.starts[bad + 1] - 1)] = 0x7000'0000;
   const exec::LaunchFault fault = executor.Launch(kRows, "rows", {1, 1, 1}, {32, 1, 1},
                                                   ParamBlock()
                                                       .Add(executor.Upload(rows.starts))
@@ -229,10 +282,41 @@ TEST_CASE("LaneLoop_BadIndex_IsAFaultOfItsLane") {
                                                       .Add(executor.Upload(rows.values))
                                                       .Add(executor.Upload(rows.marks))
                                                       .Add(executor.Upload(rows.out))
-                                                      .Add(std::uint32_t{3}));
-  INFO(fault.text);
+                                                      .Add(count));
+  INFO(count << " rows, " << longer << " of them longer than the bad one: " << fault.text);
   CHECK(fault.kind == exec::FaultKind::kIllegalAddress);
-  CHECK(fault.text.find("thread (1,0,0), PTX line 32") != std::string::npos);
+  CHECK(fault.text.find("thread (" + std::to_string(bad) + ",0,0), PTX line 32") != std::string::npos);
+}
+
+TEST_CASE("LaneLoop_PlacesBesideThoseOfNeighbours_AreOfItsLane") {
+  constexpr std::uint32_t kCount = 700;
+  const bool host = GENERATE(false, true);  // host memory: every access to it asks the runtime
+  const std::uint32_t block = GENERATE(16u, 32u, 43u);
+  Executor executor;
+  Rows rows(kCount);
+  std::vector<std::uint32_t> values, trips(kCount), hashes(kCount);
+  for (std::uint32_t i = 0; i < 300; ++i) values.push_back(i * i + 3);
+  if (host) REQUIRE(executor.memory().RegisterHost(trips.data(), trips.size() * 4, false));
+  if (host) REQUIRE(executor.memory().RegisterHost(rows.starts.data(), rows.starts.size() * 4, false));
+  const std::uint64_t starts_at = host ? reinterpret_cast<std::uint64_t>(rows.starts.data()) : executor.Upload(rows.starts);
+  const std::uint64_t trips_at = host ? reinterpret_cast<std::uint64_t>(trips.data()) : executor.Upload(trips);
+  const std::uint64_t out = executor.Upload(hashes);
+  const exec::LaunchFault fault = executor.Launch(
+      kEnds, "ends", {(kCount + block - 1) / block, 1, 1}, {block, 1, 1},
+      ParamBlock().Add(starts_at).Add(executor.Upload(rows.next)).Add(executor.Upload(values)).Add(trips_at).Add(out).Add(kCount));
+  INFO("block of " << block << ", host memory " << host << ": " << fault.text);
+  REQUIRE(fault.kind == exec::FaultKind::kNone);
+  executor.Download(out, hashes);
+  if (!host) executor.Download(trips_at, trips);
+  for (std::uint32_t row = 0; row < kCount; ++row) {
+    std::uint32_t hash = 0;
+    for (std::int32_t i = rows.starts[row]; i < rows.starts[row + 1]; ++i) {
+      hash = hash * 31 + values[static_cast<std::size_t>(rows.next[static_cast<std::size_t>(i)])];
+    }
+    INFO("row " << row);
+    CHECK(hashes[row] == hash);
+    CHECK(trips[row] == static_cast<std::uint32_t>(rows.starts[row + 1] - rows.starts[row]));
+  }
 }
 
 TEST_CASE("LaneLoop_InARoundOfALoop_LanesThatLeftEarlierComeAlong") {
