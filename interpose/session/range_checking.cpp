@@ -1,6 +1,8 @@
 #include "interpose/session/range_checking.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "interpose/session/log.h"
@@ -17,6 +19,16 @@ std::optional<passes::RangeForm> WantedForm() {
   return std::nullopt;
 }
 
+/// Empty when the setting is no number.
+std::optional<std::uint64_t> WantedLaunches() {
+  const auto& text = TheSettings().check_range_launches;
+  if (!text || text->empty()) return std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t launches = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), launches);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return launches;
+}
+
 }  // namespace
 
 RangeChecks* RangeChecks::Get() {
@@ -24,15 +36,22 @@ RangeChecks* RangeChecks::Get() {
     const auto form = WantedForm();
     if (!form) return nullptr;
     std::atexit([] { LogText(Get()->Text()); });
-    return new RangeChecks(*form);
+    return new RangeChecks(*form, WantedLaunches().value_or(std::numeric_limits<std::uint64_t>::max()));
   }();
   return checks;
 }
 
 Status RangeChecks::CheckSetting() {
   const auto& text = TheSettings().check_ranges;
+  if (!WantedLaunches())
+    return Error{"GRIDLOOM_CHECK_RANGE_LAUNCHES=" + *TheSettings().check_range_launches + " is not the number of launches to check"};
   if (!text || text->empty() || WantedForm()) return {};
   return Error{"GRIDLOOM_CHECK_RANGES=" + *text + " is neither interval nor strided"};
+}
+
+bool RangeChecks::IsWanted(const std::string& kernel) {
+  const std::lock_guard lock(mutex_);
+  return rows_[kernel].begun++ < most_launches_;
 }
 
 exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch,
@@ -47,13 +66,14 @@ exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& mem
   const std::string name(launch.kernel->name);
   const exec::RangedKernel kernel = program->Find(name);
   exec::RangeFindings findings;
-  const bool checked = kernel.program != nullptr && launch.grid.count() <= kMostCtas;
+  const bool checked = kernel.program != nullptr && IsWanted(name);
   exec::LaunchFault fault =
-      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, findings, &stats) : engine.Run(launch, &stats);
+      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, kMostCtas, findings, &stats) : engine.Run(launch, &stats);
   const std::lock_guard lock(mutex_);
   Row& row = rows_[name];
   ++row.launches;
   row.unchecked += !checked || fault.kind != exec::FaultKind::kNone;
+  row.sampled += findings.sampled;
   row.touched += findings.touched;
   row.reported += findings.reported;
   row.outside += findings.outside;
@@ -72,8 +92,10 @@ std::string RangeChecks::Text() const {
       text += row.why_not + "\n";
       continue;
     }
-    text += Format("%llu unchecked, %llu pages touched, %llu reported", static_cast<unsigned long long>(row.unchecked),
-                   static_cast<unsigned long long>(row.touched), static_cast<unsigned long long>(row.reported));
+    text += Format("%llu unchecked, ", static_cast<unsigned long long>(row.unchecked));
+    if (row.sampled != 0) text += Format("%llu by a sample of CTAs, ", static_cast<unsigned long long>(row.sampled));
+    text += Format("%llu pages touched, %llu reported", static_cast<unsigned long long>(row.touched),
+                   static_cast<unsigned long long>(row.reported));
     if (row.outside != 0) text += Format(", %llu touched outside of all allocations", static_cast<unsigned long long>(row.outside));
     if (!row.missed.empty()) text += ", MISSED " + row.missed;
     if (!row.unbalanced.empty()) text += ", UNBALANCED " + row.unbalanced;

@@ -25,17 +25,19 @@ class RangeChecks {
   std::string Text() const;
 
  private:
-  explicit RangeChecks(passes::RangeForm form) : form_(form) {}
+  RangeChecks(passes::RangeForm form, std::uint64_t most_launches) : form_(form), most_launches_(most_launches) {}
+  bool IsWanted(const std::string& kernel);
 
-  /// Larger grids run unchecked: every CTA's pages are kept.
+  /// Of larger grids, a sample of the CTAs is compared: the pages of each one are kept.
   static constexpr std::uint64_t kMostCtas = 250'000;
 
   struct Row {
-    std::uint64_t launches = 0, unchecked = 0, touched = 0, reported = 0, outside = 0;
+    std::uint64_t launches = 0, begun = 0, unchecked = 0, sampled = 0, touched = 0, reported = 0, outside = 0;
     std::string why_not, missed, unbalanced;
   };
 
   const passes::RangeForm form_;
+  const std::uint64_t most_launches_;  ///< that are checked, of each kernel
   mutable std::mutex mutex_;
   std::map<std::shared_ptr<const exec::Program>, std::shared_ptr<exec::RangedProgram>> programs_;
   std::map<std::string, Row> rows_;

@@ -1,28 +1,20 @@
 #include "sim/exec/page_recorder.h"
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "rewriter/support/check.h"
 #include "sim/exec/range_sink.h"
 
 namespace gridloom::exec {
 
-PageRecorder::PageRecorder(std::uint32_t page_bytes) : page_shift_(static_cast<unsigned>(std::countr_zero(page_bytes))) {
+PageRecorder::PageRecorder(std::uint32_t page_bytes, CtaSample sample)
+    : page_shift_(static_cast<unsigned>(std::countr_zero(page_bytes))), sample_(sample) {
   GL_CHECK(std::has_single_bit(page_bytes), "the size of a page is a power of two");
 }
 
-void PageRecorder::Compact(TouchedPages& pages) {
-  std::ranges::sort(pages, {}, &TouchedPage::page);
-  std::size_t kept = 0;
-  for (const TouchedPage& page : pages) {
-    if (kept > 0 && pages[kept - 1].page == page.page) pages[kept - 1].flags |= page.flags;
-    else pages[kept++] = page;
-  }
-  pages.resize(kept);
-}
-
 void PageRecorder::OnAccess(const ObservedAccess& access) {
+  if (!sample_.Has(access.cta_index)) return;
   const std::uint32_t flags = access.kind == AccessKind::kRead    ? kRangeRead
                               : access.kind == AccessKind::kWrite ? kRangeWrite
                                                                   : kRangeRead | kRangeWrite;
@@ -39,22 +31,18 @@ void PageRecorder::OnAccess(const ObservedAccess& access) {
       const bool same = recent.cta == access.cta_index && recent.page == page;
       if (same && (flags & ~recent.flags) == 0) continue;
       recent = {access.cta_index, page, same ? recent.flags | flags : flags};
-      Touched& touched = shard.by_cta[access.cta_index];
-      touched.pages.push_back({page, flags});
-      if (touched.pages.size() < touched.compact_at) continue;
-      Compact(touched.pages);
-      touched.compact_at = std::max(touched.compact_at, 2 * touched.pages.size());
+      shard.log.Add(access.cta_index, {page, page, flags});
     }
   }
 }
 
-std::map<std::uint64_t, TouchedPages> PageRecorder::Pages() const {
-  std::map<std::uint64_t, TouchedPages> all;
+std::vector<CtaPages> PageRecorder::Pages() const {
+  std::vector<std::vector<CtaPages>> logs;
   for (const Shard& shard : shards_) {
     const std::lock_guard lock(shard.mutex);
-    for (const auto& [cta, touched] : shard.by_cta) Compact(all.emplace(cta, touched.pages).first->second);
+    logs.push_back(shard.log.Sorted());
   }
-  return all;
+  return MergeByCta(std::move(logs));
 }
 
 }  // namespace gridloom::exec

@@ -3,29 +3,22 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/exec/access_observer.h"
+#include "sim/exec/page_set.h"
 
 namespace gridloom::exec {
 
-struct TouchedPage {
-  std::uint64_t page = 0;
-  std::uint32_t flags = 0;  ///< kRangeRead, kRangeWrite (range_sink.h); an atomic is both
-};
-using TouchedPages = std::vector<TouchedPage>;
-
 class PageRecorder final : public AccessObserver {
  public:
-  /// `page_bytes` is a power of two.
-  explicit PageRecorder(std::uint32_t page_bytes = 4096);
+  /// `page_bytes` is a power of two. CTAs that are not in `sample` are not recorded.
+  explicit PageRecorder(std::uint32_t page_bytes = 4096, CtaSample sample = {});
   void OnAccess(const ObservedAccess& access) override;
 
-  /// By linear CTA index, sorted, each page once; CTAs that touched nothing are not in it. When the launch has ended.
-  std::map<std::uint64_t, TouchedPages> Pages() const;
+  /// By CTA; the flags are kRangeRead and kRangeWrite (range_sink.h), an atomic is both. When the launch has ended.
+  std::vector<CtaPages> Pages() const;
 
  private:
   static constexpr std::size_t kShards = 16;  // CTAs run on several threads
@@ -34,20 +27,15 @@ class PageRecorder final : public AccessObserver {
     std::uint64_t cta = ~std::uint64_t{0}, page = 0;
     std::uint32_t flags = 0;
   };
-  static constexpr std::size_t kRecent = 256;
-  /// What a CTA touched, in any order and more than once, but not much more than there are pages.
-  struct Touched {
-    TouchedPages pages;
-    std::size_t compact_at = 1024;
-  };
+  static constexpr std::size_t kRecent = 32;  // few enough to stay in the cache for all shards
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<std::uint64_t, Touched> by_cta;
+    CtaPageLog log;
     std::array<Recent, kRecent> recent;
   };
-  static void Compact(TouchedPages& pages);
 
   const unsigned page_shift_;
+  const CtaSample sample_;
   std::array<Shard, kShards> shards_;
 };
 

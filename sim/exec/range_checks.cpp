@@ -39,6 +39,24 @@ LaunchFault RunProfiler(Engine& engine, const LaunchParams& whole, const RangedK
   return engine.Run(profile);
 }
 
+bool InAllocation(const DeviceMemory& memory, std::uint64_t page, std::uint32_t page_bytes) {
+  return memory.Find(page * page_bytes) || memory.Find((page + 1) * page_bytes - 1) || memory.Find(page * page_bytes + page_bytes / 2);
+}
+
+/// What one CTA touched, against what it had reported.
+void Compare(const DeviceMemory& memory, const CtaPages& touched, const PageSet& reported, std::uint32_t page_bytes,
+             RangeFindings& findings) {
+  findings.touched += touched.pages.size();
+  for (const PageSet::Range& range : touched.pages.ranges()) {
+    for (std::uint64_t page = range.first; page <= range.last; ++page) {
+      const std::uint32_t missed = range.flags & ~reported.FlagsOf(page);
+      if (missed == 0) continue;
+      if (!InAllocation(memory, page, page_bytes)) ++findings.outside;
+      else if (findings.missed.empty()) findings.missed = PageText(memory, touched.cta, page, page_bytes, missed);
+    }
+  }
+}
+
 }  // namespace
 
 Status RangedProgram::Rewrite() {
@@ -77,12 +95,14 @@ RangedKernel RangedProgram::Find(const std::string& kernel) {
 }
 
 LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
-                          std::uint32_t page_bytes, RangeFindings& findings, LaunchStats* stats) {
-  ReferenceCounts counts(memory, page_bytes);
+                          std::uint32_t page_bytes, std::uint64_t most_ctas, RangeFindings& findings, LaunchStats* stats) {
+  const CtaSample sample = CtaSample::Of(whole.grid, most_ctas);
+  findings.sampled = sample.every != 1;
+  ReferenceCounts counts(memory, page_bytes, sample);
   if (LaunchFault fault = RunProfiler(engine, whole, kernel, counts); fault.kind != FaultKind::kNone) return fault;
   const auto set = counts.SetByCta();
   findings.set_calls = counts.calls();
-  PageRecorder recorder(page_bytes);
+  PageRecorder recorder(page_bytes, sample);
   LaunchParams launch = whole;
   launch.program = kernel.program;
   launch.kernel = kernel.info;
@@ -90,21 +110,13 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
   launch.ranges = &counts;
   LaunchFault fault = engine.Run(launch, stats);
   if (fault.kind != FaultKind::kNone) return fault;
-  for (const auto& [cta, pages] : recorder.Pages()) {
-    findings.touched += pages.size();
-    const auto reported = set.find(cta);
-    for (const auto& [page, flags] : pages) {
-      const std::uint32_t said = reported == set.end() ? 0 : reported->second.FlagsOf(page);
-      if ((flags & ~said) == 0) continue;
-      if (!memory.Find(page * page_bytes) && !memory.Find((page + 1) * page_bytes - 1) &&
-          !memory.Find(page * page_bytes + page_bytes / 2)) {
-        ++findings.outside;
-        continue;
-      }
-      if (findings.missed.empty()) findings.missed = PageText(memory, cta, page, page_bytes, flags & ~said);
-    }
+  for (const CtaPages& cta : set) findings.reported += cta.pages.size();
+  auto reported = set.begin();
+  for (const CtaPages& touched : recorder.Pages()) {
+    while (reported != set.end() && reported->cta < touched.cta) ++reported;
+    const bool found = reported != set.end() && reported->cta == touched.cta;
+    Compare(memory, touched, found ? reported->pages : PageSet(), page_bytes, findings);
   }
-  for (const auto& [cta, pages] : set) findings.reported += pages.size();
   for (const auto& [page, count] : counts.Counts()) {
     if (!findings.unbalanced.empty()) break;
     findings.unbalanced = "page " + std::to_string(page) + ": " + std::to_string(count.read) + " reads and " + std::to_string(count.write) +

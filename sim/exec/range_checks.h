@@ -51,13 +51,15 @@ class RangedProgram {
 struct RangeFindings {
   std::uint64_t touched = 0, reported = 0;  ///< pages, summed over the CTAs
   std::uint64_t set_calls = 0;
+  bool sampled = false;       ///< pages were compared for some of the CTAs only
   std::uint64_t outside = 0;  ///< pages touched that belong to no allocation: a fault of the kernel, which no range can hold
   std::string missed;         ///< the first page that a CTA touched and had not reported, or not for that use
   std::string unbalanced;     ///< the first page that was set and not released as often, or the other way round
 };
 
-/// Runs the profiler, then the kernel in place of the one that `whole` names. `page_bytes` is that of the reference counts.
+/// Runs the profiler, then the kernel in place of the one that `whole` names. `page_bytes` is that of the reference counts, which
+/// count all CTAs; pages are compared for a sample of at most about `most_ctas` of them.
 LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const LaunchParams& whole, const RangedKernel& kernel,
-                          std::uint32_t page_bytes, RangeFindings& findings, LaunchStats* stats = nullptr);
+                          std::uint32_t page_bytes, std::uint64_t most_ctas, RangeFindings& findings, LaunchStats* stats = nullptr);
 
 }  // namespace gridloom::exec

@@ -1,15 +1,16 @@
 #include "sim/exec/reference_counts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
+#include <utility>
 
 namespace gridloom::exec {
 
 void ReferenceCounts::OnRange(const RangeCall& call) {
   const std::optional<Allocation> allocation = memory_.Find(call.array);
-  const std::lock_guard lock(mutex_);
-  ++calls_;
+  Shard& shard = shards_[call.cta_index % kShards];
+  const std::lock_guard lock(shard.mutex);
+  ++shard.calls;
   if (!allocation || call.width == 0 || call.count == 0) return;
   const std::uint64_t low = allocation->base, high = allocation->base + allocation->bytes;
   // Pieces that leave no page between them are one range: no call takes longer than its allocation has pages.
@@ -28,47 +29,79 @@ void ReferenceCounts::OnRange(const RangeCall& call) {
     std::uint64_t first = static_cast<std::uint64_t>(from) / page_bytes_;
     const std::uint64_t last = static_cast<std::uint64_t>(to - 1) / page_bytes_;
     if (last_page) first = std::max(first, *last_page + 1);  // a page counts once per call
-    if (first <= last) Add(call, first, last);
+    if (first <= last) Add(shard, call, first, last);
     last_page = last_page ? std::max(*last_page, last) : last;
   }
 }
 
-void ReferenceCounts::Add(const RangeCall& call, std::uint64_t first, std::uint64_t last) {
+ReferenceCounts::Count& ReferenceCounts::Shard::StepAt(std::uint64_t page) {
+  const std::uint64_t number = page / kChunk;
+  if (last == nullptr || last_chunk != number) {
+    auto& chunk = steps[number];
+    if (chunk == nullptr) chunk = std::make_unique<Chunk>();
+    last_chunk = number;
+    last = chunk.get();
+  }
+  return (*last)[page % kChunk];
+}
+
+void ReferenceCounts::Add(Shard& shard, const RangeCall& call, std::uint64_t first, std::uint64_t last) const {
   const std::int64_t sign = call.op == RangeOp::kSet ? 1 : -1;
   const auto step = [&](std::uint64_t page, std::int64_t by) {
-    const auto it = steps_.try_emplace(page).first;
-    if (call.flags & kRangeRead) it->second.read += by;
-    if (call.flags & kRangeWrite) it->second.write += by;
-    if (it->second == Count{}) steps_.erase(it);
+    Count& count = shard.StepAt(page);
+    if (call.flags & kRangeRead) count.read += by;
+    if (call.flags & kRangeWrite) count.write += by;
   };
   step(first, sign);
   step(last + 1, -sign);
-  if (call.op == RangeOp::kSet) set_[call.cta_index].Add({first, last, call.flags & (kRangeRead | kRangeWrite)});
+  if (call.op == RangeOp::kSet && sample_.Has(call.cta_index))
+    shard.set.Add(call.cta_index, {first, last, call.flags & (kRangeRead | kRangeWrite)});
 }
 
 std::map<std::uint64_t, ReferenceCounts::Count> ReferenceCounts::Counts() const {
-  const std::lock_guard lock(mutex_);
+  std::map<std::uint64_t, Chunk> steps;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    for (const auto& [number, chunk] : shard.steps) {
+      Chunk& sum = steps[number];
+      for (std::size_t i = 0; i < kChunk; ++i) {
+        sum[i].read += (*chunk)[i].read;
+        sum[i].write += (*chunk)[i].write;
+      }
+    }
+  }
   std::map<std::uint64_t, Count> counts;
   Count count;
-  for (auto it = steps_.begin(); it != steps_.end(); ++it) {
-    count.read += it->second.read;
-    count.write += it->second.write;
-    if (count == Count{}) continue;
-    for (std::uint64_t page = it->first; page < std::next(it)->first; ++page) counts[page] = count;
+  std::uint64_t next = 0;  // the page that `count` holds for
+  for (const auto& [number, chunk] : steps) {
+    const std::uint64_t begin = number * kChunk;
+    for (; next < begin && count != Count{}; ++next) counts[next] = count;
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      count.read += chunk[i].read;
+      count.write += chunk[i].write;
+      if (count != Count{}) counts[begin + i] = count;
+    }
+    next = begin + kChunk;
   }
   return counts;
 }
 
-std::map<std::uint64_t, PageSet> ReferenceCounts::SetByCta() const {
-  const std::lock_guard lock(mutex_);
-  std::map<std::uint64_t, PageSet> sets(set_.begin(), set_.end());
-  for (auto& [cta, pages] : sets) pages.Sort();
-  return sets;
+std::vector<CtaPages> ReferenceCounts::SetByCta() const {
+  std::vector<std::vector<CtaPages>> logs;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    logs.push_back(shard.set.Sorted());
+  }
+  return MergeByCta(std::move(logs));
 }
 
 std::uint64_t ReferenceCounts::calls() const {
-  const std::lock_guard lock(mutex_);
-  return calls_;
+  std::uint64_t calls = 0;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    calls += shard.calls;
+  }
+  return calls;
 }
 
 }  // namespace gridloom::exec

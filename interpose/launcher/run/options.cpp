@@ -73,6 +73,8 @@ Result<std::string> CheckForm(const std::string& text) {
   return Error{"--check-ranges is '" + text + "'; expected interval or strided"};
 }
 
+Result<std::string> CheckRangeLaunches(const std::string& text) { return CheckNumber("--check-range-launches", text, 1'000'000'000); }
+
 Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
@@ -134,6 +136,11 @@ const std::vector<RunOption>& Options() {
        "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",
        {{"GRIDLOOM_CHECK_RANGES", "{}"}},
        CheckForm},
+      {"--check-range-launches",
+       "N",
+       "--check-ranges, in the first N launches of each kernel (default: in all); later ones run as they are",
+       {{"GRIDLOOM_CHECK_RANGE_LAUNCHES", "{}"}},
+       CheckRangeLaunches},
       {"--memcheck",
        "",
        "check every access of every kernel and name each bad one; exit code 1 when there are any",

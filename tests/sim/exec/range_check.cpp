@@ -99,11 +99,13 @@ RangeCheck CheckRanges(Executor& executor, const std::string& ptx, const std::st
   check.set_calls = counts.calls();
 
   for (const auto& [cta, pages] : recorder.Pages()) {
-    const auto reported = set.find(cta);
-    for (const auto& [page, flags] : pages) {
-      ++check.touched;
-      const bool found = reported != set.end() && (reported->second.FlagsOf(page) & flags) == flags;
-      if (!found && check.missed.empty()) check.missed = PageText(cta, page, flags, arrays);
+    const auto reported = std::ranges::find(set, cta, &exec::CtaPages::cta);
+    check.touched += pages.size();
+    for (const auto& range : pages.ranges()) {
+      for (std::uint64_t page = range.first; page <= range.last; ++page) {
+        const bool found = reported != set.end() && (reported->pages.FlagsOf(page) & range.flags) == range.flags;
+        if (!found && check.missed.empty()) check.missed = PageText(cta, page, range.flags, arrays);
+      }
     }
   }
   for (const auto& [cta, pages] : set) check.reported += pages.size();

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 
 #include "sim/exec/page_recorder.h"
@@ -75,7 +76,9 @@ using PageFlags = std::map<std::uint64_t, std::uint32_t>;
 std::map<std::uint64_t, PageFlags> FlagsByCta(const PageRecorder& recorder) {
   std::map<std::uint64_t, PageFlags> flags;
   for (const auto& [cta, pages] : recorder.Pages()) {
-    for (const TouchedPage& page : pages) CHECK(flags[cta].emplace(page.page, page.flags).second);
+    for (const PageSet::Range& range : pages.ranges()) {
+      for (std::uint64_t page = range.first; page <= range.last; ++page) CHECK(flags[cta].emplace(page, range.flags).second);
+    }
   }
   return flags;
 }
@@ -230,6 +233,61 @@ TEST_CASE("PageSet_RandomRanges_AsOnePageAfterTheOther") {
     for (std::uint64_t page = 0; page < 60; ++page) CHECK(set.FlagsOf(page) == (pages.contains(page) ? pages[page] : 0));
     for (std::size_t i = 1; i < set.ranges().size(); ++i) CHECK(set.ranges()[i - 1].last < set.ranges()[i].first);
   }
+}
+
+TEST_CASE("CtaPageLog_ManyEntries_AsOneSetPerCta") {
+  std::mt19937 random(11);
+  CtaPageLog log;
+  std::map<std::uint64_t, PageSet> expected;
+  for (int i = 0; i < 300'000; ++i) {  // more than are kept before equal ones are merged
+    const std::uint64_t cta = random() % 50, first = random() % 100;
+    const PageSet::Range range{first, first + random() % 3, 1 + static_cast<std::uint32_t>(random() % 3)};
+    if (cta == 49 || first < 2 * cta) continue;
+    log.Add(cta, range);
+    expected[cta].Add(range);
+  }
+  const auto sorted = log.Sorted();
+  REQUIRE(sorted.size() == expected.size());
+  auto it = expected.begin();
+  for (const CtaPages& cta : sorted) {
+    CHECK(cta.cta == it->first);
+    it->second.Sort();
+    for (std::uint64_t page = 0; page < 110; ++page) CHECK(cta.pages.FlagsOf(page) == it->second.FlagsOf(page));
+    ++it;
+  }
+}
+
+TEST_CASE("CtaSample_LargeGrid_HasItsEndsAndAllColumns") {
+  CHECK(CtaSample::Of({250, 1000, 1}, 250'000).every == 1);
+  const Dim3 grid{1024, 1024, 3};
+  const CtaSample sample = CtaSample::Of(grid, 250'000);
+  std::uint64_t members = 0;
+  std::set<std::uint64_t> columns;
+  for (std::uint64_t cta = 0; cta < grid.count(); ++cta) {
+    if (!sample.Has(cta)) continue;
+    ++members;
+    columns.insert(cta % grid.x);
+  }
+  CHECK(sample.Has(0));
+  CHECK(sample.Has(grid.count() - 1));
+  CHECK(members <= 250'001);
+  CHECK(members > 200'000);
+  CHECK(columns.size() == grid.x);
+}
+
+TEST_CASE("Recorder_Sample_HasThosePagesOnly") {
+  const std::uint32_t n = 256 * 37, ctas = 37;
+  test::Executor executor;
+  const Arrays arrays{executor.Upload(std::vector<std::uint32_t>(n, 7)), executor.Upload(std::vector<std::uint32_t>(n, 0)),
+                      executor.Upload(std::vector<std::uint32_t>(1024 * ctas, 0))};
+  PageRecorder recorder(kPage, {.every = 5, .last = ctas - 1});
+  test::ParamBlock block;
+  LaunchParams launch = CopyLaunch(block, arrays, n, ctas);
+  launch.observer = &recorder;
+  REQUIRE(executor.Launch(kCopy, "copy", launch).kind == FaultKind::kNone);
+  std::set<std::uint64_t> seen;
+  for (const CtaPages& cta : recorder.Pages()) seen.insert(cta.cta);
+  CHECK(seen == std::set<std::uint64_t>{0, 5, 10, 15, 20, 25, 30, 35, 36});
 }
 
 TEST_CASE("ReferenceCounts_Strided_CountsPagesOncePerCallAndClips") {
