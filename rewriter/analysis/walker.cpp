@@ -198,6 +198,18 @@ ValueRef Walker::Join(BlockId block, RegisterId id, const std::vector<BlockId>& 
   return values.empty() ? nullptr : math_.Choice(std::move(values), loop_);
 }
 
+/// The blocks that lead into a loop. Those that do not lead to its header, as in a loop with several heads, bring values there, too.
+/// They all stand before the header in reverse postorder: the search met the header first of all blocks of the loop.
+std::vector<BlockId> Walker::Entries(LoopId loop) const {
+  std::vector<BlockId> entries;
+  for (const BlockId block : nest_.Nodes(loop)) {
+    for (const BlockId predecessor : cfg_.graph().predecessors[block]) {
+      if (position_[predecessor] != kNoNode && !nest_.Contains(loop, predecessor)) entries.push_back(predecessor);
+    }
+  }
+  return entries;
+}
+
 void Walker::EnterBlock(BlockId block) {
   block_ = block;
   FindPassed(block);
@@ -226,10 +238,11 @@ void Walker::EnterBlock(BlockId block) {
     context_.result.loops[loop_].entered = passed_[block].guards;
   }
   // Values that come into a loop were chosen outside of it.
+  const std::vector<BlockId> entries = is_header && nest_.loops()[loop].irreducible ? Entries(loop) : from;
   const LoopInstanceId inside = loop_;
   if (is_header) loop_ = context_.result.loops[inside].parent;
   for (const RegisterId id : liveness_.LiveIn(block)) {
-    ValueRef value = Join(block, id, from);
+    ValueRef value = Join(block, id, written.contains(id) ? from : entries);
     if (value == nullptr) continue;
     if (written.contains(id) && !value->IsData()) {
       Symbol phi;

@@ -83,6 +83,7 @@ class Walker {
   ParamValues Run();
 
  private:
+  std::vector<BlockId> Entries(LoopId loop) const;
   void EnterBlock(BlockId block);
   void FindPassed(BlockId block);
   Passed PassedBy(const ptx::Instruction& instruction) const;

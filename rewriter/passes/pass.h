@@ -94,6 +94,10 @@ class Pass {
   virtual std::string_view name() const = 0;
   /// One line for lists of passes.
   virtual std::string_view summary() const = 0;
+  /// False: what a launch of a kernel does is the same before and after; the pass only adds others.
+  virtual bool changes_kernels() const { return true; }
+  /// The pass whose additions this one answers, where a pipeline has both: both have to see the same kernels. Empty: none.
+  virtual std::string_view answers() const { return {}; }
   /// An error means that nothing of the module can be used any more; a kernel that cannot be changed is no error.
   virtual Result<PassReport> Run(ptx::Module& module) const = 0;
 };

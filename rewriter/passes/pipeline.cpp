@@ -35,6 +35,20 @@ void Merge(const Pass& pass, const PassReport& report, Rewritten& rewritten) {
   rewritten.added.insert(rewritten.added.end(), report.added.begin(), report.added.end());
 }
 
+/// A pass that answers another one follows it, with none that changes kernels in between.
+Status CheckOrder(const std::vector<const Pass*>& passes) {
+  for (auto pass = passes.begin(); pass != passes.end(); ++pass) {
+    const auto answered = std::ranges::find(passes, (*pass)->answers(), [](const Pass* other) { return other->name(); });
+    if (answered == passes.end()) continue;
+    const std::string order = "'" + std::string((*pass)->name()) + "' has to follow '" + std::string((*answered)->name()) + "'";
+    if (answered > pass) return Error{order};
+    const auto between = std::find_if(answered + 1, pass, [](const Pass* other) { return other->changes_kernels(); });
+    if (between != pass)
+      return Error{order + " at once: both have to see the kernels that '" + std::string((*between)->name()) + "' changes"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Pipeline> Pipeline::Parse(std::string_view text) {
@@ -49,6 +63,7 @@ Result<Pipeline> Pipeline::Parse(std::string_view text) {
     passes.push_back(pass);
     begin = end + 1;
   }
+  if (const Status status = CheckOrder(passes); !status.ok()) return status.error();
   return Pipeline(std::move(passes));
 }
 

@@ -18,6 +18,7 @@ class ProfilePass final : public Pass {
   explicit ProfilePass(RangeForm form) : form_(form) {}
   std::string_view name() const override { return form_ == RangeForm::kInterval ? "profile" : "profile-strided"; }
   std::string_view summary() const override;
+  bool changes_kernels() const override { return false; }
   Result<PassReport> Run(ptx::Module& module) const override;
 
  private:

@@ -22,6 +22,8 @@ class ReleasePass final : public Pass {
   explicit ReleasePass(RangeForm form) : form_(form) {}
   std::string_view name() const override { return form_ == RangeForm::kInterval ? "release" : "release-strided"; }
   std::string_view summary() const override;
+  /// Ranges of a changed kernel may be wider or narrower, and what was set must be released.
+  std::string_view answers() const override { return form_ == RangeForm::kInterval ? "profile" : "profile-strided"; }
   Result<PassReport> Run(ptx::Module& module) const override;
 
  private:

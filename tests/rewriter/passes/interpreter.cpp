@@ -30,39 +30,66 @@ std::int64_t Signed(std::uint64_t value, unsigned bits) { return static_cast<std
 
 bool Compare(const Instruction& setp, std::uint64_t a, std::uint64_t b) {
   const unsigned bits = ptx::BitsOf(setp.type());
-  if (ptx::IsSigned(setp.type()) && setp.Has(Mod::kLt)) return Signed(a, bits) < Signed(b, bits);
-  if (setp.Has(Mod::kEq)) return a == b;
-  if (setp.Has(Mod::kNe)) return a != b;
-  if (setp.Has(Mod::kLt) && ptx::IsUnsigned(setp.type())) return a < b;
-  if (setp.Has(Mod::kGt) && ptx::IsUnsigned(setp.type())) return a > b;
+  if (setp.Has(Mod::kEq)) return Cut(a, bits) == Cut(b, bits);
+  if (setp.Has(Mod::kNe)) return Cut(a, bits) != Cut(b, bits);
+  const bool is_signed = ptx::IsSigned(setp.type());
+  const auto less = [&](std::uint64_t x, std::uint64_t y) {
+    return is_signed ? Signed(x, bits) < Signed(y, bits) : Cut(x, bits) < Cut(y, bits);
+  };
+  if (setp.Has(Mod::kLt)) return less(a, b);
+  if (setp.Has(Mod::kGt)) return less(b, a);
+  if (setp.Has(Mod::kLe)) return !less(b, a);
+  if (setp.Has(Mod::kGe)) return !less(a, b);
   Unknown(ptx::PrintInstruction(setp));
 }
 
+/// Of operands extended to 64 bits by their type's sign.
+std::uint64_t SignedArithmetic(const Instruction& instruction, std::int64_t a, std::int64_t b) {
+  switch (instruction.opcode) {
+    case Opcode::kShr: return static_cast<std::uint64_t>(a >> std::min<std::uint64_t>(static_cast<std::uint64_t>(b), 63));
+    case Opcode::kMin: return static_cast<std::uint64_t>(std::min(a, b));
+    case Opcode::kMax: return static_cast<std::uint64_t>(std::max(a, b));
+    case Opcode::kDiv: return b == -1 ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a / b);
+    case Opcode::kRem: return b == -1 ? 0 : static_cast<std::uint64_t>(a % b);
+    default: Unknown(ptx::PrintInstruction(instruction));
+  }
+}
+
+/// Of operands extended to 64 bits, by their type's sign or with zeros; the result is cut by the caller.
 std::uint64_t Arithmetic(const Instruction& instruction, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const unsigned bits = ptx::BitsOf(instruction.type());
   switch (instruction.opcode) {
     case Opcode::kAdd: return a + b;
     case Opcode::kSub: return a - b;
-    case Opcode::kMul: return instruction.Has(Mod::kHi) ? (a * b) >> 32 : a * b;  // .hi of 32 bits only
+    case Opcode::kMul:  // .hi of 32 bits only
+      if (instruction.Has(Mod::kHi) && bits != 32) Unknown(ptx::PrintInstruction(instruction));
+      return instruction.Has(Mod::kHi) ? (a * b) >> 32 : a * b;
     case Opcode::kMad: return a * b + c;
     case Opcode::kXor: return a ^ b;
     case Opcode::kAnd: return a & b;
     case Opcode::kOr: return a | b;
-    case Opcode::kShr: return b >= bits ? 0 : a >> b;
+    case Opcode::kNot: return instruction.type() == ptx::ScalarType::kPred ? a == 0 : ~a;
+    case Opcode::kAbs: return static_cast<std::int64_t>(a) < 0 ? 0 - a : a;
     case Opcode::kShl: return b >= bits ? 0 : a << b;
-    case Opcode::kMin: return Signed(a, bits) < Signed(b, bits) ? a : b;
-    case Opcode::kDiv: return a / b;
-    case Opcode::kRem: return Signed(b, bits) == -1 ? 0 : static_cast<std::uint64_t>(Signed(a, bits) % Signed(b, bits));
     case Opcode::kPopc: return static_cast<std::uint64_t>(std::popcount(a));
     case Opcode::kSelp: return c != 0 ? a : b;
-    case Opcode::kCvt: return a;  // between unsigned integers
+    case Opcode::kCvta: return a;
+    default: break;
+  }
+  if (ptx::IsSigned(instruction.type())) return SignedArithmetic(instruction, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+  switch (instruction.opcode) {
+    case Opcode::kShr: return b >= bits ? 0 : a >> b;
+    case Opcode::kMin: return std::min(a, b);
+    case Opcode::kMax: return std::max(a, b);
+    case Opcode::kDiv: return a / b;
+    case Opcode::kRem: return a % b;
     default: Unknown(ptx::PrintInstruction(instruction));
   }
 }
 
 }  // namespace
 
-Interpreter::Interpreter(const ptx::Module& module) : module_(module) {
+Interpreter::Interpreter(const ptx::Module& module, InterpreterWatcher* watcher) : module_(module), watcher_(watcher) {
   for (const ptx::Variable& variable : module.variables) {
     std::vector<std::uint64_t>& words = globals_[&variable];
     words.resize(variable.element_count());  // 64-bit elements: tables of functions
@@ -84,14 +111,43 @@ const Interpreter::Code& Interpreter::CodeOf(const ptx::Function& function) {
   return it->second;
 }
 
-void Interpreter::Run(const ptx::Function& kernel, const std::vector<std::byte>& params, const ThreadPlace& place) {
-  registers_.clear();
-  params_.clear();
+std::vector<std::pair<std::uint64_t, std::uint64_t>> Interpreter::Globals() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> globals;
+  for (const auto& [variable, words] : globals_) globals.emplace_back(reinterpret_cast<std::uint64_t>(words.data()), variable->bytes());
+  return globals;
+}
+
+void Interpreter::RunCta(const ptx::Function& kernel, const std::vector<std::byte>& params, const CtaPlace& place) {
   block_ = &params;
   kernel_ = &kernel;
   layout_ = ptx::LayoutParams(kernel);
   place_ = place;
-  RunFunction(kernel);
+  shared_.clear();
+  std::vector<Thread> threads(std::size_t{place.block[0]} * place.block[1] * place.block[2]);
+  for (std::uint32_t i = 0; i < threads.size(); ++i)
+    threads[i].tid = {i % place.block[0], i / place.block[0] % place.block[1], i / place.block[0] / place.block[1]};
+  const Code& code = CodeOf(kernel);
+  for (bool any = true; any;) {  // a round is what lies between two barriers
+    any = false;
+    for (Thread& thread : threads) {
+      if (thread.ended) continue;
+      thread_ = &thread;
+      RunThread(code);
+      any |= !thread.ended;
+    }
+  }
+}
+
+void Interpreter::RunThread(const Code& code) {
+  std::size_t& at = thread_->at;
+  while (at < code.instructions.size()) {
+    std::size_t next = at + 1;
+    const Flow flow = Step(*code.instructions[at], code, next);
+    at = next;
+    if (flow == Flow::kBarrier) return;
+    if (flow != Flow::kNext) break;
+  }
+  thread_->ended = true;
 }
 
 Interpreter::Flow Interpreter::RunFunction(const ptx::Function& function) {
@@ -99,6 +155,7 @@ Interpreter::Flow Interpreter::RunFunction(const ptx::Function& function) {
   for (std::size_t at = 0; at < code.instructions.size();) {
     std::size_t next = at + 1;
     const Flow flow = Step(*code.instructions[at], code, next);
+    if (flow == Flow::kBarrier) Unknown("barriers in functions");
     if (flow == Flow::kExit) return flow;
     if (flow == Flow::kReturn) break;
     at = next;
@@ -108,7 +165,7 @@ Interpreter::Flow Interpreter::RunFunction(const ptx::Function& function) {
 
 Interpreter::Flow Interpreter::Step(const Instruction& instruction, const Code& code, std::size_t& next) {
   if (instruction.guard) {
-    const bool holds = registers_[{instruction.guard->predicate, instruction.guard->index * 8}] != 0;
+    const bool holds = thread_->registers[{instruction.guard->predicate, instruction.guard->index * 8}] != 0;
     if (holds == instruction.guard->negated) return Flow::kNext;
   }
   switch (instruction.opcode) {
@@ -116,6 +173,10 @@ Interpreter::Flow Interpreter::Step(const Instruction& instruction, const Code& 
     case Opcode::kRet: return Flow::kReturn;
     case Opcode::kExit: return Flow::kExit;
     case Opcode::kCall: return Call(instruction);
+    case Opcode::kBar: return Flow::kBarrier;
+    case Opcode::kMembar: return Flow::kNext;
+    case Opcode::kAtom:
+    case Opcode::kRed: Add(instruction); return Flow::kNext;
     case Opcode::kMov: Move(instruction); return Flow::kNext;
     case Opcode::kLd: Load(instruction); return Flow::kNext;
     case Opcode::kSt: Store(instruction); return Flow::kNext;
@@ -134,11 +195,19 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
   if (arguments != callee->params.size()) throw std::runtime_error("wrong number of arguments: " + ptx::PrintInstruction(call));
   for (std::size_t i = 0; i < arguments; ++i) {
     const Operand& argument = call.operands[at + 1].elements[i];
-    params_[&callee->params[i]] = argument.kind == OperandKind::kSymbol ? params_[argument.variable] : Value(argument);
+    thread_->params[&callee->params[i]] = argument.kind == OperandKind::kSymbol ? thread_->params[argument.variable] : Value(argument);
+  }
+  if (callee->body == nullptr) {
+    if (watcher_ == nullptr) Unknown("the function " + std::string(callee->name));
+    std::vector<std::uint64_t> values;
+    for (const ptx::Variable& param : callee->params) values.push_back(thread_->params[&param]);
+    watcher_->OnCall(callee->name, values);
+    return Flow::kNext;
   }
   const Flow flow = RunFunction(*callee);
   if (at == 1) {
-    for (std::size_t i = 0; i < callee->returns.size(); ++i) params_[call.operands[0].elements[i].variable] = params_[&callee->returns[i]];
+    for (std::size_t i = 0; i < callee->returns.size(); ++i)
+      thread_->params[call.operands[0].elements[i].variable] = thread_->params[&callee->returns[i]];
   }
   return flow;
 }
@@ -146,9 +215,22 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
 void Interpreter::Compute(const Instruction& instruction) {
   const auto& operands = instruction.operands;
   const auto value = [&](std::size_t i) { return i < operands.size() ? Value(operands[i]) : 0; };
-  if (instruction.opcode == Opcode::kSetp) return Set(operands[0], Compare(instruction, value(1), value(2)));
-  const unsigned bits = ptx::BitsOf(instruction.type()) * (instruction.Has(Mod::kWide) ? 2 : 1);
-  Set(operands[0], Cut(Arithmetic(instruction, value(1), value(2), value(3)), bits));
+  if (instruction.opcode == Opcode::kSetp) {
+    const bool holds = Compare(instruction, value(1), value(2));
+    if (operands.size() > 3 && !instruction.Has(Mod::kAnd)) Unknown(ptx::PrintInstruction(instruction));
+    return Set(operands[0], holds && (operands.size() <= 3 || value(3) != 0));
+  }
+  const auto extended = [&](std::uint64_t number, ptx::ScalarType type) {
+    const unsigned bits = ptx::BitsOf(type);
+    return ptx::IsSigned(type) ? static_cast<std::uint64_t>(Signed(number, bits)) : Cut(number, bits);
+  };
+  const ptx::ScalarType type = instruction.type();
+  if (type == ptx::ScalarType::kPred) return Set(operands[0], Arithmetic(instruction, value(1), value(2), value(3)) & 1);
+  if (instruction.opcode == Opcode::kCvt) return Set(operands[0], Cut(extended(value(1), instruction.type(1)), ptx::BitsOf(type)));
+  const bool wide = instruction.Has(Mod::kWide), shift = instruction.opcode == Opcode::kShl || instruction.opcode == Opcode::kShr;
+  const std::uint64_t a = extended(value(1), type), b = shift ? value(2) : extended(value(2), type);
+  const std::uint64_t c = wide ? value(3) : instruction.opcode == Opcode::kSelp ? value(3) : extended(value(3), type);
+  Set(operands[0], Cut(Arithmetic(instruction, a, b, c), ptx::BitsOf(type) * (wide ? 2 : 1)));
 }
 
 void Interpreter::Move(const Instruction& instruction) {
@@ -165,12 +247,31 @@ const std::byte* Interpreter::ParamBytes(const ptx::Variable& param) const {
   return nullptr;
 }
 
-std::uint64_t Interpreter::Address(const Operand& operand) const {
+std::uint64_t Interpreter::AddressOf(const ptx::Variable& variable) {
+  Memory& memory = variable.space == StateSpace::kShared ? shared_ : variable.space == StateSpace::kLocal ? thread_->local : globals_;
+  std::vector<std::uint64_t>& words = memory[&variable];
+  if (words.empty()) words.resize((variable.bytes() + 7) / 8);
+  return reinterpret_cast<std::uint64_t>(words.data());
+}
+
+std::uint64_t Interpreter::Address(const Operand& operand) {
   const ptx::AddressOperand& address = *operand.address;
   const Operand& base = address.base.at(0);
-  const std::uint64_t from =
-      base.kind == OperandKind::kSymbol ? reinterpret_cast<std::uint64_t>(globals_.at(base.variable).data()) : Value(base);
-  return from + static_cast<std::uint64_t>(address.offset);
+  return (base.kind == OperandKind::kSymbol ? AddressOf(*base.variable) : Value(base)) + static_cast<std::uint64_t>(address.offset);
+}
+
+void Interpreter::Tell(const Instruction& access, std::uint64_t address, bool reads, bool writes) const {
+  if (watcher_ != nullptr && access.space() == StateSpace::kGlobal) watcher_->OnAccess(address, ptx::BytesOf(access.type()), reads, writes);
+}
+
+void Interpreter::Add(const Instruction& atomic) {
+  if (!atomic.Has(Mod::kAdd) || ptx::BytesOf(atomic.type()) != 4) Unknown(ptx::PrintInstruction(atomic));
+  const std::size_t at = atomic.opcode == Opcode::kAtom ? 1 : 0;
+  const std::uint64_t address = Address(atomic.operands[at]);
+  Tell(atomic, address, true, true);
+  auto& word = *reinterpret_cast<std::uint32_t*>(address);
+  if (at == 1) Set(atomic.operands[0], word);
+  word += static_cast<std::uint32_t>(Value(atomic.operands[at + 1]));
 }
 
 void Interpreter::Load(const Instruction& instruction) {
@@ -180,9 +281,11 @@ void Interpreter::Load(const Instruction& instruction) {
     const ptx::Variable& param = *instruction.operands[1].address->base.at(0).variable;
     const std::byte* const in_block = ParamBytes(param);
     if (in_block != nullptr) std::memcpy(&value, in_block, bytes);
-    else value = params_[&param];
+    else value = thread_->params[&param];
   } else {
-    std::memcpy(&value, reinterpret_cast<const void*>(Address(instruction.operands[1])), bytes);
+    const std::uint64_t address = Address(instruction.operands[1]);
+    Tell(instruction, address, true, false);
+    std::memcpy(&value, reinterpret_cast<const void*>(address), bytes);
   }
   Set(instruction.operands[0], Cut(value, bytes * 8));
 }
@@ -190,10 +293,12 @@ void Interpreter::Load(const Instruction& instruction) {
 void Interpreter::Store(const Instruction& instruction) {
   const std::uint64_t value = Value(instruction.operands[1]);
   if (instruction.space() == StateSpace::kParam) {
-    params_[instruction.operands[0].address->base.at(0).variable] = value;
+    thread_->params[instruction.operands[0].address->base.at(0).variable] = value;
     return;
   }
-  std::memcpy(reinterpret_cast<void*>(Address(instruction.operands[0])), &value, ptx::BytesOf(instruction.type()));
+  const std::uint64_t address = Address(instruction.operands[0]);
+  Tell(instruction, address, false, true);
+  std::memcpy(reinterpret_cast<void*>(address), &value, ptx::BytesOf(instruction.type()));
 }
 
 std::uint64_t Interpreter::Special(std::string_view name) const {
@@ -201,28 +306,31 @@ std::uint64_t Interpreter::Special(std::string_view name) const {
   const std::size_t i = component == 'y' ? 1 : component == 'z' ? 2 : 0;
   if (name.starts_with("%ctaid.")) return place_.cta[i];
   if (name.starts_with("%nctaid.")) return place_.grid[i];
-  if (name == "%tid.x") return place_.tid;
-  if (name == "%ntid.x") return place_.ntid;
+  if (name.starts_with("%tid.")) return thread_->tid[i];
+  if (name.starts_with("%ntid.")) return place_.block[i];
   if (name == "%gridid") return place_.grid_id;
   Unknown(std::string(name));
 }
 
-std::uint64_t Interpreter::Value(const Operand& operand) const {
+std::uint64_t Interpreter::Value(const Operand& operand) {
   switch (operand.kind) {
     case OperandKind::kInt: return operand.int_literal.value;
     case OperandKind::kSpecial: return Special(operand.text);
     case OperandKind::kRegister: {
-      const auto it = registers_.find({operand.variable, operand.index * std::uint64_t{8}});
-      const std::uint64_t value = it == registers_.end() ? 0 : it->second;
+      const auto it = thread_->registers.find({operand.variable, operand.index * std::uint64_t{8}});
+      const std::uint64_t value = it == thread_->registers.end() ? 0 : it->second;
       return operand.negated ? value == 0 : value;
     }
+    case OperandKind::kSymbol:
+      if (operand.variable != nullptr) return AddressOf(*operand.variable) + static_cast<std::uint64_t>(operand.offset);
+      Unknown("operand " + ptx::PrintOperand(operand));
     default: Unknown("operand " + ptx::PrintOperand(operand));
   }
 }
 
 void Interpreter::Set(const Operand& operand, std::uint64_t value) {
   if (operand.kind != OperandKind::kRegister || operand.element != 0) Unknown("destination " + ptx::PrintOperand(operand));
-  registers_[{operand.variable, operand.index * std::uint64_t{8}}] = value;
+  thread_->registers[{operand.variable, operand.index * std::uint64_t{8}}] = value;
 }
 
 }  // namespace gridloom::test

@@ -1,4 +1,4 @@
-// Runs the PTX of random kernels thread by thread, straight from the module: slow per instruction, but nothing has to be compiled, so
+// Runs the PTX of random kernels CTA by CTA, straight from the module: slow per instruction, but nothing has to be compiled, so
 // that thousands of kernels can be tried. Knows the instructions that random kernels and passes make, and fails the test on others.
 #pragma once
 
@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -14,19 +16,30 @@
 
 namespace gridloom::test {
 
-/// What the special registers say.
-struct ThreadPlace {
-  std::uint32_t tid = 0, ntid = 1;
-  std::array<std::uint32_t, 3> cta{}, grid{1, 1, 1};
+/// What the special registers say to all threads of a CTA.
+struct CtaPlace {
+  std::array<std::uint32_t, 3> block{1, 1, 1}, cta{}, grid{1, 1, 1};
   std::uint64_t grid_id = 0;
+};
+
+/// Is told of what a CTA does, in order.
+class InterpreterWatcher {
+ public:
+  virtual ~InterpreterWatcher() = default;
+  virtual void OnAccess(std::uint64_t address, unsigned bytes, bool reads, bool writes) = 0;     ///< to global memory
+  virtual void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) = 0;  ///< of a function without a body
 };
 
 class Interpreter {
  public:
-  explicit Interpreter(const ptx::Module& module);
+  /// Without a watcher, functions without a body are unknown.
+  explicit Interpreter(const ptx::Module& module, InterpreterWatcher* watcher = nullptr);
 
-  /// Runs one thread of a kernel to its end. `params` is the parameter block; addresses of global memory are those of the host.
-  void Run(const ptx::Function& kernel, const std::vector<std::byte>& params, const ThreadPlace& place);
+  /// Runs the threads of a CTA one after the other, x fastest, each to its next barrier or its end. `params` is the parameter block;
+  /// addresses are those of the host.
+  void RunCta(const ptx::Function& kernel, const std::vector<std::byte>& params, const CtaPlace& place);
+  /// The module's variables in global memory: address and bytes.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> Globals() const;
 
  private:
   struct Code {
@@ -43,9 +56,19 @@ class Interpreter {
       return std::hash<const void*>()(key.variable) * 31 + key.index * 0x9E3779B97F4A7C15u;
     }
   };
-  enum class Flow : std::uint8_t { kNext, kReturn, kExit };
+  using Memory = std::unordered_map<const ptx::Variable*, std::vector<std::uint64_t>>;
+  struct Thread {
+    std::array<std::uint32_t, 3> tid{};
+    std::size_t at = 0;  ///< instruction of the kernel
+    bool ended = false;
+    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> registers;
+    std::unordered_map<const ptx::Variable*, std::uint64_t> params;  ///< .param variables of calls and functions
+    Memory local;
+  };
+  enum class Flow : std::uint8_t { kNext, kReturn, kExit, kBarrier };
 
   const Code& CodeOf(const ptx::Function& function);
+  void RunThread(const Code& code);
   Flow RunFunction(const ptx::Function& function);
   Flow Step(const ptx::Instruction& instruction, const Code& code, std::size_t& next);
   Flow Call(const ptx::Instruction& call);
@@ -53,21 +76,24 @@ class Interpreter {
   void Move(const ptx::Instruction& instruction);
   void Load(const ptx::Instruction& instruction);
   void Store(const ptx::Instruction& instruction);
-  std::uint64_t Address(const ptx::Operand& operand) const;
+  void Add(const ptx::Instruction& atomic);
+  void Tell(const ptx::Instruction& access, std::uint64_t address, bool reads, bool writes) const;
+  std::uint64_t Address(const ptx::Operand& operand);
+  std::uint64_t AddressOf(const ptx::Variable& variable);
   const std::byte* ParamBytes(const ptx::Variable& param) const;
-  std::uint64_t Value(const ptx::Operand& operand) const;
+  std::uint64_t Value(const ptx::Operand& operand);
   std::uint64_t Special(std::string_view name) const;
   void Set(const ptx::Operand& operand, std::uint64_t value);
 
   const ptx::Module& module_;
+  InterpreterWatcher* const watcher_;
   std::unordered_map<const ptx::Function*, Code> code_;
-  std::unordered_map<const ptx::Variable*, std::vector<std::uint64_t>> globals_;
-  std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> registers_;
-  std::unordered_map<const ptx::Variable*, std::uint64_t> params_;  ///< .param variables of calls and functions
+  Memory globals_, shared_;
   const std::vector<std::byte>* block_ = nullptr;
   const ptx::Function* kernel_ = nullptr;
   ptx::ParamLayout layout_;
-  ThreadPlace place_;
+  CtaPlace place_;
+  Thread* thread_ = nullptr;
 };
 
 }  // namespace gridloom::test

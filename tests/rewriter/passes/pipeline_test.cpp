@@ -82,6 +82,16 @@ TEST_CASE("PipelineParse_UnknownOrEmptyName_IsAnErrorThatNamesIt") {
   }
 }
 
+TEST_CASE("PipelineParse_ReleaseThatSeesOtherKernelsThanProfile_IsAnError") {
+  for (const char* text : {"profile,release", "profile-strided,release-strided,slice", "slice,profile,release", "slice,release",
+                           "profile,profile-strided,release", "profile,slice"}) {
+    CHECK(Pipeline::Parse(text).ok());
+  }
+  CHECK(Pipeline::Parse("release,profile").error().message == "'release' has to follow 'profile'");
+  CHECK(Pipeline::Parse("profile-strided,slice,release-strided").error().message ==
+        "'release-strided' has to follow 'profile-strided' at once: both have to see the kernels that 'slice' changes");
+}
+
 TEST_CASE("Run_TwoPasses_OutcomesAreMergedAndTheOriginalIsUntouched") {
   const auto module = Parse(kTwoKernels);
   const std::string before = ptx::PrintModule(*module);

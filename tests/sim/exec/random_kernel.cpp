@@ -24,6 +24,7 @@ RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& option
                           pick(kRegisters),
                           static_cast<std::uint32_t>(random()),
                           pick(2) == 0};
+      if (!options.data_addresses && operation.op == Op::kLoad) operation.op = Op::kLoadThread;
       // Uniform registers change only through uniform ones, so that some of them stay uniform.
       operation.dst = pick(kRegisters);
       if (options.uniform_bias && operation.dst < 3) {

@@ -18,6 +18,8 @@ struct RandomKernelOptions {
   /// Grids have three dimensions, and any block may ask where its CTA is: by special registers in all the ways PTX has, in a
   /// function, and through a pointer to one; threads may also leave in the middle, here and in functions.
   bool grid_reads = false;
+  /// Addresses depend on data. Without, kernels are regular (docs/ranges.md).
+  bool data_addresses = true;
 };
 
 /// Where a thread is: a row of `ntid` threads, in a CTA of a grid.
