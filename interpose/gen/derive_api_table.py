@@ -5,6 +5,7 @@
 
 The toolkit lists each function twice: as function pointer types `PFN_<name>_v<version>[_ptds|_ptsz]`, and as exported
 symbols `<name>[_v<n>][_ptds|_ptsz]` of the stub library. Sorted by version and by n the two lists pair up one to one.
+The functions for OpenGL are in the driver, but not in the stub: their symbols are named as the others are.
 """
 import collections
 import pathlib
@@ -12,7 +13,9 @@ import re
 import subprocess
 import sys
 
-HEADERS = ("cudaTypedefs.h", "cudaProfilerTypedefs.h")
+HEADERS = ("cudaTypedefs.h", "cudaProfilerTypedefs.h", "cudaGLTypedefs.h")
+NOT_IN_STUB = re.compile(r"cu(Graphics)?GL")
+NOT_ON_LINUX = ("cuWGLGetDevice",)
 TYPEDEF = re.compile(r"typedef\s+(\w+)\s*\(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_pt[ds][sz])?\)\((.*?)\);", re.S)
 SYMBOL = re.compile(r"(cu\w+?)(?:_v(\d+))?(_pt[ds][sz])?$")
 # Types whose newest version is the plain name in the driver header; an older version keeps its suffix.
@@ -47,6 +50,7 @@ def parameters(text):
         match = re.match(r"(.*?[\s*])(\w+)$", parameter)
         kind, name = match.group(1), snake(match.group(2))
         kind = re.sub(r"\b(CU\w+?|cu\w+?)_v([12])\b", plain_type, kind)
+        kind = re.sub(r"\bGL(uint|enum)\b|\bCUGLDeviceList\b", "unsigned int", kind)
         kind = re.sub(r"\bunsigned(?! int| long| char| short)\b", "unsigned int", kind)
         kind = kind.replace("unsigned long long", "uint64_t").replace("unsigned int", "unsigned")
         kind = kind.replace("cuuint32_t", "uint32_t").replace("cuuint64_t", "uint64_t")
@@ -70,6 +74,12 @@ def main():
     for symbol in (line.split()[2] for line in listing.splitlines()):
         name, number, twin = SYMBOL.match(symbol).groups()
         exported[name, twin or ""].append((int(number or 1), symbol))
+
+    for (name, twin), versions in typedefs.items():
+        if NOT_IN_STUB.match(name) and name not in NOT_ON_LINUX:
+            newest = len(typedefs[name, ""])  # a twin is one of the newest form
+            for n in range(newest if twin else 1, newest + 1):
+                exported[name, twin].append((n, name + (f"_v{n}" if n > 1 else "") + twin))
 
     rows, twins = {}, {}
     for (name, twin), symbols in exported.items():

@@ -5,6 +5,7 @@
 #include "interpose/api/driver_api.h"
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
+#include "interpose/session/settings.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::hooks {
@@ -16,7 +17,7 @@ CUresult cuInit(unsigned flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   GL_CU_REQUIRE(version != nullptr);
-  *version = kDriverVersion;
+  *version = session::DriverVersion();
   return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 
 #include "interpose/session/process.h"
 #include "interpose/session/runtime_tables.h"
+#include "interpose/session/settings.h"
 
 namespace gridloom::session {
 
@@ -95,7 +96,7 @@ bool AnswerHandshake(std::uint32_t version, std::uint64_t unix_seconds, const vo
     return true;
   }
   Message message;
-  message.Add(static_cast<std::uint32_t>(cuda::kDriverVersion));
+  message.Add(static_cast<std::uint32_t>(DriverVersion()));
   message.Add(version);
   message.Add(static_cast<std::uint32_t>(getpid()));
   message.Add(static_cast<std::uint32_t>(pthread_self()));

@@ -5,6 +5,10 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "interpose/api/cuda_types.h"
+#include "interpose/session/log.h"
+#include "rewriter/support/quantity.h"
+
 namespace gridloom::session {
 
 Settings Settings::FromEnvironment() {
@@ -28,6 +32,17 @@ std::span<const SettingRow> SettingTable() {
 #undef GL_SETTING
   };
   return kRows;
+}
+
+int DriverVersion() {
+  static const int version = [] {
+    const std::optional<std::string>& text = TheSettings().driver_version;
+    if (!text) return cuda::kDriverVersion;
+    if (const auto asked = ParseCudaVersion(*text)) return *asked;
+    GL_LOG(kError, "GRIDLOOM_DRIVER_VERSION=%s is not a version such as 13.4; %d is taken", text->c_str(), cuda::kDriverVersion);
+    return cuda::kDriverVersion;
+  }();
+  return version;
 }
 
 bool IsOn(const std::optional<std::string>& text) {

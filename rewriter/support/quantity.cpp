@@ -43,4 +43,14 @@ std::optional<NumberRange> ParseNumberRange(std::string_view text) {
   return range;
 }
 
+std::optional<int> ParseCudaVersion(std::string_view text) {
+  unsigned major = 0, minor = 0;
+  const char* const end = text.data() + text.size();
+  const auto [dot, error] = std::from_chars(text.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, second] = std::from_chars(dot + 1, end, minor);
+  if (second != std::errc() || rest != end || major == 0 || major > 99 || minor > 99) return std::nullopt;
+  return static_cast<int>(1000 * major + 10 * minor);
+}
+
 }  // namespace gridloom

@@ -17,4 +17,7 @@ struct NumberRange {
 /// "7", "7-" (from 7 on), "7-20".
 std::optional<NumberRange> ParseNumberRange(std::string_view text);
 
+/// "13.0" -> 13000, "12.8" -> 12080: versions as CUDA counts them, 1000 * major + 10 * minor.
+std::optional<int> ParseCudaVersion(std::string_view text);
+
 }  // namespace gridloom

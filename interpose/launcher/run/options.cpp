@@ -85,6 +85,11 @@ Result<std::string> CheckMemory(const std::string& text) {
   return Error{"--memory is '" + text + "'; expected a size such as 512M or 8G, or a share such as 50%"};
 }
 
+Result<std::string> CheckVersion(const std::string& text) {
+  if (ParseCudaVersion(text)) return text;
+  return Error{"--driver-version is '" + text + "'; expected a version such as 13.4"};
+}
+
 Result<std::string> CheckTracedLaunches(const std::string& text) {
   if (ParseNumberRange(text)) return text;
   return Error{"--trace-launches is '" + text + "'; expected a number or a range: 7, 7- or 7-20"};
@@ -126,6 +131,11 @@ const std::vector<RunOption>& Options() {
        CheckDevice},
       {"--memory", "SIZE", "device memory: 4G, 512M, or a share of this machine's such as 50%", {{"GRIDLOOM_MEMORY", "{}"}}, CheckMemory},
       {"--threads", "N", "host threads that run kernels (default: one per core)", {{"GRIDLOOM_THREADS", "{}"}}, CheckThreads},
+      {"--driver-version",
+       "VERSION",
+       "driver version that the program sees (default: 13.0), for programs of newer toolkits that compare it",
+       {{"GRIDLOOM_DRIVER_VERSION", "{}"}},
+       CheckVersion},
       {"--slice",
        "N",
        "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",

@@ -61,6 +61,8 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
   CHECK(ErrorOf("--memory", "8X") == "--memory is '8X'; expected a size such as 512M or 8G, or a share such as 50%");
   CHECK(ErrorOf("--memory", "0").starts_with("--memory is '0'"));
   CHECK(ErrorOf("--memory", "50%").empty());
+  CHECK(ErrorOf("--driver-version", "13") == "--driver-version is '13'; expected a version such as 13.4");
+  CHECK(ErrorOf("--driver-version", "13.4").empty());
   CHECK(ErrorOf("--trace", "/no/such/folder/a.gltrace") == "cannot write /no/such/folder/a.gltrace: no folder /no/such/folder");
   CHECK(ErrorOf("--timing-json", "/tmp") == "cannot write /tmp: it is a folder");
   CHECK(ErrorOf("--trace-launches", "9-7") == "--trace-launches is '9-7'; expected a number or a range: 7, 7- or 7-20");

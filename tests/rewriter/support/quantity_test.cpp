@@ -37,4 +37,11 @@ TEST_CASE("ParseNumberRange_ReadsOneNumberOrTwoEnds") {
 }
 
 }  // namespace
+TEST_CASE("ParseCudaVersion_ReadsMajorAndMinor") {
+  CHECK(ParseCudaVersion("13.0") == 13000);
+  CHECK(ParseCudaVersion("12.8") == 12080);
+  for (const char* wrong : {"", "13", "13.", ".4", "13.4.1", "-1.0", "0.5", "100.0", "13.100", "x.y", " 13.0"})
+    CHECK(!ParseCudaVersion(wrong));
+}
+
 }  // namespace gridloom
