@@ -1,36 +1,40 @@
 #include "sim/timing/memory/cache.h"
 
+#include <algorithm>
+
 namespace gridloom::timing {
 
 Cache::Cache(std::uint32_t size_bytes, std::uint32_t ways)
-    : sets_(size_bytes / (128 * ways)), ways_(ways), tags_(std::size_t{sets_} * ways, kNoLine), lines_(tags_.size()), used_(tags_.size()) {}
+    : sets_(size_bytes / (128 * ways)), ways_(ways), lines_(std::size_t{sets_} * ways) {}
 
-std::size_t Cache::SetOf(std::uint64_t line) const {
+CacheLine* Cache::SetOf(std::uint64_t line) {
   // Mixes in higher bits, so that power-of-two strides do not fall on one set.
   const std::uint64_t mixed = line ^ (line >> 6) ^ (line >> 13) ^ (line >> 21);
   const std::uint64_t set = (sets_ & (sets_ - 1)) == 0 ? mixed & (sets_ - 1) : mixed % sets_;
-  return static_cast<std::size_t>(set) * ways_;
+  return lines_.data() + set * ways_;
 }
 
 CacheLine* Cache::Find(std::uint64_t line) {
-  const std::size_t first = SetOf(line);
-  for (std::size_t i = first; i < first + ways_; ++i) {
-    if (tags_[i] == line) return &lines_[i];
-  }
-  return nullptr;
+  // Without a way out of the loop: which way it is cannot be predicted.
+  CacheLine* const set = SetOf(line);
+  CacheLine* found = nullptr;
+  for (CacheLine* way = set; way != set + ways_; ++way) found = way->line == line ? way : found;
+  return found;
+}
+
+CacheLine& Cache::Touch(CacheLine* line) {
+  CacheLine* const set = SetOf(line->line);
+  std::rotate(set, line, line + 1);
+  return *set;
 }
 
 CacheLine& Cache::Insert(std::uint64_t line, Victim& victim) {
-  const std::size_t first = SetOf(line);
-  std::size_t oldest = first;
-  for (std::size_t i = first; i < first + ways_; ++i) {
-    if (used_[i] < used_[oldest]) oldest = i;  // free ways were never used
-  }
-  victim = {.line = tags_[oldest], .state = tags_[oldest] == kNoLine ? CacheLine{} : lines_[oldest]};
-  tags_[oldest] = line;
-  lines_[oldest] = {};
-  used_[oldest] = ++clock_;
-  return lines_[oldest];
+  CacheLine* const set = SetOf(line);
+  CacheLine& last = set[ways_ - 1];
+  victim = {.line = last.line, .state = last};
+  std::move_backward(set, set + ways_ - 1, set + ways_);
+  *set = {.line = line};
+  return *set;
 }
 
 }  // namespace gridloom::timing

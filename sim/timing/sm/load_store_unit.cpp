@@ -125,7 +125,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   const auto id = static_cast<std::size_t>(entry.cache);
   Cache& cache = caches_[id];
   const std::uint8_t needed = parameters_.timing().l1.sectored ? line.sectors : kAllSectors;
-  const CacheLine* found = cache.Find(line.line);
+  CacheLine* found = cache.Find(line.line);
   const std::uint8_t missing = found == nullptr ? needed : static_cast<std::uint8_t>(needed & ~found->valid);
   if (missing == 0) {
     cache.Touch(found);
@@ -204,7 +204,7 @@ bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, 
     held = &l1.Insert(line.line, victim);
     WriteBack(now, victim, out);
   } else {
-    l1.Touch(held);
+    held = &l1.Touch(held);
   }
   // Sectors written in part count as whole: the lanes of a warp write neighbouring words of local memory.
   held->valid |= line.sectors;
@@ -240,7 +240,7 @@ void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
 
 void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
   if (victim.state.dirty == 0) return;
-  Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = victim.state.dirty}, out);
+  Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = static_cast<std::uint8_t>(victim.state.dirty)}, out);
 }
 
 void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& out) {
