@@ -33,7 +33,8 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
       ways_(parameters.timing().l2.ways),
       tags_(std::size_t{parameters.l2_sets()} * ways_, kNone),
       lines_(tags_.size()),
-      used_(tags_.size()) {
+      used_(tags_.size()),
+      clock_(parameters.l2_sets()) {
   for (std::uint32_t packet = 0; packet <= 4; ++packet) {
     for (std::uint32_t data = 0; data <= 4; ++data) occupancy_.push_back(parameters.SliceOccupancy(packet, data));
   }
@@ -52,7 +53,7 @@ L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
   const std::uint64_t tag = sets_.Quotient(local);
   GL_CHECK(tag < kNone, "an address above 2^47 reached L2");
   const std::uint64_t set = sets_.Remainder(local + Turn(static_cast<std::uint32_t>(tag)));
-  return {.first = set * ways_, .tag = static_cast<std::uint32_t>(tag)};
+  return {.set = static_cast<std::uint32_t>(set), .tag = static_cast<std::uint32_t>(tag)};
 }
 
 std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
@@ -63,18 +64,22 @@ std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
 
 /// The tags of all slices do not fit the host's first caches, and the next request's set is known.
 void L2Slice::Prefetch(const Request& request) const {
-  const std::uint64_t first = Locate(request.line).first;
-  __builtin_prefetch(&tags_[first]);
-  for (std::uint32_t way = 0; way < ways_; way += 8) __builtin_prefetch(&used_[first + way]);
-  for (std::uint32_t way = 0; way < ways_; way += 64 / sizeof(Line)) __builtin_prefetch(&lines_[first + way]);
+  constexpr std::uint32_t kHostLine = 64;
+  const std::size_t first = std::size_t{Locate(request.line).set} * ways_;
+  __builtin_prefetch(&used_[first]);
+  for (std::uint32_t way = 0; way < ways_; way += kHostLine / sizeof(Line)) {
+    __builtin_prefetch(&tags_[first + way]);
+    __builtin_prefetch(&lines_[first + way]);
+  }
 }
 
 std::uint32_t L2Slice::FindLine(SetTag place) const {
   // Without a way out of the loop, so that the compiler compares several tags at a time.
-  const std::uint32_t* tags = tags_.data() + place.first;
+  const std::uint32_t first = place.set * ways_;
+  const std::uint32_t* tags = tags_.data() + first;
   std::uint32_t found = kNone;
   for (std::uint32_t way = 0; way < ways_; ++way) found = tags[way] == place.tag ? way : found;
-  return found == kNone ? kNone : static_cast<std::uint32_t>(place.first) + found;
+  return found == kNone ? kNone : first + found;
 }
 
 Cycle L2Slice::Occupancy(const Request& request) const {
@@ -130,7 +135,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (index == kNone) return false;
 
   Line& line = lines_[index];
-  used_[index] = ++clock_ | (line.pending != 0 ? kPinned : 0);
+  Use(index);
   counters_.l2_sector_misses += Count(missing);
   counters_.l2_sector_merges += Count(missing & pending);
   if (fetch != 0) Read(now, index, fetch);
@@ -147,18 +152,42 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   return true;
 }
 
+/// Marks a line of the set that the current request falls on as used last.
+void L2Slice::Use(std::uint32_t line) {
+  std::uint8_t& clock = clock_[place_.set];
+  if (clock == kPinned - 1) Renumber(place_.set);
+  used_[line] = static_cast<std::uint8_t>(++clock | (lines_[line].pending != 0 ? kPinned : 0));
+}
+
+/// Ways in use are numbered by age, from 1 on; their order stays.
+void L2Slice::Renumber(std::uint32_t set) {
+  const auto when = [](std::uint8_t used) { return used & (kPinned - 1); };
+  std::uint8_t* used = used_.data() + std::size_t{set} * ways_;
+  const std::vector<std::uint8_t> old(used, used + ways_);
+  for (std::uint32_t way = 0; way < ways_; ++way) {
+    if (when(old[way]) == 0) continue;
+    const auto older = std::ranges::count_if(old, [&](std::uint8_t other) { return when(other) != 0 && when(other) < when(old[way]); });
+    used[way] = static_cast<std::uint8_t>((1 + older) | (old[way] & kPinned));
+  }
+  clock_[set] = static_cast<std::uint8_t>(ways_);
+}
+
 /// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
 /// has no room for its dirty sectors (and the read that follows).
 std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
   // Without a branch in the loop, which would be mispredicted: the way goes along in the lowest bits of what is compared.
-  const std::uint64_t* used = used_.data() + place.first;
-  std::uint64_t oldest = ~std::uint64_t{0};
-  for (std::uint32_t way = 0; way < ways_; ++way) {
-    const std::uint64_t forbidden = (~ways >> way & 1) * kPinned;
-    oldest = std::min(oldest, (used[way] | forbidden) << kWayBits | way);
+  const std::uint32_t first = place.set * ways_;
+  const std::uint8_t* used = used_.data() + first;
+  std::uint32_t oldest = ~0u;
+  if (ways == ~std::uint64_t{0}) {
+    for (std::uint32_t way = 0; way < ways_; ++way) oldest = std::min(oldest, std::uint32_t{used[way]} << kWayBits | way);
+  } else {
+    for (std::uint32_t way = 0; way < ways_; ++way) {
+      if ((ways >> way & 1) != 0) oldest = std::min(oldest, std::uint32_t{used[way]} << kWayBits | way);
+    }
   }
   if ((oldest >> kWayBits & kPinned) != 0) return kNone;
-  const std::uint32_t victim = static_cast<std::uint32_t>(place.first) + static_cast<std::uint32_t>(oldest & ((1u << kWayBits) - 1));
+  const std::uint32_t victim = first + (oldest & ((1u << kWayBits) - 1));
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
     const std::uint32_t entries = also_reads ? 2 : 1;
@@ -200,16 +229,21 @@ void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
 
 void L2Slice::AddWaiter(Line& line, const Request& request) {
   std::uint32_t index = free_waiter_;
-  if (index == kNone) {
+  if (index == kNoWaiter) {
     index = static_cast<std::uint32_t>(waiters_.size());
+    GL_CHECK(index < kNoWaiter, "more than a million requests wait in an L2 slice");
     waiters_.emplace_back();
   } else {
     free_waiter_ = waiters_[index].next;
   }
-  waiters_[index] = {.next = kNone, .sm = request.sm, .id = request.id, .kind = request.kind, .sectors = request.sectors};
-  std::uint32_t* link = &line.first_waiter;
-  while (*link != kNone) link = &waiters_[*link].next;
-  *link = index;
+  waiters_[index] = {.next = kNoWaiter, .sm = request.sm, .id = request.id, .kind = request.kind, .sectors = request.sectors};
+  if (line.first_waiter == kNoWaiter) {
+    line.first_waiter = index;
+    return;
+  }
+  std::uint32_t last = line.first_waiter;
+  while (waiters_[last].next != kNoWaiter) last = waiters_[last].next;
+  waiters_[last].next = index;
 }
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
@@ -217,27 +251,30 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   const Fetch done = fetches_[fetch];
   fetches_[fetch].next_free = free_fetch_;
   free_fetch_ = fetch;
-  Line& line = lines_[done.line];
+  Line line = lines_[done.line];
   line.valid |= done.sectors;
   line.pending &= static_cast<std::uint8_t>(~done.sectors);
   if (line.pending == 0) {
     --outstanding_;
-    used_[done.line] &= ~kPinned;
+    used_[done.line] &= kPinned - 1;
   }
-  std::uint32_t* link = &line.first_waiter;
-  while (*link != kNone) {
-    const std::uint32_t index = *link;
+  std::uint32_t previous = kNoWaiter;
+  for (std::uint32_t index = line.first_waiter; index != kNoWaiter;) {
     Waiter& waiter = waiters_[index];
+    const std::uint32_t next = waiter.next;
     if ((waiter.sectors & ~line.valid) != 0) {
-      link = &waiter.next;
-      continue;
+      previous = index;
+    } else {
+      if (IsAtomic(waiter.kind)) line.dirty |= waiter.sectors;
+      Answer(now, waiter.sm, waiter.id, waiter.kind, waiter.sectors, out);
+      if (previous == kNoWaiter) line.first_waiter = next;
+      else waiters_[previous].next = next;
+      waiter.next = free_waiter_;
+      free_waiter_ = index;
     }
-    if (IsAtomic(waiter.kind)) line.dirty |= waiter.sectors;
-    Answer(now, waiter.sm, waiter.id, waiter.kind, waiter.sectors, out);
-    *link = waiter.next;
-    waiter.next = free_waiter_;
-    free_waiter_ = index;
+    index = next;
   }
+  lines_[done.line] = line;
 }
 
 void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/timing/aligned.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/memory/address_map.h"
 #include "sim/timing/memory/dram_channel.h"
@@ -37,14 +38,16 @@ class L2Slice {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr std::uint64_t kPinned = std::uint64_t{1} << 56;
-  static constexpr unsigned kWayBits = 6;
+  static constexpr unsigned kWayBits = 6, kWaiterBits = 20;
+  static constexpr std::uint32_t kNoWaiter = (1u << kWaiterBits) - 1;
+  /// A word: with its tag and a byte for its age, a set of 16 ways is two lines and a quarter of the host's caches.
   struct Line {
-    std::uint32_t first_waiter = kNone;
-    std::uint8_t valid = 0, dirty = 0, pending = 0;
+    std::uint32_t first_waiter : kWaiterBits = kNoWaiter;
+    std::uint32_t valid : 4 = 0, dirty : 4 = 0, pending : 4 = 0;  ///< masks of sectors
   };
+  static_assert(sizeof(Line) == 4);
   struct Waiter {
-    std::uint32_t next = kNone;
+    std::uint32_t next = kNoWaiter;
     std::uint16_t sm = 0, id = 0;
     RequestKind kind = RequestKind::kRead;
     std::uint8_t sectors = 0;
@@ -55,15 +58,18 @@ class L2Slice {
     std::uint8_t sectors = 0;
   };
   struct SetTag {
-    std::size_t first;  ///< of the set's ways
+    std::uint32_t set;
     std::uint32_t tag;
   };
 
   SetTag Locate(std::uint64_t local) const;
   std::uint64_t LocalOf(std::uint32_t line) const;
   std::uint32_t FindLine(SetTag place) const;
+  static constexpr std::uint8_t kPinned = 0x80;
   void Prefetch(const Request& request) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
+  void Use(std::uint32_t line);
+  void Renumber(std::uint32_t set);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
   void Read(Cycle now, std::uint32_t line, std::uint8_t sectors);
   void WriteBack(Cycle now, std::uint32_t line);
@@ -89,14 +95,15 @@ class L2Slice {
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change
   Divisor sets_;
   std::uint32_t ways_;
-  std::vector<std::uint32_t> tags_;  // by set and way; kNone: free
-  std::vector<Line> lines_;
-  std::vector<std::uint64_t> used_;  // when last (below kPinned, which is added while sectors are pending)
-  std::uint64_t clock_ = 0;
-  std::uint32_t outstanding_ = 0;  // lines with pending sectors
+  // By set and way.
+  AlignedVector<std::uint32_t> tags_;  // kNone: free
+  AlignedVector<Line> lines_;
+  AlignedVector<std::uint8_t> used_;  // when last, by the set's clock; kPinned is added while sectors are pending
+  std::vector<std::uint8_t> clock_;   // by set: uses since its ways were numbered anew
+  std::uint32_t outstanding_ = 0;     // lines with pending sectors
   std::vector<Waiter> waiters_;
   std::vector<Fetch> fetches_;
-  std::uint32_t free_waiter_ = kNone, free_fetch_ = kNone;
+  std::uint32_t free_waiter_ = kNoWaiter, free_fetch_ = kNone;
   std::vector<Cycle> occupancy_;  // by packet sectors * 5 + data sectors
   /// By mask of sectors: the sectors of the DRAM bursts that hold them, and how many bursts.
   std::array<std::uint8_t, 16> granules_{}, bursts_{};
