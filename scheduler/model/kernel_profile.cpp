@@ -44,6 +44,9 @@ Status Validate(const KernelProfile& profile) {
       {"refinement.instructions_per_issue", refinement.instructions_per_issue, 1, kAny},
       {"refinement.loads_per_stall", refinement.loads_per_stall, 1, kAny},
       {"refinement.latency_cycles", refinement.latency_cycles, 0, kAny},
+      {"refinement.coalesced_lines", refinement.coalesced_lines, 0, kAny},
+      {"refinement.uncoalesced_lines", refinement.uncoalesced_lines, 0, kAny},
+      {"refinement.core_ratio", refinement.core_ratio, 0, 1},
   };
   GL_TRY_STATUS(Check("profile of kernel " + profile.kernel, bounds));
   for (const double demand : profile.demands) {
@@ -66,6 +69,7 @@ Status Validate(const SmModel& sm) {
       {"contention_slope", sm.contention_slope, 0, kAny},
       {"contention_offset", sm.contention_offset, 0, kAny},
       {"request_interval", sm.request_interval, 0, kAny},
+      {"lines_in_flight", sm.lines_in_flight, 0, kAny},
   };
   return Check("model of the SM", bounds);
 }

@@ -46,6 +46,9 @@ struct KernelProfile {
     double instructions_per_issue = 1;  ///< 1…issue width: instructions that leave together (dual issue)
     double loads_per_stall = 1;         ///< ≥ 1: memory instructions in flight per stall of a warp
     double latency_cycles = 0;          ///< unloaded latency of this kernel's memory instructions; 0: SmModel::latency_cycles
+    double coalesced_lines = 0;         ///< lines that a coalesced memory instruction asks for; 0: not known
+    double uncoalesced_lines = 0;       ///< the same of an uncoalesced one
+    double core_ratio = 0;              ///< 0…1: instructions that access what is in the SM's core (shared memory, constants) of all
   } refinement{};
 };
 
@@ -57,11 +60,13 @@ struct SmModel {
   policy::SmView empty{};        ///< an SM without thread blocks: what limits residency
 
   std::uint32_t request_bytes = 64;
-  double latency_cycles = 0;      ///< L_0: of one request on an idle device
-  double requests_per_cycle = 0;  ///< B: this SM's share of the device's bandwidth, bytes per cycle / request_bytes
-  double contention_slope = 1;    ///< a_0: latency grows by a_0 / B for each outstanding request of the SM
-  double contention_offset = 0;   ///< b_0, cycles
-  double request_interval = 1;    ///< cycles between two requests of one instruction leaving the SM
+  double latency_cycles = 0;                ///< L_0: of one request on an idle device
+  double requests_per_cycle = 0;            ///< B: this SM's share of the device's bandwidth, bytes per cycle / request_bytes
+  double contention_slope = 1;              ///< a_0: latency grows by a_0 / B for each outstanding request of the SM
+  double contention_offset = 0;             ///< b_0, cycles
+  double request_interval = 1;              ///< cycles between two requests of one instruction leaving the SM
+  std::uint32_t first_memory_resource = 0;  ///< of KernelProfile::demands: from here on, what accesses wait for; 0: not known
+  double lines_in_flight = 0;  ///< that the SM can wait for; with more, memory instructions queue up, whatever they access. 0: any number
 };
 
 /// One sentence about the first value that makes no sense (negative, a share above 1, not finite), if any.

@@ -40,6 +40,7 @@ constexpr Field<SmModel> kSmFields[] = {
     {"contention_slope", [](SmModel& m) -> Slot { return &m.contention_slope; }},
     {"contention_offset", [](SmModel& m) -> Slot { return &m.contention_offset; }},
     {"request_interval", [](SmModel& m) -> Slot { return &m.request_interval; }},
+    {"lines_in_flight", [](SmModel& m) -> Slot { return &m.lines_in_flight; }},
 };
 
 using Profile = KernelProfile;
@@ -64,6 +65,9 @@ constexpr Field<Profile> kProfileFields[] = {
     {"instructions_per_issue", [](Profile& p) -> Slot { return &p.refinement.instructions_per_issue; }},
     {"loads_per_stall", [](Profile& p) -> Slot { return &p.refinement.loads_per_stall; }},
     {"latency_cycles", [](Profile& p) -> Slot { return &p.refinement.latency_cycles; }},
+    {"coalesced_lines", [](Profile& p) -> Slot { return &p.refinement.coalesced_lines; }},
+    {"uncoalesced_lines", [](Profile& p) -> Slot { return &p.refinement.uncoalesced_lines; }},
+    {"core_ratio", [](Profile& p) -> Slot { return &p.refinement.core_ratio; }},
 };
 
 template <typename T>

@@ -14,9 +14,12 @@
 //
 // Warps are taken together in units that stall and wake up as one: by default thread blocks, as in the paper. An SM with several
 // warp schedulers is several virtual SMs with one each; every unit has its share of warps on each of them. docs/kernelet.md says
-// where this reads the paper in one of several ways, and what the refinements of a profile do.
+// where this reads the paper in one of several ways, and what the refinements of a profile do: where it is known what accesses wait for
+// (SmModel::first_memory_resource), the last term but one of L is the queue at the busiest of these resources, and where it is known how
+// many lines an SM can wait for, those beyond hold up all memory instructions behind them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,6 +52,7 @@ double PredictIpc(const SmModel& sm, const Resident& resident, const ModelOption
 
 /// The chain itself, for tests and figures.
 struct SmChain {
+  using Work = std::array<double, 8>;  ///< cycles of what accesses wait for, by resource (SmModel::first_memory_resource)
   struct Kernel {
     std::uint32_t units = 0;
     double warps = 0;             ///< of a unit, on the virtual SM
@@ -57,6 +61,9 @@ struct SmChain {
     double stall_coalesced = 0, stall_uncoalesced = 0;        ///< P(r→i)
     double coalesced_requests = 0, uncoalesced_requests = 0;  ///< outstanding of an idle warp
     double coalesced_latency = 0, uncoalesced_latency = 0;    ///< without contention
+    double coalesced_lines = 0, uncoalesced_lines = 0;        ///< outstanding of an idle warp
+    Work coalesced_work{}, uncoalesced_work{};                ///< outstanding of an idle warp
+    double stall_core = 0;  ///< P(r→i), by an access that stays in the core, while the load/store unit is held; idle as if coalesced
   };
   struct Idle {  ///< units of one kernel
     std::uint32_t coalesced = 0, uncoalesced = 0;

@@ -180,6 +180,17 @@ KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
           }};
 }
 
+KernelStudy::Job KernelStudy::LoneBlockJob(std::size_t kernel) const {
+  const auto& traced = kernels_[kernel].traced;
+  return {.what = device_.id + ": one block of " + traced->name + " on each SM",
+          .key = Key(layout_, "one block " + traced->digest),
+          .measure = [this, kernel]() -> Result<std::vector<double>> {
+            const CoRunPart part{.kernel = kernels_[kernel].traced, .ctas_per_sm = 1};
+            GL_TRY(rates, MeasureCoRun(device_, std::span(&part, 1), co_run_));
+            return std::vector<double>{rates.parts[0].ipc};
+          }};
+}
+
 /// `ctas_per_sm` 0: in one launch.
 KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const {
   const StudyKernel& studied = kernels_[kernel];
@@ -217,13 +228,15 @@ Status KernelStudy::MeasureKernels() {
     needs_.push_back(needs);
     full_.push_back(timing::CtasPerSm(needs, device_));
     jobs.push_back(AloneJob(i));
+    jobs.push_back(LoneBlockJob(i));
     for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas));
   }
   GL_TRY_STATUS(RunJobs(jobs));
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     GL_TRY(alone, Unpack(*cache_.Find(AloneJob(i).key)));
     alone_.push_back(alone.parts[0].ctas_per_cycle);
-    GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone));
+    const double lone_ipc = cache_.Find(LoneBlockJob(i).key)->at(0);
+    GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone, lone_ipc));
     profile.mur *= mur_unit_;
     GL_TRY_STATUS(TakeSlices(i, profile));
     GL_TRY(number, profiles_->Add(std::move(profile)));

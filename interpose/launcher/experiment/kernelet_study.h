@@ -101,6 +101,7 @@ class KernelStudy {
   Status RunJobs(const std::vector<Job>& jobs);
   std::string Key(std::uint64_t layout, const std::string& what) const;
   Job AloneJob(std::size_t kernel) const;
+  Job LoneBlockJob(std::size_t kernel) const;
   Job SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const;
   Job PairJob(const PairLoad& load) const;
   Status MeasureKernels();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "scheduler/model/calibration.h"
 #include "sim/timing/memory/coalescer.h"
 #include "sim/timing/sm/occupancy.h"
 
@@ -14,6 +15,7 @@ double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; 
 
 struct Sums {
   std::uint64_t instructions = 0, accesses = 0, uncoalesced = 0, sectors = 0, uncoalesced_sectors = 0, stalls = 0;
+  std::uint64_t core_accesses = 0, lines = 0, uncoalesced_lines = 0;
   double cycles = 0;
   std::array<std::uint64_t, sim::kPipeCount> pipe_cycles{};
 };
@@ -60,6 +62,7 @@ class WarpWalk {
     std::uint32_t passes = 1;
     const bool off_core = instruction.has_access() && NoteAccess(instruction, latency, passes);
     pipe += passes - 1;
+    sums_.core_accesses += instruction.has_access() && !off_core;
     for (std::uint32_t d = 0; d < instruction.destinations; ++d) {
       if (registers[d] == 0) continue;
       ready_[registers[d]] = issue + latency;
@@ -87,9 +90,11 @@ class WarpWalk {
     for (std::uint32_t i = 0; i < lines.count; ++i) sectors += static_cast<std::uint64_t>(std::popcount(lines.lines[i].sectors));
     ++sums_.accesses;
     sums_.sectors += sectors;
+    sums_.lines += lines.count;
     if (lines.count > kCoalescedLines) {
       ++sums_.uncoalesced;
       sums_.uncoalesced_sectors += sectors;
+      sums_.uncoalesced_lines += lines.count;
     }
     latency = 1;
     return true;
@@ -146,6 +151,8 @@ model::SmModel SmModelOf(const sim::DeviceSpec& device) {
   sm.empty = timing::EmptySm(device);
   sm.request_bytes = timing.dram.access_bytes;
   sm.latency_cycles = timing.dram.latency;
+  sm.first_memory_resource = sim::kPipeCount;
+  sm.lines_in_flight = timing.l1.mshrs;
   const double bytes_per_sm_cycle =
       static_cast<double>(timing.dram.channels) * timing.dram.bytes_per_cycle * timing.clock.dram_mhz / timing.clock.sm_mhz;
   sm.requests_per_cycle = bytes_per_sm_cycle / sm.request_bytes / sm.sms;
@@ -166,6 +173,10 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
   facts.uncoalesced_share = Ratio(static_cast<double>(sums.uncoalesced), accesses);
   facts.uncoalesced_sectors = Ratio(static_cast<double>(sums.uncoalesced_sectors), static_cast<double>(sums.sectors));
   facts.loads_per_stall = sums.stalls == 0 ? 1 : std::max(1.0, accesses / static_cast<double>(sums.stalls));
+  facts.core_ratio = Ratio(static_cast<double>(sums.core_accesses), instructions);
+  facts.coalesced_lines =
+      Ratio(static_cast<double>(sums.lines - sums.uncoalesced_lines), static_cast<double>(sums.accesses - sums.uncoalesced));
+  facts.uncoalesced_lines = Ratio(static_cast<double>(sums.uncoalesced_lines), static_cast<double>(sums.uncoalesced));
   facts.dependency_cycles = std::max(1.0, Ratio(sums.cycles, instructions));
   for (std::size_t pipe = 0; pipe < sim::kPipeCount; ++pipe)
     facts.pipe_cycles[pipe] = Ratio(static_cast<double>(sums.pipe_cycles[pipe]), instructions);
@@ -173,7 +184,8 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
   return facts;
 }
 
-Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone) {
+Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone,
+                                         double lone_ipc) {
   const model::SmModel sm = SmModelOf(device);
   const PathFacts facts = WalkPaths(kernel, device.timing);
   model::KernelProfile profile;
@@ -200,20 +212,25 @@ Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::
   profile.mur = Ratio(requests, static_cast<double>(alone.cycles) * sm.sms) / sm.requests_per_cycle;
   profile.refinement.dependency_cycles = facts.dependency_cycles;
   profile.refinement.loads_per_stall = facts.loads_per_stall;
+  profile.refinement.coalesced_lines = facts.coalesced_lines;
+  profile.refinement.uncoalesced_lines = facts.uncoalesced_lines;
+  profile.refinement.core_ratio = facts.core_ratio;
   const auto issued = static_cast<double>(alone.counters.sm.warp_instructions);
   profile.refinement.instructions_per_issue = std::max(1.0, Ratio(issued, issued - static_cast<double>(alone.counters.sm.dual_issues)));
   profile.refinement.latency_cycles = UnloadedLatency(alone.counters, device.timing);
   profile.demands = DemandsFrom(facts, device, alone);
   GL_TRY_STATUS(model::Validate(profile));
+  model::FitToLoneBlock(sm, lone_ipc, profile);
   return profile;
 }
 
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
                                            const CoRunOptions& options) {
   GL_TRY(needs, timing::NeedsOf(kernel->shape, device));
-  const CoRunPart part{.kernel = kernel, .ctas_per_sm = timing::CtasPerSm(needs, device)};
+  const CoRunPart part{.kernel = kernel, .ctas_per_sm = timing::CtasPerSm(needs, device)}, lone_part{.kernel = kernel, .ctas_per_sm = 1};
   GL_TRY(alone, MeasureCoRun(device, std::span(&part, 1), options));
-  return ProfileFrom(*kernel, device, alone);
+  GL_TRY(lone, MeasureCoRun(device, std::span(&lone_part, 1), options));
+  return ProfileFrom(*kernel, device, alone, lone.parts[0].ipc);
 }
 
 Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,

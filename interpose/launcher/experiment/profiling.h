@@ -19,7 +19,9 @@ struct PathFacts {
   double uncoalesced_share = 0;    ///< of those accesses: touch more than kCoalescedLines lines
   double uncoalesced_sectors = 0;  ///< of all sectors that accesses touch, those of uncoalesced ones
   double loads_per_stall = 1;      ///< accesses per wait for the result of one
-  double dependency_cycles = 1;    ///< from one issue of a lone warp to its next, if global memory answered at once
+  double core_ratio = 0;           ///< accesses that stay in the SM's core (shared memory, constants, textures) of all instructions
+  double coalesced_lines = 0, uncoalesced_lines = 0;  ///< that such an access touches, mean
+  double dependency_cycles = 1;                       ///< from one issue of a lone warp to its next, if global memory answered at once
   double sectors_per_access = 0;
   std::array<double, sim::kPipeCount> pipe_cycles{};  ///< unit cycles of each pipe that an instruction takes, mean
 };
@@ -28,8 +30,10 @@ inline constexpr unsigned kCoalescedLines = 4;  ///< 32 lanes of 16 bytes in lin
 /// Of `blocks` thread blocks, evenly spread.
 PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, std::size_t blocks = 8);
 
-/// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM. `smallest_slice` is left at 1.
-Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone);
+/// The profile of a kernel; `alone` is MeasureCoRun of it alone with CtasPerSm blocks on each SM, `lone_ipc` its IPC with one block on each
+/// SM (0: not measured; model::FitToLoneBlock). `smallest_slice` is left at 1.
+Result<model::KernelProfile> ProfileFrom(const TracedKernel& kernel, const sim::DeviceSpec& device, const CoRunRates& alone,
+                                         double lone_ipc);
 
 /// Measures, and then ProfileFrom.
 Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,

@@ -323,5 +323,54 @@ TEST_CASE("PredictIpc_AnyValidProfile_GivesAFiniteIpcWithinThePeak") {
   }
 }
 
+/// Whose accesses wait for one resource, of which an instruction takes `demand` cycles.
+KernelProfile OfOneResource(double memory_ratio, double demand) {
+  KernelProfile kernel = Kernel(memory_ratio);
+  kernel.demands = {0.0, demand};
+  return kernel;
+}
+
+TEST_CASE("Chain_OneResource_IsLatencyAtFirstAndTheResourceInTheEnd") {
+  SmModel sm = OneScheduler();
+  sm.empty.free_ctas = sm.empty.free_warps = 64;
+  sm.first_memory_resource = 1;
+  const double demand = 5;  // no more than 0.2 instructions a cycle
+  KernelProfile kernel = OfOneResource(0.1, demand);
+  kernel.max_resident_ctas = 64;
+  const auto ipc = [&](std::uint32_t ctas) { return PredictIpc(sm, {&kernel, ctas}); };
+  KernelProfile alone = kernel;
+  alone.demands = {0.0, 0.0};
+  CHECK(ipc(1) == Approx(PredictIpc(sm, {&alone, 1})).epsilon(0.15));
+  double before = 0;
+  for (const std::uint32_t ctas : {1u, 2u, 4u, 8u, 16u, 32u, 64u}) {
+    CHECK(ipc(ctas) > before);
+    before = ipc(ctas);
+    CHECK(before <= 1 / demand * 1.02);
+  }
+  CHECK(before > 0.85 / demand);
+}
+
+TEST_CASE("Chain_LinesBeyondTheLimit_HoldUpAccessesOfTheCore") {
+  SmModel sm = OneScheduler();
+  sm.first_memory_resource = 1;
+  KernelProfile gather = OfOneResource(0.2, 60), tile = OfOneResource(0.001, 0.001);
+  gather.uncoalesced_share = 1;
+  gather.refinement.coalesced_lines = tile.refinement.coalesced_lines = 1;
+  gather.refinement.uncoalesced_lines = 32;
+  tile.refinement.core_ratio = 0.3;
+  const auto beside = [&](std::uint32_t gathers) {
+    const Resident residents[] = {{&gather, gathers}, {&tile, 4}};
+    return PredictIpc(sm, residents);
+  };
+  const double free = beside(4)[1];  // no limit is known
+  sm.lines_in_flight = 64;
+  const double held = beside(4)[1];
+  CHECK(held < 0.2 * free);
+  CHECK(beside(2)[1] > held);
+  CHECK(PredictIpc(sm, {&tile, 4}) == Approx(1).epsilon(0.1));
+  sm.lines_in_flight = 4 * 32 + 4;  // room for all
+  CHECK(beside(4)[1] == Approx(free));
+}
+
 }  // namespace
 }  // namespace gridloom::model

@@ -5,6 +5,7 @@
 
 #include "interpose/launcher/experiment/arrivals.h"
 #include "interpose/launcher/experiment/profiling.h"
+#include "scheduler/model/sm_chain.h"
 #include "scheduler/policy/kernelet.h"
 #include "sim/hardware/device_files.h"
 #include "sim/timing/engine.h"
@@ -124,6 +125,9 @@ TEST_CASE("WalkPaths_CountsAccessesStallsAndLatencies") {
   CHECK(gather.sectors_per_access == Approx((4 + 32) / 2.0));
   CHECK(gather.uncoalesced_sectors == Approx(32.0 / 36));
   CHECK(gather.loads_per_stall == Approx(2));
+  CHECK(gather.coalesced_lines == Approx(1));
+  CHECK(gather.uncoalesced_lines == Approx(32));
+  CHECK(gather.core_ratio == 0);
   const PathFacts chain = WalkPaths(*Chain(100), device.timing);
   CHECK(chain.memory_ratio == 0);
   // All but the last instruction wait for the one before.
@@ -141,6 +145,11 @@ TEST_CASE("ProfileKernel_HasWhatWasMeasured") {
   CHECK(profile->uncoalesced_requests == Approx(8 * profile->coalesced_requests));  // 32 sectors against 4
   CHECK(profile->mur > 0.1);
   CHECK(profile->mur <= 1);
+  // The model knows what one block does alone.
+  const CoRunPart lone{.kernel = Gather(4), .ctas_per_sm = 1};
+  const auto measured = MeasureCoRun(device, std::span(&lone, 1));
+  REQUIRE(measured.ok());
+  CHECK(model::PredictIpc(SmModelOf(device), {&*profile, 1}) == Approx(measured->parts[0].ipc).epsilon(1e-3));
 }
 
 TEST_CASE("MeasureSliced_SkipsTheBeginning") {
