@@ -1,6 +1,7 @@
 #include "sim/exec/runtime/device_heap.h"
 
 #include <algorithm>
+#include <mutex>
 
 namespace gridloom::exec {
 

@@ -5,11 +5,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "sim/exec/device_memory.h"
 #include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/fork_guard.h"
 
 namespace gridloom::exec {
 
@@ -44,7 +44,7 @@ class DeviceHeap {
 
   DeviceMemory& memory_;
   const bool checked_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::uint64_t bytes_;
   std::uint64_t base_ = 0;
   ExtentMap free_;

@@ -2,6 +2,8 @@
 // and after it in the parent and in the child. The child has the forking thread only.
 #pragma once
 
+#include <mutex>
+
 namespace gridloom::exec {
 
 class ForkAware {
@@ -17,5 +19,25 @@ class ForkAware {
 /// pthread_atfork cannot be undone, so one list per process is kept here; it is empty when no object lives.
 void RegisterForkAware(ForkAware* object);
 void UnregisterForkAware(ForkAware* object);
+
+/// A mutex that no other thread holds while the process forks, so that the child finds it free and what it guards whole. Who locks A and
+/// then B makes B before A.
+class ForkSafeMutex final : ForkAware {
+ public:
+  ForkSafeMutex() { RegisterForkAware(this); }
+  ~ForkSafeMutex() { UnregisterForkAware(this); }
+  ForkSafeMutex(const ForkSafeMutex&) = delete;
+  ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  void BeforeFork() override { mutex_.lock(); }
+  void AfterForkInParent() override { mutex_.unlock(); }
+  void AfterForkInChild() override { mutex_.unlock(); }  // the child's only thread is the one that has locked it
+
+  std::mutex mutex_;
+};
 
 }  // namespace gridloom::exec

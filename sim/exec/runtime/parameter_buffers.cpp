@@ -1,5 +1,7 @@
 #include "sim/exec/runtime/parameter_buffers.h"
 
+#include <mutex>
+
 namespace gridloom::exec {
 
 std::uint64_t ParameterBuffers::Make(const Buffer& buffer, std::uint64_t align) {

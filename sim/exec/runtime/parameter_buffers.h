@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "sim/exec/engine.h"
 #include "sim/exec/runtime/device_heap.h"
+#include "sim/exec/runtime/fork_guard.h"
 
 namespace gridloom::exec {
 
@@ -43,7 +43,7 @@ class ParameterBuffers {
   static constexpr std::uint64_t kHeapBytes = std::uint64_t{256} << 20;
 
   DeviceHeap heap_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::unordered_map<std::uint64_t, Buffer> buffers_;
   std::atomic<std::size_t> count_{0};
 };

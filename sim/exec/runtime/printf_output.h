@@ -5,10 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/exec/runtime/fork_guard.h"
 
 namespace gridloom::exec {
 
@@ -31,7 +32,7 @@ class PrintfOutput {
 
   const std::uint64_t buffer_bytes_;
   const Sink sink_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<Record> records_;
   std::uint64_t bytes_ = 0;
   std::atomic<bool> any_{false};
