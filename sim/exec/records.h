@@ -1,10 +1,15 @@
-// Records: what code compiled with CompileOptions::record writes into its warp's buffer while it runs, in 64-bit words. A
-// header, then what its kind says. The compiler writes them, RecordReader reads them, nobody else knows the layout.
+// Records: what code compiled with CompileOptions::record writes into its warp's buffer while it runs, in 64-bit words. The compiler
+// writes them, RecordReader and RecordGroup read them, nobody else knows the layout.
+//
+// Most are groups: a block with all of its accesses. What is known when the kernel is compiled stands once beside its code
+// (RecordGroup); the record holds a pointer to it, and only the addresses that the run tells, one for all accesses at constant
+// distances from each other.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "sim/exec/abi.h"
 #include "sim/exec/immediates.h"
@@ -19,19 +24,19 @@ enum class Recording : std::uint8_t {
 };
 
 enum class RecordKind : std::uint8_t {
-  kBlock,    ///< nothing more: the lanes of the mask go on at this instruction
-  kUniform,  ///< one address for all lanes
-  kAffine,   ///< the address of lane 0 (kBaseBits bits), and above it the distance between lanes (16 bits, signed)
-  kPattern,  ///< an address, and a pointer to what each of 32 lanes adds to it; lanes that are off may lie elsewhere
-  kLanes,    ///< 32 addresses; 0 for lanes that are off
-  kWarpEnd,  ///< nothing more: what follows in the buffer is of the CTA's next warp; the runtime writes it
+  kGroup,        ///< of all 32 lanes; the word is the pointer to its RecordGroup, and the words of its slots follow
+  kMaskedGroup,  ///< of the lanes of the mask; then the pointer, then the words of its slots
+  kBlock,        ///< nothing more: the lanes of the mask go on at this instruction, a block without accesses
+  kWarpEnd,      ///< nothing more: what follows in the buffer is of the CTA's next warp
+  // Accesses of a group, as RecordReader gives them.
+  kAffine,   ///< an address of lane 0, and the distance between lanes
+  kPattern,  ///< an address, and what each of 32 lanes adds to it; lanes that are off may lie elsewhere
+  kLanes,    ///< 32 addresses
 };
 
-/// Bits 0-31: mask; 32-34: kind; 35-36: AccessKind; 37-38: Space; 39-43: bytes per lane - 1; 44-63: instruction.
+/// Bits 0-31: mask; 32-51: instruction; 52-53: AccessKind; 54-55: Space; 56-60: bytes per lane - 1; 61-63: kind.
 struct RecordHeader {
   static constexpr unsigned kInstructionBits = 20, kMaxBytes = 32;
-  static constexpr unsigned kBaseBits = 48;
-  static constexpr std::uint64_t kBaseMask = (std::uint64_t{1} << kBaseBits) - 1;
   std::uint32_t mask = 0;
   RecordKind kind = RecordKind::kBlock;
   AccessKind access = AccessKind::kRead;
@@ -40,75 +45,119 @@ struct RecordHeader {
   std::uint32_t instruction = 0;  ///< as InstructionNumbers counts (layout.h)
 
   constexpr std::uint64_t Pack() const {
-    return mask | static_cast<std::uint64_t>(kind) << 32 | static_cast<std::uint64_t>(access) << 35 |
-           static_cast<std::uint64_t>(space) << 37 | static_cast<std::uint64_t>((bytes - 1) & 31) << 39 |
-           static_cast<std::uint64_t>(instruction) << 44;
+    return mask | static_cast<std::uint64_t>(instruction) << 32 | static_cast<std::uint64_t>(access) << 52 |
+           static_cast<std::uint64_t>(space) << 54 | static_cast<std::uint64_t>((bytes - 1) & 31) << 56 |
+           static_cast<std::uint64_t>(kind) << 61;
   }
   static constexpr RecordHeader Unpack(std::uint64_t word) {
     return {.mask = static_cast<std::uint32_t>(word),
-            .kind = static_cast<RecordKind>(word >> 32 & 7),
-            .access = static_cast<AccessKind>(word >> 35 & 3),
-            .space = static_cast<Space>(word >> 37 & 3),
-            .bytes = static_cast<std::uint32_t>(word >> 39 & 31) + 1,
-            .instruction = static_cast<std::uint32_t>(word >> 44)};
+            .kind = static_cast<RecordKind>(word >> 61),
+            .access = static_cast<AccessKind>(word >> 52 & 3),
+            .space = static_cast<Space>(word >> 54 & 3),
+            .bytes = static_cast<std::uint32_t>(word >> 56 & 31) + 1,
+            .instruction = static_cast<std::uint32_t>(word >> 32 & ((1u << kInstructionBits) - 1))};
   }
 };
 
-/// Words of the longest record.
-inline constexpr std::uint32_t kMaxRecordWords = 1 + kWarpSize;
+/// How a group tells where lanes lie. Several accesses may lie at constant distances from one slot.
+struct RecordSlot {
+  enum Form : std::uint64_t {
+    kFixed,    ///< no words: lane 0 is at `base`, and `lanes` is the distance between lanes
+    kStride,   ///< a word: the address of lane 0 but for `base`; `lanes` is the distance between lanes
+    kPattern,  ///< a word, an address but for `base`; `lanes` is the number of a pattern of the group
+    kFound,    ///< only the run tells: a pointer to what each of 32 lanes adds, and an address; or 0 and 32 addresses (RecordSite)
+  };
+  /// Beside kStride and kPattern: the word may also be kElsewhere; then 32 addresses follow (without `base`).
+  static constexpr std::uint64_t kMayDiffer = 4;
+  static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
+  /// Words of the longest one.
+  static constexpr std::uint32_t kMaxWords = 1 + kWarpSize;
+
+  std::uint64_t form = kFixed;
+  std::uint64_t base = 0;
+  std::int64_t lanes = 0;
+
+  Form plain_form() const { return static_cast<Form>(form & 3); }
+  /// Whether its words, which begin at `at`, are one more and 32 addresses; those of lanes that are off are 0.
+  bool HasLanes(const std::uint64_t* at) const {
+    return form == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere;
+  }
+  std::uint32_t WordsAt(const std::uint64_t* at) const {
+    if (form == kFixed) return 0;
+    return HasLanes(at) ? kMaxWords : form == kFound ? 2 : 1;
+  }
+};
+
+struct RecordAccess {
+  std::uint64_t header = 0;  ///< RecordHeader without mask; of kind kLanes
+  std::uint64_t slot = 0;
+  std::uint64_t add = 0;  ///< to all addresses of the slot
+};
+
+/// What the compiler says of a group's records, in the constants of the kernel: this, then the accesses in the order of the code, then
+/// the slots, then patterns of 32 words that begin with 0.
+struct RecordGroup {
+  std::uint64_t block = 0;  ///< RecordHeader of kBlock without mask: the block that it begins; 0: goes on in the block
+  std::uint32_t access_count = 0, slot_count = 0;
+
+  std::span<const RecordAccess> accesses() const { return {reinterpret_cast<const RecordAccess*>(this + 1), access_count}; }
+  std::span<const RecordSlot> slots() const {
+    return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count};
+  }
+  const std::int64_t* pattern(std::int64_t number) const {
+    return reinterpret_cast<const std::int64_t*>(slots().data() + slot_count) + number * kWarpSize;
+  }
+};
+static_assert(sizeof(RecordGroup) == 16 && sizeof(RecordAccess) == 24 && sizeof(RecordSlot) == 24);
 
 /// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its limit.
 inline constexpr std::uint32_t kMaxGroupWords = 256;
 
 /// What is known of how an instruction's lanes lie where only the run tells: rows whose pitch is a parameter. Compiled code writes
-/// lanes that lie like `pattern` as kPattern, others as kLanes; then, while `tries` are left, the runtime looks whether they
-/// lie like another pattern it knows (Helper::kLearnRecord). Warps of one host thread share the sites.
+/// of a RecordSlot::kFound whose lanes lie like `pattern` that and an address, of others all addresses; then, while `tries` are left,
+/// the runtime looks whether they lie like another pattern it knows (Helper::kLearnRecord). Warps of one host thread share the sites.
 struct RecordSite {
   const std::int64_t* pattern = nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
   std::uint64_t tries = 0;
 };
 inline constexpr std::uint32_t kRecordSites = 512;
 
-/// Goes through records in order.
+/// Goes through records in order: a group's block, then its accesses one by one.
 class RecordReader {
  public:
   explicit RecordReader(std::span<const std::uint64_t> words) : words_(words) {}
   /// False at the end.
-  bool Next() {
-    if (next_ >= words_.size()) return false;
-    at_ = next_;
-    header_ = RecordHeader::Unpack(words_[next_]);
-    payload_ = words_.data() + next_ + 1;
-    next_ += 1 + PayloadWords(header_.kind);
-    return next_ <= words_.size();
-  }
+  bool Next();
   const RecordHeader& header() const { return header_; }
-  /// Of kUniform and kAffine: lane 0's address and the distance between lanes.
-  std::uint64_t base() const { return header_.kind == RecordKind::kAffine ? payload_[0] & RecordHeader::kBaseMask : payload_[0]; }
-  std::int64_t stride() const {
-    return header_.kind == RecordKind::kAffine ? static_cast<std::int64_t>(payload_[0]) >> RecordHeader::kBaseBits : 0;
-  }
-  bool affine() const { return header_.kind == RecordKind::kUniform || header_.kind == RecordKind::kAffine; }
+  /// Of kAffine and kPattern: lane 0's address or what all lanes add to, and the distance between lanes of kAffine.
+  std::uint64_t base() const { return base_; }
+  std::int64_t stride() const { return stride_; }
   /// Of kPattern: what each of 32 lanes adds to base(); constant as long as the launch runs.
-  const std::int64_t* pattern() const { return reinterpret_cast<const std::int64_t*>(payload_[1]); }
+  const std::int64_t* pattern() const { return pattern_; }
   /// Of any access: 32 addresses.
   const std::uint64_t* addresses();
-  /// Of kLanes: the same, without a copy.
-  const std::uint64_t* lanes() const { return payload_; }
-  /// Where the record began, and where the next one does.
-  std::size_t at() const { return at_; }
+  /// Of an access: its slot, and where the words of that begin.
+  const RecordSlot& slot() const { return group_->slots()[group_->accesses()[access_ - 1].slot]; }
+  std::size_t slot_at() const { return slot_at_[group_->accesses()[access_ - 1].slot]; }
+  /// Whether more of the same group follows.
+  bool in_group() const { return group_ != nullptr && access_ < group_->access_count; }
+  /// Where the next record begins.
   std::size_t next() const { return next_; }
 
  private:
-  static constexpr std::size_t PayloadWords(RecordKind kind) {
-    constexpr std::uint8_t kWords[8] = {0, 1, 1, 2, kWarpSize, 0, 0, 0};
-    return kWords[static_cast<std::size_t>(kind) & 7];
-  }
+  bool Open(const RecordGroup* group, std::uint32_t mask, std::size_t at);
+  void TakeAccess();
 
   std::span<const std::uint64_t> words_;
-  std::size_t at_ = 0, next_ = 0;
+  std::size_t next_ = 0;
+  const RecordGroup* group_ = nullptr;
+  std::uint32_t mask_ = 0, access_ = 0;  ///< of the group; accesses that have been given
+  std::vector<std::size_t> slot_at_;     ///< by slot of the group
   RecordHeader header_;
-  const std::uint64_t* payload_ = nullptr;
+  std::uint64_t base_ = 0;
+  std::int64_t stride_ = 0;
+  const std::int64_t* pattern_ = nullptr;
+  const std::uint64_t* lanes_ = nullptr;  ///< of kLanes, before base_ is added
   std::array<std::uint64_t, kWarpSize> expanded_;
 };
 

@@ -176,25 +176,20 @@ std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& 
   model->dropped = decoder_.dropped();
   model->local_base = place.local_base;
   model->sites = std::move(sites);
-  model->sample.resize(model->sites.sites.size());
+  model->sample.resize(model->sites.count);
   for (std::size_t b = 0; b < buffers_.size(); ++b) {
     const auto begin = buffers_[b].words.begin();
     model->words.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(buffers_[b].used));
     for (std::size_t i = model->words[b].size(); i-- > 0;)
       model->sample[model->sites.number[b][i]] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
   }
-  model->shift.assign(model->sites.sites.size(), 0);
-  model->site_of.assign(accesses_, RecordSites::kFixed);
-  for (std::size_t s = 1; s < model->sites.sites.size(); ++s) {
-    const RecordSites::Site& site = model->sites.sites[s];
-    std::fill_n(model->site_of.begin() + site.first, site.count, static_cast<std::uint16_t>(s));
-  }
+  model->shift.assign(model->sites.count, 0);
   return model;
 }
 
 LoadedCta CtaStream::Shifted(const Model& model, const exec::RecordPlace& place) const {
   LoadedCta cta{model.trace, std::vector<std::uint64_t>(accesses_)};
-  for (std::size_t a = 0; a < accesses_; ++a) cta.shifts[a] = model.shift[model.site_of[a]];
+  for (std::size_t a = 0; a < accesses_; ++a) cta.shifts[a] = model.shift[model.sites.of[a]];
   for (const std::uint32_t access : local_accesses_) cta.shifts[access] = place.local_base - model.local_base;
   return cta;
 }

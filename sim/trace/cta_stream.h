@@ -35,7 +35,6 @@ class CtaStream final : public exec::RecordStream {
     std::uint64_t dropped = 0;
     std::uint64_t local_base = 0;  ///< of the CTA that it was made of
     RecordSites sites;
-    std::vector<std::uint16_t> site_of;                           ///< by memory instruction
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
     std::vector<std::uint64_t> shift;                             ///< by site, of the last CTA like it

@@ -56,48 +56,11 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
     entries_[i].kind = KindOfEntry(table.code.instructions[i]);
     entries_[i].width = table.code.instructions[i].width;
     entries_[i].number = number;
+    entries_[i].leader = static_cast<std::uint32_t>(i);
     if (entries_[i].kind != kNoAccess) ++number;
   }
   entries_.back().kind = kNoAccess;
   entries_.back().number = number;
-  MakePlans();
-}
-
-/// Most records are expected: of an instruction that is one entry, in global or shared memory, in the order of the code.
-void RecordDecoder::MakePlans() {
-  plain_.resize(table_.entries.size());
-  blocks_.resize(table_.entries.size());
-  std::vector<const Plain*> plain_of(entries_.size());
-  for (std::size_t i = 0; i < table_.entries.size(); ++i) {
-    const CodeTable::Entry& entry = table_.entries[i];
-    if (entry.count == 0) continue;
-    const Instruction& instruction = table_.code.instructions[entry.first];
-    if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal) continue;
-    const bool atomic = (instruction.flags & kAtomic) != 0, store = (instruction.flags & kStore) != 0;
-    const bool shared = instruction.space == Space::kShared;
-    const RecordHeader header{.access = atomic  ? AccessKind::kAtomic
-                                        : store ? AccessKind::kWrite
-                                                : AccessKind::kRead,
-                              .space = shared ? exec::Space::kShared : exec::Space::kGlobal,
-                              .bytes = instruction.width,
-                              .instruction = static_cast<std::uint32_t>(i)};
-    plain_[i] = {.at = entry.first, .key = KeyOf(header.Pack()), .moves = !shared};
-    if (entry.count == 1) plain_of[entry.first] = &plain_[i];
-  }
-  for (std::size_t i = 0; i < table_.entries.size(); ++i) {
-    const std::uint32_t number = table_.entries[i].block;
-    if (number == CodeTable::kNoBlock) continue;
-    const BasicBlock& block = table_.code.blocks[number];
-    Block& plan = blocks_[i];
-    plan = {.number = number, .first = block.first, .end = block.first + block.count};
-    plan.plain = static_cast<std::uint32_t>(in_order_.size());
-    for (std::uint32_t at = plan.first; at < plan.end; ++at) {
-      if (entries_[at].kind == kNoAccess) continue;
-      if (plain_of[at] == nullptr) break;
-      in_order_.push_back(*plain_of[at]);
-    }
-    plan.plain_count = static_cast<std::uint32_t>(in_order_.size()) - plan.plain;
-  }
 }
 
 std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
@@ -118,6 +81,7 @@ void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites,
   if (sites_ != nullptr) {
     *sites_ = {};
     sites_->number.resize(buffers);
+    sites_->of.resize(entries_.back().number);
   }
 }
 
@@ -168,13 +132,13 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
     if (!begun) BeginWarp();
     begun = true;
     switch (RecordHeader::Unpack(*at).kind) {
-      case RecordKind::kBlock: at = TakeBlock(at, end); break;
+      case RecordKind::kBlock: TakeBlock(RecordHeader::Unpack(*at++)); break;
       case RecordKind::kWarpEnd:
         EndWarp();
         begun = false;
         ++at;
         break;
-      default: at = TakeAccess(at, end);
+      default: at = TakeGroup(at, end);
     }
   }
   if (begun) EndWarp();
@@ -202,98 +166,133 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
   next_ = entry;
 }
 
-/// A block, and those of its accesses that come as planned. Where what follows begins.
-RecordDecoder::Words RecordDecoder::TakeBlock(Words at, Words end) {
-  const RecordHeader header = RecordHeader::Unpack(*at++);
-  if (header.mask == 0 || header.instruction >= blocks_.size()) return at;
-  const Block& block = blocks_[header.instruction];
-  if (block.number == CodeTable::kNoBlock) return at;
+/// False when that is none.
+bool RecordDecoder::TakeBlock(const RecordHeader& header) {
+  if (header.mask == 0 || header.instruction >= table_.entries.size()) return false;
+  const std::uint32_t number = table_.entries[header.instruction].block;
+  if (number == CodeTable::kNoBlock) return false;
   SkipTo(end_);
-  trace_->visits.push_back({block.number, header.mask});
-  next_ = block.first;
-  end_ = block.end;
-  const Plain* const planned = in_order_.data() + block.plain;
-  for (std::uint32_t i = 0; i < block.plain_count && at < end && KeyOf(*at) == planned[i].key; ++i) {
-    const Words behind = TakePlain(planned[i], at, end);
-    if (behind == nullptr) break;
-    next_ = planned[i].at + 1;
-    at = behind;
+  trace_->visits.push_back({number, header.mask});
+  next_ = table_.code.blocks[number].first;
+  end_ = next_ + table_.code.blocks[number].count;
+  return true;
+}
+
+/// A group, whatever it is. Where what follows begins.
+RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
+  const bool full = RecordHeader::Unpack(*at).kind == RecordKind::kGroup;
+  const std::uint32_t mask = full ? ~0u : RecordHeader::Unpack(*at).mask;
+  const Plan& plan = PlanOf(reinterpret_cast<const exec::RecordGroup*>(full ? at[0] : at[1]));
+  if (plan.plain && mask != 0) {
+    if (plan.simple && sites_ == nullptr) {
+      TakeSimpleGroup(plan, mask, at + (full ? 1 : 2));
+      return at + (full ? 1 : 2) + plan.words;
+    }
+    const bool here = plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
+    if (here) return TakePlainGroup(plan, mask, at + (full ? 1 : 2));
+  }
+  RecordReader reader({at, end});
+  while (reader.Next()) {
+    if (reader.header().kind == RecordKind::kBlock) {
+      TakeBlock(reader.header());
+    } else {
+      const std::uint16_t site = AddAccess(reader);
+      MarkSite(reader.slot(), at + reader.slot_at(), reader.header().mask, site);
+    }
+    if (!reader.in_group()) return at + reader.next();
+  }
+  return end;
+}
+
+/// A block and all of its accesses, each where one word says.
+void RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at) {
+  SkipTo(end_);
+  const BasicBlock& block = table_.code.blocks[plan.block];
+  trace_->visits.push_back({plan.block, mask});
+  next_ = end_ = block.first + block.count;
+  const std::size_t first = trace_->accesses.size();
+  trace_->accesses.resize(first + plan.accesses.size());
+  MemoryAccess* access = trace_->accesses.data() + first;
+  for (const PlainAccess& plain : plan.accesses) {
+    const PlainSlot& slot = plan.slots[plain.slot];
+    access->base = plain.base + (slot.word == PlainSlot::kNoWord ? 0 : at[slot.word]);
+    access->stride = slot.stride;
+    access->mask = mask;
+    if (slot.pattern != nullptr) AddPattern(access->base, slot.pattern, plain.at, *access);
+    ++access;
+  }
+}
+
+RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at) {
+  if (plan.block != CodeTable::kNoBlock) TakeBlock(RecordHeader::Unpack(plan.group->block | mask));
+  slot_at_.clear();
+  for (const exec::RecordSlot& slot : plan.group->slots()) {
+    slot_at_.push_back(at);
+    at += slot.WordsAt(at);
+  }
+  for (const PlainAccess& plain : plan.accesses) {
+    SkipTo(plain.at);
+    const Words words = slot_at_[plain.slot];
+    const MemoryAccess access = PlainAccessIn(plan, plain, words, mask);
+    trace_->accesses.push_back(access);
+    next_ = plain.at + 1;
+    if (sites_ != nullptr) MarkSite(plan.group->slots()[plain.slot], words, mask, SiteOf(plain.at, plain.at + 1, plain.moves));
   }
   return at;
 }
 
-/// One access, whatever it is.
-RecordDecoder::Words RecordDecoder::TakeAccess(Words at, Words end) {
-  RecordReader reader({at, end});
-  if (!reader.Next()) return end;
-  const RecordHeader& header = reader.header();
-  if (header.instruction < plain_.size()) {
-    const Plain& plain = plain_[header.instruction];
-    // Its place in the trace is behind those of the instructions that were off.
-    if (plain.key == KeyOf(*at) && plain.at >= next_ && plain.at < end_ && header.mask != 0 && sites_ == nullptr) {
-      SkipTo(plain.at);
-      if (const Words behind = TakePlain(plain, at, end)) {
-        next_ = plain.at + 1;
-        return behind;
-      }
+/// `at`: the words of its slot.
+MemoryAccess RecordDecoder::PlainAccessIn(const Plan& plan, const PlainAccess& plain, Words at, std::uint32_t mask) {
+  MemoryAccess access;
+  access.mask = mask;
+  const exec::RecordSlot& form = plan.group->slots()[plain.slot];
+  const PlainSlot& slot = plan.slots[plain.slot];
+  access.base = plain.base;
+  access.stride = slot.stride;
+  if (form.form == exec::RecordSlot::kFixed) return access;
+  if (form.HasLanes(at)) {
+    if (plain.add == 0) {
+      AddShape(plain.at, at + 1, access);
+    } else {
+      std::array<std::uint64_t, kWarpSize> lanes;
+      for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = at[1 + lane] + plain.add;
+      AddShape(plain.at, lanes.data(), access);
     }
+  } else if (form.form == exec::RecordSlot::kFound) {
+    AddPattern(plain.base + at[1], reinterpret_cast<const std::int64_t*>(at[0]), plain.at, access);
+  } else {
+    access.base += at[0];
+    if (slot.pattern != nullptr) AddPattern(access.base, slot.pattern, plain.at, access);
   }
-  MarkSite(at, AddAccess(reader));
-  return at + reader.next();
+  return access;
 }
 
-/// Nothing is done and null returned when it is not that or needs more care.
-RecordDecoder::Words RecordDecoder::TakePlain(const Plain& plain, Words at, Words end) {
-  const RecordHeader header = RecordHeader::Unpack(*at);
-  if (header.mask == 0) return nullptr;
-  const auto words = static_cast<std::size_t>(end - at);
-  const auto put = [&](std::uint64_t base, std::int32_t stride) {  // written where it stays: what is copied at once must not be in parts
-    MemoryAccess& access = trace_->accesses.emplace_back();
+void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access) {
+  if (const std::optional<std::int32_t> stride = KnownPattern(pattern)) {
     access.base = base;
-    access.stride = stride;
-    access.mask = header.mask;
-  };
-  Words behind = at + 2;
-  switch (header.kind) {
-    case RecordKind::kUniform:
-      if (words < 2) return nullptr;
-      put(at[1], 0);
-      break;
-    case RecordKind::kAffine:
-      if (words < 2) return nullptr;
-      put(at[1] & RecordHeader::kBaseMask, static_cast<std::int32_t>(static_cast<std::int64_t>(at[1]) >> RecordHeader::kBaseBits));
-      break;
-    case RecordKind::kPattern: {
-      if (words < 3) return nullptr;
-      const std::optional<std::int32_t> stride = KnownPattern(reinterpret_cast<const std::int64_t*>(at[2]));
-      if (!stride) return nullptr;
-      put(at[1], *stride);
-      behind = at + 3;
-      break;
-    }
-    case RecordKind::kLanes: {
-      if (words < exec::kMaxRecordWords) return nullptr;
-      MemoryAccess access{.mask = header.mask};
-      if (!FindStride(at + 1, access) && !FindPattern(plain.at, at + 1, access)) AddLanes(at + 1, access);
-      put(access.base, access.stride);
-      behind = at + exec::kMaxRecordWords;
-      break;
-    }
-    default: return nullptr;
+    access.stride = *stride;
+    return;
   }
-  if (sites_ != nullptr) MarkSite(at, SiteOf(plain.at, plain.at + 1, plain.moves));
-  return behind;
+  std::array<std::uint64_t, kWarpSize> lanes;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = base + static_cast<std::uint64_t>(pattern[lane]);
+  AddShape(at, lanes.data(), access);
 }
 
-/// The words of a record that move with it.
-void RecordDecoder::MarkSite(Words record, std::uint16_t site) {
-  if (site == RecordSites::kFixed || site_numbers_ == nullptr) return;
-  std::uint16_t* const numbers = site_numbers_ + (record - words_) + 1;
-  numbers[0] = site;
-  const RecordHeader header = RecordHeader::Unpack(*record);
+/// How the lanes of the access's mask lie.
+void RecordDecoder::AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access) {
+  if (!FindStride(lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
+}
+
+/// The words of a slot that move with its accesses.
+void RecordDecoder::MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site) {
+  if (site == RecordSites::kFixed || site_numbers_ == nullptr || slot.form == exec::RecordSlot::kFixed) return;
+  std::uint16_t* const numbers = site_numbers_ + (at - words_);
   static_assert(RecordSites::kFixed == 0);
-  if (header.kind != RecordKind::kLanes) return;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) numbers[lane] = static_cast<std::uint16_t>(site * (header.mask >> lane & 1));
+  if (!slot.HasLanes(at)) {
+    numbers[slot.form == exec::RecordSlot::kFound ? 1 : 0] = site;
+    return;
+  }
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) numbers[1 + lane] = static_cast<std::uint16_t>(site * (mask >> lane & 1));
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {
@@ -313,7 +312,7 @@ std::uint16_t RecordDecoder::AddAccess(RecordReader& reader) {
   while (at < entry_end && entries_[at].kind != kind) ++at;
   if (at >= std::min(entry_end, end_)) {
     if (entry.count != 0 && entries_[entry.first].kind != kNoAccess) ++dropped_;
-    return SiteOf(at, at, true);
+    return SiteOf(at, at, reader.slot().form != exec::RecordSlot::kFixed);
   }
   SkipTo(at);
   const std::uint32_t first = at;
@@ -322,7 +321,7 @@ std::uint16_t RecordDecoder::AddAccess(RecordReader& reader) {
     done += entries_[at].width;
   }
   next_ = at;
-  return SiteOf(first, at, (kind & (kShared | kLocal)) == 0);
+  return SiteOf(first, at, (kind & (kShared | kLocal)) == 0 && reader.slot().form != exec::RecordSlot::kFixed);
 }
 
 MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std::uint32_t done) {
@@ -349,7 +348,7 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
       moved[lane] = local ? LocalAddress(local_base_, lanes[lane] + done, lane) : lanes[lane] + add;
     lanes = moved.data();
   }
-  if (!FindStride(lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
+  AddShape(at, lanes, access);
   return access;
 }
 
@@ -458,27 +457,21 @@ bool RecordDecoder::FindPattern(std::uint32_t at, const std::uint64_t* lanes, Me
 /// not move.
 std::uint16_t RecordDecoder::SiteOf(std::uint32_t from, std::uint32_t to, bool moves) {
   if (sites_ == nullptr || !sites_->usable || !moves) return RecordSites::kFixed;
-  if (from == to) {  // has no place in the trace, and may lie anywhere: a site of its own each time
-    if (sites_->sites.size() < kMostSites) {
-      sites_->sites.push_back({});
-      return static_cast<std::uint16_t>(sites_->sites.size() - 1);
+  if (from != to) {
+    for (std::uint32_t at = from + 1; at < to; ++at) Join(from, at);
+    if (const std::uint16_t known = EntryOf(LeaderOf(from)).site; known != 0 || !sites_->usable) {
+      std::fill(sites_->of.begin() + entries_[from].number, sites_->of.begin() + entries_[from].number + (to - from), known);
+      return known;
     }
-    sites_->usable = false;
-    return RecordSites::kFixed;
   }
-  const RecordSites::Site site{entries_[from].number, to - from};
-  if (const std::uint16_t known = EntryOf(from).site; known != 0) {
-    if (sites_->sites[known].first != site.first || sites_->sites[known].count != site.count) sites_->usable = false;
-    return known;
-  }
-  for (std::uint32_t at = from; at < to; ++at) {
-    if (EntryOf(at).site != 0) sites_->usable = false;
-  }
-  if (sites_->sites.size() >= kMostSites) sites_->usable = false;
+  // What has no place in the trace may lie anywhere: a site of its own each time.
+  if (sites_->count >= kMostSites) sites_->usable = false;
   if (!sites_->usable) return RecordSites::kFixed;
-  sites_->sites.push_back(site);
-  for (std::uint32_t at = from; at < to; ++at) entries_[at].site = static_cast<std::uint16_t>(sites_->sites.size() - 1);
-  return entries_[from].site;
+  const auto made = static_cast<std::uint16_t>(sites_->count++);
+  if (from == to) return made;
+  EntryOf(LeaderOf(from)).site = made;
+  std::fill(sites_->of.begin() + entries_[from].number, sites_->of.begin() + entries_[from].number + (to - from), made);
+  return made;
 }
 
 }  // namespace gridloom::trace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/exec/record_sink.h"
@@ -23,11 +24,9 @@ using RecordBuffers = std::vector<std::span<const std::uint64_t>>;
 /// Which words of a CTA's records move when its accesses do.
 struct RecordSites {
   static constexpr std::uint16_t kFixed = 0;
-  struct Site {
-    std::uint32_t first = 0, count = 0;  ///< memory instructions (AccessCount counts them) that take its addresses; maybe none
-  };
   bool usable = true;                              ///< else there are too many, or they overlap
-  std::vector<Site> sites = {{}};                  ///< the first stands for kFixed
+  std::size_t count = 1;                           ///< of sites; the first is kFixed
+  std::vector<std::uint16_t> of;                   ///< by memory instruction (AccessCount counts them): that of its addresses
   std::vector<std::vector<std::uint16_t>> number;  ///< by buffer and word
 };
 
@@ -41,6 +40,7 @@ class RecordDecoder {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
+  static constexpr std::uint32_t kNoEntry = ~0u;
   static constexpr std::uint8_t kPatience = 4;  ///< patterns of one instruction, found among its lanes and not met again
 
   /// What is kept about an entry of the code.
@@ -48,6 +48,7 @@ class RecordDecoder {
     std::uint8_t kind = 0;              ///< what it accesses and how: KindOf
     std::uint8_t width = 0;             ///< bytes per lane
     std::uint32_t number = 0;           ///< memory instructions before it
+    std::uint32_t leader = 0;           ///< of the entries whose addresses some group has in one word; its site is theirs
     std::uint8_t patience = kPatience;  ///< patterns that it may still make before one of them is met again
     // Of one CTA: EntryOf begins anew.
     std::uint16_t site = 0;     ///< 0: none yet
@@ -55,17 +56,29 @@ class RecordDecoder {
     std::int32_t pattern = -1;  ///< the last one found here
     std::uint32_t offsets = 0;  ///< its, in wide_
   };
-  /// Of an instruction whose first entry is an access of its own: the record that is that and nothing else.
-  struct Plain {
-    std::uint32_t at = 0;     ///< entry
-    std::uint32_t key = ~0u;  ///< KeyOf its header
-    bool moves = false;       ///< not in shared memory
+  /// An access of a group whose instruction is one entry, in global or shared memory: what it takes to add it to the trace.
+  struct PlainAccess {
+    std::uint32_t at = 0;  ///< entry
+    std::uint32_t slot = 0;
+    std::uint64_t add = 0;   ///< to all lanes
+    std::uint64_t base = 0;  ///< to the slot's word: the same and the slot's base
+    bool moves = false;      ///< not in shared memory, nor always at one address
   };
-  /// Of an instruction that begins a block.
-  struct Block {
-    std::uint32_t number = CodeTable::kNoBlock;
-    std::uint32_t first = 0, end = 0;          ///< entries
-    std::uint32_t plain = 0, plain_count = 0;  ///< in in_order_: its accesses up to the first one that is not plain
+  struct PlainSlot {
+    static constexpr std::uint32_t kNoWord = ~0u;
+    std::uint32_t word = kNoWord;           ///< in simple plans, of the record
+    std::int32_t stride = 0;                ///< without a pattern
+    const std::int64_t* pattern = nullptr;  ///< null also where the record names it
+  };
+  /// What is made of a group of the compiled code when it is first met.
+  struct Plan {
+    const exec::RecordGroup* group = nullptr;
+    bool plain = false;       ///< its accesses are PlainAccess, in the order of the entries
+    bool simple = false;      ///< plain, a block with all of its accesses, and each slot one word or none
+    std::uint32_t words = 0;  ///< if simple
+    std::uint32_t block = CodeTable::kNoBlock;
+    std::vector<PlainAccess> accesses;
+    std::vector<PlainSlot> slots;
   };
   /// A pattern of the records, and what the trace calls it.
   struct Known {
@@ -74,11 +87,17 @@ class RecordDecoder {
   };
   using Words = const std::uint64_t*;
 
-  static std::uint32_t KeyOf(std::uint64_t header) { return static_cast<std::uint32_t>(header >> 35); }
   /// Patterns lie 256 bytes and more apart.
   static std::size_t SlotOf(const std::int64_t* pattern) { return reinterpret_cast<std::uintptr_t>(pattern) >> 8; }
   static std::uint8_t KindOf(const exec::RecordHeader& header);
-  void MakePlans();
+  const Plan& PlanOf(const exec::RecordGroup* group);
+  std::unique_ptr<const Plan> MakePlan(const exec::RecordGroup& group);
+  bool AddPlain(const exec::RecordGroup& group, Plan& plan);
+  bool IsSimple(Plan& plan) const;
+  bool IsPlain(const exec::RecordHeader& header) const;
+  const std::int64_t* Intern(const std::int64_t* pattern);
+  std::uint32_t LeaderOf(std::uint32_t at);
+  void Join(std::uint32_t a, std::uint32_t b);
   Entry& EntryOf(std::uint32_t at);
   void BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers);
   std::shared_ptr<CtaTrace> UnusedTrace();
@@ -86,10 +105,14 @@ class RecordDecoder {
   void BeginWarp();
   void EndWarp();
   void SkipTo(std::uint32_t entry);
-  Words TakeBlock(Words at, Words end);
-  Words TakeAccess(Words at, Words end);
-  Words TakePlain(const Plain& plain, Words at, Words end);
-  void MarkSite(Words record, std::uint16_t site);
+  bool TakeBlock(const exec::RecordHeader& header);
+  Words TakeGroup(Words at, Words end);
+  Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at);
+  void TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
+  MemoryAccess PlainAccessIn(const Plan& plan, const PlainAccess& plain, Words at, std::uint32_t mask);
+  void AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access);
+  void AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
+  void MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site);
   /// The access of the next memory instruction that it can be; those before it were off. The record's site.
   std::uint16_t AddAccess(exec::RecordReader& reader);
   void AddLanes(const std::uint64_t* lanes, MemoryAccess& access);
@@ -102,10 +125,11 @@ class RecordDecoder {
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 
   const CodeTable& table_;
-  std::vector<Entry> entries_;   ///< by instruction of the code, and one behind the last
-  std::vector<Plain> plain_;     ///< by instruction of the PTX
-  std::vector<Block> blocks_;    ///< likewise
-  std::vector<Plain> in_order_;  ///< by block and place in it
+  std::vector<Entry> entries_;  ///< by instruction of the code, and one behind the last
+  std::unordered_map<const exec::RecordGroup*, std::unique_ptr<const Plan>> plans_;
+  std::array<const Plan*, 256> last_plans_{};  ///< some of them
+  std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
+  std::vector<Words> slot_at_;  ///< of the group being taken
 
   std::vector<std::shared_ptr<CtaTrace>> traces_;  ///< the last ones
   std::size_t oldest_ = 0;                         ///< of them

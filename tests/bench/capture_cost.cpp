@@ -29,7 +29,11 @@ enum class Mode { kPlain, kRecords, kLive, kEncoded, kFile };
 class Ignore final : public exec::RecordSink, public exec::RecordStream {
  public:
   exec::RecordStream& Open() override { return *this; }
-  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t>, std::uint32_t) override {}
+  void OnRecords(const exec::RecordPlace&, std::span<const std::uint64_t> words, std::uint32_t) override { words_ += words.size(); }
+  std::uint64_t words() const { return words_; }
+
+ private:
+  std::uint64_t words_ = 0;  // of one host thread, or about
 };
 
 /// Captures launches as its mode says.
@@ -38,8 +42,9 @@ class CapturingDevice final : public bench::EngineDevice {
   CapturingDevice(const char* ptx, unsigned threads) : EngineDevice("capture_cost", ptx, threads) {}
 
   void set_mode(Mode mode) { mode_ = mode; }
-  /// Of the launches since the last call: warp instructions, and bytes of the encoded CTAs.
+  /// Of the launches since the last call: warp instructions, words of their records, and bytes of the encoded CTAs.
   std::uint64_t TakeInstructions() { return std::exchange(instructions_, 0); }
+  std::uint64_t TakeWords() { return std::exchange(words_, 0); }
   std::uint64_t TakeBytes() { return std::exchange(bytes_, 0); }
 
  private:
@@ -48,7 +53,9 @@ class CapturingDevice final : public bench::EngineDevice {
     if (mode_ == Mode::kRecords) {
       Ignore ignore;
       launch.records = &ignore;
-      return engine().Run(launch);
+      const exec::LaunchFault fault = engine().Run(launch);
+      if (count_) words_ += ignore.words();
+      return fault;
     }
     auto& table = tables_[kernel];
     if (!table) {
@@ -89,7 +96,7 @@ class CapturingDevice final : public bench::EngineDevice {
   std::map<std::string, std::unique_ptr<trace::CodeTable>> tables_;
   const std::unique_ptr<trace::TraceWriter> file_ = Take(trace::TraceWriter::Create("/dev/null", "capture_cost"));
   Mode mode_ = Mode::kPlain;
-  std::uint64_t instructions_ = 0, bytes_ = 0;
+  std::uint64_t instructions_ = 0, words_ = 0, bytes_ = 0;
 };
 
 struct Options {
@@ -135,6 +142,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
   best[static_cast<std::size_t>(Mode::kFile)] = 1e30;
   device.count_ = false;
   const auto instructions = static_cast<double>(device.TakeInstructions());
+  const auto words = static_cast<double>(device.TakeWords());
   const auto bytes = static_cast<double>(device.TakeBytes());
   // Turn by turn, so that what else the machine does meets all alike.
   const double begin = bench::CpuTime();
@@ -147,7 +155,7 @@ bool Row(const Options& options, const bench::Benchmark& benchmark, CapturingDev
   }
   std::printf("| %s | %.2f | %.2f | %.2f |", benchmark.name.c_str(), instructions * 1e-6, best[0] * 1e3, best[0] * 1e9 / instructions);
   for (std::size_t i = 1; i < std::size(kModes); ++i) std::printf(" %.2f |", best[i] / best[0]);
-  std::printf(" %.3f |\n", bytes / instructions);
+  std::printf(" %.2f | %.3f |\n", words / instructions, bytes / instructions);
   if (!right) std::printf("WRONG RESULTS: %s\n", benchmark.name.c_str());
   std::fflush(stdout);
   product += std::log(best[2] / best[0]);
@@ -162,8 +170,8 @@ int main(int argc, char** argv) {
   std::printf("Capture as a multiple of the plain run; %u thread%s, CPU time, best of several runs.\n\n", options.threads,
               options.threads == 1 ? "" : "s");
   std::printf(
-      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | bytes per warp instr "
-      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | words per warp instr | bytes per warp instr "
+      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   bool right = true;
   double product = 0;
   int rows = 0;

@@ -256,17 +256,32 @@ class WarpFunction {
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- records (warp_record.cpp) ---
+  /// A group of records being written: the block's, and accesses in the order of the code.
+  struct OpenGroup {
+    llvm::GlobalVariable* stands_for = nullptr;  ///< for the RecordGroup
+    std::uint64_t block = 0;
+    std::vector<RecordAccess> accesses;
+    std::vector<RecordSlot> slots;
+    std::vector<LanePattern> patterns;
+    std::map<std::pair<const Value*, Space>, std::size_t> slot_of;  ///< by RecordRoot
+  };
   void EmitRecord(llvm::CallInst& call, const MarkerInfo& info);
-  Value* RecordCursor(const llvm::CallInst& call, const MarkerInfo& info);
+  void MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& info);
   void SaveRecordCursor();
   std::uint32_t RecordWords(const llvm::CallInst& call, const MarkerInfo& info);
+  const llvm::CallInst* NextRecord(const llvm::CallInst& call) const;
   bool MayRecord(const llvm::CallInst& call) const;
+  void OpenRecordGroup(std::uint64_t block);
+  void CloseRecordGroup();
+  static std::pair<Value*, std::uint64_t> RecordRoot(const llvm::CallInst& call);
+  void AddToRecordGroup(llvm::CallInst& call, const RecordHeader& header);
+  RecordSlot PutSlot(Value* root, const RecordHeader& header);
+  void PutEither(Value* root, const Linear& linear);
+  void PutFound(Value* root, const RecordHeader& header);
   Value* ActiveLanes(Value* address);
-  Value* PutWords(Value* cursor, const RecordHeader& header, llvm::ArrayRef<Value*> words);
-  Value* PutLinear(Value* cursor, RecordHeader header, const Linear& linear);
-  Value* PutIrregular(Value* cursor, RecordHeader header, Value* address);
+  Value* PutWords(Value* cursor, llvm::ArrayRef<Value*> words);
+  Value* RecordHead(const RecordHeader& header);
   llvm::Function* RecordHelper(const char* name, Helper helper);
-  llvm::Constant* PatternTable(const LanePattern& pattern);
 
   // --- irregular accesses (warp_irregular.cpp) ---
   /// The lanes' addresses: 64 bits each, or the scalar of `address` plus (index * factor) << shift.
@@ -433,6 +448,7 @@ class WarpFunction {
   llvm::DenseSet<const llvm::Instruction*> grouped_;  ///< loads that are already done
   Value* record_cursor_ = nullptr;                    ///< where the next record goes; null: as WarpCtx says
   std::uint32_t record_room_ = 0;                     ///< words for which there is room from there on
+  std::optional<OpenGroup> record_group_;
   llvm::DenseMap<const Value*, Shape> shape_cache_;
   llvm::DenseMap<const Value*, bool> is_entry_value_;
 };

@@ -1,5 +1,7 @@
 // Code that writes records (sim/exec/records.h) into the warp's buffer. Shapes decide what a record holds: of an address that is
-// a scalar and a pattern, only the scalar costs anything.
+// a scalar and a pattern, only the scalar costs anything, and of several at constant distances only one.
+#include <llvm/IR/PatternMatch.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -20,32 +22,43 @@ llvm::Function* WarpFunction::RecordHelper(const char* name, Helper helper) {
   return function;
 }
 
-/// Words that the record of `call` takes at most.
+/// Words that `call` adds at most: the head of a group, and the access's slot.
 std::uint32_t WarpFunction::RecordWords(const llvm::CallInst& call, const MarkerInfo& info) {
-  if (RecordHeader::Unpack(info.imm).kind == RecordKind::kBlock) return 1;
+  constexpr std::uint32_t kHead = 2;
+  if (RecordHeader::Unpack(info.imm).kind == RecordKind::kBlock) return kHead;
   const ShapeKind kind = ShapeOf(call.getArgOperand(0)).kind;
-  return kind == ShapeKind::kUniform || kind == ShapeKind::kAffine ? 3 : kMaxRecordWords;
+  const auto [root, add] = RecordRoot(call);
+  const bool linear = kind == ShapeKind::kUniform || kind == ShapeKind::kAffine;
+  const ShapeKind root_kind = ShapeOf(root).kind;
+  const bool linear_root = root_kind == ShapeKind::kUniform || root_kind == ShapeKind::kAffine;
+  return kHead + (linear && linear_root ? 1 : RecordSlot::kMaxWords);
 }
 
-/// Where the record of `call` goes; there is room for the longest one. The cursor stays in a register from the first record of a
+/// The next marker of a record behind `call` in its block that belongs to the same group: null where functions come between.
+const llvm::CallInst* WarpFunction::NextRecord(const llvm::CallInst& call) const {
+  for (const llvm::Instruction* next = call.getNextNode(); next; next = next->getNextNode()) {
+    const auto* other = llvm::dyn_cast<llvm::CallInst>(next);
+    if (!other) continue;
+    const MarkerInfo* const marker = module_.MarkerOf(*other);
+    if (marker && marker->kind == MarkerKind::kRecord) return other;
+    if (MayRecord(*other)) return nullptr;
+  }
+  return nullptr;
+}
+
+/// Makes sure that what `call` records has room behind record_cursor_. The cursor stays in a register from the first record of a
 /// block on, and one look at the limit makes room for several: as many as come before the end of the block or a call of a function,
 /// which may write records, too.
-Value* WarpFunction::RecordCursor(const llvm::CallInst& call, const MarkerInfo& info) {
+void WarpFunction::MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& info) {
   const std::uint32_t needed = RecordWords(call, info);
   if (record_cursor_ && record_room_ >= needed) {
     record_room_ -= needed;
-    return record_cursor_;
+    return;
   }
   SaveRecordCursor();
   std::uint32_t words = 0;
-  for (const llvm::Instruction* next = &call; next; next = next->getNextNode()) {
-    const MarkerInfo* const marker = module_.MarkerOf(*next);
-    if (!marker || marker->kind != MarkerKind::kRecord) {
-      const auto* other = llvm::dyn_cast<llvm::CallInst>(next);
-      if (other && MayRecord(*other)) break;
-      continue;
-    }
-    const std::uint32_t more = RecordWords(llvm::cast<llvm::CallInst>(*next), *marker);
+  for (const llvm::CallInst* next = &call; next; next = NextRecord(*next)) {
+    const std::uint32_t more = RecordWords(*next, *module_.MarkerOf(*next));
     if (words + more > kMaxGroupWords) break;
     words += more;
   }
@@ -65,7 +78,7 @@ Value* WarpFunction::RecordCursor(const llvm::CallInst& call, const MarkerInfo& 
   auto* phi = b_.CreatePHI(b_.getPtrTy(), 2);
   phi->addIncoming(cursor, before);
   phi->addIncoming(emptied, flush);
-  return phi;
+  record_cursor_ = phi;
 }
 
 /// Whether a call writes records itself.
@@ -77,16 +90,15 @@ bool WarpFunction::MayRecord(const llvm::CallInst& call) const {
 
 /// Before the block ends and before calls of functions: what follows finds the cursor in memory.
 void WarpFunction::SaveRecordCursor() {
+  CloseRecordGroup();
   if (!record_cursor_) return;
   b_.CreateStore(record_cursor_, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor)));
   record_cursor_ = nullptr;
 }
 
-/// Writes a record and returns the address behind it.
-Value* WarpFunction::PutWords(Value* cursor, const RecordHeader& header, llvm::ArrayRef<Value*> words) {
-  Value* mask = b_.CreateZExt(mask_, b_.getInt64Ty());
-  b_.CreateAlignedStore(b_.CreateOr(mask, b_.getInt64(header.Pack())), cursor, llvm::Align(8));
-  std::uint64_t bytes = 8;
+/// Writes words and returns the address behind them.
+Value* WarpFunction::PutWords(Value* cursor, llvm::ArrayRef<Value*> words) {
+  std::uint64_t bytes = 0;
   for (Value* word : words) {
     b_.CreateAlignedStore(word, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), cursor, bytes), llvm::Align(8));
     bytes += target_->getParent()->getDataLayout().getTypeStoreSize(word->getType());
@@ -94,81 +106,158 @@ Value* WarpFunction::PutWords(Value* cursor, const RecordHeader& header, llvm::A
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), cursor, bytes);
 }
 
-/// A constant of 32 words; one per pattern in the module.
-llvm::Constant* WarpFunction::PatternTable(const LanePattern& pattern) {
-  llvm::SmallVector<std::uint64_t, kWarpSize> words;
-  for (const std::int64_t offset : pattern) words.push_back(static_cast<std::uint64_t>(offset));
-  llvm::Constant* data = llvm::ConstantDataArray::get(context_, words);
-  llvm::Module& module = *target_->getParent();
-  for (llvm::GlobalVariable& global : module.globals()) {
-    if (global.hasInitializer() && global.getInitializer() == data) return &global;
-  }
-  return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "gl.pattern");
-}
-
-Value* WarpFunction::PutLinear(Value* cursor, RecordHeader header, const Linear& linear) {
-  const std::int64_t step = linear.pattern[1] - linear.pattern[0];
-  bool even = true;
-  for (unsigned lane = 1; lane < kWarpSize; ++lane) even &= linear.pattern[lane] - linear.pattern[lane - 1] == step;
-  if (!even || step != static_cast<std::int16_t>(step)) {
-    header.kind = RecordKind::kPattern;
-    return PutWords(cursor, header, {linear.base, b_.CreatePtrToInt(PatternTable(linear.pattern), b_.getInt64Ty())});
-  }
-  header.kind = step == 0 ? RecordKind::kUniform : RecordKind::kAffine;
-  Value* first = b_.CreateAdd(linear.base, b_.getInt64(static_cast<std::uint64_t>(linear.pattern[0])));
-  if (step == 0) return PutWords(cursor, header, {first});
-  Value* base = b_.CreateAnd(first, b_.getInt64(RecordHeader::kBaseMask));
-  return PutWords(cursor, header, {b_.CreateOr(base, b_.getInt64(static_cast<std::uint64_t>(step) << RecordHeader::kBaseBits))});
+/// The word that begins a record of the active lanes.
+Value* WarpFunction::RecordHead(const RecordHeader& header) {
+  return b_.CreateOr(b_.CreateZExt(mask_, b_.getInt64Ty()), b_.getInt64(header.Pack()));
 }
 
 void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   const RecordHeader header = RecordHeader::Unpack(info.imm);
-  if (header.kind == RecordKind::kBlock) {
-    record_cursor_ = PutWords(RecordCursor(call, info), header, {});
-    return;
+  const bool block = header.kind == RecordKind::kBlock;
+  if (block) CloseRecordGroup();
+  MakeRecordRoom(call, info);
+  if (!block) {
+    if (!record_group_) OpenRecordGroup(0);
+    return AddToRecordGroup(call, header);
   }
-  Value* address = call.getArgOperand(0);
-  const std::optional<Linear> linear = AsLinear(address);
+  const llvm::CallInst* const next = NextRecord(call);
+  if (next && RecordHeader::Unpack(module_.MarkerOf(*next)->imm).kind != RecordKind::kBlock) return OpenRecordGroup(header.Pack());
+  record_cursor_ = PutWords(record_cursor_, {RecordHead(header)});
+}
+
+/// What the group says is known when it is closed; until then something else stands for it.
+void WarpFunction::OpenRecordGroup(std::uint64_t block) {
+  auto* stands_for =
+      new llvm::GlobalVariable(*target_->getParent(), b_.getInt64Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "gl.group");
+  OpenGroup& group = record_group_.emplace();
+  group.stands_for = stands_for;
+  group.block = block;
+  Value* pointer = b_.CreatePtrToInt(stands_for, b_.getInt64Ty());
+  static_assert(RecordHeader{.kind = RecordKind::kGroup}.Pack() == 0);
+  record_cursor_ = divergent_ ? PutWords(record_cursor_, {RecordHead({.kind = RecordKind::kMaskedGroup}), pointer})
+                              : PutWords(record_cursor_, {pointer});
+}
+
+/// Writes the group's RecordGroup into the constants of the module.
+void WarpFunction::CloseRecordGroup() {
+  if (!record_group_) return;
+  const OpenGroup& group = *record_group_;
+  llvm::SmallVector<std::uint64_t, 64> words{group.block, group.accesses.size() | std::uint64_t{group.slots.size()} << 32};
+  for (const RecordAccess& access : group.accesses) words.append({access.header, access.slot, access.add});
+  for (const RecordSlot& slot : group.slots) words.append({slot.form, slot.base, static_cast<std::uint64_t>(slot.lanes)});
+  for (const LanePattern& pattern : group.patterns) {
+    for (const std::int64_t offset : pattern) words.push_back(static_cast<std::uint64_t>(offset));
+  }
+  llvm::Constant* data = llvm::ConstantDataArray::get(context_, words);
+  auto* made =
+      new llvm::GlobalVariable(*target_->getParent(), data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "gl.record_group");
+  made->setAlignment(llvm::Align(8));
+  group.stands_for->replaceAllUsesWith(made);
+  group.stands_for->eraseFromParent();
+  record_group_.reset();
+}
+
+/// The address of an access as a value of its block and a constant.
+std::pair<Value*, std::uint64_t> WarpFunction::RecordRoot(const llvm::CallInst& call) {
+  Value* root = call.getArgOperand(0);
+  std::uint64_t add = 0;
+  for (;;) {
+    // What another block computes of its values may not be at hand here.
+    const auto* const instruction = llvm::dyn_cast<llvm::Instruction>(root);
+    if (!instruction || instruction->getParent() != call.getParent()) break;
+    Value* more = nullptr;
+    const llvm::APInt* constant = nullptr;
+    if (!llvm::PatternMatch::match(instruction, llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more),
+                                                                              llvm::PatternMatch::m_APInt(constant))))
+      break;
+    if (llvm::isa<llvm::Constant>(more)) break;
+    add += constant->getZExtValue();
+    root = more;
+  }
+  return {root, add};
+}
+
+void WarpFunction::AddToRecordGroup(llvm::CallInst& call, const RecordHeader& header) {
+  const auto [root, add] = RecordRoot(call);
+  const auto key = std::make_pair(static_cast<const Value*>(root), header.space);
+  auto known = record_group_->slot_of.find(key);
+  if (known == record_group_->slot_of.end()) {
+    const std::size_t number = record_group_->slots.size();
+    record_group_->slots.push_back(PutSlot(root, header));
+    known = record_group_->slot_of.emplace(key, number).first;
+  }
+  record_group_->accesses.push_back({.header = header.Pack(), .slot = known->second, .add = add});
+}
+
+/// Writes the words of a slot.
+RecordSlot WarpFunction::PutSlot(Value* root, const RecordHeader& header) {
+  const std::optional<Linear> linear = AsLinear(root);
   if (!linear) {
-    record_cursor_ = PutIrregular(RecordCursor(call, info), header, address);
-    return;
+    PutFound(root, header);
+    return {.form = RecordSlot::kFound};
   }
-  Value* cursor = RecordCursor(call, info);
+  RecordSlot slot{.form = RecordSlot::kStride, .base = static_cast<std::uint64_t>(linear->pattern[0])};
+  const std::int64_t step = linear->pattern[1] - linear->pattern[0];
+  LanePattern pattern;
+  bool even = step == static_cast<std::int16_t>(step);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    pattern[lane] = linear->pattern[lane] - linear->pattern[0];
+    even &= pattern[lane] == step * static_cast<std::int64_t>(lane);
+  }
+  slot.lanes = step;
+  if (!even) {
+    std::vector<LanePattern>& patterns = record_group_->patterns;
+    slot.form = RecordSlot::kPattern;
+    slot.lanes = std::ranges::find(patterns, pattern) - patterns.begin();
+    if (slot.lanes == std::ssize(patterns)) patterns.push_back(pattern);
+  }
+  const auto* const constant = llvm::dyn_cast<llvm::ConstantInt>(linear->base);
+  if (constant && even && !linear->valid) {
+    slot.form = RecordSlot::kFixed;
+    slot.base += constant->getZExtValue();
+    return slot;
+  }
   if (!linear->valid) {
-    record_cursor_ = PutLinear(cursor, header, *linear);
-    return;
+    record_cursor_ = PutWords(record_cursor_, {linear->base});
+    return slot;
   }
-  // Only lanes whose 32-bit index wraps are no pattern.
+  slot.form |= RecordSlot::kMayDiffer;
+  PutEither(root, *linear);
+  return slot;
+}
+
+/// One word, or all lanes where the 32-bit index of some wraps.
+void WarpFunction::PutEither(Value* root, const Linear& linear) {
   BasicBlock* regular = NewBlock("record");
   BasicBlock* irregular = NewBlock("record_lanes");
   BasicBlock* joined = NewBlock("recorded");
-  b_.CreateCondBr(linear->valid, regular, irregular, Likely());
+  Value* elsewhere = b_.getInt64(RecordSlot::kElsewhere);
+  b_.CreateCondBr(b_.CreateAnd(linear.valid, b_.CreateICmpNE(linear.base, elsewhere)), regular, irregular, Likely());
   b_.SetInsertPoint(regular);
-  Value* short_end = PutLinear(cursor, header, *linear);
-  BasicBlock* regular_end = b_.GetInsertBlock();
+  Value* short_end = PutWords(record_cursor_, {linear.base});
   b_.CreateBr(joined);
   b_.SetInsertPoint(irregular);
   Value* long_end = nullptr;
   {
     const Scope scope(*this);
-    long_end = PutWords(cursor, header, {ActiveLanes(address)});
+    long_end = PutWords(record_cursor_, {elsewhere, ActiveLanes(root)});
   }
   BasicBlock* irregular_end = b_.GetInsertBlock();
   b_.CreateBr(joined);
   b_.SetInsertPoint(joined);
   auto* end = b_.CreatePHI(b_.getPtrTy(), 2);
-  end->addIncoming(short_end, regular_end);
+  end->addIncoming(short_end, regular);
   end->addIncoming(long_end, irregular_end);
   record_cursor_ = end;
 }
 
-/// A record of lanes that lie as those of the instruction did the last time, or of all addresses (RecordSite).
-Value* WarpFunction::PutIrregular(Value* cursor, RecordHeader header, Value* address) {
+/// Lanes that lie as those of the instruction did the last time, or all addresses (RecordSite).
+void WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   const std::uint32_t number = header.instruction % kRecordSites;
   Value* sites = WarpField(offsetof(WarpCtx, record_sites), b_.getPtrTy());
   Value* site = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), sites, std::uint64_t{number} * sizeof(RecordSite));
   Value* pattern = b_.CreateLoad(b_.getPtrTy(), site);
-  Value* lanes = Lanes(address);
+  Value* lanes = Lanes(root);
   Value* known = b_.CreateAlignedLoad(lanes->getType(), pattern, llvm::Align(8));
   Value* first = b_.CreateExtractElement(lanes, std::uint64_t{0});
   Value* differs = b_.CreateICmpNE(b_.CreateSub(lanes, Splat(first)), known);
@@ -179,14 +268,11 @@ Value* WarpFunction::PutIrregular(Value* cursor, RecordHeader header, Value* add
   BasicBlock* joined = NewBlock("recorded");
   b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differs), b_.getInt32(0)), regular, irregular);
   b_.SetInsertPoint(regular);
-  RecordHeader known_header = header;
-  known_header.kind = RecordKind::kPattern;
-  Value* short_end = PutWords(cursor, known_header, {first, b_.CreatePtrToInt(pattern, b_.getInt64Ty())});
-  BasicBlock* regular_end = b_.GetInsertBlock();
+  Value* short_end = PutWords(record_cursor_, {b_.CreatePtrToInt(pattern, b_.getInt64Ty()), first});
   b_.CreateBr(joined);
   b_.SetInsertPoint(irregular);
   const Scope scope(*this);
-  Value* long_end = PutWords(cursor, header, {ActiveLanes(address)});
+  Value* long_end = PutWords(record_cursor_, {b_.getInt64(0), ActiveLanes(root)});
   Value* tries = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), site, offsetof(RecordSite, tries)));
   BasicBlock* irregular_end = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateICmpEQ(tries, b_.getInt64(0)), joined, learn);
@@ -199,10 +285,10 @@ Value* WarpFunction::PutIrregular(Value* cursor, RecordHeader header, Value* add
   b_.CreateBr(joined);
   b_.SetInsertPoint(joined);
   auto* end = b_.CreatePHI(b_.getPtrTy(), 3);
-  end->addIncoming(short_end, regular_end);
+  end->addIncoming(short_end, regular);
   end->addIncoming(long_end, irregular_end);
   end->addIncoming(learned_end, learn_end);
-  return end;
+  record_cursor_ = end;
 }
 
 /// The lanes' addresses, 0 for lanes that are off: what they hold must not make equal records differ.

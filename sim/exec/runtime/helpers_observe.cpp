@@ -70,7 +70,7 @@ void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
 
 void Helper_kLearnRecord(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   RecordPatterns& patterns = WarpOf(ctx).cta->unit->record_patterns();
-  ctx->record_cursor = patterns.Learn(patterns.sites()[imm], ctx->record_cursor - kMaxRecordWords);
+  ctx->record_cursor = patterns.Learn(patterns.sites()[imm], mask, ctx->record_cursor - RecordSlot::kMaxWords);
 }
 
 void Helper_kFlushRecords(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

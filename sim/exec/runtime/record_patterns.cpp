@@ -14,26 +14,22 @@ void RecordPatterns::Reset() {
   sites_.assign(kRecordSites, {.pattern = patterns_.front()->data(), .tries = kTries});
 }
 
-std::uint64_t* RecordPatterns::Learn(RecordSite& site, std::uint64_t* record) {
-  RecordHeader header = RecordHeader::Unpack(*record);
-  const std::uint64_t* const lanes = record + 1;
-  const Pattern* pattern = Find(header.mask, lanes);
+std::uint64_t* RecordPatterns::Learn(RecordSite& site, std::uint32_t mask, std::uint64_t* slot) {
+  const std::uint64_t* const lanes = slot + 1;
+  const Pattern* pattern = Find(mask, lanes);
   const std::uint64_t price = pattern != nullptr ? 1 : kPriceOfNew;
   site.tries -= std::min(site.tries, price);
-  if (pattern == nullptr && header.mask == ~0u && patterns_.size() < kMostPatterns) {
+  if (pattern == nullptr && mask == ~0u && patterns_.size() < kMostPatterns) {
     Pattern made;
     for (std::size_t lane = 0; lane < kWarpSize; ++lane) made[lane] = static_cast<std::int64_t>(lanes[lane] - lanes[0]);
     pattern = patterns_.emplace_back(std::make_unique<const Pattern>(made)).get();
   }
-  if (pattern == nullptr) return record + kMaxRecordWords;
+  if (pattern == nullptr) return slot + RecordSlot::kMaxWords;
   site.pattern = pattern->data();
-  const auto first = static_cast<std::size_t>(std::countr_zero(header.mask));
-  const std::uint64_t base = lanes[first] - static_cast<std::uint64_t>((*pattern)[first]);
-  header.kind = RecordKind::kPattern;
-  record[0] = header.Pack();
-  record[1] = base;
-  record[2] = reinterpret_cast<std::uint64_t>(pattern->data());
-  return record + 3;
+  const auto first = static_cast<std::size_t>(std::countr_zero(mask));
+  slot[1] = lanes[first] - static_cast<std::uint64_t>((*pattern)[first]);
+  slot[0] = reinterpret_cast<std::uint64_t>(pattern->data());
+  return slot + 2;
 }
 
 const RecordPatterns::Pattern* RecordPatterns::Find(std::uint32_t mask, const std::uint64_t* lanes) const {

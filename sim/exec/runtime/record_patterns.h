@@ -16,9 +16,9 @@ class RecordPatterns {
   void Reset();
   RecordSite* sites() { return sites_.data(); }
 
-  /// Looks whether the lanes of a kLanes record, whose header is at `record`, lie like a pattern, which it makes if need be; then
-  /// the site has that pattern and the record becomes a kPattern one. Returns the end of the record.
-  std::uint64_t* Learn(RecordSite& site, std::uint64_t* record);
+  /// Looks whether the lanes of the mask, whose addresses a slot of form kFound has at `slot`, lie like a pattern, which it makes if
+  /// need be; then the site has that pattern and the slot names it. Returns the end of the slot.
+  std::uint64_t* Learn(RecordSite& site, std::uint32_t mask, std::uint64_t* slot);
 
  private:
   using Pattern = std::array<std::int64_t, kWarpSize>;

@@ -1,0 +1,124 @@
+// What RecordDecoder makes of the groups of compiled code: most accesses are of one entry, in global or shared memory, in the order of
+// the code, and then need no thought when they come.
+#include <algorithm>
+
+#include "sim/trace/record_decoder.h"
+
+namespace gridloom::trace {
+
+using exec::AccessKind;
+using exec::RecordHeader;
+using exec::RecordSlot;
+
+const RecordDecoder::Plan& RecordDecoder::PlanOf(const exec::RecordGroup* group) {
+  const Plan*& last = last_plans_[(reinterpret_cast<std::uintptr_t>(group) >> 4) % last_plans_.size()];
+  if (last != nullptr && last->group == group) return *last;
+  std::unique_ptr<const Plan>& plan = plans_[group];
+  if (!plan) plan = MakePlan(*group);
+  return *(last = plan.get());
+}
+
+std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::RecordGroup& group) {
+  auto plan = std::make_unique<Plan>();
+  plan->group = &group;
+  // Accesses that share a word move together.
+  std::vector<std::uint32_t> first(group.slot_count, kNoEntry);
+  for (const exec::RecordAccess& access : group.accesses()) {
+    const std::uint32_t instruction = RecordHeader::Unpack(access.header).instruction;
+    if (instruction >= table_.entries.size() || table_.entries[instruction].count == 0) continue;
+    const std::uint32_t at = table_.entries[instruction].first;
+    if (first[access.slot] == kNoEntry) first[access.slot] = at;
+    Join(first[access.slot], at);
+  }
+  plan->plain = AddPlain(group, *plan);
+  plan->simple = plan->plain && IsSimple(*plan);
+  return plan;
+}
+
+/// False when the group is not plain.
+bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
+  std::uint32_t next = 0, end = static_cast<std::uint32_t>(entries_.size());
+  if (group.block != 0) {
+    const std::uint32_t instruction = RecordHeader::Unpack(group.block).instruction;
+    if (instruction >= table_.entries.size() || table_.entries[instruction].block == CodeTable::kNoBlock) return false;
+    plan.block = table_.entries[instruction].block;
+    const BasicBlock& block = table_.code.blocks[plan.block];
+    next = block.first;
+    end = block.first + block.count;
+  } else if (group.access_count == 0) {
+    return false;
+  }
+  for (const RecordSlot& slot : group.slots()) {
+    const bool pattern = slot.plain_form() == RecordSlot::kPattern;
+    plan.slots.push_back({.stride = pattern ? 0 : static_cast<std::int32_t>(slot.lanes), .pattern = pattern ? Intern(group.pattern(slot.lanes)) : nullptr});
+  }
+  for (const exec::RecordAccess& access : group.accesses()) {
+    const RecordHeader header = RecordHeader::Unpack(access.header);
+    if (!IsPlain(header)) return false;
+    const std::uint32_t at = table_.entries[header.instruction].first;
+    if (at < next || at >= end) return false;
+    next = at + 1;
+    const RecordSlot& slot = group.slots()[access.slot];
+    plan.accesses.push_back({.at = at,
+                             .slot = static_cast<std::uint32_t>(access.slot),
+                             .add = access.add,
+                             .base = access.add + slot.base,
+                             .moves = header.space != exec::Space::kShared && slot.form != RecordSlot::kFixed});
+  }
+  return true;
+}
+
+/// Fills what only simple plans have.
+bool RecordDecoder::IsSimple(Plan& plan) const {
+  if (plan.block == CodeTable::kNoBlock) return false;
+  const BasicBlock& block = table_.code.blocks[plan.block];
+  if (plan.accesses.size() != entries_[block.first + block.count].number - entries_[block.first].number) return false;
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    const std::uint64_t form = plan.group->slots()[i].form;
+    if (form == RecordSlot::kFixed) continue;
+    if (form != RecordSlot::kStride && form != RecordSlot::kPattern) return false;
+    plan.slots[i].word = plan.words++;
+  }
+  return true;
+}
+
+/// Whether the instruction is one entry, in global or shared memory, and the access the one it says.
+bool RecordDecoder::IsPlain(const RecordHeader& header) const {
+  if (header.instruction >= table_.entries.size()) return false;
+  const CodeTable::Entry& entry = table_.entries[header.instruction];
+  if (entry.count != 1) return false;
+  const Instruction& instruction = table_.code.instructions[entry.first];
+  if (!instruction.has_access() || (instruction.flags & kGeneric) != 0 || instruction.space == Space::kLocal) return false;
+  const AccessKind kind = (instruction.flags & kAtomic) != 0  ? AccessKind::kAtomic
+                          : (instruction.flags & kStore) != 0 ? AccessKind::kWrite
+                                                              : AccessKind::kRead;
+  const exec::Space space = instruction.space == Space::kShared ? exec::Space::kShared : exec::Space::kGlobal;
+  return header.access == kind && header.space == space && header.bytes == instruction.width;
+}
+
+/// The first pattern like this one: groups have their own.
+const std::int64_t* RecordDecoder::Intern(const std::int64_t* pattern) {
+  for (const auto& known : patterns_) {
+    if (std::equal(known->begin(), known->end(), pattern)) return known->data();
+  }
+  auto made = std::make_unique<std::array<std::int64_t, kWarpSize>>();
+  std::copy_n(pattern, kWarpSize, made->begin());
+  return patterns_.emplace_back(std::move(made))->data();
+}
+
+std::uint32_t RecordDecoder::LeaderOf(std::uint32_t at) {
+  while (entries_[at].leader != at) at = entries_[at].leader = entries_[entries_[at].leader].leader;
+  return at;
+}
+
+/// Both entries have one site from now on. Where each has another one in the CTA already, its sites are of no use.
+void RecordDecoder::Join(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t to = LeaderOf(a), from = LeaderOf(b);
+  if (to == from) return;
+  Entry &leader = EntryOf(to), &other = EntryOf(from);
+  if (leader.site != 0 && other.site != 0 && sites_ != nullptr) sites_->usable = false;
+  if (leader.site == 0) leader.site = other.site;
+  other.leader = to;
+}
+
+}  // namespace gridloom::trace
