@@ -79,9 +79,7 @@ struct RecordSlot {
 
   Form plain_form() const { return static_cast<Form>(form & 3); }
   /// Whether its words, which begin at `at`, are one more and 32 addresses; those of lanes that are off are 0.
-  bool HasLanes(const std::uint64_t* at) const {
-    return form == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere;
-  }
+  bool HasLanes(const std::uint64_t* at) const { return form == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere; }
   std::uint32_t WordsAt(const std::uint64_t* at) const {
     if (form == kFixed) return 0;
     return HasLanes(at) ? kMaxWords : form == kFound ? 2 : 1;
@@ -101,9 +99,7 @@ struct RecordGroup {
   std::uint32_t access_count = 0, slot_count = 0;
 
   std::span<const RecordAccess> accesses() const { return {reinterpret_cast<const RecordAccess*>(this + 1), access_count}; }
-  std::span<const RecordSlot> slots() const {
-    return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count};
-  }
+  std::span<const RecordSlot> slots() const { return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count}; }
   const std::int64_t* pattern(std::int64_t number) const {
     return reinterpret_cast<const std::int64_t*>(slots().data() + slot_count) + number * kWarpSize;
   }

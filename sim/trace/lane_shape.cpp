@@ -2,21 +2,41 @@
 
 #include <bit>
 
+#include "sim/exec/simd.h"
+
 namespace gridloom::trace {
+
+using exec::SimdLevel;
+using exec::UsableSimd;
+
 namespace {
 
-/// Lanes that lie otherwise mostly show it at the last one; else all are looked at, without a way out, so that the compiler compares
-/// several at a time.
-bool FindFullStride(const std::uint64_t* lanes, MemoryAccess& access) {
-  const std::uint64_t stride = lanes[1] - lanes[0];
-  if (!IsStride(static_cast<std::int64_t>(stride)) || lanes[kWarpSize - 1] != lanes[0] + stride * (kWarpSize - 1)) return false;
-  std::uint64_t differs = 0;
-  for (std::uint32_t lane = 1; lane < kWarpSize; ++lane) differs |= (lanes[lane] - lanes[lane - 1]) ^ stride;
-  if (differs != 0) return false;
-  access.base = lanes[0];
-  access.stride = static_cast<std::int32_t>(stride);
-  return true;
+GL_INLINE void CompareWithStride(const std::uint64_t* __restrict lanes, std::uint64_t base, std::uint64_t stride, std::uint32_t mask,
+                                 std::uint64_t* __restrict differs) {
+  std::uint64_t any = 0;
+  for (std::uint64_t lane = 0; lane < kWarpSize; ++lane)
+    any |= (lanes[lane] ^ (base + stride * lane)) & (0 - (mask >> lane & std::uint64_t{1}));
+  *differs = any;
 }
+
+GL_INLINE void CompareWithOffsets(const std::uint64_t* __restrict lanes, const std::uint64_t* __restrict offsets, std::uint64_t base,
+                                  std::uint32_t mask, std::uint64_t* __restrict differs) {
+  std::uint64_t any = 0;
+  for (std::uint64_t lane = 0; lane < kWarpSize; ++lane)
+    any |= (lanes[lane] ^ (base + offsets[lane])) & (0 - (mask >> lane & std::uint64_t{1}));
+  *differs = any;
+}
+
+}  // namespace
+
+GL_SIMD_FUNCTION(DifferFromStride, CompareWithStride,
+                 (const std::uint64_t* lanes, std::uint64_t base, std::uint64_t stride, std::uint32_t mask, std::uint64_t* differs),
+                 (lanes, base, stride, mask, differs))
+GL_SIMD_FUNCTION(DifferFromOffsets, CompareWithOffsets,
+                 (const std::uint64_t* lanes, const std::uint64_t* offsets, std::uint64_t base, std::uint32_t mask, std::uint64_t* differs),
+                 (lanes, offsets, base, mask, differs))
+
+namespace {
 
 /// What the distance between lanes can be, of a mask with two lanes at least. Neighbours tell without a division.
 std::int64_t LikelyStride(std::uint32_t mask, const std::uint64_t* lanes) {
@@ -39,17 +59,15 @@ std::optional<std::int32_t> StrideOf(const std::int64_t* pattern) {
 }
 
 bool FindStride(const std::uint64_t* lanes, MemoryAccess& access) {
-  if (access.mask == ~0u) return FindFullStride(lanes, access);
   const auto first = static_cast<std::uint32_t>(std::countr_zero(access.mask));
   const auto last = kWarpSize - 1 - static_cast<std::uint32_t>(std::countl_zero(access.mask));
   const std::int64_t stride = first == last ? 0 : LikelyStride(access.mask, lanes);
   if (!IsStride(stride)) return false;
   const std::uint64_t base = lanes[first] - static_cast<std::uint64_t>(stride) * first;
-  if (lanes[last] != base + static_cast<std::uint64_t>(stride) * last) return false;
-  for (std::uint32_t rest = access.mask & (access.mask - 1); rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    if (lanes[lane] != base + static_cast<std::uint64_t>(stride) * lane) return false;
-  }
+  if (lanes[last] != base + static_cast<std::uint64_t>(stride) * last) return false;  // what lies otherwise mostly shows it there
+  std::uint64_t differs = 0;
+  DifferFromStride(lanes, base, static_cast<std::uint64_t>(stride), access.mask, &differs);
+  if (differs != 0) return false;
   access.base = base;
   access.stride = static_cast<std::int32_t>(stride);
   return true;
@@ -60,16 +78,9 @@ std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* l
   const auto last = kWarpSize - 1 - static_cast<std::uint32_t>(std::countl_zero(mask));
   const std::uint64_t base = lanes[first] - offsets[first];
   if (lanes[last] != base + offsets[last]) return std::nullopt;
-  if (mask == ~0u) {
-    std::uint64_t differs = 0;
-    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) differs |= lanes[lane] ^ (base + offsets[lane]);
-    return differs == 0 ? std::optional(base) : std::nullopt;
-  }
-  for (std::uint32_t rest = mask & (mask - 1); rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    if (lanes[lane] != base + offsets[lane]) return std::nullopt;
-  }
-  return base;
+  std::uint64_t differs = 0;
+  DifferFromOffsets(lanes, offsets.data(), base, mask, &differs);
+  return differs == 0 ? std::optional(base) : std::nullopt;
 }
 
 }  // namespace gridloom::trace

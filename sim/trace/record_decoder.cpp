@@ -72,8 +72,6 @@ std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& p
 void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers) {
   place_ = place;
   sites_ = sites;
-  for (const Known& known : known_) last_known_[SlotOf(known.pattern) % last_known_.size()] = {};
-  known_.clear();
   wide_.clear();
   dropped_ = 0;
   ++ctas_;
@@ -225,46 +223,57 @@ void RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words 
 
 RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at) {
   if (plan.block != CodeTable::kNoBlock) TakeBlock(RecordHeader::Unpack(plan.group->block | mask));
-  slot_at_.clear();
-  for (const exec::RecordSlot& slot : plan.group->slots()) {
-    slot_at_.push_back(at);
-    at += slot.WordsAt(at);
+  const std::span<const exec::RecordSlot> slots = plan.group->slots();
+  slot_at_.resize(std::max(slot_at_.size(), slots.size()));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    slot_at_[i] = at;
+    at += slots[i].WordsAt(at);
   }
+  if (plan.accesses.empty()) return at;
+  if (plan.block == CodeTable::kNoBlock) SkipTo(plan.accesses.front().at);
+  const std::size_t first = trace_->accesses.size();
+  trace_->accesses.resize(first + plan.accesses.back().place + 1);
+  MemoryAccess* const accesses = trace_->accesses.data() + first;
   for (const PlainAccess& plain : plan.accesses) {
-    SkipTo(plain.at);
-    const Words words = slot_at_[plain.slot];
-    const MemoryAccess access = PlainAccessIn(plan, plain, words, mask);
-    trace_->accesses.push_back(access);
-    next_ = plain.at + 1;
-    if (sites_ != nullptr) MarkSite(plan.group->slots()[plain.slot], words, mask, SiteOf(plain.at, plain.at + 1, plain.moves));
+    MemoryAccess& access = accesses[plain.place];
+    access.mask = mask;
+    AddPlainAccess(plan, plain, slot_at_[plain.slot], access);
   }
+  next_ = plan.accesses.back().at + 1;
+  if (sites_ == nullptr) return at;
+  for (const PlainAccess& plain : plan.accesses)
+    MarkSite(slots[plain.slot], slot_at_[plain.slot], mask, SiteOf(plain.at, plain.at + 1, plain.moves));
   return at;
 }
 
-/// `at`: the words of its slot.
-MemoryAccess RecordDecoder::PlainAccessIn(const Plan& plan, const PlainAccess& plain, Words at, std::uint32_t mask) {
-  MemoryAccess access;
-  access.mask = mask;
+/// `at`: the words of its slot. The access is written where it stays, in its parts: a copy would wait for them.
+void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, MemoryAccess& access) {
   const exec::RecordSlot& form = plan.group->slots()[plain.slot];
   const PlainSlot& slot = plan.slots[plain.slot];
-  access.base = plain.base;
-  access.stride = slot.stride;
-  if (form.form == exec::RecordSlot::kFixed) return access;
-  if (form.HasLanes(at)) {
-    if (plain.add == 0) {
-      AddShape(plain.at, at + 1, access);
-    } else {
-      std::array<std::uint64_t, kWarpSize> lanes;
-      for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = at[1 + lane] + plain.add;
-      AddShape(plain.at, lanes.data(), access);
-    }
-  } else if (form.form == exec::RecordSlot::kFound) {
-    AddPattern(plain.base + at[1], reinterpret_cast<const std::int64_t*>(at[0]), plain.at, access);
-  } else {
-    access.base += at[0];
-    if (slot.pattern != nullptr) AddPattern(access.base, slot.pattern, plain.at, access);
+  switch (form.form) {
+    case exec::RecordSlot::kFixed:
+      access.base = plain.base;
+      access.stride = slot.stride;
+      return;
+    case exec::RecordSlot::kStride:
+      access.base = plain.base + at[0];
+      access.stride = slot.stride;
+      return;
+    default: break;
   }
-  return access;
+  if (!form.HasLanes(at)) {
+    const bool found = form.form == exec::RecordSlot::kFound;
+    const std::uint64_t base = plain.base + at[found ? 1 : 0];
+    const std::int64_t* const pattern = found ? reinterpret_cast<const std::int64_t*>(at[0]) : slot.pattern;
+    if (pattern != nullptr) return AddPattern(base, pattern, plain.at, access);
+    access.base = base;
+    access.stride = slot.stride;
+    return;
+  }
+  if (plain.add == 0) return AddShape(plain.at, at + 1, access);
+  std::array<std::uint64_t, kWarpSize> lanes;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = at[1 + lane] + plain.add;
+  AddShape(plain.at, lanes.data(), access);
 }
 
 void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access) {
@@ -400,25 +409,31 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess
 
 /// The stride that a pattern is or that names it; nothing when its distances are too large.
 std::optional<std::int32_t> RecordDecoder::KnownPattern(const std::int64_t* pattern) {
-  Known& last = last_known_[SlotOf(pattern) % last_known_.size()];
-  if (last.pattern == pattern) return last.stride;
-  for (const Known& known : known_) {
-    if (known.pattern == pattern) return (last = known).stride;
-  }
-  const std::optional<std::int32_t> stride = AddKnownPattern(pattern);
-  if (stride) last = known_.emplace_back(Known{pattern, *stride});
-  return stride;
+  Known*& last = last_known_[SlotOf(pattern) % last_known_.size()];
+  if (last == nullptr || last->pattern != pattern) last = &FindKnown(pattern);
+  if (last->is_stride || last->cta == ctas_) return last->stride;
+  if (!last->fits || trace_->patterns.size() >= kMostPatterns) return std::nullopt;
+  last->cta = ctas_;
+  last->stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
+  trace_->patterns.push_back(last->offsets);
+  return last->stride;
 }
 
-std::optional<std::int32_t> RecordDecoder::AddKnownPattern(const std::int64_t* pattern) {
-  if (const std::optional<std::int32_t> stride = StrideOf(pattern)) return stride;
-  const bool fits =
-      std::all_of(pattern, pattern + kWarpSize, [](std::int64_t offset) { return offset >= INT32_MIN && offset <= INT32_MAX; });
-  if (!fits || trace_->patterns.size() >= kMostPatterns) return std::nullopt;
-  const std::int32_t stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
-  LanePattern& made = trace_->patterns.emplace_back();
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) made[lane] = static_cast<std::int32_t>(pattern[lane]);
-  return stride;
+RecordDecoder::Known& RecordDecoder::FindKnown(const std::int64_t* pattern) {
+  for (Known& known : known_) {
+    if (known.pattern == pattern) return known;
+  }
+  Known& made = known_.emplace_back();
+  made.pattern = pattern;
+  if (const std::optional<std::int32_t> stride = StrideOf(pattern)) {
+    made.is_stride = true;
+    made.stride = *stride;
+  }
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    made.offsets[lane] = static_cast<std::int32_t>(pattern[lane]);
+    made.fits &= made.offsets[lane] == pattern[lane];
+  }
+  return made;
 }
 
 /// Lanes that lie as they did when the instruction was executed last, somewhere else. Instructions whose lanes never do that are

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,7 +59,8 @@ class RecordDecoder {
   };
   /// An access of a group whose instruction is one entry, in global or shared memory: what it takes to add it to the trace.
   struct PlainAccess {
-    std::uint32_t at = 0;  ///< entry
+    std::uint32_t at = 0;     ///< entry
+    std::uint32_t place = 0;  ///< memory instructions between the first entry of the block, or the group, and this
     std::uint32_t slot = 0;
     std::uint64_t add = 0;   ///< to all lanes
     std::uint64_t base = 0;  ///< to the slot's word: the same and the slot's base
@@ -80,10 +82,13 @@ class RecordDecoder {
     std::vector<PlainAccess> accesses;
     std::vector<PlainSlot> slots;
   };
-  /// A pattern of the records, and what the trace calls it.
+  /// A pattern of the records, and what traces call it.
   struct Known {
     const std::int64_t* pattern = nullptr;
-    std::int32_t stride = 0;
+    bool is_stride = false, fits = true;  ///< a stride needs no pattern; others have to fit
+    std::int32_t stride = 0;              ///< that, or the name in the trace of `cta`
+    std::uint32_t cta = 0;                ///< the last one, as ctas_ counts, that has the pattern in its trace
+    LanePattern offsets{};
   };
   using Words = const std::uint64_t*;
 
@@ -109,7 +114,7 @@ class RecordDecoder {
   Words TakeGroup(Words at, Words end);
   Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at);
   void TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
-  MemoryAccess PlainAccessIn(const Plan& plan, const PlainAccess& plain, Words at, std::uint32_t mask);
+  void AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, MemoryAccess& access);
   void AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access);
   void AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   void MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site);
@@ -121,7 +126,7 @@ class RecordDecoder {
   exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
   bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
   std::optional<std::int32_t> KnownPattern(const std::int64_t* pattern);
-  std::optional<std::int32_t> AddKnownPattern(const std::int64_t* pattern);
+  Known& FindKnown(const std::int64_t* pattern);
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 
   const CodeTable& table_;
@@ -139,8 +144,8 @@ class RecordDecoder {
   RecordSites* sites_ = nullptr;
   std::uint16_t* site_numbers_ = nullptr;  ///< of the buffer, beside its words; null without sites_
   Words words_ = nullptr;                  ///< of the buffer
-  std::vector<Known> known_;               ///< of the CTA
-  std::array<Known, 64> last_known_;       ///< some of them, by SlotOf
+  std::deque<Known> known_;                ///< of the launch
+  std::array<Known*, 64> last_known_{};    ///< some of them, by SlotOf
   std::vector<LaneOffsets> wide_;          ///< of the trace's patterns, those found among lanes
   std::uint32_t next_ = 0, end_ = 0;       ///< what is left of the block being visited
   std::uint32_t ctas_ = 0;

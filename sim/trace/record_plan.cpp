@@ -48,18 +48,22 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
   } else if (group.access_count == 0) {
     return false;
   }
+  std::uint32_t first = next;
   for (const RecordSlot& slot : group.slots()) {
     const bool pattern = slot.plain_form() == RecordSlot::kPattern;
-    plan.slots.push_back({.stride = pattern ? 0 : static_cast<std::int32_t>(slot.lanes), .pattern = pattern ? Intern(group.pattern(slot.lanes)) : nullptr});
+    plan.slots.push_back(
+        {.stride = pattern ? 0 : static_cast<std::int32_t>(slot.lanes), .pattern = pattern ? Intern(group.pattern(slot.lanes)) : nullptr});
   }
   for (const exec::RecordAccess& access : group.accesses()) {
     const RecordHeader header = RecordHeader::Unpack(access.header);
     if (!IsPlain(header)) return false;
     const std::uint32_t at = table_.entries[header.instruction].first;
     if (at < next || at >= end) return false;
+    if (plan.accesses.empty() && group.block == 0) first = at;
     next = at + 1;
     const RecordSlot& slot = group.slots()[access.slot];
     plan.accesses.push_back({.at = at,
+                             .place = entries_[at].number - entries_[first].number,
                              .slot = static_cast<std::uint32_t>(access.slot),
                              .add = access.add,
                              .base = access.add + slot.base,

@@ -170,7 +170,8 @@ int main(int argc, char** argv) {
   std::printf("Capture as a multiple of the plain run; %u thread%s, CPU time, best of several runs.\n\n", options.threads,
               options.threads == 1 ? "" : "s");
   std::printf(
-      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | words per warp instr | bytes per warp instr "
+      "| kernel | M warp instr | plain ms | ns per warp instr | records | live | encoded | file | words per warp instr | bytes per warp "
+      "instr "
       "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   bool right = true;
   double product = 0;

@@ -79,7 +79,6 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
   OptimizeSpmd(spmd, lifted.address_taken, *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
-  if (getenv("GL_IR0")) fputs(Print(spmd.ir()).c_str(), stderr);
   const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {
     out.error = vectorized.error;
@@ -87,9 +86,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   }
   if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "warp form", out)) return;
-  if (getenv("GL_IR")) fputs(Print(spmd.ir()).c_str(), stderr);
   OptimizeWarp(spmd.ir(), *machine);
-  if (getenv("GL_IR2")) fputs(Print(spmd.ir()).c_str(), stderr);
   if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
   out.object = EmitObject(spmd.ir(), *machine, out.error);
   out.frame_bytes = FrameBytes(out.object);

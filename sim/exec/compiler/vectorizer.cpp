@@ -105,11 +105,11 @@ bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule&
   return false;
 }
 
-/// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Recorded warps are passed on one by
-/// one, memcheck wants to know each, and the CTAs of a cluster are not one CTA.
+/// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Memcheck wants to know each warp,
+/// and the CTAs of a cluster are not one CTA.
 bool GainsByCta(const llvm::Function& kernel, const CompileOptions& options) {
   constexpr unsigned kMostInstructions = 500;  // of one thread
-  return !options.memcheck && !options.clusters && options.record == Recording::kNone && kernel.getInstructionCount() <= kMostInstructions;
+  return !options.memcheck && !options.clusters && kernel.getInstructionCount() <= kMostInstructions;
 }
 
 /// The parameters of a CtaEntry.

@@ -21,6 +21,7 @@ bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
     case MarkerKind::kLoad:
     case MarkerKind::kStore:
     case MarkerKind::kAtomic:
+    case MarkerKind::kRecord:
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: return true;
     default: return false;
@@ -35,8 +36,9 @@ bool WarpFunction::IsSmallArm(const BasicBlock* block, const BasicBlock* from) c
   unsigned cost = 0;
   for (const llvm::Instruction& instruction : *block) {
     if (!RunsThrough(instruction)) return false;
-    ++cost;
     const MarkerInfo* info = module_.MarkerOf(instruction);
+    if (info && info->kind == MarkerKind::kRecord) continue;  // what is recorded takes the same way as what is not
+    ++cost;
     if (info && info->kind != MarkerKind::kSpecial && info->kind != MarkerKind::kParam && info->kind != MarkerKind::kSymbol) {
       cost += kMarkerCost;
     }
@@ -77,6 +79,7 @@ void WarpFunction::EmitArm(BasicBlock* arm, BasicBlock* join, Value* mask, bool 
     for (llvm::Instruction& instruction : *arm) {
       if (!instruction.isTerminator() && !(UsedOutside(instruction) && IsEntryValue(&instruction))) EmitInstruction(instruction);
     }
+    SaveRecordCursor();
     CopyPhis(join, mask);
     current_ = outer_current;
     divergent_ = outer_divergent;

@@ -112,10 +112,13 @@ void WarpFunction::EmitLoopEnd() {
   kept->setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
   kept->addFnAttr(llvm::Attribute::NoUnwind);
   kept->addFnAttr(llvm::Attribute::WillReturn);
-  trail_->addIncoming(b_.CreateAdd(kept, b_.getInt64(1)), done_);
+  Value* trail = b_.CreateAdd(kept, b_.getInt64(1));
   Value* next = b_.CreateInBoundsGEP(b_.getInt8Ty(), warp_, target_->getArg(2));
-  llvm::cast<llvm::PHINode>(warp_)->addIncoming(next, done_);
-  b_.CreateCondBr(b_.CreateICmpEQ(next, target_->getArg(1)), last, head_);
+  Value* ends = b_.CreateICmpEQ(next, target_->getArg(1));
+  if (module_.options.record != Recording::kNone) EndWarpRecords(b_.CreateSelect(ends, target_->getArg(0), next));
+  llvm::cast<llvm::PHINode>(warp_)->addIncoming(next, b_.GetInsertBlock());
+  trail_->addIncoming(trail, b_.GetInsertBlock());
+  b_.CreateCondBr(ends, last, head_);
   b_.SetInsertPoint(last);
   b_.CreateRetVoid();
   b_.SetInsertPoint(head_, head_->getFirstNonPHIIt());

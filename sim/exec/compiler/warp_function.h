@@ -267,7 +267,10 @@ class WarpFunction {
   };
   void EmitRecord(llvm::CallInst& call, const MarkerInfo& info);
   void MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& info);
+  Value* RecordCursorOf(Value* warp);
+  Value* FlushRecordsBeyondLimit(Value* cursor);
   void SaveRecordCursor();
+  void EndWarpRecords(Value* next);
   std::uint32_t RecordWords(const llvm::CallInst& call, const MarkerInfo& info);
   const llvm::CallInst* NextRecord(const llvm::CallInst& call) const;
   bool MayRecord(const llvm::CallInst& call) const;

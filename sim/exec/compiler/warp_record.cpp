@@ -63,22 +63,38 @@ void WarpFunction::MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& 
     words += more;
   }
   record_room_ = words - needed;
-  Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor));
+  record_cursor_ = FlushRecordsBeyondLimit(b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_)));
+}
+
+Value* WarpFunction::RecordCursorOf(Value* warp) {
+  return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp, offsetof(WarpCtx, record_cursor));
+}
+
+/// `cursor` is the one in memory, too. The one to go on with.
+Value* WarpFunction::FlushRecordsBeyondLimit(Value* cursor) {
   Value* limit = WarpField(offsetof(WarpCtx, record_limit), b_.getPtrTy());
-  Value* cursor = b_.CreateLoad(b_.getPtrTy(), slot);
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* flush = NewBlock("flush");
   BasicBlock* room = NewBlock("room");
   b_.CreateCondBr(b_.CreateICmpUGT(cursor, limit), flush, room, Unlikely());
   b_.SetInsertPoint(flush);
-  b_.CreateCall(RecordHelper("gl.flush_records", Helper::kFlushRecords), {warp_, mask_, b_.getInt32(0), b_.getInt64(0), b_.getInt64(0)});
-  Value* emptied = b_.CreateLoad(b_.getPtrTy(), slot);
+  b_.CreateCall(RecordHelper("gl.flush_records", Helper::kFlushRecords),
+                {warp_, b_.getInt32(-1), b_.getInt32(0), b_.getInt64(0), b_.getInt64(0)});
+  Value* emptied = b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_));
   b_.CreateBr(room);
   b_.SetInsertPoint(room);
   auto* phi = b_.CreatePHI(b_.getPtrTy(), 2);
   phi->addIncoming(cursor, before);
   phi->addIncoming(emptied, flush);
-  record_cursor_ = phi;
+  return phi;
+}
+
+/// Behind a warp's end, in the loop over a CTA's warps: the next one, or the first one when it was the last, goes on where it ended.
+void WarpFunction::EndWarpRecords(Value* next) {
+  Value* cursor = b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_));
+  Value* end = PutWords(cursor, {b_.getInt64(RecordHeader{.kind = RecordKind::kWarpEnd}.Pack())});
+  b_.CreateStore(end, RecordCursorOf(warp_));
+  b_.CreateStore(FlushRecordsBeyondLimit(end), RecordCursorOf(next));
 }
 
 /// Whether a call writes records itself.
@@ -92,7 +108,7 @@ bool WarpFunction::MayRecord(const llvm::CallInst& call) const {
 void WarpFunction::SaveRecordCursor() {
   CloseRecordGroup();
   if (!record_cursor_) return;
-  b_.CreateStore(record_cursor_, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor)));
+  b_.CreateStore(record_cursor_, RecordCursorOf(warp_));
   record_cursor_ = nullptr;
 }
 
@@ -167,8 +183,8 @@ std::pair<Value*, std::uint64_t> WarpFunction::RecordRoot(const llvm::CallInst& 
     if (!instruction || instruction->getParent() != call.getParent()) break;
     Value* more = nullptr;
     const llvm::APInt* constant = nullptr;
-    if (!llvm::PatternMatch::match(instruction, llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more),
-                                                                              llvm::PatternMatch::m_APInt(constant))))
+    if (!llvm::PatternMatch::match(instruction,
+                                   llvm::PatternMatch::m_AddLike(llvm::PatternMatch::m_Value(more), llvm::PatternMatch::m_APInt(constant))))
       break;
     if (llvm::isa<llvm::Constant>(more)) break;
     add += constant->getZExtValue();
@@ -277,7 +293,7 @@ void WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   BasicBlock* irregular_end = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateICmpEQ(tries, b_.getInt64(0)), joined, learn);
   b_.SetInsertPoint(learn);
-  Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp_, offsetof(WarpCtx, record_cursor));
+  Value* slot = RecordCursorOf(warp_);
   b_.CreateStore(long_end, slot);
   b_.CreateCall(RecordHelper("gl.learn_record", Helper::kLearnRecord), {warp_, mask_, b_.getInt32(0), b_.getInt64(number), b_.getInt64(0)});
   Value* learned_end = b_.CreateLoad(b_.getPtrTy(), slot);

@@ -44,28 +44,31 @@ RecordPlace PlaceOf(const Warp& warp) {
           .local_stride = warp.ctx.local_stride};
 }
 
-void TellObserver(const Warp& warp, std::span<const std::uint64_t> words) {
-  const Launch& launch = LaunchOf(warp);
-  const RecordPlace place = PlaceOf(warp);
-  const Dim3 cta = PlaceInGrid(*warp.cta);
+std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words) {
+  const Launch& launch = LaunchOf(*warp);
+  const std::uint64_t cta_index = CtaNumber(*warp);
+  const Dim3 cta = PlaceInGrid(*warp->cta);
+  std::uint32_t ends = 0;
   RecordReader reader(words);
   while (reader.Next()) {
     const RecordHeader& header = reader.header();
+    if (header.kind == RecordKind::kWarpEnd) ++ends;
     if (header.kind == RecordKind::kBlock || header.kind == RecordKind::kWarpEnd ||
         (header.space != Space::kGlobal && header.space != Space::kGeneric))
       continue;
     const std::uint64_t* const addresses = reader.addresses();
-    const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp, header.mask, addresses) : header.mask;
+    const std::uint32_t mask = header.space == Space::kGeneric ? GlobalLanes(warp[ends], header.mask, addresses) : header.mask;
     if (mask == 0) continue;
     launch.observer->OnAccess({.cta = cta,
-                               .cta_index = place.cta_index,
-                               .warp = warp.ctx.warp_id,
+                               .cta_index = cta_index,
+                               .warp = warp[ends].ctx.warp_id,
                                .mask = mask,
                                .line = launch.kernel->instruction_lines[header.instruction],
                                .kind = header.access,
                                .bytes = header.bytes,
                                .addresses = addresses});
   }
+  return ends;
 }
 
 void Helper_kLearnRecord(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {

@@ -10,7 +10,8 @@
 namespace gridloom::exec {
 
 RecordPlace PlaceOf(const Warp& warp);
-/// Tells the launch's observer of the accesses to global memory among a warp's records.
-void TellObserver(const Warp& warp, std::span<const std::uint64_t> words);
+/// Tells the launch's observer of the accesses to global memory among records that begin with this warp's and go on with the next
+/// ones' of the CTA. How many warps' ends are among them.
+std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words);
 
 }  // namespace gridloom::exec

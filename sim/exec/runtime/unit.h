@@ -100,13 +100,15 @@ struct Unit {
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
   StackArea stacks;
-  /// Passes on what the warp has recorded; its buffer is empty afterwards. `ended`: warps that have ended in it.
+  /// Passes on what is in the warp's buffer, which is empty afterwards. `ended`: 1 when the warp has ended.
   void FlushRecords(Warp& warp, std::uint32_t ended);
   /// The warp has ended and shares its buffer with none.
   void EndRecords(Warp& warp);
   RecordPatterns& record_patterns() { return record_patterns_; }
   /// The warp has ended and the next one goes on in the same buffer, which is passed on when little room is left or the CTA ends.
   void EndSharedRecords(Warp& warp);
+  /// All warps of the CTA have ended, one after the other, in code that has gone from one to the next (CtaEntry).
+  void EndCtaRecords();
   bool recording() const { return !records_.empty(); }
 
   std::unique_ptr<UnitCheck> check;     ///< null without memcheck
@@ -135,7 +137,8 @@ struct Unit {
     void operator()(Warp* warps) const;
   };
   std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
-  std::uint32_t records_ended_ = 0;     // warps whose last records are in that one buffer
+  bool shared_records_ = false;
+  std::uint32_t ended_warps_ = 0, observed_warps_ = 0;  // of a CTA whose records go into one buffer: those that were passed on
   RecordPatterns record_patterns_;
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;

@@ -17,16 +17,16 @@ constexpr std::uint64_t kWarpEndWord = RecordHeader{.kind = RecordKind::kWarpEnd
 
 void Unit::PrepareRecords(std::size_t buffers) {
   records_.clear();
-  records_ended_ = 0;
+  ended_warps_ = observed_warps_ = 0;
+  shared_records_ = buffers == 1;
   for (Cta& cta : ctas) cta.records = launch->records ? &launch->records->Open() : nullptr;
   if (!launch->observer && !launch->records) return;
   records_.resize(buffers * kWords);
   record_patterns_.Reset();
   for (std::uint32_t i = 0; i < warp_count; ++i) {
-    const bool shared = buffers == 1;
-    std::uint64_t* const buffer = records_.data() + (shared ? 0 : i * kWords);
+    std::uint64_t* const buffer = records_.data() + (shared_records_ ? 0 : i * kWords);
     warps[i].ctx.record_cursor = warps[i].records = buffer;
-    warps[i].records_of = shared ? 0 : warps[i].ctx.warp_id;
+    warps[i].records_of = shared_records_ ? 0 : warps[i].ctx.warp_id;
     warps[i].ctx.record_limit = buffer + kLimit;
     warps[i].ctx.record_sites = record_patterns_.sites();
   }
@@ -34,8 +34,13 @@ void Unit::PrepareRecords(std::size_t buffers) {
 
 void Unit::FlushRecords(Warp& warp, std::uint32_t ended) {
   const std::span<const std::uint64_t> words(warp.records, warp.ctx.record_cursor);
-  if (launch->observer) TellObserver(warp, words);
-  if (warp.cta->records) warp.cta->records->OnRecords(PlaceOf(warp), words, ended + std::exchange(records_ended_, 0));
+  if (launch->observer && !words.empty()) observed_warps_ += TellObserver(shared_records_ ? warp.cta->warps + observed_warps_ : &warp, words);
+  if (shared_records_) {
+    const std::uint32_t before = std::exchange(ended_warps_, warp.ctx.warp_id + ended);
+    ended = ended_warps_ - before;
+    if (ended_warps_ == launch->ctx.warps_per_cta) ended_warps_ = observed_warps_ = 0;
+  }
+  if (warp.cta->records) warp.cta->records->OnRecords(PlaceOf(warp), words, ended);
   warp.ctx.record_cursor = warp.records;
 }
 
@@ -44,11 +49,17 @@ void Unit::EndRecords(Warp& warp) {
   FlushRecords(warp, 1);
 }
 
+void Unit::EndCtaRecords() {
+  Warp& last = warps[warp_count - 1];
+  last.ctx.record_cursor = warps[0].ctx.record_cursor;
+  FlushRecords(last, 1);
+  warps[0].ctx.record_cursor = last.ctx.record_cursor;
+}
+
 void Unit::EndSharedRecords(Warp& warp) {
   *warp.ctx.record_cursor++ = kWarpEndWord;
   const bool cta_ends = warp.ctx.warp_id + 1 == launch->ctx.warps_per_cta;
-  ++records_ended_;
-  if (cta_ends || launch->observer || warp.ctx.record_cursor > warp.ctx.record_limit) FlushRecords(warp, 0);
+  if (cta_ends || warp.ctx.record_cursor > warp.ctx.record_limit) FlushRecords(warp, 1);
   Warp& next = &warp + 1 == warps + warp_count ? warps[0] : (&warp)[1];
   next.ctx.record_cursor = warp.ctx.record_cursor;
 }

@@ -182,6 +182,7 @@ struct DirectLoop {
       if (cta_entry) {
         worker.NextTrail();
         cta_entry(&unit.warps->ctx, &last->ctx, sizeof(Warp), worker.trail);
+        if (recording) unit.EndCtaRecords();
         return !stop.load(std::memory_order_relaxed);
       }
       for (Warp* warp = unit.warps; warp != last; ++warp) {
