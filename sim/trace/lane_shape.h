@@ -22,4 +22,7 @@ bool FindStride(const std::uint64_t* lanes, MemoryAccess& access);
 /// The base from which the lanes of the mask, which is not 0, are base + their offset.
 std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* lanes, const LaneOffsets& offsets);
 
+/// Copies the addresses of the mask's lanes, lowest lane first. There is room for 32.
+void TakeLanes(const std::uint64_t* lanes, std::uint32_t mask, std::uint64_t* out);
+
 }  // namespace gridloom::trace

@@ -130,7 +130,10 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
     if (!begun) BeginWarp();
     begun = true;
     switch (RecordHeader::Unpack(*at).kind) {
-      case RecordKind::kBlock: TakeBlock(RecordHeader::Unpack(*at++)); break;
+      case RecordKind::kBlock:
+        TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
+        ++at;
+        break;
       case RecordKind::kWarpEnd:
         EndWarp();
         begun = false;
@@ -165,12 +168,12 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
 }
 
 /// False when that is none.
-bool RecordDecoder::TakeBlock(const RecordHeader& header) {
-  if (header.mask == 0 || header.instruction >= table_.entries.size()) return false;
-  const std::uint32_t number = table_.entries[header.instruction].block;
+bool RecordDecoder::TakeBlock(std::uint32_t instruction, std::uint32_t mask) {
+  if (mask == 0 || instruction >= table_.entries.size()) return false;
+  const std::uint32_t number = table_.entries[instruction].block;
   if (number == CodeTable::kNoBlock) return false;
   SkipTo(end_);
-  trace_->visits.push_back({number, header.mask});
+  trace_->visits.push_back({number, mask});
   next_ = table_.code.blocks[number].first;
   end_ = next_ + table_.code.blocks[number].count;
   return true;
@@ -192,7 +195,7 @@ RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
   RecordReader reader({at, end});
   while (reader.Next()) {
     if (reader.header().kind == RecordKind::kBlock) {
-      TakeBlock(reader.header());
+      TakeBlock(reader.header().instruction, reader.header().mask);
     } else {
       const std::uint16_t site = AddAccess(reader);
       MarkSite(reader.slot(), at + reader.slot_at(), reader.header().mask, site);
@@ -222,7 +225,7 @@ void RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words 
 }
 
 RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at) {
-  if (plan.block != CodeTable::kNoBlock) TakeBlock(RecordHeader::Unpack(plan.group->block | mask));
+  if (plan.block != CodeTable::kNoBlock) TakeBlock(RecordHeader::Unpack(plan.group->block).instruction, mask);
   const std::span<const exec::RecordSlot> slots = plan.group->slots();
   slot_at_.resize(std::max(slot_at_.size(), slots.size()));
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -277,9 +280,9 @@ void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, W
 }
 
 void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access) {
-  if (const std::optional<std::int32_t> stride = KnownPattern(pattern)) {
+  if (const std::int32_t stride = KnownPattern(pattern); stride != MemoryAccess::kScattered) {
     access.base = base;
-    access.stride = *stride;
+    access.stride = stride;
     return;
   }
   std::array<std::uint64_t, kWarpSize> lanes;
@@ -362,17 +365,12 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
 }
 
 void RecordDecoder::AddLanes(const std::uint64_t* lanes, MemoryAccess& access) {
-  access.base = trace_->lanes.size();
+  const std::size_t first = trace_->lanes.size();
+  access.base = first;
   access.stride = MemoryAccess::kScattered;
-  if (access.mask == ~0u) {
-    trace_->lanes.insert(trace_->lanes.end(), lanes, lanes + kWarpSize);
-    return;
-  }
-  std::array<std::uint64_t, kWarpSize> active;
-  std::size_t count = 0;
-  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
-    active[count++] = lanes[static_cast<std::size_t>(std::countr_zero(rest))];
-  trace_->lanes.insert(trace_->lanes.end(), active.begin(), active.begin() + static_cast<std::ptrdiff_t>(count));
+  trace_->lanes.resize(first + kWarpSize);
+  TakeLanes(lanes, access.mask, trace_->lanes.data() + first);
+  trace_->lanes.resize(first + static_cast<std::size_t>(std::popcount(access.mask)));
 }
 
 /// Where a generic access goes; one whose lanes lie in several windows counts as global.
@@ -402,17 +400,16 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess
     access.stride = static_cast<std::int32_t>(reader.stride());
     return true;
   }
-  const std::optional<std::int32_t> pattern = KnownPattern(reader.pattern());
-  if (pattern) access.stride = *pattern;
-  return pattern.has_value();
+  access.stride = KnownPattern(reader.pattern());
+  return access.stride != MemoryAccess::kScattered;
 }
 
-/// The stride that a pattern is or that names it; nothing when its distances are too large.
-std::optional<std::int32_t> RecordDecoder::KnownPattern(const std::int64_t* pattern) {
+/// The stride that a pattern is or that names it; kScattered when its distances are too large.
+std::int32_t RecordDecoder::KnownPattern(const std::int64_t* pattern) {
   Known*& last = last_known_[SlotOf(pattern) % last_known_.size()];
   if (last == nullptr || last->pattern != pattern) last = &FindKnown(pattern);
   if (last->is_stride || last->cta == ctas_) return last->stride;
-  if (!last->fits || trace_->patterns.size() >= kMostPatterns) return std::nullopt;
+  if (!last->fits || trace_->patterns.size() >= kMostPatterns) return MemoryAccess::kScattered;
   last->cta = ctas_;
   last->stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
   trace_->patterns.push_back(last->offsets);

@@ -110,7 +110,7 @@ class RecordDecoder {
   void BeginWarp();
   void EndWarp();
   void SkipTo(std::uint32_t entry);
-  bool TakeBlock(const exec::RecordHeader& header);
+  bool TakeBlock(std::uint32_t instruction, std::uint32_t mask);
   Words TakeGroup(Words at, Words end);
   Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at);
   void TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
@@ -125,7 +125,7 @@ class RecordDecoder {
   bool FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
   bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
-  std::optional<std::int32_t> KnownPattern(const std::int64_t* pattern);
+  std::int32_t KnownPattern(const std::int64_t* pattern);
   Known& FindKnown(const std::int64_t* pattern);
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 

@@ -34,7 +34,8 @@ void Unit::PrepareRecords(std::size_t buffers) {
 
 void Unit::FlushRecords(Warp& warp, std::uint32_t ended) {
   const std::span<const std::uint64_t> words(warp.records, warp.ctx.record_cursor);
-  if (launch->observer && !words.empty()) observed_warps_ += TellObserver(shared_records_ ? warp.cta->warps + observed_warps_ : &warp, words);
+  if (launch->observer && !words.empty())
+    observed_warps_ += TellObserver(shared_records_ ? warp.cta->warps + observed_warps_ : &warp, words);
   if (shared_records_) {
     const std::uint32_t before = std::exchange(ended_warps_, warp.ctx.warp_id + ended);
     ended = ended_warps_ - before;
