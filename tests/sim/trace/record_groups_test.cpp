@@ -1,0 +1,204 @@
+// Groups of records (sim/exec/records.h) against the long form of the same: a block alone, and each access with 32 addresses.
+#include <array>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "rewriter/ptx/parser.h"
+#include "sim/trace/cta_stream.h"
+
+using namespace gridloom;
+using exec::RecordHeader, exec::RecordKind, exec::RecordSlot;
+
+namespace {
+
+constexpr unsigned kAccesses = 6, kSlots = 5;
+constexpr std::uint64_t kGlobal = 0x10000;
+
+const char* const kPtx = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .b64 %rd<3>;
+.reg .b32 %r<6>;
+.shared .align 4 .b8 s[128];
+ld.param.u64 %rd1, [p];
+ld.global.u32 %r1, [%rd1];
+ld.global.u32 %r2, [%rd1+16];
+ld.shared.u32 %r3, [s];
+ld.global.u32 %r4, [%rd1+4096];
+ld.global.u32 %r5, [%rd1+64];
+st.global.u32 [%rd1+8192], %r5;
+ret;
+}
+)";
+
+trace::CodeTable MakeTable() {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(kPtx, sink);
+  REQUIRE(!sink.has_errors());
+  return trace::BuildCodeTable(*module, *module->FindFunction("k"));
+}
+
+/// A kernel's constants: the group of the whole block, and the one of each access.
+struct Groups {
+  explicit Groups(const trace::CodeTable& table) {
+    std::vector<std::uint64_t> headers;
+    for (std::uint32_t i = 0; i < table.entries.size(); ++i) {
+      if (table.entries[i].block != trace::CodeTable::kNoBlock) block = RecordHeader{.kind = RecordKind::kBlock, .instruction = i}.Pack();
+      if (table.entries[i].count == 0) continue;
+      const trace::Instruction& instruction = table.code.instructions[table.entries[i].first];
+      if (!instruction.has_access()) continue;
+      const bool shared = instruction.space == trace::Space::kShared, store = (instruction.flags & trace::kStore) != 0;
+      headers.push_back(RecordHeader{.kind = RecordKind::kLanes,
+                                     .access = store ? exec::AccessKind::kWrite : exec::AccessKind::kRead,
+                                     .space = shared ? exec::Space::kShared : exec::Space::kGlobal,
+                                     .bytes = 4,
+                                     .instruction = i}
+                            .Pack());
+    }
+    REQUIRE(headers.size() == kAccesses);
+    whole.group = {.block = block, .access_count = kAccesses, .slot_count = kSlots};
+    constexpr std::array<std::uint64_t, kAccesses> kSlotOf = {0, 0, 1, 2, 3, 4}, kAdd = {0, 16, 0, 0, 64, 0};
+    for (unsigned i = 0; i < kAccesses; ++i) {
+      whole.accesses[i] = {.header = headers[i], .slot = kSlotOf[i], .add = kAdd[i]};
+      single[i] = {.group = {.access_count = 1, .slot_count = 1}, .access = {.header = headers[i]}, .slot = {.form = RecordSlot::kFound}};
+    }
+    whole.slots = {RecordSlot{.form = RecordSlot::kStride, .base = 8, .lanes = 4},
+                   RecordSlot{.form = RecordSlot::kFixed, .base = 32, .lanes = 4}, RecordSlot{.form = RecordSlot::kPattern, .lanes = 0},
+                   RecordSlot{.form = RecordSlot::kStride | RecordSlot::kMayDiffer, .base = 4, .lanes = 8},
+                   RecordSlot{.form = RecordSlot::kFound}};
+    for (std::int64_t lane = 0; lane < 32; ++lane) {
+      whole.pattern[static_cast<std::size_t>(lane)] = lane % 16 * 4 + lane / 16 * 1000;
+      found[static_cast<std::size_t>(lane)] = lane * lane;
+    }
+  }
+
+  std::uint64_t block = 0;
+  struct {
+    exec::RecordGroup group;
+    std::array<exec::RecordAccess, kAccesses> accesses;
+    std::array<RecordSlot, kSlots> slots;
+    std::array<std::int64_t, 32> pattern;
+  } whole;
+  struct {
+    exec::RecordGroup group;
+    exec::RecordAccess access;
+    RecordSlot slot;
+  } single[kAccesses];
+  std::array<std::int64_t, 32> found;
+};
+
+std::uint64_t Word(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+constexpr std::uint64_t kWarpEnd = RecordHeader{.kind = RecordKind::kWarpEnd}.Pack();
+
+/// Lanes of the fifth access where its index wraps.
+std::uint64_t Wrapped(unsigned lane, std::uint64_t base) { return base + lane * 8 % 96; }
+
+/// One visit of the block. `wraps`: the fourth slot lies elsewhere; `known`: the last slot has a pattern.
+void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, bool known, std::vector<std::uint64_t>& words) {
+  if (mask != ~0u) words.push_back(RecordHeader{.mask = mask, .kind = RecordKind::kMaskedGroup}.Pack());
+  words.insert(words.end(), {Word(&groups.whole), base, base + 4096, wraps ? RecordSlot::kElsewhere : base});
+  const auto put_lanes = [&](auto address) {
+    for (unsigned lane = 0; lane < 32; ++lane) words.push_back(mask >> lane & 1 ? address(lane) : 0);
+  };
+  if (wraps) put_lanes([&](unsigned lane) { return Wrapped(lane, base); });
+  words.push_back(known ? Word(groups.found.data()) : 0);
+  if (known) words.push_back(base + 8192);
+  else put_lanes([&](unsigned lane) { return base + 8192 + static_cast<std::uint64_t>(groups.found[lane]); });
+}
+
+void PutLong(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, std::vector<std::uint64_t>& words) {
+  words.push_back(groups.block | mask);
+  for (unsigned i = 0; i < kAccesses; ++i) {
+    words.push_back(RecordHeader{.mask = mask, .kind = RecordKind::kMaskedGroup}.Pack());
+    words.push_back(Word(&groups.single[i]));
+    words.push_back(0);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const std::uint64_t address[kAccesses] = {base + 8 + 4 * lane,
+                                                base + 24 + 4 * lane,
+                                                32 + 4 * lane,
+                                                base + 4096 + static_cast<std::uint64_t>(groups.whole.pattern[lane]),
+                                                64 + (wraps ? Wrapped(lane, base) : base + 4 + 8 * lane),
+                                                base + 8192 + static_cast<std::uint64_t>(groups.found[lane])};
+      words.push_back(mask >> lane & 1 ? address[i] : 0);
+    }
+  }
+}
+
+void CheckEqual(const trace::CtaTrace& a, const trace::CtaTrace& b) {
+  REQUIRE(a.visits.size() == b.visits.size());
+  REQUIRE(a.accesses.size() == b.accesses.size());
+  for (std::size_t i = 0; i < a.visits.size(); ++i) CHECK((a.visits[i].block == b.visits[i].block && a.visits[i].mask == b.visits[i].mask));
+  for (std::size_t i = 0; i < a.accesses.size(); ++i) {
+    INFO("access " << i);
+    REQUIRE(a.accesses[i].mask == b.accesses[i].mask);
+    std::array<std::uint64_t, 32> left{}, right{};
+    trace::LaneAddresses(a, a.accesses[i], left);
+    trace::LaneAddresses(b, b.accesses[i], right);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      CHECK((a.accesses[i].mask >> lane & 1) * left[lane] == (a.accesses[i].mask >> lane & 1) * right[lane]);
+  }
+}
+
+struct Visit {
+  std::uint32_t mask;
+  bool wraps, known;
+};
+const std::vector<Visit> kVisits = {{~0u, false, true}, {~0u, true, false}, {0xfff0u, false, false}, {0x80000001u, true, true}};
+
+}  // namespace
+
+TEST_CASE("RecordGroup_DecodesLikeTheLongForm") {
+  const trace::CodeTable table = MakeTable();
+  const Groups groups(table);
+  std::vector<std::uint64_t> with_groups, in_full;
+  for (const Visit& visit : kVisits) {
+    PutGroup(groups, visit.mask, kGlobal, visit.wraps, visit.known, with_groups);
+    PutLong(groups, visit.mask, kGlobal, visit.wraps, in_full);
+  }
+  with_groups.push_back(kWarpEnd);
+  in_full.push_back(kWarpEnd);
+  for (const bool with_sites : {false, true}) {
+    trace::RecordDecoder a(table), b(table);
+    trace::RecordSites sites, other;
+    const auto left = a.Decode({}, {with_groups}, with_sites ? &sites : nullptr);
+    const auto right = b.Decode({}, {in_full}, with_sites ? &other : nullptr);
+    CHECK((a.dropped() == 0 && b.dropped() == 0));
+    CHECK(left->accesses.size() == kAccesses * kVisits.size());
+    CheckEqual(*left, *right);
+    if (!with_sites) continue;
+    // The first two accesses share a word and so move together; shared memory does not move.
+    REQUIRE(sites.usable);
+    CHECK((sites.of[0] == sites.of[1] && sites.of[0] != trace::RecordSites::kFixed && sites.of[2] == trace::RecordSites::kFixed));
+    CHECK((sites.of[3] != sites.of[0] && sites.of[4] != sites.of[0] && sites.of[5] != sites.of[4]));
+  }
+  exec::RecordReader reader(with_groups);
+  std::size_t blocks = 0, accesses = 0;
+  while (reader.Next()) {
+    blocks += reader.header().kind == RecordKind::kBlock;
+    accesses += reader.header().kind != RecordKind::kBlock && reader.header().kind != RecordKind::kWarpEnd;
+  }
+  CHECK((blocks == kVisits.size() && accesses == kAccesses * kVisits.size() && reader.next() == with_groups.size()));
+}
+
+TEST_CASE("RecordGroup_CtasThatDifferByAShift_ShareATrace") {
+  const trace::CodeTable table = MakeTable();
+  const Groups groups(table);
+  std::vector<trace::LoadedCta> ctas;
+  trace::CtaStream stream(table, 1, [&](std::uint64_t, trace::LoadedCta cta, std::uint64_t) { ctas.push_back(std::move(cta)); });
+  for (std::uint64_t cta = 0; cta < 6; ++cta) {
+    std::vector<std::uint64_t> words, in_full;
+    for (const Visit& visit : kVisits) {
+      PutGroup(groups, visit.mask, kGlobal + cta * 640, visit.wraps, visit.known, words);
+      PutLong(groups, visit.mask, kGlobal + cta * 640, visit.wraps, in_full);
+    }
+    words.push_back(kWarpEnd);
+    in_full.push_back(kWarpEnd);
+    stream.OnRecords({.cta_index = cta}, words, 1);
+    REQUIRE(ctas.size() == cta + 1);
+    CHECK(ctas[cta].shifts.empty() == (cta == 0));
+    trace::RecordDecoder decoder(table);
+    CheckEqual(trace::Flatten(table.code, ctas[cta]), *decoder.Decode({}, {in_full}, nullptr));
+  }
+}
