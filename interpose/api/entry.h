@@ -10,6 +10,7 @@
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
 #include "interpose/api/real_launch.h"
+#include "interpose/api/real_memory.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::api {
@@ -68,6 +69,10 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
       if (RealGate* const gate = RealGate::Get()) {
         return gate->Launch(DescribeLaunch<F>(kTwin, args...), [&] { return CallReal<F, kTwin, Args...>(args...); });
       }
+    }
+    if constexpr (MemoryRoleOf(F) != MemoryRole::kNone) {
+      if (RealMemory* const memory = RealMemory::Get())
+        return memory->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
     }
     return CallReal<F, kTwin, Args...>(args...);
   }

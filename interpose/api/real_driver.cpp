@@ -11,6 +11,7 @@
 
 #include "interpose/api/entry.h"
 #include "interpose/api/real_launch.h"
+#include "interpose/api/real_memory.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 
@@ -140,7 +141,8 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
   const bool lookup = std::strcmp(ours.row->name, "cuGetProcAddress") == 0;
   const std::size_t index = static_cast<std::size_t>(ours.row - Table().data());
   const bool twin = ours.address == ours.row->twin_address;
-  if ((ours.row->launches || lookup) && g_real[index][twin] != nullptr) *pfn = ours.address;
+  const bool memory = RealMemory::Get() != nullptr && MemoryRoleOf(static_cast<Fn>(index)) != MemoryRole::kNone;
+  if ((ours.row->launches || lookup || memory) && g_real[index][twin] != nullptr) *pfn = ours.address;
   return result;
 }
 

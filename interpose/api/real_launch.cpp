@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "interpose/api/entry.h"
+#include "interpose/api/real_memory.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
 
@@ -116,9 +117,13 @@ void RealGate::Start() {
     link = nullptr;
   }
   auto* const gate = new RealGate(link);
-  if (link != nullptr) StartThread([gate] { gate->Watch(); });
+  if (link != nullptr) {
+    StartThread([gate] { gate->Watch(); });
+    RealMemory::Start(*link);
+  }
   g_gate_.store(gate, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {
+    RealMemory::AbandonAfterFork();
     g_gate_.store(nullptr, std::memory_order_release);  // a driver does not outlive fork, and the connection is the parent's
     BrokerLink::AbandonAfterFork();
   });

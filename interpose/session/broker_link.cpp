@@ -74,8 +74,10 @@ void BrokerLink::AbandonAfterFork() {
 
 bool BrokerLink::Quota(std::uint64_t used) {
   const std::uint64_t reserved = reserved_.load(std::memory_order_relaxed);
-  if (used <= reserved && reserved - used < 4 * kMemoryPiece) return true;
-  const std::uint64_t wanted = (used + kMemoryPiece - 1) / kMemoryPiece * kMemoryPiece;
+  // What was freed is kept for the next allocations, but not by a process that has nothing any more.
+  if (used <= reserved && reserved - used < 4 * kMemoryPiece && (used > 0 || reserved == 0)) return true;
+  const std::uint64_t pieces = used / kMemoryPiece + (used % kMemoryPiece != 0);  // as many as a number holds, for any `used`
+  const std::uint64_t wanted = std::max(used, pieces * kMemoryPiece);
   if (client_->Reserve(wanted)) {
     reserved_.store(wanted, std::memory_order_relaxed);
     return true;

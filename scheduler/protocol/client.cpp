@@ -286,6 +286,7 @@ bool Client::Reserve(std::uint64_t bytes) {
   const std::lock_guard one(memory_mutex_);
   const ConnectionPtr connection = Current();
   if (connection == nullptr) return !ended();  // nobody limits us
+  if (bytes > kMostBytes) return false;
   SegmentLayout& layout = connection->segment.layout();
   Ask(*connection, bytes);
   const auto answered = [&] {

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint64_t kMostCtas = std::uint64_t{1} << 62;
 constexpr std::uint32_t kMostThreads = 4096, kMostRegisters = 1024;
 constexpr std::uint32_t kMostShared = 1u << 28;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 Error Bad(const char* what, std::uint64_t value) { return Error{std::string("a record with ") + what + " " + std::to_string(value)}; }
 

@@ -46,6 +46,9 @@ struct RawRecord {
 };
 static_assert(std::is_trivially_copyable_v<RawRecord> && sizeof(RawRecord) == 128);
 
+/// Of memory, and copied: more than there is anywhere. A record with more ends its session.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+
 inline constexpr std::uint32_t kDivisible = 1;  ///< the tenant can run the launch in parts
 inline constexpr std::uint32_t kFaulted = 2;
 

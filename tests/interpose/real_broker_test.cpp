@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "api_exports.h"
 #include "tests/scheduler/daemon/broker_fixture.h"
@@ -147,6 +148,96 @@ TEST_CASE("RealLaunch_WithoutTheBroker_GoesOnAlone") {
   CHECK(f.Eventually([&] { return Launch(4) == CUDA_SUCCESS && Launches() > before; }));
   f.Start();
   CHECK(f.Eventually([&] { return !f.State()["sessions"].empty(); }));
+}
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kLimit = 1024 * kKiB;  // the fixture's device
+void Memory(CUresult status) { Fake<void(int)>("fake_set_memory_status")(status); }
+
+/// The most that can be allocated now, in steps of 64 KiB; nothing of it stays.
+std::size_t Room() {
+  std::vector<CUdeviceptr> pieces(1);
+  while (cuMemAlloc_v2(&pieces.back(), 64 * kKiB) == CUDA_SUCCESS) pieces.emplace_back();
+  pieces.pop_back();
+  for (const CUdeviceptr piece : pieces) CHECK(cuMemFree_v2(piece) == CUDA_SUCCESS);
+  return pieces.size() * 64 * kKiB;
+}
+
+TEST_CASE("RealMemory_BeyondTheTenantsLimit_IsRefused") {
+  Fixture f;
+  REQUIRE(Room() == kLimit);
+  CUdeviceptr first = 0, second = 0;
+  CHECK(cuMemAlloc_v2(&first, 700 * kKiB) == CUDA_SUCCESS);
+  CHECK(cuMemAlloc_v2(&second, 400 * kKiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  std::size_t free = 0, total = 0;
+  CHECK(cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS);
+  CHECK(total == kLimit);
+  CHECK(free == kLimit - 700 * kKiB);
+  // A failed free frees nothing, a failed allocation takes nothing.
+  Memory(CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemFree_v2(first) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAlloc_v2(&second, 100 * kKiB) == CUDA_ERROR_INVALID_VALUE);
+  Memory(CUDA_SUCCESS);
+  CHECK(Room() == 320 * kKiB);
+  CHECK(cuMemFree_v2(first) == CUDA_SUCCESS);
+  CHECK(cuMemFree_v2(first) == CUDA_SUCCESS);  // not known any more: nothing is freed twice
+  CHECK(Room() == kLimit);
+  // A size that no sum holds.
+  CHECK(cuMemAlloc_v2(&first, ~std::size_t{0}) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_CASE("RealMemory_OfAllKindsCounts") {
+  Fixture f;
+  REQUIRE(Room() == kLimit);
+  CUdeviceptr pointer = 0;
+  std::size_t pitch = 0;
+  CHECK(cuMemAllocPitch_v2(&pointer, &pitch, 1000, 512, 4) == CUDA_SUCCESS);
+  CHECK(Room() == kLimit - 512 * kKiB);
+  CHECK(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+
+  CUarray array = nullptr;
+  const CUDA_ARRAY3D_DESCRIPTOR descriptor{
+      .width = 64, .height = 64, .depth = 16, .format = CU_AD_FORMAT_FLOAT, .num_channels = 2, .flags = 0};
+  CHECK(cuArray3DCreate_v2(&array, &descriptor) == CUDA_SUCCESS);
+  CHECK(Room() == kLimit - 512 * kKiB);
+  CHECK(cuArrayDestroy(array) == CUDA_SUCCESS);
+
+  // A handle's memory is there until it is neither held nor mapped.
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAllocationProp prop{};
+  prop.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+  CHECK(cuMemCreate(&handle, 512 * kKiB, &prop, 0) == CUDA_SUCCESS);
+  CHECK(cuMemMap(0x10000000, 512 * kKiB, 0, handle, 0) == CUDA_SUCCESS);
+  CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
+  CHECK(Room() == kLimit - 512 * kKiB);
+  CHECK(cuMemUnmap(0x10000000, 512 * kKiB) == CUDA_SUCCESS);
+  CHECK(Room() == kLimit);
+
+  // Memory goes with its context.
+  CUcontext context = nullptr;
+  CHECK(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+  CHECK(cuMemAlloc_v2(&pointer, kLimit) == CUDA_SUCCESS);
+  CHECK(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+  CHECK(Room() == kLimit);
+}
+
+TEST_CASE("RealMemory_OfAnotherProcessOfTheTenant_Counts") {
+  Fixture f;
+  {
+    const auto other = f.Join("real");
+    REQUIRE(other->Reserve(512 * kKiB));
+    CHECK(Room() == 512 * kKiB);
+  }
+  CHECK(f.Eventually([] { return Room() == kLimit; }));
+}
+
+TEST_CASE("RealMemory_CallsThatAreLookedUp_LeadThroughUs") {
+  Fixture f;
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  REQUIRE(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status) == CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(function)(&pointer, 2 * kLimit) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 // Last: an operator's kill is for good.
