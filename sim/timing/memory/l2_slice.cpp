@@ -63,9 +63,9 @@ std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
 }
 
 /// The tags of all slices do not fit the host's first caches, and the next request's set is known.
-void L2Slice::Prefetch(const Request& request) const {
+void L2Slice::Prefetch(SetTag place) const {
   constexpr std::uint32_t kHostLine = 64;
-  const std::size_t first = std::size_t{Locate(request.line).set} * ways_;
+  const std::size_t first = std::size_t{place.set} * ways_;
   __builtin_prefetch(&used_[first]);
   for (std::uint32_t way = 0; way < ways_; way += kHostLine / sizeof(Line)) {
     __builtin_prefetch(&tags_[first + way]);
@@ -94,14 +94,17 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   const Request request = inbox_.front();
   room_needed_ = 0;
   waits_for_room_only_ = false;
-  if (!waits_) {
-    place_ = Locate(request.line);
-    line_ = FindLine(place_);
-  }
+  if (!located_) place_ = Locate(request.line);
+  located_ = true;
+  if (!waits_) line_ = FindLine(place_);
   waits_ = !Take(now, request, out);
   if (waits_) return false;
   inbox_.Pop();
-  if (!inbox_.empty()) Prefetch(inbox_.front());
+  located_ = !inbox_.empty();
+  if (located_) {
+    place_ = Locate(inbox_.front().line);
+    Prefetch(place_);
+  }
   const Cycle occupied = Occupancy(request);
   busy_until_ = now + occupied;
   counters_.l2_busy_cycles += occupied;
@@ -138,7 +141,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   Use(index);
   counters_.l2_sector_misses += Count(missing);
   counters_.l2_sector_merges += Count(missing & pending);
-  if (fetch != 0) Read(now, index, fetch);
+  if (fetch != 0) Read(now, index, request.line, fetch);
   if (!reads) {
     line.dirty |= request.sectors;
     line.valid |= request.sectors & static_cast<std::uint8_t>(~request.partial);
@@ -203,7 +206,7 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   return victim;
 }
 
-void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
+void L2Slice::Read(Cycle now, std::uint32_t index, std::uint64_t local, std::uint8_t sectors) {
   Line& line = lines_[index];
   if (line.pending == 0) ++outstanding_;
   line.pending |= sectors;
@@ -216,7 +219,7 @@ void L2Slice::Read(Cycle now, std::uint32_t index, std::uint8_t sectors) {
     free_fetch_ = fetches_[fetch].next_free;
   }
   fetches_[fetch] = {.line = index, .next_free = kNone, .sectors = sectors};
-  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), LocalOf(index));
+  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), local);
   // The tag tells the partition the slice, too.
   dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
 }

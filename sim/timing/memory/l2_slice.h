@@ -26,7 +26,12 @@ class L2Slice {
   L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
           DramChannel& dram, MemoryCounters& counters);
 
-  Inbox<Request, &Request::sm>& inbox() { return inbox_; }
+  void Add(const Request& request) { inbox_.Add(request); }
+  /// After the last Add of a phase.
+  void SortInbox() {
+    inbox_.Sort();
+    located_ = waits_;  // another request may be the next, unless that has come
+  }
   /// Takes the next request, if there is one and nothing stands in its way. False when it has to wait for DRAM.
   bool Tick(Cycle now, Outbox<Response>& out);
   /// Without that much room in DRAM's queue, a request that had to wait cannot go on.
@@ -66,12 +71,12 @@ class L2Slice {
   std::uint64_t LocalOf(std::uint32_t line) const;
   std::uint32_t FindLine(SetTag place) const;
   static constexpr std::uint8_t kPinned = 0x80;
-  void Prefetch(const Request& request) const;
+  void Prefetch(SetTag place) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
   void Use(std::uint32_t line);
   void Renumber(std::uint32_t set);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
-  void Read(Cycle now, std::uint32_t line, std::uint8_t sectors);
+  void Read(Cycle now, std::uint32_t line, std::uint64_t local, std::uint8_t sectors);
   void WriteBack(Cycle now, std::uint32_t line);
   void AddWaiter(Line& line, const Request& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
@@ -88,8 +93,9 @@ class L2Slice {
   Inbox<Request, &Request::sm> inbox_;
   Port out_port_;
   Cycle busy_until_ = 0;
-  SetTag place_{};              // of the next request, if it waits
-  std::uint32_t line_ = kNone;  // its line, which nobody else replaces meanwhile
+  SetTag place_{};  // of the next request, if it is located
+  bool located_ = false;
+  std::uint32_t line_ = kNone;  // its line, if it waits; nobody else replaces it meanwhile
   bool waits_ = false;
   std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change

@@ -23,12 +23,12 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
 
 void MemoryPartition::Add(Request request) {
   request.arrival = parameters_.sm_to_l2.Forward(request.arrival);
-  slices_[request.slice]->inbox().Add(request);
+  slices_[request.slice]->Add(request);
 }
 
 void MemoryPartition::SortInboxes() {
   for (std::size_t s = 0; s < slices_.size(); ++s) {
-    slices_[s]->inbox().Sort();
+    slices_[s]->SortInbox();
     if ((blocked_ >> s & 1) != 0) continue;
     slice_at_[s] = slices_[s]->next();
     next_ = std::min(next_, std::max(slice_at_[s], done_));
@@ -77,20 +77,25 @@ void MemoryPartition::Tick(Cycle now) {
 
 /// Those of the mask `due`. The first turns with the cycle, so that no slice is always first at DRAM's queue.
 void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
-  const auto slices = static_cast<std::uint32_t>(slices_.size());
-  const auto first = static_cast<std::uint32_t>(now - slice_count_.ExactQuotient(now) * slices);
-  const std::uint64_t before = (std::uint64_t{1} << first) - 1;
-  for (std::uint64_t rest : {due & ~before, due & before}) {
-    for (; rest != 0; rest &= rest - 1) {
-      const auto s = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const std::uint64_t bit = std::uint64_t{1} << s;
-      // One before it may have taken the room.
-      if ((blocked_ & bit) != 0 && room_needed_[s] > dram_.room() && !plain_) continue;
-      const bool done = slices_[s]->Tick(now, out_);
-      blocked_ = done ? blocked_ & ~bit : blocked_ | bit;
-      room_needed_[s] = slices_[s]->room_needed();
-      slice_at_[s] = done ? slices_[s]->next() : kNever;
-    }
+  std::uint64_t before = 0;
+  if ((due & (due - 1)) != 0) {
+    const std::uint64_t first = now - slice_count_.ExactQuotient(now) * slices_.size();
+    before = (std::uint64_t{1} << first) - 1;
+  }
+  std::uint64_t rest = due & ~before;
+  while (due != 0) {
+    if (rest == 0) rest = due;
+    const auto s = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const std::uint64_t bit = std::uint64_t{1} << s;
+    rest &= ~bit;
+    due &= ~bit;
+    // One before it may have taken the room.
+    if ((blocked_ & bit) != 0 && room_needed_[s] > dram_.room() && !plain_) continue;
+    L2Slice& slice = *slices_[s];
+    const bool done = slice.Tick(now, out_);
+    blocked_ = done ? blocked_ & ~bit : blocked_ | bit;
+    room_needed_[s] = slice.room_needed();
+    slice_at_[s] = done ? slice.next() : kNever;
   }
 }
 
