@@ -21,16 +21,15 @@ class DramTiming {
   std::uint32_t open_row(std::uint32_t bank) const { return row_[bank]; }
 
   /// First cycle at which the command may be given.
-  Cycle ColumnAt(std::uint32_t bank, bool writes) const {
-    return std::max(std::max(bank_column_[bank], column_), std::max(group_column_[group_[bank]], writes ? write_ : read_));
-  }
+  Cycle ColumnAt(std::uint32_t bank, bool writes) const { return std::max(all_columns_at(writes), bank_column_at(bank)); }
   /// Precharge of an open bank, activation of a closed one.
   Cycle RowAt(std::uint32_t bank) const { return std::max(row_at_[bank], IsClosed(bank) ? activate_ : 0); }
 
   /// The parts of RowAt: closed banks, as a mask; what holds for all of them; what holds for one bank. And of ColumnAt.
   std::uint64_t closed() const { return closed_; }
   Cycle activate_at() const { return activate_; }
-  Cycle column_at() const { return column_; }  ///< no column command before it
+  Cycle all_columns_at(bool writes) const { return std::max(column_, writes ? write_ : read_); }
+  Cycle bank_column_at(std::uint32_t bank) const { return std::max(bank_column_[bank], group_column_[group_[bank]]); }
   Cycle bank_row_at(std::uint32_t bank) const { return row_at_[bank]; }
 
   /// Reads or writes `bursts` of the open row; the cycle after the last data.

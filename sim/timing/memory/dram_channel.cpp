@@ -59,7 +59,7 @@ void DramChannel::Execute(Cycle now, std::vector<DramData>* data) {
     queue_->RowClosed(plan_.bank);
     ++counters_.dram_precharges;
   }
-  plan_ = queue_->Choose(now + 1, timing_);
+  plan_ = {.at = size_ == 0 ? kNever : now + 1};  // to be chosen when it is known what comes meanwhile
 }
 
 }  // namespace gridloom::timing

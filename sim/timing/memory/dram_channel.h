@@ -29,9 +29,17 @@ class DramChannel {
   /// Gives at most one command; data of a read are appended to `data`, whose times never fall.
   void Step(Cycle now, std::vector<DramData>& data);
 
+  /// Chooses the next command, if that was put off, so that next() is when it is given.
+  void Settle() {
+    if (plan_.kind == DramChoice::Kind::kNothing && plan_.at != kNever) plan_ = queue_->Choose(plan_.at, timing_);
+  }
+
   /// Gives the row commands that come before `end` and before the next column command: nobody else is concerned by them.
   void StepRows(Cycle end) {
-    while (plan_.kind == DramChoice::Kind::kRow && plan_.at < end) Execute(plan_.at, nullptr);
+    while (plan_.kind == DramChoice::Kind::kRow && plan_.at < end) {
+      Execute(plan_.at, nullptr);
+      Settle();
+    }
   }
 
   bool row_is_next() const { return plan_.kind == DramChoice::Kind::kRow; }

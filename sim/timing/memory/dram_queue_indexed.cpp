@@ -118,9 +118,11 @@ class IndexedDramQueue final : public DramQueue {
 
   Key BestColumn(bool writes, Cycle from, const DramTiming& timing) const {
     Key best = kNoKey;
+    if (hits_[writes] == 0) return best;
+    const Cycle gate = std::max(from, timing.all_columns_at(writes));
     for (std::uint64_t rest = hits_[writes]; rest != 0; rest &= rest - 1) {
       const auto bank = static_cast<std::uint32_t>(std::countr_zero(rest));
-      best = std::min(best, Later(hit_key_[writes][bank], std::max(from, timing.ColumnAt(bank, writes)) - from));
+      best = std::min(best, Later(hit_key_[writes][bank], std::max(gate, timing.bank_column_at(bank)) - from));
     }
     return best;
   }

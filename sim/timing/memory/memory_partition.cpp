@@ -120,6 +120,7 @@ Cycle MemoryPartition::NextAfter(Cycle now, Cycle limit) {
   Cycle next = fills_.empty() ? kNever : fills_.front().at;
   for (const Cycle at : slice_at_) next = std::min(next, at);
   next = std::max(next, now + 1);
+  if (!plain_) dram_.Settle();
   if (dram_.row_is_next() && limit != 0) dram_.StepRows(parameters_.l2_to_dram.Forward(std::min(next, limit)));
   dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
   return std::max(std::min(next, dram_wake_), now + 1);
