@@ -9,6 +9,7 @@
 #include "sim/timing/memory/cache.h"
 #include "sim/timing/memory/coalescer.h"
 #include "sim/timing/memory/inbox.h"
+#include "sim/timing/memory/memory_partition.h"
 #include "sim/timing/memory/message.h"
 #include "sim/timing/memory/mshr.h"
 #include "sim/timing/sm/scheduler.h"
@@ -183,6 +184,46 @@ TEST_CASE("Cache_EvictsTheLeastRecentlyUsedOfTheSet") {
   CHECK(cache.Find(11) == nullptr);
   CHECK(cache.Find(10)->valid == 1);
   CHECK(cache.Find(12)->valid == 0);
+}
+
+class HitRecorder final : public L2Hook {
+ public:
+  std::uint64_t OnAccess(Cycle, const L2Access& access) override {
+    hit = access.hit;
+    return 0;
+  }
+  bool hit = false;
+};
+
+TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
+  const Parameters parameters = ParametersOf("v100");
+  const AddressMap map(parameters);
+  HitRecorder recorder;
+  Hooks hooks;
+  hooks.l2 = &recorder;
+  MemoryPartition partition(parameters, map, hooks, 0, 1, false);
+  const std::uint64_t sets = parameters.l2_sets(), ways = parameters.timing().l2.ways;
+  std::vector<std::uint64_t> by_use;  // lines of the set, the one used last in front
+  std::mt19937_64 random(7);
+  Cycle now = 1000;
+  for (int i = 0; i < 5000; ++i, now += 2000) {  // each request finds the one before it done
+    // The sets of tags below 32 are turned against each other by the tag: these lines share a set.
+    const std::uint64_t tag = std::min(random() % (ways + 4), random() % (ways + 4));
+    Request request;
+    request.arrival = now;
+    request.line = tag * sets + (sets + 3 - tag) % sets;
+    request.kind = RequestKind::kRead;
+    request.sectors = 1;
+    partition.Add(request);
+    partition.SortInboxes();
+    partition.Run(now + 2000);
+    partition.outbox(0).clear();
+    const auto known = std::ranges::find(by_use, tag);
+    REQUIRE(recorder.hit == (known != by_use.end()));
+    if (known != by_use.end()) by_use.erase(known);
+    by_use.insert(by_use.begin(), tag);
+    if (by_use.size() > ways) by_use.pop_back();
+  }
 }
 
 TEST_CASE("MshrTable_WaiterIsDone_WhenItsLastSectorComes") {
