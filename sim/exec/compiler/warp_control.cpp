@@ -123,6 +123,7 @@ void WarpFunction::EmitLoopEnd() {
   b_.CreateRetVoid();
   b_.SetInsertPoint(head_, head_->getFirstNonPHIIt());
   for (const auto& [instruction, slot] : slots_) b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
+  for (const auto& [load, note] : row_notes_) b_.CreateStore(llvm::UndefValue::get(b_.getInt1Ty()), note.in_rows);
 }
 
 void WarpFunction::EmitBlock(unsigned index, bool divergent) {

@@ -1,7 +1,8 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
-// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and
-// plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those
-// without a pattern in warp_irregular.cpp and warp_group.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
+// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_half_loop.cpp, warp_dispatch.cpp and
+// warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in
+// warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp and warp_group.cpp, those that fail the check in
+// warp_slow_access.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -235,9 +236,12 @@ class WarpFunction {
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
+  bool KeepsRegistersOf(unsigned bytes) const;
   llvm::Function* SlowLoadFunction(unsigned bytes);
+  llvm::Function* SlowLoadOneFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(unsigned bytes);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
+  std::vector<Value*> SlowLoadOne(Value* host, const Access& access);
   void StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values);
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
   void SlowStore(Value* host, const Access& access, std::vector<Value*> values);
@@ -323,10 +327,13 @@ class WarpFunction {
   Value* Concatenate(Value* a, Value* b);
   std::array<Value*, 4> Transpose(const std::array<Value*, 4>& rows);
   std::vector<Value*> Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
-  std::vector<Value*> LoadIrregular(const Irregular& at, const Access& access, const Window& window);
-  std::vector<Value*> LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row, const Window& window);
+  std::vector<Value*> LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row, const Window& window,
+                                         llvm::AllocaInst* in_rows);
+  static std::int64_t RowStep(const Irregular& at, const Access& access);
+  llvm::AllocaInst* RowNote(const llvm::CallInst& load, const Irregular& at, const Access& access);
+  Value* RowsSeen(const llvm::CallInst& store, const Irregular& at, const Access& access);
   void Scatter(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
-  void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values);
+  void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values, Value* rows);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
 
   // --- groups of loads (warp_group.cpp) ---
@@ -438,6 +445,14 @@ class WarpFunction {
   llvm::AllocaInst* synced_lanes_ = nullptr;  ///< which lanes they are
   llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
   std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
+
+  struct RowNoteOf {
+    const Value* index;
+    std::int64_t step;
+    llvm::AllocaInst* in_rows;  ///< i1
+  };
+  std::map<const llvm::CallInst*, RowNoteOf> row_notes_;  ///< by load
+  llvm::DenseMap<const Value*, llvm::SmallVector<const llvm::CallInst*, 2>> row_notes_by_index_;
 
   // The block copy being emitted.
   unsigned current_ = 0;

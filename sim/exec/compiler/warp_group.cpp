@@ -114,7 +114,8 @@ void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access
   word.element = b_.getInt32Ty();
   std::vector<Irregular> places;
   for (const LoadGroup& group : groups) places.push_back(IrregularOf(group[0]->getArgOperand(0), whole));
-  const auto fast = [&] { return LoadIrregularGroup(places, whole, word, window); };
+  llvm::AllocaInst* in_rows = RowNote(*groups[0][0], places.front(), word);
+  const auto fast = [&] { return LoadIrregularGroup(places, whole, word, window, in_rows); };
   const auto slow = [&] {
     std::vector<Value*> parts;
     for (const LoadGroup& group : groups) {

@@ -153,64 +153,6 @@ Value* WarpFunction::HostPointers(const Irregular& at, const Access& access, con
   return b_.CreateGEP(b_.getIntNTy(8u << at.shift), HostBase(at, window), wide);
 }
 
-/// i1: the active lanes of each half lie `step` apart, in units of what the addresses are kept in.
-Value* WarpFunction::HalvesInStep(Value* lanes, std::int64_t step) {
-  LanePattern steps;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) steps[lane] = static_cast<std::int64_t>(lane % kHalf) * step;
-  Value* starts = b_.CreateSub(lanes, PatternVector(steps, lanes->getType()->getScalarType()));
-  llvm::SmallVector<int, 32> first;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) first.push_back(static_cast<int>(lane / kHalf * kHalf));
-  Value* differ = b_.CreateICmpNE(starts, b_.CreateShuffleVector(starts, first));
-  if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
-  return b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0));
-}
-
-/// The host address (i64) of the first lane of a half.
-Value* WarpFunction::HalfAddress(const Irregular& at, unsigned half, const Window& window) {
-  Value* start = nullptr;
-  if (at.index) {
-    Value* index = b_.CreateSExt(b_.CreateExtractElement(at.index, std::uint64_t{half * kHalf}), b_.getInt64Ty());
-    start = b_.CreateAdd(Base(at.address), b_.CreateMul(index, b_.getInt64(static_cast<std::uint64_t>(at.factor << at.shift))));
-  } else {
-    start = b_.CreateExtractElement(at.lanes, std::uint64_t{half * kHalf});
-  }
-  return window.host ? b_.CreateAdd(start, window.host) : start;
-}
-
-// Addresses that only look irregular (a row index times an unknown pitch, plus the column or not) often are consecutive
-// or the same in each half. Goes to a new block for each case; the first two lanes decide which full test is worth its
-// time.
-WarpFunction::Split WarpFunction::SplitByRows(const Irregular& at, const Access& access, bool with_same) {
-  if (divergent_) MaskLanes();
-  Value* lanes = at.index ? at.index : at.lanes;
-  const std::int64_t unit = at.index ? at.factor << at.shift : 1;
-  const std::int64_t step = access.bytes % unit == 0 ? access.bytes / unit : 0;
-  const bool local = access.space == Space::kLocal;  // lanes have memories of their own
-  const Split split{!local && step != 0 ? NewBlock("rows") : nullptr, !local && with_same ? NewBlock("same") : nullptr, NewBlock("others"),
-                    NewBlock("joined")};
-  Value* apart = b_.CreateSub(b_.CreateExtractElement(lanes, std::uint64_t{1}), b_.CreateExtractElement(lanes, std::uint64_t{0}));
-  if (split.rows && split.same && llvm::isPowerOf2_64(static_cast<std::uint64_t>(step))) {
-    // Neither: one test for both, because that is what real gathers pay.
-    BasicBlock* either = NewBlock("either");
-    Value* rest = b_.CreateAnd(apart, llvm::ConstantInt::get(apart->getType(), ~static_cast<std::uint64_t>(step)));
-    b_.CreateCondBr(b_.CreateICmpEQ(rest, llvm::ConstantInt::get(apart->getType(), 0)), either, split.others);
-    b_.SetInsertPoint(either);
-  }
-  const auto branch = [&](BasicBlock* to, std::int64_t distance, const char* name) {
-    if (!to) return;
-    BasicBlock* test = NewBlock("test");
-    BasicBlock* next = NewBlock(name);
-    b_.CreateCondBr(b_.CreateICmpEQ(apart, llvm::ConstantInt::get(apart->getType(), static_cast<std::uint64_t>(distance))), test, next);
-    b_.SetInsertPoint(test);
-    b_.CreateCondBr(HalvesInStep(lanes, distance), to, split.others);
-    b_.SetInsertPoint(next);
-  };
-  branch(split.rows, step, "not_rows");
-  branch(split.same, 0, "not_same");
-  b_.CreateBr(split.others);
-  return split;
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
 // Loads
 // ---------------------------------------------------------------------------------------------------------------------
@@ -347,22 +289,18 @@ std::vector<Value*> WarpFunction::Gather(llvm::ArrayRef<Irregular> places, const
   return parts;
 }
 
-/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a
-/// gather. A half without active lanes passes these tests with any address; its load touches nothing.
-std::vector<Value*> WarpFunction::LoadIrregular(const Irregular& at, const Access& access, const Window& window) {
-  return LoadIrregularGroup(at, access, access, window);
-}
-
-/// The same for a group: `whole` is what each lane loads, `row` the access at whose distance lanes count as consecutive. Places have an
-/// index in common, so what holds for one holds for all.
+/// A checked load of any addresses: vector or scalar loads where the halves turn out to be rows or the same, else a gather. A half without
+/// active lanes passes these tests with any address; its load touches nothing. `whole` is what each lane loads, `row` the access at whose
+/// distance lanes count as consecutive. Places have an index in common, so what holds for one holds for all.
 std::vector<Value*> WarpFunction::LoadIrregularGroup(llvm::ArrayRef<Irregular> places, const Access& whole, const Access& row,
-                                                     const Window& window) {
+                                                     const Window& window, llvm::AllocaInst* in_rows) {
   if (half_warp()) return Gather(places, whole, window);
   const Split split = SplitByRows(places.front(), row, true);
   std::vector<std::pair<BasicBlock*, std::vector<Value*>>> ways;
   const auto way = [&](BasicBlock* block, const auto& load) {
     if (!block) return;
     b_.SetInsertPoint(block);
+    if (block == split.rows && in_rows) b_.CreateStore(b_.getTrue(), in_rows);
     std::vector<Value*> parts = load();
     ways.emplace_back(b_.GetInsertBlock(), std::move(parts));
     b_.CreateBr(split.joined);
@@ -461,10 +399,18 @@ void WarpFunction::Scatter(const Irregular& at, const Access& access, const Wind
   });
 }
 
-/// A checked store to any addresses, as LoadIrregular.
-void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values) {
+/// A checked store to any addresses, as LoadIrregularGroup. `rows` (i1 or null): they are known to be rows, or not to.
+void WarpFunction::StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values,
+                                  Value* rows) {
   if (half_warp()) return Scatter(at, access, window, values);
-  const Split split = SplitByRows(at, access, false);
+  Split split{};
+  if (rows) {
+    if (divergent_) MaskLanes();
+    split = {NewBlock("rows"), nullptr, NewBlock("others"), NewBlock("joined")};
+    b_.CreateCondBr(rows, split.rows, split.others);
+  } else {
+    split = SplitByRows(at, access, false);
+  }
   if (split.rows) {
     b_.SetInsertPoint(split.rows);
     for (unsigned half = 0; half < 2; ++half) StoreHalf(HalfAddress(at, half, window), half, access, values);

@@ -219,49 +219,6 @@ Value* WarpFunction::Interleave(const std::vector<Value*>& parts) {
 // Loads
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// <32*n x iB> @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses): calls the helper. One per
-/// access size; out of line, because every access has such a path in both copies of its block.
-llvm::Function* WarpFunction::SlowLoadFunction(unsigned bytes) {
-  const std::string name = "gl.load_slow." + std::to_string(bytes);
-  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
-  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
-  llvm::Function* function = OutOfLine(name, data, {});
-  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
-  Value* out = AlignedAlloca(b, data);
-  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
-  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
-  CallHelperFrom(b, function, Helper::kLoadSlow, {out, addresses});
-  b.CreateRet(b.CreateAlignedLoad(data, out, llvm::Align(64)));
-  return function;
-}
-
-/// The same for stores: one more argument, the data lane by lane.
-llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
-  const std::string name = "gl.store_slow." + std::to_string(bytes);
-  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
-  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
-  llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {data});
-  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
-  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
-  Value* values = AlignedAlloca(b, data);
-  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
-  b.CreateAlignedStore(function->getArg(5), values, llvm::Align(64));
-  CallHelperFrom(b, function, Helper::kStoreSlow, {addresses, values});
-  b.CreateRetVoid();
-  return function;
-}
-
-std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
-  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
-  if (half_warp()) host = Unpack(host);
-  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, WarpMask(), access.line, b_.getInt64(imm), host});
-  auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
-  std::vector<Value*> parts = Deinterleave(b_.CreateBitCast(raw, wide), access.count);
-  if (half_warp())
-    for (Value*& part : parts) part = Pack(part);
-  return parts;
-}
-
 /// <16*count x T> from a half whose lanes are consecutive or all the same, at base + offset.
 Value* WarpFunction::LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access) {
   Value* at = b_.CreateIntToPtr(b_.CreateAdd(base, b_.getInt64(static_cast<std::uint64_t>(offset))), b_.getPtrTy());
@@ -329,13 +286,7 @@ Value* WarpFunction::LoadScalar(Value* address, Value* ok, const Access& access,
   const std::vector<Value*> fast_parts = load_parts(b_.CreateIntToPtr(host, b_.getPtrTy()));
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
-  std::vector<Value*> slow_parts;
-  {
-    const WholeWarp whole(*this);
-    const std::vector<Value*> lanes = SlowLoad(Splat(window.host ? b_.CreateAdd(address, window.host) : address), access);
-    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getTrue());
-    for (Value* part : lanes) slow_parts.push_back(b_.CreateExtractElement(part, lane));
-  }
+  const std::vector<Value*> slow_parts = SlowLoadOne(window.host ? b_.CreateAdd(address, window.host) : address, access);
   BasicBlock* slow_end = b_.GetInsertBlock();
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
@@ -406,9 +357,10 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
     if (const std::vector<LoadGroup> groups = GroupsFrom(call, access); groups.size() > 1 || groups[0].size() > 1)
       return EmitGroups(groups, access, window);
     const Irregular at = IrregularOf(address, access);
+    llvm::AllocaInst* in_rows = RowNote(call, at, access);
     Value* ok = checked ? checked : IrregularInRange(at, access, window);
     parts = FastOrSlow(
-        ok, [&] { return LoadIrregular(at, access, window); }, slow);
+        ok, [&] { return LoadIrregularGroup(at, access, access, window, in_rows); }, slow);
   }
   if (access.strong) CompilerFence();
   const bool uniform = !ShapeOf(&call).vector();
@@ -432,17 +384,6 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Stores
 // ---------------------------------------------------------------------------------------------------------------------
-
-void WarpFunction::SlowStore(Value* host, const Access& access, std::vector<Value*> values) {
-  if (half_warp()) {
-    host = Unpack(host);
-    for (Value*& value : values) value = Unpack(value);
-  }
-  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
-  llvm::Function* function = SlowStoreFunction(access.bytes);
-  Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
-  b_.CreateCall(function, {warp_, WarpMask(), access.line, b_.getInt64(imm), host, data});
-}
 
 /// Stores the lanes of a half to consecutive places from the host address `at`.
 void WarpFunction::StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values) {
@@ -510,7 +451,7 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
     } else if (same) {
       StoreSame(linear->base, access, window, values);
     } else if (!odd_size) {
-      StoreIrregular(irregular, access, window, values);
+      StoreIrregular(irregular, access, window, values, RowsSeen(call, irregular, access));
     }
     b_.CreateBr(done);
   }
