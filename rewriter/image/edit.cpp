@@ -85,7 +85,7 @@ Result<std::vector<RawEntry>> ReadRawEntries(Bytes container) {
 }
 
 /// The container with edited PTX; nothing when no entry was.
-Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all) {
+Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bool compress_all, PtxRole role = PtxRole::kModule) {
   GL_TRY(entries, ReadRawEntries(bytes));
   std::vector<Buffer> out;
   bool edited = false;
@@ -93,7 +93,7 @@ Result<std::optional<Buffer>> EditContainer(Bytes bytes, const PtxEdit& edit, bo
     if (entry.kind == EntryKind::kCubin) continue;
     std::optional<std::string> text;
     if (entry.kind == EntryKind::kPtx) {
-      GL_TRY(result, edit({&entry}));
+      GL_TRY(result, edit({&entry}, role));
       text = std::move(result);
     }
     if (!text) {
@@ -190,7 +190,7 @@ class Parts {
     for (const RawEntry* arch : Architectures()) {
       std::vector<const Entry*> chosen;
       for (const Part& part : parts_) chosen.push_back(part.Best(arch->entry.arch));
-      GL_TRY(text, edit(chosen));
+      GL_TRY(text, edit(chosen, PtxRole::kModule));
       if (!text) return {};
       const Entry* const newest =
           *std::ranges::max_element(chosen, {}, [](const Entry* entry) { return std::pair(entry->version_major, entry->version_minor); });
@@ -266,17 +266,30 @@ Status DropLinkedCode(EditedSection& section) {
   return {};
 }
 
+/// Each container of a section on its own.
+Status EditPieces(EditedSection& section, const PtxEdit& edit, PtxRole role) {
+  for (EditedSection::Piece& piece : section.pieces) {
+    GL_TRY(made, EditContainer(piece.old, edit, /*compress_all=*/true, role));
+    if (!made) continue;
+    piece.bytes = *std::move(made);
+    piece.edited = true;
+  }
+  return {};
+}
+
 Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
   GL_TRY(elf, ReadElf(file));
   bool parts_edited = false;
   Buffer out(file.begin(), file.end());
   if (const ElfSection* found = elf.FindSection("__nv_relfatbin"); found != nullptr && !found->data.empty()) {
-    if (elf.type == ET_REL)
-      return Error{"it is one part of a separately compiled program: rewrite the program, or write only the PTX (--ptx)"};
     EditedSection section = Unedited(found->name, found->data);
-    GL_TRY(parts, Parts::Read(section));
-    GL_TRY_STATUS(parts.Edit(section, edit));
-    parts_edited = section.IsEdited();
+    if (elf.type == ET_REL) {
+      GL_TRY_STATUS(EditPieces(section, edit, PtxRole::kPart));
+    } else {
+      GL_TRY(parts, Parts::Read(section));
+      GL_TRY_STATUS(parts.Edit(section, edit));
+      parts_edited = section.IsEdited();
+    }
     GL_TRY(made, PutBack(file, elf.type, found->data, section));
     out = std::move(made);
   }
@@ -284,12 +297,7 @@ Result<Buffer> EditElf(Bytes file, const PtxEdit& edit) {
   const ElfSection* const found = now.FindSection(".nv_fatbin");
   if (found == nullptr || found->data.empty()) return out;
   EditedSection section = Unedited(found->name, found->data);
-  for (EditedSection::Piece& piece : section.pieces) {
-    GL_TRY(made, EditContainer(piece.old, edit, /*compress_all=*/true));
-    if (!made) continue;
-    piece.bytes = *std::move(made);
-    piece.edited = true;
-  }
+  GL_TRY_STATUS(EditPieces(section, edit, PtxRole::kModule));
   if (parts_edited) GL_TRY_STATUS(DropLinkedCode(section));
   return PutBack(out, elf.type, found->data, section);
 }
@@ -320,7 +328,7 @@ Result<std::vector<std::byte>> EditImages(Bytes file, const PtxEdit& edit) {
   Buffer out(file.begin(), file.end());
   for (const Container& container : set.containers) {
     for (const Entry& entry : container.entries) {
-      GL_TRY(text, edit({&entry}));
+      GL_TRY(text, edit({&entry}, PtxRole::kModule));
       if (text) out.assign(AsBytes(*text).begin(), AsBytes(*text).end());
     }
   }

@@ -78,15 +78,20 @@ const KernelOutcome* Rewritten::Find(std::string_view kernel) const {
   return it == kernels.end() ? nullptr : &*it;
 }
 
-Result<Rewritten> Run(const Pipeline& pipeline, const ptx::Module& module) {
-  Rewritten rewritten;
-  rewritten.module = ptx::CloneModule(module);
+Status RunInPlace(const Pipeline& pipeline, Rewritten& rewritten) {
   for (const Pass* pass : pipeline.passes()) {
     GL_TRY(report, pass->Run(*rewritten.module));
     Merge(*pass, report, rewritten);
     rewritten.pass_names.emplace_back(pass->name());
     rewritten.reports.push_back(std::move(report));
   }
+  return {};
+}
+
+Result<Rewritten> Run(const Pipeline& pipeline, const ptx::Module& module) {
+  Rewritten rewritten;
+  rewritten.module = ptx::CloneModule(module);
+  GL_TRY_STATUS(RunInPlace(pipeline, rewritten));
   return rewritten;
 }
 

@@ -48,7 +48,10 @@ struct Rewritten {
   const KernelOutcome* Find(std::string_view kernel) const;
 };
 
-/// Runs the passes on a copy of the module.
+/// Runs the passes on `rewritten.module` and enters what they did.
+Status RunInPlace(const Pipeline& pipeline, Rewritten& rewritten);
+
+/// Runs the passes on a copy of the module, which is complete: nobody outside of it calls its functions.
 Result<Rewritten> Run(const Pipeline& pipeline, const ptx::Module& module);
 
 }  // namespace gridloom::passes

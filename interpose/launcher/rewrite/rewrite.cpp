@@ -15,6 +15,7 @@
 #include "rewriter/image/edit.h"
 #include "rewriter/image/select.h"
 #include "rewriter/passes/launch_fills.h"
+#include "rewriter/passes/part.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/linker.h"
@@ -56,8 +57,9 @@ class Rewriting {
   explicit Rewriting(passes::Pipeline pipeline) : pipeline_(std::move(pipeline)) {}
 
   /// `in_program`: a program launches the kernels, with their own parameters.
-  Result<const Piece*> Add(const std::string& name, const ptx::Module& module, bool in_program = false) {
-    GL_TRY(rewritten, passes::Run(pipeline_, module));
+  Result<const Piece*> Add(const std::string& name, const ptx::Module& module, bool in_program = false,
+                           image::PtxRole role = image::PtxRole::kModule) {
+    GL_TRY(rewritten, role == image::PtxRole::kPart ? passes::RunOnPart(pipeline_, module) : passes::Run(pipeline_, module));
     const auto has_hidden = [](const passes::KernelOutcome& kernel) { return !kernel.hidden.empty(); };
     if (in_program && std::ranges::any_of(rewritten.kernels, has_hidden)) {
       passes::MarkLaunchFills(*rewritten.module);
@@ -242,7 +244,8 @@ Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
   const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in.good() && !in.eof()) return Error{"it cannot be read"};
   std::size_t number = 0;
-  GL_TRY(edited, image::EditImages(image::AsBytes(bytes), [&](const auto& parts) -> Result<std::optional<std::string>> {
+  GL_TRY(edited,
+         image::EditImages(image::AsBytes(bytes), [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {
            const std::string name = file_ + ", PTX " + std::to_string(++number) + " for " + parts.back()->arch.text();
            std::vector<ptx::LinkInput> modules;
            for (const image::Entry* part : parts) {
@@ -251,7 +254,7 @@ Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
              modules.push_back({name, std::move(module)});
            }
            GL_TRY(module, Joined(std::move(modules)));
-           GL_TRY(piece, rewriting.Add(name, *module, in_program));
+           GL_TRY(piece, rewriting.Add(name, *module, in_program, role));
            return piece->after == piece->before ? std::optional<std::string>() : piece->after;
          }));
   if (output_.empty()) return {};

@@ -31,7 +31,7 @@ std::string Noise(unsigned length, unsigned seed) {
 
 /// Replaces every PTX for sm_90, keeps the others.
 PtxEdit ReplaceSm90(const std::string& text) {
-  return [text](const std::vector<const Entry*>& parts) -> Result<std::optional<std::string>> {
+  return [text](const std::vector<const Entry*>& parts, PtxRole) -> Result<std::optional<std::string>> {
     if (parts.front()->arch.text() != "sm_90") return std::optional<std::string>();
     return std::optional(text);
   };
@@ -71,7 +71,7 @@ TEST_CASE("EditImages_NothingEdited_SameBytes") {
 
 TEST_CASE("EditImages_ErrorOfTheEdit_IsPassedOn") {
   const Buffer bytes = MakeContainer({EntrySpec{}});
-  const auto edited = EditImages(bytes, [](const auto&) -> Result<std::optional<std::string>> { return Error{"no"}; });
+  const auto edited = EditImages(bytes, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return Error{"no"}; });
   REQUIRE(!edited.ok());
   CHECK(edited.error().message == "no");
 }
@@ -96,7 +96,7 @@ TEST_CASE("EditImages_ElfWithoutRoomOrSegments_IsAnError") {
 }
 
 /// The texts of the parts, one after the other.
-Result<std::optional<std::string>> Concatenated(const std::vector<const Entry*>& parts) {
+Result<std::optional<std::string>> Concatenated(const std::vector<const Entry*>& parts, PtxRole) {
   std::string text;
   for (const Entry* part : parts) text += *part->Read();
   return std::optional(text);
@@ -135,7 +135,8 @@ TEST_CASE("EditImages_SeparatelyCompiledNothingEdited_SameBytes") {
   const Buffer elf = testing::MakeElf(ET_EXEC, EM_X86_64,
                                       {{"__nv_relfatbin", testing::Concat({MakeContainer({EntrySpec{}}), MakeContainer({EntrySpec{}})})},
                                        {".nv_fatbin", MakeContainer({EntrySpec{.kind = kCubin, .payload = "linked"}})}});
-  const auto edited = EditImages(elf, [](const auto&) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  const auto edited =
+      EditImages(elf, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
   REQUIRE(edited.ok());
   CHECK(*edited == elf);
 }
@@ -199,7 +200,7 @@ TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
 
   unsigned seed = 0;
   const auto edited =
-      EditImages(archive, [&](const auto&) -> Result<std::optional<std::string>> { return std::optional(Noise(5001, ++seed)); });
+      EditImages(archive, [&](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional(Noise(5001, ++seed)); });
   REQUIRE(edited.ok());
   const auto set = ReadImages(*edited);
   REQUIRE(set.ok());
@@ -217,26 +218,37 @@ TEST_CASE("EditImages_Archive_MembersGrowAndSymbolsLeadToThem") {
   CHECK(AsText(Bytes(*edited).subspan(offset(0), 3)) == "/0 ");
   CHECK(AsText(Bytes(*edited).subspan(offset(1), 5)) == "a.o/ ");
 
-  const auto same = EditImages(archive, [](const auto&) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
+  const auto same =
+      EditImages(archive, [](const auto&, PtxRole) -> Result<std::optional<std::string>> { return std::optional<std::string>(); });
   REQUIRE(same.ok());
   CHECK(*same == archive);
 }
 
-TEST_CASE("EditImages_ArchiveWithAPartOfAProgram_IsRefusedByName") {
-  const Buffer part = testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
-  const auto edited = EditImages(MakeArchive({{"part.o/", part}}), ReplaceSm90("x"));
-  REQUIRE(!edited.ok());
-  CHECK(edited.error().message.starts_with("member part.o: "));
+TEST_CASE("EditImages_ArchiveWithPartsOfAProgram_EachIsEditedAsAPart") {
+  const auto part = [](const std::string& text) {
+    return testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{.payload = LongText(text) + '\0'}})}});
+  };
+  unsigned parts = 0;
+  const auto edited = EditImages(MakeArchive({{"a.o/", part("// first")}, {"b.o/", part("// second")}}),
+                                 [&](const std::vector<const Entry*>& entries, PtxRole role) -> Result<std::optional<std::string>> {
+                                   CHECK(entries.size() == 1);
+                                   parts += role == PtxRole::kPart;
+                                   return std::optional<std::string>("part " + std::to_string(parts));
+                                 });
+  REQUIRE(edited.ok());
+  CHECK(parts == 2);
+  const auto set = ReadImages(*edited);
+  REQUIRE(set.ok());
+  REQUIRE(set->containers.size() == 2);
+  for (unsigned i = 0; i < 2; ++i) {
+    CHECK(set->containers[i].relocatable);
+    CHECK(*set->containers[i].entries.at(0).Read() == "part " + std::to_string(i + 1));
+  }
 }
 
 TEST_CASE("EditImages_ArchiveWhoseSymbolsLeadNowhere_IsAnError") {
   CHECK(!EditImages(MakeArchive({{"/", SymbolTable({12})}}), ReplaceSm90("x")).ok());
   CHECK(!EditImages(MakeArchive({{"/", SymbolTable({68, 68, 68})}, {"a/", {}}}), ReplaceSm90("x")).ok());
-}
-
-TEST_CASE("EditImages_PartOfASeparatelyCompiledProgram_IsRefused") {
-  const Buffer elf = testing::MakeElf(ET_REL, EM_X86_64, {{"__nv_relfatbin", MakeContainer({EntrySpec{}})}});
-  CHECK(!EditImages(elf, ReplaceSm90("x")).ok());
 }
 
 TEST_CASE("EditImages_PtxText_IsReplaced") {

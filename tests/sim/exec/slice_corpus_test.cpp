@@ -3,72 +3,20 @@
 // whole and in slices, too.
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 #include "rewriter/ptx/parser.h"
 #include "sim/exec/slices.h"
 #include "tests/rewriter/ptx/corpus.h"
-#include "tests/sim/exec/executor_fixture.h"
+#include "tests/sim/exec/corpus_launch.h"
 
 namespace gridloom::test {
 namespace {
-
-constexpr std::size_t kBufferBytes = 1 << 16;
-
-/// A buffer per 64-bit parameter, filled with small numbers, so that indices found in them lead somewhere.
-class Parameters {
- public:
-  Parameters(Executor& executor, const exec::KernelInfo& kernel) : executor_(executor), block_(kernel.params.bytes) {
-    for (std::size_t i = 0; i < kernel.param_bytes.size(); ++i) {
-      std::byte* const at = block_.data() + kernel.params.offsets[i];
-      if (kernel.param_bytes[i] == 8) {
-        buffers_.push_back(executor.Upload(std::vector<std::uint8_t>(kBufferBytes)));
-        std::memcpy(at, &buffers_.back(), 8);
-      } else if (kernel.param_bytes[i] <= 4) {
-        const std::uint32_t number = 5 + static_cast<std::uint32_t>(i);
-        std::memcpy(at, &number, kernel.param_bytes[i]);
-      }
-    }
-  }
-  ~Parameters() {
-    for (const std::uint64_t buffer : buffers_) executor_.Free(buffer);
-  }
-  Parameters(const Parameters&) = delete;
-  Parameters& operator=(const Parameters&) = delete;
-
-  void Reset() {
-    for (const std::uint64_t buffer : buffers_) {
-      auto* const words = reinterpret_cast<std::uint32_t*>(buffer);
-      for (std::size_t i = 0; i < kBufferBytes / 4; ++i) words[i] = static_cast<std::uint32_t>(i * 7 % 61);
-    }
-  }
-  std::vector<std::uint8_t> Memory() const {
-    std::vector<std::uint8_t> memory;
-    for (const std::uint64_t buffer : buffers_) {
-      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(buffer);
-      memory.insert(memory.end(), bytes, bytes + kBufferBytes);
-    }
-    return memory;
-  }
-  const std::vector<std::byte>& block() const { return block_; }
-
- private:
-  Executor& executor_;
-  std::vector<std::byte> block_;
-  std::vector<std::uint64_t> buffers_;
-};
 
 struct Tally {
   unsigned same = 0, faulted = 0, refused = 0, not_run = 0, moody = 0;
   std::set<std::pair<std::string, std::size_t>> seen;  ///< kernels by name and length: the corpus has them for many targets
 };
-
-exec::Dim3 BlockFor(const exec::KernelInfo& kernel) {
-  if (kernel.required_block[0] != 0)
-    return {kernel.required_block[0], std::max(kernel.required_block[1], 1u), std::max(kernel.required_block[2], 1u)};
-  return {std::min(kernel.max_threads, 64u), 1, 1};
-}
 
 void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::shared_ptr<exec::Program>& program,
                  const exec::KernelInfo& kernel, Tally& tally) {
@@ -78,14 +26,8 @@ void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::
     ++tally.refused;
     return;
   }
-  Parameters parameters(executor, kernel);
-  exec::LaunchParams whole;
-  whole.program = program;
-  whole.kernel = &kernel;
-  whole.grid = {3, 2, 2};
-  whole.block = BlockFor(kernel);
-  whole.params = parameters.block();
-  whole.dynamic_shared_bytes = 8192;
+  CorpusParameters parameters(executor, kernel);
+  const exec::LaunchParams whole = CorpusLaunch(program, kernel, parameters);
   parameters.Reset();
   const exec::LaunchFault fault = executor.engine().Run(whole);
   const auto memory = parameters.Memory();
@@ -117,10 +59,7 @@ void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::
 }  // namespace
 
 TEST_CASE("CorpusKernelsInSlices_SameMemoryAndFaults") {
-  exec::Engine::Options options;
-  options.threads = 1;
-  options.watchdog_seconds = 1;
-  Executor executor(options);
+  Executor executor(CorpusEngine());
   passes::RewriteCache rewrites(4);
   Tally tally;
   for (const auto& file : ptx::testing::LoadCorpus()) {
