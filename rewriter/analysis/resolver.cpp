@@ -177,6 +177,43 @@ void Resolver::CollectChanges(SymbolId phi, const Polynomial& update, unsigned d
   changes.known = false;
 }
 
+namespace {
+
+/// number = rest + factor * symbol; nothing when the symbol stands in it in another way.
+struct LinearIn {
+  Polynomial rest, factor;
+};
+std::optional<LinearIn> SplitBy(SymbolId symbol, const Polynomial& number) {
+  LinearIn split;
+  split.rest = number.Filter([&](const Monomial& m) { return !m.Contains(symbol); });
+  for (const Term& term : number.terms()) {
+    if (!term.monomial.Contains(symbol)) continue;
+    Polynomial factor = Polynomial::Constant(term.factor);
+    unsigned powers = 0;
+    for (const SymbolId id : term.monomial.symbols) {
+      if (id == symbol) ++powers;
+      else if (id != kNoSymbol) factor = *factor.Times(Polynomial::Of(id));
+    }
+    if (powers != 1) return std::nullopt;
+    split.factor = split.factor.Plus(factor);
+  }
+  return split;
+}
+
+}  // namespace
+
+// A register that is made of another one at the end of each round: `wide = cvt(i)` after `i += step`. What round r - 1 leaves is
+// rest + factor * (r - 1); where that is the value before the first round for r = 0, it is initial + factor * r.
+std::optional<Polynomial> Resolver::DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets, LoopInstanceId loop) const {
+  for (const ValueRef& reset : resets) {
+    if (reset->number != resets[0]->number) return std::nullopt;
+  }
+  const auto split = SplitBy(loops_[loop].counter, resets[0]->number);
+  if (!split || split->factor.IsZero() || !IsInvariant(split->factor, loop) || !IsInvariant(split->rest, loop)) return std::nullopt;
+  if (split->rest.Plus(split->factor, -1) != initial) return std::nullopt;
+  return split->factor;
+}
+
 ValueRef Resolver::ResolvePhi(SymbolId id) {
   const Symbol phi = pool_[id];
   const LoopInstance& loop = loops_[phi.loop];
@@ -204,7 +241,9 @@ ValueRef Resolver::ResolvePhi(SymbolId id) {
   changes.single = changes.single && changes.resets.empty() && !changes.deltas.empty();
 
   Polynomial start = initial->number;
-  if (!changes.resets.empty()) {
+  std::optional<Polynomial> derived;
+  if (changes.deltas.empty() && !changes.resets.empty()) derived = DerivedStep(start, changes.resets, phi.loop);
+  if (!changes.resets.empty() && !derived) {
     std::vector<ValueRef> starts{initial};
     for (const ValueRef& reset : changes.resets) starts.push_back(math_.Exact(Number(reset->number, phi.bits), true));
     const ValueRef varying = math_.Varying(starts, phi.bits, phi.loop);
@@ -212,7 +251,9 @@ ValueRef Resolver::ResolvePhi(SymbolId id) {
     assumptions = Union(assumptions, varying->assumptions);
   }
   Polynomial step;
-  if (changes.single && IsInvariant(changes.deltas[0], phi.loop)) {
+  if (derived) {
+    step = *derived;
+  } else if (changes.single && IsInvariant(changes.deltas[0], phi.loop)) {
     step = changes.deltas[0];
   } else if (!changes.deltas.empty() && !std::ranges::all_of(changes.deltas, &Polynomial::IsZero)) {
     std::vector<ValueRef> steps;
@@ -276,27 +317,13 @@ std::optional<LoopBound> Resolver::BoundOf(const LoopInstance& loop, const Predi
   const ValueRef left = Resolve(condition.left), right = Resolve(condition.right);
   if (left->IsData() || right->IsData()) return std::nullopt;
   Polynomial difference = right->number.Plus(left->number, -1);
-  const auto split = [&](Polynomial& distance, Polynomial& change) {
-    distance = difference.Filter([&](const Monomial& m) { return !m.Contains(loop.counter); });
-    change = {};
-    for (const Term& term : difference.terms()) {
-      if (!term.monomial.Contains(loop.counter)) continue;
-      Polynomial factor = Polynomial::Constant(term.factor);
-      unsigned powers = 0;
-      for (const SymbolId id : term.monomial.symbols) {
-        if (id == loop.counter) ++powers;
-        else if (id != kNoSymbol) factor = *factor.Times(Polynomial::Of(id));
-      }
-      if (powers != 1) return false;
-      change = change.Plus(factor);
-    }
-    return true;
-  };
   LoopBound bound;
   bound.assumptions = Union(left->assumptions, right->assumptions);
-  Polynomial change;
   if (!HasRange(difference.Filter([&](const Monomial& m) { return !m.Contains(loop.counter); }))) return std::nullopt;
-  if (!split(bound.distance, change) || change.IsZero() || !pool_.IsUniform(change)) return std::nullopt;
+  auto split = SplitBy(loop.counter, difference);
+  if (!split || split->factor.IsZero() || !pool_.IsUniform(split->factor)) return std::nullopt;
+  bound.distance = std::move(split->rest);
+  const Polynomial change = std::move(split->factor);
   const auto assume = [&](Assumption assumption) {
     assumption.conditions = loop.conditions_at_entry;
     bound.assumptions = Union(bound.assumptions, {pool_.Assume(std::move(assumption))});

@@ -65,6 +65,7 @@ class Resolver {
 
   ValueRef ResolveSymbol(SymbolId id);
   ValueRef ResolvePhi(SymbolId id);
+  std::optional<Polynomial> DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets, LoopInstanceId loop) const;
   void CollectChanges(SymbolId phi, const Polynomial& update, unsigned depth, Changes& changes);
   bool Mentions(const Polynomial& number, SymbolId wanted) const;
   bool IsInvariant(const Polynomial& number, LoopInstanceId loop) const;

@@ -429,6 +429,15 @@ CodeRange RangeEmitter::MaskedRange(const CodeRange& a, std::int64_t mask) {
   return {Select(same, Instruction("and.b64", a.low, {mask}), {0}), Select(same, Instruction("and.b64", a.high, {mask}), {mask})};
 }
 
+// The same with a mask that is known at run time: `i & (stride - 1)`, with a power of two as is found there.
+CodeRange RangeEmitter::MaskedRange(const CodeRange& a, const CodeNumber& mask, const CodeNumber& most) {
+  const CodeNumber above = Instruction("xor.b64", mask, {-1}), next = Add(mask, {1});
+  std::string same = Compare("ge", mask, {0});
+  same = Compare("eq", Instruction("and.b64", mask, next), {0}, same);
+  same = Compare("eq", Instruction("and.b64", Instruction("xor.b64", a.low, a.high), above), {0}, same);
+  return {Select(same, Instruction("and.b64", a.low, mask), {0}), Select(same, Instruction("and.b64", a.high, mask), most)};
+}
+
 // Division truncates: where the rest is negative, the bound is at most one step too wide.
 CodeRange RangeEmitter::GuardedRange(const analysis::Symbol& symbol) {
   CodeRange range = RangeOf(symbol.operands[0]->number);
@@ -454,6 +463,7 @@ CodeRange RangeEmitter::ClampRange(const analysis::Symbol& symbol) {
     case RangeOp::kAndMask:
       if (b.low.constant && *b.low.constant < 0) return {Instruction("and.b64", a.low, b.low), Instruction("and.b64", a.high, b.low)};
       if (b.low.constant && IsRunOfOnes(*b.low.constant)) return MaskedRange(a, *b.low.constant);
+      if (!b.low.constant && b.low.text() == b.high.text()) return MaskedRange(a, b.low, bounds.low >= 0 ? Least(a.high, b.high) : b.high);
       return {{0}, bounds.low >= 0 ? Least(a.high, b.high) : b.high};
     case RangeOp::kOr: return {Most(a.low, b.low), Least(Add(a.high, b.high), {symbol.bounds.high})};
     case RangeOp::kXor: return {{0}, Least(Add(a.high, b.high), {symbol.bounds.high})};

@@ -80,6 +80,7 @@ class RangeEmitter {
   CodeRange CounterRange(const analysis::Symbol& symbol);
   CodeRange ClampRange(const analysis::Symbol& symbol);
   CodeRange MaskedRange(const CodeRange& a, std::int64_t mask);
+  CodeRange MaskedRange(const CodeRange& a, const CodeNumber& mask, const CodeNumber& most);
   CodeRange RemainderRange(const CodeRange& a, const CodeNumber& divisor, bool positive);
   CodeNumber Divide(const CodeNumber& a, const CodeNumber& b, bool positive);
   CodeNumber Instruction(const std::string& opcode, const CodeNumber& a, const CodeNumber& b);

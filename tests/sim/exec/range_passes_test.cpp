@@ -160,6 +160,24 @@ TEST_CASE("RangePasses_Masks_LeaveWhatTheyDoNotCutOff") {
   CheckCases(executor, GoldenInput("tests/golden/ranges/masks.ptx"), cases, arrays);
 }
 
+TEST_CASE("RangePasses_DerivedIndices_AreAsExactAsTheirCounters") {
+  test::Executor executor;
+  Arrays arrays(executor);
+  std::vector<Case> cases;
+  const std::uint64_t in = arrays.Make(1 << 20), out = arrays.Make(64);
+  for (const std::uint64_t n : {1, 3000, 20'000, 1 << 20}) {
+    // An interval has all that lies between a CTA's rounds, strided sets have not.
+    cases.push_back({"wide_index", {32, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(in).Add(out).Add(n), 40, 1.01});
+    cases.push_back({"wide_index", {5, 1, 1}, {96, 1, 1}, test::ParamBlock().Add(in).Add(out).Add(n), 5, 1.1});
+  }
+  // Powers of two less one leave what lies in order in order; any other mask may give all up to itself.
+  for (const std::uint16_t mask : {0, 1023, 4095, 16'383}) {
+    cases.push_back({"masked", {64, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(in).Add(mask), 1.01, 1.01});
+  }
+  cases.push_back({"masked", {64, 1, 1}, {256, 1, 1}, test::ParamBlock().Add(in).Add(std::uint16_t{12'288}), 8, 8});
+  CheckCases(executor, GoldenInput("tests/golden/ranges/derived.ptx"), cases, arrays);
+}
+
 TEST_CASE("RangePasses_Guards_LeaveOutWhatNoThreadReaches") {
   test::Executor executor;
   Arrays arrays(executor);
