@@ -57,8 +57,7 @@ CUresult FindLibrary(CUlibrary handle, std::shared_ptr<Library>* library) {
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* keys, void** values) {
   GL_CU_REQUIRE(module != nullptr && image != nullptr);
-  GL_CU_TRY(session::RefuseUnsafeCall());
-  JitOptions options;
+  JitOptions options;  // allowed while a stream captures: drivers since 12.3 load modules then, too
   GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
   Context& context = ThisContext();
   std::shared_ptr<Code> code;

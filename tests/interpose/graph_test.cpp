@@ -169,6 +169,29 @@ TEST_CASE("Capture_RecordsInsteadOfRunning", "[graph]") {
   CU_OK(cuGraphDestroy(graph));
 }
 
+TEST_CASE("Capture_ModulesMayBeLoaded", "[graph]") {
+  const test::Fixture fixture;
+  const TwoStreams s;
+  CU_OK(cuStreamBeginCapture_v2(s.a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CUmodule module = nullptr;
+  CU_OK(cuModuleLoadData(&module, test::kPtx));
+  CUfunction nothing = nullptr;
+  CU_OK(cuModuleGetFunction(&nothing, module, "nothing"));
+  Launch(nothing, s.a, 5);
+  CUgraph graph = nullptr;
+  CU_OK(cuStreamEndCapture(s.a, &graph));
+  CUgraphExec exec;
+  CU_OK(cuGraphInstantiate_v2(&exec, graph, nullptr, nullptr, 0));
+  CU_OK(cuGraphLaunch(exec, s.a));
+  CU_OK(cuStreamSynchronize(s.a));
+  const auto launches = FakeEngine::Get().TakeLaunches();
+  REQUIRE(launches.size() == 1);
+  CHECK(launches[0].grid.x == 5);
+  CU_OK(cuGraphExecDestroy(exec));
+  CU_OK(cuGraphDestroy(graph));
+  CU_OK(cuModuleUnload(module));
+}
+
 TEST_CASE("Capture_ReportsMisuse", "[graph]") {
   const test::Fixture fixture;
   const TwoStreams s;

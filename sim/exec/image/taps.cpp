@@ -24,6 +24,15 @@ GL_INLINE float Mirrored(float x) {
   return half != std::floor(half) ? 1.0f - rest : rest;
 }
 
+/// The texel of n that a point fetch reads, counted from the other end where floor(x) is odd: on a seam between two texels that is
+/// another one than floor((1 - frac(x)) n). Devices do the former (NVIDIA Warp's test of closest sampling at mirror ties).
+GL_INLINE float MirroredTexel(float x, float n) {
+  const float whole = std::floor(x);
+  const float texel = std::floor(Defined(x - whole) * n);
+  const float half = whole * 0.5f;
+  return half != std::floor(half) ? n - 1.0f - texel : texel;
+}
+
 /// Far enough outside for every offset, near enough for an int.
 GL_INLINE float Bounded(float u, float count) {
   u = u > -64.0f ? u : -64.0f;
@@ -61,6 +70,7 @@ GL_INLINE void FillFloatAxis(const float* x, const std::int32_t* offset, std::in
     float u = Defined(x[lane]);
     if constexpr (!kNormalized) u += shift[lane];
     else if constexpr (kMode == AddressMode::kWrap) u = Wrapped(u) * n + shift[lane];
+    else if constexpr (kMode == AddressMode::kMirror && !kLinear) u = MirroredTexel(u + shift[lane] / n, n);
     else if constexpr (kMode == AddressMode::kMirror) u = Mirrored(u + shift[lane] / n) * n;
     else u = u * n + shift[lane];
     u = Bounded(u, n);

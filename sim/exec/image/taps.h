@@ -3,7 +3,8 @@
 //   point:  T[floor(u)]
 //   linear: (1 - a) T[i] + a T[i + 1],  i = floor(u - 0.5), a = frac(u - 0.5), where u - 0.5 has 8 bits of fraction
 // A normalised coordinate x is first brought into range:
-//   wrap: x - floor(x)   mirror: the same, reversed where floor(x) is odd   and then u = x * N.
+//   wrap: x - floor(x)   mirror: the same, reversed where floor(x) is odd   and then u = x * N
+//   (point fetches reverse the texel, not the coordinate).
 // Indices out of range are clamped, taken modulo N (wrap), or stand for the border colour. Coordinates that are not
 // normalised know clamp and border only. NaN counts as 0.
 #pragma once

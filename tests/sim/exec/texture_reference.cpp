@@ -57,6 +57,14 @@ float BringIn(float x, AddressMode mode) {
   return std::fmod(whole, 2.0f) == 0 ? x - whole : 1 - (x - whole);
 }
 
+// Point fetches count texels from the other end in mirrored copies of the image.
+std::int64_t MirroredTexel(float x, std::int64_t n) {
+  const float whole = std::floor(x);
+  if (!std::isfinite(x)) return 0;
+  const auto texel = static_cast<std::int64_t>(std::floor((x - whole) * static_cast<float>(n)));
+  return std::clamp<std::int64_t>(std::fmod(whole, 2.0f) == 0 ? texel : n - 1 - texel, 0, n - 1);
+}
+
 struct AxisRead {
   std::int64_t index[2] = {0, 0};
   bool border[2] = {false, false};
@@ -82,6 +90,7 @@ AxisRead ReadAxis(const exec::TextureObject& texture, float x, int offset, std::
       x += static_cast<float>(offset) / static_cast<float>(n);
       shift = 0;
     }
+    if (mode == AddressMode::kMirror && !linear) return {.index = {MirroredTexel(x, n), 0}};
     if (mode == AddressMode::kWrap || mode == AddressMode::kMirror) x = BringIn(x, mode);
     if (std::isnan(x)) x = 0;
     u = x * static_cast<float>(n);
