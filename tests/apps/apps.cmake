@@ -7,9 +7,8 @@
 #   MISSING text   what Gridloom does not have yet: the test is skipped, aloud
 
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel, cuFFT's
-# vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it, or race.
-set(gridloom_not_for_memcheck illegal_address stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms
-    shared_reuse)
+# vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it.
+set(gridloom_not_for_memcheck illegal_address stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
 
 # Programs whose kernels end before their time.
 set(gridloom_not_for_trace device_assert illegal_address memory_faults launch_errors)
@@ -35,7 +34,6 @@ gridloom_app(conversions)
 gridloom_app(vectoradd)
 gridloom_app(broker_load)
 gridloom_app(shared_memory)
-gridloom_app(shared_reuse)
 gridloom_app(constant_memory)
 gridloom_app(local_memory)
 gridloom_app(kernel_parameters)

@@ -24,7 +24,6 @@
 #include "sim/exec/runtime/printf_output.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/source_line.h"
-#include "sim/exec/runtime/warp_order.h"
 #include "sim/exec/runtime/worker_pool.h"
 
 namespace gridloom::exec {
@@ -162,7 +161,6 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.frame_bytes = compiled->frame_bytes;
   loaded.needs_fiber = compiled->needs_fiber;
   loaded.simple_barriers = compiled->simple_barriers;
-  loaded.descends = compiled->needs_fiber && ReadsCommonWord(program.module(), *kernel.function);
   loaded.recursive = compiled->recursive;
   loaded.check_sites = compiled->check_sites;
   loaded.options = options;

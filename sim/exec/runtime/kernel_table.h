@@ -27,7 +27,6 @@ struct LoadedKernel {
   std::uint32_t local_bytes = 0;
   std::uint32_t frame_bytes = 0;
   bool needs_fiber = false, simple_barriers = false, recursive = false;
-  bool descends = false;  ///< its warps go on from a barrier in descending order (warp_order.h)
   std::uint32_t check_sites = 0;
   std::vector<std::uint32_t> instruction_lines;  ///< by the numbers in records; empty when nothing is recorded
   bool cache_hit = false;

@@ -1,7 +1,6 @@
 #include "sim/exec/runtime/unit.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <new>
 
@@ -23,21 +22,6 @@ std::uint32_t CheckNumber(std::ptrdiff_t cta, std::uint32_t barrier) {
 
 /// Stacks at equal distances would all fall into the same cache sets, so each begins an odd number of lines further down.
 std::size_t StackColour(std::size_t warp) { return (warp * 7 % 64) * 64; }
-
-/// Entry of the turner, which stands behind the last warp of a ring: when it runs, every warp of the CTA waits at its first barrier or
-/// has ended. It turns the ring around and leaves it.
-void TurnRing(WarpCtx* turner) {
-  WarpCtx* warp = turner;
-  do {
-    // Atomic, so that the compiler does not load both as one vector: it would wait until the stores of LinkRing have left the store
-    // buffer, that is, for all that the warps have loaded since (300 ns a CTA in a kernel that streams).
-    const std::atomic_ref<WarpCtx*> next(warp->next), prev(warp->prev);
-    WarpCtx* const after = next.load(std::memory_order_relaxed);
-    next.store(prev.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    prev.store(after, std::memory_order_relaxed);
-    warp = after;
-  } while (warp != turner);
-}
 
 }  // namespace
 
@@ -122,8 +106,7 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   constexpr std::size_t kFramesInRoom = 64u << 10;
   const std::size_t frames = std::max<std::size_t>(new_launch.kernel->frame_bytes, kFramesInRoom) - kFramesInRoom;
   const std::size_t stack_bytes = room + (frames + 0xFFFF) / 0x10000 * 0x10000;
-  const std::size_t area_count = fibers ? warp_count : 1;
-  const std::size_t stack_count = fibers ? warp_count + 1 : 1;  // one for the turner
+  const std::size_t stack_count = fibers ? warp_count : 1;
   if (stack_count > stacks.count() || stack_bytes > stacks.bytes()) {
     for (std::uint32_t i = 0; i < warp_capacity_; ++i) ForgetStack(warps[i]);
     if (!stacks.Require(stack_count, stack_bytes)) return "no address space for the stacks of " + std::to_string(stack_count) + " warps";
@@ -131,7 +114,7 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   const std::uint64_t local_per_warp = std::uint64_t{new_launch.local_stride} * kWarpSize;
   if (!RequireShared(std::uint64_t{lc.shared_stride} * cta_count))
     return "no memory for " + std::to_string(lc.total_shared_bytes) + " bytes of shared memory";
-  if (!RequireLocal(local_per_warp * area_count))
+  if (!RequireLocal(local_per_warp * stack_count))
     return "no memory for " + std::to_string(new_launch.local_bytes) + " bytes of local memory per thread";
   SetShape(lc.block, cta_count);
   for (std::uint32_t c = 0; c < cta_count; ++c) {
@@ -161,10 +144,8 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   }
   if (new_launch.services->memcheck) PrepareCheck();
   else check.reset();
-  PrepareRecords(area_count);
+  PrepareRecords(stack_count);
   barriers_ = fibers && !new_launch.kernel->simple_barriers;
-  turner_.stack_low = fibers ? stacks.low(warp_count) : nullptr;
-  turner_.stack_bytes = stacks.bytes();
   adopted_serial_ = new_launch.serial;
   return {};
 }
@@ -253,13 +234,6 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     cluster_barrier = Barrier{};
   }
   ring = &warps[first];
-  if (!barriers_ && launch->kernel->descends && last - first > 1) {
-    turner_.cta = &ctas[first_cta];
-    turner_.ctx.prev = &previous->ctx;
-    turner_.ctx.next = &ring->ctx;
-    previous->ctx.next = ring->ctx.prev = &turner_.ctx;
-    PrepareStart(turner_, 0, &TurnRing, OnReturn::kNextInRing);
-  }
   for (std::uint32_t c = first_cta; c < last_cta; ++c) ctas[c].ctx.ring = &ring->ctx;
   runnable = live_warps = uncounted ? 1 : last - first;
   idle_yields = 0;
@@ -327,13 +301,6 @@ void Unit::Yield(Warp& warp) {
   }
 }
 
-/// The others have their turns first.
-void Unit::GiveWay(Warp& warp) {
-  Warp& next = WarpOf(warp.ctx.next);
-  ring = &next;
-  SwitchWarp(warp, next);
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
 // Barriers
 // ---------------------------------------------------------------------------------------------------------------------
@@ -358,17 +325,6 @@ void Enqueue(Barrier& barrier, Warp& warp) {
   if (barrier.last_waiter) barrier.last_waiter->next_waiter = &warp;
   else barrier.first_waiter = &warp;
   barrier.last_waiter = &warp;
-}
-
-void ReverseWaiters(Barrier& barrier) {
-  Warp* before = nullptr;
-  barrier.last_waiter = barrier.first_waiter;
-  for (Warp* waiter = barrier.first_waiter; waiter;) {
-    Warp* const next = std::exchange(waiter->next_waiter, before);
-    before = waiter;
-    waiter = next;
-  }
-  barrier.first_waiter = before;
 }
 
 bool IsFull(const Barrier& barrier, std::uint32_t live_warps) {
@@ -404,9 +360,8 @@ void Unit::PrepareCheck() {
   for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].ctx.check_sites = check->sites.data();
 }
 
-/// Ends a phase: wakes its waiters and empties the barrier. Where warps descend, those that came in ascending order are turned around.
+/// Ends a phase: wakes its waiters and empties the barrier.
 void Unit::Release(Barrier& barrier, std::uint32_t result) {
-  if (launch->kernel->descends && barrier.first_waiter < barrier.last_waiter) ReverseWaiters(barrier);
   for (Warp* waiter = barrier.first_waiter; waiter;) {
     Warp* const next = waiter->next_waiter;
     waiter->barrier_result = result;
@@ -460,9 +415,7 @@ std::uint32_t Unit::ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_
   }
   if (IsFull(barrier, cta.ctx.live_warps)) {
     const std::uint32_t result = ResultOf(barrier);
-    const bool higher_ones_wait = launch->kernel->descends && std::max(barrier.first_waiter, barrier.last_waiter) > &warp;
     CompleteIfFull(cta, id, &warp);
-    if (higher_ones_wait) GiveWay(warp);
     return result;
   }
   Enqueue(barrier, warp);

@@ -70,8 +70,7 @@ struct Unit {
   std::string Adopt(Launch& launch, bool fibers);
   /// Places the unit in the grid: number `index` in linear order.
   void Begin(std::uint64_t index);
-  /// Fresh starts for the warps of CTAs [first, last), linked to a ring. They begin in ascending order and go on from the first barrier
-  /// in the same order, or in descending order where the kernel says so (warp_order.h).
+  /// Fresh starts for the warps of CTAs [first, last), linked to a ring in order.
   void LinkRing(std::uint32_t first_cta, std::uint32_t last_cta);
   /// From number `index` to the next one.
   void Advance();
@@ -120,7 +119,6 @@ struct Unit {
   void MoveInRow();
   void Unlink(Warp& warp);
   void Append(Warp& warp);
-  void GiveWay(Warp& warp);
   [[noreturn]] void LeaveForNext(Warp& warp);
   void Block(Warp& warp, std::uint32_t id);
   /// `last`: the warp that arrives and goes on at once when the barrier is full.
@@ -144,7 +142,6 @@ struct Unit {
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units
   std::uint32_t sm_ = 0;                   // which multiprocessor it says it runs on
-  Warp turner_;                            // see TurnRing in unit.cpp
   bool barriers_ = false;                  // some of its barriers go through the runtime
   std::uint32_t shape_[3] = {0, 0, 0};
   std::uint64_t adopted_serial_ = 0;
