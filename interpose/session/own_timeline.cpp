@@ -11,6 +11,7 @@ using trace::HostAction;
 Result<std::unique_ptr<Timeline>> OwnTimeline::Create(const sim::DeviceSpec& device, const Options& options) {
   timing::LiveTimeline::Options live;
   live.engine.threads = options.threads;
+  live.engine.keep_ended = false;
   GL_TRY(timeline, timing::LiveTimeline::Create(device, policy::MakePolicy(options.policy), std::move(live)));
   return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), options));
 }

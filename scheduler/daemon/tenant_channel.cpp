@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "rewriter/support/check.h"
 #include "scheduler/daemon/timing_service.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/trace/cta_codec.h"
@@ -107,9 +108,7 @@ void TenantChannel::Close() {
   for (const auto& given : given_) {
     if (const auto source = given.lock()) source->Abandon();
   }
-  for (auto& [work, group] : groups_) {
-    if (group.open) service_.timeline_->CloseGroup(nodes_[work - 1]);
-  }
+  for (const auto& [work, depth] : groups_) service_.timeline_->CloseGroup(timing::NodeOf(host, work));
   service_.timeline_->DropHost(host);
   for (Question& question : questions_) question.thread.join();
   service_.Forget(host);
@@ -163,15 +162,15 @@ Status TenantChannel::HandleCode(trace::ByteReader in) {
 }
 
 Result<NodeId> TenantChannel::NodeOf(std::uint64_t work) const {
-  if (work == 0 || work > nodes_.size()) return Bad("work " + std::to_string(work) + ", which was not given");
-  return nodes_[work - 1];
+  if (work == 0 || work > works_) return Bad("work " + std::to_string(work) + ", which was not given");
+  return timing::NodeOf(host, work);
 }
 
 Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
-  if (action.work != nodes_.size() + 1) {
-    return Bad("work " + std::to_string(action.work) + " where " + std::to_string(nodes_.size() + 1) + " has to come");
+  if (action.work != works_ + 1) {
+    return Bad("work " + std::to_string(action.work) + " where " + std::to_string(works_ + 1) + " has to come");
   }
-  if (nodes_.size() >= kMostWorks) return Bad("too many works");
+  if (works_ >= kMostWorks) return Bad("too many works");
   timing::Place place{.host = host, .stream = action.stream, .after = {}, .group = 0, .rank = action.rank};
   for (const std::uint64_t before : action.after) {
     if (before == 0) continue;
@@ -180,8 +179,8 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
   }
   if (action.group != 0) {
     const auto group = groups_.find(action.group);
-    if (group == groups_.end() || !group->second.open) return Bad("a work of a group that is not open");
-    if (group->second.depth >= kMostDepth) return Bad("groups in groups in groups");
+    if (group == groups_.end()) return Bad("a work of a group that is not open");
+    if (group->second >= kMostDepth) return Bad("groups in groups in groups");
     GL_TRY(node, NodeOf(action.group));
     place.group = node;
   }
@@ -190,10 +189,11 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
 }
 
 Status TenantChannel::Append(const HostAction& action, NodeId node, bool group) {
-  nodes_.push_back(node);
+  ++works_;
+  GL_CHECK(node == timing::NodeOf(host, works_), "works are numbered alike by the tenant and the model");
   if (!group) return {};
   const auto parent = groups_.find(action.group);
-  groups_[action.work] = {.depth = parent != groups_.end() ? parent->second.depth + 1 : 0};
+  groups_[action.work] = parent != groups_.end() ? parent->second + 1 : 0;
   ++owes_;
   return {};
 }
@@ -255,9 +255,7 @@ Status TenantChannel::HandleCloseGroup(trace::ByteReader in) {
   const std::uint64_t work = in.Varint();
   if (in.failed()) return Damaged();
   GL_TRY(node, NodeOf(work));
-  const auto group = groups_.find(work);
-  if (group == groups_.end() || !group->second.open) return {};  // every kernel's end is said, also of those that are no groups
-  group->second.open = false;
+  if (groups_.erase(work) == 0) return {};  // every kernel's end is said, also of those that are no groups
   --owes_;
   service_.timeline_->CloseGroup(node);
   return {};
@@ -305,7 +303,7 @@ Status TenantChannel::HandleQuestion(FrameKind kind, trace::ByteReader in) {
   const std::uint64_t number = in.Varint();
   std::vector<NodeId> nodes;
   if (kind == FrameKind::kFinish) {
-    nodes = nodes_;
+    for (std::uint64_t work = 1; work <= works_; ++work) nodes.push_back(timing::NodeOf(host, work));
   } else {
     const std::uint64_t count = kind == FrameKind::kEnd ? 1 : in.Count();
     for (std::uint64_t i = 0; i < count; ++i) {

@@ -46,10 +46,6 @@ class TenantChannel {
   void SetAwayAfter(std::chrono::steady_clock::time_point now, std::chrono::milliseconds patience);
 
  private:
-  struct Group {
-    unsigned depth = 0;
-    bool open = true;
-  };
   /// A question that is being answered.
   struct Question {
     std::thread thread;
@@ -84,12 +80,12 @@ class TenantChannel {
 
   // Of the thread.
   std::vector<std::shared_ptr<const trace::KernelCode>> codes_;
-  std::vector<timing::NodeId> nodes_;                                         ///< by work - 1
+  std::uint64_t works_ = 0;                                                   ///< given so far; the model numbers them alike
   std::unordered_map<std::uint64_t, std::shared_ptr<TenantSource>> sources_;  ///< whose CTAs have not all come
   static constexpr std::size_t kGivenAtFirst = 64;
-  std::vector<std::weak_ptr<TenantSource>> given_;  ///< all that the model may still have
-  std::size_t most_given_ = kGivenAtFirst;          ///< more are looked through for those that it has not
-  std::unordered_map<std::uint64_t, Group> groups_;
+  std::vector<std::weak_ptr<TenantSource>> given_;      ///< all that the model may still have
+  std::size_t most_given_ = kGivenAtFirst;              ///< more are looked through for those that it has not
+  std::unordered_map<std::uint64_t, unsigned> groups_;  ///< those that are open, and how many groups each is in
   std::list<Question> questions_;
 
   std::mutex send_mutex_;

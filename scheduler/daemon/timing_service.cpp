@@ -60,6 +60,7 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   device.timing.launch.queues = std::max(device.timing.launch.queues, kQueues);
   timing::LiveTimeline::Options timeline;
   timeline.engine.threads = service->options_.threads;
+  timeline.engine.keep_ended = false;
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };

@@ -48,6 +48,7 @@ class TimingService final : public Simulation {
   double end_seconds() const override;
   std::string problem() const override { return timeline_->problem(); }
   SimulatedUsage usage(std::uint32_t tenant) const override;
+  timing::LiveTimeline::Kept kept() const { return timeline_->kept(); }
 
  private:
   friend class TenantChannel;

@@ -7,11 +7,12 @@
 
 namespace gridloom::timing {
 
-Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout)
+Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout, bool keep_ended)
     : parameters_(parameters),
       policy_(policy),
       hooks_(hooks),
       layout_(layout),
+      keep_ended_(keep_ended),
       queues_(parameters.timing().launch.queues),
       // One engine serves both directions; with more, one serves each.
       engine_busy_(std::clamp(parameters.device.copy_engines, 1u, 2u) + 1),
@@ -41,7 +42,8 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   kernel.profile = work.profile;
   kernel.owner = work.owner;
-  return Append(std::move(kernel), std::move(result));
+  kernel.result = std::move(result);
+  return Append(std::move(kernel));
 }
 
 Result<WorkId> Dispatcher::Add(CopyWork work) {
@@ -54,7 +56,8 @@ Result<WorkId> Dispatcher::Add(CopyWork work) {
   Work copy;
   copy.kind = result.kind;
   copy.order = std::move(work.order);
-  return Append(std::move(copy), std::move(result));
+  copy.result = std::move(result);
+  return Append(std::move(copy));
 }
 
 Result<WorkId> Dispatcher::Add(MarkerWork work) {
@@ -65,23 +68,40 @@ Result<WorkId> Dispatcher::Add(MarkerWork work) {
   Work marker;
   marker.kind = WorkKind::kMarker;
   marker.order = std::move(work.order);
-  return Append(std::move(marker), std::move(result));
+  marker.result = std::move(result);
+  return Append(std::move(marker));
 }
 
-Result<WorkId> Dispatcher::Append(Work work, WorkResult result) {
-  const auto id = static_cast<WorkId>(works_.size());
+Result<WorkId> Dispatcher::Append(Work work) {
+  const auto id = static_cast<WorkId>(given_);
   for (const WorkId other : work.order.after) {
     if (other >= id) return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
+    if (!works_.contains(other)) return Error{"a work waits for work " + std::to_string(other) + ", which has ended and was not kept"};
   }
+  for (const WorkId other : work.order.after) ++works_.at(other).waiters;
   std::deque<WorkId>& stream = streams_[work.order.stream];
   work.has_predecessor = !stream.empty();
   stream.push_back(id);
   if (work.kind == WorkKind::kKernel) queues_[work.order.stream % queues_.size()].push_back(id);
   else (work.kind == WorkKind::kMarker ? markers_ : copies_).push_back(id);
   events_.insert({work.order.submitted, EventKind::kCheck, 0});
-  works_.push_back(std::move(work));
-  results_.push_back(std::move(result));
+  works_.emplace(id, std::move(work));
+  ++given_;
   return id;
+}
+
+std::vector<WorkResult> Dispatcher::results() const {
+  std::vector<WorkResult> results;
+  results.reserve(works_.size());
+  for (WorkId id = 0; id < given_; ++id) {
+    if (const auto work = works_.find(id); work != works_.end()) results.push_back(work->second.result);
+  }
+  return results;
+}
+
+bool Dispatcher::done(WorkId id) const {
+  const auto work = works_.find(id);
+  return work == works_.end() ? id < given_ : work->second.result.done();
 }
 
 void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
@@ -96,6 +116,7 @@ void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
 Status Dispatcher::Run(Cycle end, const StartCta& start) {
   begun_.clear();
   finished_.clear();
+  Forget();
   if (held_back_ && (events_.empty() || next() >= end)) events_.insert({end - 1, EventKind::kCheck, 0});
   while (next() < end) {
     const Cycle now = next();
@@ -126,17 +147,17 @@ void Dispatcher::Handle(const Event& event) {
 void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   if (hooks_.cta != nullptr) hooks_.cta->OnEnd(end.at, end.launch, end.cta, end.sm);
   if (hooks_.observer != nullptr) hooks_.observer->OnCtaEnd(end.at, {.launch = end.launch, .sm = end.sm, .slot = end.slot, .cta = end.cta});
-  const policy::CtaNeeds& needs = works_[end.launch].needs;
-  --works_[end.launch].resident[end.sm];
+  Work& work = works_.at(end.launch);
+  const policy::CtaNeeds& needs = work.needs;
+  --work.resident[end.sm];
   policy::SmView& sm = sms_[end.sm];
   ++sm.free_ctas;
   sm.free_warps += needs.warps;
   sm.free_registers += needs.registers;
   sm.free_shared_bytes += needs.shared_bytes;
   free_slots_[end.sm].push_back(end.slot);
-  WorkResult& result = results_[end.launch];
-  result.warp_instructions += end.warp_instructions;
-  result.thread_instructions += end.thread_instructions;
+  work.result.warp_instructions += end.warp_instructions;
+  work.result.thread_instructions += end.thread_instructions;
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
   if (++kernel->finished == kernel->ctas) EndKernel(kernel, end.at);
 }
@@ -150,34 +171,49 @@ void Dispatcher::EndKernel(std::vector<policy::KernelView>::iterator kernel, Cyc
 
 /// The launch ended before it had run all of its grid: what has not started is not there.
 void Dispatcher::Cut(std::vector<policy::KernelView>::iterator kernel, Cycle now) {
-  WorkResult& result = results_[kernel->id];
+  WorkResult& result = works_.at(static_cast<WorkId>(kernel->id)).result;
   kernel->ctas = result.ctas = kernel->started;
   if (result.started == kNever) result.started = now;
   if (kernel->finished == kernel->ctas) EndKernel(kernel, now);
 }
 
 void Dispatcher::Finish(WorkId id, Cycle now) {
-  Work& work = works_[id];
+  Work& work = works_.at(id);
   work.state = State::kDone;
   work.source.reset();
   work.resident = {};
   work.code.reset();
   work.memory.reset();
+  forgettable_.push_back(id);
+  for (const WorkId other : work.order.after) {
+    if (--works_.at(other).waiters == 0) forgettable_.push_back(other);
+  }
   std::vector<WorkId>().swap(work.order.after);
-  results_[id].ended = now;
+  work.result.ended = now;
   finished_.push_back(id);
   ++done_;
-  std::deque<WorkId>& stream = streams_[work.order.stream];
-  std::erase(stream, id);
+  const auto stream = streams_.find(work.order.stream);
+  std::erase(stream->second, id);
   // Whoever waited can start now, or when the overhead of its launch has passed.
-  if (!stream.empty()) works_[stream.front()].predecessor_ended = now;
+  if (stream->second.empty()) streams_.erase(stream);
+  else works_.at(stream->second.front()).predecessor_ended = now;
   events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
 }
 
-bool Dispatcher::DependenciesDone(const Work& work) const {
-  const WorkId id = static_cast<WorkId>(&work - works_.data());
+/// Lets go of works that have ended and that nobody asks for any more. What ended since the last call of Run was reported by now.
+void Dispatcher::Forget() {
+  for (const WorkId id : forgettable_) {
+    if (keep_ended_) break;
+    const auto work = works_.find(id);
+    if (work != works_.end() && work->second.state == State::kDone && work->second.waiters == 0) works_.erase(work);
+  }
+  forgettable_.clear();
+}
+
+bool Dispatcher::DependenciesDone(WorkId id) const {
+  const Work& work = works_.at(id);
   if (streams_.at(work.order.stream).front() != id) return false;
-  return std::ranges::all_of(work.order.after, [&](WorkId other) { return works_[other].state == State::kDone; });
+  return std::ranges::all_of(work.order.after, [&](WorkId other) { return works_.at(other).state == State::kDone; });
 }
 
 /// When a kernel whose dependencies are done can start.
@@ -185,7 +221,7 @@ Cycle Dispatcher::EarliestStart(const Work& work) const {
   const sim::TimingSpec::Launch& launch = parameters_.timing().launch;
   Cycle start = work.order.submitted + launch.kernel_cycles;
   if (work.has_predecessor) start = std::max(start, work.predecessor_ended + launch.dependent_cycles);
-  for (const WorkId other : work.order.after) start = std::max(start, results_[other].ended + launch.dependent_cycles);
+  for (const WorkId other : work.order.after) start = std::max(start, works_.at(other).result.ended + launch.dependent_cycles);
   return start;
 }
 
@@ -196,8 +232,8 @@ void Dispatcher::Check(Cycle now) {
   for (std::deque<WorkId>& queue : queues_) {
     while (!queue.empty() && kernels_.size() < parameters_.device.grid.max_resident) {
       const WorkId id = queue.front();
-      Work& work = works_[id];
-      if (work.order.submitted > now || !DependenciesDone(work)) break;
+      Work& work = works_.at(id);
+      if (work.order.submitted > now || !DependenciesDone(id)) break;
       const Cycle start = EarliestStart(work);
       if (start > now) {
         events_.insert({start, EventKind::kCheck, 0});
@@ -225,12 +261,12 @@ void Dispatcher::CheckMarkers(Cycle now) {
     again = false;
     for (auto next = markers_.begin(); next != markers_.end();) {
       const WorkId id = *next;
-      if (works_[id].order.submitted > now || !DependenciesDone(works_[id])) {
+      if (works_.at(id).order.submitted > now || !DependenciesDone(id)) {
         ++next;
         continue;
       }
       next = markers_.erase(next);
-      results_[id].started = now;
+      works_.at(id).result.started = now;
       Finish(id, now);
       again = true;
     }
@@ -246,9 +282,9 @@ std::size_t Dispatcher::EngineOf(WorkKind kind) const {
 void Dispatcher::CheckCopies(Cycle now) {
   for (auto next = copies_.begin(); next != copies_.end();) {
     const WorkId id = *next;
-    Work& work = works_[id];
+    Work& work = works_.at(id);
     const std::size_t engine = EngineOf(work.kind);
-    if (engine_busy_[engine] || work.order.submitted > now || !DependenciesDone(work)) {
+    if (engine_busy_[engine] || work.order.submitted > now || !DependenciesDone(id)) {
       ++next;
       continue;
     }
@@ -262,8 +298,8 @@ void Dispatcher::CheckCopies(Cycle now) {
     next = copies_.erase(next);
     engine_busy_[engine] = true;
     work.state = State::kRunning;
-    results_[id].started = now;
-    events_.insert({now + CopyCycles(results_[id]), EventKind::kCopyEnd, std::uint64_t{engine} << 32 | id});
+    work.result.started = now;
+    events_.insert({now + CopyCycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine} << 32 | id});
   }
 }
 
@@ -316,7 +352,7 @@ Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& k
       held_back_ = true;
       continue;
     }
-    Work& work = works_[launch];
+    Work& work = works_.at(launch);
     GL_TRY(cta, work.source->Load(kernel.started));
     if (cta.trace == nullptr) return Placed::kNoMore;
     GL_TRY_STATUS(trace::ValidateShifts(work.source->code(), cta.shifts));
@@ -328,8 +364,8 @@ Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& k
     next_decision_ = decision + parameters_.timing().launch.cta_interval;
     const Cycle at = decision + parameters_.timing().launch.cta_cycles;
     if (hooks_.cta != nullptr) hooks_.cta->OnStart(at, launch, kernel.started, index);
-    if (results_[launch].started == kNever) begun_.push_back(launch);
-    results_[launch].started = std::min(results_[launch].started, at);
+    if (work.result.started == kNever) begun_.push_back(launch);
+    work.result.started = std::min(work.result.started, at);
     ++work.resident[index];
     --sm.free_ctas;
     sm.free_warps -= kernel.needs.warps;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -23,13 +24,18 @@ namespace gridloom::timing {
 /// decision to start it. That is why decisions can be taken after the window in which their causes happened (Parameters::window).
 class Dispatcher {
  public:
-  /// `layout`: of the pages of address spaces.
-  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout);
+  /// `layout`: of the pages of address spaces. `keep_ended`: as EngineOptions::keep_ended.
+  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Hooks& hooks, std::uint64_t layout, bool keep_ended);
 
   Result<WorkId> Add(KernelWork work);
   Result<WorkId> Add(CopyWork work);
   Result<WorkId> Add(MarkerWork work);
-  const std::vector<WorkResult>& results() const { return results_; }
+  /// Of the works that are kept, in the order in which they were given.
+  std::vector<WorkResult> results() const;
+  /// Of one that is kept.
+  const WorkResult& result(WorkId id) const { return works_.at(id).result; }
+  bool done(WorkId id) const;
+  std::size_t kept() const { return works_.size(); }
 
   /// CTAs that ended in the window just simulated.
   void Ended(std::vector<CtaEnd>& ended);
@@ -40,7 +46,7 @@ class Dispatcher {
 
   /// Time of the next known event; kNever when it waits for CTAs or has nothing to do.
   Cycle next() const { return events_.empty() ? kNever : std::get<0>(*events_.begin()); }
-  bool all_done() const { return done_ == works_.size(); }
+  bool all_done() const { return done_ == given_; }
   /// A hook held CTAs back: they are tried again at the next window.
   bool held_back() const { return held_back_; }
   /// Kernels that got their first CTA, and works that ended, since the last call of Run; in the order of time.
@@ -65,15 +71,18 @@ class Dispatcher {
     std::uint64_t profile = 0;
     KernelOwner owner;
     std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
+    WorkResult result;
+    std::uint32_t waiters = 0;  ///< works that have not ended and ask for its end
   };
 
-  Result<WorkId> Append(Work work, WorkResult result);
+  Result<WorkId> Append(Work work);
   void Handle(const Event& event);
   void OnCtaEnd(const CtaEnd& end);
   void EndKernel(std::vector<policy::KernelView>::iterator kernel, Cycle now);
   void Cut(std::vector<policy::KernelView>::iterator kernel, Cycle now);
   void Finish(WorkId id, Cycle now);
-  bool DependenciesDone(const Work& work) const;
+  void Forget();
+  bool DependenciesDone(WorkId id) const;
   void Check(Cycle now);
   void CheckCopies(Cycle now);
   void CheckMarkers(Cycle now);
@@ -88,11 +97,12 @@ class Dispatcher {
   policy::Policy& policy_;
   const Hooks& hooks_;
   const std::uint64_t layout_;
-  std::vector<Work> works_;
-  std::vector<WorkResult> results_;
-  std::size_t done_ = 0;
+  const bool keep_ended_;
+  std::unordered_map<WorkId, Work> works_;  // that have not ended, and those that are kept
+  std::vector<WorkId> forgettable_;         // some of which may still be asked for
+  std::size_t given_ = 0, done_ = 0;
   std::vector<std::deque<WorkId>> queues_;               // kernels that are not ready, by hardware queue
-  std::map<std::uint32_t, std::deque<WorkId>> streams_;  // works that have not ended
+  std::map<std::uint32_t, std::deque<WorkId>> streams_;  // works that have not ended; none is empty
   std::deque<WorkId> copies_;                            // copies that have not started, in the order of submission
   std::deque<WorkId> markers_;                           // that have not ended, likewise
   std::vector<bool> engine_busy_;                        // the last one: what copies and fills on the device

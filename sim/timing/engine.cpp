@@ -17,7 +17,7 @@ Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions opti
       options_(options),
       threads_(std::clamp(options.threads, 1u, parameters_.device.sm.count)),
       map_(parameters_),
-      dispatcher_(parameters_, policy, options_.hooks, options_.layout) {
+      dispatcher_(parameters_, policy, options_.hooks, options_.layout, options_.keep_ended) {
   for (std::uint32_t s = 0; s < parameters_.device.sm.count; ++s) {
     sms_.push_back(std::make_unique<Sm>(parameters_, map_, options_.hooks, s, threads_, options_.plain));
   }
@@ -122,7 +122,7 @@ void Engine::Report() {
       during -= begin->second;
       counters_at_begin_.erase(begin);
     }
-    options_.on_finished(id, results()[id], during);
+    options_.on_finished(id, result(id), during);
   }
   for (const WorkId id : dispatcher_.begun()) counters_at_begin_.emplace(id, sum);
 }

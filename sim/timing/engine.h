@@ -22,6 +22,9 @@ struct EngineOptions {
   Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
   std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
   Hooks hooks;
+  /// Keep what is known of works that have ended, for results(). Without it they are let go once they were reported and no work that has
+  /// not ended waits for them; works given later cannot wait for them. What is simulated does not depend on it.
+  bool keep_ended = true;
   /// Told of each work that has ended, in the order of time, and for a kernel what the whole device counted between the windows in
   /// which it began and ended. Called between windows, on the thread that calls Run.
   std::function<void(WorkId id, const WorkResult& work, const Counters& during)> on_finished = {};
@@ -48,7 +51,11 @@ class Engine {
   bool all_done() const { return dispatcher_.all_done(); }
 
   Cycle now() const { return now_; }  ///< simulated so far, SM cycles
-  const std::vector<WorkResult>& results() const { return dispatcher_.results(); }
+  /// Of all works in the order in which they were given; without EngineOptions::keep_ended, of those that are left.
+  std::vector<WorkResult> results() const { return dispatcher_.results(); }
+  const WorkResult& result(WorkId id) const { return dispatcher_.result(id); }  ///< of one that is kept
+  bool done(WorkId id) const { return dispatcher_.done(id); }
+  std::size_t kept() const { return dispatcher_.kept(); }  ///< works
   Counters counters() const;
   /// counters() with the cycles up to now() that the model has not visited because nothing changed in them: what a cycle-by-cycle
   /// simulation would have counted. Memory partitions are request_latency cycles ahead. The same as counters() after Run.

@@ -79,7 +79,7 @@ void Sampler::SnapKernels(const Engine& engine) {
     const auto began = running_.find(launch);
     Counters during = sums;
     during -= began->second;
-    kernels_[engine.results()[launch].name] += during;
+    kernels_[engine.result(launch).name] += during;
     running_.erase(began);
   }
   for (const std::uint32_t launch : began_) running_.emplace(launch, sums);
@@ -98,7 +98,7 @@ void Sampler::Take(const Engine& engine, Cycle at) {
 }
 
 void Sampler::Coarsen(const Engine& engine) {
-  const std::vector<WorkResult>& works = engine.results();
+  const std::vector<WorkResult> works = engine.results();
   std::ranges::sort(residencies_, {}, [&](const Residency& r) { return std::tie(r.sm, works[r.first_launch].name, r.begin); });
   while (residencies_.size() > options_.max_residencies / 2 && resolution_ <= engine.now()) {
     resolution_ *= 2;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rewriter/support/check.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::timing {
@@ -88,6 +89,8 @@ void LiveTimeline::DropHost(HostId host) {
   {
     const std::lock_guard lock(mutex_);
     for (const NodeId call : std::exchange(hosts_[host].calls, {})) DropNode(call);
+    hosts_[host].dropped = true;
+    Forget(host);
   }
   RemoveHost(host);
 }
@@ -98,8 +101,23 @@ void LiveTimeline::DropNode(NodeId id) {
   if (found == nodes_.end()) return;
   const Node node = std::move(found->second);
   nodes_.erase(found);
-  ends_[id - 1] = now_;
+  SetEnd(id, now_);
   for (const NodeId member : node.members) DropNode(member);
+}
+
+void LiveTimeline::SetEnd(NodeId node, Cycle end) {
+  Host& host = hosts_[HostOf(node)];
+  host.ends[IndexOf(node)] = end;
+  --host.running;
+}
+
+/// Once nothing of the host's runs any more.
+void LiveTimeline::Forget(HostId host) {
+  if (!hosts_[host].forgotten()) return;
+  std::vector<Cycle>().swap(hosts_[host].ends);
+  const auto first = streams_.lower_bound({host, 0}), last = streams_.lower_bound({host + 1, 0});
+  for (auto stream = first; stream != last; ++stream) stream_of_.erase(stream->second);
+  streams_.erase(first, last);
 }
 
 void LiveTimeline::SetAway(HostId host, bool away) {
@@ -126,10 +144,12 @@ void LiveTimeline::Advance(HostId host, Cycle cycles) {
 
 NodeId LiveTimeline::Append(Place place, Node node) {
   const std::lock_guard lock(mutex_);
-  const NodeId id = ends_.size() + 1;
-  ends_.push_back(kNever);
-  if (!problem_.empty()) return id;
   Host& host = hosts_[place.host];
+  GL_CHECK(!host.dropped, "a host that was dropped submits nothing");
+  host.ends.push_back(kNever);
+  const NodeId id = NodeOf(place.host, host.ends.size());
+  if (!problem_.empty()) return id;
+  ++host.running;
   const auto group = place.group == 0 ? nodes_.end() : nodes_.find(place.group);
   if (group != nodes_.end()) {
     node.submitted = group->second.submitted;
@@ -209,7 +229,7 @@ bool LiveTimeline::WaitFor(HostId host, std::span<const NodeId> nodes) {
 bool LiveTimeline::WaitForOne(HostId host, NodeId node, Lock& lock) {
   if (node == 0) return true;
   if (Done(node)) {
-    hosts_[host].clock = std::max(hosts_[host].clock, ends_[node - 1] + answer_);
+    hosts_[host].clock = std::max(hosts_[host].clock, End(node) + answer_);
     return true;
   }
   hosts_[host].waits.push_back(node);
@@ -240,14 +260,14 @@ LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nod
     progress = progress_;
   }
   if (!problem_.empty()) return Answer::kUnknown;
-  const bool by_now = std::ranges::all_of(nodes, [&](NodeId node) { return node == 0 || (Done(node) && ends_[node - 1] <= clock); });
+  const bool by_now = std::ranges::all_of(nodes, [&](NodeId node) { return node == 0 || (Done(node) && End(node) <= clock); });
   return by_now ? Answer::kYes : Answer::kNo;
 }
 
 std::optional<Cycle> LiveTimeline::EndOf(NodeId node) const {
   const std::lock_guard lock(mutex_);
-  if (node == 0 || !Done(node)) return std::nullopt;
-  return ends_[node - 1];
+  if (node == 0 || hosts_[HostOf(node)].forgotten() || !Done(node)) return std::nullopt;
+  return End(node);
 }
 
 Status LiveTimeline::Finish() {
@@ -285,6 +305,13 @@ Cycle LiveTimeline::end() const {
   Cycle end = last_end_;
   for (const Host& host : hosts_) end = std::max(end, host.clock);
   return end;
+}
+
+LiveTimeline::Kept LiveTimeline::kept() const {
+  const std::lock_guard lock(mutex_);
+  Kept kept{.works = works_kept_, .ends = 0, .streams = stream_of_.size()};
+  for (const Host& host : hosts_) kept.ends += host.ends.size();
+  return kept;
 }
 
 std::string LiveTimeline::problem() const {
@@ -343,13 +370,13 @@ Result<Cycle> LiveTimeline::Feed() {
 
 std::uint32_t LiveTimeline::StreamOf(const Place& place) {
   const auto [stream, added] = streams_.try_emplace({place.host, place.stream}, 0);
-  if (added) stream->second = NewStream(place.host);
+  if (added) stream->second = NewStream({.host = place.host, .of_one = false});
   return stream->second;
 }
 
-std::uint32_t LiveTimeline::NewStream(HostId host) {
-  host_of_stream_.push_back(host);
-  return static_cast<std::uint32_t>(host_of_stream_.size() - 1);
+std::uint32_t LiveTimeline::NewStream(Stream stream) {
+  stream_of_.emplace(streams_given_, stream);
+  return streams_given_++;
 }
 
 std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
@@ -393,7 +420,7 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
     for (const NodeId member : node.members) {
       if (nodes_.at(member).place.rank == Place::kLastRank) before.insert(before.end(), end_order.after.begin(), end_order.after.end());
       // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
-      GL_TRY(work, FeedNode(member, NewStream(node.place.host), before));
+      GL_TRY(work, FeedNode(member, NewStream({.host = node.place.host, .of_one = true}), before));
       end_order.after.push_back(work);
     }
     GL_TRY(end, engine_->Add(MarkerWork{std::move(end_order)}));
@@ -413,22 +440,25 @@ bool LiveTimeline::Collect() {
   bool awaited = false;
   for (const auto& [work, result, during] : finished_) {
     table_.Add(result, during);
-    if (options_.on_ended) options_.on_ended(host_of_stream_[result.stream], result, during);
+    if (options_.on_ended) options_.on_ended(stream_of_.at(result.stream).host, result, during);
     last_end_ = std::max(last_end_, result.ended);
     const auto found = node_of_.find(work);
     if (found == node_of_.end()) continue;  // a group's begin
     const NodeId node = found->second;
     node_of_.erase(found);
     work_of_.erase(node);
-    ends_[node - 1] = result.ended;
+    SetEnd(node, result.ended);
+    if (const auto stream = stream_of_.find(result.stream); stream->second.of_one) stream_of_.erase(stream);
     for (Host& host : hosts_) {
       if (std::erase(host.waits, node) == 0) continue;
       host.clock = std::max(host.clock, result.ended + answer_);
       awaited = true;
     }
+    Forget(HostOf(node));
   }
   finished_.clear();
   now_ = engine_->now();
+  works_kept_ = engine_->kept();
   return awaited;
 }
 
@@ -450,7 +480,7 @@ void LiveTimeline::Main() {
     }
     lock.unlock();
     const Status status = engine_->RunUntil(
-        limit, [&] { return interrupt_ || std::ranges::any_of(awaited, [&](WorkId work) { return engine_->results()[work].done(); }); });
+        limit, [&] { return interrupt_ || std::ranges::any_of(awaited, [&](WorkId work) { return engine_->done(work); }); });
     lock.lock();
     if (!status.ok()) {
       Fail(status.error().message);

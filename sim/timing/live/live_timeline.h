@@ -26,8 +26,9 @@
 namespace gridloom::timing {
 
 using HostId = std::uint32_t;
-/// A work that a host gave, numbered from 1 in the order of the calls; 0: none.
+/// A work that a host gave: host << 32, plus the number of the work, from 1 in the order of the host's calls. 0: none.
 using NodeId = std::uint64_t;
+constexpr NodeId NodeOf(HostId host, std::uint64_t number) { return NodeId{host} << 32 | number; }
 
 /// Where a work stands. It begins when the work before it in its stream and all of `after` have ended. Streams of one host are
 /// its own: two hosts may use the same numbers.
@@ -53,7 +54,7 @@ struct Place {
 class LiveTimeline {
  public:
   struct Options {
-    EngineOptions engine;
+    EngineOptions engine;  ///< a timeline does not need EngineOptions::keep_ended
     /// A host stops waiting when for so long no CTA came of a kernel of its own: the kernel may itself wait for the host.
     unsigned patience_ms = 3000;
     /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
@@ -71,7 +72,9 @@ class LiveTimeline {
   HostId AddHost();
   /// It submits no more; what it submitted goes on. Its waits return.
   void RemoveHost(HostId host);
-  /// As RemoveHost; what the device has not got yet of what it submitted is dropped. Its sources must have been abandoned.
+  /// As RemoveHost; what the device has not got yet of what it submitted is dropped. Its sources must have been abandoned. When the last
+  /// of its works has ended all that is known of them is let go: EndOf knows no times of them any more, and whoever waits for them
+  /// waits no time.
   void DropHost(HostId host);
   /// An away host holds nobody back. When it is back its clock is not earlier than what has been simulated.
   void SetAway(HostId host, bool away);
@@ -120,13 +123,27 @@ class LiveTimeline {
   const Parameters& parameters() const { return engine_->parameters(); }
   /// The device. After Finish.
   const Engine& engine() const { return *engine_; }
+  /// How much was remembered when the device last stopped, so that it can be told whether it grows with what has ended.
+  struct Kept {
+    std::size_t works = 0;    ///< the device's
+    std::size_t ends = 0;     ///< times of works
+    std::size_t streams = 0;  ///< those that works of groups have to themselves included
+  };
+  Kept kept() const;
 
  private:
   struct Host {
     Cycle clock = 0;
     std::vector<NodeId> waits;  ///< of its threads; not empty: it waits
-    bool away = false, gone = false;
-    std::deque<NodeId> calls;  ///< works that the engine has not got, in the order of submission
+    bool away = false, gone = false, dropped = false;
+    std::deque<NodeId> calls;                                   ///< works that the engine has not got, in the order of submission
+    std::vector<Cycle> ends;                                    ///< of its works; kNever: it has not ended
+    std::uint64_t running = 0;                                  ///< works that have not ended
+    bool forgotten() const { return dropped && running == 0; }  ///< there are no ends any more
+  };
+  struct Stream {
+    HostId host = 0;
+    bool of_one = false;  ///< for one work of a group
   };
   /// A work until it has ended.
   struct Node {
@@ -144,7 +161,16 @@ class LiveTimeline {
   NodeId Append(Place place, Node node);
   void DropNode(NodeId id);
   Status CheckKernel(const trace::CtaSource& source) const;
-  bool Done(NodeId node) const { return node == 0 || ends_[node - 1] != kNever; }
+  static HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
+  static std::size_t IndexOf(NodeId node) { return (node & 0xffffffffu) - 1; }  ///< in Host::ends
+  /// kNever: it has not ended. 0 when it is not known any more, which moves nobody's clock.
+  Cycle End(NodeId node) const {
+    if (node == 0 || hosts_[HostOf(node)].forgotten()) return 0;
+    return hosts_[HostOf(node)].ends[IndexOf(node)];
+  }
+  bool Done(NodeId node) const { return End(node) != kNever; }
+  void SetEnd(NodeId node, Cycle end);
+  void Forget(HostId host);
   bool WaitForOne(HostId host, NodeId node, Lock& lock);
   /// Everything that belongs to the node is known.
   bool Known(const Node& node) const;
@@ -161,7 +187,7 @@ class LiveTimeline {
   Result<WorkId> FeedOne(NodeId id, WorkOrder order);
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
-  std::uint32_t NewStream(HostId host);
+  std::uint32_t NewStream(Stream stream);
   /// Takes over what has ended; whether somebody waited for some of it.
   bool Collect();
   void Fail(const std::string& why);
@@ -180,18 +206,19 @@ class LiveTimeline {
   std::condition_variable changed_;  ///< for those who wait
   std::vector<Host> hosts_;
   std::unordered_map<NodeId, Node> nodes_;      ///< that the engine has not got
-  std::vector<Cycle> ends_;                     ///< of all nodes; kNever: it has not ended
   std::unordered_map<NodeId, WorkId> work_of_;  ///< of those that the engine has got and that have not ended
   std::unordered_map<WorkId, NodeId> node_of_;  ///< likewise
   std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
-  std::vector<HostId> host_of_stream_;  ///< by the engine's number of the stream
-  std::uint64_t version_ = 0;           ///< counts calls
-  std::uint64_t reached_ = 0;           ///< the version all of whose consequences are simulated
+  std::unordered_map<std::uint32_t, Stream> stream_of_;  ///< by the engine's number
+  std::uint32_t streams_given_ = 0;
+  std::uint64_t version_ = 0;  ///< counts calls
+  std::uint64_t reached_ = 0;  ///< the version all of whose consequences are simulated
   bool stop_ = false, finishing_ = false;
   std::string problem_;
   KernelTable table_;
   Cycle last_end_ = 0;
-  Cycle now_ = 0;  ///< of the engine when it last stopped
+  Cycle now_ = 0;               ///< of the engine when it last stopped
+  std::size_t works_kept_ = 0;  ///< likewise
 
   // Of the simulation's thread while the engine runs.
   std::vector<std::tuple<WorkId, WorkResult, Counters>> finished_;

@@ -250,6 +250,30 @@ TEST_CASE("TimingService_SessionGoneInTheMiddleOfAKernel_OthersGoOn") {
   CHECK(f.violation_count() == 0);
 }
 
+TEST_CASE("TimingService_ManyLaunches_WhatHasEndedIsLetGo_AndAllOfItWithItsSession") {
+  constexpr int kBatches = 40, kKernels = 100;
+  Fixture f({.policy = "fair"});
+  auto program = f.Join(1);
+  std::size_t works = 0;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    for (int i = 1; i < kKernels; ++i) program->Kernel(1, 1);
+    REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(1, 1)}));
+    works = std::max(works, f.service->kept().works);
+  }
+  CHECK(works < 20);
+  CHECK(f.service->kept().ends == kBatches * kKernels);  // the program may still ask for them
+  CHECK(program->Ask(FrameKind::kEnd, {1})->ns > 0);
+  const auto last = program->Ask(FrameKind::kFinish);
+  REQUIRE(last);
+  CHECK(last->table.Kernels()[0].launches == kBatches * kKernels);
+  f.service->Leave(1);
+  program.reset();
+  for (int i = 0; i < 2000 && f.service->kept().ends != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(f.service->kept().ends == 0);
+  CHECK(f.service->kept().streams == 0);
+  CHECK(f.service->usage(1).kernels == kBatches * kKernels);
+}
+
 TEST_CASE("TimingService_TenantKilledInAGridOfManyMillions_LeavesNothingToSimulate") {
   constexpr std::uint64_t kMany = std::uint64_t{1} << 28;
   Fixture f;

@@ -45,9 +45,11 @@ sim::DeviceSpec Device() {
 }
 
 struct Fixture {
-  explicit Fixture(const sim::DeviceSpec& spec = Device(), unsigned threads = 1, unsigned patience_ms = 3000) : device(spec) {
+  explicit Fixture(const sim::DeviceSpec& spec = Device(), unsigned threads = 1, unsigned patience_ms = 3000, bool keep_ended = true)
+      : device(spec) {
     LiveTimeline::Options options;
     options.engine.threads = threads;
+    options.engine.keep_ended = keep_ended;
     options.patience_ms = patience_ms;
     auto made = LiveTimeline::Create(device, policy::MakePolicy("leftover"), options);
     REQUIRE(made.ok());
@@ -182,16 +184,86 @@ std::vector<Cycle> RunMany(Fixture& f) {
 }
 
 TEST_CASE("LiveTimeline_SameCalls_SameTimes_WhateverTheThreads") {
-  Fixture one, again, two(Device(), 2);
+  Fixture one, again, two(Device(), 2), forgets(Device(), 1, 3000, false);
   const std::vector<Cycle> expected = RunMany(one);
   CHECK(RunMany(again) == expected);
   CHECK(RunMany(two) == expected);
+  CHECK(RunMany(forgets) == expected);
   CHECK(one.timeline->counters() == again.timeline->counters());
+  CHECK(one.timeline->counters() == forgets.timeline->counters());
   CHECK(one.timeline->counters() == two.timeline->counters());
   const auto a = one.timeline->Kernels().Kernels(), b = two.timeline->Kernels().Kernels();
   REQUIRE(a.size() == 1);
   CHECK(a[0].cycles == b[0].cycles);
   CHECK(a[0].during == b[0].during);
+}
+
+/// Kernels, two streams that wait for each other, and every so often a kernel that launches others. The last of them.
+NodeId SubmitBatch(Fixture& f, std::uint64_t stream, std::uint32_t kernels, const std::shared_ptr<trace::CtaSource>& source) {
+  NodeId last = 0;
+  for (std::uint32_t i = 0; i < kernels; ++i) {
+    last = f.Kernel(f.At(stream + i % 2, {last}), source);
+    if (i % 50 != 0) continue;
+    const auto parent = f.timeline->OpenKernel(f.At(stream), source);
+    REQUIRE(parent.ok());
+    for (std::uint64_t child = 0; child < 3; ++child) {
+      f.Kernel({.host = f.host, .stream = 0, .after = {}, .group = *parent, .rank = child, .profile = 0}, source);
+    }
+    f.timeline->CloseGroup(*parent);
+  }
+  return f.timeline->AddMarker(f.At(stream + 2, {last}));
+}
+
+TEST_CASE("LiveTimeline_ManyLaunches_WhatHasEndedIsLetGo") {
+  constexpr std::uint32_t kBatches = 200, kKernels = 250;
+  Fixture f(Device(), 1, 3000, false);
+  const HostId other = f.timeline->AddHost();
+  f.timeline->SetAway(other, true);
+  const auto source = Adds(1, 1);
+  const NodeId first = f.Kernel(f.At(1), source);
+  REQUIRE(f.timeline->WaitFor(f.host, first));
+  const Cycle end = *f.timeline->EndOf(first);
+  std::size_t works = 0, streams = 0;
+  for (std::uint32_t batch = 0; batch < kBatches; ++batch) {
+    const NodeId last = SubmitBatch(f, 1, kKernels, source);
+    REQUIRE(f.timeline->WaitFor(f.host, last));
+    const LiveTimeline::Kept kept = f.timeline->kept();
+    works = std::max(works, kept.works);
+    streams = std::max(streams, kept.streams);
+  }
+  CHECK(f.timeline->Kernels().Kernels()[0].launches > kBatches * kKernels);
+  CHECK(works < 50);    // those of the last windows, and the last batch's of the stream that nobody waited for
+  CHECK(streams < 20);  // three of the host, and those of the last groups
+  // What a program may still ask for is known, as long as it is there.
+  CHECK(f.timeline->EndOf(first) == end);
+  CHECK(f.timeline->kept().ends > kBatches * kKernels);
+  REQUIRE(f.timeline->Finish().ok());
+  f.timeline->DropHost(f.host);
+  CHECK(f.timeline->kept().ends == 0);
+  CHECK(f.timeline->kept().streams == 0);
+  CHECK(f.timeline->EndOf(first) == std::nullopt);
+  const Cycle before = f.timeline->HostTime(other);
+  CHECK(f.timeline->WaitFor(other, first));
+  CHECK(f.timeline->Poll(other, first) == LiveTimeline::Answer::kYes);
+  CHECK(f.timeline->HostTime(other) <= std::max(before, f.answer) + 2 * f.call);
+}
+
+TEST_CASE("LiveTimeline_DroppedHost_IsForgottenWhenItsLastWorkHasEnded") {
+  Fixture f(Device(), 1, 3000, false);
+  const HostId other = f.timeline->AddHost();
+  const NodeId mine = f.Kernel(f.At(1), Adds(1, 100'000)), dropped = f.Kernel(f.At(1), Adds(1, 1));
+  f.timeline->Advance(f.host, 20'000);
+  const NodeId marker = f.timeline->AddMarker({.host = other, .stream = 1, .after = {}, .group = 0, .rank = 0, .profile = 0});
+  f.timeline->Advance(other, 10'000);
+  REQUIRE(f.timeline->Poll(other, marker) == LiveTimeline::Answer::kYes);  // the device has the host's works
+  f.timeline->DropHost(f.host);
+  CHECK(f.timeline->kept().ends == 3);
+  CHECK_FALSE(f.timeline->EndOf(mine));
+  REQUIRE(f.timeline->Finish().ok());
+  CHECK(f.timeline->kept().ends == 1);
+  CHECK(f.timeline->end() >= 4 * 99'999);
+  CHECK(f.timeline->EndOf(marker));
+  CHECK_FALSE(f.timeline->EndOf(dropped));
 }
 
 TEST_CASE("LiveTimeline_TwoHosts_TimesDoNotDependOnWhoIsFaster") {
