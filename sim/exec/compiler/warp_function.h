@@ -236,7 +236,6 @@ class WarpFunction {
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
-  bool KeepsRegistersOf(unsigned bytes) const;
   llvm::Function* SlowLoadFunction(unsigned bytes);
   llvm::Function* SlowLoadOneFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(unsigned bytes);

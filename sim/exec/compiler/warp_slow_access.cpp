@@ -10,22 +10,6 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
-namespace {
-
-/// `function` saves what it uses, so that a rare call of it costs its callers no spills: these were half of the code around accesses.
-/// Clearing the upper halves of registers, as at the end of other functions, would undo that.
-void KeepsRegisters(llvm::Function& function) {
-  function.addFnAttr("no_caller_saved_registers");
-  const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
-  function.addFnAttr("target-features", features + (features.empty() ? "" : ",") + "-vzeroupper");
-}
-
-}  // namespace
-
-/// Where addresses and data are all passed in registers. With some of them on the stack (16 bytes a lane, or no AVX-512) LLVM 19 makes code
-/// that finds wrong addresses there.
-bool WarpFunction::KeepsRegistersOf(unsigned bytes) const { return module_.avx512 && bytes <= 8; }
-
 /// <32*n x iB> @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses): calls the helper. One per
 /// access size; out of line, because every access has such a path in both copies of its block.
 llvm::Function* WarpFunction::SlowLoadFunction(unsigned bytes) {
@@ -33,7 +17,6 @@ llvm::Function* WarpFunction::SlowLoadFunction(unsigned bytes) {
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
   llvm::Function* function = OutOfLine(name, data, {});
-  if (KeepsRegistersOf(bytes)) KeepsRegisters(*function);
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
   Value* out = AlignedAlloca(b, data);
   Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
@@ -49,7 +32,6 @@ llvm::Function* WarpFunction::SlowLoadOneFunction(unsigned bytes) {
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Type* data = b_.getIntNTy(bytes * 8);
   llvm::Function* function = OutOfLine(name, data, {}, b_.getInt64Ty());
-  if (KeepsRegistersOf(bytes)) KeepsRegisters(*function);
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
   Value* out = AlignedAlloca(b, llvm::ArrayType::get(data, kWarpSize));
   Value* addresses = AlignedAlloca(b, WarpType(b_.getInt64Ty()));
@@ -66,7 +48,6 @@ llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
   llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
   llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {data});
-  if (KeepsRegistersOf(bytes)) KeepsRegisters(*function);
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
   Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
   Value* values = AlignedAlloca(b, data);
