@@ -9,6 +9,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/api/real_code.h"
 #include "interpose/api/real_launch.h"
 #include "interpose/api/real_memory.h"
 #include "interpose/session/thread_state.h"
@@ -73,6 +74,9 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
     if constexpr (MemoryRoleOf(F) != MemoryRole::kNone) {
       if (RealMemory* const memory = RealMemory::Get())
         return memory->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
+    }
+    if constexpr (CodeRoleOf(F) != CodeRole::kNone) {
+      if (RealCode* const code = RealCode::Get()) return code->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
     }
     return CallReal<F, kTwin, Args...>(args...);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
+#include "interpose/api/real_code.h"
 #include "interpose/api/real_launch.h"
 #include "interpose/api/real_memory.h"
 #include "interpose/session/log.h"
@@ -142,7 +143,8 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
   const std::size_t index = static_cast<std::size_t>(ours.row - Table().data());
   const bool twin = ours.address == ours.row->twin_address;
   const bool memory = RealMemory::Get() != nullptr && MemoryRoleOf(static_cast<Fn>(index)) != MemoryRole::kNone;
-  if ((ours.row->launches || lookup || memory) && g_real[index][twin] != nullptr) *pfn = ours.address;
+  const bool code = RealCode::Get() != nullptr && CodeRoleOf(static_cast<Fn>(index)) != CodeRole::kNone;
+  if ((ours.row->launches || lookup || memory || code) && g_real[index][twin] != nullptr) *pfn = ours.address;
   return result;
 }
 

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <thread>
 
-#include "interpose/api/entry.h"
+#include "interpose/api/real_call.h"
+#include "interpose/api/real_code.h"
 #include "interpose/api/real_memory.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
+#include "interpose/session/slicing.h"
 
 namespace gridloom::api {
 
@@ -30,32 +32,10 @@ constexpr std::chrono::microseconds kLookEvery{20};
 // What the records of the broker's protocol have room for.
 constexpr std::uint64_t kMostCtas = std::uint64_t{1} << 62, kMostThreads = 1024;
 
-/// A call of the real driver; NOT_SUPPORTED where it lacks the function.
-template <Fn F, typename... Args>
-CUresult Real(bool twin, Args... args) {
-  void* const* const both = g_real[static_cast<std::size_t>(F)];
-  void* const function = twin && both[1] != nullptr ? both[1] : both[0];
-  return function != nullptr ? reinterpret_cast<CUresult (*)(Args...)>(function)(args...) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-/// While it lives, what the thread asks of the driver disturbs no capture of the program's.
-class OutsideCaptures {
- public:
-  OutsideCaptures() { exchanged_ = Real<Fn::cuThreadExchangeStreamCaptureMode>(false, &mode_) == CUDA_SUCCESS; }
-  ~OutsideCaptures() {
-    if (exchanged_) Real<Fn::cuThreadExchangeStreamCaptureMode>(false, &mode_);
-  }
-  OutsideCaptures(const OutsideCaptures&) = delete;
-
- private:
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool exchanged_ = false;
-};
-
 /// A launch into a stream that is captured runs nothing.
 bool Captured(const RealLaunch& launch) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return Real<Fn::cuStreamIsCapturing>(launch.per_thread, launch.stream, &status) == CUDA_SUCCESS &&
+  return RealTwin<Fn::cuStreamIsCapturing>(launch.per_thread, launch.stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -68,18 +48,20 @@ std::uint64_t StreamNumber(const RealLaunch& launch, CUcontext context) {
   return number + reinterpret_cast<std::uint64_t>(context) * 0x9e3779b97f4a7c15ULL;
 }
 
-protocol::LaunchRecord RecordOf(const RealLaunch& launch) {
+/// `known`: the kernel, if it is known; `divisible`: it may go in slices.
+protocol::LaunchRecord RecordOf(const RealLaunch& launch, const RealKernel* known, bool divisible) {
   const char* name = nullptr;
   int registers = 0, shared = 0;
   if (launch.function != nullptr) {
-    if (Real<Fn::cuFuncGetName>(false, &name, launch.function) != CUDA_SUCCESS) name = nullptr;
-    static_cast<void>(Real<Fn::cuFuncGetAttribute>(false, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, launch.function));
-    static_cast<void>(Real<Fn::cuFuncGetAttribute>(false, &shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, launch.function));
+    if (known != nullptr) name = known->name().c_str();
+    else if (Real<Fn::cuFuncGetName>(&name, launch.function) != CUDA_SUCCESS) name = nullptr;
+    static_cast<void>(Real<Fn::cuFuncGetAttribute>(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, launch.function));
+    static_cast<void>(Real<Fn::cuFuncGetAttribute>(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, launch.function));
   }
   int priority = 0;
-  static_cast<void>(Real<Fn::cuStreamGetPriority>(launch.per_thread, launch.stream, &priority));
+  static_cast<void>(RealTwin<Fn::cuStreamGetPriority>(launch.per_thread, launch.stream, &priority));
   CUcontext context = nullptr;
-  static_cast<void>(Real<Fn::cuCtxGetCurrent>(false, &context));
+  static_cast<void>(Real<Fn::cuCtxGetCurrent>(&context));
   const std::string text = name != nullptr ? name : RowOf(launch.entry).name;
   return {.kernel = protocol::KernelHash(text),
           .stream = std::max<std::uint64_t>(StreamNumber(launch, context), 1),
@@ -88,8 +70,14 @@ protocol::LaunchRecord RecordOf(const RealLaunch& launch) {
           .registers_per_thread = static_cast<std::uint32_t>(std::clamp(registers, 0, 255)),
           .shared_bytes = std::min(launch.shared_bytes + static_cast<std::uint32_t>(std::max(shared, 0)), 1u << 28),
           .priority = std::clamp(-priority, -100, 100),  // CUDA's smaller number is the more urgent one
-          .divisible = false,
+          .divisible = divisible,
           .name = text};
+}
+
+/// The event is no more because the program has ended its context, which ends when its kernels have: no fault of theirs.
+bool WentWithItsContext(CUresult status) {
+  return status == CUDA_ERROR_DEINITIALIZED || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_CONTEXT ||
+         status == CUDA_ERROR_INVALID_HANDLE;
 }
 
 /// Signals are the program's: none is delivered to a thread of ours.
@@ -100,6 +88,73 @@ void StartThread(Main main) {
   pthread_sigmask(SIG_SETMASK, &all, &old);
   std::thread(std::move(main)).detach();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+/// Attributes that mean for each slice what they mean for the grid.
+bool HoldsForSlices(const CUlaunchAttribute& attribute) {
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: return attribute.value.cooperative == 0;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      return std::max({attribute.value.cluster_dim.x, attribute.value.cluster_dim.y, attribute.value.cluster_dim.z}) <= 1;
+    default: return false;
+  }
+}
+
+/// Whether such a launch can go in slices, whatever its kernel.
+bool MayGoInSlices(const RealLaunch& launch) {
+  if (launch.entry != Fn::cuLaunchKernel && (launch.entry != Fn::cuLaunchKernelEx || launch.config == nullptr)) return false;
+  const auto& [x, y, z] = launch.grid;
+  constexpr std::uint32_t kMostX = 0x7FFFFFFF, kMostYz = 65535;
+  if (launch.ctas == 0 || x > kMostX || y > kMostYz || z > kMostYz || launch.threads_per_cta > kMostThreads) return false;
+  return launch.config == nullptr || launch.config->num_attrs == 0 ||
+         std::all_of(launch.config->attrs, launch.config->attrs + launch.config->num_attrs, HoldsForSlices);
+}
+
+/// Multiprocessors of the device of a context, which is current.
+std::uint32_t MultiprocessorsOf(std::uint64_t context) {
+  thread_local std::uint64_t known = 0;
+  thread_local int count = 0;
+  if (known == context) return static_cast<std::uint32_t>(count);
+  CUdevice device = 0;
+  if (Real<Fn::cuCtxGetDevice>(&device) != CUDA_SUCCESS ||
+      Real<Fn::cuDeviceGetAttribute>(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) != CUDA_SUCCESS)
+    return 0;
+  known = context;
+  return static_cast<std::uint32_t>(count);
+}
+
+/// CTAs first to first + count - 1, whose parameters are set.
+CUresult LaunchSlice(const RealLaunch& launch, const SlicedFunction& form, SliceParams& params, std::uint64_t count) {
+  const auto ctas = static_cast<unsigned>(count);
+  const auto& [x, y, z] = launch.block;
+  if (launch.config == nullptr)
+    return RealTwin<Fn::cuLaunchKernel>(launch.per_thread, form.function, ctas, 1u, 1u, x, y, z, launch.shared_bytes, launch.stream,
+                                        params.params(), params.extra());
+  CUlaunchConfig config = *launch.config;
+  config.grid_dim_x = ctas;
+  config.grid_dim_y = config.grid_dim_z = 1;
+  return RealTwin<Fn::cuLaunchKernelEx>(launch.per_thread, const_cast<const CUlaunchConfig*>(&config), form.function, params.params(),
+                                        params.extra());
+}
+
+/// Waits until everything that the launch's stream has so far has run.
+CUresult WaitForStream(const RealLaunch& launch) {
+  const OutsideCaptures outside;
+  CUevent event = nullptr;
+  CUresult status = Real<Fn::cuEventCreate>(&event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+  if (status != CUDA_SUCCESS) return status;
+  status = RealTwin<Fn::cuEventRecord>(launch.per_thread, event, launch.stream);
+  if (status == CUDA_SUCCESS) status = Real<Fn::cuEventSynchronize>(event);
+  static_cast<void>(Real<Fn::cuEventDestroy_v2>(event));
+  return status;
 }
 
 }  // namespace
@@ -120,54 +175,133 @@ void RealGate::Start() {
   if (link != nullptr) {
     StartThread([gate] { gate->Watch(); });
     RealMemory::Start(*link);
+    RealCode::Start();
   }
   g_gate_.store(gate, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {
     RealMemory::AbandonAfterFork();
+    RealCode::AbandonAfterFork();
     g_gate_.store(nullptr, std::memory_order_release);  // a driver does not outlive fork, and the connection is the parent's
     BrokerLink::AbandonAfterFork();
   });
 }
 
-CUresult RealGate::Begin(const RealLaunch& launch, protocol::Client::Ticket* ticket) noexcept {
+CUresult RealGate::Run(const RealLaunch& launch, const Whole& whole) noexcept {
   if (link_ == nullptr) return CUDA_ERROR_MPS_CONNECTION_FAILED;
   try {
-    if (Captured(launch)) return CUDA_SUCCESS;
-    Verdict verdict = link_->client().Announce(RecordOf(launch), ticket);
-    std::uint64_t granted = 0;
-    if (verdict == Verdict::kGranted) verdict = link_->client().Wait(*ticket, 0, &granted);
-    if (verdict == Verdict::kGranted) return CUDA_SUCCESS;
-    *ticket = {};
-    if (verdict == Verdict::kLost && link_->goes_on_alone()) return CUDA_SUCCESS;
-    static std::atomic<bool> told{false};
-    const bool ended = verdict == Verdict::kEnded;
-    if (!told.exchange(true)) {
-      session::Log(LogLevel::kError, ended ? "the broker has ended this session: " + link_->client().end_reason()
-                                           : "the broker is gone, and --on-broker-loss is fail: no kernel runs any more");
+    if (Captured(launch)) return whole();
+    const Slices slices = SlicesOf(launch);
+    if (slices.form != nullptr) {
+      if (const auto status = RunInSlices(launch, slices, whole)) return *status;
     }
-    return ended ? CUDA_ERROR_MPS_CLIENT_TERMINATED : CUDA_ERROR_MPS_RPC_FAILURE;
+    return RunWhole(launch, slices, whole);
   } catch (...) {
-    *ticket = {};
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+}
+
+/// Whether a launch runs although the broker has not granted it; else what it answers.
+bool RealGate::GoesOn(Verdict verdict, CUresult* status) noexcept {
+  if (verdict == Verdict::kLost && link_->goes_on_alone()) return true;
+  static std::atomic<bool> told{false};
+  const bool ended = verdict == Verdict::kEnded;
+  if (!told.exchange(true)) {
+    session::Log(LogLevel::kError, ended ? "the broker has ended this session: " + link_->client().end_reason()
+                                         : "the broker is gone, and --on-broker-loss is fail: no kernel runs any more");
+  }
+  *status = ended ? CUDA_ERROR_MPS_CLIENT_TERMINATED : CUDA_ERROR_MPS_RPC_FAILURE;
+  return false;
+}
+
+CUresult RealGate::RunWhole(const RealLaunch& launch, const Slices& slices, const Whole& whole) {
+  protocol::Client::Ticket ticket;
+  Verdict verdict = link_->client().Announce(RecordOf(launch, slices.kernel.get(), false), &ticket);
+  std::uint64_t granted = 0;
+  if (verdict == Verdict::kGranted) verdict = link_->client().Wait(ticket, 0, &granted);
+  CUresult status = CUDA_SUCCESS;
+  if (verdict == Verdict::kGranted) {
+    status = whole();
+    Launched(launch, ticket, status);
+    return status;
+  }
+  return GoesOn(verdict, &status) ? whole() : status;
+}
+
+RealGate::Slices RealGate::SlicesOf(const RealLaunch& launch) {
+  RealCode* const code = RealCode::Get();
+  const std::uint64_t context = code != nullptr ? CurrentContextId() : 0;
+  if (context == 0) return {};
+  Slices slices{.kernel = code->Find(launch.function, context), .form = nullptr};
+  if (slices.kernel == nullptr || !MayGoInSlices(launch)) return slices;
+  if (session::SliceSize() == 0 && !BrokerLink::WantsSlices(launch.ctas, MultiprocessorsOf(context))) return slices;
+  slices.form = slices.kernel->SlicedIn(context);
+  if (slices.form != nullptr && !slices.form->Allows(static_cast<std::uint32_t>(launch.threads_per_cta), launch.shared_bytes))
+    slices.form = nullptr;
+  return slices;
+}
+
+/// Nothing: it has to go whole, and nothing of it has run.
+std::optional<CUresult> RealGate::RunInSlices(const RealLaunch& launch, const Slices& slices, const Whole& whole) {
+  static std::atomic<std::uint64_t> grids{0};
+  const passes::GridShape grid{launch.grid[0], launch.grid[1], launch.grid[2]};
+  SliceParams params(*slices.form, grid, ++grids, launch.params, launch.extra);
+  if (!params.valid()) return std::nullopt;
+  const std::uint64_t most = session::SliceSize() != 0 ? session::SliceSize() : launch.ctas;
+  protocol::Client& client = link_->client();
+  protocol::Client::Ticket ticket;
+  Verdict verdict = client.Announce(RecordOf(launch, slices.kernel.get(), true), &ticket);
+  CUresult status = CUDA_SUCCESS;
+  for (std::uint64_t done = 0, end = 0; true; done = end) {
+    if (verdict == Verdict::kGranted) verdict = client.Wait(ticket, done, &end);
+    if (verdict != Verdict::kGranted) {
+      if (!GoesOn(verdict, &status)) return status;
+      end = launch.ctas;
+    }
+    end = std::min(end, launch.ctas);
+    if (done == 0 && end == launch.ctas && most == launch.ctas) {
+      status = whole();
+      Launched(launch, ticket, status);
+      return status;
+    }
+    for (std::uint64_t at = done, count = 0; at < end; at += count) {
+      count = std::min({end - at, most, passes::LongestSlice(grid, at)});
+      params.SetFirst(at);
+      status = LaunchSlice(launch, *slices.form, params, count);
+      if (status == CUDA_SUCCESS) continue;
+      client.End(ticket, done, at != 0);
+      if (at != 0) return status;
+      slices.kernel->GiveUp("the driver does not launch its sliced form");
+      return std::nullopt;
+    }
+    if (end == launch.ctas) break;
+    if (verdict != Verdict::kGranted) continue;
+    if (WaitForStream(launch) != CUDA_SUCCESS) {  // the driver says so to every call that follows
+      client.End(ticket, done, true);
+      return CUDA_SUCCESS;
+    }
+    client.Progress(ticket, end);
+  }
+  Launched(launch, ticket, CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 /// The driver has taken the launch, or not.
 void RealGate::Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, CUresult status) noexcept {
   const std::uint64_t ctas = std::clamp<std::uint64_t>(launch.ctas, 1, kMostCtas);
+  if (ticket.launch == 0) return;
   if (status != CUDA_SUCCESS) return link_->client().End(ticket, 0, true);
   try {
     const OutsideCaptures outside;
     Pending pending{.ticket = ticket, .ctas = ctas};
-    static_cast<void>(Real<Fn::cuCtxGetCurrent>(false, &pending.context));
-    if (Real<Fn::cuEventCreate>(false, &pending.event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING)) == CUDA_SUCCESS) {
-      if (Real<Fn::cuEventRecord>(launch.per_thread, pending.event, launch.stream) == CUDA_SUCCESS) {
+    static_cast<void>(Real<Fn::cuCtxGetCurrent>(&pending.context));
+    if (Real<Fn::cuEventCreate>(&pending.event, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING)) == CUDA_SUCCESS) {
+      if (RealTwin<Fn::cuEventRecord>(launch.per_thread, pending.event, launch.stream) == CUDA_SUCCESS) {
         const std::lock_guard lock(mutex_);
         pending_.push_back(pending);
         launched_.notify_one();
         return;
       }
-      static_cast<void>(Real<Fn::cuEventDestroy_v2>(false, pending.event));
+      static_cast<void>(Real<Fn::cuEventDestroy_v2>(pending.event));
     }
   } catch (...) {
   }
@@ -176,10 +310,11 @@ void RealGate::Launched(const RealLaunch& launch, const protocol::Client::Ticket
 
 /// Whether the launch is over; then the broker knows.
 bool RealGate::Ended(const Pending& pending) {
-  const CUresult status = Real<Fn::cuEventQuery>(false, pending.event);
+  const CUresult status = Real<Fn::cuEventQuery>(pending.event);
   if (status == CUDA_ERROR_NOT_READY) return false;
-  link_->client().End(pending.ticket, status == CUDA_SUCCESS ? pending.ctas : 0, status != CUDA_SUCCESS);
-  static_cast<void>(Real<Fn::cuEventDestroy_v2>(false, pending.event));
+  const bool over = status == CUDA_SUCCESS || WentWithItsContext(status);
+  link_->client().End(pending.ticket, over ? pending.ctas : 0, !over);
+  static_cast<void>(Real<Fn::cuEventDestroy_v2>(pending.event));
   return true;
 }
 
@@ -196,7 +331,7 @@ void RealGate::Watch() {
       pending_.clear();
     }
     const auto ended = std::erase_if(running, [&](const Pending& pending) {
-      if (pending.context != current) static_cast<void>(Real<Fn::cuCtxSetCurrent>(false, current = pending.context));
+      if (pending.context != current) static_cast<void>(Real<Fn::cuCtxSetCurrent>(current = pending.context));
       return Ended(pending);
     });
     if (ended == 0) std::this_thread::sleep_for(kLookEvery);

@@ -1,17 +1,22 @@
 // Launches on a real GPU that a broker shares (--connect, --device real): the broker says when, this process launches. A launch waits
-// for its grant in the thread that makes it, goes to the real driver as it is, and counts as run once an event recorded behind it has
-// passed. It goes whole: a real driver does not know of slices' parameters.
+// for its grant in the thread that makes it, and counts as run once an event recorded behind it has passed. A grid of more CTAs than the
+// GPU has multiprocessors goes in the slices that the broker grants where its kernel has a sliced form (real_kernel.h): each is one launch
+// of that form, made when the one before has run. Everything else goes to the real driver as it is.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "interpose/api/real_kernel.h"
 #include "scheduler/protocol/client.h"
 
 namespace gridloom::session {
@@ -29,30 +34,46 @@ struct RealLaunch {
   std::uint64_t ctas = 1;
   std::uint64_t threads_per_cta = 1;
   std::uint32_t shared_bytes = 0;
+  // Of cuLaunchKernel and cuLaunchKernelEx, which can go in slices.
+  std::array<std::uint32_t, 3> grid{}, block{};
+  void** params = nullptr;
+  void** extra = nullptr;
+  const cuda::CUlaunchConfig* config = nullptr;  ///< of the second one
+
+  using Shape = std::array<std::uint32_t, 3>;
+  void SetShape(const Shape& of_grid, const Shape& of_block) {
+    grid = of_grid;
+    block = of_block;
+    ctas = std::uint64_t{grid[0]} * grid[1] * grid[2];
+    threads_per_cta = std::uint64_t{block[0]} * block[1] * block[2];
+  }
 };
 
 template <Fn F, typename... Args>
 RealLaunch DescribeLaunch(bool per_thread, Args... args) {
   RealLaunch launch{.entry = F, .per_thread = per_thread};
   const auto all = std::tie(args...);
-  const auto product = [](std::uint64_t x, std::uint64_t y, std::uint64_t z) { return x * y * z; };
   if constexpr (F == Fn::cuLaunchKernel || F == Fn::cuLaunchCooperativeKernel) {
     launch.function = std::get<0>(all);
-    launch.ctas = product(std::get<1>(all), std::get<2>(all), std::get<3>(all));
-    launch.threads_per_cta = product(std::get<4>(all), std::get<5>(all), std::get<6>(all));
+    launch.SetShape({std::get<1>(all), std::get<2>(all), std::get<3>(all)}, {std::get<4>(all), std::get<5>(all), std::get<6>(all)});
     launch.shared_bytes = std::get<7>(all);
     launch.stream = std::get<8>(all);
+    launch.params = std::get<9>(all);
+    if constexpr (F == Fn::cuLaunchKernel) launch.extra = std::get<10>(all);
   } else if constexpr (F == Fn::cuLaunchKernelEx) {
     if (const cuda::CUlaunchConfig* const config = std::get<0>(all)) {
-      launch.ctas = product(config->grid_dim_x, config->grid_dim_y, config->grid_dim_z);
-      launch.threads_per_cta = product(config->block_dim_x, config->block_dim_y, config->block_dim_z);
+      launch.config = config;
+      launch.SetShape({config->grid_dim_x, config->grid_dim_y, config->grid_dim_z},
+                      {config->block_dim_x, config->block_dim_y, config->block_dim_z});
       launch.shared_bytes = config->shared_mem_bytes;
       launch.stream = config->stream;
     }
     launch.function = std::get<1>(all);
+    launch.params = std::get<2>(all);
+    launch.extra = std::get<3>(all);
   } else if constexpr (F == Fn::cuLaunchGridAsync || F == Fn::cuLaunchGrid) {
     launch.function = std::get<0>(all);
-    launch.ctas = product(static_cast<std::uint64_t>(std::get<1>(all)), static_cast<std::uint64_t>(std::get<2>(all)), 1);
+    launch.ctas = static_cast<std::uint64_t>(std::get<1>(all)) * static_cast<std::uint64_t>(std::get<2>(all));
     if constexpr (F == Fn::cuLaunchGridAsync) launch.stream = std::get<3>(all);
   } else if constexpr (F == Fn::cuGraphLaunch) {
     launch.stream = std::get<1>(all);
@@ -70,13 +91,10 @@ class RealGate {
   /// Joins the broker that the settings name, if they name one. Once, when the real driver is loaded.
   static void Start();
 
+  /// `whole` makes the call as the program did.
   template <typename Call>
-  cuda::CUresult Launch(const RealLaunch& launch, const Call& call) noexcept {
-    protocol::Client::Ticket ticket;
-    if (const cuda::CUresult refused = Begin(launch, &ticket); refused != cuda::CUDA_SUCCESS) return refused;
-    const cuda::CUresult status = call();
-    if (ticket.launch != 0) Launched(launch, ticket, status);
-    return status;
+  cuda::CUresult Launch(const RealLaunch& launch, const Call& whole) noexcept {
+    return Run(launch, {[](const void* call) { return (*static_cast<const Call*>(call))(); }, &whole});
   }
 
  private:
@@ -90,7 +108,23 @@ class RealGate {
 
   /// `link` null: the broker cannot be joined, and the program is not to go on without it: nothing is launched.
   explicit RealGate(session::BrokerLink* link) : link_(link) {}
-  cuda::CUresult Begin(const RealLaunch& launch, protocol::Client::Ticket* ticket) noexcept;
+  /// The program's call.
+  struct Whole {
+    cuda::CUresult (*run)(const void*);
+    const void* call;
+    cuda::CUresult operator()() const { return run(call); }
+  };
+  /// The sliced form of what is launched; none: `form` is null.
+  struct Slices {
+    std::shared_ptr<RealKernel> kernel;
+    std::shared_ptr<const SlicedFunction> form;
+  };
+
+  cuda::CUresult Run(const RealLaunch& launch, const Whole& whole) noexcept;
+  cuda::CUresult RunWhole(const RealLaunch& launch, const Slices& slices, const Whole& whole);
+  std::optional<cuda::CUresult> RunInSlices(const RealLaunch& launch, const Slices& slices, const Whole& whole);
+  static Slices SlicesOf(const RealLaunch& launch);
+  bool GoesOn(protocol::Verdict verdict, cuda::CUresult* status) noexcept;
   void Launched(const RealLaunch& launch, const protocol::Client::Ticket& ticket, cuda::CUresult status) noexcept;
   void Watch();
   bool Ended(const Pending& pending);

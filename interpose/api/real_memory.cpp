@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interpose/api/entry.h"
+#include "interpose/api/real_call.h"
 #include "interpose/session/array.h"
 #include "interpose/session/broker_link.h"
 
@@ -11,16 +11,6 @@ namespace gridloom::api {
 using namespace cuda;
 
 std::atomic<RealMemory*> RealMemory::g_memory_{nullptr};
-
-namespace {
-
-template <Fn F, typename... Args>
-CUresult Real(Args... args) {
-  void* const function = g_real[static_cast<std::size_t>(F)][0];
-  return function != nullptr ? reinterpret_cast<CUresult (*)(Args...)>(function)(args...) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-}  // namespace
 
 std::uint64_t BytesOfArray(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
   constexpr unsigned kMostLevels = 32;

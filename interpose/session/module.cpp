@@ -10,11 +10,7 @@
 #include "interpose/session/texture.h"
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/image_set.h"
-#include "rewriter/image/select.h"
-#include "rewriter/ptx/linker.h"
-#include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
-#include "rewriter/ptx/verifier.h"
 #include "sim/exec/slices.h"
 
 namespace gridloom::session {
@@ -27,52 +23,7 @@ constexpr std::uint32_t kElfMagic = 0x464C457F;  // "\x7f" "ELF"
 
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-/// `verify`: for text that people and programs wrote; what nvcc put into a binary has been through ptxas.
-CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log) {
-  std::string complaints;
-  for (const PtxSource& source : sources) {
-    DiagnosticSink sink;
-    parts->push_back(ptx::ParseModule(source.text, sink));
-    if (verify && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink);
-    if (sink.diagnostics().empty()) continue;
-    (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
-  }
-  if (complaints.empty()) return CUDA_SUCCESS;
-  log->error += complaints;
-  LogFormat(LogLevel::kError, "PTX has errors:\n%s", complaints.c_str());
-  return CUDA_ERROR_INVALID_PTX;
-}
-
-/// Functions that device code calls and nobody defines: the device's own library, and what passes call (docs/ranges.md).
-bool IsProvided(std::string_view name) {
-  return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
-         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp") || name.starts_with("gridloom_");
-}
-
-CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts,
-                   std::unique_ptr<ptx::Module>* module, JitLog* log) {
-  std::vector<ptx::LinkInput> inputs;
-  for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i])});
-  auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
-  if (!linked.ok()) {
-    log->error += linked.error().message + "\n";
-    LogFormat(LogLevel::kError, "the parts of a program do not link: %s", linked.error().message.c_str());
-    return CUDA_ERROR_INVALID_PTX;
-  }
-  *module = std::move(linked).value();
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
-
-CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log) {
-  std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseSources(sources, true, &parts, log); status != CUDA_SUCCESS) return status;
-  std::unique_ptr<ptx::Module> module;
-  if (const auto status = LinkParts(sources, std::move(parts), &module, log); status != CUDA_SUCCESS) return status;
-  *image = ptx::PrintModule(*module);
-  return CUDA_SUCCESS;
-}
 
 // ---- Kernel -------------------------------------------------------------------------------------------------------------
 
@@ -172,34 +123,19 @@ CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_
   if (!images.ok() && text) return refuse("this is not PTX: " + images.error().message, CUDA_ERROR_INVALID_PTX);
   if (!images.ok()) return refuse("device code cannot be read: " + images.error().message, CUDA_ERROR_INVALID_IMAGE);
   std::vector<PtxSource> sources;
-  if (!images->containers.empty()) {
-    const auto entries = image::SelectPtx(*images, device.compute_capability());
-    if (!entries.ok()) return refuse(entries.error().message, CUDA_ERROR_NO_BINARY_FOR_GPU);
-    for (const image::Entry* entry : *entries) {
-      auto text = entry->Read();
-      if (!text.ok()) return refuse("PTX cannot be read: " + text.error().message, CUDA_ERROR_INVALID_IMAGE);
-      std::string name = entry->source_name.empty() ? Format("part %zu", sources.size() + 1) : std::string(entry->source_name);
-      sources.push_back({entries->size() == 1 && entry->source_name.empty() ? "ptx" : std::move(name), std::move(text).value()});
-    }
-  }
+  std::string why;
+  if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS)
+    return refuse(why, status);
   *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));
   return CUDA_SUCCESS;
 }
 
 CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
-  std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseSources(sources_, !from_runtime_, &parts, log); status != CUDA_SUCCESS) return status;
-  if (!sources_.empty()) *text = sources_.front().text;
-  if (parts.empty()) {  // a container without entries: legal, and holds nothing
-    *module = std::make_unique<ptx::Module>();
-    return CUDA_SUCCESS;
-  }
-  if (parts.size() == 1) {
-    *module = std::move(parts.front());
-    return CUDA_SUCCESS;
-  }
-  const CUresult status = LinkParts(sources_, std::move(parts), module, log);
-  if (status == CUDA_SUCCESS) *text = ptx::PrintModule(**module);
+  std::string why;
+  const CUresult status = ParseSources(sources_, !from_runtime_, module, log, &why);
+  if (status != CUDA_SUCCESS) LogFormat(LogLevel::kError, "%s", why.c_str());
+  else if (sources_.size() > 1) *text = ptx::PrintModule(**module);
+  else if (!sources_.empty()) *text = sources_.front().text;
   return status;
 }
 

@@ -13,6 +13,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/session/device.h"
+#include "interpose/session/ptx_sources.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/program.h"
 
@@ -25,18 +26,6 @@ namespace gridloom::session {
 
 class Code;
 class TextureReference;
-
-/// What the compiler had to say, for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER.
-struct JitLog {
-  std::string info, error;
-};
-
-/// PTX and what to call it in messages.
-struct PtxSource {
-  std::string name, text;
-};
-/// Parses and links PTX texts and prints the result, as cuLinkComplete does.
-cuda::CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log);
 
 class Kernel {
  public:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""broker_test.py GRIDLOOM APPS CASE: real programs under a real broker.
+"""broker_test.py GRIDLOOM APPS CASE [STAND_IN]: real programs under a real broker.
 
 Cases: together (eight different programs at once give what they give alone), tenant_killed, broker_killed, broker_killed_fail,
-restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points).
+restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
+with --device real, in slices of five CTAs; STAND_IN, the virtual GPU, is the real driver).
 """
 import json
 import os
@@ -13,8 +14,12 @@ import tempfile
 import time
 
 GRIDLOOM, APPS, CASE = sys.argv[1:4]
+STAND_IN = sys.argv[4] if len(sys.argv) > 4 else None
 TOGETHER = ["vectoradd", "shared_memory", "control_flow", "warp_shuffles", "streams_and_events", "graphs_explicit", "dynamic_parallelism",
             "cooperative_groups"]
+# Kernels with constants, variables that the host and other kernels use too, parameters of all kinds, parts that are linked, waits.
+ON_REAL = ["vectoradd", "constant_memory", "device_symbols", "kernel_parameters", "separate_compilation", "managed_memory", "launch_shapes",
+           "function_pointers", "driver_modules", "streams_and_events"]
 FOLDER = tempfile.TemporaryDirectory(prefix="gridloom-e2e-")
 SOCKET = os.path.join(FOLDER.name, "socket")
 PATIENCE = 240
@@ -32,9 +37,9 @@ def start_broker(*options):
     return broker
 
 
-def run(program, *options, connect=True, **kwargs):
+def run(program, *options, connect=True, log="warn", **kwargs):
     connected = ["--connect=" + SOCKET] if connect else []
-    return subprocess.Popen([GRIDLOOM, "run", "--log", "warn", *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
+    return subprocess.Popen([GRIDLOOM, "run", "--log", log, *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, **kwargs)
 
 
@@ -77,6 +82,33 @@ def together():
         assert account["faults"] == 0, account
     assert state["dropped_total"] == 0 and not state["sessions"], state
     print(", ".join(f"{t['name']} {t['launches']} launches in {t['slices']} slices" for t in state["tenants"]))
+    return broker
+
+
+def real():
+    alone = {}
+    for name in ON_REAL:
+        process = run(name, connect=False)
+        out, _ = process.communicate(timeout=PATIENCE)
+        alone[name] = (process.returncode, out)
+        assert process.returncode == 0, (name, out)
+    broker = start_broker()
+    env = {**os.environ, "GRIDLOOM_REAL_DRIVER": STAND_IN}
+    options = ["--device", "real", "--slice", "5"]
+    processes = {name: run(name, "--tenant", name, *options, log="info", env=env) for name in ON_REAL}
+    for name, process in processes.items():
+        out, err = process.communicate(timeout=PATIENCE)
+        check_same(name, alone[name], (process.returncode, out))
+        whole = [line for line in err.decode().splitlines() if "runs whole" in line]
+        assert not any("the driver" in line for line in whole), (name, whole)  # only the pass's own reasons
+        assert not whole or name not in ("vectoradd", "constant_memory", "device_symbols", "kernel_parameters"), (name, whole)
+    state = ask("ps")
+    for name in ON_REAL:
+        account = next(t for t in state["tenants"] if t["name"] == name)
+        assert account["launches"] > 0 and account["faults"] == 0, account  # a program may end before its last launch is reported
+    assert state["dropped_total"] == 0, state
+    assert tenant("vectoradd")["slices"] > tenant("vectoradd")["launches"], tenant("vectoradd")
+    print(", ".join(f"{t['name']} {t['launches']} launches in {t['slices']} grants" for t in state["tenants"]))
     return broker
 
 
@@ -230,7 +262,7 @@ def weights():
 def main():
     cases = {"together": together, "tenant_killed": tenant_killed, "broker_killed": broker_killed,
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
-             "operator": operator, "caps": caps, "weights": weights}
+             "operator": operator, "caps": caps, "weights": weights, "real": real}
     broker = cases[CASE]()
     if broker is not None:
         broker.terminate()

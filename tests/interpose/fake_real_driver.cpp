@@ -1,17 +1,89 @@
-// Stands in for a GPU's libcuda.so.1: counts calls, remembers the last launch. Loaded by the shim as the real driver.
+// Stands in for a GPU's libcuda.so.1: counts calls, remembers launches, runs nothing. Loaded by the shim as the real driver.
+#include "tests/interpose/fake_real_driver.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
-#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+#include "interpose/api/cuda_types.h"
 
 namespace {
 unsigned long g_calls;
 std::atomic<unsigned long> g_launches;
 std::atomic<int> g_event_status, g_capturing, g_memory_status;
 std::atomic<std::uint64_t> g_next_address{0x7000000000};
+
+struct Function {
+  bool sliced = false;
+  std::size_t params = 0;  ///< that it takes, of 8 bytes at most
+};
+std::atomic<int> g_sliced_load_status, g_sliced_launch_status, g_sliced_version{90};
+std::mutex g_mutex;
+std::vector<FakeLaunch> g_recorded;
+
+/// Modules are PTX texts; what is in them is read no further than a test needs.
+struct Module {
+  std::string text;
+  Function function;
+};
+bool IsSliced(const std::string& text) { return text.find("_gl_first_x") != std::string::npos; }
 }  // namespace
+
+FAKE_EXPORT void fake_set_sliced(int load_status, int launch_status, int version) {
+  g_sliced_load_status = load_status;
+  g_sliced_launch_status = launch_status;
+  g_sliced_version = version;
+}
+FAKE_EXPORT void fake_take_launches(std::vector<FakeLaunch>* launches) {
+  const std::lock_guard lock(g_mutex);
+  *launches = std::move(g_recorded);
+  g_recorded.clear();
+}
+
+FAKE_EXPORT int cuModuleLoadDataEx(void** module, const void* image, unsigned, void*, void**) {
+  auto* const made = new Module{.text = static_cast<const char*>(image), .function = {}};
+  made->function.sliced = IsSliced(made->text);
+  *module = made;
+  return made->function.sliced ? g_sliced_load_status.load() : 0;
+}
+FAKE_EXPORT int cuModuleUnload(void*) { return 0; }
+FAKE_EXPORT int cuModuleGetFunction(void** function, void* module, const char*) {
+  auto* const found = static_cast<Module*>(module);
+  found->function.params = 0;
+  for (std::size_t at = found->text.find(".entry"); (at = found->text.find(".param", at)) < found->text.find('{'); at += 6)
+    ++found->function.params;
+  *function = &found->function;
+  return 0;
+}
+FAKE_EXPORT int cuModuleGetGlobal_v2(std::uint64_t* address, std::size_t* bytes, void*, const char* name) {
+  *address = 0x123456780;
+  *bytes = 4;
+  return std::strcmp(name, "hidden_away") == 0 ? 500 : 0;
+}
+FAKE_EXPORT int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  const auto* const of = static_cast<const Function*>(function);
+  constexpr int kMaxThreads = 0, kPtxVersion = 5;
+  *value = attribute == kMaxThreads ? 1024 : attribute == kPtxVersion ? (of->sliced ? g_sliced_version.load() : 90) : 0;
+  return 0;
+}
+FAKE_EXPORT int cuCtxGetId(void*, std::uint64_t* id) {
+  *id = 7;
+  return 0;
+}
+FAKE_EXPORT int cuCtxGetDevice(int* device) {
+  *device = 0;
+  return 0;
+}
+FAKE_EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kMultiprocessors = 16, kMajor = 75;
+  *value = attribute == kMultiprocessors ? 4 : attribute == kMajor ? 9 : 0;
+  return 0;
+}
 
 FAKE_EXPORT unsigned long fake_calls() { return g_calls; }
 FAKE_EXPORT unsigned long fake_launches() { return g_launches; }
@@ -29,6 +101,11 @@ FAKE_EXPORT int cuEventCreate(void** event, unsigned) {
 }
 FAKE_EXPORT int cuEventRecord(void*, void*) { return 0; }
 FAKE_EXPORT int cuEventQuery(void*) { return g_event_status; }
+FAKE_EXPORT int cuEventSynchronize(void*) {
+  constexpr int kNotReady = 600;
+  while (g_event_status == kNotReady) std::this_thread::yield();
+  return g_event_status;
+}
 FAKE_EXPORT int cuEventDestroy_v2(void*) { return 0; }
 FAKE_EXPORT int cuStreamIsCapturing(void*, int* status) {
   *status = g_capturing;
@@ -81,9 +158,30 @@ FAKE_EXPORT int cuDeviceGetCount(int* count) {
   *count = 3;
   return 0;
 }
-FAKE_EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**) {
+FAKE_EXPORT int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream,
+                               void** params, void** extra) {
   ++g_launches;
+  const auto* const of = static_cast<const Function*>(function);
+  if (of == nullptr) return 0;
+  if (const int status = of->sliced ? g_sliced_launch_status.load() : 0; status != 0) return status;
+  FakeLaunch launch{.sliced = of->sliced, .grid = {x, y, z}, .stream = stream, .params = {}, .buffer = {}};
+  for (std::size_t i = 0; params != nullptr && i < of->params; ++i) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, params[i], sizeof value);
+    launch.params.push_back(value);
+  }
+  if (extra != nullptr) {
+    const auto bytes = *static_cast<const std::size_t*>(extra[3]);
+    launch.buffer.resize(bytes / sizeof(std::uint32_t));
+    std::memcpy(launch.buffer.data(), extra[1], launch.buffer.size() * sizeof(std::uint32_t));
+  }
+  const std::lock_guard lock(g_mutex);
+  g_recorded.push_back(std::move(launch));
   return 0;
+}
+FAKE_EXPORT int cuLaunchKernelEx(const gridloom::cuda::CUlaunchConfig* c, void* function, void** params, void** extra) {
+  return cuLaunchKernel(function, c->grid_dim_x, c->grid_dim_y, c->grid_dim_z, c->block_dim_x, c->block_dim_y, c->block_dim_z,
+                        c->shared_mem_bytes, c->stream, params, extra);
 }
 FAKE_EXPORT int cuLaunchKernel_ptsz(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                                     void**) {

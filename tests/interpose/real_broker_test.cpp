@@ -1,73 +1,16 @@
 // --connect and --device real: the broker says when, the program's process launches. The real driver is a stand-in whose kernels end
 // when the test says so.
-#include <dlfcn.h>
-
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "api_exports.h"
-#include "tests/scheduler/daemon/broker_fixture.h"
+#include "tests/interpose/real_fixture.h"
 
 namespace gridloom {
 namespace {
 
-using broker::BrokerFixture;
 using protocol::Verdict;
-
-/// A process has one driver, which reads its settings once: the broker of all tests listens on the same path.
-const std::string& SocketPath() {
-  static const std::string path = [] {
-    char name[] = "/tmp/gridloom-real-XXXXXX";
-    const std::string socket = std::string(mkdtemp(name)) + "/socket";
-    setenv("GRIDLOOM_DEVICE", "real", 1);
-    setenv("GRIDLOOM_REAL_DRIVER", FAKE_REAL_DRIVER, 1);
-    setenv("GRIDLOOM_CONNECT", socket.c_str(), 1);
-    setenv("GRIDLOOM_TENANT", "real", 1);
-    if (std::getenv("GRIDLOOM_LOG") == nullptr) setenv("GRIDLOOM_LOG", "off", 1);
-    return socket;
-  }();
-  return path;
-}
-
-template <typename Function>
-Function* Fake(const char* name) {
-  static void* const library = dlopen(FAKE_REAL_DRIVER, RTLD_NOW);
-  return reinterpret_cast<Function*>(dlsym(library, name));
-}
-unsigned long Launches() { return Fake<unsigned long()>("fake_launches")(); }
-/// What the stand-in answers when it is asked whether a kernel has run.
-void Kernels(CUresult status) { Fake<void(int)>("fake_set_event_status")(status); }
-void Capture(bool on) { Fake<void(int)>("fake_set_capturing")(on ? 1 : 0); }
-
-CUresult Launch(unsigned ctas, std::uintptr_t stream = 0) {
-  return cuLaunchKernel(nullptr, ctas, 1, 1, 32, 1, 1, 0, reinterpret_cast<CUstream>(stream), nullptr, nullptr);
-}
-
-struct Fixture : BrokerFixture {
-  explicit Fixture(const std::string& policy = "fair") {
-    config.socket = SocketPath();
-    config.policy = policy;
-    Start();
-    Kernels(CUDA_SUCCESS);
-    Capture(false);
-    REQUIRE(cuInit(0) == CUDA_SUCCESS);  // joins, the first time; joins again, later
-    // The broker knows a session before its process does: it has joined when a launch of it was counted.
-    REQUIRE(Eventually([&] {
-      const bool launched = Launch(1) == CUDA_SUCCESS;
-      const auto tenant = Real();
-      return launched && tenant.is_object() && tenant["launches"] > 0;
-    }));
-    REQUIRE(Eventually([&] { return Real()["in_flight"] == 0; }));
-  }
-  ~Fixture() {
-    Kernels(CUDA_SUCCESS);
-    CHECK(Eventually([&] { return Real()["in_flight"] == 0; }));
-  }
-  nlohmann::ordered_json Real() { return TenantState("real"); }
-};
+using Fixture = RealFixture;
 
 TEST_CASE("RealLaunch_IsGrantedLaunchedAndReportedWhenItHasRun") {
   Fixture f;
@@ -128,6 +71,15 @@ TEST_CASE("RealLaunch_ThatFaults_IsItsTenantsFault") {
   // One that the driver does not take has not run either; the stand-in's twin answers with the grid's size.
   CHECK(static_cast<int>(cuLaunchKernel_ptsz(nullptr, 42, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)) == 42);
   CHECK(f.Eventually([&] { return f.Real()["faults"] == faults + 2; }));
+}
+
+TEST_CASE("RealLaunch_WhoseContextIsGone_HasRun") {
+  Fixture f;
+  const auto faults = f.Real()["faults"].get<int>(), launches = f.Real()["launches"].get<int>();
+  Kernels(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(Launch(4) == CUDA_SUCCESS);
+  CHECK(f.Eventually([&] { return f.Real()["launches"] == launches + 1; }));
+  CHECK(f.Real()["faults"] == faults);
 }
 
 TEST_CASE("RealLaunch_IntoACapture_AsksNobody") {

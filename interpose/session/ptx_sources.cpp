@@ -1,0 +1,99 @@
+#include "interpose/session/ptx_sources.h"
+
+#include <utility>
+
+#include "interpose/session/log.h"
+#include "rewriter/image/select.h"
+#include "rewriter/ptx/linker.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/verifier.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+namespace {
+
+CUresult ParseParts(const std::vector<PtxSource>& sources, bool verify, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log,
+                    std::string* why) {
+  std::string complaints;
+  for (const PtxSource& source : sources) {
+    DiagnosticSink sink;
+    parts->push_back(ptx::ParseModule(source.text, sink));
+    if (verify && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink);
+    if (sink.diagnostics().empty()) continue;
+    (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
+  }
+  if (complaints.empty()) return CUDA_SUCCESS;
+  log->error += complaints;
+  *why = "PTX has errors:\n" + complaints;
+  return CUDA_ERROR_INVALID_PTX;
+}
+
+/// Functions that device code calls and nobody defines: the device's own library, and what passes call (docs/ranges.md).
+bool IsProvided(std::string_view name) {
+  return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
+         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp") || name.starts_with("gridloom_");
+}
+
+CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts,
+                   std::unique_ptr<ptx::Module>* module, JitLog* log, std::string* why) {
+  std::vector<ptx::LinkInput> inputs;
+  for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i])});
+  auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
+  if (!linked.ok()) {
+    log->error += linked.error().message + "\n";
+    *why = "the parts of a program do not link: " + linked.error().message;
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  *module = std::move(linked).value();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why) {
+  if (images.containers.empty()) return CUDA_SUCCESS;
+  const auto entries = image::SelectPtx(images, device);
+  if (!entries.ok()) {
+    *why = entries.error().message;
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  for (const image::Entry* entry : *entries) {
+    auto text = entry->Read();
+    if (!text.ok()) {
+      *why = "PTX cannot be read: " + text.error().message;
+      return CUDA_ERROR_INVALID_IMAGE;
+    }
+    std::string name = entry->source_name.empty() ? Format("part %zu", sources->size() + 1) : std::string(entry->source_name);
+    sources->push_back({entries->size() == 1 && entry->source_name.empty() ? "ptx" : std::move(name), std::move(text).value()});
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::unique_ptr<ptx::Module>* module, JitLog* log,
+                      std::string* why) {
+  std::vector<std::unique_ptr<ptx::Module>> parts;
+  if (const auto status = ParseParts(sources, verify, &parts, log, why); status != CUDA_SUCCESS) return status;
+  if (parts.size() > 1) return LinkParts(sources, std::move(parts), module, log, why);
+  // A container without entries is legal, and holds nothing.
+  *module = parts.empty() ? std::make_unique<ptx::Module>() : std::move(parts.front());
+  return CUDA_SUCCESS;
+}
+
+CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log) {
+  std::vector<std::unique_ptr<ptx::Module>> parts;
+  std::unique_ptr<ptx::Module> module;
+  std::string why;
+  CUresult status = ParseParts(sources, true, &parts, log, &why);
+  if (status == CUDA_SUCCESS) status = LinkParts(sources, std::move(parts), &module, log, &why);
+  if (status != CUDA_SUCCESS) {
+    LogFormat(LogLevel::kError, "%s", why.c_str());
+    return status;
+  }
+  *image = ptx::PrintModule(*module);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace gridloom::session

@@ -1,0 +1,37 @@
+// PTX that a program brings: chosen from an image for a device, parsed and linked.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interpose/api/cuda_types.h"
+#include "rewriter/image/image_set.h"
+#include "rewriter/ptx/ir.h"
+#include "rewriter/support/compute_capability.h"
+
+namespace gridloom::session {
+
+/// What the compiler had to say, for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER.
+struct JitLog {
+  std::string info, error;
+};
+
+/// PTX and what to call it in messages.
+struct PtxSource {
+  std::string name, text;
+};
+
+/// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image without
+/// anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
+cuda::CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why);
+
+/// Parses the texts and, if there are several, links them. `verify`: for text that people and programs wrote; what nvcc put into a
+/// binary has been through ptxas. INVALID_PTX with the complaints in `log->error` and, for a log, in `*why`.
+cuda::CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::unique_ptr<ptx::Module>* module, JitLog* log,
+                            std::string* why);
+
+/// Parses and links PTX texts and prints the result, as cuLinkComplete does; says in the log what is wrong with them.
+cuda::CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log);
+
+}  // namespace gridloom::session
