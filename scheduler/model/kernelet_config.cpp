@@ -52,6 +52,7 @@ constexpr Key kKeys[] = {
     {"replan", "`arrival` or `end`",
      [](Config& c, Text t) { return SetChoice(c.policy.replan_on_arrival, t, "arrival", true, "end", false); }},
     {"patience", "a whole number", [](Config& c, Text t) { return SetNumber(c.policy.patience, t, 0u, 0xffffffffu); }},
+    {"probe_waves", "a whole number from 1 to 1000", [](Config& c, Text t) { return SetNumber(c.policy.probe_waves, t, 1u, 1000u); }},
     {"model.bounds", "a number from 0 to 1", [](Config& c, Text t) { return SetNumber(c.bounds, t, 0.0, 1.0); }},
     {"model.granularity", "`cta` or `warp`",
      [](Config& c, Text t) {

@@ -1,6 +1,7 @@
 #include "scheduler/model/kernelet_setup.h"
 
 #include "scheduler/model/bounded_model.h"
+#include "scheduler/model/probing_planner.h"
 
 namespace gridloom::model {
 
@@ -13,9 +14,10 @@ Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfi
   }
   KerneletSetup setup;
   setup.profiles = profiles;
-  setup.planner =
-      std::make_shared<GreedyPlanner>(file.sm, profiles, MakeCoRunModel(file.sm, config.model, config.bounds), config.plan, deferred);
-  setup.inputs = {.planner = setup.planner, .kernelet = config.policy};
+  const std::shared_ptr<const CoRunModel> model = MakeCoRunModel(file.sm, config.model, config.bounds);
+  setup.planner = std::make_shared<GreedyPlanner>(file.sm, profiles, model, config.plan, deferred);
+  setup.inputs = {.planner = setup.planner, .learning_planner = setup.planner, .kernelet = config.policy};
+  if (!deferred) setup.inputs.learning_planner = std::make_shared<LearningPlanner>(file.sm, profiles, model, config.plan);
   return setup;
 }
 

@@ -16,7 +16,8 @@ struct KerneletSetup {
   policy::PolicyInputs inputs;  ///< for policy::MakePolicy
 };
 
-/// Fails when a profile or the SM makes no sense. `deferred`: as GreedyPlanner has it.
+/// Fails when a profile or the SM makes no sense. `deferred`: as GreedyPlanner has it, for who decides in real time; `kernelet-probing` is
+/// `kernelet` there, since the profiles' rates are in cycles of their device.
 Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfig& config = {}, bool deferred = false);
 
 }  // namespace gridloom::model

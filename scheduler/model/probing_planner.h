@@ -31,23 +31,43 @@ class ProbedModel final : public CoRunModel {
   MeasuredRates parts_;
 };
 
-/// GreedyPlanner that adopts no pair in a slice ratio that has not been probed: it probes its choice, puts what came out in place of the
-/// prediction, and chooses again, until the choice is a probed one. The model says where to look, so that few ratios of few pairs are
-/// tried.
-class ProbingPlanner final : public policy::CoSchedulePlanner {
+/// GreedyPlanner that learns how fast pairs really go: it wants each pair that it chooses measured in the slice ratio chosen, puts what
+/// comes out in place of the prediction, and chooses again. The model says where to look, so that few ratios of few pairs are tried.
+class LearningPlanner final : public policy::CoSchedulePlanner {
  public:
-  ProbingPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model, Probe probe,
-                 const PlanOptions& options = {});
-  std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override;
+  LearningPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model,
+                  const PlanOptions& options = {});
+  std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override { return greedy_.Find(waiting); }
   std::uint64_t revision() const override { return greedy_.revision(); }
-  std::uint64_t probes() const { return probes_; }  ///< so far
+  bool Wants(const policy::CoSchedule& schedule) const override;
+  /// In cycles of the profiles' device.
+  void Observe(const policy::CoSchedule& schedule, std::array<double, 2> ctas_per_cycle) override;
+  /// The same in parts of the rates alone.
+  void Learn(const policy::CoSchedule& schedule, std::array<double, 2> parts);
+  std::uint64_t learned() const { return learned_; }  ///< slice ratios of pairs, so far
+  const KernelProfile& ProfileOf(const policy::CoSchedule::Part& part) const { return *profiles_->Get(part.profile); }
 
  private:
+  std::uint32_t sms_;
   std::shared_ptr<const ProfileTable> profiles_;
   std::shared_ptr<ProbedModel> model_;
   GreedyPlanner greedy_;
+  std::uint64_t learned_ = 0;
+};
+
+/// LearningPlanner for who can measure at once: it adopts no pair in a slice ratio that has not been probed.
+class ProbingPlanner final : public policy::CoSchedulePlanner {
+ public:
+  ProbingPlanner(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, std::shared_ptr<const CoRunModel> model, Probe probe,
+                 const PlanOptions& options = {})
+      : learning_(sm, std::move(profiles), std::move(model), options), probe_(std::move(probe)) {}
+  std::optional<policy::CoSchedule> Find(std::span<const std::uint64_t> waiting) override;
+  std::uint64_t revision() const override { return learning_.revision(); }
+  std::uint64_t probes() const { return learning_.learned(); }  ///< so far
+
+ private:
+  LearningPlanner learning_;
   Probe probe_;
-  std::uint64_t probes_ = 0;
 };
 
 }  // namespace gridloom::model

@@ -16,13 +16,18 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
 std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait); }
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
+std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
+  return std::make_unique<Kernelet>(inputs.learning_planner, inputs.kernelet, "kernelet-probing");
+}
+
 struct Entry {
   std::string_view name;
   std::unique_ptr<Policy> (*make)(const PolicyInputs& inputs);
 };
 
 constexpr Entry kPolicies[] = {
-    {"fair", MakeFair}, {"kernelet", MakeKernelet}, {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
+    {"fair", MakeFair},           {"kernelet", MakeKernelet},   {"kernelet-probing", MakeProbing},
+    {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
 };
 
 }  // namespace

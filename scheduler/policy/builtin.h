@@ -12,7 +12,8 @@ namespace gridloom::policy {
 
 /// What some policies want to know.
 struct PolicyInputs {
-  std::shared_ptr<CoSchedulePlanner> planner{};  ///< of `kernelet`; without one, no co-schedule pays
+  std::shared_ptr<CoSchedulePlanner> planner{};           ///< of `kernelet`; without one, no co-schedule pays
+  std::shared_ptr<CoSchedulePlanner> learning_planner{};  ///< of `kernelet-probing`
   KerneletOptions kernelet{};
   std::uint64_t fair_wait = 0;  ///< of `fair`: Fair::Fair
 };

@@ -29,6 +29,11 @@ class CoSchedulePlanner {
   virtual std::optional<CoSchedule> Find(std::span<const std::uint64_t> waiting) = 0;
   /// Changes when the planner has learned something, so that the same question may have another answer.
   virtual std::uint64_t revision() const { return 0; }
+
+  /// Whether it would learn from how fast the two really go. Then the policy measures it while it runs the schedule, and says so.
+  virtual bool Wants(const CoSchedule&) const { return false; }
+  /// Blocks of each kind that ended in a unit of Snapshot::cycle.
+  virtual void Observe(const CoSchedule&, std::array<double, 2> /*rates*/) {}
 };
 
 }  // namespace gridloom::policy

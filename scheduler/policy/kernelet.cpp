@@ -18,6 +18,13 @@ bool HasRoom(const Snapshot& snapshot, const KernelView& kernel, std::uint32_t c
   return false;
 }
 
+bool Alike(const CoSchedule& a, const CoSchedule& b) {
+  const auto alike = [](const CoSchedule::Part& one, const CoSchedule::Part& other) {
+    return one.profile == other.profile && one.ctas_per_sm == other.ctas_per_sm;
+  };
+  return std::ranges::equal(a.parts, b.parts, alike);
+}
+
 Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
 
 }  // namespace
@@ -76,6 +83,15 @@ void Kernelet::Plan(const Snapshot& snapshot) {
   waiting_ = scratch_;
   revision_ = revision;
   co_schedule_ = planner_ == nullptr || waiting_.size() < 2 ? std::nullopt : planner_->Find(waiting_);
+  if (!co_schedule_ || !planner_->Wants(*co_schedule_)) meter_.Stop();
+  else if (!meter_.running() || !Alike(meter_.schedule(), *co_schedule_)) meter_.Start(*co_schedule_);
+}
+
+/// A co-schedule that is being tried: what comes of it may change the plan.
+void Kernelet::Measure(const Snapshot& snapshot) {
+  if (!meter_.running()) return;
+  const CoSchedule tried = meter_.schedule();
+  if (const auto rates = meter_.See(snapshot)) planner_->Observe(tried, *rates);
 }
 
 void Kernelet::CountOvertaking(const KernelView& oldest, const Slice& slice) {
@@ -92,6 +108,7 @@ void Kernelet::CountOvertaking(const KernelView& oldest, const Slice& slice) {
 }
 
 std::optional<Slice> Kernelet::Next(const Snapshot& snapshot) {
+  Measure(snapshot);
   const KernelView* oldest = OldestWaiting(snapshot);
   if (oldest == nullptr) return std::nullopt;
   // Nothing is known of a kernel without a profile, so nothing can overtake it because it would pay.

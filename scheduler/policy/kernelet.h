@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "scheduler/policy/co_run_meter.h"
 #include "scheduler/policy/co_schedule.h"
 #include "scheduler/policy/policy.h"
 
@@ -18,14 +19,17 @@ struct KerneletOptions {
   /// Kernels that may begin before the one that waits longest; then it runs alone. 0: any number, as in the paper, which is
   /// after throughput alone: where pairs that pay keep coming, a kernel that pays with none would never run.
   std::uint32_t patience = 100;
+  /// Waves of a co-schedule that are measured for a planner which wants to learn from them (not in the paper).
+  std::uint32_t probe_waves = 2;
 };
 
 class Kernelet final : public Policy {
  public:
-  /// Without a planner no co-schedule pays.
-  explicit Kernelet(std::shared_ptr<CoSchedulePlanner> planner = nullptr, const KerneletOptions& options = {})
-      : planner_(std::move(planner)), options_(options) {}
-  std::string_view name() const override { return "kernelet"; }
+  /// Without a planner no co-schedule pays. `name`: with a planner that learns it is another policy; a literal.
+  explicit Kernelet(std::shared_ptr<CoSchedulePlanner> planner = nullptr, const KerneletOptions& options = {},
+                    std::string_view name = "kernelet")
+      : planner_(std::move(planner)), options_(options), name_(name), meter_(options.probe_waves) {}
+  std::string_view name() const override { return name_; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
 
   const std::optional<CoSchedule>& co_schedule() const { return co_schedule_; }  ///< in force since the last decision
@@ -33,12 +37,15 @@ class Kernelet final : public Policy {
  private:
   struct Candidate;
   void Plan(const Snapshot& snapshot);
+  void Measure(const Snapshot& snapshot);
   std::optional<Slice> NextOfCoSchedule(const Snapshot& snapshot) const;
   static Candidate Examine(const Snapshot& snapshot, const CoSchedule::Part& part);
   void CountOvertaking(const KernelView& oldest, const Slice& slice);
 
   std::shared_ptr<CoSchedulePlanner> planner_;
   KerneletOptions options_;
+  std::string_view name_;
+  CoRunMeter meter_;  ///< of co_schedule_, while the planner wants it measured
   std::optional<CoSchedule> co_schedule_;
   std::vector<std::uint64_t> waiting_, scratch_;  ///< kinds with blocks to start, when co_schedule_ was planned; sorted
   std::uint64_t revision_ = 0;                    ///< of the planner, then

@@ -24,11 +24,13 @@ def main():
         traces = [os.path.join(folder, name) for name in ("chase", "tea")]
         run(gridloom, "run", "--trace", traces[0], "--", chase, "--ctas=168", "--hops=3", "--entries=262144")
         run(gridloom, "run", "--trace", traces[1], "--", tea, "--ctas=224", "--blocks=57344")
-        results = json.loads(run(gridloom, "replay", "--kernels-only", "--json", "-d", "c2050", "-p", "leftover,kernelet", "--mix", *traces))
-        leftover, kernelet = results
+        results = json.loads(run(gridloom, "replay", "--kernels-only", "--json", "-d", "c2050", "-p", "leftover,kernelet,kernelet-probing", "--mix",
+                                 *traces))
+        leftover, kernelet, probing = results
         assert kernelet["counters"]["warp_instructions"] == leftover["counters"]["warp_instructions"]
         saved = 1 - kernelet["cycles"] / leftover["cycles"]
         assert saved > 0.05, f"kernelet saves {saved:.1%}"
+        assert probing["cycles"] <= 1.02 * kernelet["cycles"], (probing["cycles"], kernelet["cycles"])  # the pair is as good as promised
 
         profiles = os.path.join(folder, "profiles.json")
         run(gridloom, "replay", "-d", "c2050", "--write-profiles", profiles, *traces)

@@ -113,7 +113,7 @@ Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Trace
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces, unsigned threads,
                             const ReplayInputs& inputs, ReplayProgress* progress) {
   model::KerneletSetup kernelet;
-  if (policy_name == "kernelet") {
+  if (policy_name.starts_with("kernelet")) {
     GL_TRY(setup, SetUpFor(device, traces, inputs.profiles));
     kernelet = std::move(setup);
   }

@@ -93,6 +93,28 @@ TEST_CASE("ProbingPlanner_PrunedPairsThatFail_AreNotKept_InWhateverOrderTheyWait
   CHECK_FALSE(planner.Find(kRisen).has_value());
 }
 
+TEST_CASE("LearningPlanner_WantsWhatItChose_AndChoosesAgainByWhatCameOut") {
+  LearningPlanner planner(kSm, Kernels({"a", "b"}), std::make_shared<Hopeful>(), kOptions);
+  constexpr std::uint64_t kBoth[] = {1, 2};
+  const auto promised = planner.Find(kBoth);
+  REQUIRE(promised);
+  REQUIRE(promised->parts[0].ctas_per_sm == 3);
+  CHECK(planner.Wants(*promised));
+  const std::uint64_t revision = planner.revision();
+  // Alone, two SMs do 2 instructions a cycle each, 1000 a block: 0.004 blocks a cycle.
+  planner.Observe(*promised, {0.002, 0.0016});
+  CHECK(planner.revision() != revision);
+  CHECK_FALSE(planner.Wants(*promised));
+  const auto next = planner.Find(kBoth);
+  REQUIRE(next);
+  CHECK(next->parts[0].ctas_per_sm == 2);
+  planner.Observe(*next, {0.0028, 0.0024});
+  CHECK(planner.Find(kBoth)->parts[0].ctas_per_sm == 2);
+  CHECK(planner.Find(kBoth)->profit == Approx(1 - 1 / 1.3));
+  CHECK_FALSE(planner.Wants(*planner.Find(kBoth)));
+  CHECK(planner.learned() == 2);
+}
+
 TEST_CASE("ProbedModel_AnswersInTheModelsUnit_InEitherOrder") {
   const auto table = Kernels({"a", "b"});
   ProbedModel model(std::make_shared<Hopeful>());

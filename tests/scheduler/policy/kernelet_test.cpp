@@ -21,9 +21,17 @@ struct Told final : CoSchedulePlanner {
   }
   std::uint64_t revision() const override { return version; }
   std::vector<CoSchedule> schedules;
+  bool Wants(const CoSchedule&) const override { return wants; }
+  void Observe(const CoSchedule& schedule, std::array<double, 2> rates) override {
+    observed.emplace_back(schedule.parts[0].profile, rates);
+    wants = false;
+    ++version;
+  }
   std::vector<std::uint64_t> last;
+  std::vector<std::pair<std::uint64_t, std::array<double, 2>>> observed;
   int asked = 0;
   std::uint64_t version = 0;
+  bool wants = false;
 };
 
 CoSchedule Together(std::uint64_t a, std::uint32_t ctas_a, std::uint64_t b, std::uint32_t ctas_b, std::uint64_t smallest = 1) {
@@ -75,7 +83,8 @@ class Device {
   }
   const std::vector<std::uint16_t>& resident(std::uint64_t id) { return resident_[id]; }
   const std::vector<KernelView>& kernels() const { return kernels_; }
-  Snapshot snapshot() const { return {.kernels = kernels_, .sms = sms_}; }
+  std::uint64_t cycle = 0;
+  Snapshot snapshot() const { return {.cycle = cycle, .kernels = kernels_, .sms = sms_}; }
 
  private:
   /// One block on `sm` if it may be; returns the next multiprocessor to try.
@@ -122,6 +131,61 @@ TEST_CASE("Kernelet_CoSchedule_EachSmHoldsTheQuotas_BlocksAreReplacedByTheirKind
   }
   CHECK(planner->asked == 1);
   CHECK(planner->last == std::vector<std::uint64_t>{7, 9});
+}
+
+/// Until cycle `until`, ends all running blocks of each kernel every so many cycles.
+void RunWaves(Device& device, Kernelet& policy, const std::map<std::uint64_t, std::uint64_t>& every, std::uint64_t until) {
+  while (device.cycle < until) {
+    ++device.cycle;
+    bool ended = false;
+    for (const auto& [id, cycles] : every) {
+      while (device.cycle % cycles == 0 && device.End(id)) ended = true;
+    }
+    if (ended) device.Pump(policy);
+  }
+}
+
+TEST_CASE("Kernelet_APlannerThatWantsTo_LearnsHowFastTheTwoGo_Once") {
+  auto planner = std::make_shared<Told>();
+  planner->schedules = {Together(7, 5, 9, 3)};
+  planner->wants = true;
+  Kernelet policy(planner, {.probe_waves = 2});
+  Device device(2);
+  device.Add({.id = 1, .ctas = 1000, .profile = 9});
+  device.Pump(policy);  // alone: it has more than its part, which drains
+  device.Add({.id = 2, .ctas = 35, .profile = 7});
+  device.Add({.id = 3, .ctas = 1000, .profile = 7});  // goes on where the one before ends
+  RunWaves(device, policy, {{1, 30}, {2, 10}, {3, 10}}, 29);
+  CHECK(device.resident(1) == Counts{8, 8});
+  RunWaves(device, policy, {{1, 30}, {2, 10}, {3, 10}}, 60);
+  CHECK(device.resident(1) == Counts{3, 3});
+  CHECK(planner->observed.empty());
+  RunWaves(device, policy, {{1, 30}, {2, 10}, {3, 10}}, 300);
+  REQUIRE(planner->observed.size() == 1);
+  CHECK(planner->observed[0].first == 7);
+  CHECK(planner->observed[0].second[0] == Approx(1.0));  // 10 blocks in 10 cycles
+  CHECK(planner->observed[0].second[1] == Approx(0.2));  // 6 in 30
+  CHECK(planner->asked >= 2);                            // it is asked again when it has learned
+}
+
+TEST_CASE("Kernelet_WhileAThirdKernelRuns_NothingIsLearned") {
+  auto planner = std::make_shared<Told>();
+  planner->schedules = {Together(7, 4, 9, 3)};
+  planner->wants = true;
+  Kernelet policy(planner, {.probe_waves = 1});
+  Device device(1);
+  device.Add({.id = 3, .ctas = 1, .profile = 5});
+  device.Pump(policy);  // stays
+  device.Add({.id = 1, .ctas = 1000, .profile = 9});
+  device.Add({.id = 2, .ctas = 1000, .profile = 7});
+  device.Pump(policy);
+  RunWaves(device, policy, {{1, 30}, {2, 10}}, 300);
+  CHECK(planner->observed.empty());
+  device.End(3);
+  RunWaves(device, policy, {{1, 30}, {2, 10}}, 600);
+  REQUIRE(planner->observed.size() == 1);
+  CHECK(planner->observed[0].second[0] == Approx(0.4));
+  CHECK(planner->observed[0].second[1] == Approx(0.1));
 }
 
 TEST_CASE("Kernelet_SmallestSlice_WaitsForRoomForOne") {
