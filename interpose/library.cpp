@@ -1,12 +1,16 @@
 // What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library is
-// loaded does nothing but store a function pointer.
+// loaded does nothing but store a function pointer, and one more in the toolkit's assembler.
+#include "interpose/hooks/ptxas.h"
 #include "interpose/session/backend.h"
 #include "interpose/session/exec_backend.h"
 #include "interpose/session/memcheck.h"
 
 namespace {
 
-__attribute__((constructor)) void UseExecutor() { gridloom::session::SetBackendFactory(gridloom::session::MakeExecBackend); }
+__attribute__((constructor)) void UseExecutor() {
+  gridloom::session::SetBackendFactory(gridloom::session::MakeExecBackend);
+  gridloom::hooks::WatchAssembler();
+}
 
 // After the program's own exit handlers and the CUDA runtime's.
 __attribute__((destructor)) void Finish() { gridloom::session::MemcheckLog::Get().Finish(); }

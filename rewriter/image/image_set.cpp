@@ -14,6 +14,7 @@
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/elf_view.h"
 #include "rewriter/image/fatbin.h"
+#include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
 
 namespace gridloom::image {
@@ -33,11 +34,29 @@ Format FormatOf(const ElfView& elf) {
   return elf.type == ET_EXEC || elf.has_interpreter ? Format::kExecutable : Format::kSharedObject;
 }
 
-ImageSet CubinSet(const ElfView& elf, Bytes bytes) {
-  Entry entry{.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()};
-  ImageSet set{.format = Format::kCubin};
-  set.containers.push_back({.entries = {std::move(entry)}});
+Entry PtxEntry(const PtxHeader& header, Bytes bytes) {
+  return {.kind = EntryKind::kPtx,
+          .arch = header.arch,
+          .version_major = header.version_major,
+          .version_minor = header.version_minor,
+          .stored = bytes,
+          .uncompressed_bytes = bytes.size()};
+}
+
+ImageSet SetOf(Format format, std::vector<Entry> entries) {
+  ImageSet set{.format = format};
+  set.containers.push_back({.entries = std::move(entries)});
   return set;
+}
+
+/// The machine code, and the PTX it was made of where that was kept.
+ImageSet CubinSet(const ElfView& elf, Bytes bytes) {
+  std::vector<Entry> entries = {
+      {.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()}};
+  if (const ElfSection* kept = elf.FindSection(kKeptPtxSection)) {
+    if (const auto header = ReadPtxHeader(AsText(kept->data))) entries.push_back(PtxEntry(*header, kept->data));
+  }
+  return SetOf(Format::kCubin, std::move(entries));
 }
 
 Result<ImageSet> ReadElfImages(Bytes bytes) {
@@ -73,18 +92,6 @@ Result<ImageSet> ReadArchiveImages(Bytes bytes) {
       set.containers.push_back(std::move(container));
     }
   }
-  return set;
-}
-
-ImageSet PtxSet(const PtxHeader& header, Bytes bytes) {
-  Entry entry{.kind = EntryKind::kPtx,
-              .arch = header.arch,
-              .version_major = header.version_major,
-              .version_minor = header.version_minor,
-              .stored = bytes,
-              .uncompressed_bytes = bytes.size()};
-  ImageSet set{.format = Format::kPtx};
-  set.containers.push_back({.entries = {std::move(entry)}});
   return set;
 }
 
@@ -143,7 +150,7 @@ Result<ImageSet> ReadImages(Bytes bytes) {
     set.containers = std::move(containers);
     return set;
   }
-  if (const auto header = ReadPtxHeader(AsText(bytes))) return PtxSet(*header, bytes);
+  if (const auto header = ReadPtxHeader(AsText(bytes))) return SetOf(Format::kPtx, {PtxEntry(*header, bytes)});
   if (bytes.empty()) return Error{"it is empty"};
   return Error{"neither ELF, fat binary nor PTX (it begins with \"" + Glimpse(bytes) + "\")"};
 }

@@ -2,9 +2,11 @@
 //
 //   static library                    its members, which are object files
 //   ELF executable, library, object   sections .nv_fatbin and __nv_relfatbin: fat binary containers, one after the
-//   other fat binary wrapper (in memory)    points to a container; version 2 also to the parts of an -rdc program fat
-//   binary container              entries: PTX text or cubin, plain, LZ4 or zstd cubin                             ELF
-//   of machine 190: machine code of one architecture PTX text                          with or without a closing NUL
+//                                     other
+//   fat binary wrapper (in memory)    points to a container; version 2 also to the parts of an -rdc program
+//   fat binary container              entries: PTX text or cubin, plain, LZ4 or zstd
+//   cubin                             ELF of machine 190: machine code of one architecture; with its PTX (kept_ptx.h)
+//   PTX text                          with or without a closing NUL
 //
 // docs/design/images.md has the byte layouts. Every read is bounds-checked: broken input is an Error.
 #pragma once
