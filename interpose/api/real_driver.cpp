@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -28,23 +30,28 @@ namespace {
 
 std::array<std::atomic<std::uint64_t>, kFunctionCount> g_launches;
 
+constexpr const char* kDriver = "libcuda.so.1";
+
 using GetProcAddressV2 = CUresult (*)(const char*, void**, int, std::uint64_t, CUdriverProcAddressQueryResult*);
 using GetProcAddressV1 = CUresult (*)(const char*, void**, int, std::uint64_t);
 
 /// Directories of LD_LIBRARY_PATH, then where distributions and NVIDIA's installer put the driver.
-std::vector<std::string> Candidates() {
-  if (const auto& given = session::TheSettings().real_driver; given && !given->empty()) return {*given};
+std::vector<std::string> Candidates(const std::string& name) {
   std::vector<std::string> files;
+  if (const auto& given = session::TheSettings().real_driver; given && !given->empty()) {
+    if (name == kDriver) return {*given};
+    files.push_back(given->substr(0, given->rfind('/') + 1) + name);
+  }
   if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
     for (const char* at = path; *at != '\0';) {
       const std::size_t length = std::strcspn(at, ":");
-      if (length != 0) files.push_back(std::string(at, length) + "/libcuda.so.1");
+      if (length != 0) files.push_back(std::string(at, length) + "/" + name);
       at += length + (at[length] == ':');
     }
   }
   for (const char* directory : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib",
                                 "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/compat"}) {
-    files.push_back(std::string(directory) + "/libcuda.so.1");
+    files.push_back(std::string(directory) + "/" + name);
   }
   return files;
 }
@@ -58,15 +65,25 @@ bool SameFile(const std::string& file, const char* other) {
 }  // namespace
 
 bool RealGpuVisible() {
-  struct stat info {};
-  return stat("/dev/nvidiactl", &info) == 0 || stat("/dev/dxg", &info) == 0;
+  // Not by the C library's functions: the shim answers those itself for some of these files (hooks/device_files.cpp).
+  return syscall(SYS_access, "/dev/nvidiactl", F_OK) == 0 || syscall(SYS_access, "/dev/dxg", F_OK) == 0;
+}
+
+void* OpenRealLibrary(const std::string& name) {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&OpenRealLibrary), &self);
+  for (const std::string& file : Candidates(name)) {
+    if (self.dli_fname != nullptr && SameFile(file, self.dli_fname)) continue;
+    if (void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  }
+  return nullptr;
 }
 
 bool LoadRealDriver(std::string* why) {
   Dl_info self{};
   dladdr(reinterpret_cast<void*>(&LoadRealDriver), &self);
   *why = "no libcuda.so.1 of a GPU driver was found";
-  for (const std::string& file : Candidates()) {
+  for (const std::string& file : Candidates(kDriver)) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) continue;
     if (self.dli_fname != nullptr && SameFile(file, self.dli_fname)) continue;

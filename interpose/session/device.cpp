@@ -35,9 +35,8 @@ Device::Device(int ordinal, sim::DeviceSpec spec, std::uint64_t memory_bytes)
   primary_ = std::make_unique<Context>(*this, true);
 }
 
-CUuuid Device::uuid() const {
-  // Stable across runs, as a real GPU's is: a function of what the device is and where it sits.
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(spec_.name.data(), spec_.name.size(), static_cast<XXH64_hash_t>(ordinal_) + 1);
+CUuuid Device::UuidOf(const sim::DeviceSpec& spec, int ordinal) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(spec.name.data(), spec.name.size(), static_cast<XXH64_hash_t>(ordinal) + 1);
   CUuuid uuid;
   std::memcpy(uuid.bytes, &hash.low64, 8);
   std::memcpy(uuid.bytes + 8, &hash.high64, 8);

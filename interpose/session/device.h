@@ -22,9 +22,12 @@ class Device {
   const sim::DeviceSpec& spec() const { return spec_; }
   ComputeCapability compute_capability() const { return spec_.compute_capability; }
   std::uint64_t memory_bytes() const { return memory_bytes_; }
-  cuda::CUuuid uuid() const;
+  cuda::CUuuid uuid() const { return UuidOf(spec_, ordinal_); }
+  /// Stable across runs, as a real GPU's is: a function of what the device is and where it sits.
+  static cuda::CUuuid UuidOf(const sim::DeviceSpec& spec, int ordinal);
   static constexpr int kPciDomain = 0;
-  int pci_bus() const { return ordinal_ + 1; }
+  int pci_bus() const { return PciBus(ordinal_); }
+  static constexpr int PciBus(int ordinal) { return ordinal + 1; }
   static constexpr int kPciDevice = 0;
 
   /// The answer to cuDeviceGetAttribute; 0 for attributes nobody knows.

@@ -129,6 +129,22 @@ CUresult Process::MakeDevices() {
   return CUDA_SUCCESS;
 }
 
+std::optional<VisibleDevice> Process::LookAtDevice() {
+  const std::lock_guard lock(init_mutex_);
+  if (initialised_ && !devices_.empty()) {
+    Device& device = first_device();
+    const std::uint64_t used = device.has_backend() ? std::min(device.memory().used_bytes(), device.memory_bytes()) : 0;
+    return VisibleDevice{device.spec(), device.memory_bytes(), used};
+  }
+  if (!expected_) {
+    auto spec = ChooseDevice();
+    if (!spec.ok()) return std::nullopt;
+    const std::uint64_t bytes = MemoryBytes(*spec);
+    expected_ = VisibleDevice{*std::move(spec), bytes, 0};
+  }
+  return expected_;
+}
+
 Device* Process::FindDevice(CUdevice ordinal) const {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size() ? devices_[static_cast<std::size_t>(ordinal)].get() : nullptr;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
@@ -28,6 +29,12 @@ class Module;
 class TextureReference;
 class UserObject;
 
+/// What the management library tells of a GPU.
+struct VisibleDevice {
+  sim::DeviceSpec spec;
+  std::uint64_t memory_bytes = 0, used_bytes = 0;  ///< of this process's use
+};
+
 class Process {
  public:
   static Process& Get();
@@ -36,6 +43,10 @@ class Process {
   cuda::CUresult Init();
   /// CUDA_SUCCESS once Init succeeded in this very process; NOT_INITIALIZED in a child forked after it.
   cuda::CUresult init_status() const { return status_.load(std::memory_order_acquire); }
+
+  /// The GPU as it is, or as Init would make it now, without initialising anything: children forked later may still call cuInit. A device
+  /// that a broker gives is known after Init only. Nothing when there is none.
+  std::optional<VisibleDevice> LookAtDevice();
 
   std::size_t device_count() const { return devices_.size(); }
   Device* FindDevice(cuda::CUdevice ordinal) const;
@@ -81,6 +92,7 @@ class Process {
   std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
   std::atomic<bool> runtime_present_{false};
   bool initialised_ = false;
+  std::optional<VisibleDevice> expected_;  ///< before Init; guarded by init_mutex_
   std::vector<std::unique_ptr<Device>> devices_;
   bool eager_loading_ = false;
   bool launch_blocking_ = false;

@@ -51,8 +51,7 @@ ImageSet SetOf(Format format, std::vector<Entry> entries) {
 
 /// The machine code, and the PTX it was made of where that was kept.
 ImageSet CubinSet(const ElfView& elf, Bytes bytes) {
-  std::vector<Entry> entries = {
-      {.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()}};
+  std::vector<Entry> entries = {{.kind = EntryKind::kCubin, .arch = CubinArch(elf), .stored = bytes, .uncompressed_bytes = bytes.size()}};
   if (const ElfSection* kept = elf.FindSection(kKeptPtxSection)) {
     if (const auto header = ReadPtxHeader(AsText(kept->data))) entries.push_back(PtxEntry(*header, kept->data));
   }

@@ -38,7 +38,8 @@ Result<std::vector<std::byte>> KeepPtx(Bytes cubin, std::string_view ptx) {
     return Error{"its section table is not of the usual kind"};
 
   std::vector<Elf64_Shdr> sections;
-  for (std::uint64_t i = 0; i < header.e_shnum; ++i) sections.push_back(*ReadAt<Elf64_Shdr>(cubin, header.e_shoff + i * header.e_shentsize));
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i)
+    sections.push_back(*ReadAt<Elf64_Shdr>(cubin, header.e_shoff + i * header.e_shentsize));
   Elf64_Shdr& names = sections[header.e_shstrndx];
   std::string text(AsText(elf.sections[header.e_shstrndx].data));
   if (text.size() > UINT32_MAX / 2) return Error{"its table of names is too long"};

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""The shim exports exactly the functions of the API table, two of NVRTC, six of nvJitLink in every version and dlsym; with a toolkit
-at hand, the table is the toolkit's.
+"""The shim exports exactly the functions of the API table, those of NVML, two of NVRTC, six of nvJitLink in every version, dlsym and those
+that look for a file; with a toolkit at hand, the table is the toolkit's.
 
-    exports_test.py <libgridloom.so> <driver_api.txt> [<toolkit folder>]
+    exports_test.py <libgridloom.so> <driver_api.txt> <nvml/functions.txt> [<toolkit folder>]
 """
 import pathlib
 import re
 import subprocess
 import sys
 
+OTHERS = {"dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
+          "__xstat", "__xstat64"}
 NOT_IN_STUB = re.compile(r"cu(Graphics)?GL")  # functions for OpenGL: the driver has them, the toolkit's stub of it does not
 
 
@@ -49,7 +51,8 @@ def is_version(toolkit, version):
 
 def main():
     library, api = sys.argv[1], table(sys.argv[2])
-    good = compare("library", exports(library), api | {"dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize"} | jit_link())
+    nvml = {line for line in pathlib.Path(sys.argv[3]).read_text().splitlines() if line and not line.startswith("#")}
+    good = compare("library", exports(library), api | OTHERS | nvml | jit_link())
     dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
     if not re.search(r"SONAME.*\[libcuda\.so\.1\]", dynamic):
         print("the SONAME is not libcuda.so.1")
@@ -58,8 +61,8 @@ def main():
         print("the library is not bound at load time")
         good = False
     stub = None
-    if len(sys.argv) > 3 and is_version(pathlib.Path(sys.argv[3]), "13.0"):
-        folders = (pathlib.Path(sys.argv[3]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
+    if len(sys.argv) > 4 and is_version(pathlib.Path(sys.argv[4]), "13.0"):
+        folders = (pathlib.Path(sys.argv[4]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
         stub = next((path for path in folders if path.exists()), None)
     if stub:
         good = compare("toolkit", {name for name in api if not NOT_IN_STUB.match(name)}, exports(stub)) and good

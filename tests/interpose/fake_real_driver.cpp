@@ -203,3 +203,14 @@ FAKE_EXPORT int cuGetProcAddress_v2(const char* symbol, void** pfn, int, std::ui
   if (std::strcmp(symbol, "cuGetProcAddress") == 0) *pfn = reinterpret_cast<void*>(&cuGetProcAddress_v2);
   return *pfn != nullptr ? 0 : 500;
 }
+
+// The management library of the same driver: the file has both names.
+FAKE_EXPORT int nvmlInit_v2() { return 0; }
+FAKE_EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 3;
+  return 0;
+}
+/// Six arguments, to see that all of them arrive.
+FAKE_EXPORT int nvmlDeviceGetTopologyCommonAncestor(long a, long b, long c, long d, long e, long f) {
+  return static_cast<int>(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f);
+}

@@ -43,6 +43,22 @@ double CostOf(LaunchFunction launch) {
 
 }  // namespace
 
+extern "C" {
+int nvmlInit_v2();
+int nvmlDeviceGetCount_v2(unsigned* count);
+int nvmlDeviceGetTopologyCommonAncestor(long, long, long, long, long, long);
+int nvmlDeviceGetName(void*, char*, unsigned);
+}
+
+TEST_CASE("RealDriver_ItsManagementLibraryAnswers", "[real]") {
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetTopologyCommonAncestor(1, 2, 3, 4, 5, 6) == 1 + 4 + 9 + 16 + 25 + 36);  // the first call: it fills the table
+  CHECK(nvmlInit_v2() == 0);
+  CHECK(nvmlDeviceGetCount_v2(&count) == 0);
+  CHECK(count == 3);
+  CHECK(nvmlDeviceGetName(nullptr, nullptr, 0) == 13);  // NVML_ERROR_FUNCTION_NOT_FOUND: the stand-in has none
+}
+
 TEST_CASE("RealDriver_AnswersForItself", "[real]") {
   static_cast<void>(g_ready);
   REQUIRE(cuInit(0) == CUDA_SUCCESS);

@@ -1,0 +1,346 @@
+// What NVML tells of the virtual GPU. There is one, whatever CUDA_VISIBLE_DEVICES says: NVML does not look at it.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "interpose/nvml/nvml.h"
+#include "interpose/session/process.h"
+#include "interpose/session/settings.h"
+
+namespace gridloom::nvml {
+namespace {
+
+using Handle = void*;  // nvmlDevice_t
+
+/// Structures of nvml.h.
+struct PciInfo {  // nvmlPciInfo_t of version 3; the earlier ones end before, or with reserved words in place of bus_id
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
+};
+struct Memory {
+  std::uint64_t total, free, used;
+};
+struct MemoryV2 {
+  unsigned version;
+  std::uint64_t total, reserved, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;  ///< percent
+};
+constexpr unsigned kMemoryV2 = 0x02000000 | sizeof(MemoryV2);
+constexpr std::size_t kPciInfoV1Bytes = 32, kPciInfoV2Bytes = 52;
+
+std::atomic<int> g_users{0};
+char g_device = 0;  // its address is the handle
+
+Handle TheHandle() { return &g_device; }
+
+/// Facts of the GPU; empty answers are refused before.
+std::optional<session::VisibleDevice> Look() { return session::Process::Get().LookAtDevice(); }
+
+Return Check(Handle device, const void* result) {
+  if (g_users.load() == 0) return kUninitialized;
+  return device == TheHandle() && result != nullptr ? kSuccess : kInvalidArgument;
+}
+
+/// Calls `answer` with the facts of the device, when the arguments are good.
+template <typename Answer>
+int With(Handle device, const void* result, Answer answer) {
+  if (const Return status = Check(device, result); status != kSuccess) return status;
+  const auto facts = Look();
+  return facts ? answer(*facts) : kUnknown;
+}
+
+int CopyText(const std::string& text, char* buffer, unsigned length) {
+  if (text.size() + 1 > length) return kInsufficientSize;
+  std::memcpy(buffer, text.c_str(), text.size() + 1);
+  return kSuccess;
+}
+
+int Store(unsigned* to, unsigned value) {
+  *to = value;
+  return kSuccess;
+}
+
+// ---- The library --------------------------------------------------------------------------------------------------------
+
+int Init() {
+  if (!Look()) return kDriverNotLoaded;
+  ++g_users;
+  return kSuccess;
+}
+
+int InitWithFlags(unsigned) { return Init(); }
+
+int Shutdown() {
+  int users = g_users.load();
+  while (users > 0 && !g_users.compare_exchange_weak(users, users - 1)) {
+  }
+  return users > 0 ? kSuccess : kUninitialized;
+}
+
+const char* ErrorString(int status) {
+  switch (status) {
+    case kSuccess: return "Success";
+    case kUninitialized: return "Uninitialized";
+    case kInvalidArgument: return "Invalid Argument";
+    case kNotSupported: return "Not Supported";
+    case kNotFound: return "Not Found";
+    case kInsufficientSize: return "Insufficient Size";
+    case kDriverNotLoaded: return "Driver Not Loaded";
+    case kFunctionNotFound: return "Function Not Found";
+    case kArgumentVersionMismatch: return "Argument Version Mismatch";
+    default: return "Unknown Error";
+  }
+}
+
+/// The first driver that came with a CUDA version (NVIDIA's release notes, "CUDA Toolkit and Corresponding Driver Versions").
+const char* DriverRelease() {
+  static constexpr struct {
+    int cuda;
+    const char* release;
+  } kReleases[] = {{13000, "580.65.06"}, {12090, "575.51.03"}, {12080, "570.26"},    {12060, "560.28.03"}, {12050, "555.42.02"},
+                   {12040, "550.54.14"}, {12030, "545.23.06"}, {12020, "535.54.03"}, {12010, "530.30.02"}, {12000, "525.60.13"}};
+  for (const auto& row : kReleases) {
+    if (session::DriverVersion() >= row.cuda) return row.release;
+  }
+  return "520.61.05";  // 11.8
+}
+
+int SystemGetDriverVersion(char* text, unsigned length) {
+  if (g_users.load() == 0) return kUninitialized;
+  return text == nullptr ? kInvalidArgument : CopyText(DriverRelease(), text, length);
+}
+
+int SystemGetNvmlVersion(char* text, unsigned length) {
+  if (text == nullptr) return kInvalidArgument;
+  return CopyText(std::to_string(session::DriverVersion() / 1000) + "." + DriverRelease(), text, length);
+}
+
+int SystemGetCudaDriverVersion(int* version) {
+  if (version == nullptr) return kInvalidArgument;
+  *version = session::DriverVersion();
+  return kSuccess;
+}
+
+// ---- Finding the device -------------------------------------------------------------------------------------------------
+
+std::string BusId(const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof(text), format, session::Device::kPciDomain, session::Device::PciBus(0), session::Device::kPciDevice);
+  return text;
+}
+
+std::string Uuid(const session::VisibleDevice& facts) {
+  std::string text = "GPU-";
+  const auto uuid = session::Device::UuidOf(facts.spec, 0);
+  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    text += digits;
+    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
+  }
+  return text;
+}
+
+int GetCount(unsigned* count) {
+  if (g_users.load() == 0) return kUninitialized;
+  return count == nullptr ? kInvalidArgument : Store(count, 1);
+}
+
+int FoundIf(bool found, Handle* device) {
+  if (found) *device = TheHandle();
+  return found ? kSuccess : kNotFound;
+}
+
+int GetHandleByIndex(unsigned index, Handle* device) {
+  if (g_users.load() == 0) return kUninitialized;
+  if (device == nullptr || index != 0) return kInvalidArgument;
+  return FoundIf(true, device);
+}
+
+int GetHandleByUuid(const char* uuid, Handle* device) {
+  return With(TheHandle(), device, [&](const auto& facts) {
+    return uuid == nullptr ? static_cast<int>(kInvalidArgument) : FoundIf(Uuid(facts) == uuid, device);
+  });
+}
+
+int GetHandleByPciBusId(const char* id, Handle* device) {
+  if (const Return status = Check(TheHandle(), device); status != kSuccess) return status;
+  unsigned domain = 0, bus = 0, slot = 0;
+  if (id == nullptr || (std::sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 && std::sscanf(id, "%x:%x", &bus, &slot) != 2))
+    return kInvalidArgument;
+  return FoundIf(domain == session::Device::kPciDomain && bus == static_cast<unsigned>(session::Device::PciBus(0)) &&
+                     slot == session::Device::kPciDevice,
+                 device);
+}
+
+// ---- What the device is -------------------------------------------------------------------------------------------------
+
+int GetName(Handle device, char* text, unsigned length) {
+  return With(device, text, [&](const auto& facts) { return CopyText(facts.spec.name, text, length); });
+}
+
+int GetUuid(Handle device, char* text, unsigned length) {
+  return With(device, text, [&](const auto& facts) { return CopyText(Uuid(facts), text, length); });
+}
+
+int GetZero(Handle device, unsigned* value) {
+  const Return status = Check(device, value);
+  return status == kSuccess ? Store(value, 0) : status;
+}
+
+int GetPciInfo(Handle device, void* info, std::size_t bytes) {
+  if (const Return status = Check(device, info); status != kSuccess) return status;
+  PciInfo facts{};
+  facts.domain = session::Device::kPciDomain;
+  facts.bus = static_cast<unsigned>(session::Device::PciBus(0));
+  facts.device = session::Device::kPciDevice;
+  facts.pci_device_id = 0x10DE;  // NVIDIA's number as vendor in the low half; of the device itself there is none
+  BusId("%04x:%02x:%02x.0").copy(facts.bus_id_legacy, sizeof(facts.bus_id_legacy) - 1);
+  if (bytes == sizeof(facts)) BusId("%08X:%02X:%02X.0").copy(facts.bus_id, sizeof(facts.bus_id) - 1);
+  std::memcpy(info, &facts, bytes);
+  return kSuccess;
+}
+
+int GetPciInfoV1(Handle device, void* info) { return GetPciInfo(device, info, kPciInfoV1Bytes); }
+int GetPciInfoV2(Handle device, void* info) { return GetPciInfo(device, info, kPciInfoV2Bytes); }
+int GetPciInfoV3(Handle device, void* info) { return GetPciInfo(device, info, sizeof(PciInfo)); }
+
+int GetMemoryInfo(Handle device, Memory* memory) {
+  return With(device, memory, [&](const auto& facts) {
+    *memory = {facts.memory_bytes, facts.memory_bytes - facts.used_bytes, facts.used_bytes};
+    return static_cast<int>(kSuccess);
+  });
+}
+
+int GetMemoryInfoV2(Handle device, MemoryV2* memory) {
+  return With(device, memory, [&](const auto& facts) {
+    if (memory->version != kMemoryV2) return static_cast<int>(kArgumentVersionMismatch);
+    *memory = {kMemoryV2, facts.memory_bytes, 0, facts.memory_bytes - facts.used_bytes, facts.used_bytes};
+    return static_cast<int>(kSuccess);
+  });
+}
+
+int GetCudaComputeCapability(Handle device, int* major, int* minor) {
+  return With(device, major != nullptr ? minor : nullptr, [&](const auto& facts) {
+    *major = static_cast<int>(facts.spec.compute_capability.major);
+    *minor = static_cast<int>(facts.spec.compute_capability.minor);
+    return static_cast<int>(kSuccess);
+  });
+}
+
+/// NVML_DEVICE_ARCH_*: 2 Kepler, 3 Maxwell, 4 Pascal, 5 Volta, 6 Turing, 7 Ampere, 8 Ada, 9 Hopper, 10 Blackwell.
+int GetArchitecture(Handle device, unsigned* architecture) {
+  return With(device, architecture, [&](const auto& facts) {
+    const unsigned sm = static_cast<unsigned>(facts.spec.compute_capability.sm());
+    static constexpr struct {
+      unsigned from_sm, value;
+    } kRows[] = {{100, 10}, {90, 9}, {89, 8}, {80, 7}, {75, 6}, {70, 5}, {60, 4}, {50, 3}, {30, 2}};
+    for (const auto& row : kRows) {
+      if (sm >= row.from_sm) return Store(architecture, row.value);
+    }
+    return Store(architecture, 0xFFFFFFFF);  // Fermi: before the list begins
+  });
+}
+
+int GetMemoryBusWidth(Handle device, unsigned* bits) {
+  return With(device, bits, [&](const auto& facts) { return Store(bits, facts.spec.memory.bus_bits); });
+}
+
+/// NVML_CLOCK_GRAPHICS, SM, MEM, VIDEO.
+int GetClock(Handle device, int type, unsigned* mhz) {
+  return With(device, mhz, [&](const auto& facts) {
+    if (type < 0 || type > 3) return static_cast<int>(kInvalidArgument);
+    return Store(mhz, type == 2 ? facts.spec.memory.clock_mhz : facts.spec.sm.clock_mhz);
+  });
+}
+
+/// The generation that gives sixteen lanes about the bandwidth that the device file has for copies.
+int GetPcieGeneration(Handle device, unsigned* generation) {
+  return With(device, generation, [&](const auto& facts) {
+    static constexpr std::uint32_t kFromMbS[] = {40000, 20000, 10000, 5000};  // generations 5 to 2
+    unsigned value = 5;
+    for (const std::uint32_t bound : kFromMbS) {
+      if (facts.spec.timing.pcie.to_device_mb_s >= bound) break;
+      --value;
+    }
+    return Store(generation, value);
+  });
+}
+
+int GetPcieWidth(Handle device, unsigned* lanes) {
+  const Return status = Check(device, lanes);
+  return status == kSuccess ? Store(lanes, 16) : status;
+}
+
+/// A virtual GPU has no meter; it is idle for whoever looks.
+int GetUtilization(Handle device, Utilization* utilization) {
+  const Return status = Check(device, utilization);
+  if (status == kSuccess) *utilization = {};
+  return status;
+}
+
+/// No process is told of.
+int GetRunningProcesses(Handle device, unsigned* count, void*) { return GetZero(device, count); }
+
+}  // namespace
+
+std::span<const hooks::Answer> Answers() {
+  const auto of = [](auto* function) { return reinterpret_cast<void*>(function); };
+  static const hooks::Answer kAnswers[] = {
+      {"nvmlInit", of(&Init)},
+      {"nvmlInit_v2", of(&Init)},
+      {"nvmlInitWithFlags", of(&InitWithFlags)},
+      {"nvmlShutdown", of(&Shutdown)},
+      {"nvmlErrorString", of(&ErrorString)},
+      {"nvmlSystemGetDriverVersion", of(&SystemGetDriverVersion)},
+      {"nvmlSystemGetNVMLVersion", of(&SystemGetNvmlVersion)},
+      {"nvmlSystemGetCudaDriverVersion", of(&SystemGetCudaDriverVersion)},
+      {"nvmlSystemGetCudaDriverVersion_v2", of(&SystemGetCudaDriverVersion)},
+      {"nvmlDeviceGetCount", of(&GetCount)},
+      {"nvmlDeviceGetCount_v2", of(&GetCount)},
+      {"nvmlDeviceGetHandleByIndex", of(&GetHandleByIndex)},
+      {"nvmlDeviceGetHandleByIndex_v2", of(&GetHandleByIndex)},
+      {"nvmlDeviceGetHandleByUUID", of(&GetHandleByUuid)},
+      {"nvmlDeviceGetHandleByPciBusId", of(&GetHandleByPciBusId)},
+      {"nvmlDeviceGetHandleByPciBusId_v2", of(&GetHandleByPciBusId)},
+      {"nvmlDeviceGetName", of(&GetName)},
+      {"nvmlDeviceGetUUID", of(&GetUuid)},
+      {"nvmlDeviceGetIndex", of(&GetZero)},
+      {"nvmlDeviceGetMinorNumber", of(&GetZero)},
+      {"nvmlDeviceGetMultiGpuBoard", of(&GetZero)},
+      {"nvmlDeviceGetComputeMode", of(&GetZero)},      // NVML_COMPUTEMODE_DEFAULT
+      {"nvmlDeviceGetPersistenceMode", of(&GetZero)},  // NVML_FEATURE_DISABLED
+      {"nvmlDeviceGetPciInfo", of(&GetPciInfoV1)},
+      {"nvmlDeviceGetPciInfo_v2", of(&GetPciInfoV2)},
+      {"nvmlDeviceGetPciInfo_v3", of(&GetPciInfoV3)},
+      {"nvmlDeviceGetMemoryInfo", of(&GetMemoryInfo)},
+      {"nvmlDeviceGetMemoryInfo_v2", of(&GetMemoryInfoV2)},
+      {"nvmlDeviceGetCudaComputeCapability", of(&GetCudaComputeCapability)},
+      {"nvmlDeviceGetArchitecture", of(&GetArchitecture)},
+      {"nvmlDeviceGetMemoryBusWidth", of(&GetMemoryBusWidth)},
+      {"nvmlDeviceGetClockInfo", of(&GetClock)},
+      {"nvmlDeviceGetMaxClockInfo", of(&GetClock)},
+      {"nvmlDeviceGetCurrPcieLinkGeneration", of(&GetPcieGeneration)},
+      {"nvmlDeviceGetMaxPcieLinkGeneration", of(&GetPcieGeneration)},
+      {"nvmlDeviceGetCurrPcieLinkWidth", of(&GetPcieWidth)},
+      {"nvmlDeviceGetMaxPcieLinkWidth", of(&GetPcieWidth)},
+      {"nvmlDeviceGetUtilizationRates", of(&GetUtilization)},
+      {"nvmlDeviceGetComputeRunningProcesses", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetComputeRunningProcesses_v2", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetComputeRunningProcesses_v3", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetGraphicsRunningProcesses", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetGraphicsRunningProcesses_v2", of(&GetRunningProcesses)},
+      {"nvmlDeviceGetGraphicsRunningProcesses_v3", of(&GetRunningProcesses)},
+  };
+  return kAnswers;
+}
+
+}  // namespace gridloom::nvml
