@@ -39,17 +39,15 @@ Value* NewtonHalf(llvm::IRBuilder<>& b, Value* x) {
 /// normal number (0 times infinity is NaN in e0): then the divider does it.
 Value* WarpFunction::EmitReciprocal(Value* x) {
   llvm::Type* type = x->getType();
-  Value* newton[2];
-  Value* odd[2];
-  for (unsigned half = 0; half < 2; ++half) {
-    newton[half] = NewtonHalf(b_, b_.CreateShuffleVector(x, llvm::createSequentialMask(half * kHalfLanes, kHalfLanes, 0)));
-    odd[half] = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {newton[half], b_.getInt32(kNotNormal)});
+  llvm::SmallVector<Value*, 2> newton, odd;  // per 16 lanes: a whole warp has two, a half warp (warp_half_loop.cpp) one
+  for (unsigned first = 0; first < width_; first += kHalfLanes) {
+    newton.push_back(NewtonHalf(b_, b_.CreateShuffleVector(x, llvm::createSequentialMask(first, kHalfLanes, 0))));
+    odd.push_back(b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {newton.back(), b_.getInt32(kNotNormal)}));
   }
-  const llvm::SmallVector<int, 16> both = llvm::createSequentialMask(0, kWarpSize, 0);
-  Value* wrong = ToBits(b_.CreateShuffleVector(odd[0], odd[1], both));
+  Value* wrong = ToBits(llvm::concatenateVectors(b_, odd));
   if (divergent_) wrong = b_.CreateAnd(wrong, mask_);
   return FastOrSlow(
-      b_.CreateIsNull(wrong), [&] { return std::vector<Value*>{b_.CreateShuffleVector(newton[0], newton[1], both)}; },
+      b_.CreateIsNull(wrong), [&] { return std::vector<Value*>{llvm::concatenateVectors(b_, newton)}; },
       [&] { return std::vector<Value*>{b_.CreateFDiv(llvm::ConstantFP::get(type, 1), x)}; })[0];
 }
 

@@ -46,7 +46,7 @@ LOOP:
   mul.wide.s32 %rd10, %r9, 4;
   add.u64 %rd11, %rd3, %rd10;
   ld.global.f32 %f2, [%rd11];
-  fma.rn.f32 %f1, %f2, 0f3F000000, %f1;
+  fma.rn.f32 %f1, %f2, 0f3F000000, %f1; rcp.rn.f32 %f3, %f2; add.f32 %f1, %f1, %f3;
   and.b32 %r18, %r9, 3; shl.b32 %r18, %r18, 2; mov.u32 %r19, weights; add.u32 %r19, %r19, %r18;
   ld.shared.u32 %r19, [%r19];
   mad.lo.u32 %r8, %r8, 31, %r9;
@@ -189,7 +189,8 @@ struct Rows {
       Row row{0, i, static_cast<std::uint32_t>(starts[i]), 0, 1};
       for (; static_cast<std::int32_t>(row.stop) < starts[i + 1]; ++row.stop) {
         const std::int32_t index = next[row.stop];
-        row.sum += values[static_cast<std::size_t>(index)] * 0.5f;  // exact, as the fma is
+        row.sum += values[static_cast<std::size_t>(index)] * 0.5f;  // exact, as the fma's is
+        row.sum += 1 / values[static_cast<std::size_t>(index)];
         row.hash = row.hash * 31 + static_cast<std::uint32_t>(index) + (static_cast<std::uint32_t>(index) & 3);
         row.wide = row.wide * 3 + static_cast<std::uint32_t>(index);
         wanted_marks[row.stop] = static_cast<std::uint16_t>(index);
