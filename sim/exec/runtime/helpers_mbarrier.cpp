@@ -23,12 +23,23 @@ struct Barrier64 {
   std::uint64_t Word() const {
     return (missing & kCountMask) | (expected & kCountMask) << 20 | (parity & 1) << 40 | static_cast<std::uint64_t>(bytes) << 41;
   }
-  void CompleteIfDone() {
-    if (missing != 0 || bytes != 0) return;
+  /// Ends the phase when nothing is missing.
+  bool CompleteIfDone() {
+    if (missing != 0 || bytes != 0) return false;
     parity ^= 1;
     missing = expected;
+    return true;
   }
 };
+
+/// Whether the phase with this parity is over for a lane that asks. `current`: the parity of the phase that the object is in.
+bool IsOver(Warp& warp, std::uint32_t lane, const void* place, bool current, bool parity) {
+  MbarrierWaits& waits = warp.cta->unit->mbarrier_waits;
+  const bool ended_since = !waits.empty() && waits.Take(warp, lane, place, parity);
+  if (ended_since || current != parity) return true;
+  waits.Add(warp, lane, place, parity);
+  return false;
+}
 
 }  // namespace
 
@@ -51,9 +62,12 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
     std::memcpy(&word, place, sizeof word);
     Barrier64 barrier = Barrier64::Read(word);
     std::uint64_t result = word;
+    bool over = false;
     switch (op) {
       case MbarrierOp::kInit: barrier = {operand, operand, 0, 0}; break;
-      case MbarrierOp::kInvalidate: barrier = {}; break;
+      // What becomes of its bits is not defined. They stay, since threads that end the object without waiting for the others are
+      // common at the ends of kernels, and on a GPU those others still arrive, or find the phase over.
+      case MbarrierOp::kInvalidate: break;
       case MbarrierOp::kArriveExpectTx:
       case MbarrierOp::kArriveDropExpectTx: barrier.bytes += static_cast<std::int64_t>(seconds[lane]); [[fallthrough]];
       case MbarrierOp::kArrive:
@@ -62,17 +76,18 @@ void Helper_kMbarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
         if (operand > barrier.missing)
           RaiseFault(warp, FaultKind::kIllegalInstruction, lane, 0, line, "more arrivals at an mbarrier than it expects");
         barrier.missing -= operand;
-        barrier.CompleteIfDone();
+        over = barrier.CompleteIfDone();
         break;
       case MbarrierOp::kExpectTx: barrier.bytes += static_cast<std::int64_t>(operand); break;
       case MbarrierOp::kCompleteTx:
         barrier.bytes -= static_cast<std::int64_t>(operand);
-        barrier.CompleteIfDone();
+        over = barrier.CompleteIfDone();
         break;
-      case MbarrierOp::kTestState: result = barrier.parity != (operand >> 40 & 1); break;
-      case MbarrierOp::kTestParity: result = barrier.parity != (operand & 1); break;
+      case MbarrierOp::kTestState: result = IsOver(warp, lane, place, barrier.parity != 0, (operand >> 40 & 1) != 0); break;
+      case MbarrierOp::kTestParity: result = IsOver(warp, lane, place, barrier.parity != 0, (operand & 1) != 0); break;
       case MbarrierOp::kPendingCount: break;
     }
+    if (over && !warp.cta->unit->mbarrier_waits.empty()) warp.cta->unit->mbarrier_waits.EndPhase(place);
     word = barrier.Word();
     if (op != MbarrierOp::kTestState && op != MbarrierOp::kTestParity) std::memcpy(place, &word, sizeof word);
     out[lane] = result;

@@ -87,6 +87,7 @@ void Unit::SetShape(const std::uint32_t (&block)[3], std::uint32_t cta_count) {
 std::string Unit::Adopt(Launch& new_launch, bool fibers) {
   if (adopted_serial_ == new_launch.serial) return {};
   launch = &new_launch;
+  mbarrier_waits.Clear();  // a launch that was stopped leaves some
   const LaunchCtx& lc = new_launch.ctx;
   const std::uint32_t cta_count = new_launch.ctas_per_unit;
   warp_count = cta_count * lc.warps_per_cta;
@@ -274,6 +275,7 @@ void Unit::End(Warp& warp) {
   --warp.cta->ctx.live_warps;
   if (recording()) EndRecords(warp);
   if (check) check->shadow.Exit(static_cast<std::uint32_t>(&warp - warps));
+  if (!mbarrier_waits.empty()) mbarrier_waits.Forget(warp);
   if (barriers_) {
     warp.state = WarpState::kEnded;
     idle_yields = 0;

@@ -12,6 +12,7 @@
 #include "sim/exec/runtime/barrier.h"
 #include "sim/exec/runtime/context_switch.h"
 #include "sim/exec/runtime/launch.h"
+#include "sim/exec/runtime/mbarrier_waits.h"
 #include "sim/exec/runtime/record_patterns.h"
 #include "sim/exec/runtime/stack_area.h"
 
@@ -98,6 +99,7 @@ struct Unit {
   std::uint32_t idle_yields = 0;  ///< yields since something happened
   std::uint64_t progress = 0;
   Barrier cluster_barrier;
+  MbarrierWaits mbarrier_waits;
   StackArea stacks;
   /// Passes on what is in the warp's buffer, which is empty afterwards. `ended`: 1 when the warp has ended.
   void FlushRecords(Warp& warp, std::uint32_t ended);

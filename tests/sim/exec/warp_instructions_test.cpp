@@ -298,6 +298,52 @@ DONE:
   }
 }
 
+// The last thread to arrive goes on and begins the object anew, then ends it, before threads that wait for the phase have looked again.
+TEST_CASE("Mbarrier_BegunAnewOrEnded_LetsThoseGoWhoWaited") {
+  const std::string body = R"(
+  .shared .align 8 .b64 barrier;
+  mov.u32 %r7, barrier;
+  setp.eq.u32 %p1, %r5, 0;
+  @%p1 mbarrier.init.shared.b64 [%r7], 64;
+  bar.sync 0;
+  setp.ge.u32 %p2, %r5, 64;
+  @%p2 bra DONE;
+  mov.u32 %r9, 0;
+  mbarrier.arrive.shared.b64 %rd4, [%r7];
+WAIT:
+  add.u32 %r9, %r9, 1;
+  mbarrier.try_wait.shared.b64 %p3, [%r7], %rd4;
+  @!%p3 bra WAIT;
+  setp.ne.u32 %p4, %r5, 63;
+  @%p4 bra DONE;
+  KEEP
+DONE:
+  setp.lt.u32 %p2, %r5, 64;
+  selp.u32 %r3, 7, 9, %p2;)";
+  for (const std::string_view keep : {"mbarrier.init.shared.b64 [%r7], 3;", "mbarrier.inval.shared.b64 [%r7];"}) {
+    std::string text = body;
+    text.replace(text.find("KEEP"), 4, keep);
+    const std::vector<Lane> out = Run(text, RandomLanes(0, 0));
+    for (std::uint32_t i = 0; i < kThreads; ++i) CHECK(out[i].a == (i < 64 ? 7 : 9));
+  }
+}
+
+// A thread that ends the object does not keep others from arriving at it and finding its phase over.
+TEST_CASE("Mbarrier_Ended_TakesLateArrivals") {
+  const std::string body = R"(
+  .shared .align 8 .b64 barrier;
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra DONE;
+  mbarrier.init.shared.b64 [barrier], 2;
+  mbarrier.arrive.shared.b64 %rd4, [barrier];
+  mbarrier.inval.shared.b64 [barrier];
+  mbarrier.arrive.shared.b64 %rd5, [barrier];
+  mbarrier.test_wait.shared.b64 %p2, [barrier], %rd5;
+  selp.u32 %r3, 1, 0, %p2;
+DONE:)";
+  CHECK(Run(body, RandomLanes(0, 0))[0].a == 1);
+}
+
 TEST_CASE("Mbarrier_StateTokens_AndDrops") {
   const std::string body = R"(
   .shared .align 8 .b64 barrier;
