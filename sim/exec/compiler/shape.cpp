@@ -88,6 +88,21 @@ Shape ShapeAnalysis::Of(const llvm::Value* value) const {
 // Loops that wait
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// A plain load waits, too, when the loop has a fence or a barrier-like helper that may order it, or changes the place it reads
+/// atomically: then others change it as well, and they shall have their turns (as in `while (count < enough) atomicAdd(&count, 1)`).
+bool ShapeAnalysis::MayReadWhatOthersWrite(const llvm::Loop* loop, const llvm::CallInst& load) const {
+  for (const llvm::BasicBlock* block : loop->blocks()) {
+    for (const llvm::Instruction& other : *block) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&other);
+      const MarkerInfo* info = call && call->getCalledFunction() ? spmd_.Find(call->getCalledFunction()) : nullptr;
+      if (!info) continue;
+      const bool orders = info->kind == MarkerKind::kHelper && call->getCalledFunction()->isConvergent() && !call->doesNotAccessMemory();
+      if (orders || (info->kind == MarkerKind::kAtomic && call->getArgOperand(0) == load.getArgOperand(0))) return true;
+    }
+  }
+  return false;
+}
+
 bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   if (!instruction || !loop->contains(instruction) || !seen.insert(value).second) return false;
@@ -95,20 +110,7 @@ bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Valu
     const llvm::Function* callee = call->getCalledFunction();
     const MarkerInfo* info = callee ? spmd_.Find(callee) : nullptr;
     if (info && (info->kind == MarkerKind::kAtomic || (info->kind == MarkerKind::kLoad && info->strong))) return true;
-    // A plain load waits, too, when the loop has a fence or a barrier-like helper that may order it.
-    if (info && info->kind == MarkerKind::kLoad) {
-      for (const llvm::BasicBlock* block : loop->blocks()) {
-        for (const llvm::Instruction& other : *block) {
-          const auto* other_call = llvm::dyn_cast<llvm::CallInst>(&other);
-          const MarkerInfo* other_info =
-              other_call && other_call->getCalledFunction() ? spmd_.Find(other_call->getCalledFunction()) : nullptr;
-          if (other_info && other_info->kind == MarkerKind::kHelper && other_call->getCalledFunction()->isConvergent() &&
-              !other_call->doesNotAccessMemory()) {
-            return true;
-          }
-        }
-      }
-    }
+    if (info && info->kind == MarkerKind::kLoad && MayReadWhatOthersWrite(loop, *call)) return true;
     if (info && info->kind == MarkerKind::kHelper && !call->onlyReadsMemory() && !call->getType()->isVoidTy()) return true;
     if (info && info->kind == MarkerKind::kIndirectCall) return true;
     if (callee && !info && !callee->isIntrinsic()) return true;  // a device function may wait inside or read for us

@@ -59,6 +59,7 @@ class ShapeAnalysis {
 
  private:
   void FindWaitingLoops();
+  bool MayReadWhatOthersWrite(const llvm::Loop* loop, const llvm::CallInst& load) const;
   bool DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const;
   void Solve();
   bool PropagateBranch(llvm::BasicBlock* block);

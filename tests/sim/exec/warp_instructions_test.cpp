@@ -298,6 +298,30 @@ DONE:
   }
 }
 
+// Three warps count together up to a number that one would reach alone.
+TEST_CASE("Loop_ThatReadsWhatItCountsAtomically_GivesOtherWarpsTheirTurns") {
+  const std::string body = R"(
+  .shared .align 4 .u32 count;
+  mov.u32 %r7, count;
+  setp.eq.u32 %p1, %r5, 0;
+  @%p1 st.shared.u32 [%r7], 0;
+  bar.sync 0;
+  mov.u32 %r3, 0;
+COUNT:
+  add.u32 %r3, %r3, 1;
+  atom.shared.add.u32 %r8, [%r7], 1;
+  ld.shared.u32 %r9, [%r7];
+  setp.lt.u32 %p2, %r9, 48000;
+  @%p2 bra COUNT;)";
+  const std::vector<Lane> out = Run(body, RandomLanes(0, 0));
+  std::uint64_t all = 0;
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    CHECK(out[i].a > 400);  // 500 each would be fair
+    all += out[i].a;
+  }
+  CHECK(all >= 48000);
+}
+
 // The last thread to arrive goes on and begins the object anew, then ends it, before threads that wait for the phase have looked again.
 TEST_CASE("Mbarrier_BegunAnewOrEnded_LetsThoseGoWhoWaited") {
   const std::string body = R"(
