@@ -115,8 +115,19 @@ bool ShapeAnalysis::DependsOnStrongRead(const llvm::Loop* loop, const llvm::Valu
     if (info && info->kind == MarkerKind::kIndirectCall) return true;
     if (callee && !info && !callee->isIntrinsic()) return true;  // a device function may wait inside or read for us
   }
+  const auto* phi = llvm::dyn_cast<llvm::PHINode>(instruction);
+  if (phi && phi->getParent() != loop->getHeader() && ChoosesByStrongRead(loop, seen)) return true;
   return std::any_of(instruction->op_begin(), instruction->op_end(),
                      [&](const llvm::Use& use) { return DependsOnStrongRead(loop, use.get(), seen); });
+}
+
+/// A branch in the loop depends on a strong read, so what an iteration does to a value may: `while (i < n) if (flag[i]) ++i`. Which of the
+/// branches leads to which phi is not looked at.
+bool ShapeAnalysis::ChoosesByStrongRead(const llvm::Loop* loop, llvm::DenseSet<const llvm::Value*>& seen) const {
+  return llvm::any_of(loop->blocks(), [&](const llvm::BasicBlock* block) {
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
+    return branch && branch->isConditional() && DependsOnStrongRead(loop, branch->getCondition(), seen);
+  });
 }
 
 void ShapeAnalysis::FindWaitingLoops() {

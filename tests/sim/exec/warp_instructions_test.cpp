@@ -322,6 +322,43 @@ COUNT:
   CHECK(all >= 48000);
 }
 
+// Warps 0 and 1 wait for what warp 2 writes, in a loop whose end depends on it only by the way taken through the loop.
+TEST_CASE("Loop_ThatGoesOnWhereAFlagIsSet_WaitsForTheFlag") {
+  const std::string body = R"(
+  .shared .align 4 .b8 flags[16];
+  mov.u32 %r7, flags;
+  shl.b32 %r8, %r5, 2;
+  add.u32 %r8, %r7, %r8;
+  setp.lt.u32 %p1, %r5, 4;
+  @%p1 st.shared.u32 [%r8], 0;
+  bar.sync 0;
+  mov.u32 %r9, 0;
+  mov.u32 %r3, 0;
+  setp.ge.u32 %p2, %r5, 64;
+  @%p2 bra SET;
+WAIT:
+  shl.b32 %r8, %r9, 2;
+  add.u32 %r8, %r7, %r8;
+  ld.volatile.shared.u32 %r10, [%r8];
+  setp.eq.u32 %p3, %r10, 0;
+  @%p3 bra AGAIN;
+  add.u32 %r3, %r3, %r10;
+  st.shared.u32 [%r8], %r10;
+  add.u32 %r9, %r9, 1;
+AGAIN:
+  setp.lt.u32 %p4, %r9, 4;
+  @%p4 bra WAIT;
+  bra DONE;
+SET:
+  st.volatile.shared.u32 [%r7], 1;
+  st.volatile.shared.u32 [%r7+4], 20;
+  st.volatile.shared.u32 [%r7+8], 300;
+  st.volatile.shared.u32 [%r7+12], 4000;
+DONE:)";
+  const std::vector<Lane> out = Run(body, RandomLanes(0, 0));
+  for (std::uint32_t i = 0; i < kThreads; ++i) CHECK(out[i].a == (i < 64 ? 4321 : 0));
+}
+
 // The last thread to arrive goes on and begins the object anew, then ends it, before threads that wait for the phase have looked again.
 TEST_CASE("Mbarrier_BegunAnewOrEnded_LetsThoseGoWhoWaited") {
   const std::string body = R"(
