@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "hooks/support.h"
+#include "interpose/hooks/pool.h"
 #include "interpose/session/operation.h"
-#include "interpose/session/pool.h"
 
 namespace gridloom::hooks {
 
@@ -51,7 +51,7 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *static_cast<bool*>(data) = false; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *static_cast<unsigned*>(data) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      const CUmemoryPool handle = pool != nullptr ? pool->handle() : nullptr;
+      const CUmemoryPool handle = pool != nullptr ? Publish(pool) : nullptr;
       std::memcpy(data, &handle, sizeof(handle));
       return CUDA_SUCCESS;
     }

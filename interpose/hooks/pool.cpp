@@ -1,5 +1,5 @@
 // Stream-ordered allocation and memory pools.
-#include "interpose/session/pool.h"
+#include "interpose/hooks/pool.h"
 
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
@@ -15,12 +15,6 @@ CUresult FindPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
   *pool = TheProcess().pools.Find(handle);
   GL_CU_REQUIRE(*pool != nullptr);
   return CUDA_SUCCESS;
-}
-
-/// Pools of the device are entered in the handle table when a program first sees them.
-CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
-  if (TheProcess().pools.Find(pool->handle()) == nullptr) TheProcess().pools.Add(pool);
-  return pool->handle();
 }
 
 CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* pointer, std::size_t bytes, CUstream handle) {
@@ -48,6 +42,11 @@ CUresult DeviceOf(const CUmemLocation* location, Device** device) {
 }
 
 }  // namespace
+
+CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
+  if (TheProcess().pools.Find(pool->handle()) == nullptr) TheProcess().pools.Add(pool);
+  return pool->handle();
+}
 
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
   return AllocateFrom(ThisContext().device().current_pool(), pointer, bytes, stream);
@@ -127,6 +126,11 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmem
   Device* device = nullptr;
   GL_CU_REQUIRE(flags != nullptr);
   GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_REQUIRE(location != nullptr);
+  if (location->type == CU_MEM_LOCATION_TYPE_HOST) {  // a device's memory
+    *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+  }
   GL_CU_TRY(DeviceOf(location, &device));
   *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return CUDA_SUCCESS;

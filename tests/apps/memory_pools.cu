@@ -1,5 +1,6 @@
 // Stream-ordered allocation: reuse in order, pools with attributes, trimming, use from another stream.
 #include "app.h"
+#include "driver.h"
 
 __global__ void Fill(int* v, int value, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -10,7 +11,27 @@ __global__ void AddTo(int* out, const int* v, int n) {
   if (i < n) out[i] += v[i];
 }
 
+/// The pool that memory of the stream-ordered allocator is from, as the pointer tells it: the host has no access to it.
+void FindPoolOfPointer() {
+  int* p = nullptr;
+  CU(cudaMallocAsync(&p, 64, nullptr));
+  CUmemoryPool pool = nullptr;
+  DRV(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, reinterpret_cast<CUdeviceptr>(p)));
+  CUmemAccess_flags flags{};
+  CUmemLocation place{};
+  place.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  DRV(cuMemPoolGetAccess(&flags, pool, &place));
+  True("access of the device", flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+#if CUDA_VERSION >= 12020
+  place.type = CU_MEM_LOCATION_TYPE_HOST;
+  DRV(cuMemPoolGetAccess(&flags, pool, &place));
+  True("access of the host", flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+#endif
+  CU(cudaFreeAsync(p, nullptr));
+}
+
 int main() {
+  FindPoolOfPointer();
   int supported = 0;
   CU(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
   True("supported", supported == 1);
