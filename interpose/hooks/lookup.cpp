@@ -79,6 +79,8 @@ __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, con
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }
 
+// ThreadSanitizer looks up what it intercepts before any instrumented code may run: in its builds dlsym is the C library's.
+#ifndef __SANITIZE_THREAD__
 /// The C library looks RTLD_NEXT and RTLD_DEFAULT up from where it is called: it must see our caller's return address, so this
 /// function leaves by a jump.
 __attribute__((visibility("default"), naked)) void* dlsym(void*, const char*) noexcept {
@@ -94,5 +96,6 @@ __attribute__((visibility("default"), naked)) void* dlsym(void*, const char*) no
       "jmp *gl_next_dlsym(%rip)\n"
       "1: ret\n");
 }
+#endif
 
 }  // extern "C"

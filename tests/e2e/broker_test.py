@@ -3,7 +3,7 @@
 
 Cases: together (eight different programs at once give what they give alone), tenant_killed, broker_killed, broker_killed_fail,
 restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
-with --device real, in slices of five CTAs; STAND_IN, the virtual GPU, is the real driver).
+with --device real, in slices of five CTAs; STAND_IN, the virtual GPU, is the real driver), real_weights (as weights, likewise).
 """
 import json
 import os
@@ -217,10 +217,12 @@ def operator():
     return broker
 
 
-def shares(seconds, key):
+def shares(seconds, key, *options):
     """What two endless programs get of `key` (and how much time passes), by tenant, from when both have begun."""
     env = {**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "2000"}  # a launch is many slices
-    programs = [run("broker_load", "--tenant", name, env=env) for name in ("a", "b")]
+    if STAND_IN is not None:
+        env["GRIDLOOM_REAL_DRIVER"] = STAND_IN
+    programs = [run("broker_load", "--tenant", name, *options, env=env) for name in ("a", "b")]
     until(lambda: all((tenant(name) or {}).get("launches", 0) > 3 for name in ("a", "b")), "launches of both")
     time.sleep(1)  # bursts and first guesses are over
     before = ask("ps")
@@ -247,12 +249,12 @@ def caps():
     return broker
 
 
-def weights():
+def weights(*options):
     config = os.path.join(FOLDER.name, "broker.yaml")
     with open(config, "w", encoding="utf-8") as file:
         file.write("policy: fair\ntenants:\n  a: {weight: 3}\n  b: {weight: 1}\n")
     broker = start_broker("--config", config)
-    passed, had = shares(6, "device_seconds")
+    passed, had = shares(6, "device_seconds", *options)
     share = had["a"] / (had["a"] + had["b"])
     print({name: value / passed for name, value in had.items()}, share)
     assert abs(share - 0.75) <= 0.05, (passed, had)
@@ -262,7 +264,8 @@ def weights():
 def main():
     cases = {"together": together, "tenant_killed": tenant_killed, "broker_killed": broker_killed,
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
-             "operator": operator, "caps": caps, "weights": weights, "real": real}
+             "operator": operator, "caps": caps, "weights": weights, "real": real,
+             "real_weights": lambda: weights("--device", "real")}
     broker = cases[CASE]()
     if broker is not None:
         broker.terminate()

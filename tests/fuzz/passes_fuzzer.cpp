@@ -1,11 +1,12 @@
-// Any PTX through every pass: what parses must not crash one, and what verifies must come out as PTX that verifies. The corpus is
-// that of the parser's fuzzer.
+// Any PTX through every pass, and each kernel out of its module: what parses must not crash one, and what verifies must come out as PTX
+// that verifies. The corpus is that of the parser's fuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "rewriter/passes/extract.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
@@ -13,6 +14,32 @@
 #include "rewriter/ptx/verifier.h"
 
 using namespace gridloom;
+
+namespace {
+
+/// What came of a module that verifies, and by what.
+void CheckValid(const ptx::Module& module, std::string_view by) {
+  const std::string printed = ptx::PrintModule(module);
+  DiagnosticSink sink;
+  const auto again = ptx::ParseModule(printed, sink);
+  if (!sink.has_errors() && ptx::VerifyModule(*again, sink)) return;
+  std::fprintf(stderr, "after %s:\n%s\n%s", std::string(by).c_str(), printed.c_str(), FormatDiagnostics(sink, "printed", printed).c_str());
+  std::abort();
+}
+
+void ExtractKernels(const ptx::Module& module, bool valid) {
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_entry) continue;
+    const auto variables = passes::VariablesOf(module, function.name);
+    if (!variables.ok()) continue;
+    passes::VariableAddresses addresses;
+    for (const std::string& name : *variables) addresses[name] = 0x7f0000000000 + 64 * addresses.size();
+    const auto alone = passes::ExtractKernel(module, function.name, addresses);
+    if (alone.ok() && valid) CheckValid(**alone, "extract");
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -22,14 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool valid = ptx::VerifyModule(*module, sink);
   for (const auto& pass : passes::AllPasses()) {
     const auto rewritten = passes::Run(passes::Pipeline({pass.get()}), *module);
-    if (!rewritten.ok() || !valid) continue;
-    const std::string printed = ptx::PrintModule(*rewritten->module);
-    DiagnosticSink second;
-    const auto again = ptx::ParseModule(printed, second);
-    if (!second.has_errors() && ptx::VerifyModule(*again, second)) continue;
-    std::fprintf(stderr, "after %s:\n%s\n%s", std::string(pass->name()).c_str(), printed.c_str(),
-                 FormatDiagnostics(second, "printed", printed).c_str());
-    std::abort();
+    if (rewritten.ok() && valid) CheckValid(*rewritten->module, pass->name());
   }
+  ExtractKernels(*module, valid);
   return 0;
 }

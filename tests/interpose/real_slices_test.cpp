@@ -3,6 +3,7 @@
 // the virtual GPU as the real driver.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "tests/interpose/fake_real_driver.h"
@@ -95,13 +96,13 @@ TEST_CASE("RealSlices_OneComesWhenTheLastOneHasRun") {
   Fixture f;
   const CUfunction scale = f.Load();
   Kernels(CUDA_ERROR_NOT_READY);
-  std::thread launches([&] { CHECK(f.Run(scale, 20) == CUDA_SUCCESS); });
+  auto launches = std::async(std::launch::async, [&] { return f.Run(scale, 20); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const auto first = TakeLaunches();
   REQUIRE(first.size() == 1);
   CHECK(first[0].grid[0] == 8);
   Kernels(CUDA_SUCCESS);
-  launches.join();
+  CHECK(launches.get() == CUDA_SUCCESS);
   CHECK(TakeLaunches().size() == 2);
 }
 
@@ -113,11 +114,11 @@ TEST_CASE("RealSlices_TakeTurnsWithAnotherTenant") {
   std::uint64_t granted = 0;
   REQUIRE(other->Announce(broker::LaunchOf(6, false), &ticket) == protocol::Verdict::kGranted);
   REQUIRE(other->Wait(ticket, 0, &granted) == protocol::Verdict::kGranted);
-  std::thread launches([&] { CHECK(f.Run(scale, 12) == CUDA_SUCCESS); });
+  auto launches = std::async(std::launch::async, [&] { return f.Run(scale, 12); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(f.Real()["in_flight"] == 0);  // slices fit beside what the other one has, and have run
   other->End(ticket, 6, false);
-  launches.join();
+  CHECK(launches.get() == CUDA_SUCCESS);
   const auto recorded = TakeLaunches();
   REQUIRE(!recorded.empty());
   CHECK(recorded[0].grid[0] == 2);
@@ -251,11 +252,11 @@ TEST_CASE("RealSlices_WhenTheBrokerGoes_TheRestRuns") {
   Fixture f;
   const CUfunction scale = f.Load();
   Kernels(CUDA_ERROR_NOT_READY);
-  std::thread launches([&] { CHECK(f.Run(scale, 40) == CUDA_SUCCESS); });
+  auto launches = std::async(std::launch::async, [&] { return f.Run(scale, 40); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   f.Stop();
   Kernels(CUDA_SUCCESS);
-  launches.join();
+  CHECK(launches.get() == CUDA_SUCCESS);
   CheckSlices(TakeLaunches(), 40, 1, 42);
   f.Start();
   CHECK(f.Eventually([&] { return !f.State()["sessions"].empty(); }));

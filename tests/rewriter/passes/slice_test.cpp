@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "rewriter/passes/extract.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
@@ -73,7 +74,7 @@ TEST_CASE("Slice_WholeCorpus_GivesValidModulesThatReadNoIndex") {
 // verifies has to come out valid.
 TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
   std::mt19937 random(11);
-  unsigned rewritten_modules = 0, valid_modules = 0;
+  unsigned rewritten_modules = 0, valid_modules = 0, extracted = 0;
   for (const auto& file : ptx::testing::LoadCorpus()) {
     std::vector<std::string> lines;
     std::istringstream in(file.text);
@@ -97,7 +98,18 @@ TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
       const auto rewritten = Run(*Pipeline::Parse("slice"), *module);
       if (!rewritten.ok()) continue;
       ++rewritten_modules;
-      if (!ptx::VerifyModule(*module, sink)) continue;
+      const bool verified = ptx::VerifyModule(*module, sink);
+      for (const KernelOutcome& kernel : rewritten->kernels) {
+        const auto alone = ExtractKernel(*rewritten->module, kernel.kernel, {});
+        if (!alone.ok() || !verified) continue;
+        ++extracted;
+        DiagnosticSink alone_sink;
+        const std::string alone_text = ptx::PrintModule(**alone);
+        const bool alone_valid = ptx::VerifyModule(*ptx::ParseModule(alone_text, alone_sink), alone_sink);
+        INFO(file.path << "\n" << FormatDiagnostics(alone_sink, "alone", alone_text));
+        REQUIRE(alone_valid);
+      }
+      if (!verified) continue;
       ++valid_modules;
       const std::string printed = ptx::PrintModule(*rewritten->module);
       DiagnosticSink again;
@@ -108,6 +120,7 @@ TEST_CASE("Slice_CorpusWithLinesMixedUp_NeverCrashes") {
   }
   CHECK(rewritten_modules > 100);
   CHECK(valid_modules > 30);
+  CHECK(extracted > 30);
 }
 
 TEST_CASE("Slice_ModuleSlicedTwice_AddsNothingThatIsNamedTheSame") {
