@@ -1,10 +1,18 @@
 #include "sim/timing/engine.h"
 
 #include <algorithm>
-
-#include "sim/timing/phase_threads.h"
+#include <utility>
 
 namespace gridloom::timing {
+namespace {
+
+/// Who looks on or acts between windows sees partitions that are not behind.
+bool MayOverlap(const Parameters& parameters, const EngineOptions& options, unsigned threads) {
+  const bool alone = options.hooks.window == nullptr && options.hooks.observer == nullptr;
+  return threads > 1 && !options.plain && alone && 2 * parameters.window <= parameters.request_latency + parameters.response_latency;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options) {
   auto parameters = Derive(device);
@@ -16,6 +24,7 @@ Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions opti
     : parameters_(std::move(parameters)),
       options_(options),
       threads_(std::clamp(options.threads, 1u, parameters_.device.sm.count)),
+      overlaps_(MayOverlap(parameters_, options_, threads_)),
       map_(parameters_),
       dispatcher_(parameters_, policy, options_.hooks, options_.layout, options_.keep_ended) {
   for (std::uint32_t s = 0; s < parameters_.device.sm.count; ++s) {
@@ -42,26 +51,57 @@ Counters Engine::counters_now() const {
 
 void Engine::RunSms(unsigned thread, Cycle begin, Cycle end) {
   for (const auto& partition : partitions_) {
-    std::vector<Response>& responses = partition->outbox(thread);
-    for (const Response& response : responses) sms_[response.sm]->inbox().Add(response);
+    std::vector<Response>& responses = partition->outbox().sealed(thread);
+    for (const Response& response : responses) sms_[response.sm]->Add(response);
     responses.clear();
   }
+  if (thread < sms_.size()) sms_[thread]->PrefetchAnswers();
   for (std::size_t s = thread; s < sms_.size(); s += threads_) {
-    sms_[s]->inbox().Sort();
+    if (s + threads_ < sms_.size()) sms_[s + threads_]->PrefetchAnswers();
+    sms_[s]->SortInbox();
     sms_[s]->Run(begin, end);
   }
 }
 
+/// Groups are given out the other way round, so that the thread with one SM more does not also have one partition more.
 void Engine::RunPartitions(unsigned thread, Cycle end) {
+  const unsigned group = threads_ - 1 - thread;
   for (const auto& sm : sms_) {
-    std::vector<Request>& requests = sm->outbox(thread);
+    std::vector<Request>& requests = sm->outbox().sealed(group);
     for (const Request& request : requests) partitions_[request.partition]->Add(request);
     requests.clear();
   }
-  for (std::size_t p = thread; p < partitions_.size(); p += threads_) {
+  for (std::size_t p = group; p < partitions_.size(); p += threads_) {
     partitions_[p]->SortInboxes();
     partitions_[p]->Run(end);
   }
+}
+
+void Engine::SealSms() {
+  for (const auto& sm : sms_) sm->outbox().Seal();
+}
+void Engine::SealPartitions() {
+  for (const auto& partition : partitions_) partition->outbox().Seal();
+}
+
+/// The cycles from `begin` to now_ on the SMs, and of the partitions what they have to do until SMs may go on.
+void Engine::RunWindow(PhaseThreads& threads, Cycle begin) {
+  const Cycle behind = std::exchange(behind_, now_ + parameters_.request_latency);
+  threads.Run([&](unsigned thread) {
+    RunSms(thread, begin, now_);
+    if (behind != 0) RunPartitions(thread, behind);
+  });
+  SealSms();
+  if (behind != 0) SealPartitions();
+  if (!overlaps_) CatchUp(threads);
+}
+
+/// Simulates partitions as far as SMs have been.
+void Engine::CatchUp(PhaseThreads& threads) {
+  if (behind_ == 0) return;
+  threads.Run([&](unsigned thread) { RunPartitions(thread, behind_); });
+  SealPartitions();
+  behind_ = 0;
 }
 
 Status Engine::Dispatch(Cycle end) {
@@ -76,7 +116,7 @@ Cycle Engine::NextEvent() const {
   Cycle next = dispatcher_.held_back() ? now_ : dispatcher_.next();
   for (const auto& partition : partitions_) {
     for (unsigned group = 0; group < threads_; ++group) {
-      if (!partition->outbox(group).empty()) return now_;
+      if (!partition->outbox().sealed(group).empty()) return now_;
     }
     next = std::min(next, partition->next());
   }
@@ -91,17 +131,28 @@ Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
   while (true) {
     // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
     GL_TRY_STATUS(Dispatch(now_));
-    Report();
-    if (stop && stop()) return {};
-    const Cycle next = NextEvent();
+    if (HasReports()) {
+      CatchUp(threads);
+      Report();
+    }
+    const bool stops = stop && stop();
+    Cycle next = stops ? kNever : NextEvent();
+    if (next >= now_ + window && behind_ != 0) {
+      // Nothing near is known; but what partitions have not done yet may come of it.
+      CatchUp(threads);
+      next = NextEvent();
+    }
+    if (stops) return {};
     const Cycle begin = options_.plain || next == kNever ? now_ : std::max(now_, next / window * window);
-    if (next != kNever && begin + window > limit) return {};
+    if (next != kNever && begin + window > limit) {
+      CatchUp(threads);
+      return {};
+    }
     if (options_.hooks.observer != nullptr) options_.hooks.observer->OnWindow(*this, begin);
     if (next == kNever) return {};
     now_ = begin + window;
     if (options_.hooks.window != nullptr) options_.hooks.window->OnWindow(begin, now_);
-    threads.Run([&](unsigned thread) { RunSms(thread, begin, now_); });
-    threads.Run([&](unsigned thread) { RunPartitions(thread, now_ + parameters_.request_latency); });
+    RunWindow(threads, begin);
   }
 }
 
@@ -111,8 +162,9 @@ Status Engine::Run() {
   return {};
 }
 
+bool Engine::HasReports() const { return options_.on_finished && !(dispatcher_.begun().empty() && dispatcher_.finished().empty()); }
+
 void Engine::Report() {
-  if (!options_.on_finished || (dispatcher_.begun().empty() && dispatcher_.finished().empty())) return;
   const Counters sum = counters_now();
   for (const WorkId id : dispatcher_.finished()) {
     const auto begin = counters_at_begin_.find(id);

@@ -11,6 +11,7 @@
 #include "sim/timing/counters.h"
 #include "sim/timing/dispatcher.h"
 #include "sim/timing/memory/memory_partition.h"
+#include "sim/timing/phase_threads.h"
 #include "sim/timing/sm/sm.h"
 #include "sim/timing/work.h"
 
@@ -33,6 +34,9 @@ struct EngineOptions {
 /// Components are simulated alone for a window of cycles that is no longer than the shortest way of an effect from one to another:
 /// the SMs first, then the memory partitions, which stay request_latency cycles ahead. Messages are ordered by time of arrival and
 /// source. So the results are those of a cycle-by-cycle simulation, for every window and any number of threads.
+///
+/// Several threads meet once a window, where the way there and back is at least two windows: partitions are simulated at the same time as
+/// SMs, a window behind. What SMs and partitions sent is sealed when the threads meet.
 class Engine {
  public:
   /// Fails when the device's latencies contradict each other. The policy must outlive the engine.
@@ -69,18 +73,25 @@ class Engine {
 
   void RunSms(unsigned thread, Cycle begin, Cycle end);
   void RunPartitions(unsigned thread, Cycle end);
+  void RunWindow(PhaseThreads& threads, Cycle begin);
+  void CatchUp(PhaseThreads& threads);
+  void SealSms();
+  void SealPartitions();
   Status Dispatch(Cycle end);
   Cycle NextEvent() const;
+  bool HasReports() const;
   void Report();
 
   const Parameters parameters_;
   const EngineOptions options_;
   const unsigned threads_;
+  const bool overlaps_;  // partitions may stay behind, to be simulated at the same time as SMs
   AddressMap map_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<Sm>> sms_;                      // SM i is simulated by thread i % threads_
-  std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // likewise
+  std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // the other way round, by thread 0 those of the last group
   Cycle now_ = 0;
+  Cycle behind_ = 0;                              // partitions have still to be simulated until then; 0: they are not behind
   std::map<WorkId, Counters> counters_at_begin_;  // of kernels that run
 };
 

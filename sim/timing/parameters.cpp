@@ -40,6 +40,8 @@ Result<Parameters> Derive(const sim::DeviceSpec& device) {
   Parameters result;
   result.device = device;
   const sim::TimingSpec& timing = device.timing;
+  const auto [slowest, fastest] = std::minmax({timing.clock.sm_mhz, timing.clock.l2_mhz, timing.clock.dram_mhz});
+  if (fastest / slowest >= ClockRatio::kMaxRatio) return Error{"the clocks of timing.clock differ by a factor of 16 or more"};
   result.sm_to_l2 = ClockRatio(timing.clock.sm_mhz, timing.clock.l2_mhz);
   result.sm_to_dram = ClockRatio(timing.clock.sm_mhz, timing.clock.dram_mhz);
   result.l2_to_dram = ClockRatio(timing.clock.l2_mhz, timing.clock.dram_mhz);

@@ -28,6 +28,9 @@ class Cache {
   /// Marks a line that Find returned as used last; where it is now.
   CacheLine& Touch(CacheLine* line);
 
+  /// The host may fetch the set of the line.
+  void Prefetch(std::uint64_t line) const;
+
   struct Victim {
     std::uint64_t line = 0;
     CacheLine state;  ///< valid 0: nothing was evicted
@@ -36,7 +39,8 @@ class Cache {
   CacheLine& Insert(std::uint64_t line, Victim& victim);
 
  private:
-  CacheLine* SetOf(std::uint64_t line);
+  std::size_t FirstOf(std::uint64_t line) const;
+  CacheLine* SetOf(std::uint64_t line) { return lines_.data() + FirstOf(line); }
 
   std::uint32_t sets_ = 0, ways_ = 0;
   AlignedVector<CacheLine> lines_;  // by set; within it, the one used last first, free ones behind

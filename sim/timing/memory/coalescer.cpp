@@ -42,7 +42,7 @@ bool IsDense(const MemoryAccess& access) {
   return (run & (run + 1)) == 0;
 }
 
-void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic, LineList& out) {
+void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind, LineList& out) {
   const auto stride = static_cast<std::uint64_t>(access.stride);
   const auto low = static_cast<std::uint64_t>(std::countr_zero(access.mask));
   const auto lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
@@ -60,7 +60,8 @@ void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_
     entry.partial = covers ? 0 : entry.sectors;
     if (from % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << first_sector);
     if (to % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << last_sector);
-    entry.lanes = static_cast<std::uint8_t>(!atomic ? 0 : stride == 0 ? lanes : 1);
+    if (!kind.store) entry.partial = 0;
+    entry.lanes = static_cast<std::uint8_t>(!kind.atomic ? 0 : stride == 0 ? lanes : 1);
   }
 }
 
@@ -71,46 +72,58 @@ Addresses Shifted(const trace::CtaTrace& cta, const MemoryAccess& access, std::u
   return addresses;
 }
 
-}  // namespace
-
-void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
-              LineList& out) {
-  if (IsDense(access) && (access.stride == 0 || static_cast<std::uint32_t>(access.stride) >= width)) {
-    CoalesceDense(access, shift, width, atomic, out);
-    return;
-  }
-  const Addresses addresses = Shifted(cta, access, shift);
-  std::array<ByteMask, kWarpSize> bytes;
+/// Lane by lane. `kBytes`: which bytes are touched is of interest, as it is for stores and atomics.
+template <bool kBytes>
+void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t width, AccessKind kind, LineList& out) {
+  std::array<ByteMask, kBytes ? kWarpSize : 1> bytes;
   std::uint64_t seen = 0;  // lines by their low bits: those whose bit is clear are new
-  out.count = 0;
-  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+  std::uint32_t count = 0;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
     const std::uint64_t line = addresses[lane] / kLineBytes, bit = std::uint64_t{1} << (line & 63);
     // Neighbouring lanes mostly share a line: look at the latest first.
-    std::uint32_t index = (seen & bit) != 0 ? out.count : 0;
+    std::uint32_t index = (seen & bit) != 0 ? count : 0;
     while (index > 0 && out.lines[index - 1].line != line) --index;
     if (index == 0) {
       seen |= bit;
-      index = ++out.count;
+      index = ++count;
       out.lines[index - 1] = {.line = line};
-      bytes[index - 1] = {};
+      if constexpr (kBytes) bytes[index - 1] = {};
     }
     LineAccess& entry = out.lines[index - 1];
     const auto offset = static_cast<std::uint32_t>(addresses[lane] % kLineBytes);
     entry.sectors |= static_cast<std::uint8_t>(1u << (offset / kSectorBytes));
-    // Each lane counts itself and those before it on its address; there are none where the line's byte is new.
-    std::uint8_t same = atomic ? 1 : 0;
-    for (std::uint32_t before = atomic && bytes[index - 1].Has(offset) ? access.mask & ((1u << lane) - 1) : 0; before != 0;
-         before &= before - 1) {
-      same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
+    if constexpr (kBytes) {
+      // Each lane counts itself and those before it on its address; there are none where the line's byte is new.
+      std::uint8_t same = kind.atomic ? 1 : 0;
+      for (std::uint32_t before = kind.atomic && bytes[index - 1].Has(offset) ? mask & ((1u << lane) - 1) : 0; before != 0;
+           before &= before - 1) {
+        same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
+      }
+      bytes[index - 1].Add(offset, width);
+      entry.lanes = std::max(entry.lanes, same);
     }
-    bytes[index - 1].Add(offset, width);
-    entry.lanes = std::max(entry.lanes, same);
   }
-  for (std::uint32_t i = 0; i < out.count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);
+  out.count = count;
+  if constexpr (kBytes) {
+    for (std::uint32_t i = 0; kind.store && i < count; ++i) out.lines[i].partial = PartialSectors(bytes[i]);
+  }
 }
 
-void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
+}  // namespace
+
+void Coalesce(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
+              LineList& out) {
+  if (IsDense(access) && (access.stride == 0 || static_cast<std::uint32_t>(access.stride) >= width)) {
+    CoalesceDense(access, shift, width, kind, out);
+    return;
+  }
+  const Addresses addresses = Shifted(cta, access, shift);
+  if (kind.store || kind.atomic) CoalesceLanes<true>(addresses, access.mask, width, kind, out);
+  else CoalesceLanes<false>(addresses, access.mask, width, kind, out);
+}
+
+void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
                      LineList& out) {
   const Addresses addresses = Shifted(cta, access, shift);
   const auto active = [&](std::uint32_t lane) { return (access.mask >> lane & 1) != 0; };
@@ -126,12 +139,12 @@ void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std
       for (std::uint32_t b = 0; b < width; ++b) touched[addresses[other] % kLineBytes + b] = true;
       std::uint32_t same = 0;
       for (std::uint32_t third = 0; third < kWarpSize; ++third) same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
-      if (atomic) entry.lanes = std::max(entry.lanes, static_cast<std::uint8_t>(same));
+      if (kind.atomic) entry.lanes = std::max(entry.lanes, static_cast<std::uint8_t>(same));
     }
     for (std::uint32_t s = 0; s < 4; ++s) {
       const auto count = std::count(touched.begin() + s * kSectorBytes, touched.begin() + (s + 1) * kSectorBytes, true);
       if (count > 0) entry.sectors |= static_cast<std::uint8_t>(1u << s);
-      if (count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes)) entry.partial |= static_cast<std::uint8_t>(1u << s);
+      if (kind.store && count > 0 && count < static_cast<std::ptrdiff_t>(kSectorBytes)) entry.partial |= static_cast<std::uint8_t>(1u << s);
     }
     out.lines[out.count++] = entry;
   }

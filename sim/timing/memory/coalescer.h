@@ -12,7 +12,7 @@ namespace gridloom::timing {
 struct LineAccess {
   std::uint64_t line = 0;    ///< address / 128
   std::uint8_t sectors = 0;  ///< mask of those touched
-  std::uint8_t partial = 0;  ///< of those, the ones with bytes that no lane touches
+  std::uint8_t partial = 0;  ///< stores: of those, the ones with bytes that no lane touches
   std::uint8_t lanes = 0;    ///< atomics: most lanes on one address
 };
 
@@ -22,14 +22,19 @@ struct LineList {
   std::array<LineAccess, trace::kWarpSize> lines;
 };
 
+struct AccessKind {
+  bool atomic = false;
+  bool store = false;
+};
+
 /// `shift` is added to the addresses. Accesses are aligned to `width`, as GPUs require. LineAccess::lanes is counted for
-/// atomics only, else 0.
-void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
+/// atomics only, LineAccess::partial for stores only; else they are 0.
+void Coalesce(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, AccessKind kind,
               LineList& out);
 
 /// The same without short cuts: the reference for it.
-void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width, bool atomic,
-                     LineList& out);
+void CoalescePlainly(const trace::CtaTrace& cta, const trace::MemoryAccess& access, std::uint64_t shift, std::uint32_t width,
+                     AccessKind kind, LineList& out);
 
 /// Passes over the banks of shared memory that an access takes: lanes that read different words of one bank take turns, those that
 /// read one word share it. Wide accesses go in groups of lanes that fill the banks once. 0 for an empty mask.

@@ -35,18 +35,32 @@ void DramChannel::Step(Cycle now, std::vector<DramData>& data) {
   if (plan_.at > now) return;
   if (plan_.kind == DramChoice::Kind::kNothing || plan_.at < now) plan_ = queue_->Choose(now, timing_);
   if (plan_.at > now || plan_.kind == DramChoice::Kind::kNothing) return;
-  Execute(now, &data);
+  DramData read;
+  Execute(now, read);
+  if (read.at != kNever) data.push_back(read);
+}
+
+Cycle DramChannel::RunToColumn(Cycle end, DramData& data) {
+  while (plan_.at < end) {
+    if (plan_.kind == DramChoice::Kind::kNothing) plan_ = queue_->Choose(plan_.at, timing_);
+    if (plan_.at >= end) break;
+    const bool column = plan_.kind == DramChoice::Kind::kColumn;
+    const Cycle now = plan_.at;
+    Execute(now, data);
+    if (column) return now;
+  }
+  return kNever;
 }
 
 /// Gives the command that is planned for now.
-void DramChannel::Execute(Cycle now, std::vector<DramData>* data) {
+void DramChannel::Execute(Cycle now, DramData& data) {
   if (plan_.kind == DramChoice::Kind::kColumn) {
     const DramEntry entry = queue_->entry(plan_.slot);
     const Cycle end = timing_.Column(now, entry.bank, entry.writes, entry.bursts);
     counters_.dram_busy_cycles += entry.bursts * cycles_per_burst_;
     (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) += std::uint64_t{entry.bursts} * spec_.access_bytes;
     ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
-    if (!entry.writes) data->push_back({.at = end, .tag = entry.tag});
+    if (!entry.writes) data = {.at = end, .tag = entry.tag};
     queue_->Remove(plan_.slot, timing_);
     --size_;
   } else if (timing_.open_row(plan_.bank) == DramTiming::kClosed) {

@@ -12,7 +12,7 @@ namespace gridloom::timing {
 
 /// Data of a read that has been transferred.
 struct DramData {
-  Cycle at = 0;  ///< command cycle after the last data
+  Cycle at = kNever;  ///< command cycle after the last data
   std::uint32_t tag = 0;
 };
 
@@ -29,26 +29,15 @@ class DramChannel {
   /// Gives at most one command; data of a read are appended to `data`, whose times never fall.
   void Step(Cycle now, std::vector<DramData>& data);
 
-  /// Chooses the next command, if that was put off, so that next() is when it is given.
-  void Settle() {
-    if (plan_.kind == DramChoice::Kind::kNothing && plan_.at != kNever) plan_ = queue_->Choose(plan_.at, timing_);
-  }
+  /// Gives the commands before `end` up to and including the first for a column, and returns its cycle, kNever if there was none; the data
+  /// of a read are put into `data`. The same as Step in each cycle, as long as nothing that is there before `end` is added later.
+  Cycle RunToColumn(Cycle end, DramData& data);
 
-  /// Gives the row commands that come before `end` and before the next column command: nobody else is concerned by them.
-  void StepRows(Cycle end) {
-    while (plan_.kind == DramChoice::Kind::kRow && plan_.at < end) {
-      Execute(plan_.at, nullptr);
-      Settle();
-    }
-  }
-
-  bool row_is_next() const { return plan_.kind == DramChoice::Kind::kRow; }
-
-  /// Next cycle at which Step may do something; kNever when empty.
+  /// Next cycle at which a command may be given; kNever when empty.
   Cycle next() const { return plan_.at; }
 
  private:
-  void Execute(Cycle now, std::vector<DramData>* data);
+  void Execute(Cycle now, DramData& data);
 
   const sim::TimingSpec::Dram& spec_;
   const std::uint32_t partition_;

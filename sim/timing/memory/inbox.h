@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/timing/cycle.h"
@@ -29,6 +30,8 @@ class Inbox {
     sorted_ = messages_.size();
   }
 
+  /// All that are there, in any order before Sort.
+  std::span<const Message> messages() const { return std::span(messages_).subspan(head_); }
   bool empty() const { return head_ == messages_.size(); }
   Cycle next_arrival() const { return empty() ? kNever : messages_[head_].arrival; }
   const Message& front() const { return messages_[head_]; }

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "rewriter/support/check.h"
+#include "sim/timing/memory/set_search.h"
 
 namespace gridloom::timing {
 namespace {
@@ -31,10 +32,12 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hook
       out_port_(parameters.SliceOutPort()),
       sets_(parameters.l2_sets()),
       ways_(parameters.timing().l2.ways),
-      tags_(std::size_t{parameters.l2_sets()} * ways_, kNone),
+      stride_((ways_ + kWaysPerStep - 1) / kWaysPerStep * kWaysPerStep),
+      tags_(std::size_t{parameters.l2_sets()} * stride_, kNone),
       lines_(tags_.size()),
       used_(tags_.size()),
       clock_(parameters.l2_sets()) {
+  for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = i % stride_ < ways_ ? 0 : kBehind;
   for (std::uint32_t packet = 0; packet <= 4; ++packet) {
     for (std::uint32_t data = 0; data <= 4; ++data) occupancy_.push_back(parameters.SliceOccupancy(packet, data));
   }
@@ -57,7 +60,7 @@ L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
 }
 
 std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
-  const std::uint64_t set = line / ways_;
+  const std::uint64_t set = line / stride_;
   const std::uint32_t tag = tags_[line];
   return std::uint64_t{tag} * sets_.value() + sets_.Remainder(set + sets_.value() - sets_.Remainder(Turn(tag)));
 }
@@ -65,7 +68,7 @@ std::uint64_t L2Slice::LocalOf(std::uint32_t line) const {
 /// The tags of all slices do not fit the host's first caches, and the next request's set is known.
 void L2Slice::Prefetch(SetTag place) const {
   constexpr std::uint32_t kHostLine = 64;
-  const std::size_t first = std::size_t{place.set} * ways_;
+  const std::size_t first = std::size_t{place.set} * stride_;
   __builtin_prefetch(&used_[first]);
   for (std::uint32_t way = 0; way < ways_; way += kHostLine / sizeof(Line)) {
     __builtin_prefetch(&tags_[first + way]);
@@ -74,12 +77,9 @@ void L2Slice::Prefetch(SetTag place) const {
 }
 
 std::uint32_t L2Slice::FindLine(SetTag place) const {
-  // Without a way out of the loop, so that the compiler compares several tags at a time.
-  const std::uint32_t first = place.set * ways_;
-  const std::uint32_t* tags = tags_.data() + first;
-  std::uint32_t found = kNone;
-  for (std::uint32_t way = 0; way < ways_; ++way) found = tags[way] == place.tag ? way : found;
-  return found == kNone ? kNone : first + found;
+  const std::uint32_t first = place.set * stride_;
+  const std::uint64_t found = Matches(tags_.data() + first, stride_, place.tag);
+  return found == 0 ? kNone : first + static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
 Cycle L2Slice::Occupancy(const Request& request) const {
@@ -165,7 +165,7 @@ void L2Slice::Use(std::uint32_t line) {
 /// Ways in use are numbered by age, from 1 on; their order stays.
 void L2Slice::Renumber(std::uint32_t set) {
   const auto when = [](std::uint8_t used) { return used & (kPinned - 1); };
-  std::uint8_t* used = used_.data() + std::size_t{set} * ways_;
+  std::uint8_t* used = used_.data() + std::size_t{set} * stride_;
   const std::vector<std::uint8_t> old(used, used + ways_);
   for (std::uint32_t way = 0; way < ways_; ++way) {
     if (when(old[way]) == 0) continue;
@@ -178,19 +178,18 @@ void L2Slice::Renumber(std::uint32_t set) {
 /// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
 /// has no room for its dirty sectors (and the read that follows).
 std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
-  // Without a branch in the loop, which would be mispredicted: the way goes along in the lowest bits of what is compared.
-  const std::uint32_t first = place.set * ways_;
+  const std::uint32_t first = place.set * stride_;
   const std::uint8_t* used = used_.data() + first;
-  std::uint32_t oldest = ~0u;
-  if (ways == ~std::uint64_t{0}) {
-    for (std::uint32_t way = 0; way < ways_; ++way) oldest = std::min(oldest, std::uint32_t{used[way]} << kWayBits | way);
-  } else {
+  std::uint32_t oldest = FirstLeast(used, stride_);
+  if (ways != ~std::uint64_t{0}) {
+    oldest = kNone;
     for (std::uint32_t way = 0; way < ways_; ++way) {
-      if ((ways >> way & 1) != 0) oldest = std::min(oldest, std::uint32_t{used[way]} << kWayBits | way);
+      if ((ways >> way & 1) != 0 && (oldest == kNone || used[way] < used[oldest])) oldest = way;
     }
+    if (oldest == kNone) return kNone;
   }
-  if ((oldest >> kWayBits & kPinned) != 0) return kNone;
-  const std::uint32_t victim = first + (oldest & ((1u << kWayBits) - 1));
+  if ((used[oldest] & kPinned) != 0) return kNone;
+  const std::uint32_t victim = first + oldest;
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
     const std::uint32_t entries = also_reads ? 2 : 1;
@@ -250,7 +249,6 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
 }
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
-  if (!waits_for_room_only_) room_needed_ = 0;  // what the request that waits missed may have come
   const Fetch done = fetches_[fetch];
   fetches_[fetch].next_free = free_fetch_;
   free_fetch_ = fetch;
@@ -287,8 +285,7 @@ void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind 
   counters_.l2_response_sectors += Count(sectors);
   // The access takes a cycle; then the packet leaves.
   const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), Count(sectors));
-  out[sm % out.size()].push_back(
-      {.arrival = sent + parameters_.response_latency, .sm = sm, .id = id, .source = source_, .kind = kind, .sectors = sectors});
+  out.Send(sm, {.arrival = sent + parameters_.response_latency, .sm = sm, .id = id, .source = source_, .kind = kind, .sectors = sectors});
 }
 
 }  // namespace gridloom::timing

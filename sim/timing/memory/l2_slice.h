@@ -36,6 +36,8 @@ class L2Slice {
   bool Tick(Cycle now, Outbox<Response>& out);
   /// Without that much room in DRAM's queue, a request that had to wait cannot go on.
   std::uint32_t room_needed() const { return room_needed_; }
+  /// Data that come to the slice change nothing for the request that waits.
+  bool waits_for_room_only() const { return waits_for_room_only_; }
   /// Data of DRAM have come; `fetch` is the number that was given to the channel.
   void Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out);
   /// When the next request can be taken, if nothing stands in its way.
@@ -43,7 +45,7 @@ class L2Slice {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr unsigned kWayBits = 6, kWaiterBits = 20;
+  static constexpr unsigned kWaiterBits = 20;
   static constexpr std::uint32_t kNoWaiter = (1u << kWaiterBits) - 1;
   /// A word: with its tag and a byte for its age, a set of 16 ways is two lines and a quarter of the host's caches.
   struct Line {
@@ -70,7 +72,7 @@ class L2Slice {
   SetTag Locate(std::uint64_t local) const;
   std::uint64_t LocalOf(std::uint32_t line) const;
   std::uint32_t FindLine(SetTag place) const;
-  static constexpr std::uint8_t kPinned = 0x80;
+  static constexpr std::uint8_t kPinned = 0x80, kBehind = 0xff;
   void Prefetch(SetTag place) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
   void Use(std::uint32_t line);
@@ -100,8 +102,8 @@ class L2Slice {
   std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change
   Divisor sets_;
-  std::uint32_t ways_;
-  // By set and way.
+  std::uint32_t ways_, stride_;  // of a set: its ways, and those that its place in the arrays holds
+  // By set and way. Places behind the ways are pinned, and no request has their tags.
   AlignedVector<std::uint32_t> tags_;  // kNone: free
   AlignedVector<Line> lines_;
   AlignedVector<std::uint8_t> used_;  // when last, by the set's clock; kPinned is added while sectors are pending

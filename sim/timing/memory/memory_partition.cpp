@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "rewriter/support/check.h"
 
@@ -13,7 +14,6 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
       plain_(plain),
       dram_(parameters.timing().dram, index, hooks, plain, counters_),
       slice_at_(parameters.slices_per_partition(), kNever),
-      room_needed_(parameters.slices_per_partition()),
       slice_count_(parameters.slices_per_partition()),
       out_(groups) {
   for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
@@ -35,44 +35,109 @@ void MemoryPartition::SortInboxes() {
   }
 }
 
+/// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request that a slice
+/// gives to DRAM is there from the next cycle on, and the data of a read come later than its command. So commands and data need no
+/// cycle of their own, unless a slice waits for them: they are caught up with before the next request is taken.
 void MemoryPartition::Run(Cycle end) {
   const Cycle limit = parameters_.sm_to_l2.Forward(end);
-  if (plain_) {
-    for (; done_ < limit; ++done_) Tick(done_);
-    next_ = NextAfter(done_ - 1, 0);
-    return;
-  }
-  while (next_ < limit) {
-    const Cycle now = next_;
-    GL_CHECK(now >= done_, "a memory partition went back in time");
-    Tick(now);
-    done_ = now + 1;
-    next_ = NextAfter(now, limit);
-  }
-  done_ = limit;
+  if (plain_) RunPlainly(limit);
+  else if (next_ < limit) RunTicks(limit);
+  else done_ = limit;
 }
 
-/// Output end first: data that come and requests that DRAM takes make room for requests in the same cycle. A request that a slice
-/// gives to DRAM is there from the next cycle on.
-void MemoryPartition::Tick(Cycle now) {
+void MemoryPartition::RunTicks(Cycle limit) {
+  for (Cycle now = NextTick(limit); now < limit; now = NextTick(limit)) {
+    GL_CHECK(now >= done_, "a memory partition went back in time");
+    AdvanceDram(parameters_.l2_to_dram.Forward(now + 1));
+    TakeFills(now);
+    TickSlices(now, Due(now));
+    done_ = now + 1;
+  }
+  AdvanceDram(parameters_.l2_to_dram.Forward(limit));
+  TakeFills(limit - 1);
+  done_ = limit;
+  FindNext();
+}
+
+void MemoryPartition::RunPlainly(Cycle limit) {
+  std::vector<DramData> data;
+  for (; done_ < limit; ++done_) {
+    TakeFills(done_);
+    const Cycle end = parameters_.l2_to_dram.Forward(done_ + 1);
+    for (Cycle cycle = parameters_.l2_to_dram.Forward(done_); cycle < end; ++cycle) dram_.Step(cycle, data);
+    for (const DramData& read : data) AddFill(read);
+    data.clear();
+    TickSlices(done_, ~std::uint64_t{0} >> (64 - slices_.size()));
+  }
+  FindNext();
+}
+
+/// When something happens next, from what is known now.
+void MemoryPartition::FindNext() {
+  next_ = std::min(NextRequest(), parameters_.l2_to_dram.During(dram_.next()));
+  if (!fills_.empty()) next_ = std::min(next_, fills_.front().at);
+  next_ = std::max(next_, done_);
+}
+
+Cycle MemoryPartition::NextRequest() const {
+  Cycle next = kNever;
+  for (const Cycle at : slice_at_) next = std::min(next, at);
+  return next;
+}
+
+/// Slices that wait for room in DRAM's queue, which is there now, as a mask.
+std::uint64_t MemoryPartition::HaveRoom() const {
+  const std::uint32_t room = dram_.room();
+  return (room >= 1 ? needs_one_ : 0) | (room >= 2 ? needs_two_ : 0);
+}
+
+/// Slices that may take a request now, as a mask.
+std::uint64_t MemoryPartition::Due(Cycle now) {
+  std::uint64_t due = std::exchange(retry_, 0);
+  for (std::size_t s = 0; s < slice_at_.size(); ++s) due |= std::uint64_t{slice_at_[s] <= now} << s;
+  return due | HaveRoom();
+}
+
+/// The next cycle in which a slice may take a request, or `limit`. Gives DRAM's commands as far as that depends on them; they do not depend
+/// on what is taken in that cycle or later.
+Cycle MemoryPartition::NextTick(Cycle limit) {
+  const Cycle next = std::max(NextRequest(), done_);
+  if (blocked_ == 0) return next;
+  Cycle until = std::min(next, limit);
+  Cycle end = parameters_.l2_to_dram.Forward(std::min(until + 1, limit));
+  while (true) {
+    if (waits_for_data_ != 0 && !fills_.empty() && fills_.front().at < until) {
+      until = fills_.front().at;
+      end = parameters_.l2_to_dram.Forward(until + 1);
+    }
+    const Cycle column = StepDram(end);
+    if (column == kNever) return until;
+    if (HaveRoom() != 0) return parameters_.l2_to_dram.During(column);
+  }
+}
+
+/// Gives the commands before `end`, a command cycle, up to and including the first for a column; returns its cycle, or kNever.
+Cycle MemoryPartition::StepDram(Cycle end) {
+  DramData data;
+  const Cycle column = dram_.RunToColumn(end, data);
+  if (data.at != kNever) AddFill(data);
+  return column;
+}
+
+void MemoryPartition::AdvanceDram(Cycle end) {
+  while (StepDram(end) != kNever) {
+  }
+}
+
+/// Data that come until `now`. Those that nobody waited for in their own cycle are taken late, with their time.
+void MemoryPartition::TakeFills(Cycle now) {
   while (!fills_.empty() && fills_.front().at <= now) {
-    const std::uint32_t tag = fills_.front().tag;
+    const DueFill fill = fills_.front();
     fills_.pop_front();
-    const std::uint32_t s = tag & L2Slice::kTagSliceMask;
-    slices_[s]->Fill(now, tag >> L2Slice::kTagSliceBits, out_);
-    room_needed_[s] = slices_[s]->room_needed();
-    changed_ = true;
+    const std::uint32_t s = fill.tag & L2Slice::kTagSliceMask;
+    slices_[s]->Fill(fill.at, fill.tag >> L2Slice::kTagSliceBits, out_);
+    retry_ |= waits_for_data_ & std::uint64_t{1} << s;
   }
-  if (plain_ || dram_wake_ <= now) RunDram(now);
-  std::uint64_t due = 0;
-  for (std::size_t i = 0; i < slice_at_.size(); ++i) due |= std::uint64_t{slice_at_[i] <= now} << i;
-  if (changed_ && blocked_ != 0) {
-    const std::uint32_t room = dram_.room();
-    for (std::size_t i = 0; i < room_needed_.size(); ++i) due |= blocked_ & std::uint64_t{room_needed_[i] <= room} << i;
-  }
-  changed_ = false;
-  if (plain_) due = ~std::uint64_t{0} >> (64 - slices_.size());
-  if (due != 0) TickSlices(now, due);
 }
 
 /// Those of the mask `due`. The first turns with the cycle, so that no slice is always first at DRAM's queue.
@@ -90,40 +155,16 @@ void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
     rest &= ~bit;
     due &= ~bit;
     // One before it may have taken the room.
-    if ((blocked_ & bit) != 0 && room_needed_[s] > dram_.room() && !plain_) continue;
+    if ((blocked_ & bit & ~waits_for_data_ & ~HaveRoom()) != 0 && !plain_) continue;
     L2Slice& slice = *slices_[s];
     const bool done = slice.Tick(now, out_);
-    blocked_ = done ? blocked_ & ~bit : blocked_ | bit;
-    room_needed_[s] = slice.room_needed();
+    const auto set = [bit](std::uint64_t& mask, bool value) { mask = value ? mask | bit : mask & ~bit; };
+    set(blocked_, !done);
+    set(waits_for_data_, !done && !slice.waits_for_room_only());
+    set(needs_one_, !done && slice.room_needed() == 1);
+    set(needs_two_, !done && slice.room_needed() == 2);
     slice_at_[s] = done ? slice.next() : kNever;
   }
-}
-
-/// The command cycles that begin during this cycle of L2.
-void MemoryPartition::RunDram(Cycle now) {
-  const Cycle begin = parameters_.l2_to_dram.Forward(now), end = parameters_.l2_to_dram.Forward(now + 1);
-  const std::uint32_t room = dram_.room();
-  if (plain_) {
-    for (Cycle cycle = begin; cycle < end; ++cycle) dram_.Step(cycle, data_);
-  } else {
-    while (dram_.next() < end) dram_.Step(std::max(dram_.next(), begin), data_);
-  }
-  if (dram_.room() != room) changed_ = true;
-  for (const DramData& data : data_) {
-    fills_.push_back({.at = parameters_.l2_to_dram.Back(data.at) + parameters_.dram_delay, .tag = data.tag});
-  }
-  data_.clear();
-}
-
-/// Row commands of DRAM before the next event, and before `limit`, from when on requests are not known yet, need no tick.
-Cycle MemoryPartition::NextAfter(Cycle now, Cycle limit) {
-  Cycle next = fills_.empty() ? kNever : fills_.front().at;
-  for (const Cycle at : slice_at_) next = std::min(next, at);
-  next = std::max(next, now + 1);
-  if (!plain_) dram_.Settle();
-  if (dram_.row_is_next() && limit != 0) dram_.StepRows(parameters_.l2_to_dram.Forward(std::min(next, limit)));
-  dram_wake_ = parameters_.l2_to_dram.During(dram_.next());
-  return std::max(std::min(next, dram_wake_), now + 1);
 }
 
 }  // namespace gridloom::timing

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "sim/timing/memory/fifo.h"
 #include "sim/timing/memory/l2_slice.h"
 
 namespace gridloom::timing {
@@ -22,7 +22,7 @@ class MemoryPartition {
   void Add(Request request);
   /// After the last Add of a phase.
   void SortInboxes();
-  std::vector<Response>& outbox(std::size_t group) { return out_[group]; }
+  Outbox<Response>& outbox() { return out_; }
   const MemoryCounters& counters() const { return counters_; }
 
   /// Simulates the L2 cycles that begin before SM cycle `end`; all requests that arrive before it must have been added.
@@ -36,26 +36,34 @@ class MemoryPartition {
     std::uint32_t tag = 0;
   };
 
-  void Tick(Cycle now);
+  void RunTicks(Cycle limit);
+  void RunPlainly(Cycle limit);
+  void FindNext();
+  Cycle NextTick(Cycle limit);
+  Cycle StepDram(Cycle end);
+  void AdvanceDram(Cycle end);
+  void TakeFills(Cycle now);
   void TickSlices(Cycle now, std::uint64_t due);
-  void RunDram(Cycle now);
-  Cycle NextAfter(Cycle now, Cycle limit);
+  void AddFill(const DramData& data) {
+    fills_.push_back({.at = parameters_.l2_to_dram.Back(data.at) + parameters_.dram_delay, .tag = data.tag});
+  }
+  std::uint64_t HaveRoom() const;
+  std::uint64_t Due(Cycle now);
+  Cycle NextRequest() const;
 
   const Parameters& parameters_;
   const bool plain_;
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
-  std::vector<Cycle> slice_at_;             // when it may take a request; kNever when that depends on others
-  std::vector<std::uint32_t> room_needed_;  // in DRAM's queue, by a slice that waits for DRAM
-  std::uint64_t blocked_ = 0;               // mask of these
+  std::vector<Cycle> slice_at_;  // when it may take a request; kNever when that depends on others
+  // Masks of slices: whose next request has to wait for DRAM; of these, by the room in its queue without which it has to; those that may
+  // go on when data of theirs come, and of these, those whose data have come.
+  std::uint64_t blocked_ = 0, needs_one_ = 0, needs_two_ = 0, waits_for_data_ = 0, retry_ = 0;
   const Divisor slice_count_;
-  bool changed_ = false;  // DRAM took a request or gave data: blocked slices may go on
   Outbox<Response> out_;
-  std::deque<DueFill> fills_;
-  std::vector<DramData> data_;
-  Cycle dram_wake_ = kNever;  // L2 cycle during which DRAM may do something next
-  Cycle done_ = 0;            // L2 cycles before this have been simulated
+  Fifo<DueFill> fills_;
+  Cycle done_ = 0;  // L2 cycles before this have been simulated
   Cycle next_ = kNever;
 };
 

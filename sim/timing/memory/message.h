@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/timing/cycle.h"
+#include "sim/timing/divisor.h"
 
 namespace gridloom::timing {
 
@@ -43,8 +44,20 @@ struct Response {
 };
 static_assert(sizeof(Response) == 16);
 
-/// Messages of one component during a phase, by the host thread that runs the receivers.
+/// What a component sends, by the host thread that runs the receivers: receiver r is of group r % groups. Receivers take what was sealed,
+/// while the component may already send what comes after it.
 template <typename Message>
-using Outbox = std::vector<std::vector<Message>>;
+class Outbox {
+ public:
+  explicit Outbox(std::uint32_t groups) : count_(groups), open_(groups), sealed_(groups) {}
+  void Send(std::uint32_t receiver, const Message& message) { open_[count_.Remainder(receiver)].push_back(message); }
+  /// When neither the component nor its receivers run; what was sealed before must have been taken.
+  void Seal() { open_.swap(sealed_); }
+  std::vector<Message>& sealed(std::size_t group) { return sealed_[group]; }
+
+ private:
+  Divisor count_;
+  std::vector<std::vector<Message>> open_, sealed_;
+};
 
 }  // namespace gridloom::timing

@@ -31,7 +31,9 @@ std::uint16_t MshrTable::Allocate(std::uint64_t key) {
   const std::uint16_t index = free_;
   Entry& entry = entries_[index];
   free_ = entry.next_free;
-  entry = Entry{.key = key, .live = true};
+  entry = Entry{};
+  entry.key = key;
+  entry.live = true;
   ++used_;
   if (key != kAnonymous && !plain_) {
     std::size_t slot = Home(key);
@@ -41,21 +43,25 @@ std::uint16_t MshrTable::Allocate(std::uint64_t key) {
   return index;
 }
 
-void MshrTable::AddWaiter(std::uint16_t entry, std::uint32_t load, std::uint8_t sectors) {
-  std::uint32_t index = free_waiter_;
+void MshrTable::AddWaiter(std::uint16_t index, std::uint32_t load, std::uint8_t sectors) {
+  Entry& entry = entries_[index];
+  entry.outstanding |= sectors;
+  if (entry.waiters++ == 0) entry.first = {.load = load, .missing = sectors};
+  else AddOther(entry, {.load = load, .missing = sectors});
+}
+
+void MshrTable::AddOther(Entry& entry, const Waiter& waiter) {
+  std::uint32_t index = free_other_;
   if (index == kNoWaiter) {
-    index = static_cast<std::uint32_t>(waiters_.size());
-    waiters_.emplace_back();
+    index = static_cast<std::uint32_t>(others_.size());
+    others_.emplace_back();
   } else {
-    free_waiter_ = waiters_[index].next;
+    free_other_ = others_[index].next;
   }
-  Entry& e = entries_[entry];
-  e.outstanding |= sectors;
-  waiters_[index] = {.load = load, .next = kNoWaiter, .missing = sectors};
-  std::uint32_t* link = &e.first_waiter;
-  while (*link != kNoWaiter) link = &waiters_[*link].next;
+  others_[index] = {.waiter = waiter, .next = kNoWaiter};
+  std::uint32_t* link = &entry.others;
+  while (*link != kNoWaiter) link = &others_[*link].next;
   *link = index;
-  ++e.waiters;
 }
 
 void MshrTable::Free(std::uint16_t index) {

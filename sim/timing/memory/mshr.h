@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "sim/timing/aligned.h"
 
 namespace gridloom::timing {
 
@@ -26,7 +29,7 @@ class MshrTable {
   std::uint64_t key(std::uint16_t entry) const { return entries_[entry].key; }
   /// Sectors that have been asked for and have not come.
   std::uint8_t outstanding(std::uint16_t entry) const { return entries_[entry].outstanding; }
-  /// `load` waits for the sectors, which are outstanding from now on if they were not before.
+  /// `load` (below 2^32 - 1) waits for the sectors, which are outstanding from now on if they were not before.
   void AddWaiter(std::uint16_t entry, std::uint32_t load, std::uint8_t sectors);
 
   /// Sectors have come. Calls done(load) for each waiter that misses none any more, in the order in which they came, and frees
@@ -35,49 +38,67 @@ class MshrTable {
   void Fill(std::uint16_t entry, std::uint8_t sectors, const Done& done) {
     Entry& e = entries_[entry];
     e.outstanding &= static_cast<std::uint8_t>(~sectors);
-    std::uint32_t* link = &e.first_waiter;
-    while (*link != kNoWaiter) {
-      Waiter& waiter = waiters_[*link];
-      waiter.missing &= static_cast<std::uint8_t>(~sectors);
-      if (waiter.missing != 0) {
-        link = &waiter.next;
-        continue;
-      }
-      done(waiter.load);
-      const std::uint32_t freed = *link;
-      *link = waiter.next;
-      waiter.next = free_waiter_;
-      free_waiter_ = freed;
+    if (e.first.load != kNoLoad && (e.first.missing &= static_cast<std::uint8_t>(~sectors)) == 0) {
+      done(std::exchange(e.first.load, kNoLoad));
       --e.waiters;
     }
+    if (e.others != kNoWaiter) FillOthers(e, sectors, done);
     if (e.outstanding == 0) Free(entry);
   }
 
+  /// The host may fetch what Fill needs of an entry.
+  void Prefetch(std::uint16_t entry) const { __builtin_prefetch(&entries_[entry]); }
+
  private:
   static constexpr std::uint32_t kNoWaiter = ~std::uint32_t{0};
-  struct Entry {
-    std::uint64_t key = kAnonymous;
-    std::uint32_t first_waiter = kNoWaiter;
-    std::uint16_t next_free = kNone;
-    std::uint8_t outstanding = 0;
-    std::uint32_t waiters = 0;
-    bool live = false;
-  };
+  static constexpr std::uint32_t kNoLoad = ~std::uint32_t{0};
   struct Waiter {
-    std::uint32_t load = 0;
-    std::uint32_t next = kNoWaiter;
+    std::uint32_t load = kNoLoad;
     std::uint8_t missing = 0;
   };
+  struct Entry {
+    std::uint64_t key = kAnonymous;
+    Waiter first;                      // the one that has the line fetched; most lines have no other
+    std::uint32_t others = kNoWaiter;  // behind it, in the order in which they came
+    std::uint16_t next_free = kNone;
+    std::uint16_t waiters = 0;
+    std::uint8_t outstanding = 0;
+    bool live = false;
+  };
+  static_assert(sizeof(Entry) == 32);
+  struct OtherWaiter {
+    Waiter waiter;
+    std::uint32_t next = kNoWaiter;
+  };
 
+  template <typename Done>
+  void FillOthers(Entry& entry, std::uint8_t sectors, const Done& done) {
+    std::uint32_t* link = &entry.others;
+    while (*link != kNoWaiter) {
+      OtherWaiter& other = others_[*link];
+      other.waiter.missing &= static_cast<std::uint8_t>(~sectors);
+      if (other.waiter.missing != 0) {
+        link = &other.next;
+        continue;
+      }
+      done(other.waiter.load);
+      const std::uint32_t freed = *link;
+      *link = other.next;
+      other.next = free_other_;
+      free_other_ = freed;
+      --entry.waiters;
+    }
+  }
+  void AddOther(Entry& entry, const Waiter& waiter);
   void Free(std::uint16_t entry);
   std::size_t Home(std::uint64_t key) const { return (key * 0x9e3779b97f4a7c15ull) >> shift_; }
 
   std::uint32_t merges_ = 0, used_ = 0;
   bool plain_ = false;
-  std::vector<Entry> entries_;
+  AlignedVector<Entry> entries_;
   std::uint16_t free_ = kNone;
-  std::vector<Waiter> waiters_;
-  std::uint32_t free_waiter_ = kNoWaiter;
+  std::vector<OtherWaiter> others_;
+  std::uint32_t free_other_ = kNoWaiter;
   std::vector<std::uint16_t> hash_;  // open addressing, a power of two at least twice the entries
   unsigned shift_ = 0;
 };

@@ -12,6 +12,8 @@ constexpr std::uint8_t kAllSectors = 0xf;
 /// MSHRs are found by line and cache; lines have at most 57 bits.
 constexpr unsigned kCacheShift = 60;
 
+std::uint64_t LineOf(std::uint64_t key) { return key & ((std::uint64_t{1} << kCacheShift) - 1); }
+
 bool Has(const DecodedOp& op, unsigned flags) { return (op.flags & flags) != 0; }
 
 }  // namespace
@@ -74,7 +76,7 @@ std::uint32_t LoadStoreUnit::Accept(const MemoryInstruction& instruction) {
   entry.cache = CacheOf(*instruction.op, entry.space);
   const auto coalesce = plain_ ? CoalescePlainly : Coalesce;
   coalesce(*instruction.cta, instruction.access, instruction.shift - window.added, instruction.op->width,
-           Has(*instruction.op, trace::kAtomic), entry.lines);
+           {.atomic = Has(*instruction.op, trace::kAtomic), .store = entry.is_store}, entry.lines);
   for (std::uint32_t i = 0; i < entry.lines.count; ++i)
     entry.lines.lines[i].line = instruction.memory->PhysicalLine(entry.lines.lines[i].line);
   return entry.is_store ? entry.lines.count : 0;
@@ -89,6 +91,7 @@ void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
     ++counters_.line_accesses;
     ++entry.next_line;
   }
+  known_absent_ = false;
   busy_until_ = now + 1;
   blocked_until_ = 0;
   if (entry.next_line < entry.lines.count) return;
@@ -125,7 +128,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   const auto id = static_cast<std::size_t>(entry.cache);
   Cache& cache = caches_[id];
   const std::uint8_t needed = parameters_.timing().l1.sectored ? line.sectors : kAllSectors;
-  CacheLine* found = cache.Find(line.line);
+  CacheLine* found = known_absent_ ? nullptr : cache.Find(line.line);
   const std::uint8_t missing = found == nullptr ? needed : static_cast<std::uint8_t>(needed & ~found->valid);
   if (missing == 0) {
     cache.Touch(found);
@@ -134,8 +137,9 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
     return true;
   }
   const std::uint64_t key = line.line | std::uint64_t{id} << kCacheShift;
-  std::uint16_t mshr = mshrs_.Find(key);
+  std::uint16_t mshr = known_absent_ ? MshrTable::kNone : mshrs_.Find(key);
   const bool known = mshr != MshrTable::kNone;
+  known_absent_ = found == nullptr && !known && !plain_;
   if (known ? !mshrs_.CanMerge(mshr) : mshrs_.full()) return Block(kNever);
   const std::uint8_t ask = known ? static_cast<std::uint8_t>(missing & ~mshrs_.outstanding(mshr)) : missing;
   if (ask != 0 && port_.free_at() > now) return Block(port_.free_at());
@@ -235,7 +239,7 @@ void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
   }
   if (carries_data) counters_.write_sectors += sectors;
   if (request.kind == RequestKind::kRead || request.kind == RequestKind::kAtomic) counters_.read_sectors += sectors;
-  out[home.partition % out.size()].push_back(request);
+  out.Send(home.partition, request);
 }
 
 void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
@@ -243,11 +247,17 @@ void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Req
   Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = static_cast<std::uint8_t>(victim.state.dirty)}, out);
 }
 
+void LoadStoreUnit::PrefetchSet(const Response& response) const {
+  if (!HasEntry(response)) return;
+  const std::uint64_t key = mshrs_.key(response.id);
+  if (key != MshrTable::kAnonymous) caches_[key >> kCacheShift].Prefetch(LineOf(key));
+}
+
 void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& out) {
   ++counters_.responses;
   counters_.response_sectors += static_cast<std::uint64_t>(std::popcount(response.sectors));
   blocked_until_ = 0;
-  if (response.kind == RequestKind::kWrite || response.kind == RequestKind::kReduce) {
+  if (!HasEntry(response)) {
     --stores_;
     completions_.push_back({.op = nullptr, .ready = now, .warp = response.id});
     return;
@@ -255,7 +265,7 @@ void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& o
   const std::uint64_t key = mshrs_.key(response.id);
   if (key != MshrTable::kAnonymous) {
     Cache& cache = caches_[key >> kCacheShift];
-    const std::uint64_t line = key & ((std::uint64_t{1} << kCacheShift) - 1);
+    const std::uint64_t line = LineOf(key);
     CacheLine* held = cache.Find(line);
     if (held == nullptr) {
       Cache::Victim victim;

@@ -48,8 +48,13 @@ class LoadStoreUnit {
   /// Queues an instruction; only when not full(). Returns the store packets that will complete one by one; a load completes once.
   std::uint32_t Accept(const MemoryInstruction& instruction);
 
-  /// Does what can be done in this cycle. Requests go to `out`, one list for each group of partitions: partition % out.size().
+  /// Does what can be done in this cycle. Requests go to `out`, one list for each group of partitions.
   void Tick(Cycle now, Outbox<Request>& out);
+  /// An answer will come: the host may fetch what it concerns. PrefetchEntry long before, PrefetchSet shortly.
+  void PrefetchEntry(const Response& response) const {
+    if (HasEntry(response)) mshrs_.Prefetch(response.id);
+  }
+  void PrefetchSet(const Response& response) const;
   /// Takes an answer of L2.
   void Fill(Cycle now, const Response& response, Outbox<Request>& out);
 
@@ -80,6 +85,7 @@ class LoadStoreUnit {
     std::uint16_t warp = 0;
   };
 
+  static bool HasEntry(const Response& response) { return response.kind == RequestKind::kRead || response.kind == RequestKind::kAtomic; }
   CacheId CacheOf(const DecodedOp& op, trace::Space space) const;
   std::uint32_t Passes(const MemoryInstruction& instruction) const;
   void TickShared(Cycle now, Entry& entry);
@@ -107,6 +113,7 @@ class LoadStoreUnit {
   std::vector<Entry> queue_;  // a ring
   std::uint32_t head_ = 0, count_ = 0;
   Cycle busy_until_ = 0, blocked_until_ = 0;
+  bool known_absent_ = false;  // the line that waits was in neither cache nor MSHRs, and only its own request can change that
 
   Cache caches_[kCaches];
   Cycle hit_latency_[kCaches];

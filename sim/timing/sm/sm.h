@@ -43,8 +43,17 @@ class Sm {
   Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain);
 
   void Start(CtaStart start) { starts_.push_back(std::move(start)); }  ///< in the order of `at`
-  Inbox<Response, &Response::source>& inbox() { return inbox_; }
-  std::vector<Request>& outbox(std::size_t group) { return out_[group]; }
+  /// Hands over an answer. After the last of a phase, PrefetchAnswers and SortInbox.
+  void Add(const Response& response) {
+    memory_.PrefetchEntry(response);
+    inbox_.Add(response);
+  }
+  /// The host may fetch what the answers concern, while something else runs.
+  void PrefetchAnswers() const {
+    for (const Response& response : inbox_.messages()) memory_.PrefetchSet(response);
+  }
+  void SortInbox() { inbox_.Sort(); }
+  Outbox<Request>& outbox() { return out_; }
   std::vector<CtaEnd>& ended() { return ended_; }
   const SmCounters& counters() const { return counters_; }
   /// With the cycles before `end` that were not visited because nothing changed; all before it must have been simulated.

@@ -8,10 +8,12 @@
 #include "sim/timing/memory/address_map.h"
 #include "sim/timing/memory/cache.h"
 #include "sim/timing/memory/coalescer.h"
+#include "sim/timing/memory/fifo.h"
 #include "sim/timing/memory/inbox.h"
 #include "sim/timing/memory/memory_partition.h"
 #include "sim/timing/memory/message.h"
 #include "sim/timing/memory/mshr.h"
+#include "sim/timing/memory/set_search.h"
 #include "sim/timing/sm/scheduler.h"
 #include "tests/sim/timing/model_fixture.h"
 
@@ -67,6 +69,20 @@ TEST_CASE("ClockRatio_ConvertsToTheFirstCycleAtOrAfter") {
     const Cycle during = ratio.During(cycle);
     REQUIRE(ratio.Forward(during) <= cycle);
     REQUIRE(ratio.Forward(during + 1) > cycle);
+  }
+}
+
+TEST_CASE("ClockRatio_IsExactFarFromTheBeginning") {
+  std::mt19937_64 random(6);
+  __extension__ using Wide = unsigned __int128;
+  for (int i = 0; i < 100000; ++i) {
+    const auto to = static_cast<std::uint32_t>(300 + random() % 2700), from = static_cast<std::uint32_t>(300 + random() % 2700);
+    const ClockRatio ratio(from, to);
+    // Multiples of the clocks, where rounding turns, and anything else.
+    const Cycle cycle = i % 2 == 0 ? (random() >> 28) * from + random() % 3 : random() >> (16 + random() % 40);
+    REQUIRE(ratio.Forward(cycle) == static_cast<Cycle>((Wide{cycle} * to + from - 1) / from));
+    REQUIRE(ratio.Back(cycle) == static_cast<Cycle>((Wide{cycle} * from + to - 1) / to));
+    REQUIRE(ratio.During(cycle) == static_cast<Cycle>(Wide{cycle} * from / to));
   }
 }
 
@@ -217,13 +233,40 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
     partition.Add(request);
     partition.SortInboxes();
     partition.Run(now + 2000);
-    partition.outbox(0).clear();
+    partition.outbox().Seal();
+    partition.outbox().sealed(0).clear();
     const auto known = std::ranges::find(by_use, tag);
     REQUIRE(recorder.hit == (known != by_use.end()));
     if (known != by_use.end()) by_use.erase(known);
     by_use.insert(by_use.begin(), tag);
     if (by_use.size() > ways) by_use.pop_back();
   }
+}
+
+TEST_CASE("SetSearch_FindsWhatALoopFinds") {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 5000; ++round) {
+    const auto count = static_cast<std::uint32_t>(kWaysPerStep * (1 + random() % 8));
+    std::vector<std::uint32_t> entries(count);
+    std::vector<std::uint8_t> ages(count);
+    for (std::uint32_t& entry : entries) entry = static_cast<std::uint32_t>(random() % 40 * 0x01010101);
+    for (std::uint8_t& age : ages) age = static_cast<std::uint8_t>(random() >> (56 + round % 8));
+    std::uint64_t expected = 0;
+    for (std::uint32_t i = 0; i < count; ++i) expected |= std::uint64_t{entries[i] == entries[count / 2]} << i;
+    REQUIRE(Matches(entries.data(), count, entries[count / 2]) == expected);
+    REQUIRE(FirstLeast(ages.data(), count) == static_cast<std::uint32_t>(std::ranges::min_element(ages) - ages.begin()));
+  }
+}
+
+TEST_CASE("Fifo_GivesItemsInOrder_AroundTheEndOfItsArray") {
+  Fifo<int> fifo;
+  int in = 0, out = 0;
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < round % 23; ++i) fifo.push_back(in++);
+    for (int i = 0; i < round % 19 && !fifo.empty(); ++i, fifo.pop_front()) REQUIRE(fifo.front() == out++);
+  }
+  for (; !fifo.empty(); fifo.pop_front()) REQUIRE(fifo.front() == out++);
+  CHECK(out == in);
 }
 
 TEST_CASE("MshrTable_WaiterIsDone_WhenItsLastSectorComes") {
@@ -343,9 +386,9 @@ TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
     }
     LineList fast, plain;
     const std::uint64_t shift = random() % 8 * width;
-    const bool atomic = random() % 2 == 0;
-    Coalesce(cta, access, shift, width, atomic, fast);
-    CoalescePlainly(cta, access, shift, width, atomic, plain);
+    const AccessKind kind{.atomic = random() % 2 == 0, .store = random() % 2 == 0};
+    Coalesce(cta, access, shift, width, kind, fast);
+    CoalescePlainly(cta, access, shift, width, kind, plain);
     REQUIRE(fast.count == plain.count);
     for (std::uint32_t i = 0; i < fast.count; ++i) {
       INFO("round " << round << ", line " << i);
