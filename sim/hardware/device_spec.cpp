@@ -30,15 +30,10 @@ constexpr DeviceField kFields[] = {
 };
 
 /// Facts that are zero on some devices; every other number must be given and positive.
-constexpr std::string_view kMayBeZero[] = {"block.shared_reserved_bytes",
-                                           "l2.persisting_bytes",
-                                           "l2.max_window_bytes",
-                                           "timing.units.tensor",
-                                           "timing.texture.size_bytes",
-                                           "timing.launch.kernel_cycles",
-                                           "timing.launch.dependent_cycles",
-                                           "timing.launch.cta_interval",
-                                           "timing.pcie.latency_ns"};
+constexpr std::string_view kMayBeZero[] = {
+    "block.shared_reserved_bytes", "l2.persisting_bytes",   "l2.max_window_bytes",         "timing.units.tensor",
+    "timing.texture.size_bytes",   "timing.tlb.entries",    "timing.launch.kernel_cycles", "timing.launch.dependent_cycles",
+    "timing.launch.cta_interval",  "timing.pcie.latency_ns"};
 
 const DeviceField* FindField(std::string_view key) {
   const auto field = std::ranges::find(kFields, key, &DeviceField::key);
@@ -164,6 +159,7 @@ Status ValidateTiming(const DeviceSpec& spec) {
        "timing.constant.size_bytes must be a multiple of 128 * timing.constant.ways"},
       {IsWholeSets(timing.texture.size_bytes, timing.texture.ways),
        "timing.texture.size_bytes must be a multiple of 128 * timing.texture.ways"},
+      {divides(timing.tlb.ways, timing.tlb.entries), "timing.tlb.entries must be a multiple of timing.tlb.ways"},
       {timing.l1.mshrs <= 4096, "timing.l1.mshrs must be at most 4096"},
       {divides(timing.dram.channels, timing.l2.slices), "timing.l2.slices must be a multiple of timing.dram.channels"},
       {timing.l2.slices / timing.dram.channels <= 64, "timing.l2.slices must be at most 64 for each DRAM channel"},

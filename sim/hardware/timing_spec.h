@@ -73,6 +73,12 @@ struct TimingSpec {
     std::uint32_t size_bytes = 0, ways = 0, latency = 0;
   } constant, texture;
 
+  /// Of an SM, for pages of memory.page_bytes; asked by what leaves the SM. Entries 0: translations take no time.
+  struct Tlb {
+    std::uint32_t entries = 0, ways = 0;
+    std::uint32_t miss_cycles = 0;  ///< that a request arrives later, SM cycles
+  } tlb;
+
   struct Crossbar {
     std::uint32_t latency = 0;  ///< SM to L2, without queueing
     std::uint32_t header_bytes = 0;

@@ -3,14 +3,18 @@
 namespace gridloom::timing {
 namespace {
 
-constexpr int kSpins = 4096;
+/// Some 20 to 50 microseconds.
+constexpr int kSpins = 512;
 
-template <typename Condition>
-void WaitUntil(const Condition& condition) {
-  for (int spin = 0; !condition(); ++spin) {
-    if (spin > kSpins) std::this_thread::yield();
-    else __builtin_ia32_pause();
+/// Until the value is no longer `unwanted`.
+unsigned WaitWhile(const std::atomic<unsigned>& value, unsigned unwanted) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    const unsigned now = value.load(std::memory_order_acquire);
+    if (now != unwanted) return now;
+    __builtin_ia32_pause();
   }
+  value.wait(unwanted, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -22,6 +26,7 @@ PhaseThreads::PhaseThreads(unsigned threads) {
 PhaseThreads::~PhaseThreads() {
   phase_ = nullptr;
   round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -30,18 +35,20 @@ void PhaseThreads::Run(const std::function<void(unsigned)>& phase) {
     phase_ = &phase;
     running_.store(static_cast<unsigned>(workers_.size()), std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
   }
   phase(0);
-  WaitUntil([&] { return running_.load(std::memory_order_acquire) == 0; });
+  for (unsigned running = running_.load(std::memory_order_acquire); running != 0;) running = WaitWhile(running_, running);
 }
 
 void PhaseThreads::Work(unsigned thread) {
   for (unsigned seen = 0;;) {
-    WaitUntil([&] { return round_.load(std::memory_order_acquire) != seen; });
+    WaitWhile(round_, seen);
     ++seen;
     if (phase_ == nullptr) return;
     (*phase_)(thread);
     running_.fetch_sub(1, std::memory_order_release);
+    running_.notify_one();
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace gridloom::timing {
 
-/// The caller is thread 0. Waiting threads spin for a while, since phases take microseconds, then let others run.
+/// The caller is thread 0. Waiting threads spin for a while, since phases take microseconds, then sleep, so that on a busy machine the
+/// one that they wait for gets its processor.
 class PhaseThreads {
  public:
   explicit PhaseThreads(unsigned threads);
@@ -24,8 +25,9 @@ class PhaseThreads {
 
   std::vector<std::thread> workers_;
   const std::function<void(unsigned)>* phase_ = nullptr;  // null: the workers end
-  std::atomic<unsigned> round_{0};                        // release: phase_ is set for this round; pairs with acquire in Work
-  std::atomic<unsigned> running_{0};                      // release: a worker has done the phase; pairs with acquire in Run
+  // What each side polls lies in a line of the host's caches of its own.
+  alignas(64) std::atomic<unsigned> round_{0};    // release: phase_ is set for this round; pairs with acquire in Work
+  alignas(64) std::atomic<unsigned> running_{0};  // release: a worker has done the phase; pairs with acquire in Run
 };
 
 }  // namespace gridloom::timing

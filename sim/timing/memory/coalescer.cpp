@@ -4,6 +4,8 @@
 #include <bit>
 #include <vector>
 
+#include "rewriter/support/check.h"
+
 namespace gridloom::timing {
 namespace {
 
@@ -35,6 +37,11 @@ std::uint8_t PartialSectors(const ByteMask& bytes) {
   return partial;
 }
 
+std::uint64_t Checked(std::uint64_t line) {
+  GL_CHECK(line >> LineAccess::kLineBits == 0, "an address above 2^57");
+  return line;
+}
+
 /// Lanes without gaps whose addresses rise by at most a sector: every sector from the first to the last byte is touched.
 bool IsDense(const MemoryAccess& access) {
   if (access.stride < 0 || access.stride > static_cast<std::int32_t>(kSectorBytes) || access.mask == 0) return false;
@@ -55,7 +62,7 @@ void CoalesceDense(const MemoryAccess& access, std::uint64_t shift, std::uint32_
     const std::uint64_t from = std::max(first, line * kLineBytes) - line * kLineBytes;
     const std::uint64_t to = std::min(end, (line + 1) * kLineBytes) - line * kLineBytes;
     const std::uint64_t first_sector = from / kSectorBytes, last_sector = (to - 1) / kSectorBytes;
-    entry.line = line;
+    entry.line = Checked(line);
     entry.sectors = static_cast<std::uint8_t>(((2u << last_sector) - 1) & ~((1u << first_sector) - 1));
     entry.partial = covers ? 0 : entry.sectors;
     if (from % kSectorBytes != 0) entry.partial |= static_cast<std::uint8_t>(1u << first_sector);
@@ -87,7 +94,7 @@ void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t
     if (index == 0) {
       seen |= bit;
       index = ++count;
-      out.lines[index - 1] = {.line = line};
+      out.lines[index - 1] = {.line = Checked(line)};
       if constexpr (kBytes) bytes[index - 1] = {};
     }
     LineAccess& entry = out.lines[index - 1];
@@ -101,7 +108,7 @@ void CoalesceLanes(const Addresses& addresses, std::uint32_t mask, std::uint32_t
         same += addresses[static_cast<std::size_t>(std::countr_zero(before))] == addresses[lane] ? 1 : 0;
       }
       bytes[index - 1].Add(offset, width);
-      entry.lanes = std::max(entry.lanes, same);
+      if (same > entry.lanes) entry.lanes = same;
     }
   }
   out.count = count;
@@ -132,14 +139,14 @@ void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std
     const std::uint64_t line = addresses[lane] / kLineBytes;
     const auto end = out.lines.begin() + out.count;
     if (!active(lane) || std::find_if(out.lines.begin(), end, [&](const LineAccess& entry) { return entry.line == line; }) != end) continue;
-    LineAccess entry{.line = line};
+    LineAccess entry{.line = Checked(line)};
     std::array<bool, kLineBytes> touched{};
     for (std::uint32_t other = 0; other < kWarpSize; ++other) {
       if (!active(other) || addresses[other] / kLineBytes != line) continue;
       for (std::uint32_t b = 0; b < width; ++b) touched[addresses[other] % kLineBytes + b] = true;
       std::uint32_t same = 0;
       for (std::uint32_t third = 0; third < kWarpSize; ++third) same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
-      if (kind.atomic) entry.lanes = std::max(entry.lanes, static_cast<std::uint8_t>(same));
+      if (kind.atomic && same > entry.lanes) entry.lanes = static_cast<std::uint8_t>(same);
     }
     for (std::uint32_t s = 0; s < 4; ++s) {
       const auto count = std::count(touched.begin() + s * kSectorBytes, touched.begin() + (s + 1) * kSectorBytes, true);

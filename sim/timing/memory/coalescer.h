@@ -8,13 +8,15 @@
 
 namespace gridloom::timing {
 
-/// What one instruction touches of one line of 128 bytes.
+/// What one instruction touches of one line of 128 bytes. A word: an SM keeps hundreds.
 struct LineAccess {
-  std::uint64_t line = 0;    ///< address / 128
-  std::uint8_t sectors = 0;  ///< mask of those touched
-  std::uint8_t partial = 0;  ///< stores: of those, the ones with bytes that no lane touches
-  std::uint8_t lanes = 0;    ///< atomics: most lanes on one address
+  static constexpr unsigned kLineBits = 50;
+  std::uint64_t line : kLineBits = 0;  ///< address / 128
+  std::uint64_t sectors : 4 = 0;       ///< mask of those touched
+  std::uint64_t partial : 4 = 0;       ///< stores: of those, the ones with bytes that no lane touches
+  std::uint64_t lanes : 6 = 0;         ///< atomics: most lanes on one address
 };
+static_assert(sizeof(LineAccess) == 8);
 
 /// The lines of one instruction in the order of the first lane that touches each.
 struct LineList {

@@ -82,16 +82,16 @@ std::uint32_t L2Slice::FindLine(SetTag place) const {
   return found == 0 ? kNone : first + static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
-Cycle L2Slice::Occupancy(const Request& request) const {
+Cycle L2Slice::Occupancy(const QueuedRequest& request) const {
   const std::uint32_t sectors = Count(request.sectors);
-  const Cycle plain = occupancy_[(request.kind == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
-  if (!IsAtomic(request.kind)) return plain;
+  const Cycle plain = occupancy_[(request.kind() == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
+  if (!IsAtomic(request.kind())) return plain;
   return std::max<Cycle>(plain, Cycle{request.lanes} * parameters_.timing().l2.atomic_interval);
 }
 
 bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
-  const Request request = inbox_.front();
+  const QueuedRequest request = inbox_.front();
   room_needed_ = 0;
   waits_for_room_only_ = false;
   if (!located_) place_ = Locate(request.line);
@@ -109,14 +109,14 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   busy_until_ = now + occupied;
   counters_.l2_busy_cycles += occupied;
   counters_.l2_sector_accesses += Count(request.sectors);
-  if (IsAtomic(request.kind)) ++counters_.l2_atomics;
-  else ++(IsWrite(request.kind) ? counters_.l2_writes : counters_.l2_reads);
+  if (IsAtomic(request.kind())) ++counters_.l2_atomics;
+  else ++(IsWrite(request.kind()) ? counters_.l2_writes : counters_.l2_reads);
   return true;
 }
 
-bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
+bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out) {
   std::uint32_t index = line_;
-  const bool reads = !IsWrite(request.kind);
+  const bool reads = !IsWrite(request.kind());
   const std::uint8_t valid = index == kNone ? 0 : lines_[index].valid;
   const std::uint8_t pending = index == kNone ? 0 : lines_[index].pending;
   const auto missing = static_cast<std::uint8_t>(reads ? request.sectors & ~valid : 0);
@@ -132,7 +132,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
     const std::uint64_t line =
         map_.Line({.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line});
     ways = hooks_.l2->OnAccess(
-        now, {.partition = partition_, .slice = index_, .launch = request.launch, .sm = request.sm, .line = line, .hit = index != kNone});
+        now, {.partition = partition_, .slice = index_, .launch = request.launch, .sm = request.sm(), .line = line, .hit = index != kNone});
   }
   if (index == kNone) index = Replace(now, place_, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
   if (index == kNone) return false;
@@ -150,8 +150,8 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
     AddWaiter(line, request);
     return true;
   }
-  if (IsAtomic(request.kind)) line.dirty |= request.sectors;
-  Answer(now, request.sm, request.id, request.kind, request.sectors, out);
+  if (IsAtomic(request.kind())) line.dirty |= request.sectors;
+  Answer(now, request.sm(), request.id, request.kind(), request.sectors, out);
   return true;
 }
 
@@ -229,7 +229,7 @@ void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
   dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[lines_[index].dirty], true, 0);
 }
 
-void L2Slice::AddWaiter(Line& line, const Request& request) {
+void L2Slice::AddWaiter(Line& line, const QueuedRequest& request) {
   std::uint32_t index = free_waiter_;
   if (index == kNoWaiter) {
     index = static_cast<std::uint32_t>(waiters_.size());
@@ -238,7 +238,11 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
   } else {
     free_waiter_ = waiters_[index].next;
   }
-  waiters_[index] = {.next = kNoWaiter, .sm = request.sm, .id = request.id, .kind = request.kind, .sectors = request.sectors};
+  waiters_[index] = {.next = kNoWaiter,
+                     .sm = request.sm(),
+                     .id = request.id,
+                     .kind = request.kind(),
+                     .sectors = static_cast<std::uint8_t>(request.sectors)};
   if (line.first_waiter == kNoWaiter) {
     line.first_waiter = index;
     return;

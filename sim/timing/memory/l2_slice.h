@@ -26,7 +26,7 @@ class L2Slice {
   L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
           DramChannel& dram, MemoryCounters& counters);
 
-  void Add(const Request& request) { inbox_.Add(request); }
+  void Add(const QueuedRequest& request) { inbox_.Add(request); }
   /// After the last Add of a phase.
   void SortInbox() {
     inbox_.Sort();
@@ -40,6 +40,11 @@ class L2Slice {
   bool waits_for_room_only() const { return waits_for_room_only_; }
   /// Data of DRAM have come; `fetch` is the number that was given to the channel.
   void Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out);
+  /// The host may fetch what a Fill will need.
+  void PrefetchFill(std::uint32_t fetch) const {
+    __builtin_prefetch(&lines_[fetches_[fetch].line]);
+    __builtin_prefetch(&used_[fetches_[fetch].line]);
+  }
   /// When the next request can be taken, if nothing stands in its way.
   Cycle next() const { return std::max(inbox_.next_arrival(), busy_until_); }
 
@@ -74,15 +79,15 @@ class L2Slice {
   std::uint32_t FindLine(SetTag place) const;
   static constexpr std::uint8_t kPinned = 0x80, kBehind = 0xff;
   void Prefetch(SetTag place) const;
-  bool Take(Cycle now, const Request& request, Outbox<Response>& out);
+  bool Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out);
   void Use(std::uint32_t line);
   void Renumber(std::uint32_t set);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
   void Read(Cycle now, std::uint32_t line, std::uint64_t local, std::uint8_t sectors);
   void WriteBack(Cycle now, std::uint32_t line);
-  void AddWaiter(Line& line, const Request& request);
+  void AddWaiter(Line& line, const QueuedRequest& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
-  Cycle Occupancy(const Request& request) const;
+  Cycle Occupancy(const QueuedRequest& request) const;
 
   const Parameters& parameters_;
   const AddressMap& map_;
@@ -92,7 +97,7 @@ class L2Slice {
   DramChannel& dram_;
   MemoryCounters& counters_;
 
-  Inbox<Request, &Request::sm> inbox_;
+  Inbox<QueuedRequest> inbox_;
   Port out_port_;
   Cycle busy_until_ = 0;
   SetTag place_{};  // of the next request, if it is located

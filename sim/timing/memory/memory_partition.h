@@ -19,7 +19,7 @@ class MemoryPartition {
   MemoryPartition& operator=(const MemoryPartition&) = delete;
 
   /// Hands over a request; its arrival is in SM cycles.
-  void Add(Request request);
+  void Add(const Request& request);
   /// After the last Add of a phase.
   void SortInboxes();
   Outbox<Response>& outbox() { return out_; }

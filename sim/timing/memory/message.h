@@ -33,6 +33,34 @@ struct Request {
 };
 static_assert(sizeof(Request) == 32);
 
+/// A request at its L2 slice; smaller, since so many wait.
+struct QueuedRequest {
+  QueuedRequest() = default;
+  QueuedRequest(const Request& request, Cycle at)
+      : at_and_sm(at << 16 | request.sm),
+        line(request.line),
+        sectors(request.sectors),
+        partial(request.partial),
+        lanes(request.lanes),
+        kind_number(static_cast<std::uint8_t>(request.kind)),
+        launch(request.launch),
+        id(request.id) {}
+
+  std::uint64_t order() const { return at_and_sm; }
+  std::uint16_t sm() const { return static_cast<std::uint16_t>(at_and_sm); }
+  RequestKind kind() const { return static_cast<RequestKind>(kind_number); }
+
+  std::uint64_t at_and_sm = 0;  ///< L2 cycle of the arrival << 16 | SM
+  std::uint64_t line : 46 = 0;  ///< of the slice
+  std::uint64_t sectors : 4 = 0;
+  std::uint64_t partial : 4 = 0;
+  std::uint64_t lanes : 6 = 0;
+  std::uint64_t kind_number : 4 = 0;
+  std::uint32_t launch = 0;
+  std::uint16_t id = 0;
+};
+static_assert(sizeof(QueuedRequest) == 24);
+
 /// Memory partition to SM.
 struct Response {
   Cycle arrival = 0;  ///< at the SM's port, SM cycles
@@ -41,6 +69,8 @@ struct Response {
   std::uint16_t source = 0;  ///< L2 slice of the device
   RequestKind kind = RequestKind::kRead;
   std::uint8_t sectors = 0;
+
+  std::uint64_t order() const { return arrival << 16 | source; }
 };
 static_assert(sizeof(Response) == 16);
 

@@ -6,7 +6,7 @@ namespace gridloom::timing {
 
 MshrTable::MshrTable(std::uint32_t entries, std::uint32_t merges, bool plain) : merges_(merges), plain_(plain), entries_(entries) {
   for (std::uint32_t i = entries; i-- > 0;) {
-    entries_[i].next_free = free_;
+    entries_[i].others = free_;
     free_ = static_cast<std::uint16_t>(i);
   }
   const std::size_t slots = std::bit_ceil(std::size_t{entries} * 2);
@@ -17,7 +17,7 @@ MshrTable::MshrTable(std::uint32_t entries, std::uint32_t merges, bool plain) : 
 std::uint16_t MshrTable::Find(std::uint64_t key) const {
   if (plain_) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (entries_[i].live && entries_[i].key == key) return static_cast<std::uint16_t>(i);
+      if (entries_[i].key == key) return static_cast<std::uint16_t>(i);
     }
     return kNone;
   }
@@ -30,10 +30,9 @@ std::uint16_t MshrTable::Find(std::uint64_t key) const {
 std::uint16_t MshrTable::Allocate(std::uint64_t key) {
   const std::uint16_t index = free_;
   Entry& entry = entries_[index];
-  free_ = entry.next_free;
+  free_ = static_cast<std::uint16_t>(entry.others);
   entry = Entry{};
   entry.key = key;
-  entry.live = true;
   ++used_;
   if (key != kAnonymous && !plain_) {
     std::size_t slot = Home(key);
@@ -43,24 +42,31 @@ std::uint16_t MshrTable::Allocate(std::uint64_t key) {
   return index;
 }
 
+std::uint32_t MshrTable::Waiters(const Entry& entry) const {
+  std::uint32_t count = entry.load == kNoLoad ? 0 : 1;
+  for (std::uint32_t index = entry.others; index != kNoWaiter; index = waiters_[index].next) ++count;
+  return count;
+}
+
 void MshrTable::AddWaiter(std::uint16_t index, std::uint32_t load, std::uint8_t sectors) {
   Entry& entry = entries_[index];
   entry.outstanding |= sectors;
-  if (entry.waiters++ == 0) entry.first = {.load = load, .missing = sectors};
-  else AddOther(entry, {.load = load, .missing = sectors});
+  if (entry.load != kNoLoad || entry.others != kNoWaiter) return AddOther(entry, {.load = load, .next = kNoWaiter, .missing = sectors});
+  entry.load = load;
+  entry.missing = sectors;
 }
 
 void MshrTable::AddOther(Entry& entry, const Waiter& waiter) {
-  std::uint32_t index = free_other_;
+  std::uint32_t index = free_waiter_;
   if (index == kNoWaiter) {
-    index = static_cast<std::uint32_t>(others_.size());
-    others_.emplace_back();
+    index = static_cast<std::uint32_t>(waiters_.size());
+    waiters_.emplace_back();
   } else {
-    free_other_ = others_[index].next;
+    free_waiter_ = waiters_[index].next;
   }
-  others_[index] = {.waiter = waiter, .next = kNoWaiter};
+  waiters_[index] = waiter;
   std::uint32_t* link = &entry.others;
-  while (*link != kNoWaiter) link = &others_[*link].next;
+  while (*link != kNoWaiter) link = &waiters_[*link].next;
   *link = index;
 }
 
@@ -79,8 +85,8 @@ void MshrTable::Free(std::uint16_t index) {
     }
     hash_[hole] = kNone;
   }
-  entry.live = false;
-  entry.next_free = free_;
+  entry.key = kFree;
+  entry.others = free_;
   free_ = index;
   --used_;
 }

@@ -9,10 +9,11 @@
 
 namespace gridloom::timing {
 
-/// Entries are found by key (line and cache). Those with key kAnonymous cannot be found again: each access has its own.
+/// Entries are found by key (line and cache), below 2^56 - 2. Those with key kAnonymous cannot be found again: each access has its own.
 class MshrTable {
  public:
-  static constexpr std::uint64_t kAnonymous = ~std::uint64_t{0};
+  static constexpr unsigned kKeyBits = 56;
+  static constexpr std::uint64_t kAnonymous = (std::uint64_t{1} << kKeyBits) - 1;
   static constexpr std::uint16_t kNone = 0xffff;
 
   MshrTable() = default;
@@ -24,7 +25,7 @@ class MshrTable {
   std::uint16_t Find(std::uint64_t key) const;
   /// Only when not full().
   std::uint16_t Allocate(std::uint64_t key);
-  bool CanMerge(std::uint16_t entry) const { return entries_[entry].waiters < merges_; }
+  bool CanMerge(std::uint16_t entry) const { return Waiters(entries_[entry]) < merges_; }
 
   std::uint64_t key(std::uint16_t entry) const { return entries_[entry].key; }
   /// Sectors that have been asked for and have not come.
@@ -37,58 +38,55 @@ class MshrTable {
   template <typename Done>
   void Fill(std::uint16_t entry, std::uint8_t sectors, const Done& done) {
     Entry& e = entries_[entry];
-    e.outstanding &= static_cast<std::uint8_t>(~sectors);
-    if (e.first.load != kNoLoad && (e.first.missing &= static_cast<std::uint8_t>(~sectors)) == 0) {
-      done(std::exchange(e.first.load, kNoLoad));
-      --e.waiters;
-    }
-    if (e.others != kNoWaiter) FillOthers(e, sectors, done);
+    const std::uint8_t others = static_cast<std::uint8_t>(~sectors) & 0xf;
+    e.outstanding &= others;
+    e.missing &= others;
+    if (e.load != kNoLoad && e.missing == 0) done(std::exchange(e.load, kNoLoad));
+    if (e.others != kNoWaiter) FillOthers(e, others, done);
     if (e.outstanding == 0) Free(entry);
   }
 
-  /// The host may fetch what Fill needs of an entry.
+  /// The host may fetch what Fill needs of an entry; of its key, what finding it needs.
   void Prefetch(std::uint16_t entry) const { __builtin_prefetch(&entries_[entry]); }
+  void PrefetchKey(std::uint64_t key) const { __builtin_prefetch(&hash_[Home(key)]); }
 
  private:
+  static constexpr std::uint64_t kFree = kAnonymous - 1;
   static constexpr std::uint32_t kNoWaiter = ~std::uint32_t{0};
   static constexpr std::uint32_t kNoLoad = ~std::uint32_t{0};
-  struct Waiter {
-    std::uint32_t load = kNoLoad;
-    std::uint8_t missing = 0;
-  };
+  /// Small, as the entries of all SMs do not fit the host's second cache.
   struct Entry {
-    std::uint64_t key = kAnonymous;
-    Waiter first;                      // the one that has the line fetched; most lines have no other
-    std::uint32_t others = kNoWaiter;  // behind it, in the order in which they came
-    std::uint16_t next_free = kNone;
-    std::uint16_t waiters = 0;
-    std::uint8_t outstanding = 0;
-    bool live = false;
+    std::uint64_t key : kKeyBits = kFree;
+    std::uint64_t outstanding : 4 = 0;
+    std::uint64_t missing : 4 = 0;     // of `load`
+    std::uint32_t load = kNoLoad;      // the one that has the line fetched; most lines have no other
+    std::uint32_t others = kNoWaiter;  // that wait, too, in the order in which they came; of a free entry, the next one
   };
-  static_assert(sizeof(Entry) == 32);
-  struct OtherWaiter {
-    Waiter waiter;
+  static_assert(sizeof(Entry) == 16);
+  struct Waiter {
+    std::uint32_t load = 0;
     std::uint32_t next = kNoWaiter;
+    std::uint8_t missing = 0;
   };
 
   template <typename Done>
-  void FillOthers(Entry& entry, std::uint8_t sectors, const Done& done) {
+  void FillOthers(Entry& entry, std::uint8_t others, const Done& done) {
     std::uint32_t* link = &entry.others;
     while (*link != kNoWaiter) {
-      OtherWaiter& other = others_[*link];
-      other.waiter.missing &= static_cast<std::uint8_t>(~sectors);
-      if (other.waiter.missing != 0) {
-        link = &other.next;
+      Waiter& waiter = waiters_[*link];
+      waiter.missing &= others;
+      if (waiter.missing != 0) {
+        link = &waiter.next;
         continue;
       }
-      done(other.waiter.load);
+      done(waiter.load);
       const std::uint32_t freed = *link;
-      *link = other.next;
-      other.next = free_other_;
-      free_other_ = freed;
-      --entry.waiters;
+      *link = waiter.next;
+      waiter.next = free_waiter_;
+      free_waiter_ = freed;
     }
   }
+  std::uint32_t Waiters(const Entry& entry) const;
   void AddOther(Entry& entry, const Waiter& waiter);
   void Free(std::uint16_t entry);
   std::size_t Home(std::uint64_t key) const { return (key * 0x9e3779b97f4a7c15ull) >> shift_; }
@@ -97,8 +95,8 @@ class MshrTable {
   bool plain_ = false;
   AlignedVector<Entry> entries_;
   std::uint16_t free_ = kNone;
-  std::vector<OtherWaiter> others_;
-  std::uint32_t free_other_ = kNoWaiter;
+  std::vector<Waiter> waiters_;
+  std::uint32_t free_waiter_ = kNoWaiter;
   std::vector<std::uint16_t> hash_;  // open addressing, a power of two at least twice the entries
   unsigned shift_ = 0;
 };

@@ -9,8 +9,9 @@ namespace {
 constexpr std::uint32_t kNoLoad = ~std::uint32_t{0};
 constexpr std::uint8_t kAllSectors = 0xf;
 
-/// MSHRs are found by line and cache; lines have at most 57 bits.
-constexpr unsigned kCacheShift = 60;
+/// MSHRs are found by line and cache.
+constexpr unsigned kCacheShift = 52;
+static_assert(kCacheShift >= LineAccess::kLineBits && kCacheShift + 3 < MshrTable::kKeyBits);
 
 std::uint64_t LineOf(std::uint64_t key) { return key & ((std::uint64_t{1} << kCacheShift) - 1); }
 
@@ -28,6 +29,8 @@ LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map
       counters_(counters),
       queue_(parameters.timing().l1.queue),
       mshrs_(parameters.timing().l1.mshrs, parameters.timing().l1.merges, plain),
+      tlb_(parameters.timing().tlb.entries, parameters.timing().tlb.ways, parameters.device.memory.page_bytes,
+           parameters.timing().tlb.miss_cycles),
       port_(parameters.SmOutPort()),
       free_load_(kNoLoad) {
   const sim::TimingSpec& timing = parameters.timing();
@@ -127,7 +130,7 @@ bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, 
 bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
   const auto id = static_cast<std::size_t>(entry.cache);
   Cache& cache = caches_[id];
-  const std::uint8_t needed = parameters_.timing().l1.sectored ? line.sectors : kAllSectors;
+  const std::uint8_t needed = parameters_.timing().l1.sectored ? static_cast<std::uint8_t>(line.sectors) : kAllSectors;
   CacheLine* found = known_absent_ ? nullptr : cache.Find(line.line);
   const std::uint8_t missing = found == nullptr ? needed : static_cast<std::uint8_t>(needed & ~found->valid);
   if (missing == 0) {
@@ -169,11 +172,11 @@ bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line
         .launch = entry.instruction.launch,
         .id = mshr,
         .kind = atomic ? RequestKind::kAtomic : RequestKind::kRead,
-        .sectors = line.sectors,
+        .sectors = static_cast<std::uint8_t>(line.sectors),
         .partial = 0,
-        .lanes = line.lanes},
+        .lanes = static_cast<std::uint8_t>(line.lanes)},
        out);
-  mshrs_.AddWaiter(mshr, entry.load, line.sectors);
+  mshrs_.AddWaiter(mshr, entry.load, static_cast<std::uint8_t>(line.sectors));
   ++loads_[entry.load].pending;
   return true;
 }
@@ -193,9 +196,9 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
         .launch = entry.instruction.launch,
         .id = entry.instruction.warp,
         .kind = reduce ? RequestKind::kReduce : RequestKind::kWrite,
-        .sectors = line.sectors,
-        .partial = line.partial,
-        .lanes = line.lanes},
+        .sectors = static_cast<std::uint8_t>(line.sectors),
+        .partial = static_cast<std::uint8_t>(line.partial),
+        .lanes = static_cast<std::uint8_t>(line.lanes)},
        out);
   return true;
 }
@@ -229,8 +232,9 @@ void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
   request.sm = static_cast<std::uint16_t>(sm_);
   request.partition = home.partition;
   request.slice = home.slice;
-  request.line = home.local;
   request.arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
+  if (tlb_.present()) request.arrival += TranslationDelay(now, request.line);
+  request.line = home.local;
   switch (request.kind) {
     case RequestKind::kRead: ++counters_.read_requests; break;
     case RequestKind::kWrite: ++counters_.write_requests; break;
@@ -242,6 +246,12 @@ void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
   out.Send(home.partition, request);
 }
 
+Cycle LoadStoreUnit::TranslationDelay(Cycle now, std::uint64_t line) {
+  const Tlb::Translation translation = tlb_.Translate(now, line);
+  ++(translation.hit ? counters_.tlb_hits : counters_.tlb_misses);
+  return translation.ready - now;
+}
+
 void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
   if (victim.state.dirty == 0) return;
   Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = static_cast<std::uint8_t>(victim.state.dirty)}, out);
@@ -250,7 +260,9 @@ void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Req
 void LoadStoreUnit::PrefetchSet(const Response& response) const {
   if (!HasEntry(response)) return;
   const std::uint64_t key = mshrs_.key(response.id);
-  if (key != MshrTable::kAnonymous) caches_[key >> kCacheShift].Prefetch(LineOf(key));
+  if (key == MshrTable::kAnonymous) return;
+  caches_[key >> kCacheShift].Prefetch(LineOf(key));
+  mshrs_.PrefetchKey(key);
 }
 
 void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& out) {

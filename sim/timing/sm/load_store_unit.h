@@ -13,6 +13,7 @@
 #include "sim/timing/memory/coalescer.h"
 #include "sim/timing/memory/message.h"
 #include "sim/timing/memory/mshr.h"
+#include "sim/timing/memory/tlb.h"
 #include "sim/timing/parameters.h"
 #include "sim/timing/sm/decoded_code.h"
 
@@ -98,6 +99,7 @@ class LoadStoreUnit {
   bool Block(Cycle until);
   void Send(Cycle now, Request request, Outbox<Request>& out);
   void WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out);
+  Cycle TranslationDelay(Cycle now, std::uint64_t line);
   void CountHit(CacheId cache, bool hit);
   void Pop();
   std::uint32_t NewLoad(const MemoryInstruction& instruction);
@@ -118,6 +120,7 @@ class LoadStoreUnit {
   Cache caches_[kCaches];
   Cycle hit_latency_[kCaches];
   MshrTable mshrs_;
+  Tlb tlb_;
   std::uint32_t stores_ = 0;  // packets outstanding
   Port port_;
   std::vector<Load> loads_;

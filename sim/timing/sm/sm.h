@@ -50,7 +50,7 @@ class Sm {
   }
   /// The host may fetch what the answers concern, while something else runs.
   void PrefetchAnswers() const {
-    for (const Response& response : inbox_.messages()) memory_.PrefetchSet(response);
+    inbox_.ForEach([&](const Response& response) { memory_.PrefetchSet(response); });
   }
   void SortInbox() { inbox_.Sort(); }
   Outbox<Request>& outbox() { return out_; }
@@ -129,7 +129,7 @@ class Sm {
   SmCounters counters_;
   LoadStoreUnit memory_;
   Port in_port_;
-  Inbox<Response, &Response::source> inbox_;
+  Inbox<Response> inbox_;
   Outbox<Request> out_;
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;

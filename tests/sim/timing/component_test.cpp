@@ -14,6 +14,7 @@
 #include "sim/timing/memory/message.h"
 #include "sim/timing/memory/mshr.h"
 #include "sim/timing/memory/set_search.h"
+#include "sim/timing/memory/tlb.h"
 #include "sim/timing/sm/scheduler.h"
 #include "tests/sim/timing/model_fixture.h"
 
@@ -32,7 +33,15 @@ TEST_CASE("Derive_EveryShippedDevice_HasLatenciesThatTheStagesLeaveRoomFor") {
     INFO(id << ": " << (parameters.ok() ? "" : parameters.error().message));
     REQUIRE(parameters.ok());
     CHECK(parameters->window > 0);
+    // So that SMs and partitions may be simulated at the same time (Engine).
+    CHECK(2 * parameters->window <= parameters->request_latency + parameters->response_latency);
   }
+}
+
+TEST_CASE("Derive_ClocksTooFarApart_AreNamed") {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.timing.clock.l2_mhz = device.timing.clock.sm_mhz / 16;
+  CHECK(Derive(device).error().message == "the clocks of timing.clock differ by a factor of 16 or more");
 }
 
 TEST_CASE("Derive_LatencyShorterThanItsStages_IsNamed") {
@@ -125,7 +134,7 @@ TEST_CASE("Inbox_OrdersByArrivalThenSource_InWhateverPortionsMessagesCome") {
     std::ranges::stable_sort(messages, {}, &Response::arrival);
     for (std::uint16_t i = 0; i < messages.size(); ++i) messages[i].id = i;
     std::ranges::stable_sort(messages, {}, &Response::source);
-    Inbox<Response, &Response::source> whole, portions;
+    Inbox<Response> whole, portions;
     for (const Response& message : messages) whole.Add(message);
     whole.Sort();
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -241,6 +250,25 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
     by_use.insert(by_use.begin(), tag);
     if (by_use.size() > ways) by_use.pop_back();
   }
+}
+
+TEST_CASE("Tlb_WalksForPagesThatItDoesNotKnow_AndForgetsTheOneUsedLongestAgo") {
+  Tlb tlb(2, 2, 4096, 300);  // a line is a 32nd of a page
+  const auto ready = [&](Cycle now, std::uint64_t line, bool hit) {
+    const Tlb::Translation translation = tlb.Translate(now, line);
+    CHECK(translation.hit == hit);
+    return translation.ready;
+  };
+  CHECK(ready(10, 0, false) == 310);
+  CHECK(ready(11, 31, true) == 310);   // the same page waits for the walk
+  CHECK(ready(11, 32, false) == 311);  // the next one walks beside it
+  CHECK(ready(309, 1, true) == 310);
+  CHECK(ready(310, 1, true) == 310);
+  CHECK(ready(500, 1, true) == 500);
+  CHECK(ready(501, 64, false) == 801);  // in place of the page of line 32
+  CHECK(ready(900, 0, true) == 900);
+  CHECK(ready(900, 32, false) == 1200);
+  CHECK_FALSE(Tlb(0, 8, 4096, 300).present());
 }
 
 TEST_CASE("SetSearch_FindsWhatALoopFinds") {

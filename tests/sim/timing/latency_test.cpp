@@ -71,6 +71,20 @@ TEST_CASE("PointerChase_InL2_TakesL2Latency") {
   }
 }
 
+TEST_CASE("PointerChase_OverMorePagesThanTheTlbKnows_TakesItsMissesLonger") {
+  sim::DeviceSpec device = TestDevice("v100");
+  constexpr std::uint32_t kMiss = 1530;  // whole cycles of DRAM, too
+  std::vector<std::uint64_t> near, far;  // twice over 16 lines of one page, of 16 pages
+  for (std::uint64_t i = 0; i < 32; ++i) near.push_back(i % 16 * 128), far.push_back(i % 16 * device.memory.page_bytes + i % 16 * 128);
+  const auto chase = [&](const std::vector<std::uint64_t>& lines, std::uint32_t entries) {
+    device.timing.tlb = {.entries = entries, .ways = 8, .miss_cycles = kMiss};
+    return Chase(device, Space::kGlobal, lines, trace::kCacheGlobal);
+  };
+  CHECK(chase(near, 0) + kMiss == chase(near, 8));
+  CHECK(chase(far, 0) + 16 * kMiss == chase(far, 64));  // the second time they are known
+  CHECK(chase(far, 0) + 32 * kMiss == chase(far, 8));   // one set, too small: none is ever known
+}
+
 TEST_CASE("PointerChase_OfClosedBanks_TakesDramLatency") {
   for (const std::string& name : kDevices) {
     const sim::DeviceSpec device = TestDevice(name);

@@ -160,6 +160,12 @@ sim::DeviceSpec RandomDevice(std::mt19937_64& random) {
   timing.launch.kernel_cycles = Draw(random, 0, 200);
   timing.launch.dependent_cycles = Draw(random, 0, 100);
   timing.launch.queues = Draw(random, 1, 3);
+  if (Draw(random, 0, 2) == 0) {
+    timing.tlb.ways = Draw(random, 1, 3);
+    timing.tlb.entries = timing.tlb.ways * Draw(random, 1, 3);
+    timing.tlb.miss_cycles = Draw(random, 1, 400);
+    device.memory.page_bytes = Choose<std::uint64_t>(random, {128, 1024, 4096});
+  }
   const Status valid = sim::ValidateDevice(device);
   INFO((valid.ok() ? "" : valid.error().message));
   REQUIRE(valid.ok());
