@@ -25,7 +25,8 @@ constexpr std::uint32_t BankOf(Key key) { return key & ((1u << kBankBits) - 1); 
 
 class IndexedDramQueue final : public DramQueue {
  public:
-  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), banks_(banks) {
+  /// With a place for the bank of kNoKey, which is looked up, too.
+  IndexedDramQueue(std::uint32_t capacity, std::uint32_t banks) : slots_(capacity), banks_(std::max(banks, BankOf(kNoKey) + 1)) {
     for (std::uint32_t i = capacity; i-- > 0;) {
       slots_[i].next = free_;
       free_ = i;
