@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 8;
+inline constexpr std::uint32_t kAbiVersion = 9;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -95,6 +95,7 @@ struct WarpCtx {
   RecordSite* record_sites;      ///< recording: kRecordSites of them; an instruction's is its number modulo that (records.h)
   std::uint64_t* record_limit;   ///< a group of records (kMaxGroupWords) may begin up to here; beyond it, first kFlushRecords
   void* stack_limit;             ///< lowest usable stack address; device functions that recurse check it
+  std::uint32_t access_line;     ///< PTX line of the access that an out-of-line function is making; else 0
   alignas(64) std::uint32_t tid[3][kWarpSize];  ///< thread index of every lane
   void* owner;                                  ///< the runtime's warp object
 };

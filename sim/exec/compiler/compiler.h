@@ -11,9 +11,14 @@
 
 namespace gridloom::exec {
 
+/// CompileOptions::block of code for any row of whole warps: y = z = 1, x a multiple of 32.
+inline constexpr std::uint32_t kRowOfWarps[3] = {0, 1, 1};
+/// True of such a row's shape, and of kRowOfWarps itself.
+constexpr bool IsRowOfWarps(const std::uint32_t (&block)[3]) { return block[0] % 32 == 0 && block[1] == 1 && block[2] == 1; }
+
 /// Everything a kernel's code depends on besides its PTX. Part of the cache key.
 struct CompileOptions {
-  std::uint32_t block[3] = {0, 0, 0};  ///< block shape the code is specialised on; zeros: any shape
+  std::uint32_t block[3] = {0, 0, 0};  ///< block shape the code is specialised on; kRowOfWarps; zeros: any shape
   bool small_grid = true;              ///< grid times block stays below 2^31 in every dimension
   bool clusters = false;
   bool memcheck = false;

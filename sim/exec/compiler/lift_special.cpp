@@ -27,9 +27,15 @@ Value* FunctionLifter::RangedSpecial(Special special, std::uint64_t low, std::ui
   return call;
 }
 
+/// How many threads a block has at least along an axis.
+std::uint64_t FunctionLifter::LeastDimension(unsigned axis) {
+  const std::uint32_t known = module_.options().block[axis];
+  return known != 0 ? known : IsRowOfWarps(module_.options().block) ? kWarpSize : 1;
+}
+
 Value* FunctionLifter::Dimension(unsigned axis) {
   const std::uint32_t known = module_.options().block[axis];
-  return known != 0 ? b_.getInt32(known) : RangedSpecial(At(Special::kNtidX, axis), 1, kMaxBlock[axis] + 1);
+  return known != 0 ? b_.getInt32(known) : RangedSpecial(At(Special::kNtidX, axis), LeastDimension(axis), kMaxBlock[axis] + 1);
 }
 
 Value* FunctionLifter::ReadSpecial(std::string_view text) {
@@ -39,7 +45,7 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
   const unsigned axis = Axis(ref->component);
   const bool is_w = ref->component == 'w' || ref->component == 'a';
   const std::uint64_t ntid = options.block[axis];
-  const std::uint64_t max_grid = options.small_grid && ntid != 0 ? std::min(kMaxGrid[axis], (kSmallGrid - 1) / ntid) : kMaxGrid[axis];
+  const std::uint64_t max_grid = options.small_grid ? std::min(kMaxGrid[axis], (kSmallGrid - 1) / LeastDimension(axis)) : kMaxGrid[axis];
   auto lane_bit = [&] { return b_.CreateShl(b_.getInt32(1), RangedSpecial(Special::kLaneId, 0, kWarpSize)); };
   auto clock = [&](std::uint64_t which) { return b_.CallHelper(Helper::kClock, {b_.getInt64Ty()}, {}, which); };
   auto high = [&](Value* value) { return b_.CreateTrunc(b_.CreateLShr(value, 32), b_.getInt32Ty()); };

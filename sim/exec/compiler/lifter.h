@@ -240,6 +240,7 @@ class FunctionLifter {
 
   // --------------------------------------------------------------------------------------------------------- lift_special.cpp
   Value* ReadSpecial(std::string_view text);
+  std::uint64_t LeastDimension(unsigned axis);
   Value* Dimension(unsigned axis);
   Value* RangedSpecial(Special special, std::uint64_t low, std::uint64_t high);
 

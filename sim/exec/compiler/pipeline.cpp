@@ -19,12 +19,15 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/region_budget.h"
 #include "sim/exec/compiler/thread_ends.h"
 
 namespace gridloom::exec {
 namespace {
 
-/// Instructions of a warp form above which compile time counts for more than the last bit of speed.
+/// Instructions of a warp form above which compile time counts for more than the last bit of speed: first the register allocator looks less
+/// far, then passes and scheduler that take more than linear time are left out.
+constexpr std::size_t kMediumModule = 5000;
 constexpr std::size_t kLargeModule = 20000;
 /// Above this the register allocator's live-range splitting takes minutes: such kernels get the allocator of unoptimised code.
 constexpr std::size_t kHugeModule = 80000;
@@ -42,6 +45,13 @@ std::size_t PiecesPerOperation(const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
   if (info->checkFeatures("+avx512f")) return 1;
   return info->checkFeatures("+avx2") ? 2 : 4;
+}
+
+/// Instructions of a warp form, as if for AVX-512.
+std::size_t SizeOf(const llvm::Module& module, const llvm::TargetMachine& machine) {
+  std::size_t instructions = 0;
+  for (const llvm::Function& function : module) instructions += function.getInstructionCount();
+  return instructions * PiecesPerOperation(machine);
 }
 
 /// Runs a textual pass pipeline over the module.
@@ -175,7 +185,11 @@ void SetFunctionTarget(llvm::Function& function, const llvm::TargetMachine& mach
   const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
   const bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512bw") && info->checkFeatures("+avx512vl") &&
                       info->checkFeatures("+avx512dq");
-  if (avx512 && !llvm::StringRef(features).contains("+avx512f")) features += (features.empty() ? "" : ",") + std::string("+avx512f");
+  const auto name = [&](const char* feature) {  // the vectoriser looks for it
+    if (!llvm::StringRef(features).contains(feature)) features += (features.empty() ? "" : ",") + std::string(feature);
+  };
+  if (avx512) name("+avx512f");
+  if (info->checkFeatures("+avx2")) name("+avx2");
   function.addFnAttr("target-features", features);
   // Both, or LLVM splits everything into 256-bit pieces.
   function.addFnAttr("prefer-vector-width", avx512 ? "512" : "256");
@@ -212,10 +226,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
 }
 
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
-  std::size_t instructions = 0;
-  for (const llvm::Function& function : module) instructions += function.getInstructionCount();
-  instructions *= PiecesPerOperation(machine);
-  // Some passes and the scheduler of the code generator take more than linear time: very large kernels go without.
+  const std::size_t instructions = SizeOf(module, machine);
   if (instructions > kLargeModule) {
     machine.setOptLevel(instructions > kHugeModule ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Less);
     RunPasses(module, machine, "function(sroa,early-cse,simplifycfg,adce)");
@@ -227,6 +238,7 @@ void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {
 }
 
 std::vector<std::uint8_t> EmitObject(llvm::Module& module, llvm::TargetMachine& machine, std::string& error) {
+  const WithRegionBudget budget(SizeOf(module, machine) > kMediumModule ? RegionBudget::kSmall : RegionBudget::kUsual);
   static CodeGenGate gate;
   module.getContext().setOptPassGate(gate);
   llvm::SmallVector<char, 0> bytes;

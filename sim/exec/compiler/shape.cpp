@@ -461,7 +461,8 @@ Shape ShapeAnalysis::SpecialShape(Special special) const {
   switch (special) {
     case Special::kLaneId: return pattern_or_zero([](std::int64_t l) { return l; }, 63);
     case Special::kTidX:
-      if (x == 0) return VectorShape();
+      if (x == 0 && !IsRowOfWarps(options_.block)) return VectorShape();
+      if (x == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
       if (std::uint64_t{x} * y * z <= kWarpSize || kWarpSize % x == 0) return pattern_or_zero([&](std::int64_t l) { return l % x; }, 63);
       if (x % kWarpSize == 0) return pattern_or_zero([](std::int64_t l) { return l; }, 5);
       if (y == 1 && z == 1) return pattern_or_zero([](std::int64_t l) { return l; }, 5);  // one ragged row

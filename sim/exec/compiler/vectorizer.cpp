@@ -30,6 +30,7 @@ void WarpFunction::SetTarget(llvm::Function& target) {
 
 void WarpFunction::Emit() {
   PrepareBlocks();
+  PlanAccesses();
   EmitEntry();
   for (unsigned index = 0; index < order_.blocks.size(); ++index) {
     EmitBlock(index, false);
@@ -140,8 +141,9 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   const ThreadEnds thread_ends(spmd, address_taken);
   WarpModule module(spmd, options, address_taken, thread_ends);
   module.static_shared_bytes = static_shared_bytes;
-  module.avx512 = kernel->getFnAttribute("target-features").isValid() &&
-                  kernel->getFnAttribute("target-features").getValueAsString().contains("+avx512f");
+  const llvm::StringRef features = kernel->getFnAttribute("target-features").getValueAsString();
+  module.avx512 = features.contains("+avx512f");
+  module.pieces = module.avx512 ? 1 : features.contains("+avx2") ? 2 : 4;
   std::vector<llvm::Function*> sources = DeviceFunctions(spmd.ir(), spmd, kernel);
   sources.push_back(kernel);
   VectorizeResult result;

@@ -128,7 +128,7 @@ void WarpFunction::EmitLoopEnd() {
 
 void WarpFunction::EmitBlock(unsigned index, bool divergent) {
   current_ = index;
-  divergent_ = divergent;
+  divergent_ = divergent_copy_ = divergent;
   base_cache_.clear();
   lanes_cache_.clear();
   grouped_.clear();

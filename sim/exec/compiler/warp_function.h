@@ -1,8 +1,8 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
 // warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_half_loop.cpp, warp_dispatch.cpp and
 // warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in
-// warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp and warp_group.cpp, those that fail the check in
-// warp_slow_access.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
+// warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp and warp_called_access.cpp, those that
+// fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -33,6 +33,7 @@ struct WarpModule {
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
+  unsigned pieces = 1;  ///< machine vectors that 16 words take
   bool by_cta = false;  ///< the kernel's warp form is a CtaEntry
   std::string error;
   std::uint32_t check_sites = 1;                                 ///< memcheck: the next number of a global access
@@ -209,6 +210,7 @@ class WarpFunction {
     bool strong;
     Value* line;
     std::uint32_t site = 0;  ///< memcheck's number of a global access
+    Value* imm = nullptr;    ///< SlowAccessImm where it is not known at compile time
   };
   /// A scalar base plus a constant lane pattern; `valid` (i1 or null) says whether the lanes really are that.
   struct Linear {
@@ -222,6 +224,7 @@ class WarpFunction {
   Window WindowOf(const llvm::CallInst& call, Access& access);
   Value* ScaledLimit(const Window& window, unsigned shift, std::uint64_t span);
   std::optional<LanePattern> PatternOf(Value* address);
+  bool InRows(Value* address, const Access& access, bool store);
   bool InRowsOfWhole(Value* address, const Access& access, bool store);
   std::optional<Linear> AsLinear(Value* address);
   bool ProvenInRange(const Value* address, const Access& access) const;
@@ -239,6 +242,7 @@ class WarpFunction {
   llvm::Function* SlowLoadFunction(unsigned bytes);
   llvm::Function* SlowLoadOneFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(unsigned bytes);
+  Value* SlowImm(const Access& access);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
   std::vector<Value*> SlowLoadOne(Value* host, const Access& access);
   void StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values);
@@ -335,6 +339,23 @@ class WarpFunction {
   void StoreIrregular(const Irregular& at, const Access& access, const Window& window, const std::vector<Value*>& values, Value* rows);
   void StoreSame(Value* base, const Access& access, const Window& window, const std::vector<Value*>& values);
 
+  // --- accesses by call (warp_called_access.cpp) ---
+  class Nested;
+  bool IsIrregular(const llvm::CallInst& call, const MarkerInfo& info);
+  void PlanAccesses();
+  bool ByCall(const llvm::CallInst& call) const;
+  Irregular PassedAs(const Irregular& at);
+  llvm::Function* AccessFunction(const char* what, const Irregular& at, const Access& access, llvm::Type* result,
+                                 llvm::ArrayRef<llvm::Type*> more, bool& made);
+  Irregular PlaceIn(llvm::Function* function, const Irregular& at);
+  llvm::SmallVector<Value*, 8> AccessArguments(const Irregular& at, const Access& access);
+  Value* HostAddresses(const Irregular& at, const Access& access, const Window& window);
+  void NoteAccessLine(Value* line);
+  std::vector<Value*> CallLoad(const Irregular& place, const Access& whole, const Access& row, llvm::ArrayRef<Value*> lines);
+  void EmitLoadFunction(llvm::Function* function, const Irregular& passed, Access whole, Access row, unsigned lines);
+  void CallStore(const Irregular& place, const Access& access, const std::vector<Value*>& values);
+  void EmitStoreFunction(llvm::Function* function, const Irregular& passed, Access access);
+
   // --- groups of loads (warp_group.cpp) ---
   using LoadGroup = std::vector<llvm::CallInst*>;
   std::vector<llvm::CallInst*> LoadsAfter(const llvm::CallInst& call) const;
@@ -342,6 +363,9 @@ class WarpFunction {
   LoadGroup GroupFrom(llvm::CallInst& call, const Access& access);
   bool MakeReady(Value* value, const llvm::Instruction& at);
   std::vector<LoadGroup> GroupsFrom(llvm::CallInst& call, const Access& access);
+  bool MayGroup(const Access& access) const;
+  void CallGroup(const LoadGroup& group, const Access& single);
+  void DefineGroup(const LoadGroup& group, llvm::ArrayRef<Value*> parts, bool first_is_current);
   void EmitGroups(const std::vector<LoadGroup>& groups, const Access& single, const Window& window);
 
   // --- atomics (warp_atomics.cpp) ---
@@ -453,10 +477,14 @@ class WarpFunction {
   std::map<const llvm::CallInst*, RowNoteOf> row_notes_;  ///< by load
   llvm::DenseMap<const Value*, llvm::SmallVector<const llvm::CallInst*, 2>> row_notes_by_index_;
 
+  llvm::DenseSet<const llvm::CallInst*> in_line_;  ///< irregular accesses that are never made by call
+  bool has_many_accesses_ = false;                 ///< irregular ones
+
   // The block copy being emitted.
   unsigned current_ = 0;
   bool divergent_ = false;
-  Value* mask_ = nullptr;  ///< active mask (i32); constant -1 in the converged copy
+  bool divergent_copy_ = false;  ///< of the block; a small arm is divergent in either
+  Value* mask_ = nullptr;        ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
   unsigned width_ = kWarpSize;  ///< lanes of a value; half of that in a half warp, whose mask_ has as many bits
   Value* packed_ = nullptr;     ///< half warp: which lanes of the warp it consists of (i32)

@@ -81,10 +81,15 @@ bool WarpFunction::MakeReady(Value* value, const llvm::Instruction& at) {
   return true;
 }
 
+/// Whether accesses of this kind may be made together with others.
+bool WarpFunction::MayGroup(const Access& access) const {
+  return !memcheck() && !access.strong && access.bytes == 4 && access.count == 1 && access.space != Space::kLocal;
+}
+
 /// The group from `call` on, and groups of as many loads from other arrays at the same index: they share check and test.
 std::vector<WarpFunction::LoadGroup> WarpFunction::GroupsFrom(llvm::CallInst& call, const Access& access) {
   constexpr std::size_t kMostGroups = 4;
-  if (memcheck() || access.strong || access.bytes != 4 || access.count != 1 || access.space == Space::kLocal) return {{&call}};
+  if (!MayGroup(access)) return {{&call}};
   std::vector<LoadGroup> groups{GroupFrom(call, access)};
   const Shape shape = ShapeOf(call.getArgOperand(0));
   if (shape.kind != ShapeKind::kIndexed || !IrregularOf(call.getArgOperand(0), access).index) return groups;
@@ -128,11 +133,27 @@ void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access
     return parts;
   };
   const std::vector<Value*> parts = FastOrSlow(IrregularInRange(places, whole, window), fast, slow);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    llvm::CallInst* load = groups[i / count][i % count];
-    Define(load, b_.CreateBitCast(parts[i], LanesType(load->getType())));
-    if (i != 0) grouped_.insert(load);
+  for (std::size_t i = 0; i < groups.size(); ++i) DefineGroup(groups[i], llvm::ArrayRef(parts).slice(i * count, count), i == 0);
+}
+
+/// What the loads of a group give. `first_is_current`: the first of them is the one that is being emitted.
+void WarpFunction::DefineGroup(const LoadGroup& group, llvm::ArrayRef<Value*> parts, bool first_is_current) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    Define(group[i], b_.CreateBitCast(parts[i], LanesType(group[i]->getType())));
+    if (i != 0 || !first_is_current) grouped_.insert(group[i]);
   }
+}
+
+/// The loads of a group by one call.
+void WarpFunction::CallGroup(const LoadGroup& group, const Access& single) {
+  Access word = single;
+  word.element = b_.getInt32Ty();
+  Access whole = word;
+  whole.count = static_cast<unsigned>(group.size());
+  whole.bytes = 4 * whole.count;
+  std::vector<Value*> lines;
+  for (const llvm::CallInst* load : group) lines.push_back(load->getArgOperand(load->arg_size() - 1));
+  DefineGroup(group, CallLoad(IrregularOf(group[0]->getArgOperand(0), whole), whole, word, lines), true);
 }
 
 }  // namespace gridloom::exec

@@ -88,8 +88,11 @@ std::optional<LanePattern> WarpFunction::PatternOf(Value* address) {
 }
 
 /// True for an access of a half warp that the whole one can make in rows.
-bool WarpFunction::InRowsOfWhole(Value* address, const Access& access, bool store) {
-  if (!half_warp() || access.space == Space::kLocal || LeftToHelper(access) || ShapeOf(address).uniform()) return false;
+bool WarpFunction::InRowsOfWhole(Value* address, const Access& access, bool store) { return half_warp() && InRows(address, access, store); }
+
+/// True where the lanes of each half are known to be neighbours, or all the same.
+bool WarpFunction::InRows(Value* address, const Access& access, bool store) {
+  if (access.space == Space::kLocal || LeftToHelper(access) || ShapeOf(address).uniform()) return false;
   const std::optional<LanePattern> pattern = PatternOf(address);
   const auto fits = [&](unsigned half) {
     const HalfKind kind = Classify(*pattern, half, access.bytes);
@@ -353,6 +356,10 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
         ok, [&] { return LoadHalves(*linear, access, window); }, slow);
   } else if (odd_size) {
     parts = slow();
+  } else if (ByCall(call)) {
+    if (MayGroup(access))
+      if (const LoadGroup group = GroupFrom(call, access); group.size() > 1) return CallGroup(group, access);
+    parts = CallLoad(IrregularOf(address, access), access, access, access.line);
   } else {
     if (const std::vector<LoadGroup> groups = GroupsFrom(call, access); groups.size() > 1 || groups[0].size() > 1)
       return EmitGroups(groups, access, window);
@@ -426,6 +433,11 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) == HalfKind::kConsecutive &&
                       Classify(linear->pattern, 1, access.bytes) == HalfKind::kConsecutive;
   const bool same = info.space != Space::kLocal && !odd_size && ShapeOf(address).uniform();
+  if (!halves && !same && !odd_size && ByCall(call)) {
+    CallStore(IrregularOf(address, access), access, values);
+    if (access.strong) CompilerFence();
+    return;
+  }
   BasicBlock* fast = NewBlock("store");
   BasicBlock* slow = NewBlock("store_slow");
   BasicBlock* done = NewBlock("stored");

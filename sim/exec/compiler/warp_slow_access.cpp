@@ -58,10 +58,13 @@ llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
   return function;
 }
 
+Value* WarpFunction::SlowImm(const Access& access) {
+  return access.imm ? access.imm : b_.getInt64(SlowAccessImm(access.bytes, access.space, access.strong, access.site));
+}
+
 std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
-  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
   if (half_warp()) host = Unpack(host);
-  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, WarpMask(), access.line, b_.getInt64(imm), host});
+  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, WarpMask(), access.line, SlowImm(access), host});
   auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
   std::vector<Value*> parts = Deinterleave(b_.CreateBitCast(raw, wide), access.count);
   if (half_warp())
@@ -78,8 +81,7 @@ std::vector<Value*> WarpFunction::SlowLoadOne(Value* host, const Access& access)
     for (Value* part : SlowLoad(Splat(host), access)) parts.push_back(b_.CreateExtractElement(part, lane));
     return parts;
   }
-  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
-  Value* raw = b_.CreateCall(SlowLoadOneFunction(access.bytes), {warp_, mask_, access.line, b_.getInt64(imm), host});
+  Value* raw = b_.CreateCall(SlowLoadOneFunction(access.bytes), {warp_, mask_, access.line, SlowImm(access), host});
   Value* wide = b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, access.count));
   for (unsigned part = 0; part < access.count; ++part) parts.push_back(b_.CreateExtractElement(wide, part));
   return parts;
@@ -90,10 +92,9 @@ void WarpFunction::SlowStore(Value* host, const Access& access, std::vector<Valu
     host = Unpack(host);
     for (Value*& value : values) value = Unpack(value);
   }
-  const std::uint64_t imm = SlowAccessImm(access.bytes, access.space, access.strong, access.site);
   llvm::Function* function = SlowStoreFunction(access.bytes);
   Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
-  b_.CreateCall(function, {warp_, WarpMask(), access.line, b_.getInt64(imm), host, data});
+  b_.CreateCall(function, {warp_, WarpMask(), access.line, SlowImm(access), host, data});
 }
 
 }  // namespace gridloom::exec

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/worker.h"
@@ -68,7 +69,9 @@ void Land(Warp* warp) {
   if (lane >= 0)
     RaiseFault(*warp, FaultKind::kIllegalAddress, static_cast<std::uint32_t>(lane), worker.fault_address, line, "illegal address");
   const std::uint32_t only = warp->ctx.initial_mask == 1 ? 0 : kNoLane;  // of a whole warp, nobody knows which thread it was
-  RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, 0, "illegal address", worker.fault_pc);
+  const std::uint32_t called_line = std::exchange(warp->ctx.access_line, 0);
+  RecordFault(*worker.launch, warp, FaultKind::kIllegalAddress, only, worker.fault_address, called_line, "illegal address",
+              worker.fault_pc);
   LeaveStopped(*warp);
 }
 

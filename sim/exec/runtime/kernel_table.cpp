@@ -5,9 +5,12 @@
 
 namespace gridloom::exec {
 
+bool KernelTable::Slot::MatchesButForBlock(const CompileOptions& options) const {
+  return small_grid == options.small_grid && clusters == options.clusters && memcheck == options.memcheck && record == options.record;
+}
+
 bool KernelTable::Slot::Matches(const CompileOptions& options) const {
-  return std::equal(std::begin(block), std::end(block), std::begin(options.block)) && small_grid == options.small_grid &&
-         clusters == options.clusters && memcheck == options.memcheck && record == options.record;
+  return std::ranges::equal(block, options.block) && MatchesButForBlock(options);
 }
 
 std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* function, CompileOptions& options) {
@@ -15,6 +18,13 @@ std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* fun
   auto& slots = slots_[function];
   const auto find = [&] { return std::ranges::find_if(slots, [&](const auto& slot) { return slot->Matches(options); }); };
   auto it = find();
+  if (it == slots.end() && options.record == Recording::kNone && IsRowOfWarps(options.block)) {
+    const auto alike = std::ranges::count_if(slots, [&](const auto& slot) { return slot->MatchesButForBlock(options); });
+    if (static_cast<std::size_t>(alike) >= kOwnShapes) {
+      std::ranges::copy(kRowOfWarps, options.block);
+      it = find();
+    }
+  }
   if (it == slots.end() && slots.size() >= kMaxShapes) {
     std::ranges::fill(options.block, 0u);
     it = find();

@@ -1,5 +1,6 @@
-// Compiled kernels of one program in memory. A kernel is built once per block shape; the ninth shape and all later ones
-// share a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
+// Compiled kernels of one program in memory. A kernel is built once per block shape. From the third on, shapes of one row of whole warps
+// share a version (kRowOfWarps): programs that try block sizes would wait for a build each. The ninth shape and all later ones share
+// a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,7 @@ class KernelTable {
   Result<Found> Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build);
 
  private:
+  static constexpr std::size_t kOwnShapes = 2;  ///< before rows of warps share a version
   static constexpr std::size_t kMaxShapes = 8;
   struct Slot {
     std::uint32_t block[3];
@@ -56,6 +58,7 @@ class KernelTable {
     std::unique_ptr<LoadedKernel> kernel;
     std::string error;
 
+    bool MatchesButForBlock(const CompileOptions& options) const;
     bool Matches(const CompileOptions& options) const;
   };
   std::shared_ptr<Slot> SlotFor(const ptx::Function* function, CompileOptions& options);

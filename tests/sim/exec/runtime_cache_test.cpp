@@ -191,6 +191,23 @@ TEST_CASE("Run_ManyBlockShapes_CompilesAtMostNineTimes") {
   CHECK(Harness::compilations() - before == 9);
 }
 
+TEST_CASE("Run_RowsOfWholeWarps_ShareAVersionFromTheThirdOn") {
+  Harness h(1);
+  h.Add("rows", {.entry = [](WarpCtx* warp) { ++reinterpret_cast<std::atomic<int>*>(Param(warp, 0))[0]; }});
+  auto* const count = h.Allocate<int>(1);
+  const int before = Harness::compilations();
+  const auto run = [&](std::uint32_t x, std::uint32_t y) {
+    h.Run("rows", {1, 1, 1}, {x, y, 1}, {reinterpret_cast<std::uint64_t>(count)});
+    return Harness::compilations() - before;
+  };
+  CHECK(run(64, 1) == 1);
+  CHECK(run(128, 1) == 2);
+  CHECK(run(256, 1) == 3);
+  for (std::uint32_t x = 32; x <= 1024; x += 32) CHECK(run(x, 1) == 3);
+  CHECK(run(33, 1) == 4);  // no whole warps
+  CHECK(run(32, 2) == 5);  // no single row
+}
+
 TEST_CASE("Run_KernelThatDoesNotCompile_SaysWhyEveryTime") {
   Harness h(1);
   h.Add("broken", {.error = "broken.ptx:3: wgmma is not supported"});

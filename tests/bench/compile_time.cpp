@@ -1,0 +1,97 @@
+// compile_time: how long kernels of a PTX file take from PTX to object code, each in the processor time of the best of several runs. What
+// loading LLVM takes (40 ms, once a process) is not in it.
+//   build/compile_time --ptx FILE [--kernel NAME] [--block X] [--cpu x86-64-v3|x86-64] [--memcheck 1] [--runs N] [--ir FILE] [--object
+//   FILE]
+//                      [--llvm "-time-passes"]
+#include <llvm/IR/PassTimingInfo.h>
+#include <llvm/Support/CommandLine.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "rewriter/ptx/parser.h"
+#include "sim/exec/compiler/compiler.h"
+#include "tests/bench/options.h"
+
+namespace {
+
+using namespace gridloom;
+
+double CpuMs() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+void PassToLlvm(const std::string& options) {
+  std::vector<std::string> words{"compile_time"};
+  std::istringstream in(options);
+  for (std::string word; in >> word;) words.push_back(word);
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  llvm::cl::ParseCommandLineOptions(static_cast<int>(arguments.size()), arguments.data());
+}
+
+struct Best {
+  exec::CompiledKernel kernel;
+  double ms = std::numeric_limits<double>::max();
+};
+
+Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileOptions& options, unsigned runs) {
+  Best best;
+  for (unsigned run = 0; run < std::max(1u, runs); ++run) {
+    const double before = CpuMs();
+    exec::gridloom_compile(&module, kernel, &options, &best.kernel);
+    best.ms = std::min(best.ms, CpuMs() - before);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string file, only, llvm_options, ir_file, object_file;
+  exec::CompileOptions options;
+  unsigned block = 256, runs = 3, memcheck = 0;
+  const bench::Option known[] = {{"--ptx", &file},        {"--kernel", &only},        {"--block", &block},
+                                 {"--cpu", &options.cpu}, {"--runs", &runs},          {"--memcheck", &memcheck},
+                                 {"--ir", &ir_file},      {"--object", &object_file}, {"--llvm", &llvm_options}};
+  bench::ParseOptions(argc, argv, known);
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  DiagnosticSink sink;
+  const std::unique_ptr<ptx::Module> module = ptx::ParseModule(text, sink);
+  if (text.empty() || sink.has_errors()) {
+    std::fprintf(stderr, "%s: %s\n", file.c_str(), text.empty() ? "nothing to read" : "has errors");
+    return 1;
+  }
+  if (!llvm_options.empty()) PassToLlvm(llvm_options);
+  options.block[0] = block;
+  options.block[1] = options.block[2] = block == 0 ? 0 : 1;
+  options.memcheck = memcheck != 0;
+  options.keep_ir = !ir_file.empty();
+  bool failed = false, any = false;
+  for (const auto& function : module->functions) {
+    if (!function.is_entry || !function.body || (!only.empty() && function.name != only)) continue;
+    any = true;
+    const std::string name(function.name);
+    const Best best = Measure(*module, name.c_str(), options, runs);
+    failed |= !best.kernel.error.empty();
+    std::printf("%9.1f ms %8zu bytes  %s%s%s\n", best.ms, best.kernel.object.size(), name.c_str(), best.kernel.error.empty() ? "" : ": ",
+                best.kernel.error.c_str());
+    if (!ir_file.empty()) std::ofstream(ir_file) << best.kernel.ir;
+    if (!object_file.empty())
+      std::ofstream(object_file, std::ios::binary)
+          .write(reinterpret_cast<const char*>(best.kernel.object.data()), static_cast<std::streamsize>(best.kernel.object.size()));
+  }
+  if (!llvm_options.empty()) llvm::reportAndResetTimings();
+  if (!any) std::fprintf(stderr, "%s: no such kernel\n", file.c_str());
+  return failed || !any ? 1 : 0;
+}
