@@ -251,6 +251,9 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.slice = params.slice;
   ctx.sm_count = std::max(device_.sm.count, 1u);
   ctx.shared_stride = static_cast<std::uint32_t>(RoundUp(std::max<std::uint64_t>(shared, 1), kSharedAlign));
+  // A GPU gives out shared memory in these units and finds accesses beyond them; compilers load past the end of an array
+  // inside of them. Who has none gets none.
+  launch.shared_limit = static_cast<std::uint32_t>(RoundUp(shared, std::max(device_.allocation.shared_bytes, 1u)));
   ctx.owner = &launch;
   if (kernel.local_bytes != 0 || kernel.recursive) {
     launch.local_bytes = kernel.local_bytes + static_cast<std::uint32_t>(RoundUp(options_.stack_bytes, 16));

@@ -22,8 +22,8 @@ std::string Triple(const Dim3& d) { return "(" + std::to_string(d.x) + "," + std
 std::string DescribeIn(Space space, const Launch& launch, const Warp* warp, std::uint32_t lane, std::uint64_t address) {
   if (warp && space == Space::kShared) {
     const CtaCtx& cta = warp->cta->ctx;
-    return DescribeMiss(address, 1, cta.shared_base, cta.shared_bytes,
-                        "the CTA's " + std::to_string(cta.shared_bytes) + " bytes of shared memory");
+    const std::uint32_t bytes = launch.ctas_per_unit == 1 ? launch.ctx.total_shared_bytes : cta.shared_bytes;
+    return DescribeMiss(address, 1, cta.shared_base, bytes, "the CTA's " + std::to_string(bytes) + " bytes of shared memory");
   }
   if (warp && space == Space::kLocal && lane < kWarpSize) {
     const WarpCtx& ctx = warp->ctx;

@@ -66,7 +66,7 @@ struct Launch {
   std::uint32_t ctas_per_unit = 1;
   std::uint32_t unit_grid[3] = {1, 1, 1};
   std::uint32_t threads_per_cta = 0;
-  std::uint32_t shared_bytes = 0;  ///< of one CTA
+  std::uint32_t shared_limit = 0;  ///< bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out
   std::uint32_t local_bytes = 0;   ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time

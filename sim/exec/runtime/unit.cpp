@@ -125,7 +125,7 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     cta.ctx.launch = &lc;
     cta.ctx.owner = &cta;
     cta.ctx.shared_base = shared_;
-    cta.ctx.shared_bytes = cta_count == 1 ? lc.total_shared_bytes : lc.shared_stride * cta_count;
+    cta.ctx.shared_bytes = cta_count == 1 ? std::min(new_launch.shared_limit, lc.shared_stride) : lc.shared_stride * cta_count;
     cta.ctx.shared_offset = lc.shared_stride * c;
     cta.ctx.cluster_rank = c;
     for (std::uint32_t w = 0; w < lc.warps_per_cta; ++w) {

@@ -163,3 +163,13 @@ TEST_CASE("Fault_OutsideOfSharedOrLocalMemory_NamesWhatWasMissedAndByHowMuch") {
     CHECK(fault.text.find(text) != std::string::npos);
   }
 }
+
+TEST_CASE("Access_PastTheSharedMemoryAskedFor_GoesOnInTheUnitThatAGpuGivesOut") {
+  Executor executor;  // its device gives out shared memory in units of 128 bytes
+  const std::uint64_t out = executor.Upload(std::vector<std::uint32_t>(64));
+  for (const auto& [offset, faults] : {std::pair{60u, false}, std::pair{64u, false}, std::pair{124u, false}, std::pair{128u, true}}) {
+    const exec::LaunchFault fault = executor.Launch(kOutside, "outside", {1, 1, 1}, {32, 1, 1}, ParamBlock().Add(out).Add(offset));
+    CHECK((fault.kind != exec::FaultKind::kNone) == faults);
+    if (faults) CHECK(fault.text.find("64 bytes past the end of the CTA's 64 bytes of shared memory") != std::string::npos);
+  }
+}
