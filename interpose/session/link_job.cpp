@@ -26,12 +26,12 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
   const auto images = image::ReadImages(image::AsBytes(bytes));
   if (!images.ok()) return refuse(images.error().message, CUDA_ERROR_INVALID_IMAGE);
-  const auto entries = image::SelectPtx(*images, device.compute_capability());
+  const auto entries = image::SelectPartsToLink(*images, device.compute_capability());
   if (!entries.ok()) return refuse(entries.error().message, CUDA_ERROR_NO_BINARY_FOR_GPU);
   for (const image::Entry* entry : *entries) {
     auto text = entry->Read();
     if (!text.ok()) return refuse(text.error().message, CUDA_ERROR_INVALID_IMAGE);
-    sources.push_back({name, std::move(text).value()});
+    sources.push_back({name, std::move(text).value(), !entry->arch.PtxRunsOn(device.compute_capability())});
   }
   return CUDA_SUCCESS;
 }

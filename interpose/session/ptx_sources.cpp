@@ -40,7 +40,7 @@ bool IsProvided(std::string_view name) {
 CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts,
                    std::unique_ptr<ptx::Module>* module, JitLog* log, std::string* why) {
   std::vector<ptx::LinkInput> inputs;
-  for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i])});
+  for (std::size_t i = 0; i < parts.size(); ++i) inputs.push_back({sources[i].name, std::move(parts[i]), sources[i].stands_in});
   auto linked = ptx::LinkModules(std::move(inputs), IsProvided);
   if (!linked.ok()) {
     log->error += linked.error().message + "\n";

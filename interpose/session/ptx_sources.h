@@ -20,6 +20,7 @@ struct JitLog {
 /// PTX and what to call it in messages.
 struct PtxSource {
   std::string name, text;
+  bool stands_in = false;  ///< see ptx::LinkInput
 };
 
 /// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image without

@@ -95,10 +95,11 @@ const Entry* SelectPtx(const Container& container, ComputeCapability device) {
   return best;
 }
 
-Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device) {
+namespace {
+
+Result<std::vector<const Entry*>> SelectTexts(const ImageSet& set, ComputeCapability device, bool stand_ins) {
   // In an -rdc program the first container holds the linked machine code only; the parts hold the PTX.
   std::vector<const Entry*> texts;
-  const bool stand_ins = RunsOn(set, device);
   bool complete = true;
   for (const Container& container : set.containers) {
     const Entry* entry = SelectPtx(container, device);
@@ -109,6 +110,16 @@ Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapabili
   }
   if (texts.empty() || !complete) return NoUsablePtx(set, device);
   return texts;
+}
+
+}  // namespace
+
+Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device) {
+  return SelectTexts(set, device, RunsOn(set, device));
+}
+
+Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device) {
+  return SelectTexts(set, device, true);
 }
 
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred) {

@@ -18,6 +18,10 @@ const Entry* SelectPtx(const Container& container, ComputeCapability device);
 /// machine code and which PTX there is instead, and how to rebuild.
 Result<std::vector<const Entry*>> SelectPtx(const ImageSet& set, ComputeCapability device);
 
+/// The same for an object or library that is to be linked with others (cuLinkAddData, nvJitLink): it may consist of nothing but
+/// parts that give the PTX of a newer device, as libcudadevrt.a does.
+Result<std::vector<const Entry*>> SelectPartsToLink(const ImageSet& set, ComputeCapability device);
+
 /// A compute capability on which every container that has PTX can run: `preferred` if possible, else the lowest one
 /// above it, else the highest one below. Nothing when no device fits all of them.
 std::optional<ComputeCapability> FittingCapability(const ImageSet& set, ComputeCapability preferred);

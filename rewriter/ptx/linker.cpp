@@ -92,6 +92,7 @@ Error Linker::Failure() {
 // ---------------------------------------------------------------------------------------------------------------------
 
 void Linker::LinkHeaders() {
+  const bool all_stand_in = std::ranges::all_of(inputs_, &LinkInput::stands_in);
   for (const LinkInput& input : inputs_) {
     const Module& module = *input.module;
     const Module& first = *inputs_.front().module;
@@ -106,7 +107,7 @@ void Linker::LinkHeaders() {
     }
     linked_->address_size = module.address_size;
     linked_->has_address_size |= module.has_address_size;
-    LinkTarget(input);
+    if (!input.stands_in || all_stand_in) LinkTarget(input);
     for (Function& function : input.module->functions) {
       if (function.target_sm == 0) function.target_sm = module.sm();
     }

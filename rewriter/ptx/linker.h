@@ -26,6 +26,7 @@ namespace gridloom::ptx {
 struct LinkInput {
   std::string name;  ///< for messages: a file or the name given to cuLinkAddData
   std::unique_ptr<Module> module;
+  bool stands_in = false;  ///< its `.target` is not the program's: PTX of a newer device in the place of machine code
 };
 
 /// True for functions that nobody defines because the system provides them: vprintf, malloc, __assertfail, …

@@ -74,6 +74,15 @@ TEST_CASE("SelectPtx_RdcLibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
 }
 
 // cuRAND, loaded when the device has been chosen: a GPU would run its machine code. A device that fits is still preferred.
+TEST_CASE("SelectPartsToLink_LibraryOfNothingButStandIns_IsTaken") {
+  const ImageSet library{.format = Format::kArchive, .containers = {{.relocatable = true, .entries = {Sass(80), Sass(90), Ptx(121)}}}};
+  CHECK_FALSE(SelectPtx(library, {9, 0}).ok());
+  const auto parts = SelectPartsToLink(library, {9, 0});
+  REQUIRE(parts.ok());
+  CHECK(parts->front()->arch.text() == "sm_121");
+  CHECK_FALSE(SelectPartsToLink(library, {7, 0}).ok());  // no machine code for it: the library was not built for such a device
+}
+
 TEST_CASE("SelectPtx_LibraryWithNewerPtx_StandsInWhereItHasMachineCode") {
   const ImageSet set{.format = Format::kWrapper, .containers = {{.entries = {Sass(75), Sass(90), Ptx(121)}}}};
   const auto texts = SelectPtx(set, {9, 0});

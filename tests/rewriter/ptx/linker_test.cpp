@@ -192,6 +192,24 @@ TEST_CASE("LinkModules_Contradictions_AreAllReported") {
         "bytes) in b.ptx and in a.ptx");
 }
 
+TEST_CASE("LinkModules_PartThatStandsIn_LeavesTheTargetAlone") {
+  const std::string newer = ".version 8.8\n.target sm_121\n.address_size 64\n.visible .func part() { ret; }\n";
+  const std::string exact =
+      ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .func part();\n.visible .entry k() { call part; ret; }\n";
+  CHECK(ErrorOf({newer, exact}).find("no device runs both") != std::string::npos);
+  std::vector<LinkInput> inputs;
+  inputs.push_back({"library", Parse(newer), true});
+  inputs.push_back({"kernel", Parse(exact)});
+  const auto linked = LinkModules(std::move(inputs), IsVprintf);
+  REQUIRE(linked.ok());
+  CHECK((*linked)->targets.front() == "sm_90a");
+  inputs.clear();
+  inputs.push_back({"library", Parse(newer), true});
+  const auto alone = LinkModules(std::move(inputs), IsVprintf);
+  REQUIRE(alone.ok());
+  CHECK((*alone)->targets.front() == "sm_121");
+}
+
 TEST_CASE("LinkModules_Headers_TheHighestVersionAndTarget") {
   const auto module = Linked({".version 7.8\n.target sm_80, texmode_independent, debug\n.address_size 64\n",
                               ".version 8.1\n.target sm_75\n.address_size 64\n", ".version 8.0\n.target sm_80\n.address_size 64\n"});
