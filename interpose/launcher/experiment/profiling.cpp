@@ -84,7 +84,7 @@ class WarpWalk {
     }
     if (access.mask == 0) return false;
     timing::LineList lines;
-    timing::Coalesce(cta_, access, 0, instruction.width, false, lines);
+    timing::Coalesce(cta_, access, 0, instruction.width, {}, lines);
     passes = std::max(1u, lines.count);
     std::uint64_t sectors = 0;
     for (std::uint32_t i = 0; i < lines.count; ++i) sectors += static_cast<std::uint64_t>(std::popcount(lines.lines[i].sectors));
