@@ -21,6 +21,12 @@ struct RecordPlace {
   std::uint32_t local_stride = 0;  ///< bytes between two lanes' local memories
 };
 
+/// All records of a CTA, in one buffer.
+struct RecordedCta {
+  RecordPlace place;
+  std::span<const std::uint64_t> words;
+};
+
 /// Records of CTAs that run one after the other in the same place.
 class RecordStream {
  public:
@@ -29,6 +35,10 @@ class RecordStream {
   /// among them. A CTA has ended when all of its warps have; then the next one may begin. Called by one host thread at a time. The
   /// words are gone when it returns.
   virtual void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) = 0;
+  /// The same for whole CTAs of so many warps.
+  virtual void OnCtas(std::span<const RecordedCta> ctas, std::uint32_t warps) {
+    for (const RecordedCta& cta : ctas) OnRecords(cta.place, cta.words, warps);
+  }
 };
 
 /// What clocks of a launch begin with, in ns. From there a warp's clocks go on by kCyclesPerRead with each of its reads, and by

@@ -1,44 +1,99 @@
 #include "sim/exec/records.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace gridloom::exec {
 
+void RecordLoops::Begin(const RecordGroup& group, const std::uint64_t* at) {
+  if (slots_.size() <= group.loop_number()) slots_.resize(group.loop_number() + 1);
+  std::vector<Slot>& slots = slots_[group.loop_number()];
+  slots.clear();
+  for (const RecordSlot& form : group.slots()) {
+    Slot& slot = slots.emplace_back();
+    slot.step = form.StepAt(at);
+    const RecordSlot::Form plain = form.plain_form();
+    if (form.has_words() && form.HasLanes(at)) {
+      slot.kind = RecordKind::kLanes;
+      std::copy_n(at + 1, kWarpSize, slot.lanes.begin());
+    } else if (plain == RecordSlot::kFound || plain == RecordSlot::kPattern) {
+      slot.kind = RecordKind::kPattern;
+      slot.base = plain == RecordSlot::kFound ? at[1] : form.base + at[0];
+      slot.pattern = plain == RecordSlot::kFound ? reinterpret_cast<const std::int64_t*>(at[0]) : group.pattern(form.lanes);
+    } else {
+      slot.base = form.base + (form.has_words() ? at[0] : 0);
+      slot.stride = form.lanes;
+    }
+    at += form.WordsAt(at);
+  }
+}
+
+const RecordLoops::Slot& RecordLoops::At(std::uint32_t loop, std::uint64_t slot) {
+  // Records that begin in the middle have no loop yet: everything lies at 0.
+  if (slots_.size() <= loop) slots_.resize(loop + 1);
+  if (slots_[loop].size() <= slot) slots_[loop].resize(slot + 1);
+  return slots_[loop][slot];
+}
+
 bool RecordReader::Next() {
-  if (in_group()) {
+  if (group_ != nullptr && access_ < group_->access_count) {
     TakeAccess();
+    return true;
+  }
+  if (group_ != nullptr && rounds_left_ != 0) {
+    BeginRound();
     return true;
   }
   group_ = nullptr;
   if (next_ >= words_.size()) return false;
   const std::uint64_t word = words_[next_];
   header_ = RecordHeader::Unpack(word);
-  if (header_.kind == RecordKind::kGroup) return Open(reinterpret_cast<const RecordGroup*>(word), ~0u, next_ + 1);
-  if (header_.kind != RecordKind::kMaskedGroup) {
+  if (header_.kind == RecordKind::kGroup) return Open(reinterpret_cast<const RecordGroup*>(word), ~0u, next_ + 1, false);
+  if (header_.kind != RecordKind::kMaskedGroup && header_.kind != RecordKind::kRepeat) {
     ++next_;
     return true;
   }
   if (next_ + 1 >= words_.size()) return false;
-  return Open(reinterpret_cast<const RecordGroup*>(words_[next_ + 1]), header_.mask, next_ + 2);
+  return Open(reinterpret_cast<const RecordGroup*>(words_[next_ + 1]), header_.mask, next_ + 2, header_.kind == RecordKind::kRepeat);
 }
 
 /// False when not all of its words are there.
-bool RecordReader::Open(const RecordGroup* group, std::uint32_t mask, std::size_t at) {
+bool RecordReader::Open(const RecordGroup* group, std::uint32_t mask, std::size_t at, bool repeats) {
   group_ = group;
   mask_ = mask;
-  access_ = 0;
+  round_ = 0;
   slot_at_.clear();
+  const std::size_t begin = at;
   for (const RecordSlot& slot : group->slots()) {
     slot_at_.push_back(at);
-    if (slot.form != RecordSlot::kFixed && at >= words_.size()) return false;
+    if (slot.has_words() && at >= words_.size()) return false;
+    if (slot.form == RecordSlot::kRounds) round_ = words_[at];
     at += slot.WordsAt(words_.data() + at);
   }
   next_ = at;
   if (at > words_.size()) return false;
-  if (group->block == 0) {
-    TakeAccess();
-    return true;
+  if (group->begins_loop()) {
+    loops_.Begin(*group, words_.data() + begin);
+    group_ = nullptr;
+    return Next();
   }
-  header_ = RecordHeader::Unpack(group->block | mask);
+  rounds_left_ = 1;
+  if (repeats) rounds_left_ = std::exchange(round_, 0);
+  if (rounds_left_ == 0) {
+    group_ = nullptr;
+    return Next();
+  }
+  --round_;
+  BeginRound();
   return true;
+}
+
+void RecordReader::BeginRound() {
+  ++round_;
+  --rounds_left_;
+  access_ = 0;
+  if (group_->block == 0) return TakeAccess();
+  header_ = RecordHeader::Unpack(group_->block | mask_);
 }
 
 void RecordReader::TakeAccess() {
@@ -47,8 +102,17 @@ void RecordReader::TakeAccess() {
   header_ = RecordHeader::Unpack(access.header | mask_);
   base_ = access.add;
   stride_ = 0;
+  if (form.form == RecordSlot::kInLoop) {
+    const RecordLoops::Slot& start = loops_.At(group_->loop_number(), form.base);
+    header_.kind = start.kind;
+    base_ += start.base + round_ * start.step;
+    stride_ = start.stride;
+    pattern_ = start.pattern;
+    lanes_ = start.lanes.data();
+    return;
+  }
   const std::uint64_t* const words = words_.data() + slot_at();
-  if (form.form != RecordSlot::kFixed && form.HasLanes(words)) {
+  if (form.has_words() && form.HasLanes(words)) {
     header_.kind = RecordKind::kLanes;
     lanes_ = words + 1;
     return;
@@ -69,6 +133,7 @@ void RecordReader::TakeAccess() {
       base_ += words[1];
       pattern_ = reinterpret_cast<const std::int64_t*>(words[0]);
       break;
+    default: return;
   }
   header_.kind = RecordKind::kPattern;
 }

@@ -4,6 +4,10 @@
 // Most are groups: a block with all of its accesses. What is known when the kernel is compiled stands once beside its code
 // (RecordGroup); the record holds a pointer to it, and only the addresses that the run tells, one for all accesses at constant
 // distances from each other.
+//
+// Addresses that go on by one step in each round of a loop are told once, before the loop: a group that begins it (RecordGroup::loop)
+// has where they start and their steps, and the groups in the loop say which round it is. Of a loop of one block that all 32 lanes
+// run together all rounds are one record (RecordKind::kRepeat).
 #pragma once
 
 #include <array>
@@ -32,6 +36,9 @@ enum class RecordKind : std::uint8_t {
   kAffine,   ///< an address of lane 0, and the distance between lanes
   kPattern,  ///< an address, and what each of 32 lanes adds to it; lanes that are off may lie elsewhere
   kLanes,    ///< 32 addresses
+  // Again one of a buffer:
+  kRepeat,  ///< of the lanes of the mask; then a pointer to a group and its words: so many rounds of it as its slot kRounds says, from
+            ///< round 0 on
 };
 
 /// Bits 0-31: mask; 32-51: instruction; 52-53: AccessKind; 54-55: Space; 56-60: bytes per lane - 1; 61-63: kind.
@@ -66,24 +73,34 @@ struct RecordSlot {
     kStride,   ///< a word: the address of lane 0 but for `base`; `lanes` is the distance between lanes
     kPattern,  ///< a word, an address but for `base`; `lanes` is the number of a pattern of the group
     kFound,    ///< only the run tells: a pointer to what each of 32 lanes adds, and an address; or 0 and 32 addresses (RecordSite)
+    kRounds,   ///< a word: rounds of the group's loop that have ended. No access lies there
+    kInLoop,   ///< no words: as slot number `base` of the group that began the loop, so many steps further as rounds have ended
   };
   /// Beside kStride and kPattern: the word may also be kElsewhere; then 32 addresses follow (without `base`).
-  static constexpr std::uint64_t kMayDiffer = 4;
+  static constexpr std::uint64_t kMayDiffer = 8;
+  /// Of a group that begins a loop: a word more, the step; without it `step` is.
+  static constexpr std::uint64_t kStepFollows = 16;
   static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
-  /// Words of the longest one.
+  /// Words of the longest one, without its step.
   static constexpr std::uint32_t kMaxWords = 1 + kWarpSize;
 
   std::uint64_t form = kFixed;
   std::uint64_t base = 0;
   std::int64_t lanes = 0;
+  std::uint64_t step = 0;  ///< of a group that begins a loop: what is added to all addresses in each round
 
-  Form plain_form() const { return static_cast<Form>(form & 3); }
+  Form plain_form() const { return static_cast<Form>(form & 7); }
+  bool has_words() const { return plain_form() != kFixed && plain_form() != kInLoop; }
   /// Whether its words, which begin at `at`, are one more and 32 addresses; those of lanes that are off are 0.
-  bool HasLanes(const std::uint64_t* at) const { return form == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere; }
-  std::uint32_t WordsAt(const std::uint64_t* at) const {
-    if (form == kFixed) return 0;
-    return HasLanes(at) ? kMaxWords : form == kFound ? 2 : 1;
+  bool HasLanes(const std::uint64_t* at) const { return plain_form() == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere; }
+  /// Without the step.
+  std::uint32_t AddressWordsAt(const std::uint64_t* at) const {
+    if (!has_words()) return 0;
+    return HasLanes(at) ? kMaxWords : plain_form() == kFound ? 2 : 1;
   }
+  std::uint32_t WordsAt(const std::uint64_t* at) const { return AddressWordsAt(at) + ((form & kStepFollows) != 0 ? 1 : 0); }
+  /// The step of a slot whose words begin at `at`.
+  std::uint64_t StepAt(const std::uint64_t* at) const { return (form & kStepFollows) != 0 ? at[AddressWordsAt(at)] : step; }
 };
 
 struct RecordAccess {
@@ -95,8 +112,13 @@ struct RecordAccess {
 /// What the compiler says of a group's records, in the constants of the kernel: this, then the accesses in the order of the code, then
 /// the slots, then patterns of 32 words that begin with 0.
 struct RecordGroup {
+  static constexpr std::uint64_t kBeginsLoop = std::uint64_t{1} << 32;
   std::uint64_t block = 0;  ///< RecordHeader of kBlock without mask: the block that it begins; 0: goes on in the block
   std::uint32_t access_count = 0, slot_count = 0;
+  std::uint64_t loop = 0;  ///< of slots kInLoop: the number of their loop; with kBeginsLoop it begins that loop, and has slots only
+
+  bool begins_loop() const { return (loop & kBeginsLoop) != 0; }
+  std::uint32_t loop_number() const { return static_cast<std::uint32_t>(loop); }
 
   std::span<const RecordAccess> accesses() const { return {reinterpret_cast<const RecordAccess*>(this + 1), access_count}; }
   std::span<const RecordSlot> slots() const { return {reinterpret_cast<const RecordSlot*>(accesses().data() + access_count), slot_count}; }
@@ -104,7 +126,7 @@ struct RecordGroup {
     return reinterpret_cast<const std::int64_t*>(slots().data() + slot_count) + number * kWarpSize;
   }
 };
-static_assert(sizeof(RecordGroup) == 16 && sizeof(RecordAccess) == 24 && sizeof(RecordSlot) == 24);
+static_assert(sizeof(RecordGroup) == 24 && sizeof(RecordAccess) == 24 && sizeof(RecordSlot) == 32);
 
 /// Words for which compiled code makes room at once, at most. A buffer has as many, and one for kWarpEnd, beyond its limit.
 inline constexpr std::uint32_t kMaxGroupWords = 256;
@@ -118,10 +140,33 @@ struct RecordSite {
 };
 inline constexpr std::uint32_t kRecordSites = 512;
 
-/// Goes through records in order: a group's block, then its accesses one by one.
+/// The loops that a warp has begun: what later records of it need.
+class RecordLoops {
+ public:
+  /// Addresses in round 0.
+  struct Slot {
+    RecordKind kind = RecordKind::kAffine;
+    std::uint64_t base = 0, step = 0;
+    std::int64_t stride = 0;                ///< kAffine
+    const std::int64_t* pattern = nullptr;  ///< kPattern
+    std::array<std::uint64_t, kWarpSize> lanes;
+  };
+  /// `at`: the words of its slots.
+  void Begin(const RecordGroup& group, const std::uint64_t* at);
+  const Slot& At(std::uint32_t loop, std::uint64_t slot);
+
+ private:
+  std::vector<std::vector<Slot>> slots_;  ///< by loop
+};
+
+/// Goes through records in order: a group's block, then its accesses one by one, in each round.
 class RecordReader {
  public:
-  explicit RecordReader(std::span<const std::uint64_t> words) : words_(words) {}
+  /// `loops`: of the warps whose records they are, if those before are read by another reader.
+  explicit RecordReader(std::span<const std::uint64_t> words, RecordLoops* loops = nullptr)
+      : words_(words), loops_(loops != nullptr ? *loops : own_loops_) {}
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
   /// False at the end.
   bool Next();
   const RecordHeader& header() const { return header_; }
@@ -136,19 +181,23 @@ class RecordReader {
   const RecordSlot& slot() const { return group_->slots()[group_->accesses()[access_ - 1].slot]; }
   std::size_t slot_at() const { return slot_at_[group_->accesses()[access_ - 1].slot]; }
   /// Whether more of the same group follows.
-  bool in_group() const { return group_ != nullptr && access_ < group_->access_count; }
+  bool in_group() const { return group_ != nullptr && (access_ < group_->access_count || rounds_left_ != 0); }
   /// Where the next record begins.
   std::size_t next() const { return next_; }
 
  private:
-  bool Open(const RecordGroup* group, std::uint32_t mask, std::size_t at);
+  bool Open(const RecordGroup* group, std::uint32_t mask, std::size_t at, bool repeats);
+  void BeginRound();
   void TakeAccess();
 
   std::span<const std::uint64_t> words_;
+  RecordLoops own_loops_;
+  RecordLoops& loops_;
   std::size_t next_ = 0;
   const RecordGroup* group_ = nullptr;
   std::uint32_t mask_ = 0, access_ = 0;  ///< of the group; accesses that have been given
-  std::vector<std::size_t> slot_at_;     ///< by slot of the group
+  std::uint64_t round_ = 0, rounds_left_ = 0;
+  std::vector<std::size_t> slot_at_;  ///< by slot of the group
   RecordHeader header_;
   std::uint64_t base_ = 0;
   std::int64_t stride_ = 0;

@@ -78,6 +78,23 @@ bool FindStride(const std::uint64_t* lanes, MemoryAccess& access) {
   return true;
 }
 
+bool PatternOf(std::uint32_t mask, const std::uint64_t* lanes, LanePattern& pattern) {
+  const std::uint64_t first = lanes[std::countr_zero(mask)];
+  std::uint64_t differs = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const std::uint64_t offset = (lanes[lane] - first) & (0 - (mask >> lane & std::uint64_t{1}));
+    pattern[lane] = static_cast<std::int32_t>(offset);
+    differs |= static_cast<std::uint64_t>(std::int64_t{pattern[lane]}) ^ offset;
+  }
+  return differs == 0;
+}
+
+LaneOffsets Widen(const LanePattern& pattern) {
+  LaneOffsets offsets;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) offsets[lane] = static_cast<std::uint64_t>(std::int64_t{pattern[lane]});
+  return offsets;
+}
+
 std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* lanes, const LaneOffsets& offsets) {
   const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
   const auto last = kWarpSize - 1 - static_cast<std::uint32_t>(std::countl_zero(mask));

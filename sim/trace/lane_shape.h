@@ -22,6 +22,10 @@ bool FindStride(const std::uint64_t* lanes, MemoryAccess& access);
 /// The base from which the lanes of the mask, which is not 0, are base + their offset.
 std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* lanes, const LaneOffsets& offsets);
 
+/// What each lane of the mask, which is not 0, adds to the lowest of them; 0 for the others. False when some distance is too large.
+bool PatternOf(std::uint32_t mask, const std::uint64_t* lanes, LanePattern& pattern);
+LaneOffsets Widen(const LanePattern& pattern);
+
 /// Copies the addresses of the mask's lanes, lowest lane first. There is room for 32.
 void TakeLanes(const std::uint64_t* lanes, std::uint32_t mask, std::uint64_t* out);
 

@@ -15,12 +15,12 @@ using exec::RecordReader;
 namespace {
 
 constexpr std::uint8_t kShared = 1, kLocal = 2, kAtomicAccess = 4, kStoreAccess = 8, kNoAccess = 0xff;
-constexpr std::size_t kMostPatterns = 4096;  // of a CTA
 constexpr std::size_t kMostSites = 0xffff;
 constexpr std::uint32_t kNewHope = 32;  // CTAs after which an instruction may look for patterns again
 // Traces that are looked through for one that nobody has any more: as many as CtaEncoder keeps, and some.
 constexpr std::size_t kKeptTraces = 20;
-constexpr std::size_t kMostKeptBytes = std::size_t{4} << 20;  // of one that is used again
+constexpr std::size_t kMostKeptBytes = std::size_t{4} << 20;     // of one that is used again
+constexpr std::size_t kMostBytesBetween = std::size_t{1} << 20;  // of all from one launch to the next
 
 std::uint8_t KindOfEntry(const Instruction& instruction) {
   if (!instruction.has_access()) return kNoAccess;
@@ -63,9 +63,25 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
   entries_.back().number = number;
 }
 
+void RecordDecoder::BeginLaunch() {
+  known_.clear();
+  last_known_ = {};
+}
+
+void RecordDecoder::EndLaunch() {
+  std::size_t kept = 0;
+  for (std::shared_ptr<CtaTrace>& trace : traces_) {
+    kept += trace ? BytesOf(*trace) : 0;
+    if (kept > kMostBytesBetween) trace.reset();
+  }
+}
+
 std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
   BeginCta(place, sites, buffers.size());
   for (std::size_t b = 0; b < buffers.size(); ++b) DecodeBuffer(buffers[b], b);
+  visits_.Close();
+  accesses_.Close();
+  lanes_.Close();
   return std::exchange(trace_, nullptr);
 }
 
@@ -76,6 +92,9 @@ void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites,
   dropped_ = 0;
   ++ctas_;
   trace_ = UnusedTrace();
+  visits_.Open(trace_->visits);
+  accesses_.Open(trace_->accesses);
+  lanes_.Open(trace_->lanes);
   if (sites_ != nullptr) {
     *sites_ = {};
     sites_->number.resize(buffers);
@@ -83,7 +102,7 @@ void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites,
   }
 }
 
-/// Empty, with room for what an earlier CTA had: the next one is probably about as large.
+/// To be filled anew, with room for what an earlier CTA had: the next one is probably about as large.
 std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
   if (traces_.size() < kKeptTraces) traces_.resize(kKeptTraces);
   for (std::shared_ptr<CtaTrace>& kept : traces_) {
@@ -94,18 +113,15 @@ std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
       continue;
     }
     kept->warps.clear();
-    kept->visits.clear();
-    kept->accesses.clear();
-    kept->lanes.clear();
     kept->patterns.clear();
     return kept;
   }
   std::shared_ptr<CtaTrace>& slot = traces_[oldest_++ % kKeptTraces];
   auto made = std::make_shared<CtaTrace>();
   if (slot) {
-    made->visits.reserve(slot->visits.size());
-    made->accesses.reserve(slot->accesses.size());
-    made->lanes.reserve(slot->lanes.size());
+    made->visits.resize(slot->visits.size());
+    made->accesses.resize(slot->accesses.size());
+    made->lanes.resize(slot->lanes.size());
   }
   return slot = std::move(made);
 }
@@ -131,8 +147,10 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
     begun = true;
     switch (RecordHeader::Unpack(*at).kind) {
       case RecordKind::kBlock:
-        TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
-        ++at;
+        do {
+          TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
+          ++at;
+        } while (at < end && RecordHeader::Unpack(*at).kind == RecordKind::kBlock);
         break;
       case RecordKind::kWarpEnd:
         EndWarp();
@@ -147,22 +165,22 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
 
 void RecordDecoder::BeginWarp() {
   local_base_ = place_.local_base + trace_->warps.size() * place_.local_stride * kWarpSize;
-  trace_->warps.push_back({static_cast<std::uint32_t>(trace_->visits.size()), 0, static_cast<std::uint32_t>(trace_->accesses.size()), 0});
+  trace_->warps.push_back({static_cast<std::uint32_t>(visits_.size()), 0, static_cast<std::uint32_t>(accesses_.size()), 0});
   next_ = end_ = 0;
 }
 
 void RecordDecoder::EndWarp() {
   SkipTo(end_);
   WarpTrace& warp = trace_->warps.back();
-  warp.visit_count = static_cast<std::uint32_t>(trace_->visits.size()) - warp.first_visit;
-  warp.access_count = static_cast<std::uint32_t>(trace_->accesses.size()) - warp.first_access;
+  warp.visit_count = static_cast<std::uint32_t>(visits_.size()) - warp.first_visit;
+  warp.access_count = static_cast<std::uint32_t>(accesses_.size()) - warp.first_access;
 }
 
 /// Memory instructions before `entry` that made no record were off for all lanes.
 void RecordDecoder::SkipTo(std::uint32_t entry) {
   if (next_ >= entry) return;
   if (const std::uint32_t off = entries_[entry].number - entries_[next_].number; off != 0) {
-    trace_->accesses.resize(trace_->accesses.size() + off);
+    std::fill_n(accesses_.Add(off), off, MemoryAccess{});
   }
   next_ = entry;
 }
@@ -172,139 +190,12 @@ bool RecordDecoder::TakeBlock(std::uint32_t instruction, std::uint32_t mask) {
   if (mask == 0 || instruction >= table_.entries.size()) return false;
   const std::uint32_t number = table_.entries[instruction].block;
   if (number == CodeTable::kNoBlock) return false;
-  SkipTo(end_);
-  trace_->visits.push_back({number, mask});
-  next_ = table_.code.blocks[number].first;
-  end_ = next_ + table_.code.blocks[number].count;
+  if (next_ < end_) SkipTo(end_);
+  *visits_.Add(1) = {number, mask};
+  const BasicBlock& block = table_.code.blocks[number];
+  end_ = block.first + block.count;
+  next_ = entries_[block.first].number == entries_[end_].number ? end_ : block.first;  // nothing to skip in it
   return true;
-}
-
-/// A group, whatever it is. Where what follows begins.
-RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
-  const bool full = RecordHeader::Unpack(*at).kind == RecordKind::kGroup;
-  const std::uint32_t mask = full ? ~0u : RecordHeader::Unpack(*at).mask;
-  const Plan& plan = PlanOf(reinterpret_cast<const exec::RecordGroup*>(full ? at[0] : at[1]));
-  if (plan.plain && mask != 0) {
-    if (plan.simple && sites_ == nullptr) {
-      TakeSimpleGroup(plan, mask, at + (full ? 1 : 2));
-      return at + (full ? 1 : 2) + plan.words;
-    }
-    const bool here = plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
-    if (here) return TakePlainGroup(plan, mask, at + (full ? 1 : 2));
-  }
-  RecordReader reader({at, end});
-  while (reader.Next()) {
-    if (reader.header().kind == RecordKind::kBlock) {
-      TakeBlock(reader.header().instruction, reader.header().mask);
-    } else {
-      const std::uint16_t site = AddAccess(reader);
-      MarkSite(reader.slot(), at + reader.slot_at(), reader.header().mask, site);
-    }
-    if (!reader.in_group()) return at + reader.next();
-  }
-  return end;
-}
-
-/// A block and all of its accesses, each where one word says.
-void RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at) {
-  SkipTo(end_);
-  const BasicBlock& block = table_.code.blocks[plan.block];
-  trace_->visits.push_back({plan.block, mask});
-  next_ = end_ = block.first + block.count;
-  const std::size_t first = trace_->accesses.size();
-  trace_->accesses.resize(first + plan.accesses.size());
-  MemoryAccess* access = trace_->accesses.data() + first;
-  for (const PlainAccess& plain : plan.accesses) {
-    const PlainSlot& slot = plan.slots[plain.slot];
-    access->base = plain.base + (slot.word == PlainSlot::kNoWord ? 0 : at[slot.word]);
-    access->stride = slot.stride;
-    access->mask = mask;
-    if (slot.pattern != nullptr) AddPattern(access->base, slot.pattern, plain.at, *access);
-    ++access;
-  }
-}
-
-RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at) {
-  if (plan.block != CodeTable::kNoBlock) TakeBlock(RecordHeader::Unpack(plan.group->block).instruction, mask);
-  const std::span<const exec::RecordSlot> slots = plan.group->slots();
-  slot_at_.resize(std::max(slot_at_.size(), slots.size()));
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    slot_at_[i] = at;
-    at += slots[i].WordsAt(at);
-  }
-  if (plan.accesses.empty()) return at;
-  if (plan.block == CodeTable::kNoBlock) SkipTo(plan.accesses.front().at);
-  const std::size_t first = trace_->accesses.size();
-  trace_->accesses.resize(first + plan.accesses.back().place + 1);
-  MemoryAccess* const accesses = trace_->accesses.data() + first;
-  for (const PlainAccess& plain : plan.accesses) {
-    MemoryAccess& access = accesses[plain.place];
-    access.mask = mask;
-    AddPlainAccess(plan, plain, slot_at_[plain.slot], access);
-  }
-  next_ = plan.accesses.back().at + 1;
-  if (sites_ == nullptr) return at;
-  for (const PlainAccess& plain : plan.accesses)
-    MarkSite(slots[plain.slot], slot_at_[plain.slot], mask, SiteOf(plain.at, plain.at + 1, plain.moves));
-  return at;
-}
-
-/// `at`: the words of its slot. The access is written where it stays, in its parts: a copy would wait for them.
-void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, MemoryAccess& access) {
-  const exec::RecordSlot& form = plan.group->slots()[plain.slot];
-  const PlainSlot& slot = plan.slots[plain.slot];
-  switch (form.form) {
-    case exec::RecordSlot::kFixed:
-      access.base = plain.base;
-      access.stride = slot.stride;
-      return;
-    case exec::RecordSlot::kStride:
-      access.base = plain.base + at[0];
-      access.stride = slot.stride;
-      return;
-    default: break;
-  }
-  if (!form.HasLanes(at)) {
-    const bool found = form.form == exec::RecordSlot::kFound;
-    const std::uint64_t base = plain.base + at[found ? 1 : 0];
-    const std::int64_t* const pattern = found ? reinterpret_cast<const std::int64_t*>(at[0]) : slot.pattern;
-    if (pattern != nullptr) return AddPattern(base, pattern, plain.at, access);
-    access.base = base;
-    access.stride = slot.stride;
-    return;
-  }
-  if (plain.add == 0) return AddShape(plain.at, at + 1, access);
-  std::array<std::uint64_t, kWarpSize> lanes;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = at[1 + lane] + plain.add;
-  AddShape(plain.at, lanes.data(), access);
-}
-
-void RecordDecoder::AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access) {
-  if (const std::int32_t stride = KnownPattern(pattern); stride != MemoryAccess::kScattered) {
-    access.base = base;
-    access.stride = stride;
-    return;
-  }
-  std::array<std::uint64_t, kWarpSize> lanes;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) lanes[lane] = base + static_cast<std::uint64_t>(pattern[lane]);
-  AddShape(at, lanes.data(), access);
-}
-
-/// How the lanes of the access's mask lie.
-void RecordDecoder::AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access) {
-  if (!FindStride(lanes, access) && !FindPattern(at, lanes, access)) AddLanes(lanes, access);
-}
-
-/// The words of a slot that move with its accesses.
-void RecordDecoder::MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site) {
-  if (site == RecordSites::kFixed || site_numbers_ == nullptr || slot.form == exec::RecordSlot::kFixed) return;
-  std::uint16_t* const numbers = site_numbers_ + (at - words_);
-  static_assert(RecordSites::kFixed == 0);
-  if (!slot.HasLanes(at)) {
-    numbers[slot.form == exec::RecordSlot::kFound ? 1 : 0] = site;
-    return;
-  }
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) numbers[1 + lane] = static_cast<std::uint16_t>(site * (mask >> lane & 1));
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {
@@ -329,7 +220,8 @@ std::uint16_t RecordDecoder::AddAccess(RecordReader& reader) {
   SkipTo(at);
   const std::uint32_t first = at;
   for (std::uint32_t done = 0; done < header.bytes && at < entry_end && entries_[at].kind == kind; ++at) {
-    trace_->accesses.push_back(AccessOf(reader, at, done));
+    const MemoryAccess access = AccessOf(reader, at, done);
+    *accesses_.Add(1) = access;
     done += entries_[at].width;
   }
   next_ = at;
@@ -365,12 +257,10 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
 }
 
 void RecordDecoder::AddLanes(const std::uint64_t* lanes, MemoryAccess& access) {
-  const std::size_t first = trace_->lanes.size();
-  access.base = first;
+  access.base = lanes_.size();
   access.stride = MemoryAccess::kScattered;
-  trace_->lanes.resize(first + kWarpSize);
-  TakeLanes(lanes, access.mask, trace_->lanes.data() + first);
-  trace_->lanes.resize(first + static_cast<std::size_t>(std::popcount(access.mask)));
+  TakeLanes(lanes, access.mask, lanes_.Add(kWarpSize));
+  lanes_.TakeBack(kWarpSize - static_cast<std::size_t>(std::popcount(access.mask)));
 }
 
 /// Where a generic access goes; one whose lanes lie in several windows counts as global.
@@ -446,21 +336,14 @@ bool RecordDecoder::FindPattern(std::uint32_t at, const std::uint64_t* lanes, Me
     }
   }
   if (entry.patience == 0 || trace_->patterns.size() >= kMostPatterns) return false;
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(access.mask));
-  LanePattern pattern{};
-  LaneOffsets offsets{};
-  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    offsets[lane] = lanes[lane] - lanes[first];
-    pattern[lane] = static_cast<std::int32_t>(offsets[lane]);
-    if (static_cast<std::uint64_t>(std::int64_t{pattern[lane]}) != offsets[lane]) return false;
-  }
+  LanePattern pattern;
+  if (!PatternOf(access.mask, lanes, pattern)) return false;
   --entry.patience;
   entry.pattern = static_cast<std::int32_t>(trace_->patterns.size());
   entry.offsets = static_cast<std::uint32_t>(wide_.size());
   trace_->patterns.push_back(pattern);
-  wide_.push_back(offsets);
-  access.base = lanes[first];
+  wide_.push_back(Widen(pattern));
+  access.base = lanes[std::countr_zero(access.mask)];
   access.stride = MemoryAccess::kFirstPattern + entry.pattern;
   return true;
 }

@@ -1,10 +1,12 @@
 // From the records of one CTA (sim/exec/records.h) to its trace.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,15 +28,45 @@ using RecordBuffers = std::vector<std::span<const std::uint64_t>>;
 struct RecordSites {
   static constexpr std::uint16_t kFixed = 0;
   bool usable = true;                              ///< else there are too many, or they overlap
+  bool names_patterns = false;                     ///< some words are pointers to patterns of the launch
   std::size_t count = 1;                           ///< of sites; the first is kFixed
   std::vector<std::uint16_t> of;                   ///< by memory instruction (AccessCount counts them): that of its addresses
   std::vector<std::vector<std::uint16_t>> number;  ///< by buffer and word
+};
+
+/// A vector that is filled from its beginning. What it held stays until it is closed: elements that are written at once anyway need not be
+/// cleared first.
+template <typename T>
+class Filling {
+ public:
+  void Open(std::vector<T>& to) {
+    to_ = &to;
+    used_ = 0;
+  }
+  /// So many elements more, which may hold anything. Valid until the next call.
+  T* Add(std::size_t count) {
+    if (used_ + count > to_->size()) to_->resize(std::max(used_ + count, 2 * to_->size()));
+    T* const added = to_->data() + used_;
+    used_ += count;
+    return added;
+  }
+  void TakeBack(std::size_t count) { used_ -= count; }
+  std::size_t size() const { return used_; }
+  void Close() { to_->resize(used_); }
+
+ private:
+  std::vector<T>* to_ = nullptr;
+  std::size_t used_ = 0;
 };
 
 class RecordDecoder {
  public:
   explicit RecordDecoder(const CodeTable& table);
 
+  /// Patterns that records name are of one launch.
+  void BeginLaunch();
+  /// Keeps little memory.
+  void EndLaunch();
   /// `sites`, if not null, is filled. A trace that nobody has kept is used again for a later CTA.
   std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites);
   /// Accesses of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
@@ -42,7 +74,8 @@ class RecordDecoder {
 
  private:
   static constexpr std::uint32_t kNoEntry = ~0u;
-  static constexpr std::uint8_t kPatience = 4;  ///< patterns of one instruction, found among its lanes and not met again
+  static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
+  static constexpr std::uint8_t kPatience = 4;        ///< patterns of one instruction, found among its lanes and not met again
 
   /// What is kept about an entry of the code.
   struct Entry {
@@ -67,20 +100,42 @@ class RecordDecoder {
     bool moves = false;      ///< not in shared memory, nor always at one address
   };
   struct PlainSlot {
-    static constexpr std::uint32_t kNoWord = ~0u;
-    std::uint32_t word = kNoWord;           ///< in simple plans, of the record
+    static constexpr std::uint32_t kNone = ~0u;
+    std::uint32_t word = kNone;             ///< in regular groups, of the record
+    std::uint32_t in_loop = kNone;          ///< of the slots of the loop, that it lies at
     std::int32_t stride = 0;                ///< without a pattern
     const std::int64_t* pattern = nullptr;  ///< null also where the record names it
   };
   /// What is made of a group of the compiled code when it is first met.
   struct Plan {
     const exec::RecordGroup* group = nullptr;
-    bool plain = false;       ///< its accesses are PlainAccess, in the order of the entries
-    bool simple = false;      ///< plain, a block with all of its accesses, and each slot one word or none
-    std::uint32_t words = 0;  ///< if simple
+    bool plain = false;                       ///< its accesses are PlainAccess, in the order of the entries
+    bool simple = false;                      ///< plain, and a block with all of its accesses
+    bool in_loop = false;                     ///< some slot lies at one of a loop
+    bool regular = false;                     ///< simple, and each slot is one word or none but where one of may_differ is kElsewhere
+    std::uint32_t words = 0;                  ///< if regular
+    std::vector<std::uint32_t> may_differ;    ///< if regular: words
+    bool found = false;                       ///< of some slot only the run tells how its lanes lie
+    std::uint32_t rounds = PlainSlot::kNone;  ///< slot that says which round of its loop it is
     std::uint32_t block = CodeTable::kNoBlock;
     std::vector<PlainAccess> accesses;
     std::vector<PlainSlot> slots;
+  };
+  /// Where accesses of a loop lie in its round 0, and how far one round is from the next.
+  struct LoopSlot {
+    std::uint64_t base = 0, step = 0;
+    std::int32_t stride = 0;  ///< as in MemoryAccess; kScattered: each lane adds what lanes or pattern has
+    const std::int64_t* pattern = nullptr;
+    const std::uint64_t* lanes = nullptr;
+    std::uint32_t mask = 0;
+    const exec::RecordSlot* form = nullptr;
+    const std::uint64_t* at = nullptr;  ///< its words
+  };
+  /// A loop that the warp has begun.
+  struct Loop {
+    const exec::RecordGroup* group = nullptr;
+    const std::uint64_t* at = nullptr;  ///< the words of its slots
+    std::vector<LoopSlot> slots;
   };
   /// A pattern of the records, and what traces call it.
   struct Known {
@@ -97,8 +152,10 @@ class RecordDecoder {
   static std::uint8_t KindOf(const exec::RecordHeader& header);
   const Plan& PlanOf(const exec::RecordGroup* group);
   std::unique_ptr<const Plan> MakePlan(const exec::RecordGroup& group);
+  void AddSlots(const exec::RecordGroup& group, Plan& plan);
   bool AddPlain(const exec::RecordGroup& group, Plan& plan);
-  bool IsSimple(Plan& plan) const;
+  bool IsSimple(const Plan& plan) const;
+  static bool PlaceWords(Plan& plan);
   bool IsPlain(const exec::RecordHeader& header) const;
   const std::int64_t* Intern(const std::int64_t* pattern);
   std::uint32_t LeaderOf(std::uint32_t at);
@@ -112,9 +169,20 @@ class RecordDecoder {
   void SkipTo(std::uint32_t entry);
   bool TakeBlock(std::uint32_t instruction, std::uint32_t mask);
   Words TakeGroup(Words at, Words end);
-  Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at);
-  void TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
-  void AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, MemoryAccess& access);
+  Words TakeAnyGroup(const Plan& plan, Words at, Words end);
+  Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
+  void TakePlainRound(const Plan& plan, std::uint32_t mask, std::uint64_t round);
+  Words TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
+  void AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, std::uint64_t rounds, std::uint32_t mask,
+                     std::pair<MemoryAccess*, std::size_t> out);
+  Words FindSlots(const Plan& plan, Words at);
+  void TakeRegularGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
+  Words BeginLoop(const Plan& plan, std::uint32_t mask, Words at);
+  void BeginSlot(const exec::RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at, LoopSlot& slot);
+  void TakeLoopLanes(Words lanes, std::uint32_t mask, LoopSlot& slot);
+  LoopSlot& SlotInLoop(std::uint32_t loop, std::uint32_t slot);
+  void AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, std::uint64_t round, MemoryAccess& access);
+  void AddLoopAccess(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, MemoryAccess& access);
   void AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access);
   void AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   void MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site);
@@ -134,11 +202,17 @@ class RecordDecoder {
   std::unordered_map<const exec::RecordGroup*, std::unique_ptr<const Plan>> plans_;
   std::array<const Plan*, 256> last_plans_{};  ///< some of them
   std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
-  std::vector<Words> slot_at_;  ///< of the group being taken
+  std::vector<Words> slot_at_;                                                     ///< of the group being taken
+  std::vector<Loop> loops_;                                                        ///< by number
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loop_entries_;  ///< of a loop's slot, an entry that lies there
+  exec::RecordLoops record_loops_;
 
   std::vector<std::shared_ptr<CtaTrace>> traces_;  ///< the last ones
   std::size_t oldest_ = 0;                         ///< of them
   std::shared_ptr<CtaTrace> trace_;
+  Filling<BlockVisit> visits_;      ///< of trace_
+  Filling<MemoryAccess> accesses_;  ///< of trace_
+  Filling<std::uint64_t> lanes_;    ///< of trace_
   exec::RecordPlace place_;
   std::uint64_t local_base_ = 0;  ///< of the warp
   RecordSites* sites_ = nullptr;

@@ -27,12 +27,33 @@ std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::R
     const std::uint32_t instruction = RecordHeader::Unpack(access.header).instruction;
     if (instruction >= table_.entries.size() || table_.entries[instruction].count == 0) continue;
     const std::uint32_t at = table_.entries[instruction].first;
+    const RecordSlot& slot = group.slots()[access.slot];
+    if (slot.form == RecordSlot::kInLoop)
+      first[access.slot] = loop_entries_.try_emplace({group.loop_number(), static_cast<std::uint32_t>(slot.base)}, at).first->second;
     if (first[access.slot] == kNoEntry) first[access.slot] = at;
     Join(first[access.slot], at);
   }
+  AddSlots(group, *plan);
   plan->plain = AddPlain(group, *plan);
   plan->simple = plan->plain && IsSimple(*plan);
+  plan->regular = plan->simple && PlaceWords(*plan);
   return plan;
+}
+
+void RecordDecoder::AddSlots(const exec::RecordGroup& group, Plan& plan) {
+  for (const RecordSlot& slot : group.slots()) {
+    PlainSlot& made = plan.slots.emplace_back();
+    switch (slot.plain_form()) {
+      case RecordSlot::kPattern: made.pattern = Intern(group.pattern(slot.lanes)); break;
+      case RecordSlot::kRounds: plan.rounds = static_cast<std::uint32_t>(plan.slots.size() - 1); break;
+      case RecordSlot::kInLoop:
+        made.in_loop = static_cast<std::uint32_t>(slot.base);
+        plan.in_loop = true;
+        break;
+      case RecordSlot::kFound: plan.found = true; break;
+      default: made.stride = static_cast<std::int32_t>(slot.lanes);
+    }
+  }
 }
 
 /// False when the group is not plain.
@@ -49,11 +70,6 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
     return false;
   }
   std::uint32_t first = next;
-  for (const RecordSlot& slot : group.slots()) {
-    const bool pattern = slot.plain_form() == RecordSlot::kPattern;
-    plan.slots.push_back(
-        {.stride = pattern ? 0 : static_cast<std::int32_t>(slot.lanes), .pattern = pattern ? Intern(group.pattern(slot.lanes)) : nullptr});
-  }
   for (const exec::RecordAccess& access : group.accesses()) {
     const RecordHeader header = RecordHeader::Unpack(access.header);
     if (!IsPlain(header)) return false;
@@ -66,21 +82,25 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
                              .place = entries_[at].number - entries_[first].number,
                              .slot = static_cast<std::uint32_t>(access.slot),
                              .add = access.add,
-                             .base = access.add + slot.base,
+                             .base = access.add + (slot.form == RecordSlot::kInLoop ? 0 : slot.base),
                              .moves = header.space != exec::Space::kShared && slot.form != RecordSlot::kFixed});
   }
   return true;
 }
 
-/// Fills what only simple plans have.
-bool RecordDecoder::IsSimple(Plan& plan) const {
+bool RecordDecoder::IsSimple(const Plan& plan) const {
   if (plan.block == CodeTable::kNoBlock) return false;
   const BasicBlock& block = table_.code.blocks[plan.block];
-  if (plan.accesses.size() != entries_[block.first + block.count].number - entries_[block.first].number) return false;
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    const std::uint64_t form = plan.group->slots()[i].form;
-    if (form == RecordSlot::kFixed) continue;
-    if (form != RecordSlot::kStride && form != RecordSlot::kPattern) return false;
+  return plan.accesses.size() == entries_[block.first + block.count].number - entries_[block.first].number;
+}
+
+/// Where the words of the slots are. False where that depends.
+bool RecordDecoder::PlaceWords(Plan& plan) {
+  const std::span<const RecordSlot> slots = plan.group->slots();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].plain_form() == RecordSlot::kFound) return false;
+    if (!slots[i].has_words()) continue;
+    if ((slots[i].form & RecordSlot::kMayDiffer) != 0) plan.may_differ.push_back(plan.words);
     plan.slots[i].word = plan.words++;
   }
   return true;

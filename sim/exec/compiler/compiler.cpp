@@ -77,7 +77,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   SetTarget(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, options.record, *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
   const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {

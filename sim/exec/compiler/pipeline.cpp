@@ -19,6 +19,7 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
 #include "sim/exec/compiler/thread_ends.h"
 
@@ -210,7 +211,7 @@ void SetTarget(llvm::Module& module, const llvm::TargetMachine& machine) {
   }
 }
 
-void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::TargetMachine& machine) {
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, Recording recording, llvm::TargetMachine& machine) {
   // Functions reached only through pointers have no use the optimiser could see.
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   MarkForInlining(spmd);
@@ -223,6 +224,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, llvm::Tar
   SplitAtBarriers(spmd, address_taken);
   RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
   DedicateLatches(spmd.ir());
+  if (recording == Recording::kAll) PlaceRecordLoops(spmd);
 }
 
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {

@@ -28,7 +28,8 @@ Effects EffectsOf(const MarkerInfo& info) {
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric:
     case MarkerKind::kIsSpace: return {};
-    case MarkerKind::kRecord: return {.writes = true, .private_memory = true};
+    case MarkerKind::kRecord:
+    case MarkerKind::kRecordLoop: return {.writes = true, .private_memory = true};
     case MarkerKind::kLoad: return {false, true, info.strong};
     case MarkerKind::kStore: return {false, false, true};
     case MarkerKind::kAtomic: return {false, true, true};
@@ -79,7 +80,8 @@ llvm::Function* SpmdModule::Marker(const MarkerInfo& info, llvm::Type* result, l
   } else if (!effects.reads && !effects.writes) {
     function->setDoesNotAccessMemory();
   } else if (!effects.writes) {
-    function->setOnlyReadsMemory();
+    // Not what records write.
+    function->setMemoryEffects(llvm::MemoryEffects::readOnly().getWithoutLoc(llvm::IRMemLocation::InaccessibleMem));
   }
   it->second = function;
   info_[function] = info;

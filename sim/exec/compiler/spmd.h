@@ -24,6 +24,7 @@
 #include <string>
 
 #include "sim/exec/abi.h"
+#include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/immediates.h"
 #include "sim/exec/records.h"
 
@@ -46,6 +47,7 @@ enum class MarkerKind : std::uint8_t {
   kWarpSync,      ///< (i32 membermask)
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
+  kRecordLoop,    ///< (i64 start, i64 step, …): loop number `imm` of SpmdModule::record_loops begins
   kIndirectCall,  ///< (i64 function address, arguments…) -> result: call through a pointer
   kHelper,        ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };
@@ -103,6 +105,8 @@ class SpmdModule {
   const MarkerInfo* Find(const llvm::Function* callee) const;
   /// The marker declaration for `info` with that signature; made on first use, with the attributes its kind implies.
   llvm::Function* Marker(const MarkerInfo& info, llvm::Type* result, llvm::ArrayRef<llvm::Type*> args);
+
+  RecordLoopTable record_loops;  ///< PlaceRecordLoops
 
  private:
   std::unique_ptr<llvm::Module> module_;

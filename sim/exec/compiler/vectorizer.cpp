@@ -42,6 +42,7 @@ void WarpFunction::Emit() {
   KeepSlotsInMemory();
   if (RunsByCta()) return EmitLoopEnd();
   b_.SetInsertPoint(done_);
+  ReturnRecordCursor();
   if (return_slot_) {
     b_.CreateRet(b_.CreateLoad(return_slot_->getAllocatedType(), return_slot_));
   } else {
@@ -61,6 +62,7 @@ void WarpFunction::KeepSlotsInMemory() {
   if (has_warp_syncs_) b_.CreateCall(escape, {synced_});
   if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
   b_.CreateCall(escape, {mask_slot_});
+  if (record_cursor_slot_) b_.CreateCall(escape, {record_cursor_slot_});
   for (const auto& [instruction, slot] : slots_) b_.CreateCall(escape, {slot});
 }
 

@@ -22,6 +22,7 @@ bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
     case MarkerKind::kStore:
     case MarkerKind::kAtomic:
     case MarkerKind::kRecord:
+    case MarkerKind::kRecordLoop:
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: return true;
     default: return false;

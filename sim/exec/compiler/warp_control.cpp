@@ -62,6 +62,7 @@ void WarpFunction::EmitEntry() {
   // Masks are zero again when they have been taken, so at a warp's end all are.
   b_.CreateStore(llvm::Constant::getNullValue(pending_masks_->getAllocatedType()), pending_masks_);
   head_ = entry_;
+  TakeRecordCursor();
   if (RunsByCta()) EmitLoopHead();
 
   for (unsigned word = 0; word < pending_words_; ++word) {
@@ -115,14 +116,19 @@ void WarpFunction::EmitLoopEnd() {
   Value* trail = b_.CreateAdd(kept, b_.getInt64(1));
   Value* next = b_.CreateInBoundsGEP(b_.getInt8Ty(), warp_, target_->getArg(2));
   Value* ends = b_.CreateICmpEQ(next, target_->getArg(1));
-  if (module_.options.record != Recording::kNone) EndWarpRecords(b_.CreateSelect(ends, target_->getArg(0), next));
+  if (record_cursor_slot_) EndWarpRecords();
   llvm::cast<llvm::PHINode>(warp_)->addIncoming(next, b_.GetInsertBlock());
   trail_->addIncoming(trail, b_.GetInsertBlock());
   b_.CreateCondBr(ends, last, head_);
   b_.SetInsertPoint(last);
+  // The first warp of the next CTA goes on there.
+  if (record_cursor_slot_) b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_), RecordCursorOf(target_->getArg(0)));
   b_.CreateRetVoid();
   b_.SetInsertPoint(head_, head_->getFirstNonPHIIt());
   for (const auto& [instruction, slot] : slots_) b_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
+  for (const auto& [number, loop] : record_loops_) {
+    if (loop.rounds) b_.CreateStore(llvm::UndefValue::get(b_.getInt64Ty()), loop.rounds);
+  }
   for (const auto& [load, note] : row_notes_) b_.CreateStore(llvm::UndefValue::get(b_.getInt1Ty()), note.in_rows);
 }
 
@@ -189,6 +195,8 @@ void WarpFunction::CopyPhis(BasicBlock* to, Value* mask) {
 
 void WarpFunction::EmitEdge(BasicBlock* to, Value* mask) {
   const unsigned index = order_.IndexOf(to);
+  if (index <= current_) CountRound(to);
+  LeaveRecordLoop(to);
   CopyPhis(to, divergent_ ? mask : nullptr);
   if (divergent_) return Arrive(index, mask);
   if (index <= current_ && shapes_->Waits(loops_->getLoopFor(to))) BurnFuel(b_.getInt32(-1), converged_[index]);

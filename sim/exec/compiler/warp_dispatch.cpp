@@ -65,6 +65,10 @@ BasicBlock* WarpFunction::EntryTo(unsigned block) {
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   BasicBlock* entry = NewBlock("enter");
   b_.SetInsertPoint(entry);
+  if (RepeatedLoopAt(order_.blocks[block])) {
+    b_.CreateBr(divergent_blocks_[block]);  // its rounds are told one by one or all
+    return entry;
+  }
   Value* mask = b_.CreateLoad(b_.getInt32Ty(), mask_slot_);
   b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), converged_[block], divergent_blocks_[block]);
   return entry;

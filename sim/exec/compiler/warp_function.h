@@ -2,7 +2,8 @@
 // warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_half_loop.cpp, warp_dispatch.cpp and
 // warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in
 // warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp and warp_called_access.cpp, those that
-// fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; the rest in warp_markers.cpp.
+// fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; records in warp_record.cpp and warp_record_loop.cpp; the rest in
+// warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -266,22 +267,27 @@ class WarpFunction {
   /// A group of records being written: the block's, and accesses in the order of the code.
   struct OpenGroup {
     llvm::GlobalVariable* stands_for = nullptr;  ///< for the RecordGroup
-    std::uint64_t block = 0;
+    std::uint64_t block = 0, loop = 0;
     std::vector<RecordAccess> accesses;
     std::vector<RecordSlot> slots;
     std::vector<LanePattern> patterns;
     std::map<std::pair<const Value*, Space>, std::size_t> slot_of;  ///< by RecordRoot
+    std::map<std::uint32_t, std::size_t> slot_in_loop;              ///< by slot of the loop
   };
   void EmitRecord(llvm::CallInst& call, const MarkerInfo& info);
   void MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& info);
+  void TakeRecordRoom(std::uint32_t words);
   Value* RecordCursorOf(Value* warp);
   Value* FlushRecordsBeyondLimit(Value* cursor);
   void SaveRecordCursor();
-  void EndWarpRecords(Value* next);
+  void EndWarpRecords();
+  void TakeRecordCursor();
+  void ReturnRecordCursor();
   std::uint32_t RecordWords(const llvm::CallInst& call, const MarkerInfo& info);
+  std::uint32_t SlotWords(Value* root);
   const llvm::CallInst* NextRecord(const llvm::CallInst& call) const;
   bool MayRecord(const llvm::CallInst& call) const;
-  void OpenRecordGroup(std::uint64_t block);
+  void OpenRecordGroup(std::uint64_t block, bool repeats = false);
   void CloseRecordGroup();
   static std::pair<Value*, std::uint64_t> RecordRoot(const llvm::CallInst& call);
   void AddToRecordGroup(llvm::CallInst& call, const RecordHeader& header);
@@ -292,6 +298,27 @@ class WarpFunction {
   Value* PutWords(Value* cursor, llvm::ArrayRef<Value*> words);
   Value* RecordHead(const RecordHeader& header);
   llvm::Function* RecordHelper(const char* name, Helper helper);
+
+  // --- records of loops (warp_record_loop.cpp) ---
+  /// What is made of a loop of SpmdModule::record_loops.
+  struct LoopOfRecords {
+    std::vector<std::int32_t> places;    ///< of its slots, in the group that begins it; -1: none
+    std::uint32_t words = 0;             ///< of that group, at most
+    bool told = false;                   ///< it has such places, or repeats
+    bool repeats = false;                ///< where all lanes run it, one record tells all rounds
+    llvm::AllocaInst* rounds = nullptr;  ///< that have ended, i64
+  };
+  LoopOfRecords& RecordLoopAt(std::uint32_t number);
+  LoopOfRecords PlanRecordLoop(const RecordLoop& from);
+  bool RepeatsRecords(const llvm::Loop& loop, const std::vector<std::int32_t>& places);
+  std::optional<std::uint32_t> RecordLoopOf(const llvm::Loop* loop) const;
+  std::optional<std::uint32_t> RepeatedLoopAt(const llvm::BasicBlock* block);
+  void BeginRecordLoop(std::uint32_t number);
+  void CountRound(const llvm::BasicBlock* to);
+  void LeaveRecordLoop(const llvm::BasicBlock* to);
+  std::optional<std::uint32_t> PlaceInLoop(const llvm::CallInst& call, std::uint64_t& add);
+  std::optional<std::size_t> SlotInLoop(const llvm::CallInst& call, std::uint64_t& add);
+  std::size_t PutRounds(Value* rounds);
 
   // --- irregular accesses (warp_irregular.cpp) ---
   /// The lanes' addresses: 64 bits each, or the scalar of `address` plus (index * factor) << shift.
@@ -491,9 +518,11 @@ class WarpFunction {
   Value* places_ = nullptr;     ///< half warp: their numbers, <16 x i32>
   llvm::DenseMap<const Value*, Value*> base_cache_, lanes_cache_;
   llvm::DenseSet<const llvm::Instruction*> grouped_;  ///< loads that are already done
-  Value* record_cursor_ = nullptr;                    ///< where the next record goes; null: as WarpCtx says
+  llvm::AllocaInst* record_cursor_slot_ = nullptr;    ///< where the next record goes, between blocks
+  Value* record_cursor_ = nullptr;                    ///< the same in the block; null: as the slot says
   std::uint32_t record_room_ = 0;                     ///< words for which there is room from there on
   std::optional<OpenGroup> record_group_;
+  std::map<std::uint32_t, LoopOfRecords> record_loops_;  ///< by number
   llvm::DenseMap<const Value*, Shape> shape_cache_;
   llvm::DenseMap<const Value*, bool> is_entry_value_;
 };

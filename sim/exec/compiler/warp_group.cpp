@@ -25,14 +25,16 @@ RootAndOffset Resolve(const Value* address) {
 
 }  // namespace
 
-/// The plain loads behind `call` in its block, up to where memory may be written or something may wait.
+/// The plain loads behind `call` in its block, up to where memory may be written or something may wait. What is recorded is grouped as what
+/// is not.
 std::vector<llvm::CallInst*> WarpFunction::LoadsAfter(const llvm::CallInst& call) const {
   constexpr unsigned kLookAhead = 100;
   std::vector<llvm::CallInst*> loads;
   unsigned distance = 0;
-  for (llvm::Instruction* next = const_cast<llvm::CallInst&>(call).getNextNode(); next && ++distance < kLookAhead;
-       next = next->getNextNode()) {
+  for (llvm::Instruction* next = const_cast<llvm::CallInst&>(call).getNextNode(); next; next = next->getNextNode()) {
     const MarkerInfo* info = module_.MarkerOf(*next);
+    if (info && info->kind == MarkerKind::kRecord) continue;
+    if (++distance >= kLookAhead) break;
     if (info && info->kind == MarkerKind::kLoad) {
       if (info->strong) break;
       loads.push_back(llvm::cast<llvm::CallInst>(next));

@@ -82,6 +82,7 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
       b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), ExitedMask()), mask_), ExitedMask());
       return;
     case MarkerKind::kRecord: return EmitRecord(call, info);
+    case MarkerKind::kRecordLoop: return BeginRecordLoop(static_cast<std::uint32_t>(info.imm));
     case MarkerKind::kIndirectCall: return EmitIndirectCall(call);
     case MarkerKind::kHelper: return EmitHelperMarker(call, info);
   }
@@ -378,9 +379,11 @@ void WarpFunction::EmitCall(llvm::CallInst& call) {
     return;
   }
   SaveRecordCursor();
+  ReturnRecordCursor();
   llvm::SmallVector<Value*, 8> args{warp_, mask_};
   for (const llvm::Use& arg : call.args()) args.push_back(Lanes(arg.get()));
   Value* result = b_.CreateCall(warp_callee, args);
+  TakeRecordCursor();
   if (!call.getType()->isVoidTy()) Define(&call, result);
 }
 
@@ -448,7 +451,10 @@ void WarpFunction::EmitIndirectCall(llvm::CallInst& call) {
   const auto invoke = [&](Value* mask, Value* pointer) {
     llvm::SmallVector<Value*, 8> args{warp_, mask, pointer};
     args.append(values.begin(), values.end());
-    return b_.CreateCall(target, args);
+    ReturnRecordCursor();
+    llvm::CallInst* const result = b_.CreateCall(target, args);
+    TakeRecordCursor();
+    return result;
   };
   Value* pointer = call.getArgOperand(0);
   if (ShapeOf(pointer).uniform()) {

@@ -26,12 +26,15 @@ llvm::Function* WarpFunction::RecordHelper(const char* name, Helper helper) {
 std::uint32_t WarpFunction::RecordWords(const llvm::CallInst& call, const MarkerInfo& info) {
   constexpr std::uint32_t kHead = 2;
   if (RecordHeader::Unpack(info.imm).kind == RecordKind::kBlock) return kHead;
-  const ShapeKind kind = ShapeOf(call.getArgOperand(0)).kind;
-  const auto [root, add] = RecordRoot(call);
-  const bool linear = kind == ShapeKind::kUniform || kind == ShapeKind::kAffine;
-  const ShapeKind root_kind = ShapeOf(root).kind;
-  const bool linear_root = root_kind == ShapeKind::kUniform || root_kind == ShapeKind::kAffine;
-  return kHead + (linear && linear_root ? 1 : RecordSlot::kMaxWords);
+  std::uint64_t add = 0;
+  if (PlaceInLoop(call, add)) return kHead + 1;
+  return kHead + std::max(SlotWords(call.getArgOperand(0)), SlotWords(RecordRoot(call).first));
+}
+
+/// Of a slot for lanes at `root`, at most.
+std::uint32_t WarpFunction::SlotWords(Value* root) {
+  const ShapeKind kind = ShapeOf(root).kind;
+  return kind == ShapeKind::kUniform || kind == ShapeKind::kAffine ? 1 : RecordSlot::kMaxWords;
 }
 
 /// The next marker of a record behind `call` in its block that belongs to the same group: null where functions come between.
@@ -62,15 +65,35 @@ void WarpFunction::MakeRecordRoom(const llvm::CallInst& call, const MarkerInfo& 
     if (words + more > kMaxGroupWords) break;
     words += more;
   }
-  record_room_ = words - needed;
-  record_cursor_ = FlushRecordsBeyondLimit(b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_)));
+  TakeRecordRoom(words);
+  record_room_ -= needed;
+}
+
+/// Likewise for so many words, where no record is open.
+void WarpFunction::TakeRecordRoom(std::uint32_t words) {
+  record_room_ = words;
+  record_cursor_ = FlushRecordsBeyondLimit(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_));
 }
 
 Value* WarpFunction::RecordCursorOf(Value* warp) {
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), warp, offsetof(WarpCtx, record_cursor));
 }
 
-/// `cursor` is the one in memory, too. The one to go on with.
+/// Where a warp, or a function called by it, begins: from here on the cursor is in a register. Through memory, every block would wait for
+/// the one before.
+void WarpFunction::TakeRecordCursor() {
+  if (module_.options.record == Recording::kNone) return;
+  if (!record_cursor_slot_)
+    record_cursor_slot_ = llvm::IRBuilder<>(entry_, entry_->begin()).CreateAlloca(b_.getPtrTy(), nullptr, "records");
+  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_)), record_cursor_slot_);
+}
+
+/// Before others look at the warp's cursor.
+void WarpFunction::ReturnRecordCursor() {
+  if (record_cursor_slot_) b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_), RecordCursorOf(warp_));
+}
+
+/// The one to go on with.
 Value* WarpFunction::FlushRecordsBeyondLimit(Value* cursor) {
   Value* limit = WarpField(offsetof(WarpCtx, record_limit), b_.getPtrTy());
   BasicBlock* before = b_.GetInsertBlock();
@@ -78,6 +101,7 @@ Value* WarpFunction::FlushRecordsBeyondLimit(Value* cursor) {
   BasicBlock* room = NewBlock("room");
   b_.CreateCondBr(b_.CreateICmpUGT(cursor, limit), flush, room, Unlikely());
   b_.SetInsertPoint(flush);
+  b_.CreateStore(cursor, RecordCursorOf(warp_));
   b_.CreateCall(RecordHelper("gl.flush_records", Helper::kFlushRecords),
                 {warp_, b_.getInt32(-1), b_.getInt32(0), b_.getInt64(0), b_.getInt64(0)});
   Value* emptied = b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_));
@@ -89,12 +113,11 @@ Value* WarpFunction::FlushRecordsBeyondLimit(Value* cursor) {
   return phi;
 }
 
-/// Behind a warp's end, in the loop over a CTA's warps: the next one, or the first one when it was the last, goes on where it ended.
-void WarpFunction::EndWarpRecords(Value* next) {
-  Value* cursor = b_.CreateLoad(b_.getPtrTy(), RecordCursorOf(warp_));
+/// Behind a warp's end, in the loop over a CTA's warps: the next one goes on where it ended.
+void WarpFunction::EndWarpRecords() {
+  Value* cursor = b_.CreateLoad(b_.getPtrTy(), record_cursor_slot_);
   Value* end = PutWords(cursor, {b_.getInt64(RecordHeader{.kind = RecordKind::kWarpEnd}.Pack())});
-  b_.CreateStore(end, RecordCursorOf(warp_));
-  b_.CreateStore(FlushRecordsBeyondLimit(end), RecordCursorOf(next));
+  b_.CreateStore(FlushRecordsBeyondLimit(end), record_cursor_slot_);
 }
 
 /// Whether a call writes records itself.
@@ -104,11 +127,11 @@ bool WarpFunction::MayRecord(const llvm::CallInst& call) const {
   return !call.getCalledFunction() || !call.getCalledFunction()->isIntrinsic();
 }
 
-/// Before the block ends and before calls of functions: what follows finds the cursor in memory.
+/// Before the block ends and before calls of functions: what follows finds the cursor in its slot.
 void WarpFunction::SaveRecordCursor() {
   CloseRecordGroup();
   if (!record_cursor_) return;
-  b_.CreateStore(record_cursor_, RecordCursorOf(warp_));
+  b_.CreateStore(record_cursor_, record_cursor_slot_);
   record_cursor_ = nullptr;
 }
 
@@ -130,6 +153,7 @@ Value* WarpFunction::RecordHead(const RecordHeader& header) {
 void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
   const RecordHeader header = RecordHeader::Unpack(info.imm);
   const bool block = header.kind == RecordKind::kBlock;
+  if (!divergent_ && RepeatedLoopAt(order_.blocks[current_])) return;  // LeaveRecordLoop tells of all rounds
   if (block) CloseRecordGroup();
   MakeRecordRoom(call, info);
   if (!block) {
@@ -142,7 +166,7 @@ void WarpFunction::EmitRecord(llvm::CallInst& call, const MarkerInfo& info) {
 }
 
 /// What the group says is known when it is closed; until then something else stands for it.
-void WarpFunction::OpenRecordGroup(std::uint64_t block) {
+void WarpFunction::OpenRecordGroup(std::uint64_t block, bool repeats) {
   auto* stands_for =
       new llvm::GlobalVariable(*target_->getParent(), b_.getInt64Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "gl.group");
   OpenGroup& group = record_group_.emplace();
@@ -150,17 +174,18 @@ void WarpFunction::OpenRecordGroup(std::uint64_t block) {
   group.block = block;
   Value* pointer = b_.CreatePtrToInt(stands_for, b_.getInt64Ty());
   static_assert(RecordHeader{.kind = RecordKind::kGroup}.Pack() == 0);
-  record_cursor_ = divergent_ ? PutWords(record_cursor_, {RecordHead({.kind = RecordKind::kMaskedGroup}), pointer})
-                              : PutWords(record_cursor_, {pointer});
+  const RecordKind kind = repeats ? RecordKind::kRepeat : RecordKind::kMaskedGroup;
+  record_cursor_ =
+      divergent_ || repeats ? PutWords(record_cursor_, {RecordHead({.kind = kind}), pointer}) : PutWords(record_cursor_, {pointer});
 }
 
 /// Writes the group's RecordGroup into the constants of the module.
 void WarpFunction::CloseRecordGroup() {
   if (!record_group_) return;
   const OpenGroup& group = *record_group_;
-  llvm::SmallVector<std::uint64_t, 64> words{group.block, group.accesses.size() | std::uint64_t{group.slots.size()} << 32};
+  llvm::SmallVector<std::uint64_t, 64> words{group.block, group.accesses.size() | std::uint64_t{group.slots.size()} << 32, group.loop};
   for (const RecordAccess& access : group.accesses) words.append({access.header, access.slot, access.add});
-  for (const RecordSlot& slot : group.slots) words.append({slot.form, slot.base, static_cast<std::uint64_t>(slot.lanes)});
+  for (const RecordSlot& slot : group.slots) words.append({slot.form, slot.base, static_cast<std::uint64_t>(slot.lanes), slot.step});
   for (const LanePattern& pattern : group.patterns) {
     for (const std::int64_t offset : pattern) words.push_back(static_cast<std::uint64_t>(offset));
   }
@@ -194,6 +219,11 @@ std::pair<Value*, std::uint64_t> WarpFunction::RecordRoot(const llvm::CallInst& 
 }
 
 void WarpFunction::AddToRecordGroup(llvm::CallInst& call, const RecordHeader& header) {
+  std::uint64_t add_in_loop = 0;
+  if (const std::optional<std::size_t> slot = SlotInLoop(call, add_in_loop)) {
+    record_group_->accesses.push_back({.header = header.Pack(), .slot = *slot, .add = add_in_loop});
+    return;
+  }
   const auto [root, add] = RecordRoot(call);
   const auto key = std::make_pair(static_cast<const Value*>(root), header.space);
   auto known = record_group_->slot_of.find(key);

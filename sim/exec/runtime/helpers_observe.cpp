@@ -44,12 +44,12 @@ RecordPlace PlaceOf(const Warp& warp) {
           .local_stride = warp.ctx.local_stride};
 }
 
-std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words) {
+std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words, RecordLoops& loops) {
   const Launch& launch = LaunchOf(*warp);
   const std::uint64_t cta_index = CtaNumber(*warp);
   const Dim3 cta = PlaceInGrid(*warp->cta);
   std::uint32_t ends = 0;
-  RecordReader reader(words);
+  RecordReader reader(words, &loops);
   while (reader.Next()) {
     const RecordHeader& header = reader.header();
     if (header.kind == RecordKind::kWarpEnd) ++ends;

@@ -11,7 +11,7 @@ namespace gridloom::exec {
 
 RecordPlace PlaceOf(const Warp& warp);
 /// Tells the launch's observer of the accesses to global memory among records that begin with this warp's and go on with the next
-/// ones' of the CTA. How many warps' ends are among them.
-std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words);
+/// ones' of the CTA; `loops` is of their buffer. How many warps' ends are among them.
+std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words, RecordLoops& loops);
 
 }  // namespace gridloom::exec

@@ -110,6 +110,8 @@ struct Unit {
   void EndSharedRecords(Warp& warp);
   /// All warps of the CTA have ended, one after the other, in code that has gone from one to the next (CtaEntry).
   void EndCtaRecords();
+  /// Passes on CTAs that have ended and share their buffer with the next ones. Before the last one's end is told.
+  void PassOnEndedCtas();
   bool recording() const { return !records_.empty(); }
 
   std::unique_ptr<UnitCheck> check;     ///< null without memcheck
@@ -130,6 +132,7 @@ struct Unit {
   void CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& barrier, const Warp* last);
   void PrepareCheck();
   void PrepareRecords(std::size_t buffers);
+  void EndSharedCta(Warp& last);
   bool RequireShared(std::uint64_t bytes);
   bool RequireLocal(std::uint64_t bytes);
 
@@ -139,7 +142,12 @@ struct Unit {
   std::vector<std::uint64_t> records_;  // buffers of the warps, one for all when they run one after the other
   bool shared_records_ = false;
   std::uint32_t ended_warps_ = 0, observed_warps_ = 0;  // of a CTA whose records go into one buffer: those that were passed on
+  // The same buffer: CTAs that have ended and were not passed on, and where the records of the one that runs begin.
+  std::vector<RecordedCta> ended_ctas_;
+  std::uint64_t* cta_records_ = nullptr;
+  bool passed_on_part_ = false;  // of the one that runs
   RecordPatterns record_patterns_;
+  std::vector<RecordLoops> observed_loops_;  // by buffer, where there is an observer
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units

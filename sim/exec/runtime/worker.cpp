@@ -193,6 +193,7 @@ struct DirectLoop {
       }
       return !stop.load(std::memory_order_relaxed);
     });
+    unit.PassOnEndedCtas();
     LeaveWarp(self, worker.root);
   }
 };

@@ -26,7 +26,7 @@ class Collector final : public RecordSink, public RecordStream {
   void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) override {
     const std::lock_guard lock(mutex_);
     std::uint32_t& warp = warp_.try_emplace({place.cta_index, place.buffer}, place.buffer).first->second;
-    RecordReader reader(words);
+    RecordReader reader(words, &loops_[{place.cta_index, place.buffer}]);
     while (reader.Next()) {
       Entry entry{reader.header(), {}};
       if (entry.header.kind == RecordKind::kWarpEnd) {
@@ -49,6 +49,7 @@ class Collector final : public RecordSink, public RecordStream {
 
  private:
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> warp_;  // whose records come next, by CTA and buffer
+  std::map<std::pair<std::uint64_t, std::uint32_t>, RecordLoops> loops_;
   std::mutex mutex_;
 };
 

@@ -291,7 +291,7 @@ SpmdRunner::SpmdRunner(std::string_view ptx, std::string_view kernel, const Comp
   spmd.ir().print(ir, nullptr);
   llvm::raw_string_ostream problem(error_);
   if (llvm::verifyModule(spmd.ir(), &problem)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, Recording::kNone, *machine);
   Bodies bodies(spmd, impl_->state);
   bodies.functions = lifted.address_taken;
   bodies.Define();
