@@ -15,6 +15,7 @@ struct CodeTables {
   std::mutex mutex;
   std::unordered_map<const ptx::Function*, std::unique_ptr<const trace::CodeTable>> tables;
   std::vector<std::shared_ptr<exec::Program>> programs;  ///< whose functions are keys
+  trace::StreamPool streams;
 };
 
 CodeTables& TheTables() {
@@ -70,7 +71,7 @@ LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
     else ++left_out_;
     if (live_ != nullptr) live_->Push(cta, std::move(trace));
   };
-  capture_.emplace(CodeTableOf(op), ShapeOf(op), take, ClocksOf(op));
+  capture_.emplace(CodeTableOf(op), ShapeOf(op), take, ClocksOf(op), &TheTables().streams);
 }
 
 LaunchCapture::~LaunchCapture() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,12 +12,27 @@
 
 namespace gridloom::trace {
 
+/// Streams that launches of any kernels leave to later ones of the same, with what they have learned. The code tables and the compiled
+/// kernels must outlive it. Thread-safe.
+class StreamPool {
+ public:
+  std::unique_ptr<CtaStream> Take(const CodeTable& table, std::uint32_t warps);
+  void Return(std::unique_ptr<CtaStream> stream);
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  std::mutex mutex_;
+  std::list<std::unique_ptr<CtaStream>> idle_;  ///< the latest first
+};
+
 class Capture final : public exec::RecordSink {
  public:
   /// Takes a CTA that is complete. Called from several host threads, one call at a time.
   using Take = std::function<void(std::uint64_t cta, LoadedCta trace)>;
-  Capture(const CodeTable& table, const LaunchShape& shape, Take take, std::optional<exec::CountedClocks> clocks = std::nullopt)
-      : table_(table), shape_(shape), take_(std::move(take)), clocks_(clocks) {}
+  Capture(const CodeTable& table, const LaunchShape& shape, Take take, std::optional<exec::CountedClocks> clocks = std::nullopt,
+          StreamPool* pool = nullptr)
+      : table_(table), shape_(shape), take_(std::move(take)), clocks_(clocks), pool_(pool) {}
+  ~Capture() override;
 
   exec::RecordStream& Open() override;
   std::optional<exec::CountedClocks> clocks() const override { return clocks_; }
@@ -29,6 +45,7 @@ class Capture final : public exec::RecordSink {
   const LaunchShape shape_;
   const Take take_;
   const std::optional<exec::CountedClocks> clocks_;
+  StreamPool* const pool_;
   mutable std::mutex mutex_;  // of what follows, and of take_
   std::vector<std::unique_ptr<CtaStream>> streams_;
   std::uint64_t dropped_ = 0;

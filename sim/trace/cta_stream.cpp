@@ -14,9 +14,11 @@ using exec::UsableSimd;
 namespace {
 
 constexpr std::size_t kMostModels = 8;
-constexpr std::size_t kMostWords = std::size_t{1} << 22;  // of a CTA that others are compared with
+constexpr std::size_t kMostWords = std::size_t{1} << 22;      // of a CTA that others are compared with
+constexpr std::size_t kMostKeptWords = std::size_t{1} << 14;  // the same from one launch to the next
 // Where CTAs are like none before, only some of them are compared with others and become models: fewer and fewer.
 constexpr std::uint64_t kEagerMisses = 4, kLazyCompares = 8, kLazyMisses = 64;
+constexpr std::uint64_t kRemembered = 23;  // of the launches before: the next CTA is compared, the ninth one becomes a model
 
 bool Compares(std::uint64_t misses) { return misses <= kEagerMisses || misses % kLazyCompares == 0; }
 bool BecomesModel(std::uint64_t misses) { return misses <= kEagerMisses || std::has_single_bit(misses) || misses % kLazyMisses == 0; }
@@ -31,10 +33,21 @@ GL_INLINE void AdvanceWords(std::uint64_t* __restrict old_words, const std::uint
   *differs = any;
 }
 
+GL_INLINE void CompareWords(const std::uint64_t* __restrict old_words, const std::uint64_t* __restrict steps,
+                            const std::uint64_t* __restrict words, std::size_t count, std::uint64_t* differs) {
+  std::uint64_t any = 0;
+  for (std::size_t i = 0; i < count; ++i) any |= (words[i] - old_words[i]) ^ steps[i];
+  *differs = any;
+}
+
 }  // namespace
 
 GL_SIMD_FUNCTION(AdvanceAll, AdvanceWords,
                  (std::uint64_t * old_words, const std::uint64_t* steps, const std::uint64_t* words, std::size_t count,
+                  std::uint64_t* differs),
+                 (old_words, steps, words, count, differs))
+GL_SIMD_FUNCTION(DifferAll, CompareWords,
+                 (const std::uint64_t* old_words, const std::uint64_t* steps, const std::uint64_t* words, std::size_t count,
                   std::uint64_t* differs),
                  (old_words, steps, words, count, differs))
 
@@ -49,17 +62,87 @@ bool Advance(std::uint64_t* old_words, const std::uint64_t* steps, std::span<con
 
 }  // namespace
 
-CtaStream::CtaStream(const CodeTable& table, std::uint32_t warps, Take take)
-    : warps_(warps), accesses_(AccessCount(table.code)), take_(std::move(take)), decoder_(table), buffers_(warps) {
+CtaStream::CtaStream(const CodeTable& table, std::uint32_t warps)
+    : table_(table), warps_(warps), accesses_(AccessCount(table.code)), decoder_(table), buffers_(warps) {
   std::uint32_t number = 0;
   for (const Instruction& instruction : table.code.instructions) {
     if (!instruction.has_access()) continue;
+    generic_ |= (instruction.flags & kGeneric) != 0;
     if (instruction.space == Space::kLocal) local_accesses_.push_back(number);
     ++number;
   }
 }
 
+void CtaStream::BeginLaunch(Take take) {
+  take_ = std::move(take);
+  open_ = false;
+  decoder_.BeginLaunch();
+  misses_ = std::min(misses_, kRemembered);
+}
+
+/// Keeps what the next launch may need, if it is small: patterns that records name are of this launch, and so is the place of shared and
+/// local memory among generic addresses.
+void CtaStream::EndLaunch() {
+  take_ = nullptr;
+  captured_.clear();
+  models_.remove_if([&](const std::unique_ptr<Model>& model) {
+    std::size_t words = 0;
+    for (const auto& buffer : model->words) words += buffer.size();
+    return generic_ || model->sites.names_patterns || words > kMostKeptWords;
+  });
+  for (Buffer& buffer : buffers_) {
+    if (buffer.words.size() <= kMostKeptWords) continue;
+    buffer.words.resize(kMostKeptWords);
+    buffer.words.shrink_to_fit();
+  }
+  decoder_.EndLaunch();
+}
+
 void CtaStream::OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
+  TakeRecords(place, words, ended);
+  PassOn();
+}
+
+/// CTAs that follow their model by its step are compared with the one before where they are.
+void CtaStream::OnCtas(std::span<const exec::RecordedCta> ctas, std::uint32_t) {
+  const std::uint64_t* last = nullptr;  // the words of the CTA before, which was as expected
+  for (const exec::RecordedCta& cta : ctas) {
+    const std::size_t count = cta.words.size();
+    if (last == nullptr) BeginCta();
+    else expected_ = true;
+    const Model* const model = expected_ ? models_.front().get() : nullptr;
+    if (model != nullptr && model->only_first && cta.place.buffer == 0 && model->words.front().size() == count) {
+      std::uint64_t differs = 0;
+      DifferAll(last != nullptr ? last : buffers_.front().words.data(), model->word_step.front().data(), cta.words.data(), count, &differs);
+      if (differs == 0) {
+        GiveExpected(cta.place);
+        last = cta.words.data();
+        continue;
+      }
+    }
+    last = nullptr;
+    BeginCta();
+    expected_ = false;
+    TakeRecords(cta.place, cta.words, warps_);
+  }
+  if (last != nullptr) {
+    std::copy_n(last, models_.front()->words.front().size(), buffers_.front().words.data());
+    open_ = false;
+  }
+  PassOn();
+}
+
+void CtaStream::PassOn() {
+  if (captured_.empty()) return;
+  take_(captured_);
+  captured_.clear();
+}
+
+void CtaStream::Give(const exec::RecordPlace& place, LoadedCta cta, std::uint64_t dropped) {
+  captured_.push_back({place.cta_index, std::move(cta), dropped});
+}
+
+void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
   if (!open_) BeginCta();
   if (place.buffer >= buffers_.size()) return;
   Buffer& buffer = buffers_[place.buffer];
@@ -82,27 +165,30 @@ void CtaStream::BeginCta() {
   open_ = true;
   ended_ = 0;
   for (Buffer& buffer : buffers_) buffer.used = 0;
-  expected_ = !models_.empty() && !models_.front()->word_step.empty();
+  expected_ = follows_ && !models_.empty() && !models_.front()->word_step.empty();
 }
 
 void CtaStream::EndCta(const exec::RecordPlace& place) {
-  if (EndedAsExpected()) {
-    Model& model = *models_.front();
-    for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
-    model.missed = false;
-    misses_ = 0;
-    return take_(place.cta_index, Shifted(model, place), model.dropped);
-  }
+  if (EndedAsExpected()) return GiveExpected(place);
   const bool compares = Compares(misses_);
   for (auto model = models_.begin(); compares && model != models_.end(); ++model) {
     if (!IsLike(**model)) continue;
     Follow(**model);
     models_.splice(models_.begin(), models_, model);
     misses_ = 0;
-    return take_(place.cta_index, Shifted(*models_.front(), place), models_.front()->dropped);
+    return Give(place, Shifted(*models_.front(), place), models_.front()->dropped);
   }
   ++misses_;
   Decode(place);
+}
+
+/// The CTA was the first model's, a step on.
+void CtaStream::GiveExpected(const exec::RecordPlace& place) {
+  Model& model = *models_.front();
+  for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
+  model.missed = false;
+  misses_ = 0;
+  Give(place, Shifted(model, place), model.dropped);
 }
 
 bool CtaStream::EndedAsExpected() const {
@@ -150,28 +236,33 @@ void CtaStream::Follow(Model& model) {
   }
   model.missed = true;
   model.shift = shift_;
+  follows_ = true;
 }
 
 void CtaStream::Decode(const exec::RecordPlace& place) {
-  RecordBuffers records;
+  records_.clear();
   std::size_t words = 0;
   for (const Buffer& buffer : buffers_) {
-    records.emplace_back(buffer.words.data(), buffer.used);
+    records_.emplace_back(buffer.words.data(), buffer.used);
     words += buffer.used;
   }
+  follows_ = false;
   const bool wanted = words <= kMostWords && BecomesModel(misses_);
   RecordSites sites;
-  std::shared_ptr<const CtaTrace> trace = decoder_.Decode(place, records, wanted ? &sites : nullptr);
+  std::shared_ptr<const CtaTrace> trace = decoder_.Decode(place, records_, wanted ? &sites : nullptr);
   if (wanted && sites.usable) {
     if (models_.size() >= kMostModels) models_.pop_back();
     models_.push_front(MakeModel(place, std::move(sites), trace));
+    follows_ = true;
   }
-  take_(place.cta_index, {std::move(trace), {}}, decoder_.dropped());
+  Give(place, {std::move(trace), {}}, decoder_.dropped());
 }
 
 std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& place, RecordSites sites,
                                                        std::shared_ptr<const CtaTrace> trace) const {
   auto model = std::make_unique<Model>();
+  model->only_first = true;
+  for (std::size_t b = 1; b < buffers_.size(); ++b) model->only_first &= buffers_[b].used == 0;
   model->trace = std::move(trace);
   model->dropped = decoder_.dropped();
   model->local_base = place.local_base;

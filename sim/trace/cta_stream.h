@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sim/exec/record_sink.h"
@@ -17,11 +18,22 @@ namespace gridloom::trace {
 
 class CtaStream final : public exec::RecordStream {
  public:
-  /// Takes a CTA that is complete, and how many of its accesses have no place in it.
-  using Take = std::function<void(std::uint64_t cta, LoadedCta trace, std::uint64_t dropped)>;
-  CtaStream(const CodeTable& table, std::uint32_t warps, Take take);
+  struct Captured {
+    std::uint64_t index = 0;
+    LoadedCta cta;
+    std::uint64_t dropped = 0;  ///< accesses that have no place in it
+  };
+  /// Takes CTAs that are complete.
+  using Take = std::function<void(std::span<Captured> ctas)>;
+  /// `table` must outlive it, and so must the compiled kernels whose records it gets.
+  CtaStream(const CodeTable& table, std::uint32_t warps);
+  bool IsFor(const CodeTable& table, std::uint32_t warps) const { return &table == &table_ && warps == warps_; }
+  /// Before the first records of a launch, and after its last ones.
+  void BeginLaunch(Take take);
+  void EndLaunch();
 
   void OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) override;
+  void OnCtas(std::span<const exec::RecordedCta> ctas, std::uint32_t warps) override;
 
  private:
   /// Records while they come in. `words` may hold more, of a CTA before.
@@ -35,6 +47,7 @@ class CtaStream final : public exec::RecordStream {
     std::uint64_t dropped = 0;
     std::uint64_t local_base = 0;  ///< of the CTA that it was made of
     RecordSites sites;
+    bool only_first = false;                                      ///< all words are in the first buffer
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
     std::vector<std::uint64_t> shift;                             ///< by site, of the last CTA like it
@@ -43,6 +56,10 @@ class CtaStream final : public exec::RecordStream {
     bool missed = true;                                           ///< the step was not that to the last CTA
   };
 
+  void TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended);
+  void Give(const exec::RecordPlace& place, LoadedCta cta, std::uint64_t dropped);
+  void GiveExpected(const exec::RecordPlace& place);
+  void PassOn();
   void BeginCta();
   void EndCta(const exec::RecordPlace& place);
   bool EndedAsExpected() const;
@@ -53,15 +70,20 @@ class CtaStream final : public exec::RecordStream {
   std::unique_ptr<Model> MakeModel(const exec::RecordPlace& place, RecordSites sites, std::shared_ptr<const CtaTrace> trace) const;
   LoadedCta Shifted(const Model& model, const exec::RecordPlace& place) const;
 
+  const CodeTable& table_;
   const std::uint32_t warps_, accesses_;
-  const Take take_;
+  Take take_;
+  std::vector<Captured> captured_;             ///< that take_ has not got yet
   std::vector<std::uint32_t> local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
+  RecordBuffers records_;                     ///< of the CTA being decoded
   std::list<std::unique_ptr<Model>> models_;  ///< the latest first
   std::vector<std::uint64_t> shift_;
   std::uint32_t ended_ = 0;   ///< warps of the CTA
   bool open_ = false;         ///< a CTA has begun
+  bool follows_ = false;      ///< the CTA before was the first model's
+  bool generic_ = false;      ///< some accesses go to generic addresses
   bool expected_ = false;     ///< what has come of it is the first model's word, a step on
   std::uint64_t misses_ = 0;  ///< CTAs in a row that were like none
 };

@@ -71,17 +71,20 @@ class CapturingDevice final : public bench::EngineDevice {
       info.shape = shape;
       writer = file_->BeginLaunch(info, table->code);
     }
-    trace::Capture capture(*table, shape, [&](std::uint64_t cta, trace::LoadedCta trace) {
-      if (writer) return writer->Add(cta, trace);
-      if (mode_ == Mode::kLive) {
-        if (count_) instructions_ += trace::InstructionCount(table->code, *trace.trace);
-        return;
-      }
-      encoder.Encode(trace, bytes);
-      if (bytes.size() < 1u << 20) return;
-      bytes_ += bytes.size();
-      bytes.Clear();
-    });
+    trace::Capture capture(
+        *table, shape,
+        [&](std::uint64_t cta, trace::LoadedCta trace) {
+          if (writer) return writer->Add(cta, trace);
+          if (mode_ == Mode::kLive) {
+            if (count_) instructions_ += trace::InstructionCount(table->code, *trace.trace);
+            return;
+          }
+          encoder.Encode(trace, bytes);
+          if (bytes.size() < 1u << 20) return;
+          bytes_ += bytes.size();
+          bytes.Clear();
+        },
+        std::nullopt, &streams_);
     launch.records = &capture;
     const exec::LaunchFault fault = engine().Run(launch);
     bytes_ += bytes.size();
@@ -94,6 +97,7 @@ class CapturingDevice final : public bench::EngineDevice {
 
  private:
   std::map<std::string, std::unique_ptr<trace::CodeTable>> tables_;
+  trace::StreamPool streams_;
   const std::unique_ptr<trace::TraceWriter> file_ = Take(trace::TraceWriter::Create("/dev/null", "capture_cost"));
   Mode mode_ = Mode::kPlain;
   std::uint64_t instructions_ = 0, words_ = 0, bytes_ = 0;

@@ -186,7 +186,10 @@ TEST_CASE("RecordGroup_CtasThatDifferByAShift_ShareATrace") {
   const trace::CodeTable table = MakeTable();
   const Groups groups(table);
   std::vector<trace::LoadedCta> ctas;
-  trace::CtaStream stream(table, 1, [&](std::uint64_t, trace::LoadedCta cta, std::uint64_t) { ctas.push_back(std::move(cta)); });
+  trace::CtaStream stream(table, 1);
+  stream.BeginLaunch([&](std::span<trace::CtaStream::Captured> captured) {
+    for (trace::CtaStream::Captured& cta : captured) ctas.push_back(std::move(cta.cta));
+  });
   for (std::uint64_t cta = 0; cta < 6; ++cta) {
     std::vector<std::uint64_t> words, in_full;
     for (const Visit& visit : kVisits) {
@@ -200,5 +203,56 @@ TEST_CASE("RecordGroup_CtasThatDifferByAShift_ShareATrace") {
     CHECK(ctas[cta].shifts.empty() == (cta == 0));
     trace::RecordDecoder decoder(table);
     CheckEqual(trace::Flatten(table.code, ctas[cta]), *decoder.Decode({}, {in_full}, nullptr));
+  }
+}
+
+TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
+  const trace::CodeTable table = MakeTable();
+  const Groups groups(table);
+  struct Cta {
+    std::uint64_t base;
+    std::uint32_t mask;
+  };
+  // Steps, and a change of the step; CTAs that are like none, so many that they are not kept, among them two in a row at the step of the
+  // first ones.
+  std::vector<Cta> ctas;
+  constexpr std::uint32_t kMost = 0xfffffff0u;
+  for (std::uint64_t i = 0; i < 9; ++i) ctas.push_back({kGlobal + i * 640, kMost});
+  for (std::uint64_t i = 0; i < 4; ++i) ctas.push_back({kGlobal + i * 128, kMost});
+  for (std::uint32_t i = 0; i < 7; ++i) ctas.push_back({kGlobal + i * 4096, 0x10101u + i * 0x1000u});
+  for (std::uint64_t i = 0; i < 3; ++i) ctas.push_back({kGlobal + 100'000 + i * 128, 0xffffu});
+  for (std::uint64_t i = 0; i < 5; ++i) ctas.push_back({kGlobal + 200'000 + i * 640, ~0u});
+  for (std::uint64_t i = 0; i < 9; ++i) ctas.push_back({kGlobal + 300'000 + i * 640, kMost});
+  std::vector<std::vector<std::uint64_t>> words(ctas.size()), in_full(ctas.size());
+  for (std::size_t i = 0; i < ctas.size(); ++i) {
+    // A pattern's address is of one launch; lanes are of none.
+    PutGroup(groups, ctas[i].mask, ctas[i].base, false, false, words[i]);
+    PutLong(groups, ctas[i].mask, ctas[i].base, false, in_full[i]);
+    words[i].push_back(kWarpEnd);
+    in_full[i].push_back(kWarpEnd);
+  }
+  trace::CtaStream stream(table, 1);
+  trace::RecordDecoder decoder(table);
+  for (const std::size_t at_once : {1, 2, 5, 32, 3}) {  // launches, each with what the ones before have left
+    std::vector<trace::LoadedCta> got;
+    stream.BeginLaunch([&](std::span<trace::CtaStream::Captured> captured) {
+      for (trace::CtaStream::Captured& cta : captured) {
+        CHECK(cta.index == got.size());
+        got.push_back(std::move(cta.cta));
+      }
+    });
+    std::vector<exec::RecordedCta> batch;
+    for (std::size_t i = 0; i < ctas.size(); ++i) {
+      batch.push_back({{.cta_index = i}, words[i]});
+      if (batch.size() < at_once && i + 1 < ctas.size()) continue;
+      stream.OnCtas(batch, 1);
+      batch.clear();
+    }
+    stream.EndLaunch();
+    REQUIRE(got.size() == ctas.size());
+    for (std::size_t i = 0; i < ctas.size(); ++i) {
+      INFO("CTA " << i << ", " << at_once << " at once");
+      CheckEqual(trace::Flatten(table.code, got[i]), *decoder.Decode({}, {in_full[i]}, nullptr));
+    }
   }
 }
