@@ -52,7 +52,7 @@ struct HostAction {
   std::uint64_t host_ns = 0;
 };
 
-/// One launch while it is written. Thread-safe; whole batches go to the file.
+/// One launch while it is written, by one thread at a time. Whole batches go to the file.
 class LaunchWriter {
  public:
   LaunchWriter(ChunkWriter& file, std::uint64_t launch, const KernelCode& code) : file_(file), launch_(launch), code_(code) {}
@@ -62,12 +62,11 @@ class LaunchWriter {
   void End(std::uint64_t left_out);
 
  private:
-  void WriteBatch();
+  void WriteBatch(bool later);
 
   ChunkWriter& file_;
   const std::uint64_t launch_;
   const KernelCode& code_;
-  std::mutex mutex_;
   std::optional<CtaEncoder> encoder_;  ///< of the current batch: each can be decoded alone
   ByteWriter content_;
   std::vector<std::uint64_t> ctas_;

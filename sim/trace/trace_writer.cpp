@@ -13,6 +13,8 @@ namespace gridloom::trace {
 namespace {
 
 constexpr std::size_t kBatchBytes = 1u << 20;  // before compression: enough for zstd to find what repeats
+// What is compressed at once at a launch's end, which waits for it in any case: sooner done than given to another thread.
+constexpr std::size_t kFewBytes = 64u << 10;
 
 }  // namespace
 
@@ -63,26 +65,29 @@ void TraceWriter::Add(const HostAction& action) {
 Status TraceWriter::Close() { return file_.Close(); }
 
 void LaunchWriter::Add(std::uint64_t cta, const LoadedCta& trace) {
-  const std::lock_guard lock(mutex_);
   if (!encoder_) encoder_.emplace(code_);
   encoder_->Encode(trace, content_);
   ctas_.push_back(cta);
-  if (content_.size() >= kBatchBytes) WriteBatch();
+  if (content_.size() >= kBatchBytes) WriteBatch(true);
 }
 
-void LaunchWriter::WriteBatch() {
+void LaunchWriter::WriteBatch(bool later) {
   if (ctas_.empty()) return;
   ByteWriter directory;
   PutCtas(launch_, ctas_, directory);
-  file_.AddLater(ChunkType::kCtas, std::move(directory), content_);
+  if (later) {
+    file_.AddLater(ChunkType::kCtas, std::move(directory), content_);
+  } else {
+    file_.Add(ChunkType::kCtas, directory, content_);
+    content_.Clear();
+  }
   written_ += ctas_.size();
   ctas_.clear();
   encoder_.reset();
 }
 
 void LaunchWriter::End(std::uint64_t left_out) {
-  const std::lock_guard lock(mutex_);
-  WriteBatch();
+  WriteBatch(content_.size() >= kFewBytes);
   ByteWriter content;
   content.Varint(launch_);
   content.Varint(written_);
