@@ -100,6 +100,27 @@ struct WarpCtx {
   void* owner;                                  ///< the runtime's warp object
 };
 
+/// Lanes of a diverged warp that wait at .sync instructions for other members of their masks (PTX ISA, 9.7.9.6), in the frame of one
+/// function. Generated code sets the first four fields, calls kMeet and kMeetAgain, takes what is in `released` as pending, and reads
+/// results. All others belong to those helpers.
+struct WarpMeetings {
+  std::uint32_t waiting;               ///< lanes that wait
+  std::uint32_t met;                   ///< lanes that have results to take
+  std::uint32_t blocks;                ///< of the function
+  const std::uint32_t* pending_masks;  ///< lanes that will run each of them, one day
+  std::uint32_t released_count;        ///< out: how many of `released` are set
+  struct Released {
+    std::uint32_t block, lanes;
+  } released[kWarpSize];
+  alignas(64) std::uint32_t results[2][kWarpSize];  ///< of lanes in `met`; an i1 in bit 0
+  std::uint32_t members[kWarpSize];
+  std::uint32_t block[kWarpSize];  ///< where they go on
+  std::uint64_t imm[kWarpSize];    ///< SyncImm
+  std::uint64_t value[kWarpSize];
+  std::uint32_t source[kWarpSize];
+  std::uint32_t valid;  ///< lanes whose source is valid
+};
+
 /// Flag in the immediate of Helper::kBarrier: register the arrival, do not wait (lanes of a diverged warp). The generated
 /// code parks those lanes, lets the rest of the warp go on, and calls kBarrierWait when all its lanes are parked or gone.
 inline constexpr std::uint64_t kBarrierArriveOnly = 0x100;

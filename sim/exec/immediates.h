@@ -95,6 +95,26 @@ constexpr std::uint64_t ReduxImm(ReduxOp op, ReduxType type) {
   return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8;
 }
 
+/// What the lanes of a member mask do together (.sync instructions): kBarrier is bar.warp.sync.
+enum class SyncOp : std::uint8_t { kBarrier, kElect, kBallot, kUni, kShuffle, kMatchAny, kMatchAll, kRedux };
+enum class ShuffleMode : std::uint8_t { kUp, kDown, kBfly, kIdx };
+enum class VoteMode : std::uint8_t { kAll, kAny, kUni, kBallot };
+/// imm of kSync, kWarpSync, kMeet and the helper kMeet. Lanes meet in .sync instructions with the same one.
+struct SyncImm {
+  SyncOp op = SyncOp::kBarrier;
+  /// The lanes have to be at the same instruction: targets below sm_70 (PTX ISA, 9.7.9.6 and 9.7.13.2).
+  bool same_place = false;
+  std::uint16_t qualifiers = 0;  ///< ShuffleMode, VoteMode, bits of match's type, or redux's, packed by ReduxQualifiers
+  std::uint32_t zero = 0;
+};
+constexpr std::uint16_t ReduxQualifiers(std::uint64_t redux_imm) {
+  return static_cast<std::uint16_t>((redux_imm & 0xf) | (redux_imm >> 8 & 0xf) << 4 | (redux_imm >> 16 & 3) << 8);
+}
+constexpr std::uint64_t ReduxImmOf(std::uint16_t qualifiers) {
+  const std::uint64_t bits = qualifiers;
+  return (bits & 0xf) | (bits >> 4 & 0xf) << 8 | (bits >> 8 & 3) << 16;
+}
+
 /// imm of kMbarrier.
 enum class MbarrierOp : std::uint8_t {
   kInit,  ///< in: count

@@ -56,7 +56,10 @@ void FunctionLifter::LiftNanosleep(const Instruction&) { b_.CallHelper(Helper::k
 
 // bar.sync a {, b};  bar.arrive a, b;  bar.red.op d, a {, b}, {!}c;  bar.warp.sync mask;  barrier{.cta} likewise.
 void FunctionLifter::LiftBar(const Instruction& inst) {
-  if (inst.Has(Mod::kWarp)) return b_.WarpSync(Read(Op(0), ScalarType::kB32));
+  if (inst.Has(Mod::kWarp)) {
+    b_.Sync({}, Read(Op(0), ScalarType::kB32), {});
+    return;
+  }
   if (inst.Has(Mod::kCluster)) return LiftClusterBarrier(inst);
   Value* zero = b_.getInt32(0);
   auto number = [&](std::size_t n) { return n < OpCount() ? Read(Op(n), ScalarType::kU32) : zero; };

@@ -302,6 +302,7 @@ class FunctionLifter {
 
   // ------------------------------------------------------------------------------------------------- lift_warp, lift_atomic …
   Value* SyncMembers(const Instruction& inst);
+  Value* Sync(SyncOp op, std::uint16_t qualifiers, Value* members, llvm::ArrayRef<Value*> inputs);
   static AtomicType AtomicTypeOf(ScalarType type);
   AtomicOp AtomicOpOf(const Instruction& inst, ScalarType type) const;
   Value* Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second);

@@ -1,7 +1,6 @@
 #include "sim/exec/compiler/pipeline.h"
 
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
@@ -19,6 +18,7 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
 #include "sim/exec/compiler/thread_ends.h"
@@ -94,21 +94,14 @@ void MarkForInlining(SpmdModule& spmd) {
 }
 
 /// A barrier is the last instruction before its block's branch: the vectoriser parks lanes between blocks. So is a call from
-/// which not all threads may come back, and a bar.warp.sync that lanes may reach from different places: one that is not on
-/// every way through the function.
+/// which not all threads may come back.
 void SplitAtBarriers(SpmdModule& spmd, const AddressTaken& address_taken) {
   const ThreadEnds ends(spmd, address_taken);
   std::vector<llvm::Instruction*> after;
   for (llvm::Function& function : spmd.ir()) {
-    std::unique_ptr<llvm::PostDominatorTree> ways;
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-      if (info && info->kind == MarkerKind::kWarpSync) {
-        if (!ways) ways = std::make_unique<llvm::PostDominatorTree>(function);
-        if (!ways->dominates(instruction.getParent(), &function.getEntryBlock())) after.push_back(instruction.getNextNode());
-        continue;
-      }
       const bool barrier = info && info->kind == MarkerKind::kBarrier;
       if (barrier || (call && ends.MayEndIn(*call))) after.push_back(instruction.getNextNode());
     }
@@ -224,6 +217,7 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, Recording
   SplitAtBarriers(spmd, address_taken);
   RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
   DedicateLatches(spmd.ir());
+  LowerSyncs(spmd);
   if (recording == Recording::kAll) PlaceRecordLoops(spmd);
 }
 

@@ -64,15 +64,22 @@ ShapeAnalysis::ShapeAnalysis(llvm::Function& function, const SpmdModule& spmd, l
   Solve();
   if (lockstep_ && BarrierInDivergentLoop()) {
     lockstep_ = false;
-    shapes_.clear();
-    divergent_branches_.clear();
-    divergent_joins_.clear();
-    divergent_region_.clear();
-    Solve();
+    Restart();
   }
+  if (lockstep_ && FindOutOfStep()) Restart();
   for (const auto& [value, shape] : shapes_) {
     if (shape.kind == ShapeKind::kIndexed) indexes_.insert(shape.index);
   }
+}
+
+/// From the beginning, knowing more.
+void ShapeAnalysis::Restart() {
+  shapes_.clear();
+  divergent_branches_.clear();
+  divergent_joins_.clear();
+  divergent_region_.clear();
+  left_loops_.clear();
+  Solve();
 }
 
 Shape ShapeAnalysis::Of(const llvm::Value* value) const {
@@ -148,14 +155,13 @@ void ShapeAnalysis::FindWaitingLoops() {
 // Divergence of control
 // ---------------------------------------------------------------------------------------------------------------------
 
-// Lanes part at `block`. Finds where they can meet again having come different ways (phis there differ per lane) and
-// which loops they leave at different iterations. One pass over the order after `block`; labels name the way taken.
-bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
+// Finds where lanes that part at `block` can meet again having come different ways (phis there differ per lane) and which loops
+// they leave at different iterations. One pass over the order after `block`; labels name the way taken.
+ShapeAnalysis::Spread ShapeAnalysis::SpreadFrom(const llvm::BasicBlock* block) const {
+  Spread spread;
   const unsigned start = order_.IndexOf(block);
   std::vector<const llvm::BasicBlock*> label(order_.blocks.size(), nullptr);
   unsigned live = 0;  // labelled blocks not yet visited
-  bool changed = false;
-  const auto join = [&](const llvm::BasicBlock* at) { changed |= divergent_joins_.insert(at).second; };
   const auto assign = [&](const llvm::BasicBlock* to, const llvm::BasicBlock* way) {
     const unsigned index = order_.IndexOf(to);
     if (!label[index]) {
@@ -163,7 +169,7 @@ bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
       ++live;
     } else if (label[index] != way) {
       label[index] = to;
-      join(to);
+      spread.joins.push_back(to);
     }
   };
   llvm::DenseSet<const llvm::Loop*> latched;  // loops around `block` in which some lanes go on
@@ -184,10 +190,11 @@ bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
       loop->getExitBlocks(exits);
       const bool left = std::any_of(exits.begin(), exits.end(), [&](auto* exit) { return label[order_.IndexOf(exit)] != nullptr; });
       if (!left) continue;
+      spread.left.insert(loop);
       for (llvm::BasicBlock* exit : exits) {
         assign(exit, exit);
         label[order_.IndexOf(exit)] = exit;
-        join(exit);
+        spread.joins.push_back(exit);
       }
     }
     llvm::BasicBlock* current = order_.blocks[i];
@@ -197,9 +204,19 @@ bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
     const bool loops_done =
         std::all_of(latched.begin(), latched.end(), [&](const llvm::Loop* loop) { return order_.IndexOf(loop->getLoopLatch()) < i; });
     if (label[i] == current && live == 0 && loops_done) break;
-    changed |= divergent_region_.insert(current).second;
+    spread.region.push_back(current);
     for (const llvm::BasicBlock* next : llvm::successors(current)) leave(current, next, label[i]);
   }
+  return spread;
+}
+
+/// Lanes part at `block`.
+bool ShapeAnalysis::PropagateBranch(llvm::BasicBlock* block) {
+  const Spread spread = SpreadFrom(block);
+  bool changed = false;
+  for (const llvm::BasicBlock* join : spread.joins) changed |= divergent_joins_.insert(join).second;
+  for (const llvm::BasicBlock* apart : spread.region) changed |= divergent_region_.insert(apart).second;
+  left_loops_.insert(spread.left.begin(), spread.left.end());
   return changed;
 }
 
@@ -209,7 +226,7 @@ bool ShapeAnalysis::BarrierInDivergentLoop() const {
     for (const llvm::Instruction& instruction : *block) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd_.Find(call->getCalledFunction()) : nullptr;
-      if (info && (info->kind == MarkerKind::kBarrier || info->kind == MarkerKind::kWarpSync)) return true;
+      if (info && info->kind == MarkerKind::kBarrier) return true;
     }
   }
   return false;
@@ -279,7 +296,7 @@ Shape ShapeAnalysis::Transfer(const llvm::Instruction& instruction) const {
 }
 
 Shape ShapeAnalysis::TransferPhi(const llvm::PHINode& phi) const {
-  if (!lockstep_ || divergent_joins_.contains(phi.getParent())) return VectorShape();
+  if (!InStep(phi.getParent()) || divergent_joins_.contains(phi.getParent())) return VectorShape();
   Shape out;
   for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
     const Shape in = Of(phi.getIncomingValue(i));
@@ -433,7 +450,8 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kSymbol: return UniformShape(4);
     case MarkerKind::kParam: return Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
     case MarkerKind::kLoad:
-      return lockstep_ && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape() : VectorShape();
+      return InStep(call.getParent()) && info->space != Space::kLocal && Of(call.getArgOperand(0)).uniform() ? UniformShape()
+                                                                                                             : VectorShape();
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: {
       if (info->space == Space::kLocal) return VectorShape();
@@ -444,10 +462,17 @@ Shape ShapeAnalysis::TransferCall(const llvm::CallInst& call) const {
     case MarkerKind::kIsSpace: return VectorShape();
     case MarkerKind::kBallot:
     case MarkerKind::kActiveMask:
-    case MarkerKind::kBarrier: return lockstep_ ? UniformShape() : VectorShape();
+    case MarkerKind::kBarrier: return InStep(call.getParent()) ? UniformShape() : VectorShape();
     // A broadcast of what is the same everywhere. Other shuffles may read lanes that do not take part (EmitShuffle).
     case MarkerKind::kShuffle:
-      return lockstep_ && Of(call.getArgOperand(0)).uniform() && Of(call.getArgOperand(1)).uniform() ? UniformShape() : VectorShape();
+      return InStep(call.getParent()) && Of(call.getArgOperand(0)).uniform() && Of(call.getArgOperand(1)).uniform() ? UniformShape()
+                                                                                                                    : VectorShape();
+    // What lanes elsewhere gave to a shuffle is another value.
+    case MarkerKind::kMet: {
+      const auto* given = llvm::cast<llvm::CallInst>(call.getArgOperand(0));
+      const MarkerKind kind = spmd_.Find(given->getCalledFunction())->kind;
+      return kind == MarkerKind::kBallot || kind == MarkerKind::kActiveMask ? Of(given) : VectorShape();
+    }
     default: return VectorShape();
   }
 }

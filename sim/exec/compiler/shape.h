@@ -9,11 +9,13 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "sim/exec/abi.h"
 #include "sim/exec/compiler/block_order.h"
@@ -51,6 +53,11 @@ class ShapeAnalysis {
   /// False when groups of lanes may overtake each other (loops that wait for other threads, barriers in divergent loops):
   /// then only values fixed for the whole life of the warp are uniform, and every definition is merged under its mask.
   bool lockstep() const { return lockstep_; }
+  /// The same of one block. Where lanes wait for others of their warp at meetings (meetings.h) while those run on, the blocks that both run
+  /// are out of step: `shape_steps.cpp` finds them.
+  bool InStep(const llvm::BasicBlock* block) const { return lockstep_ && !out_of_step_.contains(block); }
+  /// True when lanes of the warp that do not run `block` with the others may be alive elsewhere.
+  bool MayLackLanes(const llvm::BasicBlock* block) const;
   /// Loops that can wait for another thread: their back edge burns fuel.
   bool Waits(const llvm::Loop* loop) const { return waiting_loops_.contains(loop); }
   bool has_waiting_loops() const { return !waiting_loops_.empty(); }
@@ -63,8 +70,19 @@ class ShapeAnalysis {
   bool MayReadWhatOthersWrite(const llvm::Loop* loop, const llvm::CallInst& load) const;
   bool DependsOnStrongRead(const llvm::Loop* loop, const llvm::Value* value, llvm::DenseSet<const llvm::Value*>& seen) const;
   void Solve();
+  /// Where lanes that part at a block may be apart.
+  struct Spread {
+    std::vector<const llvm::BasicBlock*> region;      ///< blocks that only some of them may reach together
+    std::vector<const llvm::BasicBlock*> joins;       ///< where they can meet again having come different ways
+    llvm::SmallSetVector<const llvm::Loop*, 4> left;  ///< loops that some leave while others go on
+  };
+  Spread SpreadFrom(const llvm::BasicBlock* block) const;
   bool PropagateBranch(llvm::BasicBlock* block);
   bool BarrierInDivergentLoop() const;
+  void Restart();
+  bool FindOutOfStep();
+  using BlockSet = llvm::DenseSet<const llvm::BasicBlock*>;
+  static BlockSet ReachableFrom(const llvm::BasicBlock* block);
   Shape Transfer(const llvm::Instruction& instruction) const;
   Shape TransferPhi(const llvm::PHINode& phi) const;
   Shape TransferBinary(const llvm::Instruction& instruction) const;
@@ -83,6 +101,8 @@ class ShapeAnalysis {
   llvm::DenseSet<const llvm::Instruction*> divergent_branches_;
   llvm::DenseSet<const llvm::BasicBlock*> divergent_joins_;   ///< blocks whose phis are vectors
   llvm::DenseSet<const llvm::BasicBlock*> divergent_region_;  ///< blocks that only some lanes may reach together
+  llvm::DenseSet<const llvm::Loop*> left_loops_;              ///< loops that some lanes leave while others go on
+  llvm::DenseSet<const llvm::BasicBlock*> out_of_step_;       ///< groups of lanes may run them at different times
   llvm::DenseSet<const llvm::Loop*> waiting_loops_;
   llvm::DenseSet<const llvm::Value*> indexes_;
 };

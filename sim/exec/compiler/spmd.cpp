@@ -35,13 +35,16 @@ Effects EffectsOf(const MarkerInfo& info) {
     case MarkerKind::kAtomic: return {false, true, true};
     case MarkerKind::kBallot:
     case MarkerKind::kActiveMask:
+    case MarkerKind::kMet:
     case MarkerKind::kShuffle: return {true, false, false};
     case MarkerKind::kHelper: {
       const HelperTraits& traits = kHelperTraits[static_cast<std::size_t>(info.helper)];
       return {traits.convergent, traits.reads, traits.writes};
     }
     case MarkerKind::kBarrier:
+    case MarkerKind::kSync:
     case MarkerKind::kWarpSync:
+    case MarkerKind::kMeet:
     case MarkerKind::kExit:
     case MarkerKind::kIndirectCall: return {true, true, true};
   }
@@ -190,8 +193,50 @@ llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* th
                     {id, threads, predicate, getInt32(line)});
 }
 
-void SpmdBuilder::WarpSync(llvm::Value* membermask) {
-  CreateCall(module_.Marker({.kind = MarkerKind::kWarpSync}, getVoidTy(), {getInt32Ty()}), {membermask});
+namespace {
+
+llvm::Type* ExchangeType(llvm::IRBuilder<>& b, SyncOp op) {
+  switch (op) {
+    case SyncOp::kBarrier: return b.getVoidTy();
+    case SyncOp::kUni: return b.getInt1Ty();
+    case SyncOp::kMatchAll: return llvm::StructType::get(b.getContext(), {b.getInt32Ty(), b.getInt1Ty()});
+    default: return b.getInt32Ty();
+  }
+}
+
+}  // namespace
+
+llvm::Value* SpmdBuilder::Sync(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs) {
+  llvm::SmallVector<llvm::Value*, 8> values{members};
+  values.append(inputs.begin(), inputs.end());
+  values.push_back(getInt32(line));
+  llvm::SmallVector<llvm::Type*, 8> types;
+  for (llvm::Value* value : values) types.push_back(value->getType());
+  return CreateCall(module_.Marker({.kind = MarkerKind::kSync, .imm = PackImm(imm)}, ExchangeType(*this, imm.op), types), values);
+}
+
+void SpmdBuilder::WarpSync(const SyncImm& imm, llvm::Value* members) {
+  CreateCall(module_.Marker({.kind = MarkerKind::kWarpSync, .imm = PackImm(imm)}, getVoidTy(), {getInt32Ty()}), {members});
+}
+
+llvm::Value* SpmdBuilder::Exchange(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs) {
+  switch (imm.op) {
+    case SyncOp::kBarrier: return nullptr;
+    case SyncOp::kElect: return ActiveMask();
+    case SyncOp::kBallot: return Ballot(inputs[0]);
+    case SyncOp::kUni: {
+      llvm::Value* yes = Ballot(inputs[0]);
+      llvm::Value* no = Ballot(CreateNot(inputs[0]));
+      yes = CreateAnd(yes, members);
+      no = CreateAnd(no, members);
+      return CreateNot(CreateAnd(CreateICmpNE(yes, getInt32(0)), CreateICmpNE(no, getInt32(0))));
+    }
+    case SyncOp::kShuffle: return Shuffle(inputs[0], inputs[1], inputs[2]);
+    case SyncOp::kMatchAny: return CallHelper(Helper::kMatchAny, {getInt32Ty()}, {inputs[0], members});
+    case SyncOp::kMatchAll: return CallHelper(Helper::kMatchAll, {getInt32Ty(), getInt1Ty()}, {inputs[0], members});
+    case SyncOp::kRedux: return CallHelper(Helper::kRedux, {getInt32Ty()}, {inputs[0], members}, ReduxImmOf(imm.qualifiers));
+  }
+  return nullptr;
 }
 
 void SpmdBuilder::ExitThread() { CreateCall(module_.Marker({.kind = MarkerKind::kExit}, getVoidTy(), {})); }

@@ -44,7 +44,10 @@ enum class MarkerKind : std::uint8_t {
   kActiveMask,    ///< () -> i32
   kShuffle,       ///< (i32 value, i32 source lane, i1 valid) -> i32: value of the source lane, own value where not valid
   kBarrier,       ///< (i32 id, i32 threads or 0, i1 predicate, i32 line) -> i32; `imm` = BarrierOp
-  kWarpSync,      ///< (i32 membermask)
+  kSync,          ///< (i32 membermask, inputs…, i32 line) -> what Exchange gives; `imm` = SyncImm. LowerSyncs replaces all of them
+  kWarpSync,      ///< (i32 membermask); `imm` = SyncImm. What Exchange makes of it comes right behind
+  kMeet,          ///< (i32 membermask, inputs…): a kWarpSync whose members may come from elsewhere (meetings.h); ends its block
+  kMet,           ///< (what Exchange gave) -> the same of the lanes that have met; `imm`: which of its results
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
   kRecordLoop,    ///< (i64 start, i64 step, …): loop number `imm` of SpmdModule::record_loops begins
@@ -139,7 +142,12 @@ class SpmdBuilder : public llvm::IRBuilder<> {
   llvm::Value* ActiveMask();
   llvm::Value* Shuffle(llvm::Value* value, llvm::Value* source_lane, llvm::Value* valid);
   llvm::Value* Barrier(BarrierOp op, llvm::Value* id, llvm::Value* threads, llvm::Value* predicate);
-  void WarpSync(llvm::Value* membermask);
+  /// A .sync instruction of `members`. Result and inputs as those of Exchange.
+  llvm::Value* Sync(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs);
+  void WarpSync(const SyncImm& imm, llvm::Value* members);
+  /// What `imm` stands for among the active lanes. Inputs and result: elect () -> i32 who is active; ballot (i1) -> i32; uni (i1) -> i1;
+  /// shuffle as kShuffle; match (i64) -> as kMatchAny and kMatchAll; redux (i32) -> i32. Null for a barrier.
+  llvm::Value* Exchange(const SyncImm& imm, llvm::Value* members, llvm::ArrayRef<llvm::Value*> inputs);
   void ExitThread();
   llvm::Value* IndirectCall(llvm::Type* result, llvm::Value* function, llvm::ArrayRef<llvm::Value*> args);
   /// A block begins at the current instruction.

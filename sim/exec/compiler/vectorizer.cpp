@@ -5,6 +5,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/warp_function.h"
 #include "sim/exec/warp_switch.h"
 
@@ -38,6 +39,8 @@ void WarpFunction::Emit() {
     if (!module_.error.empty()) return;
   }
   EmitDispatch();
+  LanesHaveEnded();
+  EmitReleased();
   ConnectDispatch();
   KeepSlotsInMemory();
   if (RunsByCta()) return EmitLoopEnd();
@@ -59,7 +62,6 @@ void WarpFunction::KeepSlotsInMemory() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* escape = llvm::InlineAsm::get(type, "", "r,~{memory}", true, false);
   if (has_barriers_) b_.CreateCall(escape, {parked_});
-  if (has_warp_syncs_) b_.CreateCall(escape, {synced_});
   if (slots_.size() * order_.blocks.size() <= kMostPhis) return;
   b_.CreateCall(escape, {mask_slot_});
   if (record_cursor_slot_) b_.CreateCall(escape, {record_cursor_slot_});
@@ -155,6 +157,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   std::vector<std::unique_ptr<WarpFunction>> functions;
   bool yields = false;
   for (llvm::Function* source : sources) {
+    PlaceMeetings(spmd, *source, options);
     functions.push_back(std::make_unique<WarpFunction>(module, *source, source == kernel));
     yields |= functions.back()->needs_yield();
   }

@@ -25,15 +25,14 @@ void WarpFunction::PrepareBlocks() {
   slow_arrivals_.assign(count, nullptr);
   entries_.assign(count, nullptr);
   dispatch_ = NewBlock("dispatch");
+  ended_ = dispatch_;
   done_ = NewBlock("done");
   pending_words_ = (count + 63) / 64;
-  whole_warp_blocks_.assign(pending_words_, 0);
   for (BasicBlock* block : order_.blocks) {
     for (llvm::Instruction& instruction : *block) {
       const MarkerInfo* info = module_.MarkerOf(instruction);
       has_barriers_ |= info && info->kind == MarkerKind::kBarrier;
-      has_warp_syncs_ |= info && info->kind == MarkerKind::kWarpSync;
-      if (info && info->kind == MarkerKind::kWarpSync) NeedsWholeWarp(block, instruction.getOperand(0));
+      if (info && info->kind == MarkerKind::kMeet) met_blocks_.insert(block->getSingleSuccessor());
     }
     const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block->getTerminator());
     const BasicBlock* join = branch && branch->isConditional() && shapes_->IsDivergent(branch) ? JoinOfArms(*branch) : nullptr;
@@ -51,10 +50,7 @@ void WarpFunction::EmitEntry() {
   pending_ = b_.CreateAlloca(words, nullptr, "pending");
   parked_ = b_.CreateAlloca(words, nullptr, "parked");
   pending_masks_ = b_.CreateAlloca(llvm::ArrayType::get(i32, order_.blocks.size()), nullptr, "pending_masks");
-  if (has_warp_syncs_) {
-    synced_ = b_.CreateAlloca(words, nullptr, "synced");
-    synced_lanes_ = b_.CreateAlloca(i32, nullptr, "synced_lanes");
-  }
+  if (!met_blocks_.empty()) BeginMeetings();
   if (shapes_->has_waiting_loops()) fuel_slot_ = b_.CreateAlloca(i32, nullptr, "fuel");
   if (!source_.getReturnType()->isVoidTy()) {
     return_slot_ = b_.CreateAlloca(WarpType(source_.getReturnType()), nullptr, "result");
@@ -68,10 +64,6 @@ void WarpFunction::EmitEntry() {
   for (unsigned word = 0; word < pending_words_; ++word) {
     SetPendingWord(word, b_.getInt64(0));
     b_.CreateStore(b_.getInt64(0), b_.CreateConstInBoundsGEP2_32(words, parked_, 0, word));
-  }
-  if (has_warp_syncs_) {
-    b_.CreateStore(llvm::Constant::getNullValue(words), synced_);
-    b_.CreateStore(b_.getInt32(0), synced_lanes_);
   }
   if (fuel_slot_) b_.CreateStore(b_.getInt32(kFuel), fuel_slot_);
   BasicBlock* start = NewBlock("start");
@@ -144,12 +136,14 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
     return;
   }
   mask_lanes_ = nullptr;
+  met_ = nullptr;
   record_cursor_ = nullptr;
   mask_ = divergent ? static_cast<Value*>(b_.CreateLoad(b_.getInt32Ty(), mask_slot_)) : b_.getInt32(-1);
   if (const llvm::Loop* loop = loops_->getLoopFor(order_.blocks[index]);
       divergent && loop && loop->getHeader() == order_.blocks[index] && RunsLaneByLane(*loop)) {
     EmitLaneLoop(*loop);
   }
+  if (divergent && met_blocks_.contains(order_.blocks[index])) BeginMet();
   for (llvm::Instruction& instruction : *order_.blocks[index]) {
     if (!module_.error.empty()) return;
     if (llvm::isa<llvm::PHINode>(instruction)) continue;
@@ -169,7 +163,7 @@ void WarpFunction::EmitBlock(unsigned index, bool divergent) {
 
 /// True when lanes that have left `loop`, or never entered it, are the only ones off at its latch: nothing in it waits or ends threads.
 bool WarpFunction::RunsTogether(const llvm::Loop& loop) const {
-  if (!shapes_->lockstep()) return false;
+  if (!shapes_->InStep(loop.getHeader())) return false;
   return llvm::all_of(loop.blocks(), [&](const BasicBlock* block) {
     return llvm::all_of(*block, [&](const llvm::Instruction& instruction) { return RunsThrough(instruction); });
   });
@@ -280,7 +274,7 @@ void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
   if (auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&terminator)) return EmitReturn(*ret);
   if (llvm::isa<llvm::UnreachableInst>(terminator)) {
     // After trap or exit: nothing of these lanes is left.
-    b_.CreateBr(divergent_ ? dispatch_ : done_);
+    b_.CreateBr(divergent_ ? ended_ : done_);
     return;
   }
   auto* branch = llvm::dyn_cast<llvm::BranchInst>(&terminator);
@@ -292,7 +286,7 @@ void WarpFunction::EmitTerminator(llvm::Instruction& terminator) {
     const auto* call = llvm::dyn_cast_or_null<llvm::CallInst>(branch->getPrevNode());
     if (call && module_.thread_ends.MayEndIn(*call)) DropEndedLanes(branch->getSuccessor(0));
     const MarkerInfo* info = call ? module_.MarkerOf(*call) : nullptr;
-    if (info && info->kind == MarkerKind::kWarpSync) WaitForMembers(*call, branch->getSuccessor(0));
+    if (info && info->kind == MarkerKind::kMeet && divergent_) EmitMeet(*call, *info, branch->getSuccessor(0));
     return EmitEdge(branch->getSuccessor(0), mask_);
   }
   if (shapes_->IsDivergent(branch) && branch->getSuccessor(0) != branch->getSuccessor(1)) return EmitDivergentBranch(*branch);
@@ -317,7 +311,7 @@ void WarpFunction::EmitReturn(llvm::ReturnInst& ret) {
     if (divergent_) value = SelectLanes(MaskLanes(), value, b_.CreateLoad(value->getType(), return_slot_));
     b_.CreateStore(value, return_slot_);
   }
-  b_.CreateBr(divergent_ ? dispatch_ : done_);
+  b_.CreateBr(divergent_ ? ended_ : done_);
 }
 
 }  // namespace gridloom::exec

@@ -70,7 +70,14 @@ BasicBlock* WarpFunction::EntryTo(unsigned block) {
     return entry;
   }
   Value* mask = b_.CreateLoad(b_.getInt32Ty(), mask_slot_);
-  b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), converged_[block], divergent_blocks_[block]);
+  BasicBlock* whole = converged_[block];
+  if (met_blocks_.contains(order_.blocks[block])) whole = NewBlock("all_met");
+  b_.CreateCondBr(b_.CreateICmpEQ(mask, b_.getInt32(-1)), whole, divergent_blocks_[block]);
+  if (whole != converged_[block]) {  // all lanes are here: what they have met for is what they exchange now
+    b_.SetInsertPoint(whole);
+    b_.CreateStore(b_.getInt32(0), MeetingField(offsetof(WarpMeetings, met)));
+    b_.CreateBr(converged_[block]);
+  }
   return entry;
 }
 
@@ -119,11 +126,7 @@ void WarpFunction::ArriveBack(unsigned to, Value* mask) {
   BasicBlock* others = NewBlock("others");
   BasicBlock* alone = NewBlock("alone");
   BurnFuel(mask, divergent_blocks_[to]);
-  Value* any = b_.getInt64(0);
-  for (unsigned word = 0; word < pending_words_; ++word) {
-    any = b_.CreateOr(any, b_.CreateAnd(PendingWord(word), b_.getInt64(~whole_warp_blocks_[word])));
-  }
-  b_.CreateCondBr(b_.CreateICmpNE(any, b_.getInt64(0)), others, alone);
+  b_.CreateCondBr(b_.CreateICmpNE(AnyPending(), b_.getInt64(0)), others, alone);
   b_.SetInsertPoint(alone);
   b_.CreateBr(divergent_blocks_[to]);
   b_.SetInsertPoint(others);
@@ -143,13 +146,11 @@ void WarpFunction::BurnFuel(Value* mask, BasicBlock* next) {
   CallHelper(Helper::kWarpYield, mask, b_.getInt32(0), 0, {});
 }
 
-/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one. Not those
-/// whose lanes wait for the rest of the warp.
+/// Number (i64) of the next pending block after `current`, going round; `but_not` only when it is the only one.
 Value* WarpFunction::NextPendingAfter(unsigned current, unsigned but_not) {
   Value* choice = b_.getInt64(but_not);
   const auto prefer = [&](unsigned word, std::uint64_t bits) {
     if (but_not / 64 == word) bits &= ~(std::uint64_t{1} << (but_not % 64));
-    bits &= ~whole_warp_blocks_[word];
     if (bits == 0) return;
     Value* found = b_.CreateAnd(PendingWord(word), b_.getInt64(bits));
     Value* index = b_.CreateAdd(b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, found, b_.getFalse()), b_.getInt64(64 * word));
@@ -164,19 +165,24 @@ Value* WarpFunction::NextPendingAfter(unsigned current, unsigned but_not) {
   return choice;
 }
 
-/// Takes pending block number `index` (i64) out of the set and goes there.
-void WarpFunction::TakePending(Value* index) {
-  auto* words = pending_->getAllocatedType();
+/// Puts block number `index` (i64) into the set, or takes it out.
+void WarpFunction::SetPendingBit(Value* index, bool pending) {
   Value* bit = b_.CreateShl(b_.getInt64(1), b_.CreateAnd(index, b_.getInt64(63)));
+  const auto changed = [&](Value* word, Value* bits) { return pending ? b_.CreateOr(word, bits) : b_.CreateAnd(word, b_.CreateNot(bits)); };
   if (pending_words_ <= kRegisterWords) {
     for (unsigned word = 0; word < pending_words_; ++word) {
       Value* here = b_.CreateICmpEQ(b_.CreateLShr(index, 6), b_.getInt64(word));
-      SetPendingWord(word, b_.CreateAnd(PendingWord(word), b_.CreateNot(b_.CreateSelect(here, bit, b_.getInt64(0)))));
+      SetPendingWord(word, changed(PendingWord(word), b_.CreateSelect(here, bit, b_.getInt64(0))));
     }
-  } else {
-    Value* word = b_.CreateInBoundsGEP(words, pending_, {b_.getInt64(0), b_.CreateLShr(index, 6)});
-    b_.CreateStore(b_.CreateAnd(b_.CreateLoad(b_.getInt64Ty(), word), b_.CreateNot(bit)), word);
+    return;
   }
+  Value* word = b_.CreateInBoundsGEP(pending_->getAllocatedType(), pending_, {b_.getInt64(0), b_.CreateLShr(index, 6)});
+  b_.CreateStore(changed(b_.CreateLoad(b_.getInt64Ty(), word), bit), word);
+}
+
+/// Takes pending block number `index` (i64) out of the set and goes there.
+void WarpFunction::TakePending(Value* index) {
+  SetPendingBit(index, false);
   Value* slot = b_.CreateInBoundsGEP(pending_masks_->getAllocatedType(), pending_masks_, {b_.getInt64(0), index});
   b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), slot), mask_slot_);
   b_.CreateStore(b_.getInt32(0), slot);
@@ -232,15 +238,7 @@ void WarpFunction::EmitDispatch() {
   TakePending(b_.CreateAdd(b_.CreateShl(word_index, 6), bit));
 
   b_.SetInsertPoint(empty);
-  if (has_warp_syncs_) {  // whom they wait for has ended, or waits at a barrier
-    BasicBlock* release = NewBlock("release_synced");
-    BasicBlock* none = NewBlock("none_synced");
-    b_.CreateCondBr(b_.CreateICmpEQ(AnyIn(synced_), b_.getInt64(0)), none, release);
-    b_.SetInsertPoint(release);
-    ReleaseSynced();
-    b_.CreateBr(dispatch_);
-    b_.SetInsertPoint(none);
-  }
+  if (meetings_) MeetAgain(true);  // whom they wait for waits, too, or never comes
   if (!has_barriers_) {
     b_.CreateBr(done_);
     return;

@@ -1,9 +1,9 @@
 // Emits the warp form of one SPMD function. Internal to the vectoriser: vectorizer.cpp drives it; control flow is in
-// warp_control.cpp (blocks and branches), warp_arms.cpp (short ifs), warp_lane_loop.cpp, warp_half_loop.cpp, warp_dispatch.cpp and
-// warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per warp in warp_entry.cpp; loads and stores in
-// warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp and warp_called_access.cpp, those that
-// fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; records in warp_record.cpp and warp_record_loop.cpp; the rest in
-// warp_markers.cpp.
+// warp_control.cpp (blocks and branches), warp_meeting.cpp (.sync instructions), warp_arms.cpp (short ifs), warp_lane_loop.cpp,
+// warp_half_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per
+// warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp
+// and warp_called_access.cpp, those that fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; records in warp_record.cpp
+// and warp_record_loop.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -93,18 +93,28 @@ class WarpFunction {
   void BurnFuel(Value* mask, llvm::BasicBlock* next);
   Value* NextPendingAfter(unsigned current, unsigned but_not);
   void TakePending(Value* index);
+  void SetPendingBit(Value* index, bool pending);
   void EmitDispatch();
   void ConnectDispatch();
 
   // --- lanes that wait for the rest of their warp, or have ended (warp_waiting.cpp) ---
-  void NeedsWholeWarp(llvm::BasicBlock* block, const llvm::Value* members);
   Value* AnyIn(llvm::AllocaInst* set);
   void WaitIn(llvm::AllocaInst* set, llvm::BasicBlock* to);
   void ReleaseAll(llvm::AllocaInst* set);
   void DropEndedLanes(llvm::BasicBlock* to);
-  void ReleaseSynced();
-  void WaitForMembers(const llvm::CallInst& sync, llvm::BasicBlock* to);
   void EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info);
+
+  // --- .sync instructions whose members come from different places (warp_meeting.cpp) ---
+  Value* MeetingField(std::size_t offset);
+  Value* WaitingLanes();
+  void BeginMeetings();
+  void BeginMet();
+  void EmitMeet(const llvm::CallInst& meet, const MarkerInfo& info, llvm::BasicBlock* to);
+  void EmitMet(llvm::CallInst& met, const MarkerInfo& info);
+  Value* MetResult(unsigned index, Value* given);
+  void MeetAgain(bool none_can_run);
+  void EmitReleased();
+  void LanesHaveEnded();
 
   // --- small arms (warp_arms.cpp) ---
   bool RunsThrough(const llvm::Instruction& instruction) const;
@@ -488,11 +498,11 @@ class WarpFunction {
   llvm::AllocaInst* return_slot_ = nullptr;
   llvm::AllocaInst* fuel_slot_ = nullptr;
   unsigned pending_words_ = 1;
-  std::vector<std::uint64_t> whole_warp_blocks_;  ///< as words of the pending set
   bool has_barriers_ = false;
-  bool has_warp_syncs_ = false;
-  llvm::AllocaInst* synced_ = nullptr;        ///< as parked_, lanes waiting at a bar.warp.sync
-  llvm::AllocaInst* synced_lanes_ = nullptr;  ///< which lanes they are
+  llvm::DenseSet<const llvm::BasicBlock*> met_blocks_;  ///< those that follow a meeting
+  llvm::AllocaInst* meetings_ = nullptr;                ///< a WarpMeetings; null without meetings
+  llvm::BasicBlock* released_ = nullptr;                ///< makes the lanes pending that a helper has released
+  llvm::BasicBlock* ended_ = nullptr;                   ///< where lanes end
   llvm::DenseMap<const llvm::Instruction*, llvm::AllocaInst*> slots_;
   std::map<unsigned, std::pair<llvm::AllocaInst*, unsigned>> scratch_;
 
@@ -513,6 +523,8 @@ class WarpFunction {
   bool divergent_copy_ = false;  ///< of the block; a small arm is divergent in either
   Value* mask_ = nullptr;        ///< active mask (i32); constant -1 in the converged copy
   Value* mask_lanes_ = nullptr;
+  Value* met_ = nullptr;        ///< behind a meeting, in the divergent copy: active lanes that have results to take (i32)
+  Value* here_ = nullptr;       ///< with it: all active lanes
   unsigned width_ = kWarpSize;  ///< lanes of a value; half of that in a half warp, whose mask_ has as many bits
   Value* packed_ = nullptr;     ///< half warp: which lanes of the warp it consists of (i32)
   Value* places_ = nullptr;     ///< half warp: their numbers, <16 x i32>

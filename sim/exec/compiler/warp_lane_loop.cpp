@@ -57,7 +57,8 @@ bool IsPlainOperation(const llvm::Instruction& instruction) {
 
 /// `loop` is small, has one exit, leaves it depending on data of each lane, and gathers.
 bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
-  if (memcheck() || !module_.avx512 || !shapes_->lockstep() || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks) return false;
+  if (memcheck() || !module_.avx512 || !shapes_->InStep(loop.getHeader()) || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks)
+    return false;
   const BasicBlock* exit = loop.getUniqueExitBlock();
   if (!exit) return false;
   for (const llvm::PHINode& phi : exit->phis()) {

@@ -74,6 +74,9 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
     case MarkerKind::kActiveMask: return Define(&call, ShapeOf(&call).vector() ? Splat(mask_) : mask_);
     case MarkerKind::kShuffle: return EmitShuffle(call);
     case MarkerKind::kBarrier: return EmitBarrierEnd(call, info);
+    case MarkerKind::kSync: module_.error = "internal error: a .sync instruction that was not lowered"; return;
+    case MarkerKind::kMet: return EmitMet(call, info);
+    case MarkerKind::kMeet:
     case MarkerKind::kWarpSync:
       if (memcheck()) CheckOrder(kCheckOrderWarp);
       return CompilerFence();

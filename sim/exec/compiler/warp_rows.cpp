@@ -24,7 +24,7 @@ std::int64_t WarpFunction::RowStep(const Irregular& at, const Access& access) {
 /// Where `load` writes down whether its lanes turned out to be rows, for stores to the same places; it says that they have not yet. Only in
 /// lockstep is what it says of all lanes that come by: there a block runs once for all that reach it.
 llvm::AllocaInst* WarpFunction::RowNote(const llvm::CallInst& load, const Irregular& at, const Access& access) {
-  if (!shapes_->lockstep() || at.index == nullptr) return nullptr;
+  if (!shapes_->InStep(load.getParent()) || at.index == nullptr) return nullptr;
   auto [it, inserted] = row_notes_.try_emplace(&load);
   RowNoteOf& note = it->second;
   if (inserted) {

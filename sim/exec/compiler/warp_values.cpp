@@ -177,7 +177,7 @@ void WarpFunction::Define(llvm::Instruction* instruction, Value* value) {
   if (half_warp() || IsEntryValue(instruction) || (!UsedOutside(*instruction) && !shapes_->IsIndex(instruction))) return;
   // In lockstep a block runs once per iteration for all lanes that reach it, and loop results leave through phis: no other
   // lane can still need the old value. Out of step every definition keeps the lanes that are off.
-  StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->lockstep() ? mask_ : nullptr);
+  StoreSlot(instruction, value, shape.vector() && divergent_ && !shapes_->InStep(instruction->getParent()) ? mask_ : nullptr);
 }
 
 /// A mask (i32) as <width x i1>, and back.

@@ -1,26 +1,11 @@
-// Lanes of a diverged warp that wait for the rest of it, at barriers and at bar.warp.sync, and lanes that have ended. Those that
-// wait are kept as the pending ones are, in sets of their own.
+// Lanes of a diverged warp that wait for the rest of it at barriers, and lanes that have ended. Those that wait are kept as the
+// pending ones are, in a set of their own. .sync instructions: warp_meeting.cpp.
 #include "sim/exec/compiler/warp_function.h"
 
 namespace gridloom::exec {
 
 using llvm::BasicBlock;
 using llvm::Value;
-
-/// A .sync instruction of all lanes: no group of the warp runs its block while another one spins, and none goes round a loop
-/// to get there again.
-void WarpFunction::NeedsWholeWarp(BasicBlock* block, const Value* members) {
-  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(members);
-  if (!constant || !constant->isMinusOne()) return;
-  const auto mark = [&](BasicBlock* marked) {
-    const unsigned index = order_.IndexOf(marked);
-    whole_warp_blocks_[index / 64] |= std::uint64_t{1} << (index % 64);
-  };
-  mark(block);
-  for (const llvm::Loop* loop = loops_->getLoopFor(block); loop; loop = loop->getParentLoop()) {
-    if (BasicBlock* latch = loop->getLoopLatch()) mark(latch);
-  }
-}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Sets of blocks whose lanes wait
@@ -55,7 +40,7 @@ void WarpFunction::ReleaseAll(llvm::AllocaInst* set) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Lanes that end, bar.warp.sync, barriers
+// Lanes that end, barriers
 // ---------------------------------------------------------------------------------------------------------------------
 /// After a call in which lanes may have ended: those that came back go on to `to`. When it is all of them, the caller of this
 /// function emits how.
@@ -66,7 +51,7 @@ void WarpFunction::DropEndedLanes(BasicBlock* to) {
   BasicBlock* some = NewBlock("some_back");
   b_.CreateCondBr(b_.CreateICmpEQ(left, mask_), all, not_all, Likely());
   b_.SetInsertPoint(not_all);
-  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), divergent_ ? dispatch_ : done_, some);
+  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), divergent_ ? ended_ : done_, some);
   {
     Scope scope(*this);
     b_.SetInsertPoint(some);
@@ -74,47 +59,6 @@ void WarpFunction::DropEndedLanes(BasicBlock* to) {
     Arrive(order_.IndexOf(to), left);
   }
   b_.SetInsertPoint(all);
-}
-
-/// All lanes that wait at a bar.warp.sync become pending behind it.
-void WarpFunction::ReleaseSynced() {
-  ReleaseAll(synced_);
-  b_.CreateStore(b_.getInt32(0), synced_lanes_);
-}
-
-/// After bar.warp.sync in a diverged warp: members of its mask that are elsewhere come first (PTX ISA, 9.7.13.2). The lanes wait
-/// in a set of their own; when no member is missing, or no lane is left that could come, all of the set go on, earliest block first.
-void WarpFunction::WaitForMembers(const llvm::CallInst& sync, BasicBlock* to) {
-  if (!divergent_ || !to->hasNPredecessors(1)) return;
-  Value* members = sync.getArgOperand(0);
-  if (ShapeOf(members).uniform()) {
-    members = Base(members);
-  } else {
-    Value* lane = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_, b_.getFalse());
-    members = b_.CreateExtractElement(Lanes(members), b_.CreateAnd(lane, b_.getInt32(31)));
-  }
-  Value* missing = b_.CreateAnd(members, b_.CreateNot(mask_));
-  BasicBlock* check = NewBlock("members_missing");
-  BasicBlock* wait = NewBlock("wait_for_members");
-  BasicBlock* release = NewBlock("members_here");
-  BasicBlock* go = NewBlock("synced");
-  b_.CreateCondBr(b_.CreateICmpEQ(missing, b_.getInt32(0)), go, check);
-  b_.SetInsertPoint(check);
-  b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateOr(AnyPending(), AnyIn(synced_)), b_.getInt64(0)), go, wait);
-  {
-    Scope scope(*this);
-    b_.SetInsertPoint(wait);
-    WaitIn(synced_, to);
-    Value* waiting = b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), synced_lanes_), mask_);
-    b_.CreateStore(waiting, synced_lanes_);
-    Value* all_here = b_.CreateICmpEQ(b_.CreateAnd(missing, b_.CreateNot(waiting)), b_.getInt32(0));
-    Value* nobody_left = b_.CreateICmpEQ(AnyPending(), b_.getInt64(0));
-    b_.CreateCondBr(b_.CreateOr(all_here, nobody_left), release, dispatch_);
-    b_.SetInsertPoint(release);
-    ReleaseSynced();
-    b_.CreateBr(dispatch_);
-  }
-  b_.SetInsertPoint(go);
 }
 
 /// A barrier ends its block (the pipeline splits blocks there). Lanes of a diverged warp park until the others of the warp
@@ -143,7 +87,9 @@ void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& 
   if (divergent_ && op == BarrierOp::kSync) {
     BasicBlock* park = NewBlock("park");
     BasicBlock* last = NewBlock("together");
-    b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateOr(AnyPending(), AnyIn(parked_)), b_.getInt64(0)), last, park);
+    Value* elsewhere = b_.CreateOr(AnyPending(), AnyIn(parked_));
+    if (meetings_) elsewhere = b_.CreateOr(elsewhere, b_.CreateZExt(WaitingLanes(), b_.getInt64Ty()));
+    b_.CreateCondBr(b_.CreateICmpEQ(elsewhere, b_.getInt64(0)), last, park);
     {
       Scope scope(*this);
       b_.SetInsertPoint(park);

@@ -6,14 +6,10 @@
 
 #include "sim/exec/abi.h"
 #include "sim/exec/immediates.h"
+#include "sim/exec/runtime/lane_operations.h"
 
 namespace gridloom::exec {
 namespace {
-
-template <typename F>
-void ForLanes(std::uint32_t mask, F&& visit) {
-  for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(std::countr_zero(mask)));
-}
 
 void SetBit(void* bits, std::uint32_t lane, bool value) {
   auto* const word = static_cast<std::uint32_t*>(bits);
@@ -29,7 +25,12 @@ float Reduce(ReduxOp op, float a, float b, bool propagate) {
   return (a < b) == (op == ReduxOp::kMin) ? a : b;
 }
 
-std::uint32_t Reduce(ReduxOp op, ReduxType type, std::uint32_t a, std::uint32_t b, bool propagate) {
+}  // namespace
+
+std::uint32_t Reduce(std::uint64_t redux_imm, std::uint32_t a, std::uint32_t b) {
+  const auto op = static_cast<ReduxOp>(redux_imm & 0xff);
+  const auto type = static_cast<ReduxType>(redux_imm >> 8 & 0xff);
+  const bool propagate = (redux_imm & kReduxNaN) != 0;
   const bool is_signed = type == ReduxType::kS32;
   switch (op) {
     case ReduxOp::kAdd: return a + b;
@@ -44,17 +45,11 @@ std::uint32_t Reduce(ReduxOp op, ReduxType type, std::uint32_t a, std::uint32_t 
   return less == (op == ReduxOp::kMin) ? a : b;
 }
 
-}  // namespace
-
 void Helper_kMatchAny(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto* const value = static_cast<const std::uint64_t*>(args[1]);
   const auto* const members = static_cast<const std::uint32_t*>(args[2]);
-  ForLanes(mask, [&](std::uint32_t lane) {
-    std::uint32_t same = 0;
-    ForLanes(mask & members[lane], [&](std::uint32_t other) { same |= static_cast<std::uint32_t>(value[other] == value[lane]) << other; });
-    out[lane] = same;
-  });
+  ForLanes(mask, [&](std::uint32_t lane) { out[lane] = MatchAny(mask & members[lane], value, lane); });
 }
 
 void Helper_kMatchAll(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t, void* const* args) {
@@ -62,9 +57,9 @@ void Helper_kMatchAll(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t
   const auto* const value = static_cast<const std::uint64_t*>(args[2]);
   const auto* const members = static_cast<const std::uint32_t*>(args[3]);
   ForLanes(mask, [&](std::uint32_t lane) {
-    bool all = true;
-    ForLanes(mask & members[lane], [&](std::uint32_t other) { all &= value[other] == value[lane]; });
-    out[lane] = all ? mask & members[lane] : 0;
+    const std::uint32_t company = mask & members[lane];
+    const bool all = MatchAny(company, value, lane) == company;
+    out[lane] = all ? company : 0;
     SetBit(args[1], lane, all);
   });
 }
@@ -73,19 +68,9 @@ void Helper_kRedux(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t im
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto* const value = static_cast<const std::uint32_t*>(args[1]);
   const auto* const members = static_cast<const std::uint32_t*>(args[2]);
-  const auto op = static_cast<ReduxOp>(imm & 0xff);
-  const auto type = static_cast<ReduxType>(imm >> 8 & 0xff);
-  const std::uint32_t keep = (imm & kReduxAbs) != 0 ? 0x7fffffff : ~0u;
   std::uint32_t results[kWarpSize];
   ForLanes(mask, [&](std::uint32_t lane) {
-    bool first = true;
-    std::uint32_t total = 0;
-    ForLanes(mask & members[lane], [&](std::uint32_t other) {
-      const std::uint32_t one = value[other] & keep;
-      total = first ? one : Reduce(op, type, total, one, (imm & kReduxNaN) != 0);
-      first = false;
-    });
-    results[lane] = total;
+    results[lane] = Redux(imm, mask & members[lane], [&](std::uint32_t other) { return value[other]; });
   });
   ForLanes(mask, [&](std::uint32_t lane) { out[lane] = results[lane]; });
 }

@@ -154,9 +154,12 @@ class Bodies {
       case MarkerKind::kIsSpace: return b_.CreateICmpULT(b_.CreateSub(f.getArg(0), Host(info.space, b_.getInt64(0))), b_.getInt64(1 << 16));
       case MarkerKind::kBallot: return b_.CreateZExt(f.getArg(0), result);
       case MarkerKind::kActiveMask: return b_.getInt32(1);
+      case MarkerKind::kMet:
       case MarkerKind::kShuffle: return f.getArg(0);
       case MarkerKind::kBarrier: return b_.CreateZExt(f.getArg(2), result);
       case MarkerKind::kWarpSync:
+      case MarkerKind::kSync:
+      case MarkerKind::kMeet:
       case MarkerKind::kRecord:
       case MarkerKind::kExit: return nullptr;
       case MarkerKind::kIndirectCall: return IndirectCall(f);
