@@ -161,6 +161,7 @@ class Bodies {
       case MarkerKind::kSync:
       case MarkerKind::kMeet:
       case MarkerKind::kRecord:
+      case MarkerKind::kRecordLoop:
       case MarkerKind::kExit: return nullptr;
       case MarkerKind::kIndirectCall: return IndirectCall(f);
       case MarkerKind::kHelper: return CallHelper(f, info);
