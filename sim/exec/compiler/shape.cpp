@@ -8,6 +8,7 @@
 #include <llvm/IR/Operator.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace gridloom::exec {
 namespace {
@@ -292,7 +293,25 @@ Shape ShapeAnalysis::Transfer(const llvm::Instruction& instruction) const {
     a.base_align = b.base_align = std::min(a.base_align, b.base_align);
     if (a == b) return a;
   }
+  if (const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction); compare && SameOnBothSides(*compare)) return UniformShape();
   return AllUniform(instruction) ? UniformShape() : VectorShape();
+}
+
+// `tid.x < 64` in a row of whole warps: the lanes lie in [base, base + 32), base and bound are multiples of 32, so no warp has lanes on
+// both sides, and the base alone tells. `tid.x > 63` is the same the other way round. Signed and unsigned order agree on this.
+bool ShapeAnalysis::SameOnBothSides(const llvm::ICmpInst& compare) const {
+  const bool turned = Of(compare.getOperand(0)).uniform();
+  const auto predicate = turned ? compare.getSwappedPredicate() : compare.getPredicate();
+  const Shape lanes = Of(compare.getOperand(turned ? 1 : 0));
+  const llvm::Value* const bound = compare.getOperand(turned ? 0 : 1);
+  if (lanes.kind != ShapeKind::kAffine || !Of(bound).uniform() || compare.isEquality()) return false;
+  const auto [least, most] = std::ranges::minmax(lanes.pattern);
+  if (least < 0 || most >= std::int64_t{1} << 30) return false;
+  const auto bits = static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(most)));
+  if (lanes.base_align < bits) return false;
+  if (llvm::ICmpInst::isLT(predicate) || llvm::ICmpInst::isGE(predicate)) return Of(bound).base_align >= bits;
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(bound);
+  return constant && (constant->getValue() + 1).countr_zero() >= bits;
 }
 
 Shape ShapeAnalysis::TransferPhi(const llvm::PHINode& phi) const {

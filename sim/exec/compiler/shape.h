@@ -12,6 +12,7 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/Instructions.h>
 
 #include <array>
 #include <cstdint>
@@ -87,6 +88,7 @@ class ShapeAnalysis {
   Shape TransferPhi(const llvm::PHINode& phi) const;
   Shape TransferBinary(const llvm::Instruction& instruction) const;
   Shape TransferCast(const llvm::CastInst& cast) const;
+  bool SameOnBothSides(const llvm::ICmpInst& compare) const;
   Shape TransferCall(const llvm::CallInst& call) const;
   Shape SpecialShape(Special special) const;
   bool AllUniform(const llvm::Instruction& instruction) const;

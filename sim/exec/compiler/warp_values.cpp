@@ -244,6 +244,7 @@ Value* WarpFunction::EmitAffineBase(llvm::Instruction& instruction, const Shape&
   }
   Value* a = Base(instruction.getOperand(0));
   Value* b = Base(instruction.getOperand(1));
+  if (auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction)) return b_.CreateICmp(compare->getPredicate(), a, b);
   switch (instruction.getOpcode()) {
     case llvm::Instruction::Or: return b_.CreateAdd(a, b);  // disjoint
     case llvm::Instruction::Xor: return a;                  // flips only pattern bits
