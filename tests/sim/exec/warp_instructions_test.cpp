@@ -490,3 +490,34 @@ READY:
     CHECK(out[i].b == 0xdead + (i < 32 ? 1000 : 0));
   }
 }
+
+// Bounds at the borders of warps split no warp, others do; both orders of the operands, ragged last warps, an index that is shifted.
+TEST_CASE("Comparison_OfTheThreadsIndexWithABound_HoldsForTheLanesItShould") {
+  constexpr const char* kPredicates[] = {"lt", "le", "gt", "ge"};
+  const auto holds = [](unsigned predicate, auto a, auto b) {
+    return predicate == 0 ? a < b : predicate == 1 ? a <= b : predicate == 2 ? a > b : a >= b;
+  };
+  for (const std::uint32_t bound : {0u, 31u, 32u, 33u, 48u, 63u, 64u, 95u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+    for (const std::uint32_t shift : {0u, 16u, 32u}) {
+      std::string body = "  add.u32 %r7, %r5, " + std::to_string(shift) + ";\n";
+      for (unsigned i = 0; i < 16; ++i) {
+        const std::string value = i < 8 ? "%r7, " + std::to_string(bound) : std::to_string(bound) + ", %r7";
+        body += std::string("  setp.") + kPredicates[i % 4] + (i % 8 < 4 ? ".u32" : ".s32") + " %p1, " + value + ";\n  @!%p1 bra L" +
+                std::to_string(i) + ";\n  or.b32 %r3, %r3, " + std::to_string(1u << i) + ";\nL" + std::to_string(i) + ":\n";
+      }
+      for (const std::uint32_t threads : {96u, 70u, 20u}) {
+        const std::vector<Lane> out = Run(body, RandomLanes(0, 0, threads));
+        for (std::uint32_t t = 0; t < threads; ++t) {
+          std::uint32_t wanted = 0;
+          for (unsigned i = 0; i < 16; ++i) {
+            const std::uint32_t a = i < 8 ? t + shift : bound, b = i < 8 ? bound : t + shift;
+            const bool is = i % 8 < 4 ? holds(i % 4, a, b) : holds(i % 4, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+            wanted |= static_cast<std::uint32_t>(is) << i;
+          }
+          INFO("bound " << bound << ", shift " << shift << ", thread " << t << " of " << threads);
+          CHECK(out[t].a == wanted);
+        }
+      }
+    }
+  }
+}
