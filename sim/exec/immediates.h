@@ -44,9 +44,10 @@ struct SharedAccessImm {
   enum Pattern : std::uint8_t { kAny, kUniform, kConsecutive };
   std::uint8_t bytes = 0;  ///< per lane
   AccessKind kind = AccessKind::kRead;
-  Pattern pattern = kAny;   ///< of the addresses of all 32 lanes; not kAny: only lane 0's is given
-  std::uint8_t strong = 0;  ///< volatile, relaxed or stronger
-  std::uint32_t zero = 0;
+  Pattern pattern = kAny;      ///< of the addresses of a row of lanes; not kAny: only those of each row's first lane are given
+  std::uint8_t strong = 0;     ///< volatile, relaxed or stronger
+  std::uint8_t row_lanes = 0;  ///< 8, 16 or 32; kAny: 0
+  std::uint8_t zero[3] = {};
 };
 
 /// imm of kRange: what the CTA says of the pages it will touch, or has.

@@ -269,7 +269,7 @@ class WarpFunction {
   bool memcheck() const { return module_.options.memcheck; }
   Window SiteWindow(const llvm::CallInst& call, Access& access);
   Value* SharedChecked(Value* address, const Access& access, AccessKind kind);
-  llvm::Function* SharedCheckFunction(bool any);
+  llvm::Function* SharedCheckFunction(llvm::Type* offsets_type);
   void CheckOrder(std::uint64_t among);
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 

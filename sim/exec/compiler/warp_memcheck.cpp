@@ -3,6 +3,7 @@
 // the code may go ahead or has to go lane by lane.
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
@@ -25,6 +26,24 @@ WarpFunction::Window WarpFunction::SiteWindow(const llvm::CallInst& call, Access
   return window;
 }
 
+namespace {
+
+/// Sets the pattern of rows of `lanes` lanes when the lanes stand so.
+bool StandInRows(const LanePattern& pattern, unsigned lanes, SharedAccessImm& imm) {
+  bool uniform = true, consecutive = true;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const std::int64_t offset = pattern[lane] - pattern[lane / lanes * lanes];
+    uniform &= offset == 0;
+    consecutive &= offset == static_cast<std::int64_t>(lane % lanes) * imm.bytes;
+  }
+  if (!uniform && !consecutive) return false;
+  imm.pattern = uniform ? SharedAccessImm::kUniform : SharedAccessImm::kConsecutive;
+  imm.row_lanes = static_cast<std::uint8_t>(lanes);
+  return true;
+}
+
+}  // namespace
+
 /// i1: the runtime has nothing against the access and has noted it.
 Value* WarpFunction::SharedChecked(Value* address, const Access& access, AccessKind kind) {
   SharedAccessImm imm;
@@ -32,29 +51,28 @@ Value* WarpFunction::SharedChecked(Value* address, const Access& access, AccessK
   imm.kind = kind;
   imm.strong = access.strong && kind != AccessKind::kAtomic ? 1 : 0;
   const std::optional<Linear> linear = AsLinear(address);
-  if (linear && !linear->valid) {
-    bool uniform = true, consecutive = true;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      const std::int64_t offset = linear->pattern[lane] - linear->pattern[0];
-      uniform &= offset == 0;
-      consecutive &= offset == static_cast<std::int64_t>(lane) * access.bytes;
-    }
-    if (uniform) imm.pattern = SharedAccessImm::kUniform;
-    else if (consecutive) imm.pattern = SharedAccessImm::kConsecutive;
-  }
-  const bool any = imm.pattern == SharedAccessImm::kAny;
+  const unsigned lengths[] = {kWarpSize, kWarpSize / 2, kWarpSize / 4};
+  const bool in_rows =
+      linear && !linear->valid && std::ranges::any_of(lengths, [&](unsigned lanes) { return StandInRows(linear->pattern, lanes, imm); });
   Value* offsets = nullptr;
-  if (any) offsets = Lanes(address);
-  else offsets = b_.CreateAdd(linear->base, b_.getInt64(static_cast<std::uint64_t>(linear->pattern[0])));
-  Value* answer = b_.CreateCall(SharedCheckFunction(any), {warp_, mask_, access.line, b_.getInt64(PackImm(imm)), offsets});
+  if (!in_rows) {
+    offsets = Lanes(address);
+  } else {
+    offsets = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt64Ty(), kWarpSize / imm.row_lanes));
+    for (unsigned row = 0; row < kWarpSize / imm.row_lanes; ++row) {
+      Value* first = b_.CreateAdd(linear->base, b_.getInt64(static_cast<std::uint64_t>(linear->pattern[row * imm.row_lanes])));
+      offsets = b_.CreateInsertElement(offsets, first, row);
+    }
+  }
+  Value* answer = b_.CreateCall(SharedCheckFunction(offsets->getType()), {warp_, mask_, access.line, b_.getInt64(PackImm(imm)), offsets});
   return b_.CreateICmpNE(answer, b_.getInt32(0));
 }
 
-/// i32 @gl.check_shared(ptr warp, i32 mask, i32 line, i64 imm, offsets): of 32 lanes, or of lane 0 for the other patterns.
-llvm::Function* WarpFunction::SharedCheckFunction(bool any) {
-  const char* const name = any ? "gl.check_shared.any" : "gl.check_shared";
+/// i32 @gl.check_shared.N(ptr warp, i32 mask, i32 line, i64 imm, <N x i64> offsets): of 32 lanes, or of the first lane of each row.
+llvm::Function* WarpFunction::SharedCheckFunction(llvm::Type* offsets_type) {
+  const std::string name = "gl.check_shared." + std::to_string(llvm::cast<llvm::FixedVectorType>(offsets_type)->getNumElements());
   if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
-  llvm::Function* function = OutOfLine(name, b_.getInt32Ty(), {}, any ? WarpType(b_.getInt64Ty()) : b_.getInt64Ty());
+  llvm::Function* function = OutOfLine(name, b_.getInt32Ty(), {}, offsets_type);
   function->removeFnAttr(llvm::Attribute::Cold);
   llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
   Value* out = b.CreateAlloca(b.getInt32Ty());

@@ -356,7 +356,9 @@ void Unit::PrepareCheck() {
   if (!check) check = std::make_unique<UnitCheck>();
   constexpr unsigned kIndependentThreads = 70;  // from sm_70 on, lanes of a warp do not run in lockstep
   const bool check_lanes = launch->program && launch->program->module().sm() >= kIndependentThreads;
-  check->shadow.Prepare(launch->ctx.shared_stride * launch->ctas_per_unit, warp_count, check_lanes);
+  const std::uint32_t shared_bytes = launch->ctas_per_unit == 1 ? static_cast<std::uint32_t>(launch->ctx.total_shared_bytes)
+                                                                : launch->ctx.shared_stride * launch->ctas_per_unit;
+  check->shadow.Prepare(shared_bytes, warp_count, check_lanes);
   check->sites.assign(std::size_t{launch->kernel->check_sites} * 2 + 2, 0);
   check->last = {};
   for (std::uint32_t i = 0; i < warp_count; ++i) warps[i].ctx.check_sites = check->sites.data();

@@ -161,44 +161,63 @@ void Memcheck::InvalidFree(Warp& warp, std::uint32_t lane, std::uint32_t line, s
 // Whole warps
 // ---------------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Places of rows of which the code tells the first lanes.
+void FillRows(SharedAccessImm imm, std::uint32_t mask, const std::uint64_t* first, LanePlaces& places) {
+  places.row_lanes = imm.row_lanes;
+  places.same = imm.pattern == SharedAccessImm::kUniform;
+  const std::uint64_t step = places.same ? 0 : imm.bytes;
+  std::uint64_t least = ~std::uint64_t{0}, most = 0, bits = 0;
+  for (std::uint32_t begin = 0, row = 0; begin < kWarpSize; begin += imm.row_lanes, ++row) {
+    places.first[row] = first[row];
+    std::uint64_t low = first[row], high = first[row] + (imm.row_lanes - 1) * step;
+    if (mask != ~0u) {
+      const std::uint32_t on = mask >> begin & (~0u >> (kWarpSize - imm.row_lanes));
+      if (on == 0) continue;
+      low = first[row] + static_cast<std::uint32_t>(std::countr_zero(on)) * step;
+      high = first[row] + (31u - static_cast<std::uint32_t>(std::countl_zero(on))) * step;
+    }
+    least = std::min(least, low);
+    most = std::max(most, high);
+    bits |= low | high;
+  }
+  places.least = least;
+  places.most = most;
+  places.bits = bits;
+}
+
+}  // namespace
+
 bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
   if (mask == 0) return true;
   const Launch& launch = LaunchOf(warp);
-  const std::uint64_t step = imm.pattern == SharedAccessImm::kConsecutive ? imm.bytes : 0;
-  const auto offset_of = [&](std::uint32_t lane) {
-    return imm.pattern == SharedAccessImm::kAny ? offsets[lane] : offsets[0] + lane * step;
-  };
+  const bool any = imm.pattern == SharedAccessImm::kAny;
+  SharedShadow::Access access;
+  access.warp = NumberOf(warp);
+  access.mask = mask;
+  access.line = line;
+  access.what = imm;
+  if (any) access.offsets = offsets;
+  LanePlaces& places = access.places;
+  if (any) ScanOffsets(offsets, mask, imm.bytes, places);
+  else FillRows(imm, mask, offsets, places);
   if (launch.ctas_per_unit > 1) {
     for (std::uint32_t left = mask; left != 0; left &= left - 1) {
-      const std::uint64_t offset = offset_of(static_cast<std::uint32_t>(std::countr_zero(left)));
+      const std::uint64_t offset = access.OffsetOf(static_cast<std::uint32_t>(std::countr_zero(left)));
       if (!InSharedWindow(launch, offset, imm.bytes) || !IsAligned(offset, imm.bytes)) return false;
     }
-  } else {
-    std::uint64_t most = 0, low_bits = 0;
-    const auto look_at = [&](std::uint32_t lane) {
-      most = std::max(most, offset_of(lane));
-      low_bits |= offset_of(lane);
-    };
-    if (imm.pattern == SharedAccessImm::kAny && mask == ~0u) {
-      OffsetExtent extent;
-      FindExtent(offsets, extent);
-      most = extent.most;
-      low_bits = extent.bits;
-    } else if (imm.pattern == SharedAccessImm::kAny) {
-      ForEachLane(mask, look_at);
-    } else {
-      look_at(static_cast<std::uint32_t>(std::countr_zero(mask)));
-      look_at(31u - static_cast<std::uint32_t>(std::countl_zero(mask)));
-    }
-    if (most >= launch.ctx.total_shared_bytes || imm.bytes > launch.ctx.total_shared_bytes - most || !IsAligned(low_bits, imm.bytes))
-      return false;
+  } else if (places.most >= launch.ctx.total_shared_bytes || imm.bytes > launch.ctx.total_shared_bytes - places.most ||
+             !IsAligned(places.bits, imm.bytes)) {
+    return false;
   }
   SharedShadow& shadow = CheckOf(warp).shadow;
-  if (shadow.Try({NumberOf(warp), mask, line, imm, offsets})) return true;
+  if (shadow.Try(access)) return true;
   if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;  // what is written decides
   const std::uint64_t base = warp.cta->ctx.shared_base;
   ForEachLane(mask, [&](std::uint32_t lane) {
-    CheckShared(warp, {lane, line, Space::kShared, base + offset_of(lane), imm.bytes, imm.kind, imm.strong != 0, nullptr}, offset_of(lane));
+    const std::uint64_t offset = access.OffsetOf(lane);
+    CheckShared(warp, {lane, line, Space::kShared, base + offset, imm.bytes, imm.kind, imm.strong != 0, nullptr}, offset);
   });
   return true;
 }

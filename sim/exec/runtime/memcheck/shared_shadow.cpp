@@ -1,10 +1,6 @@
 #include "sim/exec/runtime/memcheck/shared_shadow.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "sim/exec/abi.h"
-#include "sim/exec/simd.h"
 
 namespace gridloom::exec {
 
@@ -21,15 +17,15 @@ void Join(std::uint32_t* into, const std::uint32_t* from, std::uint32_t count) {
 }  // namespace
 
 void SharedShadow::Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_lanes) {
-  const std::size_t words = (std::size_t{bytes} + 3) / 4;
-  if (words > writer_.size()) {
-    for (auto* traces : {&writer_, &reader_, &other_reader_}) traces->resize(words, 0);
-  }
+  words_.Resize(bytes);
+  size_ = bytes;
+  blocks_.assign((std::size_t{bytes} >> kBlockShift) + 1, {});
   identity_mask_ = check_lanes ? kWarpMask | kLaneMask : kWarpMask;
+  logged_.resize(kMostReads + LanePlaces::kMostRows);
   warps_ = warps;
   epoch_.resize(warps);
   used_.resize(warps);
-  least_known_.resize(warps);
+  least_known_.assign(warps, 0);
   known_.resize(std::size_t{warps} * warps);
   fence_.resize(warps);
   exited_.resize(warps);
@@ -37,11 +33,12 @@ void SharedShadow::Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_
 }
 
 void SharedShadow::BeginCta() {
-  for (const std::uint32_t word : split_words_) writer_[word] = reader_[word] = other_reader_[word] = 0;
-  split_words_.clear();
-  split_.clear();
+  logged_count_ = 0;
+  newest_logged_ = 0;
   if (exhausted_ || last_epoch_ > kLastEpoch / 2) {
-    for (auto* traces : {&writer_, &reader_, &other_reader_}) std::ranges::fill(*traces, 0);
+    words_.Clear();
+    bytes_.Clear();
+    for (Block& block : blocks_) block.newest_write = block.newest_read = block.oldest_write = 0;
     last_epoch_ = 0;
     exhausted_ = false;
   }
@@ -116,21 +113,19 @@ void SharedShadow::Complete(std::uint32_t barrier, std::span<const std::uint32_t
     Renew(warp);
   }
   std::ranges::fill(clock, first_epoch_ - 1);
+  // What every warp knows to be over is nobody's race any more.
+  if (*std::ranges::min_element(least_known_) >= newest_logged_) logged_count_ = 0;
 }
 
 void SharedShadow::Exit(std::uint32_t warp) {
   Join(exited_.data(), Known(warp), warps_);
   exited_[warp] = kLastEpoch;  // whatever it did
+  least_known_[warp] = kLastEpoch;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // One word or byte
 // ---------------------------------------------------------------------------------------------------------------------
-
-SharedShadow::Trace SharedShadow::TraceOf(std::uint32_t warp, std::uint32_t lane, std::uint32_t line) const {
-  if (line >= 1u << kLineBits) line = 0;
-  return Trace{epoch_[warp]} << kEpochShift | Trace{warp} << kWarpShift | Trace{lane} << kLaneShift | line;
-}
 
 /// An earlier access needs no order, or has it.
 bool SharedShadow::Ordered(std::uint32_t warp, Trace trace, Trace mine) const {
@@ -164,18 +159,38 @@ void SharedShadow::RecordWrite(const Cell& cell, Trace mine) {
   cell.writer = ((cell.writer ^ mine) & ~kLaneMask) == 0 && cell.writer != mine ? mine | kLaneMask : mine;
 }
 
-/// Gives the bytes of a word traces of their own.
-SharedShadow::ByteTraces& SharedShadow::Split(std::uint32_t word) {
-  if (writer_[word] == kSplit) return split_[reader_[word]];
-  ByteTraces bytes;
-  std::ranges::fill(bytes.writer, writer_[word]);
-  std::ranges::fill(bytes.reader, reader_[word]);
-  std::ranges::fill(bytes.other_reader, other_reader_[word]);
-  writer_[word] = kSplit;
-  reader_[word] = split_.size();
-  split_words_.push_back(word);
-  split_.push_back(bytes);
-  return split_.back();
+void SharedShadow::Cells::Resize(std::size_t bytes) {
+  const std::size_t cells = (bytes + (std::size_t{1} << shift) - 1) >> shift;
+  if (cells <= writer.size()) return;
+  for (auto* traces : {&writer, &reader, &other_reader}) traces->resize(cells, 0);
+}
+
+void SharedShadow::Cells::Clear() {
+  for (auto* traces : {&writer, &reader, &other_reader}) std::ranges::fill(*traces, 0);
+}
+
+/// From now on the block is known by bytes. It stays so until the next grid: a kernel whose CTAs touch bytes somewhere does it
+/// in all of them.
+void SharedShadow::Refine(std::size_t block) {
+  if (blocks_[block].in_bytes) return;
+  blocks_[block].in_bytes = true;
+  bytes_.Resize(words_.writer.size() * 4);
+  const auto spread = [&](const std::vector<Trace>& from, std::vector<Trace>& to) {
+    const std::size_t end = std::min((block + 1) << kBlockShift, to.size());
+    for (std::size_t at = block << kBlockShift; at < end; ++at) to[at] = from[at / 4];
+  };
+  spread(words_.writer, bytes_.writer);
+  spread(words_.reader, bytes_.reader);
+  spread(words_.other_reader, bytes_.other_reader);
+}
+
+/// Those in which an access of `bytes` a lane to [first, end) is to be looked at.
+SharedShadow::Cells& SharedShadow::CellsOf(std::uint64_t first, std::uint64_t end, std::uint32_t bytes) {
+  bool by_bytes = (first | bytes) % 4 != 0;
+  for (const Block& block : BlocksOf(first, end)) by_bytes |= block.in_bytes;
+  if (!by_bytes) return words_;
+  for (Block& block : BlocksOf(first, end)) Refine(static_cast<std::size_t>(&block - blocks_.data()));
+  return bytes_;
 }
 
 void SharedShadow::Name(Trace trace, AccessKind kind, Finding& finding) const {
@@ -226,7 +241,13 @@ bool SharedShadow::CheckCell(const Cell& cell, std::uint32_t warp, AccessKind ki
 
 bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t line, AccessKind kind, bool strong, bool silent,
                         std::uint32_t offset, std::uint32_t bytes, Finding& finding) {
+  RecordLoggedReads();
   used_[warp] = 1;
+  if (strong || kind == AccessKind::kAtomic) {
+    for (Block& block : BlocksOf(offset, offset + bytes)) block.scanned = false;  // a write of what nobody has written yet is noted
+  } else {
+    Mark(offset, offset + bytes, warp, kind == AccessKind::kWrite);
+  }
   const Trace mine = TraceOf(warp, lane, line);
   bool found = false;
   const auto check = [&](const Cell& cell, std::uint32_t at) {
@@ -236,206 +257,9 @@ bool SharedShadow::Lane(std::uint32_t warp, std::uint32_t lane, std::uint32_t li
     finding = here;
     found = true;
   };
-  for (std::uint32_t at = offset; at < offset + bytes;) {
-    const std::uint32_t word = at / 4, end = std::min(offset + bytes, (word + 1) * 4);
-    if (end - at == 4 && writer_[word] != kSplit) {
-      check(WordCell(word), at);
-      at = end;
-      continue;
-    }
-    ByteTraces& traces = Split(word);
-    for (; at < end; ++at) check({traces.writer[at % 4], traces.reader[at % 4], traces.other_reader[at % 4]}, at);
-  }
+  Cells& cells = CellsOf(offset, offset + bytes, bytes);
+  for (std::uint32_t at = offset; at < offset + bytes; at += 1u << cells.shift) check(cells.At(at), at);
   return found;
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Whole warps
-// ---------------------------------------------------------------------------------------------------------------------
-
-/// Words one after the other, `words_per_lane` for each of `lanes` lanes.
-struct ShadowRun {
-  std::uint64_t *writer, *reader, *other_reader;
-  std::uint32_t words, lane_shift;  ///< words per lane as a power of two
-  std::uint64_t mine;               ///< trace of the first lane
-  std::uint64_t unwritten_below, ordered_below, identity_mask;
-  bool good = false;
-
-  static constexpr std::uint64_t kLane = std::uint64_t{1} << SharedShadow::kLaneShift;
-};
-
-namespace {
-
-/// Word i is read or written by a thread that nothing contradicts. Decides on the smallest known epoch: false may be wrong.
-GL_INLINE void ReadRunBody(ShadowRun& run) {
-  std::uint64_t bad = 0;
-  for (std::uint32_t i = 0; i < run.words; ++i) {
-    const std::uint64_t mine = run.mine + (i >> run.lane_shift) * ShadowRun::kLane, writer = run.writer[i];
-    const std::uint64_t unordered = writer >= run.ordered_below ? (writer ^ mine) & run.identity_mask : 0;
-    bad |= unordered | (writer < run.unwritten_below ? 1 : 0);
-  }
-  run.good = bad == 0;
-  if (!run.good) return;
-  constexpr std::uint64_t kLanes = 63 * ShadowRun::kLane;
-  for (std::uint32_t i = 0; i < run.words; ++i) {
-    const std::uint64_t mine = run.mine + (i >> run.lane_shift) * ShadowRun::kLane, before = run.reader[i];
-    const std::uint64_t change = before ^ mine;
-    constexpr unsigned kWarpShift = std::countr_zero(ShadowRun::kLane) + 6;
-    const bool same_epoch = change >> kWarpShift == 0;
-    const bool same_warp = (change >> kWarpShift & 511) == 0;
-    run.other_reader[i] = same_warp ? run.other_reader[i] : before;
-    run.reader[i] = same_epoch && (change & kLanes) != 0 ? mine | kLanes : mine;
-  }
-}
-
-GL_INLINE void WriteRunBody(ShadowRun& run) {
-  std::uint64_t bad = 0;
-  for (std::uint32_t i = 0; i < run.words; ++i) {
-    const std::uint64_t mine = run.mine + (i >> run.lane_shift) * ShadowRun::kLane;
-    const std::uint64_t writer = run.writer[i], reader = run.reader[i], other = run.other_reader[i];
-    bad |= (writer >= run.ordered_below ? (writer ^ mine) & run.identity_mask : 0) |
-           (reader >= run.ordered_below ? (reader ^ mine) & run.identity_mask : 0) |
-           (other >= run.ordered_below ? (other ^ mine) & run.identity_mask : 0);
-  }
-  run.good = bad == 0;
-  if (!run.good) return;
-  for (std::uint32_t i = 0; i < run.words; ++i) run.writer[i] = run.mine + (i >> run.lane_shift) * ShadowRun::kLane;
-}
-
-GL_INLINE void FindExtentBody(const std::uint64_t* offsets, OffsetExtent& out) {
-  std::uint64_t most = 0, bits = 0;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    most = std::max(most, offsets[lane]);
-    bits |= offsets[lane];
-  }
-  out = {most, bits};
-}
-
-GL_SIMD_FUNCTION(ReadRun, ReadRunBody, (ShadowRun & run), (run))
-GL_SIMD_FUNCTION(WriteRun, WriteRunBody, (ShadowRun & run), (run))
-
-}  // namespace
-
-GL_SIMD_FUNCTION(FindExtent, FindExtentBody, (const std::uint64_t* offsets, OffsetExtent& out), (offsets, out))
-
-namespace {
-
-/// Lanes without a gap, the usual case besides all.
-bool IsRunOfLanes(std::uint32_t mask) {
-  const std::uint32_t low = mask >> std::countr_zero(mask);
-  return mask != 0 && (low & (low + 1)) == 0;
-}
-
-}  // namespace
-
-bool SharedShadow::TryRun(const Access& access, std::uint32_t first_word, std::uint32_t first_lane, std::uint32_t lanes) {
-  const std::uint32_t words_per_lane = access.what.bytes / 4;
-  ShadowRun run{writer_.data() + first_word,
-                reader_.data() + first_word,
-                other_reader_.data() + first_word,
-                lanes * words_per_lane,
-                static_cast<std::uint32_t>(std::countr_zero(words_per_lane)),
-                TraceOf(access.warp, first_lane, access.line),
-                Trace{first_epoch_ - 1} << kEpochShift,
-                (Trace{least_known_[access.warp]} + 1) << kEpochShift,
-                identity_mask_};
-  if (access.what.kind == AccessKind::kRead) ReadRun(run);
-  else WriteRun(run);
-  if (run.good) used_[access.warp] = 1;
-  return run.good;
-}
-
-/// Any addresses: all lanes are looked at before anything is recorded.
-bool SharedShadow::TryLanes(const Access& access) {
-  const std::uint32_t words_per_lane = access.what.bytes / 4;
-  const bool read = access.what.kind == AccessKind::kRead;
-  const auto for_words = [&](auto visit) {
-    for (std::uint32_t mask = access.mask; mask != 0; mask &= mask - 1) {
-      const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-      const auto first = static_cast<std::uint32_t>(access.offsets[lane] / 4);
-      const Trace mine = TraceOf(access.warp, lane, access.line);
-      for (std::uint32_t word = first; word < first + words_per_lane; ++word) {
-        if (!visit(WordCell(word), mine)) return false;
-      }
-    }
-    return true;
-  };
-  const bool good = for_words([&](const Cell& cell, Trace mine) {
-    if (cell.writer == kSplit) return false;
-    return read ? Readable(access.warp, cell, mine) : Writable(access.warp, cell, mine);
-  });
-  if (!good) return false;
-  used_[access.warp] = 1;
-  return for_words([&](const Cell& cell, Trace mine) {
-    if (read) RecordRead(cell, mine);
-    else RecordWrite(cell, mine);
-    return true;
-  });
-}
-
-bool SharedShadow::Try(const Access& access) {
-  const SharedAccessImm& what = access.what;
-  if (what.bytes < 4 || what.strong || what.kind == AccessKind::kAtomic) return false;
-  if (access.warp == kWarpMask >> kWarpShift) return false;  // the last one a cluster can have: its traces look like kSplit
-  const auto first_lane = static_cast<std::uint32_t>(std::countr_zero(access.mask));
-  const auto lanes = static_cast<std::uint32_t>(std::popcount(access.mask));
-  const auto word = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset / 4); };
-  if (what.pattern == SharedAccessImm::kUniform) {
-    if (what.kind == AccessKind::kWrite && lanes > 1) return false;
-    // Several lanes that wrote and several that read are not the same thread.
-    const Trace writer = writer_[word(access.offsets[0])];
-    if (lanes > 1 && (writer & kLaneMask) == kLaneMask && writer >> kEpochShift > least_known_[access.warp]) return false;
-    return TryRun(access, word(access.offsets[0]), lanes > 1 ? kManyLanes : first_lane, 1);
-  }
-  if (what.pattern == SharedAccessImm::kConsecutive) {
-    if (IsRunOfLanes(access.mask)) return TryRun(access, word(access.offsets[0]) + first_lane * (what.bytes / 4), first_lane, lanes);
-    std::uint64_t offsets[kWarpSize];
-    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) offsets[lane] = access.offsets[0] + lane * what.bytes;
-    Access every = access;
-    every.offsets = offsets;
-    return TryLanes(every);
-  }
-  // Addresses that turn out to be consecutive.
-  if (IsRunOfLanes(access.mask)) {
-    std::uint64_t differs = 0;
-    for (std::uint32_t lane = first_lane; lane < first_lane + lanes; ++lane)
-      differs |= access.offsets[lane] ^ (access.offsets[first_lane] + (lane - first_lane) * what.bytes);
-    if (differs == 0) return TryRun(access, word(access.offsets[first_lane]), first_lane, lanes);
-  }
-  return TryPieces(access);
-}
-
-/// Rows of 8 or 16 lanes that are consecutive or all at one place, as in blocks that are narrower than a warp. All are
-/// looked at before anything is recorded.
-bool SharedShadow::TryPieces(const Access& access) {
-  constexpr std::uint32_t kMostPieces = 4;
-  if (access.mask != ~0u || (access.what.kind == AccessKind::kWrite && access.offsets[0] == access.offsets[1])) return TryLanes(access);
-  struct Piece {
-    std::uint32_t first_word, first_lane, lanes;
-  };
-  Piece pieces[kMostPieces];
-  std::uint32_t count = 0;
-  const bool uniform = access.offsets[0] == access.offsets[1];
-  const std::uint64_t step = uniform ? 0 : access.what.bytes;
-  for (std::uint32_t lane = 0; lane < kWarpSize;) {
-    std::uint32_t end = lane + 1;
-    while (end < kWarpSize && access.offsets[end] == access.offsets[lane] + (end - lane) * step) ++end;
-    if (count == kMostPieces) return TryLanes(access);
-    pieces[count++] = {static_cast<std::uint32_t>(access.offsets[lane] / 4), lane, end - lane};
-    lane = end;
-  }
-  // Pieces that overlap would meet each other's traces in the middle of the access.
-  if (access.what.kind == AccessKind::kWrite) return TryLanes(access);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Piece& piece = pieces[i];
-    const std::uint32_t lanes = uniform ? 1 : piece.lanes;
-    const std::uint32_t first_lane = uniform && piece.lanes > 1 ? kManyLanes : piece.first_lane;
-    const Trace writer = writer_[piece.first_word];
-    const bool several = uniform && (writer & kLaneMask) == kLaneMask && writer >> kEpochShift > least_known_[access.warp];
-    // A piece that is recorded twice is no harm: reads by the same lanes of the same instruction.
-    if (several || !TryRun(access, piece.first_word, first_lane, lanes)) return TryLanes(access);
-  }
-  return true;
 }
 
 }  // namespace gridloom::exec

@@ -1,5 +1,9 @@
-// What memcheck knows about the shared memory of a CTA (or of all CTAs of a cluster): for every word who wrote it last and
-// who read it, and for every warp which accesses of the others come before what it does next.
+// What memcheck knows about the shared memory of a CTA (or of all CTAs of a cluster): for every word, or byte, who wrote it
+// last and who read it, and for every warp which accesses of the others come before what it does next.
+//
+// Memory is known in *cells*: words, and in blocks where anything smaller than a word has been touched, bytes. What is known of a
+// whole block decides about most accesses: everything in it was written before, and nothing since the last barrier. Reads by rows
+// of lanes are only logged: who read a cell matters when it is written, and a barrier of all warps ends that.
 //
 // Order is kept as vector clocks of warps. A warp's *epoch* counts what it gave to others (barrier arrivals, fences);
 // known(w, v) is the last epoch of v whose accesses are ordered before w's next one. Lanes of one warp are ordered by
@@ -7,20 +11,29 @@
 // first epoch counts as never written. docs/memcheck.md says what counts as order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/exec/abi.h"
 #include "sim/exec/memcheck.h"
 
 namespace gridloom::exec {
 
-/// The greatest of 32 offsets, and all their bits together.
-struct OffsetExtent {
-  std::uint64_t most = 0, bits = 0;
+/// Where the lanes of an access are. They may stand in rows: those of a row are at consecutive places, or all at the same one.
+/// (Not initialised: filled for each access, and clearing it first would cost more than the rest.)
+struct LanePlaces {
+  static constexpr std::uint32_t kShortest = 8, kMostRows = kWarpSize / kShortest;
+  std::uint64_t least, most, bits;  ///< of the offsets of lanes that are on: the extremes, and all their bits together
+  std::uint32_t row_lanes;          ///< 8, 16 or 32; 0: the lanes do not stand in rows
+  bool same;                        ///< those of a row are at one place
+  std::uint64_t first[kMostRows];   ///< offset of the first lane of each row, or what it would be if that one is off
 };
-void FindExtent(const std::uint64_t* offsets, OffsetExtent& out);
+void ScanOffsets(const std::uint64_t* offsets, std::uint32_t mask, std::uint32_t bytes, LanePlaces& out);
+
+struct CellRun;
 
 class SharedShadow {
  public:
@@ -44,7 +57,13 @@ class SharedShadow {
   struct Access {
     std::uint32_t warp = 0, mask = 0, line = 0;
     SharedAccessImm what;
-    const std::uint64_t* offsets = nullptr;  ///< of 32 lanes, or of lane 0 as the pattern says; in bounds and aligned
+    const std::uint64_t* offsets = nullptr;  ///< of 32 lanes, in bounds and aligned; null: the rows tell them
+    LanePlaces places;
+
+    std::uint64_t OffsetOf(std::uint32_t lane) const {
+      if (offsets) return offsets[lane];
+      return places.first[lane / places.row_lanes] + (places.same ? 0 : std::uint64_t{lane % places.row_lanes} * what.bytes);
+    }
   };
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
@@ -65,30 +84,64 @@ class SharedShadow {
   static constexpr unsigned kLineBits = 22, kLaneShift = kLineBits, kWarpShift = kLaneShift + 6, kEpochShift = kWarpShift + 9;
   static constexpr std::uint64_t kLaneMask = std::uint64_t{63} << kLaneShift, kWarpMask = std::uint64_t{511} << kWarpShift;
   static constexpr std::uint32_t kLastEpoch = (1u << (64 - kEpochShift)) - 2;
-  static constexpr Trace kSplit = ~Trace{0};  ///< in writer_: the word's bytes have traces of their own
+  static constexpr unsigned kBlockShift = 8;        ///< bytes of a block, as a power of two
+  static constexpr std::size_t kMostReads = 16384;  ///< that are logged
 
-  struct ByteTraces {
-    Trace writer[4], reader[4], other_reader[4];
-  };
   /// The three traces of a word or a byte.
   struct Cell {
     Trace& writer;
     Trace& reader;
     Trace& other_reader;
   };
+  struct Cells {
+    unsigned shift;  ///< bytes of one, as a power of two
+    std::vector<Trace> writer, reader, other_reader;
+    void Resize(std::size_t bytes);
+    void Clear();
+    Cell At(std::uint32_t offset) { return {writer[offset >> shift], reader[offset >> shift], other_reader[offset >> shift]}; }
+  };
+  struct Block {
+    std::uint32_t newest_write = 0, newest_read = 0;  ///< no trace in it is of a later epoch
+    std::uint32_t oldest_write = 0;                   ///< no cell was last written in an earlier one
+    bool in_bytes = false;                            ///< its cells are in bytes_
+    bool scanned = false;                             ///< oldest_write is as great as it can be
+  };
+  /// The lanes of a row that are on, from the first to the last one.
+  struct Row {
+    std::uint32_t first, end;  ///< offsets
+    Trace mine;                ///< of the first lane
+    std::uint32_t lanes;       ///< bit by bit; that of the first one is bit 0
+    std::uint8_t bytes;        ///< of a lane
+    bool same;                 ///< all at one place
+    bool several() const { return same && lanes != 1; }
+    bool gaps() const { return (lanes & (lanes + 1)) != 0; }
+    bool Append(const Row& next);  ///< false: it does not go on where this one ends
+  };
 
-  friend struct ShadowRun;
+  friend struct CellRun;
   Trace TraceOf(std::uint32_t warp, std::uint32_t lane, std::uint32_t line) const;
   bool Ordered(std::uint32_t warp, Trace trace, Trace mine) const;
   bool Readable(std::uint32_t warp, const Cell& cell, Trace mine) const;
   bool Writable(std::uint32_t warp, const Cell& cell, Trace mine) const;
   static void RecordRead(const Cell& cell, Trace mine);
   static void RecordWrite(const Cell& cell, Trace mine);
-  Cell WordCell(std::uint32_t word) { return {writer_[word], reader_[word], other_reader_[word]}; }
-  ByteTraces& Split(std::uint32_t word);
-  bool TryRun(const Access& access, std::uint32_t first_word, std::uint32_t first_lane, std::uint32_t lanes);
-  bool TryPieces(const Access& access);
+  // Blocks of [first, end).
+  std::span<Block> BlocksOf(std::uint64_t first, std::uint64_t end);
+  Cells& CellsOf(std::uint64_t first, std::uint64_t end, std::uint32_t bytes);
+  void Refine(std::size_t block);
+  bool AllWritten(Block& block);
+  bool Scan(Block& block);
+  void Mark(std::uint64_t first, std::uint64_t end, std::uint32_t warp, bool write);
+
+  std::uint32_t RowsOf(const Access& access, Row* out) const;
+  CellRun RunOf(const Row& row, std::uint32_t warp);
+  bool TryRead(const Access& access);
+  bool TryWrite(const Access& access);
   bool TryLanes(const Access& access);
+  bool TryStrong(const Access& access);
+  void RecordLoggedReads();
+  template <typename Visit>
+  bool ForCells(const Access& access, Visit visit);
   bool CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine, Finding& finding);
   void Name(Trace trace, AccessKind kind, Finding& finding) const;
   void Advance(std::uint32_t warp);
@@ -96,9 +149,12 @@ class SharedShadow {
   std::uint32_t* Known(std::uint32_t warp) { return known_.data() + std::size_t{warp} * warps_; }
   std::uint32_t Given(std::uint32_t warp) const { return used_[warp] ? epoch_[warp] : epoch_[warp] - 1; }
 
-  std::vector<Trace> writer_, reader_, other_reader_;  // per word
-  std::vector<std::uint32_t> split_words_;
-  std::vector<ByteTraces> split_;  // writer_ is kSplit: reader_ holds the index in it
+  Cells words_{2, {}, {}, {}}, bytes_{0, {}, {}, {}};  // bytes_: empty until a block needs it
+  std::vector<Block> blocks_;
+  std::uint32_t size_ = 0;   // bytes of memory
+  std::vector<Row> logged_;  // room for kMostReads reads and one more; those that are not in their cells yet come first
+  std::size_t logged_count_ = 0;
+  std::uint32_t newest_logged_ = 0;  // no later epoch is among them
   std::uint32_t warps_ = 0;
   std::uint64_t identity_mask_ = 0;  // what tells two threads apart that need order between them
   std::uint32_t first_epoch_ = 2, last_epoch_ = 0;
@@ -108,5 +164,25 @@ class SharedShadow {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> arrived_;  // barrier -> joined clocks
   std::vector<std::uint32_t> fence_, exited_;                              // joined clocks of warps that made fences, that ended
 };
+
+inline SharedShadow::Trace SharedShadow::TraceOf(std::uint32_t warp, std::uint32_t lane, std::uint32_t line) const {
+  if (line >= 1u << kLineBits) line = 0;
+  return Trace{epoch_[warp]} << kEpochShift | Trace{warp} << kWarpShift | Trace{lane} << kLaneShift | line;
+}
+
+inline std::span<SharedShadow::Block> SharedShadow::BlocksOf(std::uint64_t first, std::uint64_t end) {
+  const std::size_t begin = first >> kBlockShift;
+  return {blocks_.data() + begin, ((end - 1) >> kBlockShift) + 1 - begin};
+}
+
+/// The warp has read or written something of [first, end) in its epoch.
+inline void SharedShadow::Mark(std::uint64_t first, std::uint64_t end, std::uint32_t warp, bool write) {
+  used_[warp] = 1;
+  for (Block& block : BlocksOf(first, end)) {
+    std::uint32_t& newest = write ? block.newest_write : block.newest_read;
+    newest = std::max(newest, epoch_[warp]);
+    if (write) block.scanned = false;
+  }
+}
 
 }  // namespace gridloom::exec
