@@ -96,6 +96,7 @@ struct TimingSpec {
   } l2;
 
   struct Dram {
+    static constexpr std::uint32_t kMaxCommandCycles = 2048;  ///< of tCCD and those after it; some 50 are usual
     std::uint32_t channels = 0, banks = 0, bank_groups = 0;
     std::uint32_t row_bytes = 0;
     std::uint32_t access_bytes = 0;     ///< of one burst

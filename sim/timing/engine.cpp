@@ -55,9 +55,9 @@ void Engine::RunSms(unsigned thread, Cycle begin, Cycle end) {
     for (const Response& response : responses) sms_[response.sm]->Add(response);
     responses.clear();
   }
-  if (thread < sms_.size()) sms_[thread]->PrefetchAnswers();
+  if (thread < sms_.size()) sms_[thread]->Prefetch();
   for (std::size_t s = thread; s < sms_.size(); s += threads_) {
-    if (s + threads_ < sms_.size()) sms_[s + threads_]->PrefetchAnswers();
+    if (s + threads_ < sms_.size()) sms_[s + threads_]->Prefetch();
     sms_[s]->SortInbox();
     sms_[s]->Run(begin, end);
   }
@@ -127,7 +127,7 @@ Cycle Engine::NextEvent() const {
 /// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil stopped.
 Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
   const Cycle window = options_.window == 0 ? parameters_.window : std::min(options_.window, parameters_.window);
-  PhaseThreads threads(threads_);
+  PhaseThreads threads(threads_, options_.times);
   while (true) {
     // A decision at t starts a CTA at t + launch.cta_cycles, which is not before the next window.
     GL_TRY_STATUS(Dispatch(now_));

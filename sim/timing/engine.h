@@ -23,6 +23,7 @@ struct EngineOptions {
   Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
   std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
   Hooks hooks;
+  ThreadTimes* times = nullptr;  ///< if not null, what the host's threads did is added
   /// Keep what is known of works that have ended, for results(). Without it they are let go once they were reported and no work that has
   /// not ended waits for them; works given later cannot wait for them. What is simulated does not depend on it.
   bool keep_ended = true;

@@ -1,10 +1,20 @@
 #include "sim/timing/phase_threads.h"
 
+#include <algorithm>
+#include <ctime>
+
 namespace gridloom::timing {
 namespace {
 
 /// Some 20 to 50 microseconds.
 constexpr int kSpins = 512;
+
+/// Of this thread.
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 /// Until the value is no longer `unwanted`.
 unsigned WaitWhile(const std::atomic<unsigned>& value, unsigned unwanted) {
@@ -19,7 +29,7 @@ unsigned WaitWhile(const std::atomic<unsigned>& value, unsigned unwanted) {
 
 }  // namespace
 
-PhaseThreads::PhaseThreads(unsigned threads) {
+PhaseThreads::PhaseThreads(unsigned threads, ThreadTimes* times) : times_(times), seconds_(threads) {
   for (unsigned thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { Work(thread); });
 }
 
@@ -37,8 +47,21 @@ void PhaseThreads::Run(const std::function<void(unsigned)>& phase) {
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
   }
-  phase(0);
+  RunTimed(0, phase);
   for (unsigned running = running_.load(std::memory_order_acquire); running != 0;) running = WaitWhile(running_, running);
+  if (times_ != nullptr) AddTimes();
+}
+
+void PhaseThreads::RunTimed(unsigned thread, const std::function<void(unsigned)>& phase) {
+  if (times_ == nullptr) return phase(thread);
+  const double start = CpuSeconds();
+  phase(thread);
+  seconds_[thread] = CpuSeconds() - start;
+}
+
+void PhaseThreads::AddTimes() {
+  for (const double seconds : seconds_) times_->all += seconds;
+  times_->longest += *std::ranges::max_element(seconds_);
 }
 
 void PhaseThreads::Work(unsigned thread) {
@@ -46,7 +69,7 @@ void PhaseThreads::Work(unsigned thread) {
     WaitWhile(round_, seen);
     ++seen;
     if (phase_ == nullptr) return;
-    (*phase_)(thread);
+    RunTimed(thread, *phase_);
     running_.fetch_sub(1, std::memory_order_release);
     running_.notify_one();
   }

@@ -66,4 +66,15 @@ Measurement Measure(const sim::DeviceSpec& device, const std::vector<std::shared
   return best;
 }
 
+double WorkShared(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& sources, EngineOptions options) {
+  ThreadTimes alone, together;
+  EngineOptions one = options;
+  one.threads = 1;
+  one.times = &alone;
+  const double between = std::max(0.0, Measure(device, sources, one, 0).seconds - alone.all);
+  options.times = &together;
+  Measure(device, sources, options, 0);
+  return (between + together.all) / (between + together.longest);
+}
+
 }  // namespace gridloom::timing

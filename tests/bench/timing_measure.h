@@ -21,4 +21,8 @@ std::shared_ptr<trace::CtaSource> Loaded(trace::CtaSource& source);
 Measurement Measure(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& sources,
                     const EngineOptions& options, double seconds);
 
+/// How many times as fast the threads would be that never wait for a processor: the CPU time of all of them by that of the one that takes
+/// longest, phase by phase, with what is done between phases by one of them.
+double WorkShared(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& sources, EngineOptions options);
+
 }  // namespace gridloom::timing

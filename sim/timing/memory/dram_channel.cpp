@@ -12,19 +12,16 @@ DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partit
       cycles_per_burst_(spec.access_bytes / spec.bytes_per_cycle),
       counters_(counters),
       timing_(spec),
-      queue_(plain ? MakePlainDramQueue() : MakeIndexedDramQueue(spec.queue, spec.banks)) {}
+      queue_(spec.queue, spec.banks, spec.bank_groups),
+      plain_queue_(plain ? MakePlainDramQueue() : nullptr) {}
 
 void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag) {
   if (hooks_.dram != nullptr) {
     hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
-  const DramEntry entry{.order = arrivals_++,
-                        .row = row,
-                        .tag = tag,
-                        .bank = static_cast<std::uint16_t>(bank),
-                        .bursts = static_cast<std::uint8_t>(bursts),
-                        .writes = writes};
-  const Cycle matters = std::max(now, queue_->Add(entry, timing_));
+  const DramEntry entry{
+      .row = row, .tag = tag, .bank = static_cast<std::uint16_t>(bank), .bursts = static_cast<std::uint8_t>(bursts), .writes = writes};
+  const Cycle matters = std::max(now, plain_queue_ ? plain_queue_->Add(entry, timing_) : queue_.Add(entry, timing_));
   ++size_;
   // It may come before what is planned, or want the row that a planned command for its bank would close.
   const bool same_bank = plan_.kind != DramChoice::Kind::kNothing && plan_.bank == bank;
@@ -32,45 +29,51 @@ void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uin
 }
 
 void DramChannel::Step(Cycle now, std::vector<DramData>& data) {
+  if (plain_queue_) StepOf(*plain_queue_, now, data);
+  else StepOf(queue_, now, data);
+}
+
+template <typename Queue>
+void DramChannel::StepOf(Queue& queue, Cycle now, std::vector<DramData>& data) {
   if (plan_.at > now) return;
-  if (plan_.kind == DramChoice::Kind::kNothing || plan_.at < now) plan_ = queue_->Choose(now, timing_);
+  if (plan_.kind == DramChoice::Kind::kNothing || plan_.at < now) plan_ = queue.Choose(now, timing_);
   if (plan_.at > now || plan_.kind == DramChoice::Kind::kNothing) return;
   DramData read;
-  Execute(now, read);
+  Execute(queue, now, read);
   if (read.at != kNever) data.push_back(read);
 }
 
 Cycle DramChannel::RunToColumn(Cycle end, DramData& data) {
   while (plan_.at < end) {
-    if (plan_.kind == DramChoice::Kind::kNothing) plan_ = queue_->Choose(plan_.at, timing_);
+    if (plan_.kind == DramChoice::Kind::kNothing) plan_ = queue_.Choose(plan_.at, timing_);
     if (plan_.at >= end) break;
     const bool column = plan_.kind == DramChoice::Kind::kColumn;
     const Cycle now = plan_.at;
-    Execute(now, data);
+    Execute(queue_, now, data);
     if (column) return now;
   }
   return kNever;
 }
 
 /// Gives the command that is planned for now.
-void DramChannel::Execute(Cycle now, DramData& data) {
+template <typename Queue>
+void DramChannel::Execute(Queue& queue, Cycle now, DramData& data) {
   if (plan_.kind == DramChoice::Kind::kColumn) {
-    const DramEntry entry = queue_->entry(plan_.slot);
+    const DramEntry entry = queue.entry(plan_.slot);
     const Cycle end = timing_.Column(now, entry.bank, entry.writes, entry.bursts);
     counters_.dram_busy_cycles += entry.bursts * cycles_per_burst_;
     (entry.writes ? counters_.dram_write_bytes : counters_.dram_read_bytes) += std::uint64_t{entry.bursts} * spec_.access_bytes;
     ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
     if (!entry.writes) data = {.at = end, .tag = entry.tag};
-    queue_->Remove(plan_.slot, timing_);
+    queue.ColumnGiven(now, plan_.slot, timing_);
     --size_;
   } else if (timing_.open_row(plan_.bank) == DramTiming::kClosed) {
-    const std::uint32_t row = queue_->entry(plan_.slot).row;
-    timing_.Activate(now, plan_.bank, row);
-    queue_->RowOpened(plan_.bank, row);
+    timing_.Activate(now, plan_.bank, queue.entry(plan_.slot).row);
+    queue.RowOpened(now, plan_.bank, timing_);
     ++counters_.dram_activations;
   } else {
     timing_.Precharge(now, plan_.bank);
-    queue_->RowClosed(plan_.bank);
+    queue.RowClosed(now, plan_.bank, timing_);
     ++counters_.dram_precharges;
   }
   plan_ = {.at = size_ == 0 ? kNever : now + 1};  // to be chosen when it is known what comes meanwhile

@@ -6,7 +6,7 @@
 
 #include "sim/timing/counters.h"
 #include "sim/timing/hooks.h"
-#include "sim/timing/memory/dram_queue.h"
+#include "sim/timing/memory/dram_queue_indexed.h"
 
 namespace gridloom::timing {
 
@@ -30,14 +30,18 @@ class DramChannel {
   void Step(Cycle now, std::vector<DramData>& data);
 
   /// Gives the commands before `end` up to and including the first for a column, and returns its cycle, kNever if there was none; the data
-  /// of a read are put into `data`. The same as Step in each cycle, as long as nothing that is there before `end` is added later.
+  /// of a read are put into `data`. The same as Step in each cycle, as long as nothing that is there before `end` is added later. Not of a
+  /// plain channel.
   Cycle RunToColumn(Cycle end, DramData& data);
 
   /// Next cycle at which a command may be given; kNever when empty.
   Cycle next() const { return plan_.at; }
 
  private:
-  void Execute(Cycle now, DramData& data);
+  template <typename Queue>
+  void StepOf(Queue& queue, Cycle now, std::vector<DramData>& data);
+  template <typename Queue>
+  void Execute(Queue& queue, Cycle now, DramData& data);
 
   const sim::TimingSpec::Dram& spec_;
   const std::uint32_t partition_;
@@ -45,10 +49,10 @@ class DramChannel {
   const std::uint64_t cycles_per_burst_;
   MemoryCounters& counters_;
   DramTiming timing_;
-  std::unique_ptr<DramQueue> queue_;
-  std::uint64_t arrivals_ = 0;
-  std::uint32_t size_ = 0;  // of the queue
-  DramChoice plan_;         // of kNothing: to be chosen at plan_.at
+  IndexedDramQueue queue_;
+  std::unique_ptr<DramQueue> plain_queue_;  // in its place, if there is one
+  std::uint32_t size_ = 0;                  // of the queue
+  DramChoice plan_;                         // of kNothing: to be chosen at plan_.at
 };
 
 }  // namespace gridloom::timing

@@ -10,7 +10,6 @@
 namespace gridloom::timing {
 
 struct DramEntry {
-  std::uint64_t order = 0;  ///< of arrival
   std::uint32_t row = 0;
   std::uint32_t tag = 0;  ///< the owner's
   std::uint16_t bank = 0;
@@ -31,21 +30,19 @@ struct DramChoice {
 class DramQueue {
  public:
   virtual ~DramQueue() = default;
-  virtual const DramEntry& entry(std::uint32_t slot) const = 0;
+  virtual DramEntry entry(std::uint32_t slot) const = 0;
   /// Returns the first cycle at which the entry may matter to Choose.
   virtual Cycle Add(const DramEntry& entry, const DramTiming& timing) = 0;
-  /// Only of an entry that Choose gave for a column command.
-  virtual void Remove(std::uint32_t slot, const DramTiming& timing) = 0;
+  /// What Choose gave for a column command has been done; its entry leaves.
+  virtual void ColumnGiven(Cycle now, std::uint32_t slot, const DramTiming& timing) = 0;
   /// A row of the bank has been opened, the open one closed.
-  virtual void RowOpened(std::uint32_t bank, std::uint32_t row) = 0;
-  virtual void RowClosed(std::uint32_t bank) = 0;
+  virtual void RowOpened(Cycle now, std::uint32_t bank, const DramTiming& timing) = 0;
+  virtual void RowClosed(Cycle now, std::uint32_t bank, const DramTiming& timing) = 0;
   /// The first command that may be given at or after `from`, if nothing is added before.
   virtual DramChoice Choose(Cycle from, const DramTiming& timing) = 0;
 };
 
-/// Looks at the banks that have entries only: each keeps its entries in order of arrival and the first with the open row.
-std::unique_ptr<DramQueue> MakeIndexedDramQueue(std::uint32_t capacity, std::uint32_t banks);
-/// Looks at every entry: the reference.
+/// Looks at every entry: the reference for IndexedDramQueue.
 std::unique_ptr<DramQueue> MakePlainDramQueue();
 
 }  // namespace gridloom::timing

@@ -8,14 +8,14 @@ namespace {
 
 class PlainDramQueue final : public DramQueue {
  public:
-  const DramEntry& entry(std::uint32_t slot) const override { return entries_[slot]; }
+  DramEntry entry(std::uint32_t slot) const override { return entries_[slot]; }
   Cycle Add(const DramEntry& entry, const DramTiming&) override {
     entries_.push_back(entry);
     return 0;
   }
-  void Remove(std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }
-  void RowOpened(std::uint32_t, std::uint32_t) override {}
-  void RowClosed(std::uint32_t) override {}
+  void ColumnGiven(Cycle, std::uint32_t slot, const DramTiming&) override { entries_.erase(entries_.begin() + slot); }
+  void RowOpened(Cycle, std::uint32_t, const DramTiming&) override {}
+  void RowClosed(Cycle, std::uint32_t, const DramTiming&) override {}
 
   DramChoice Choose(Cycle from, const DramTiming& timing) override {
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {

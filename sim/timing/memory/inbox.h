@@ -32,10 +32,11 @@ class Inbox {
     sorted_ = tail_;
   }
 
-  /// All that are there, in any order before Sort.
+  bool has_new() const { return sorted_ != tail_; }
+  /// Those that have been added since Sort.
   template <typename Function>
-  void ForEach(const Function& function) const {
-    for (std::size_t i = head_; i != tail_; ++i) function(ring_[i & mask_]);
+  void ForEachNew(const Function& function) const {
+    for (std::size_t i = sorted_; i != tail_; ++i) function(ring_[i & mask_]);
   }
   bool empty() const { return head_ == tail_; }
   Cycle next_arrival() const { return empty() ? kNever : front().order() >> 16; }

@@ -89,17 +89,37 @@ Cycle L2Slice::Occupancy(const QueuedRequest& request) const {
   return std::max<Cycle>(plain, Cycle{request.lanes} * parameters_.timing().l2.atomic_interval);
 }
 
+/// Looks for the line of the next request.
+void L2Slice::FindNext() {
+  if (found_) return;
+  if (!located_) place_ = Locate(inbox_.front().line);
+  line_ = FindLine(place_);
+  located_ = found_ = true;
+}
+
+L2Slice::Missing L2Slice::MissingOf(const QueuedRequest& request) const {
+  const Line line = line_ == kNone ? Line{} : lines_[line_];
+  Missing missing;
+  missing.sectors = static_cast<std::uint8_t>(IsWrite(request.kind()) ? 0 : request.sectors & ~line.valid);
+  missing.pending = line.pending;
+  missing.fetch = granules_[missing.sectors & ~line.pending];
+  return missing;
+}
+
+std::uint32_t L2Slice::RoomForNext() {
+  FindNext();
+  return MissingOf(inbox_.front()).fetch != 0 ? 1 : 0;
+}
+
 bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
   const QueuedRequest request = inbox_.front();
   room_needed_ = 0;
   waits_for_room_only_ = false;
-  if (!located_) place_ = Locate(request.line);
-  located_ = true;
-  if (!waits_) line_ = FindLine(place_);
-  waits_ = !Take(now, request, out);
-  if (waits_) return false;
+  FindNext();
+  if (!Take(now, request, out)) return false;
   inbox_.Pop();
+  found_ = false;
   located_ = !inbox_.empty();
   if (located_) {
     place_ = Locate(inbox_.front().line);
@@ -117,10 +137,7 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
 bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out) {
   std::uint32_t index = line_;
   const bool reads = !IsWrite(request.kind());
-  const std::uint8_t valid = index == kNone ? 0 : lines_[index].valid;
-  const std::uint8_t pending = index == kNone ? 0 : lines_[index].pending;
-  const auto missing = static_cast<std::uint8_t>(reads ? request.sectors & ~valid : 0);
-  const std::uint8_t fetch = granules_[missing & static_cast<std::uint8_t>(~pending)];
+  const auto [missing, pending, fetch] = MissingOf(request);
   if (fetch != 0 && pending == 0 && outstanding_ >= parameters_.timing().l2.mshrs) return false;
   if (fetch != 0 && dram_.room() == 0) {
     room_needed_ = 1;
@@ -141,13 +158,15 @@ bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& ou
   Use(index);
   counters_.l2_sector_misses += Count(missing);
   counters_.l2_sector_merges += Count(missing & pending);
-  if (fetch != 0) Read(now, index, request.line, fetch);
+  // A request that needs a fetch and nothing else waits with it.
+  const bool waits_alone = pending == 0 && line.first_waiter == kNoWaiter;
+  if (fetch != 0) Read(now, index, request, fetch, waits_alone);
   if (!reads) {
     line.dirty |= request.sectors;
     line.valid |= request.sectors & static_cast<std::uint8_t>(~request.partial);
   }
   if (missing != 0) {
-    AddWaiter(line, request);
+    if (!waits_alone) AddWaiter(line, request);
     return true;
   }
   if (IsAtomic(request.kind())) line.dirty |= request.sectors;
@@ -158,21 +177,8 @@ bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& ou
 /// Marks a line of the set that the current request falls on as used last.
 void L2Slice::Use(std::uint32_t line) {
   std::uint8_t& clock = clock_[place_.set];
-  if (clock == kPinned - 1) Renumber(place_.set);
+  if (clock == kLatestUse) clock = NumberByAge(used_.data() + std::size_t{place_.set} * stride_, stride_, ways_);
   used_[line] = static_cast<std::uint8_t>(++clock | (lines_[line].pending != 0 ? kPinned : 0));
-}
-
-/// Ways in use are numbered by age, from 1 on; their order stays.
-void L2Slice::Renumber(std::uint32_t set) {
-  const auto when = [](std::uint8_t used) { return used & (kPinned - 1); };
-  std::uint8_t* used = used_.data() + std::size_t{set} * stride_;
-  const std::vector<std::uint8_t> old(used, used + ways_);
-  for (std::uint32_t way = 0; way < ways_; ++way) {
-    if (when(old[way]) == 0) continue;
-    const auto older = std::ranges::count_if(old, [&](std::uint8_t other) { return when(other) != 0 && when(other) < when(old[way]); });
-    used[way] = static_cast<std::uint8_t>((1 + older) | (old[way] & kPinned));
-  }
-  clock_[set] = static_cast<std::uint8_t>(ways_);
 }
 
 /// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
@@ -205,7 +211,7 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   return victim;
 }
 
-void L2Slice::Read(Cycle now, std::uint32_t index, std::uint64_t local, std::uint8_t sectors) {
+void L2Slice::Read(Cycle now, std::uint32_t index, const QueuedRequest& request, std::uint8_t sectors, bool waits_alone) {
   Line& line = lines_[index];
   if (line.pending == 0) ++outstanding_;
   line.pending |= sectors;
@@ -215,10 +221,15 @@ void L2Slice::Read(Cycle now, std::uint32_t index, std::uint64_t local, std::uin
     fetch = static_cast<std::uint32_t>(fetches_.size());
     fetches_.emplace_back();
   } else {
-    free_fetch_ = fetches_[fetch].next_free;
+    free_fetch_ = fetches_[fetch].line;
   }
-  fetches_[fetch] = {.line = index, .next_free = kNone, .sectors = sectors};
-  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), local);
+  fetches_[fetch] = {.line = index,
+                     .sm = request.sm(),
+                     .id = request.id,
+                     .kind = request.kind(),
+                     .sectors = sectors,
+                     .wanted = static_cast<std::uint8_t>(waits_alone ? request.sectors : 0)};
+  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), request.line);
   // The tag tells the partition the slice, too.
   dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
 }
@@ -254,14 +265,18 @@ void L2Slice::AddWaiter(Line& line, const QueuedRequest& request) {
 
 void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
   const Fetch done = fetches_[fetch];
-  fetches_[fetch].next_free = free_fetch_;
+  fetches_[fetch].line = free_fetch_;
   free_fetch_ = fetch;
   Line line = lines_[done.line];
   line.valid |= done.sectors;
   line.pending &= static_cast<std::uint8_t>(~done.sectors);
   if (line.pending == 0) {
     --outstanding_;
-    used_[done.line] &= kPinned - 1;
+    used_[done.line] &= kLatestUse;
+  }
+  if (done.wanted != 0) {
+    if (IsAtomic(done.kind)) line.dirty |= done.wanted;
+    Answer(now, done.sm, done.id, done.kind, done.wanted, out);
   }
   std::uint32_t previous = kNoWaiter;
   for (std::uint32_t index = line.first_waiter; index != kNoWaiter;) {
@@ -289,7 +304,13 @@ void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind 
   counters_.l2_response_sectors += Count(sectors);
   // The access takes a cycle; then the packet leaves.
   const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), Count(sectors));
-  out.Send(sm, {.arrival = sent + parameters_.response_latency, .sm = sm, .id = id, .source = source_, .kind = kind, .sectors = sectors});
+  Response& response = out.New(sm);
+  response.arrival = sent + parameters_.response_latency;
+  response.sm = sm;
+  response.id = id;
+  response.source = source_;
+  response.kind = kind;
+  response.sectors = sectors;
 }
 
 }  // namespace gridloom::timing

@@ -27,11 +27,18 @@ class L2Slice {
           DramChannel& dram, MemoryCounters& counters);
 
   void Add(const QueuedRequest& request) { inbox_.Add(request); }
-  /// After the last Add of a phase.
-  void SortInbox() {
+  /// After the last Add of a phase, in which requests were added that arrive at `done` or later.
+  void SortInbox(Cycle done) {
+    // Another request may be the next, unless that has come.
+    if (located_ && inbox_.next_arrival() >= done) located_ = found_ = false;
     inbox_.Sort();
-    located_ = waits_;  // another request may be the next, unless that has come
   }
+  bool empty() const { return inbox_.empty(); }
+  /// What is known of the next request before its time: without that much room in DRAM's queue it cannot be taken. May be less than is
+  /// needed. Holds until that request is taken, or SortInbox.
+  std::uint32_t RoomForNext();
+  /// RoomForNext() has been asked since.
+  bool looked_ahead() const { return found_; }
   /// Takes the next request, if there is one and nothing stands in its way. False when it has to wait for DRAM.
   bool Tick(Cycle now, Outbox<Response>& out);
   /// Without that much room in DRAM's queue, a request that had to wait cannot go on.
@@ -64,10 +71,13 @@ class L2Slice {
     RequestKind kind = RequestKind::kRead;
     std::uint8_t sectors = 0;
   };
+  /// Sectors on their way from DRAM, and the request that wants them, if no other waited for the line before: most lines have no other.
   struct Fetch {
-    std::uint32_t line = 0;  ///< of lines_
-    std::uint32_t next_free = kNone;
+    std::uint32_t line = 0;  ///< of lines_; of a free one, the next
+    std::uint16_t sm = 0, id = 0;
+    RequestKind kind = RequestKind::kRead;
     std::uint8_t sectors = 0;
+    std::uint8_t wanted = 0;  ///< 0: there is no such request
   };
   struct SetTag {
     std::uint32_t set;
@@ -77,13 +87,19 @@ class L2Slice {
   SetTag Locate(std::uint64_t local) const;
   std::uint64_t LocalOf(std::uint32_t line) const;
   std::uint32_t FindLine(SetTag place) const;
+  void FindNext();
+  struct Missing {
+    std::uint8_t sectors = 0;  ///< of a read, those that are not there
+    std::uint8_t pending = 0;  ///< of the line
+    std::uint8_t fetch = 0;    ///< to be read from DRAM
+  };
+  Missing MissingOf(const QueuedRequest& request) const;
   static constexpr std::uint8_t kPinned = 0x80, kBehind = 0xff;
   void Prefetch(SetTag place) const;
   bool Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out);
   void Use(std::uint32_t line);
-  void Renumber(std::uint32_t set);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
-  void Read(Cycle now, std::uint32_t line, std::uint64_t local, std::uint8_t sectors);
+  void Read(Cycle now, std::uint32_t line, const QueuedRequest& request, std::uint8_t sectors, bool waits_alone);
   void WriteBack(Cycle now, std::uint32_t line);
   void AddWaiter(Line& line, const QueuedRequest& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
@@ -102,8 +118,8 @@ class L2Slice {
   Cycle busy_until_ = 0;
   SetTag place_{};  // of the next request, if it is located
   bool located_ = false;
-  std::uint32_t line_ = kNone;  // its line, if it waits; nobody else replaces it meanwhile
-  bool waits_ = false;
+  std::uint32_t line_ = kNone;  // its line, if that was looked for; nobody else brings it or replaces it meanwhile
+  bool found_ = false;
   std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change
   Divisor sets_;

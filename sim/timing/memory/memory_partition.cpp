@@ -27,9 +27,14 @@ void MemoryPartition::Add(const Request& request) {
 
 void MemoryPartition::SortInboxes() {
   for (std::size_t s = 0; s < slices_.size(); ++s) {
-    slices_[s]->SortInbox();
-    if ((blocked_ >> s & 1) != 0) continue;
+    slices_[s]->SortInbox(done_);
+    const std::uint64_t bit = std::uint64_t{1} << s;
+    if ((blocked_ & bit) != 0) continue;
     slice_at_[s] = slices_[s]->next();
+    if (!slices_[s]->looked_ahead()) {
+      NeedsRoom(bit, 0);
+      unknown_ |= bit;
+    }
     next_ = std::min(next_, std::max(slice_at_[s], done_));
   }
 }
@@ -78,9 +83,11 @@ void MemoryPartition::FindNext() {
   next_ = std::max(next_, done_);
 }
 
+/// When the first slice may take a request, of those for which DRAM's queue has room now.
 Cycle MemoryPartition::NextRequest() const {
+  const std::uint64_t may = ~(needs_one_ | needs_two_) | HaveRoom();
   Cycle next = kNever;
-  for (const Cycle at : slice_at_) next = std::min(next, at);
+  for (std::size_t s = 0; s < slice_at_.size(); ++s) next = std::min(next, (may >> s & 1) != 0 ? slice_at_[s] : kNever);
   return next;
 }
 
@@ -92,17 +99,33 @@ std::uint64_t MemoryPartition::HaveRoom() const {
 
 /// Slices that may take a request now, as a mask.
 std::uint64_t MemoryPartition::Due(Cycle now) {
-  std::uint64_t due = std::exchange(retry_, 0);
+  std::uint64_t due = 0;
   for (std::size_t s = 0; s < slice_at_.size(); ++s) due |= std::uint64_t{slice_at_[s] <= now} << s;
-  return due | HaveRoom();
+  due &= ~(needs_one_ | needs_two_) | HaveRoom();
+  return due | std::exchange(retry_, 0);
+}
+
+/// The slices of `bit` cannot go on without so much room in DRAM's queue.
+void MemoryPartition::NeedsRoom(std::uint64_t bit, std::uint32_t room) {
+  needs_one_ = room == 1 ? needs_one_ | bit : needs_one_ & ~bit;
+  needs_two_ = room == 2 ? needs_two_ | bit : needs_two_ & ~bit;
+}
+
+/// While DRAM's queue is full: finds out which slices need not try their next requests before it has room.
+void MemoryPartition::LookAhead() {
+  for (std::uint64_t rest = std::exchange(unknown_, 0); rest != 0; rest &= rest - 1) {
+    L2Slice& slice = *slices_[static_cast<std::size_t>(std::countr_zero(rest))];
+    if (!slice.empty()) NeedsRoom(rest & -rest, slice.RoomForNext());
+  }
 }
 
 /// The next cycle in which a slice may take a request, or `limit`. Gives DRAM's commands as far as that depends on them; they do not depend
 /// on what is taken in that cycle or later.
 Cycle MemoryPartition::NextTick(Cycle limit) {
-  const Cycle next = std::max(NextRequest(), done_);
-  if (blocked_ == 0) return next;
-  Cycle until = std::min(next, limit);
+  if (unknown_ != 0 && dram_.room() == 0) LookAhead();
+  Cycle until = std::max(NextRequest(), done_);
+  if ((needs_one_ | needs_two_ | waits_for_data_) == 0) return until;
+  until = std::min(until, limit);
   Cycle end = parameters_.l2_to_dram.Forward(std::min(until + 1, limit));
   while (true) {
     if (waits_for_data_ != 0 && !fills_.empty() && fills_.front().at < until) {
@@ -111,7 +134,12 @@ Cycle MemoryPartition::NextTick(Cycle limit) {
     }
     const Cycle column = StepDram(end);
     if (column == kNever) return until;
-    if (HaveRoom() != 0) return parameters_.l2_to_dram.During(column);
+    const Cycle now = parameters_.l2_to_dram.During(column), next = std::max(NextRequest(), now);
+    if (next < until) {
+      until = next;
+      end = parameters_.l2_to_dram.Forward(until + 1);
+    }
+    if (until <= now) return until;
   }
 }
 
@@ -155,15 +183,16 @@ void MemoryPartition::TickSlices(Cycle now, std::uint64_t due) {
     rest &= ~bit;
     due &= ~bit;
     // One before it may have taken the room.
-    if ((blocked_ & bit & ~waits_for_data_ & ~HaveRoom()) != 0 && !plain_) continue;
+    if (((needs_one_ | needs_two_) & bit & ~waits_for_data_ & ~HaveRoom()) != 0 && !plain_) continue;
     L2Slice& slice = *slices_[s];
     const bool done = slice.Tick(now, out_);
     const auto set = [bit](std::uint64_t& mask, bool value) { mask = value ? mask | bit : mask & ~bit; };
     set(blocked_, !done);
+    set(unknown_, done);
     set(waits_for_data_, !done && !slice.waits_for_room_only());
-    set(needs_one_, !done && slice.room_needed() == 1);
-    set(needs_two_, !done && slice.room_needed() == 2);
-    slice_at_[s] = done ? slice.next() : kNever;
+    NeedsRoom(bit, done ? 0 : slice.room_needed());
+    if (done) slice_at_[s] = slice.next();
+    else slice_at_[s] = slice.room_needed() > 0 ? now + 1 : kNever;
   }
 }
 

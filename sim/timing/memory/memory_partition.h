@@ -48,6 +48,8 @@ class MemoryPartition {
     fills_.push_back({.at = parameters_.l2_to_dram.Back(data.at) + parameters_.dram_delay, .tag = data.tag});
   }
   std::uint64_t HaveRoom() const;
+  void NeedsRoom(std::uint64_t bit, std::uint32_t room);
+  void LookAhead();
   std::uint64_t Due(Cycle now);
   Cycle NextRequest() const;
 
@@ -56,10 +58,11 @@ class MemoryPartition {
   MemoryCounters counters_;
   DramChannel dram_;
   std::vector<std::unique_ptr<L2Slice>> slices_;
-  std::vector<Cycle> slice_at_;  // when it may take a request; kNever when that depends on others
-  // Masks of slices: whose next request has to wait for DRAM; of these, by the room in its queue without which it has to; those that may
-  // go on when data of theirs come, and of these, those whose data have come.
+  std::vector<Cycle> slice_at_;  // when it may take a request, if DRAM's queue has room; kNever when that depends on data
+  // Masks of slices: whose next request was tried and has to wait for DRAM; that need not try before its queue has room for one, for two;
+  // that may go on when data of theirs come, and of these, those whose data have come.
   std::uint64_t blocked_ = 0, needs_one_ = 0, needs_two_ = 0, waits_for_data_ = 0, retry_ = 0;
+  std::uint64_t unknown_ = 0;  // slices that have not looked ahead
   const Divisor slice_count_;
   Outbox<Response> out_;
   Fifo<DueFill> fills_;

@@ -80,7 +80,9 @@ template <typename Message>
 class Outbox {
  public:
   explicit Outbox(std::uint32_t groups) : count_(groups), open_(groups), sealed_(groups) {}
-  void Send(std::uint32_t receiver, const Message& message) { open_[count_.Remainder(receiver)].push_back(message); }
+  /// A message to be filled in where it lies: one that is put together elsewhere and copied keeps the host's processor waiting, which
+  /// cannot read many small stores as one.
+  Message& New(std::uint32_t receiver) { return open_[count_.Remainder(receiver)].emplace_back(); }
   /// When neither the component nor its receivers run; what was sealed before must have been taken.
   void Seal() { open_.swap(sealed_); }
   std::vector<Message>& sealed(std::size_t group) { return sealed_[group]; }

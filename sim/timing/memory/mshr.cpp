@@ -2,15 +2,18 @@
 
 #include <bit>
 
+#include "rewriter/support/check.h"
+
 namespace gridloom::timing {
 
 MshrTable::MshrTable(std::uint32_t entries, std::uint32_t merges, bool plain) : merges_(merges), plain_(plain), entries_(entries) {
   for (std::uint32_t i = entries; i-- > 0;) {
-    entries_[i].others = free_;
+    entries_[i].next = free_;
     free_ = static_cast<std::uint16_t>(i);
   }
-  const std::size_t slots = std::bit_ceil(std::size_t{entries} * 2);
-  hash_.assign(slots, kNone);
+  // Four times the entries: a line that nobody has asked for mostly finds no chain.
+  const std::size_t slots = std::bit_ceil(std::size_t{entries} * 4);
+  chains_.assign(slots, kNone);
   shift_ = static_cast<unsigned>(64 - std::countr_zero(slots));
 }
 
@@ -21,72 +24,72 @@ std::uint16_t MshrTable::Find(std::uint64_t key) const {
     }
     return kNone;
   }
-  for (std::size_t slot = Home(key);; slot = (slot + 1) & (hash_.size() - 1)) {
-    const std::uint16_t entry = hash_[slot];
-    if (entry == kNone || entries_[entry].key == key) return entry;
-  }
+  std::uint16_t entry = chains_[Home(key)];
+  while (entry != kNone && entries_[entry].key != key) entry = entries_[entry].next;
+  return entry;
 }
 
 std::uint16_t MshrTable::Allocate(std::uint64_t key) {
   const std::uint16_t index = free_;
   Entry& entry = entries_[index];
-  free_ = static_cast<std::uint16_t>(entry.others);
-  entry = Entry{};
+  free_ = entry.next;
   entry.key = key;
+  entry.load = kNoLoad;
+  entry.others = kNoWaiter;
+  entry.outstanding = entry.missing = 0;
   ++used_;
-  if (key != kAnonymous && !plain_) {
-    std::size_t slot = Home(key);
-    while (hash_[slot] != kNone) slot = (slot + 1) & (hash_.size() - 1);
-    hash_[slot] = index;
-  }
+  if (key != kAnonymous && !plain_) entry.next = std::exchange(chains_[Home(key)], index);
   return index;
 }
 
 std::uint32_t MshrTable::Waiters(const Entry& entry) const {
   std::uint32_t count = entry.load == kNoLoad ? 0 : 1;
-  for (std::uint32_t index = entry.others; index != kNoWaiter; index = waiters_[index].next) ++count;
+  for (std::uint16_t index = entry.others; index != kNoWaiter; index = waiters_[index].next) ++count;
   return count;
 }
 
 void MshrTable::AddWaiter(std::uint16_t index, std::uint32_t load, std::uint8_t sectors) {
   Entry& entry = entries_[index];
   entry.outstanding |= sectors;
-  if (entry.load != kNoLoad || entry.others != kNoWaiter) return AddOther(entry, {.load = load, .next = kNoWaiter, .missing = sectors});
-  entry.load = load;
+  if (entry.load != kNoLoad || entry.others != kNoWaiter)
+    return AddOther(entry, {.load = static_cast<std::uint16_t>(load), .next = kNoWaiter, .missing = sectors});
+  entry.load = static_cast<std::uint16_t>(load);
   entry.missing = sectors;
 }
 
 void MshrTable::AddOther(Entry& entry, const Waiter& waiter) {
-  std::uint32_t index = free_waiter_;
+  std::uint16_t index = free_waiter_;
   if (index == kNoWaiter) {
-    index = static_cast<std::uint32_t>(waiters_.size());
+    GL_CHECK(waiters_.size() < kNoWaiter, "65535 loads wait for the lines of an SM");
+    index = static_cast<std::uint16_t>(waiters_.size());
     waiters_.emplace_back();
   } else {
     free_waiter_ = waiters_[index].next;
   }
   waiters_[index] = waiter;
-  std::uint32_t* link = &entry.others;
-  while (*link != kNoWaiter) link = &waiters_[*link].next;
-  *link = index;
+  if (entry.others == kNoWaiter) {
+    entry.others = index;
+    return;
+  }
+  std::uint16_t last = entry.others;
+  while (waiters_[last].next != kNoWaiter) last = waiters_[last].next;
+  waiters_[last].next = index;
 }
 
 void MshrTable::Free(std::uint16_t index) {
   Entry& entry = entries_[index];
   if (entry.key != kAnonymous && !plain_) {
-    // Deletes from the open-addressing table by moving later entries of the run back.
-    std::size_t hole = Home(entry.key);
-    while (hash_[hole] != index) hole = (hole + 1) & (hash_.size() - 1);
-    for (std::size_t slot = (hole + 1) & (hash_.size() - 1); hash_[slot] != kNone; slot = (slot + 1) & (hash_.size() - 1)) {
-      const std::size_t home = Home(entries_[hash_[slot]].key);
-      const bool movable = ((slot - home) & (hash_.size() - 1)) >= ((slot - hole) & (hash_.size() - 1));
-      if (!movable) continue;
-      hash_[hole] = hash_[slot];
-      hole = slot;
+    std::uint16_t& first = chains_[Home(entry.key)];
+    if (first == index) {
+      first = entry.next;
+    } else {
+      std::uint16_t before = first;
+      while (entries_[before].next != index) before = entries_[before].next;
+      entries_[before].next = entry.next;
     }
-    hash_[hole] = kNone;
   }
   entry.key = kFree;
-  entry.others = free_;
+  entry.next = free_;
   free_ = index;
   --used_;
 }

@@ -9,12 +9,14 @@
 
 namespace gridloom::timing {
 
-/// Entries are found by key (line and cache), below 2^56 - 2. Those with key kAnonymous cannot be found again: each access has its own.
+/// Entries are found by key (line and cache), below kAnonymous - 1. Those with key kAnonymous cannot be found again: each access has its
+/// own.
 class MshrTable {
  public:
   static constexpr unsigned kKeyBits = 56;
   static constexpr std::uint64_t kAnonymous = (std::uint64_t{1} << kKeyBits) - 1;
   static constexpr std::uint16_t kNone = 0xffff;
+  static constexpr std::uint32_t kMaxLoads = 0xffff;
 
   MshrTable() = default;
   /// `plain` searches all entries in place of the hash table: the reference for it.
@@ -30,7 +32,7 @@ class MshrTable {
   std::uint64_t key(std::uint16_t entry) const { return entries_[entry].key; }
   /// Sectors that have been asked for and have not come.
   std::uint8_t outstanding(std::uint16_t entry) const { return entries_[entry].outstanding; }
-  /// `load` (below 2^32 - 1) waits for the sectors, which are outstanding from now on if they were not before.
+  /// `load` (below kMaxLoads) waits for the sectors, which are outstanding from now on if they were not before.
   void AddWaiter(std::uint16_t entry, std::uint32_t load, std::uint8_t sectors);
 
   /// Sectors have come. Calls done(load) for each waiter that misses none any more, in the order in which they came, and frees
@@ -41,49 +43,53 @@ class MshrTable {
     const std::uint8_t others = static_cast<std::uint8_t>(~sectors) & 0xf;
     e.outstanding &= others;
     e.missing &= others;
-    if (e.load != kNoLoad && e.missing == 0) done(std::exchange(e.load, kNoLoad));
+    if (e.load != kNoLoad && e.missing == 0) {
+      done(std::exchange(e.load, kNoLoad));
+    }
     if (e.others != kNoWaiter) FillOthers(e, others, done);
     if (e.outstanding == 0) Free(entry);
   }
 
   /// The host may fetch what Fill needs of an entry; of its key, what finding it needs.
   void Prefetch(std::uint16_t entry) const { __builtin_prefetch(&entries_[entry]); }
-  void PrefetchKey(std::uint64_t key) const { __builtin_prefetch(&hash_[Home(key)]); }
+  void PrefetchKey(std::uint64_t key) const { __builtin_prefetch(&chains_[Home(key)]); }
 
  private:
   static constexpr std::uint64_t kFree = kAnonymous - 1;
-  static constexpr std::uint32_t kNoWaiter = ~std::uint32_t{0};
-  static constexpr std::uint32_t kNoLoad = ~std::uint32_t{0};
+  static constexpr std::uint16_t kNoWaiter = 0xffff, kNoLoad = kMaxLoads;
   /// Small, as the entries of all SMs do not fit the host's second cache.
   struct Entry {
-    std::uint64_t key : kKeyBits = kFree;
-    std::uint64_t outstanding : 4 = 0;
-    std::uint64_t missing : 4 = 0;     // of `load`
-    std::uint32_t load = kNoLoad;      // the one that has the line fetched; most lines have no other
-    std::uint32_t others = kNoWaiter;  // that wait, too, in the order in which they came; of a free entry, the next one
+    std::uint64_t key = kFree;
+    std::uint16_t load = kNoLoad;      // the one that has the line fetched; most lines have no other
+    std::uint16_t others = kNoWaiter;  // that wait, too, in the order in which they came
+    std::uint16_t next = kNone;        // of the chain, or of the free entries
+    std::uint8_t outstanding = 0;      // masks of sectors: all,
+    std::uint8_t missing = 0;          // those of `load`
   };
   static_assert(sizeof(Entry) == 16);
   struct Waiter {
-    std::uint32_t load = 0;
-    std::uint32_t next = kNoWaiter;
+    std::uint16_t load = 0;
+    std::uint16_t next = kNoWaiter;
     std::uint8_t missing = 0;
   };
 
   template <typename Done>
   void FillOthers(Entry& entry, std::uint8_t others, const Done& done) {
-    std::uint32_t* link = &entry.others;
-    while (*link != kNoWaiter) {
-      Waiter& waiter = waiters_[*link];
+    std::uint16_t previous = kNoWaiter;
+    for (std::uint16_t index = entry.others; index != kNoWaiter;) {
+      Waiter& waiter = waiters_[index];
+      const std::uint16_t next = waiter.next;
       waiter.missing &= others;
       if (waiter.missing != 0) {
-        link = &waiter.next;
-        continue;
+        previous = index;
+      } else {
+        if (previous == kNoWaiter) entry.others = next;
+        else waiters_[previous].next = next;
+        done(waiter.load);
+        waiter.next = free_waiter_;
+        free_waiter_ = index;
       }
-      done(waiter.load);
-      const std::uint32_t freed = *link;
-      *link = waiter.next;
-      waiter.next = free_waiter_;
-      free_waiter_ = freed;
+      index = next;
     }
   }
   std::uint32_t Waiters(const Entry& entry) const;
@@ -96,8 +102,8 @@ class MshrTable {
   AlignedVector<Entry> entries_;
   std::uint16_t free_ = kNone;
   std::vector<Waiter> waiters_;
-  std::uint32_t free_waiter_ = kNoWaiter;
-  std::vector<std::uint16_t> hash_;  // open addressing, a power of two at least twice the entries
+  std::uint16_t free_waiter_ = kNoWaiter;
+  std::vector<std::uint16_t> chains_;  // of entries with one hash, the first; a power of two
   unsigned shift_ = 0;
 };
 

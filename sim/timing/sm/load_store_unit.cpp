@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "rewriter/support/check.h"
+
 namespace gridloom::timing {
 namespace {
 
@@ -42,6 +44,8 @@ LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map
   set(CacheId::kConstant, timing.constant.size_bytes, timing.constant.ways, timing.constant.latency);
   set(CacheId::kTexture, timing.texture.size_bytes, timing.texture.ways, timing.texture.latency);
 }
+
+std::uint64_t LoadStoreUnit::KeyOf(CacheId cache, std::uint64_t line) { return line | static_cast<std::uint64_t>(cache) << kCacheShift; }
 
 LoadStoreUnit::CacheId LoadStoreUnit::CacheOf(const DecodedOp& op, trace::Space space) const {
   const sim::TimingSpec& timing = parameters_.timing();
@@ -97,9 +101,24 @@ void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
   known_absent_ = false;
   busy_until_ = now + 1;
   blocked_until_ = 0;
-  if (entry.next_line < entry.lines.count) return;
-  if (entry.load != kNoLoad) Release(entry.load, now);
-  Pop();
+  if (entry.next_line >= entry.lines.count) {
+    if (entry.load != kNoLoad) Release(entry.load, now);
+    Pop();
+  }
+  if (!plain_ && count_ > 0 && mshrs_.full()) SleepIfMissing(queue_[head_]);
+}
+
+/// When all MSHRs are taken and the next line of a load needs one, nothing can be done before an answer comes: the unit need not try.
+void LoadStoreUnit::SleepIfMissing(const Entry& entry) {
+  if (entry.space == trace::Space::kShared || entry.is_store || entry.next_line >= entry.lines.count || hooks_.memory_issue != nullptr)
+    return;
+  if (entry.cache != CacheId::kNone) {
+    const std::uint64_t line = entry.lines.lines[entry.next_line].line;
+    known_absent_ =
+        caches_[static_cast<std::size_t>(entry.cache)].Find(line) == nullptr && mshrs_.Find(KeyOf(entry.cache, line)) == MshrTable::kNone;
+    if (!known_absent_) return;
+  }
+  Block(kNever);
 }
 
 void LoadStoreUnit::TickShared(Cycle now, Entry& entry) {
@@ -139,7 +158,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
     loads_[entry.load].ready = std::max(loads_[entry.load].ready, now + hit_latency_[id] - 1);
     return true;
   }
-  const std::uint64_t key = line.line | std::uint64_t{id} << kCacheShift;
+  const std::uint64_t key = KeyOf(entry.cache, line.line);
   std::uint16_t mshr = known_absent_ ? MshrTable::kNone : mshrs_.Find(key);
   const bool known = mshr != MshrTable::kNone;
   known_absent_ = found == nullptr && !known && !plain_;
@@ -148,7 +167,9 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   if (ask != 0 && port_.free_at() > now) return Block(port_.free_at());
   if (!known) mshr = mshrs_.Allocate(key);
   if (ask != 0) {
-    Send(now, {.line = line.line, .launch = entry.instruction.launch, .id = mshr, .kind = RequestKind::kRead, .sectors = ask}, out);
+    Request& request = Send(now, line.line, RequestKind::kRead, ask, out);
+    request.launch = entry.instruction.launch;
+    request.id = mshr;
   } else {
     ++counters_.l1_merges;
   }
@@ -167,15 +188,10 @@ bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line
     if (stale != nullptr) stale->valid &= static_cast<std::uint8_t>(~line.sectors);
   }
   const std::uint16_t mshr = mshrs_.Allocate(MshrTable::kAnonymous);
-  Send(now,
-       {.line = line.line,
-        .launch = entry.instruction.launch,
-        .id = mshr,
-        .kind = atomic ? RequestKind::kAtomic : RequestKind::kRead,
-        .sectors = static_cast<std::uint8_t>(line.sectors),
-        .partial = 0,
-        .lanes = static_cast<std::uint8_t>(line.lanes)},
-       out);
+  Request& request = Send(now, line.line, atomic ? RequestKind::kAtomic : RequestKind::kRead, static_cast<std::uint8_t>(line.sectors), out);
+  request.launch = entry.instruction.launch;
+  request.id = mshr;
+  request.lanes = static_cast<std::uint8_t>(line.lanes);
   mshrs_.AddWaiter(mshr, entry.load, static_cast<std::uint8_t>(line.sectors));
   ++loads_[entry.load].pending;
   return true;
@@ -191,31 +207,24 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
     held->valid &= static_cast<std::uint8_t>(~line.sectors);
   }
   ++stores_;
-  Send(now,
-       {.line = line.line,
-        .launch = entry.instruction.launch,
-        .id = entry.instruction.warp,
-        .kind = reduce ? RequestKind::kReduce : RequestKind::kWrite,
-        .sectors = static_cast<std::uint8_t>(line.sectors),
-        .partial = static_cast<std::uint8_t>(line.partial),
-        .lanes = static_cast<std::uint8_t>(line.lanes)},
-       out);
+  Request& request =
+      Send(now, line.line, reduce ? RequestKind::kReduce : RequestKind::kWrite, static_cast<std::uint8_t>(line.sectors), out);
+  request.launch = entry.instruction.launch;
+  request.id = entry.instruction.warp;
+  request.partial = static_cast<std::uint8_t>(line.partial);
+  request.lanes = static_cast<std::uint8_t>(line.lanes);
   return true;
 }
 
 bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
   Cache& l1 = caches_[static_cast<std::size_t>(CacheId::kL1)];
-  CacheLine* held = l1.Find(line.line);
-  if (held == nullptr) {
-    Cache::Victim victim;
-    held = &l1.Insert(line.line, victim);
-    WriteBack(now, victim, out);
-  } else {
-    held = &l1.Touch(held);
-  }
+  Cache::Victim victim;
+  CacheLine& held = l1.FindOrInsert(line.line, victim);
+  WriteBack(now, victim, out);
+  l1.Touch(&held);
   // Sectors written in part count as whole: the lanes of a warp write neighbouring words of local memory.
-  held->valid |= line.sectors;
-  held->dirty |= line.sectors;
+  held.valid |= line.sectors;
+  l1.MarkDirty(held, static_cast<std::uint8_t>(line.sectors));
   completions_.push_back({.op = nullptr, .ready = now, .warp = entry.instruction.warp});
   return true;
 }
@@ -225,25 +234,28 @@ bool LoadStoreUnit::Block(Cycle until) {
   return false;
 }
 
-void LoadStoreUnit::Send(Cycle now, Request request, Outbox<Request>& out) {
-  const LineHome home = map_.Home(request.line);
-  const bool carries_data = request.kind != RequestKind::kRead;
-  const auto sectors = static_cast<std::uint32_t>(std::popcount(request.sectors));
+Request& LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t mask, Outbox<Request>& out) {
+  const LineHome home = map_.Home(line);
+  const bool carries_data = kind != RequestKind::kRead;
+  const auto sectors = static_cast<std::uint32_t>(std::popcount(mask));
+  Request& request = out.New(home.partition);
+  request.arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
+  if (tlb_.present()) request.arrival += TranslationDelay(now, line);
+  request.line = home.local;
   request.sm = static_cast<std::uint16_t>(sm_);
   request.partition = home.partition;
+  request.kind = kind;
   request.slice = home.slice;
-  request.arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
-  if (tlb_.present()) request.arrival += TranslationDelay(now, request.line);
-  request.line = home.local;
-  switch (request.kind) {
+  request.sectors = mask;
+  switch (kind) {
     case RequestKind::kRead: ++counters_.read_requests; break;
     case RequestKind::kWrite: ++counters_.write_requests; break;
     case RequestKind::kWriteBack: ++counters_.write_back_requests; break;
     default: ++counters_.atomic_requests;
   }
   if (carries_data) counters_.write_sectors += sectors;
-  if (request.kind == RequestKind::kRead || request.kind == RequestKind::kAtomic) counters_.read_sectors += sectors;
-  out.Send(home.partition, request);
+  if (kind == RequestKind::kRead || kind == RequestKind::kAtomic) counters_.read_sectors += sectors;
+  return request;
 }
 
 Cycle LoadStoreUnit::TranslationDelay(Cycle now, std::uint64_t line) {
@@ -253,8 +265,8 @@ Cycle LoadStoreUnit::TranslationDelay(Cycle now, std::uint64_t line) {
 }
 
 void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
-  if (victim.state.dirty == 0) return;
-  Send(now, {.line = victim.line, .kind = RequestKind::kWriteBack, .sectors = static_cast<std::uint8_t>(victim.state.dirty)}, out);
+  if (victim.dirty == 0) return;
+  Send(now, victim.line, RequestKind::kWriteBack, victim.dirty, out);
 }
 
 void LoadStoreUnit::PrefetchSet(const Response& response) const {
@@ -278,13 +290,9 @@ void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& o
   if (key != MshrTable::kAnonymous) {
     Cache& cache = caches_[key >> kCacheShift];
     const std::uint64_t line = LineOf(key);
-    CacheLine* held = cache.Find(line);
-    if (held == nullptr) {
-      Cache::Victim victim;
-      held = &cache.Insert(line, victim);
-      WriteBack(now, victim, out);
-    }
-    held->valid |= response.sectors;
+    Cache::Victim victim;
+    cache.FindOrInsert(line, victim).valid |= response.sectors;
+    WriteBack(now, victim, out);
   }
   mshrs_.Fill(response.id, response.sectors, [&](std::uint32_t load) { Release(load, now); });
 }
@@ -307,6 +315,7 @@ std::uint32_t LoadStoreUnit::NewLoad(const MemoryInstruction& instruction) {
   std::uint32_t index = free_load_;
   if (index == kNoLoad) {
     index = static_cast<std::uint32_t>(loads_.size());
+    GL_CHECK(index < MshrTable::kMaxLoads, "65535 loads of an SM are outstanding");
     loads_.emplace_back();
   } else {
     free_load_ = loads_[index].next_free;

@@ -96,8 +96,11 @@ class LoadStoreUnit {
   bool LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool Store(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool StoreLocal(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  static std::uint64_t KeyOf(CacheId cache, std::uint64_t line);
+  void SleepIfMissing(const Entry& entry);
   bool Block(Cycle until);
-  void Send(Cycle now, Request request, Outbox<Request>& out);
+  /// The request on its way; what the caller adds are its launch and what a kind has besides.
+  Request& Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t sectors, Outbox<Request>& out);
   void WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out);
   Cycle TranslationDelay(Cycle now, std::uint64_t line);
   void CountHit(CacheId cache, bool hit);

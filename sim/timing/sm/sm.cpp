@@ -47,8 +47,8 @@ void Sm::Run(Cycle begin, Cycle end) {
 
 /// Output end first: what comes back in this cycle can be used in it.
 void Sm::Tick(Cycle now) {
-  TakeResponses(now);
-  memory_.Tick(now, out_);
+  if (!inbox_.empty()) TakeResponses(now);
+  if (plain_ || memory_.next() <= now) memory_.Tick(now, out_);
   last_step_ = now;
   const bool starts = !starts_.empty() && starts_.front().at <= now;
   const bool nothing_new = now < next_issue_ && !starts && memory_.completions().empty() && memory_.full() == queue_was_full_;

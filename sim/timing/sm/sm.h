@@ -43,14 +43,16 @@ class Sm {
   Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain);
 
   void Start(CtaStart start) { starts_.push_back(std::move(start)); }  ///< in the order of `at`
-  /// Hands over an answer. After the last of a phase, PrefetchAnswers and SortInbox.
+  /// Hands over an answer. After the last of a phase, Prefetch and SortInbox.
   void Add(const Response& response) {
     memory_.PrefetchEntry(response);
     inbox_.Add(response);
   }
-  /// The host may fetch what the answers concern, while something else runs.
-  void PrefetchAnswers() const {
-    inbox_.ForEach([&](const Response& response) { memory_.PrefetchSet(response); });
+  /// If there are answers, the host may fetch the SM and what they concern, while something else runs.
+  void Prefetch() const {
+    if (!inbox_.has_new()) return;
+    for (std::size_t at = 0; at < sizeof(Sm); at += kHostLine) __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
+    inbox_.ForEachNew([&](const Response& response) { memory_.PrefetchSet(response); });
   }
   void SortInbox() { inbox_.Sort(); }
   Outbox<Request>& outbox() { return out_; }
@@ -66,7 +68,7 @@ class Sm {
   Cycle next() const;
 
  private:
-  static constexpr std::size_t kBarriers = 16;
+  static constexpr std::size_t kBarriers = 16, kHostLine = 64;
   struct Barrier {
     std::uint32_t arrived = 0;
     std::uint8_t warps = 0;  ///< that take part; 0 = all that run

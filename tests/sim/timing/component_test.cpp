@@ -198,14 +198,15 @@ TEST_CASE("Scheduler_Refill_ReplacesWarpsThatWaitForMemory_ByTheOldestReady") {
 TEST_CASE("Cache_EvictsTheLeastRecentlyUsedOfTheSet") {
   Cache cache(2 * 128, 2);  // one set of two ways
   Cache::Victim victim;
-  cache.Insert(10, victim).valid = 1;
-  CHECK(victim.state.valid == 0);
-  cache.Insert(11, victim).valid = 3;
+  cache.FindOrInsert(10, victim).valid = 1;
+  cache.FindOrInsert(11, victim).valid = 3;
+  CHECK(victim.dirty == 0);
   cache.Touch(cache.Find(10));
-  cache.Find(11)->dirty = 2;
-  cache.Insert(12, victim);
+  cache.MarkDirty(*cache.Find(11), 2);
+  CHECK(cache.FindOrInsert(11, victim).valid == 3);
+  cache.FindOrInsert(12, victim);
   CHECK(victim.line == 11);
-  CHECK(victim.state.dirty == 2);
+  CHECK(victim.dirty == 2);
   CHECK(cache.Find(11) == nullptr);
   CHECK(cache.Find(10)->valid == 1);
   CHECK(cache.Find(12)->valid == 0);

@@ -78,31 +78,56 @@ TEST_CASE("DramChannel_RowHits_GoBeforeOlderRequestsOfOtherRows") {
   CHECK(counters.dram_precharges == 1);
 }
 
-TEST_CASE("DramQueue_RandomRequests_IndexedAndPlainGiveTheSameCommands") {
-  const sim::TimingSpec::Dram spec = PaperDram();
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    MemoryCounters a_counters, b_counters;
-    const Hooks hooks;
-    DramChannel a(spec, 0, hooks, false, a_counters), b(spec, 0, hooks, true, b_counters);
-    std::vector<DramData> a_data, b_data;
-    std::mt19937_64 random(seed);
-    std::uint32_t tag = 0;
-    for (Cycle cycle = 0; cycle < 4000; ++cycle) {
-      if (random() % 4 == 0 && a.room() > 0) {
-        const auto bank = static_cast<std::uint32_t>(random() % (seed % 2 == 0 ? 16 : 3)), row = static_cast<std::uint32_t>(random() % 3);
-        const auto bursts = static_cast<std::uint32_t>(1 + random() % 2);
-        const bool writes = random() % 3 == 0;
-        a.Add(cycle, bank, row, bursts, writes, tag);
-        b.Add(cycle, bank, row, bursts, writes, tag++);
-      }
-      if (a.next() <= cycle) a.Step(cycle, a_data);
-      b.Step(cycle, b_data);
-      REQUIRE(a.room() == b.room());
-      REQUIRE(a_data.size() == b_data.size());
-      if (!a_data.empty()) REQUIRE(a_data.back().at == b_data.back().at);
+/// Gives a channel and its reference the same requests; `busy`: one in so many cycles brings one.
+void CompareWithPlain(const sim::TimingSpec::Dram& spec, std::uint64_t seed, Cycle cycles, std::uint32_t banks, std::uint32_t busy) {
+  MemoryCounters a_counters, b_counters;
+  const Hooks hooks;
+  DramChannel a(spec, 0, hooks, false, a_counters), b(spec, 0, hooks, true, b_counters);
+  std::vector<DramData> a_data, b_data;
+  std::mt19937_64 random(seed);
+  std::uint32_t tag = 0;
+  for (Cycle cycle = 0; cycle < cycles; ++cycle) {
+    if (random() % busy == 0 && a.room() > 0) {
+      const auto bank = static_cast<std::uint32_t>(random() % banks), row = static_cast<std::uint32_t>(random() % 3 * 32);
+      const auto bursts = static_cast<std::uint32_t>(1 + random() % 2);
+      const bool writes = random() % 3 == 0;
+      a.Add(cycle, bank, row, bursts, writes, tag);
+      b.Add(cycle, bank, row, bursts, writes, tag++);
     }
-    CHECK(a_counters == b_counters);
+    if (a.next() <= cycle) a.Step(cycle, a_data);
+    b.Step(cycle, b_data);
+    REQUIRE(a.room() == b.room());
+    REQUIRE(a_data.size() == b_data.size());
+    if (!a_data.empty()) REQUIRE((a_data.back().at == b_data.back().at && a_data.back().tag == b_data.back().tag));
   }
+  CHECK(a_counters == b_counters);
+}
+
+TEST_CASE("DramQueue_RandomRequests_IndexedAndPlainGiveTheSameCommands") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) CompareWithPlain(PaperDram(), seed, 4000, seed % 2 == 0 ? 16 : 3, 4);
+}
+
+TEST_CASE("DramQueue_OtherNumbersOfBanks_IndexedAndPlainGiveTheSameCommands") {
+  sim::TimingSpec::Dram spec = PaperDram();
+  for (const std::uint32_t banks : {4, 8, 32, 64}) {
+    spec.banks = banks;
+    spec.bank_groups = 4;
+    CompareWithPlain(spec, banks, 8000, banks, 3);
+  }
+}
+
+TEST_CASE("DramQueue_LongestTimesOfDeviceFiles_IndexedAndPlainGiveTheSameCommands") {
+  sim::TimingSpec::Dram spec = PaperDram();
+  for (std::uint32_t* time : {&spec.tCCD, &spec.tCCDL, &spec.tRRD, &spec.tRCD, &spec.tRAS, &spec.tRP, &spec.tRC, &spec.tCL, &spec.tWL,
+                              &spec.tWR, &spec.tCDLR, &spec.tRTP}) {
+    *time = sim::TimingSpec::Dram::kMaxCommandCycles;
+  }
+  CompareWithPlain(spec, 1, 300'000, 16, 500);
+}
+
+TEST_CASE("DramQueue_MoreArrivalsThanOrders_IndexedAndPlainGiveTheSameCommands") {
+  sim::TimingSpec::Dram spec = PaperDram();
+  CompareWithPlain(spec, 2, 400'000, 16, 5);  // 80,000 requests; the index counts to 32,767
 }
 
 }  // namespace
