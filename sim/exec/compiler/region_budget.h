@@ -9,7 +9,8 @@ namespace gridloom::exec {
 
 enum class RegionBudget : std::uint8_t { kUsual, kSmall };
 
-/// While one lives, the allocator works with its budget; waits for those who want the other one. Not to be nested.
+/// While one lives, the allocator works with its budget; waits for those who want the other one. Not to be nested. When none lives,
+/// LLVM's option is as other users of the library in the process know it.
 class WithRegionBudget {
  public:
   explicit WithRegionBudget(RegionBudget budget);

@@ -85,7 +85,9 @@ std::pair<bool, bool> InShadow(SharedShadow& shadow, const WarpAccess& made, std
     for (std::uint32_t row = 0; row < std::min(kWarpSize / made.row_lanes, LanePlaces::kMostRows); ++row)
       access.places.first[row] = made.offsets[row * made.row_lanes];
   }
-  if (shadow.Try(access)) {
+  const bool usual = made.pattern != SharedAccessImm::kAny && made.mask == ~0u && !made.write;
+  if (usual) access.what.row_lanes = static_cast<std::uint8_t>(made.row_lanes);
+  if ((usual && shadow.TryUsualRead(made.warp, line, access.what, access.places.first)) || shadow.Try(access)) {
     ++whole;
     return {false, false};
   }

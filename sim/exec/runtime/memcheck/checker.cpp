@@ -190,7 +190,13 @@ void FillRows(SharedAccessImm imm, std::uint32_t mask, const std::uint64_t* firs
 }  // namespace
 
 bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
-  if (mask == 0) return true;
+  if (mask == ~0u && imm.pattern != SharedAccessImm::kAny && imm.kind == AccessKind::kRead && imm.strong == 0 &&
+      LaunchOf(warp).ctas_per_unit == 1 && CheckOf(warp).shadow.TryUsualRead(NumberOf(warp), line, imm, offsets))
+    return true;
+  return mask == 0 || CheckUnusual(warp, mask, line, imm, offsets);
+}
+
+bool Memcheck::CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm, const std::uint64_t* offsets) {
   const Launch& launch = LaunchOf(warp);
   const bool any = imm.pattern == SharedAccessImm::kAny;
   SharedShadow::Access access;
@@ -211,8 +217,7 @@ bool Memcheck::CheckShared(Warp& warp, std::uint32_t mask, std::uint32_t line, S
              !IsAligned(places.bits, imm.bytes)) {
     return false;
   }
-  SharedShadow& shadow = CheckOf(warp).shadow;
-  if (shadow.Try(access)) return true;
+  if (CheckOf(warp).shadow.Try(access)) return true;
   if (imm.kind == AccessKind::kWrite && imm.strong == 0) return false;  // what is written decides
   const std::uint64_t base = warp.cta->ctx.shared_base;
   ForEachLane(mask, [&](std::uint32_t lane) {

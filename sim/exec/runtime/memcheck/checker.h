@@ -72,6 +72,9 @@ class Memcheck {
   Engine::Findings findings() const;
 
  private:
+  /// CheckShared, apart from the usual reads, which should not pay for its registers and stack.
+  [[gnu::noinline]] bool CheckUnusual(Warp& warp, std::uint32_t mask, std::uint32_t line, SharedAccessImm imm,
+                                      const std::uint64_t* offsets);
   struct Finding {
     MemcheckReport report;
     std::uint64_t launch = 0;  ///< serial of the one that found it first

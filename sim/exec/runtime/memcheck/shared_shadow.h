@@ -65,6 +65,9 @@ class SharedShadow {
       return places.first[lane / places.row_lanes] + (places.same ? 0 : std::uint64_t{lane % places.row_lanes} * what.bytes);
     }
   };
+  /// The usual read, and nothing but that: by all lanes, in rows that begin at `first`, of places that were all written before the
+  /// last barrier. False says nothing; nothing is recorded then.
+  bool TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first);
   /// Records the access of a whole warp when nothing is wrong with it; otherwise records nothing and returns false.
   bool Try(const Access& access);
 
@@ -183,6 +186,33 @@ inline void SharedShadow::Mark(std::uint64_t first, std::uint64_t end, std::uint
     newest = std::max(newest, epoch_[warp]);
     if (write) block.scanned = false;
   }
+}
+
+inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first) {
+  if (logged_count_ > kMostReads) return false;
+  const bool same = what.pattern == SharedAccessImm::kUniform;
+  const std::uint32_t span = same ? what.bytes : std::uint32_t{what.row_lanes} * what.bytes;
+  const std::uint32_t epoch = epoch_[warp], known = least_known_[warp], rows = kWarpSize / what.row_lanes;
+  Row* out = logged_.data() + logged_count_;
+  Trace mine = TraceOf(warp, 0, line);
+  for (std::uint32_t row = 0; row < rows; ++row, ++out, mine += Trace{what.row_lanes} << kLaneShift) {
+    if (first[row] >= size_ || span > size_ - first[row] || (first[row] & (what.bytes - 1u)) != 0) return false;
+    const auto offset = static_cast<std::uint32_t>(first[row]);
+    for (Block& block : BlocksOf(offset, offset + span)) {
+      if (block.newest_write > known || block.oldest_write < first_epoch_ - 1) return false;
+      block.newest_read = std::max(block.newest_read, epoch);
+    }
+    out->first = offset;
+    out->end = offset + span;
+    out->mine = mine;
+    out->lanes = ~0u >> (kWarpSize - what.row_lanes);
+    out->bytes = what.bytes;
+    out->same = same;
+  }
+  logged_count_ += rows;
+  newest_logged_ = std::max(newest_logged_, epoch);
+  used_[warp] = 1;
+  return true;
 }
 
 }  // namespace gridloom::exec
