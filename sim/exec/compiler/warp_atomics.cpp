@@ -39,6 +39,72 @@ std::optional<AtomicRMWInst::BinOp> InlineOp(std::uint64_t imm) {
   }
 }
 
+/// What the operation leaves, of scalars or lane by lane.
+Value* Combine(llvm::IRBuilder<>& b, AtomicRMWInst::BinOp op, Value* old, Value* operand) {
+  switch (op) {
+    case AtomicRMWInst::Add: return b.CreateAdd(old, operand);
+    case AtomicRMWInst::FAdd: return b.CreateFAdd(old, operand);
+    case AtomicRMWInst::And: return b.CreateAnd(old, operand);
+    case AtomicRMWInst::Or: return b.CreateOr(old, operand);
+    case AtomicRMWInst::Xor: return b.CreateXor(old, operand);
+    case AtomicRMWInst::Min: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, old, operand);
+    case AtomicRMWInst::Max: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, old, operand);
+    case AtomicRMWInst::UMin: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, old, operand);
+    case AtomicRMWInst::UMax: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, old, operand);
+    default: return operand;  // exchange
+  }
+}
+
+/// Locked operations of all lanes on neighbouring places, 16 bytes at a time: one cmpxchg16b does four lanes of 32 bits in half the time
+/// of four locked instructions (2.8 against 6.0 ns a lane). Several lanes in one step are as good as one after the other.
+struct AtomicRow {
+  AtomicRMWInst::BinOp op;
+  llvm::Type* element;
+  Value* place;     ///< of the first lane, a multiple of kBytes (ptr)
+  Value* operands;  ///< of the lanes (ptr)
+  Value* out;       ///< where the old values go (ptr), or null
+  static constexpr unsigned kBytes = 16;
+};
+
+/// Leaves the builder behind the last step.
+void EmitAtomicRow(llvm::IRBuilder<>& b, const AtomicRow& row) {
+  const unsigned lanes = AtomicRow::kBytes * 8 / row.element->getScalarSizeInBits();
+  auto* piece = llvm::FixedVectorType::get(row.element, lanes);
+  llvm::Type* whole = b.getIntNTy(AtomicRow::kBytes * 8);
+  const llvm::Align align(AtomicRow::kBytes);
+  BasicBlock* before = b.GetInsertBlock();
+  const auto block = [&](const char* name) { return BasicBlock::Create(b.getContext(), name, before->getParent()); };
+  BasicBlock *next_piece = block("atomic_piece"), *attempt = block("atomic_attempt"), *made = block("atomic_made"),
+             *done = block("atomic_row_done");
+  b.CreateBr(next_piece);
+
+  b.SetInsertPoint(next_piece);
+  auto* number = b.CreatePHI(b.getInt64Ty(), 2);
+  number->addIncoming(b.getInt64(0), before);
+  const auto at = [&](Value* pointer) { return b.CreateGEP(piece, pointer, number); };
+  Value* place = at(row.place);
+  // What is read here need not be of one piece: the exchange finds that out.
+  Value* seen = b.CreateBitCast(b.CreateAlignedLoad(piece, place, align, /*isVolatile=*/true), whole);
+  Value* operand = b.CreateAlignedLoad(piece, at(row.operands), align);
+  b.CreateBr(attempt);
+
+  b.SetInsertPoint(attempt);
+  auto* old = b.CreatePHI(whole, 2);
+  old->addIncoming(seen, next_piece);
+  Value* wanted = b.CreateBitCast(Combine(b, row.op, b.CreateBitCast(old, piece), operand), whole);
+  Value* pair = b.CreateAtomicCmpXchg(place, old, wanted, align, llvm::AtomicOrdering::SequentiallyConsistent,
+                                      llvm::AtomicOrdering::SequentiallyConsistent);
+  old->addIncoming(b.CreateExtractValue(pair, 0), attempt);
+  b.CreateCondBr(b.CreateExtractValue(pair, 1), made, attempt);
+
+  b.SetInsertPoint(made);
+  if (row.out) b.CreateAlignedStore(b.CreateBitCast(old, piece), at(row.out), align);
+  Value* following = b.CreateAdd(number, b.getInt64(1));
+  number->addIncoming(following, made);
+  b.CreateCondBr(b.CreateICmpEQ(following, b.getInt64(kWarpSize / lanes)), done, next_piece);
+  b.SetInsertPoint(done);
+}
+
 /// The vector reduction that equals applying `op` for every lane, and its neutral element.
 struct Reduction {
   llvm::Intrinsic::ID intrinsic;
@@ -89,20 +155,7 @@ Value* WarpFunction::LaneAtomic(std::uint64_t imm, Space space, Value* pointer, 
   const AtomicRMWInst::BinOp op = *InlineOp(imm);
   if (locked) return b_.CreateAtomicRMW(op, pointer, b, align, llvm::AtomicOrdering::SequentiallyConsistent);
   Value* old = b_.CreateAlignedLoad(b->getType(), pointer, align);
-  Value* next = nullptr;
-  switch (op) {
-    case AtomicRMWInst::Add: next = b_.CreateAdd(old, b); break;
-    case AtomicRMWInst::FAdd: next = b_.CreateFAdd(old, b); break;
-    case AtomicRMWInst::And: next = b_.CreateAnd(old, b); break;
-    case AtomicRMWInst::Or: next = b_.CreateOr(old, b); break;
-    case AtomicRMWInst::Xor: next = b_.CreateXor(old, b); break;
-    case AtomicRMWInst::Min: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, old, b); break;
-    case AtomicRMWInst::Max: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, old, b); break;
-    case AtomicRMWInst::UMin: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, old, b); break;
-    case AtomicRMWInst::UMax: next = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, old, b); break;
-    default: next = b; break;  // exchange
-  }
-  b_.CreateAlignedStore(next, pointer, align);
+  b_.CreateAlignedStore(Combine(b_, op, old, b), pointer, align);
   return old;
 }
 
@@ -150,6 +203,12 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
   const bool same_address = ShapeOf(address).uniform();
   const std::optional<Reduction> reduction = op && same_address && !wanted ? ReductionOf(*op, bytes * 8) : std::nullopt;
   const Irregular at = IrregularOf(address, access);
+  const bool locked = info.space != Space::kShared || module_.options.clusters;
+  const bool has_pairs = module_.pieces <= 2;  // cmpxchg16b: every processor with AVX2 has it
+  std::optional<Linear> row;
+  if (op && locked && has_pairs && !divergent_ && !half_warp() && !same_address) row = AsLinear(address);
+  for (unsigned lane = 0; row && lane < kWarpSize; ++lane)
+    if (row->pattern[lane] - row->pattern[0] != static_cast<std::int64_t>(lane) * bytes) row.reset();
   const bool fills = OpOf(info.imm) == AtomicOp::kExch && !wanted;  // needs no value before it
   Value* ok = nullptr;
   if (memcheck() && info.space == Space::kShared) ok = SharedChecked(address, access, fills ? AccessKind::kWrite : AccessKind::kAtomic);
@@ -168,7 +227,27 @@ void WarpFunction::EmitAtomic(llvm::CallInst& call, const MarkerInfo& info) {
       Value* host = window.host ? b_.CreateAdd(Base(address), window.host) : Base(address);
       LaneAtomic(info.imm, info.space, b_.CreateIntToPtr(host, b_.getPtrTy()), sum, nullptr);
     } else {
+      BasicBlock* after = nullptr;
+      if (row) {
+        // Rows of 16 bytes have to begin at a multiple of that.
+        Value* host = b_.CreateAdd(row->base, b_.getInt64(static_cast<std::uint64_t>(row->pattern[0])));
+        if (window.host) host = b_.CreateAdd(host, window.host);
+        Value* fits = b_.CreateICmpEQ(b_.CreateAnd(host, b_.getInt64(AtomicRow::kBytes - 1)), b_.getInt64(0));
+        if (row->valid) fits = b_.CreateAnd(fits, row->valid);
+        BasicBlock *together = NewBlock("atomic_row"), *apart = NewBlock("atomic_lanes");
+        after = NewBlock("atomic_after");
+        b_.CreateCondBr(fits, together, apart, Likely());
+        b_.SetInsertPoint(together);
+        Value* operands = SpillLanes(2, b);
+        EmitAtomicRow(b_, {*op, b->getType()->getScalarType(), b_.CreateIntToPtr(host, b_.getPtrTy()), operands, wanted ? out : nullptr});
+        b_.CreateBr(after);
+        b_.SetInsertPoint(apart);
+      }
       AtomicLoop(info.imm, at, access, window, wanted ? out : nullptr, b, same_b, c);
+      if (after) {
+        b_.CreateBr(after);
+        b_.SetInsertPoint(after);
+      }
     }
     b_.CreateBr(done);
   }
