@@ -21,7 +21,6 @@ void SharedShadow::Prepare(std::uint32_t bytes, std::uint32_t warps, bool check_
   size_ = bytes;
   blocks_.assign((std::size_t{bytes} >> kBlockShift) + 1, {});
   identity_mask_ = check_lanes ? kWarpMask | kLaneMask : kWarpMask;
-  logged_.resize(kMostReads + LanePlaces::kMostRows);
   warps_ = warps;
   epoch_.resize(warps);
   used_.resize(warps);

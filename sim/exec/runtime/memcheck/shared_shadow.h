@@ -88,7 +88,7 @@ class SharedShadow {
   static constexpr std::uint64_t kLaneMask = std::uint64_t{63} << kLaneShift, kWarpMask = std::uint64_t{511} << kWarpShift;
   static constexpr std::uint32_t kLastEpoch = (1u << (64 - kEpochShift)) - 2;
   static constexpr unsigned kBlockShift = 8;        ///< bytes of a block, as a power of two
-  static constexpr std::size_t kMostReads = 16384;  ///< that are logged
+  static constexpr std::size_t kMostReads = 16384;  ///< for which the log has room at most
 
   /// The three traces of a word or a byte.
   struct Cell {
@@ -143,6 +143,7 @@ class SharedShadow {
   bool TryLanes(const Access& access);
   bool TryStrong(const Access& access);
   void RecordLoggedReads();
+  void MakeRoomInLog();
   template <typename Visit>
   bool ForCells(const Access& access, Visit visit);
   bool CheckCell(const Cell& cell, std::uint32_t warp, AccessKind kind, bool strong, bool silent, Trace mine, Finding& finding);
@@ -155,7 +156,7 @@ class SharedShadow {
   Cells words_{2, {}, {}, {}}, bytes_{0, {}, {}, {}};  // bytes_: empty until a block needs it
   std::vector<Block> blocks_;
   std::uint32_t size_ = 0;   // bytes of memory
-  std::vector<Row> logged_;  // room for kMostReads reads and one more; those that are not in their cells yet come first
+  std::vector<Row> logged_;  // room for reads; those that are not in their cells yet come first
   std::size_t logged_count_ = 0;
   std::uint32_t newest_logged_ = 0;  // no later epoch is among them
   std::uint32_t warps_ = 0;
@@ -189,7 +190,7 @@ inline void SharedShadow::Mark(std::uint64_t first, std::uint64_t end, std::uint
 }
 
 inline bool SharedShadow::TryUsualRead(std::uint32_t warp, std::uint32_t line, SharedAccessImm what, const std::uint64_t* first) {
-  if (logged_count_ > kMostReads) return false;
+  if (logged_.size() - logged_count_ < LanePlaces::kMostRows) return false;
   const bool same = what.pattern == SharedAccessImm::kUniform;
   const std::uint32_t span = same ? what.bytes : std::uint32_t{what.row_lanes} * what.bytes;
   const std::uint32_t epoch = epoch_[warp], known = least_known_[warp], rows = kWarpSize / what.row_lanes;

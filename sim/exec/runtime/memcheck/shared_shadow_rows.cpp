@@ -278,8 +278,15 @@ void SharedShadow::RecordLoggedReads() {
   logged_count_ = 0;
 }
 
+void SharedShadow::MakeRoomInLog() {
+  if (logged_.size() - logged_count_ >= LanePlaces::kMostRows) return;
+  constexpr std::size_t kFirst = 256;
+  if (logged_.size() < kMostReads) logged_.resize(std::max(kFirst, logged_.size() * 2));
+  else RecordLoggedReads();
+}
+
 bool SharedShadow::TryRead(const Access& access) {
-  if (logged_count_ > kMostReads) RecordLoggedReads();
+  MakeRoomInLog();
   Row* const rows = logged_.data() + logged_count_;
   const std::uint32_t count = RowsOf(access, rows), known = least_known_[access.warp];
   const std::uint32_t epoch = epoch_[access.warp];
