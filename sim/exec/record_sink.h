@@ -35,6 +35,11 @@ class RecordStream {
   /// among them. A CTA has ended when all of its warps have; then the next one may begin. Called by one host thread at a time. The
   /// words are gone when it returns.
   virtual void OnRecords(const RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) = 0;
+  /// The same for the last records of all warps of a CTA, by warp, each in a buffer of its own.
+  virtual void OnCta(const RecordPlace& place, std::span<const std::span<const std::uint64_t>> buffers) {
+    RecordPlace at = place;
+    for (at.buffer = 0; at.buffer < buffers.size(); ++at.buffer) OnRecords(at, buffers[at.buffer], 1);
+  }
   /// The same for whole CTAs of so many warps.
   virtual void OnCtas(std::span<const RecordedCta> ctas, std::uint32_t warps) {
     for (const RecordedCta& cta : ctas) OnRecords(cta.place, cta.words, warps);

@@ -1,9 +1,16 @@
 #include "sim/exec/records.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace gridloom::exec {
+
+void NearLanes::Expand(std::uint64_t* lanes) const {
+  std::fill_n(lanes, kWarpSize, 0);
+  const std::uint32_t* next = distances;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[std::countr_zero(rest)] = low + std::uint64_t{unit} * *next++;
+}
 
 void RecordLoops::Begin(const RecordGroup& group, const std::uint64_t* at) {
   if (slots_.size() <= group.loop_number()) slots_.resize(group.loop_number() + 1);
@@ -16,6 +23,9 @@ void RecordLoops::Begin(const RecordGroup& group, const std::uint64_t* at) {
     if (form.has_words() && form.HasLanes(at)) {
       slot.kind = RecordKind::kLanes;
       std::copy_n(at + 1, kWarpSize, slot.lanes.begin());
+    } else if (form.IsNear(at)) {
+      slot.kind = RecordKind::kLanes;
+      NearLanes::At(form, at).Expand(slot.lanes.data());
     } else if (plain == RecordSlot::kFound || plain == RecordSlot::kPattern) {
       slot.kind = RecordKind::kPattern;
       slot.base = plain == RecordSlot::kFound ? at[1] : form.base + at[0];
@@ -115,6 +125,12 @@ void RecordReader::TakeAccess() {
   if (form.has_words() && form.HasLanes(words)) {
     header_.kind = RecordKind::kLanes;
     lanes_ = words + 1;
+    return;
+  }
+  if (form.IsNear(words)) {
+    header_.kind = RecordKind::kLanes;
+    NearLanes::At(form, words).Expand(near_.data());
+    lanes_ = near_.data();
     return;
   }
   header_.kind = RecordKind::kAffine;

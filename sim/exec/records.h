@@ -72,7 +72,8 @@ struct RecordSlot {
     kFixed,    ///< no words: lane 0 is at `base`, and `lanes` is the distance between lanes
     kStride,   ///< a word: the address of lane 0 but for `base`; `lanes` is the distance between lanes
     kPattern,  ///< a word, an address but for `base`; `lanes` is the number of a pattern of the group
-    kFound,    ///< only the run tells: a pointer to what each of 32 lanes adds, and an address; or 0 and 32 addresses (RecordSite)
+    kFound,    ///< only the run tells (RecordSite): a pointer to what each of 32 lanes adds, and an address; or what NearLanes says;
+               ///< or 0 and 32 addresses. `lanes` is the unit of NearLanes
     kRounds,   ///< a word: rounds of the group's loop that have ended. No access lies there
     kInLoop,   ///< no words: as slot number `base` of the group that began the loop, so many steps further as rounds have ended
   };
@@ -81,6 +82,8 @@ struct RecordSlot {
   /// Of a group that begins a loop: a word more, the step; without it `step` is.
   static constexpr std::uint64_t kStepFollows = 16;
   static constexpr std::uint64_t kElsewhere = ~std::uint64_t{0};
+  /// Of kFound: the first word begins what NearLanes says.
+  static constexpr std::uint64_t kNear = std::uint64_t{1} << 63;
   /// Words of the longest one, without its step.
   static constexpr std::uint32_t kMaxWords = 1 + kWarpSize;
 
@@ -93,15 +96,43 @@ struct RecordSlot {
   bool has_words() const { return plain_form() != kFixed && plain_form() != kInLoop; }
   /// Whether its words, which begin at `at`, are one more and 32 addresses; those of lanes that are off are 0.
   bool HasLanes(const std::uint64_t* at) const { return plain_form() == kFound ? *at == 0 : (form & kMayDiffer) != 0 && *at == kElsewhere; }
+  bool IsNear(const std::uint64_t* at) const { return plain_form() == kFound && (*at & kNear) != 0; }
   /// Without the step.
-  std::uint32_t AddressWordsAt(const std::uint64_t* at) const {
-    if (!has_words()) return 0;
-    return HasLanes(at) ? kMaxWords : plain_form() == kFound ? 2 : 1;
-  }
+  std::uint32_t AddressWordsAt(const std::uint64_t* at) const;
   std::uint32_t WordsAt(const std::uint64_t* at) const { return AddressWordsAt(at) + ((form & kStepFollows) != 0 ? 1 : 0); }
   /// The step of a slot whose words begin at `at`.
   std::uint64_t StepAt(const std::uint64_t* at) const { return (form & kStepFollows) != 0 ? at[AddressWordsAt(at)] : step; }
 };
+
+/// Addresses that lie less than 2^32 units apart, of the lanes that are told: the word kNear with their number (bits 32 to 37) and mask
+/// (0 to 31), the lowest address, then distances from it of 32 bits, two a word, lowest lane first. Lanes of the record's mask are told;
+/// others may be.
+struct NearLanes {
+  static constexpr unsigned kCountShift = 32;
+  static constexpr std::uint64_t kAllLanes = RecordSlot::kNear | std::uint64_t{kWarpSize} << kCountShift | 0xffffffff;
+  std::uint32_t mask = 0;
+  std::uint32_t count = 0;  ///< of its lanes
+  std::uint32_t unit = 1;   ///< of distances, in bytes
+  std::uint64_t low = 0;
+  const std::uint32_t* distances = nullptr;
+
+  static constexpr std::uint32_t kHeadWords = 2;
+  static NearLanes At(const RecordSlot& slot, const std::uint64_t* at) {
+    return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[0] >> kCountShift & 63),
+            static_cast<std::uint32_t>(slot.lanes), at[1], reinterpret_cast<const std::uint32_t*>(at + kHeadWords)};
+  }
+  /// Of lanes that `head` tells.
+  static std::uint32_t Words(std::uint64_t head) { return kHeadWords + (static_cast<std::uint32_t>(head >> kCountShift & 63) + 1) / 2; }
+  /// 32 addresses, 0 for lanes that are not told.
+  void Expand(std::uint64_t* lanes) const;
+};
+
+inline std::uint32_t RecordSlot::AddressWordsAt(const std::uint64_t* at) const {
+  if (!has_words()) return 0;
+  if (HasLanes(at)) return kMaxWords;
+  if (plain_form() != kFound) return 1;
+  return IsNear(at) ? NearLanes::Words(*at) : 2;
+}
 
 struct RecordAccess {
   std::uint64_t header = 0;  ///< RecordHeader without mask; of kind kLanes
@@ -132,11 +163,13 @@ static_assert(sizeof(RecordGroup) == 24 && sizeof(RecordAccess) == 24 && sizeof(
 inline constexpr std::uint32_t kMaxGroupWords = 256;
 
 /// What is known of how an instruction's lanes lie where only the run tells: rows whose pitch is a parameter. Compiled code writes
-/// of a RecordSlot::kFound whose lanes lie like `pattern` that and an address, of others all addresses; then, while `tries` are left,
-/// the runtime looks whether they lie like another pattern it knows (Helper::kLearnRecord). Warps of one host thread share the sites.
+/// of a RecordSlot::kFound whose lanes lie like `pattern` that and an address. Of others it writes, while `tries` are left, all addresses,
+/// and the runtime looks whether they lie like another pattern it knows (Helper::kLearnRecord); then NearLanes where they can be. Warps
+/// of one host thread share the sites.
 struct RecordSite {
   const std::int64_t* pattern = nullptr;  ///< what each of 32 lanes adds to lane 0's address; never null while recording
   std::uint64_t tries = 0;
+  std::uint64_t scattered = 0;  ///< 1: no tries are left and no pattern was found, so that compiled code need not compare
 };
 inline constexpr std::uint32_t kRecordSites = 512;
 
@@ -147,9 +180,9 @@ class RecordLoops {
   struct Slot {
     RecordKind kind = RecordKind::kAffine;
     std::uint64_t base = 0, step = 0;
-    std::int64_t stride = 0;                ///< kAffine
-    const std::int64_t* pattern = nullptr;  ///< kPattern
-    std::array<std::uint64_t, kWarpSize> lanes;
+    std::int64_t stride = 0;                     ///< kAffine
+    const std::int64_t* pattern = nullptr;       ///< kPattern
+    std::array<std::uint64_t, kWarpSize> lanes;  ///< kLanes
   };
   /// `at`: the words of its slots.
   void Begin(const RecordGroup& group, const std::uint64_t* at);
@@ -203,7 +236,7 @@ class RecordReader {
   std::int64_t stride_ = 0;
   const std::int64_t* pattern_ = nullptr;
   const std::uint64_t* lanes_ = nullptr;  ///< of kLanes, before base_ is added
-  std::array<std::uint64_t, kWarpSize> expanded_;
+  std::array<std::uint64_t, kWarpSize> near_, expanded_;
 };
 
 }  // namespace gridloom::exec

@@ -151,7 +151,7 @@ void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, st
                              ByteWriter& out) {
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
   const auto count = static_cast<std::size_t>(std::popcount(access.mask));
-  PackLanes(std::span(cta.lanes).subspan(access.base, count), code_.instructions[instruction].width, packed_);
+  PackLanes(ScatteredLanes::At(cta.lanes.data() + access.base), count, code_.instructions[instruction].width, packed_);
   std::uint8_t flags = kLanes | static_cast<std::uint8_t>(static_cast<unsigned>(packed_.unit) << kUnitShift);
   if (access.mask == visit_mask) flags |= kVisitMask;
   if (packed_.low == guess.base) flags |= kSameBase;
@@ -275,13 +275,14 @@ void CtaDecoder::DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instru
   const std::uint64_t low = guess.base + (flags & kSameBase ? 0 : static_cast<std::uint64_t>(in.Signed()));
   if (flags >> kUnitShift >= kLaneUnits) return in.Fail();
   const auto unit = static_cast<LaneUnit>(flags >> kUnitShift);
-  const auto count = static_cast<std::size_t>(std::popcount(access.mask));
+  const auto count = static_cast<std::uint32_t>(std::popcount(access.mask));
   const std::uint8_t* const bytes = in.Take(count * SizeOf(unit));
   if (bytes == nullptr) return;
+  const std::uint32_t width = code_.instructions[instruction].width;
   access.base = cta.lanes.size();
   access.stride = MemoryAccess::kScattered;
-  cta.lanes.resize(cta.lanes.size() + count);
-  UnpackLanes(low, unit, code_.instructions[instruction].width, bytes, std::span(cta.lanes).last(count));
+  cta.lanes.resize(cta.lanes.size() + ScatteredLanes::Words(UnpackedUnit(unit, width), count));
+  UnpackLanes(low, unit, width, count, bytes, cta.lanes.data() + access.base);
   predictor_.Learn(instruction, low, guess.stride);
 }
 

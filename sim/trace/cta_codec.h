@@ -25,7 +25,7 @@ class AccessPredictor {
     std::int32_t stride = 0;
   };
   Guess Next(std::uint32_t instruction) const;
-  /// The truth, after each Next; `base` of a scattered access is its lowest address.
+  /// The truth, after each Next; `base` of a scattered access is its low address.
   void Learn(std::uint32_t instruction, std::uint64_t base, std::int32_t stride);
 
  private:

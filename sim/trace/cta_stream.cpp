@@ -138,27 +138,53 @@ void CtaStream::PassOn() {
   captured_.clear();
 }
 
-void CtaStream::Give(const exec::RecordPlace& place, LoadedCta cta, std::uint64_t dropped) {
-  captured_.push_back({place.cta_index, std::move(cta), dropped});
+/// Written where it stays: a copy would wait for the stores of a kernel that streams.
+CtaStream::Captured& CtaStream::Give(const exec::RecordPlace& place, const std::shared_ptr<const CtaTrace>& trace, std::uint64_t dropped) {
+  Captured& captured = captured_.emplace_back();
+  captured.index = place.cta_index;
+  captured.cta.trace = trace;
+  captured.dropped = dropped;
+  return captured;
+}
+
+/// The CTA is the first model's, as far shifted as that says.
+void CtaStream::GiveShifted(const exec::RecordPlace& place) {
+  const Model& model = *models_.front();
+  std::vector<std::uint64_t>& shifts = Give(place, model.trace, model.dropped).cta.shifts;
+  shifts.resize(accesses_);
+  for (std::size_t a = 0; a < accesses_; ++a) shifts[a] = model.shift[model.sites.of[a]];
+  for (const std::uint32_t access : local_accesses_) shifts[access] = place.local_base - model.local_base;
 }
 
 void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
   if (!open_) BeginCta();
   if (place.buffer >= buffers_.size()) return;
-  Buffer& buffer = buffers_[place.buffer];
+  Append(place.buffer, words);
+  ended_ += ended;
+  if (ended_ < warps_) return;
+  EndCta(place);
+  open_ = false;
+}
+
+void CtaStream::OnCta(const exec::RecordPlace& place, std::span<const std::span<const std::uint64_t>> buffers) {
+  if (!open_) BeginCta();
+  for (std::uint32_t b = 0; b < std::min(buffers.size(), buffers_.size()); ++b) Append(b, buffers[b]);
+  EndCta(place);
+  open_ = false;
+  PassOn();
+}
+
+void CtaStream::Append(std::uint32_t number, std::span<const std::uint64_t> words) {
+  Buffer& buffer = buffers_[number];
   const std::size_t end = buffer.used + words.size();
-  if (expected_ && end <= models_.front()->words[place.buffer].size()) {
-    expected_ = Advance(buffer.words.data() + buffer.used, models_.front()->word_step[place.buffer].data() + buffer.used, words);
+  if (expected_ && end <= models_.front()->words[number].size()) {
+    expected_ = Advance(buffer.words.data() + buffer.used, models_.front()->word_step[number].data() + buffer.used, words);
   } else {
     expected_ = false;
     if (buffer.words.size() < end) buffer.words.resize(std::max(end, buffer.words.size() * 2));
     std::memcpy(buffer.words.data() + buffer.used, words.data(), words.size_bytes());
   }
   buffer.used = end;
-  ended_ += ended;
-  if (ended_ < warps_) return;
-  EndCta(place);
-  open_ = false;
 }
 
 void CtaStream::BeginCta() {
@@ -176,7 +202,7 @@ void CtaStream::EndCta(const exec::RecordPlace& place) {
     Follow(**model);
     models_.splice(models_.begin(), models_, model);
     misses_ = 0;
-    return Give(place, Shifted(*models_.front(), place), models_.front()->dropped);
+    return GiveShifted(place);
   }
   ++misses_;
   Decode(place);
@@ -188,7 +214,7 @@ void CtaStream::GiveExpected(const exec::RecordPlace& place) {
   for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
   model.missed = false;
   misses_ = 0;
-  Give(place, Shifted(model, place), model.dropped);
+  GiveShifted(place);
 }
 
 bool CtaStream::EndedAsExpected() const {
@@ -255,7 +281,7 @@ void CtaStream::Decode(const exec::RecordPlace& place) {
     models_.push_front(MakeModel(place, std::move(sites), trace));
     follows_ = true;
   }
-  Give(place, {std::move(trace), {}}, decoder_.dropped());
+  Give(place, trace, decoder_.dropped());
 }
 
 std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& place, RecordSites sites,
@@ -276,13 +302,6 @@ std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& 
   }
   model->shift.assign(model->sites.count, 0);
   return model;
-}
-
-LoadedCta CtaStream::Shifted(const Model& model, const exec::RecordPlace& place) const {
-  LoadedCta cta{model.trace, std::vector<std::uint64_t>(accesses_)};
-  for (std::size_t a = 0; a < accesses_; ++a) cta.shifts[a] = model.shift[model.sites.of[a]];
-  for (const std::uint32_t access : local_accesses_) cta.shifts[access] = place.local_base - model.local_base;
-  return cta;
 }
 
 }  // namespace gridloom::trace

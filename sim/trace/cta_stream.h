@@ -33,6 +33,7 @@ class CtaStream final : public exec::RecordStream {
   void EndLaunch();
 
   void OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) override;
+  void OnCta(const exec::RecordPlace& place, std::span<const std::span<const std::uint64_t>> buffers) override;
   void OnCtas(std::span<const exec::RecordedCta> ctas, std::uint32_t warps) override;
 
  private:
@@ -57,7 +58,9 @@ class CtaStream final : public exec::RecordStream {
   };
 
   void TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended);
-  void Give(const exec::RecordPlace& place, LoadedCta cta, std::uint64_t dropped);
+  void Append(std::uint32_t buffer, std::span<const std::uint64_t> words);
+  Captured& Give(const exec::RecordPlace& place, const std::shared_ptr<const CtaTrace>& trace, std::uint64_t dropped);
+  void GiveShifted(const exec::RecordPlace& place);
   void GiveExpected(const exec::RecordPlace& place);
   void PassOn();
   void BeginCta();
@@ -68,7 +71,6 @@ class CtaStream final : public exec::RecordStream {
   void Follow(Model& model);
   void Decode(const exec::RecordPlace& place);
   std::unique_ptr<Model> MakeModel(const exec::RecordPlace& place, RecordSites sites, std::shared_ptr<const CtaTrace> trace) const;
-  LoadedCta Shifted(const Model& model, const exec::RecordPlace& place) const;
 
   const CodeTable& table_;
   const std::uint32_t warps_, accesses_;

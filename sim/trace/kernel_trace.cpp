@@ -29,9 +29,14 @@ Status ValidateInstruction(const KernelCode& code, std::size_t index) {
 Status ValidateAccess(const CtaTrace& cta, const MemoryAccess& access, const std::string& where) {
   if (access.has_pattern() && access.pattern() >= cta.patterns.size()) return Bad(where, "lane pattern beyond the table");
   if (access.stride != MemoryAccess::kScattered) return {};
-  const std::uint64_t lanes = static_cast<std::uint64_t>(std::popcount(access.mask));
-  if (access.base > cta.lanes.size() || lanes > cta.lanes.size() - access.base) return Bad(where, "lane addresses beyond the table");
-  return {};
+  const auto lanes = static_cast<std::uint32_t>(std::popcount(access.mask));
+  if (access.mask == 0) return {};
+  const std::uint64_t size = cta.lanes.size();
+  if (access.base <= size && size - access.base >= ScatteredLanes::kHeadWords) {
+    const std::uint32_t unit = ScatteredLanes::At(cta.lanes.data() + access.base).unit;
+    if (size - access.base >= ScatteredLanes::Words(unit, lanes)) return {};
+  }
+  return Bad(where, "lane addresses beyond the table");
 }
 
 Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t index) {
@@ -58,6 +63,26 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
 
 }  // namespace
 
+std::uint32_t PutLanes(std::span<const std::uint64_t> addresses, std::uint32_t* words) {
+  if (addresses.empty()) return 0;
+  const auto [lowest, highest] = std::ranges::minmax(addresses);
+  const std::uint32_t unit = highest - lowest <= UINT32_MAX ? 1 : ScatteredLanes::kFar;
+  ScatteredLanes::PutHead(lowest, unit, words);
+  std::uint32_t* next = words + ScatteredLanes::kHeadWords;
+  for (const std::uint64_t address : addresses) {
+    *next++ = static_cast<std::uint32_t>(address - lowest);
+    if (unit == ScatteredLanes::kFar) *next++ = static_cast<std::uint32_t>((address - lowest) >> 32);
+  }
+  return static_cast<std::uint32_t>(next - words);
+}
+
+std::uint64_t AppendLanes(std::span<const std::uint64_t> addresses, Table<std::uint32_t>& lanes) {
+  const std::size_t begin = lanes.size();
+  lanes.resize(begin + ScatteredLanes::kMostWords);
+  lanes.resize(begin + PutLanes(addresses, lanes.data() + begin));
+  return begin;
+}
+
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses) {
   if (access.has_pattern()) {
     const LanePattern& pattern = cta.patterns[access.pattern()];
@@ -71,10 +96,11 @@ void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<s
     }
     return;
   }
-  std::uint64_t next = access.base;
-  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    addresses[static_cast<std::size_t>(std::countr_zero(rest))] = cta.lanes[next++];
-  }
+  if (access.mask == 0) return;
+  const ScatteredLanes lanes = ScatteredLanes::At(cta.lanes.data() + access.base);
+  std::size_t next = 0;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
+    addresses[static_cast<std::size_t>(std::countr_zero(rest))] = lanes[next++];
 }
 
 AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, const MemoryAccess& access) {
@@ -82,7 +108,7 @@ AccessWindow WindowOf(Space space, std::uint8_t flags, const CtaTrace& cta, cons
   // Of the first active lane: the base of a stride or pattern may lie below the window.
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(access.mask));
   std::uint64_t address = access.base;
-  if (access.stride == MemoryAccess::kScattered) address = cta.lanes[access.base];
+  if (access.stride == MemoryAccess::kScattered) address = ScatteredLanes::At(cta.lanes.data() + access.base)[0];
   else if (access.has_pattern()) address += static_cast<std::uint64_t>(std::int64_t{cta.patterns[access.pattern()][lane]});
   else address += static_cast<std::uint64_t>(std::int64_t{access.stride} * lane);
   if ((address & MemoryAccess::kSharedWindow) != 0) return {Space::kShared, MemoryAccess::kSharedWindow};
@@ -139,10 +165,13 @@ CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta) {
       for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
         if (!code.instructions[i].has_access()) continue;
         const std::uint64_t shift = cta.shifts[numbers[i] - 1];
-        if (access->stride != MemoryAccess::kScattered) access->base += access->mask != 0 ? shift : 0;
-        else
-          for (int lane = 0; lane < std::popcount(access->mask); ++lane)
-            flat.lanes[access->base + static_cast<std::uint64_t>(lane)] += shift;
+        if (access->stride != MemoryAccess::kScattered) {
+          access->base += access->mask != 0 ? shift : 0;
+        } else if (access->mask != 0) {
+          std::uint32_t* const words = flat.lanes.data() + access->base;
+          const ScatteredLanes lanes = ScatteredLanes::At(words);
+          ScatteredLanes::PutHead(lanes.low + shift, lanes.unit, words);
+        }
         ++access;
       }
     }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -94,8 +96,8 @@ struct BlockVisit {
 using LanePattern = std::array<std::int32_t, kWarpSize>;
 
 /// The addresses of one execution of a memory instruction. Lane i of `mask` accesses base + i * stride; with a stride that names
-/// pattern p, base + CtaTrace::patterns[p][i]; with stride kScattered the addresses of the lanes in `mask`, lowest lane first, are
-/// the entries of CtaTrace::lanes that begin at `base`.
+/// pattern p, base + CtaTrace::patterns[p][i]; with stride kScattered the words of CtaTrace::lanes that begin at `base` tell
+/// (ScatteredLanes).
 /// Shared addresses are offsets in the CTA's shared memory. A mask of 0 is an instruction whose guard held for no lane.
 struct MemoryAccess {
   static constexpr std::int32_t kScattered = INT32_MIN;
@@ -112,6 +114,27 @@ struct MemoryAccess {
 };
 static_assert(sizeof(MemoryAccess) == 16);
 
+/// For tables that are written right after they have grown: what a vector adds by itself is left as it is.
+template <typename T>
+struct Unfilled : std::allocator<T> {
+  static_assert(std::is_trivially_copyable_v<T>);
+  template <typename U>
+  struct rebind {
+    using other = Unfilled<U>;
+  };
+  Unfilled() = default;
+  template <typename U>
+  explicit Unfilled(const Unfilled<U>&) {}
+  template <typename U>
+  void construct(U*) {}
+  template <typename U, typename First, typename... Rest>
+  void construct(U* at, First&& first, Rest&&... rest) {
+    std::construct_at(at, std::forward<First>(first), std::forward<Rest>(rest)...);
+  }
+};
+template <typename T>
+using Table = std::vector<T, Unfilled<T>>;
+
 /// A warp's part of CtaTrace::visits and CtaTrace::accesses.
 struct WarpTrace {
   std::uint32_t first_visit = 0, visit_count = 0;
@@ -121,9 +144,9 @@ struct WarpTrace {
 /// The dynamic part of one CTA.
 struct CtaTrace {
   std::vector<WarpTrace> warps;
-  std::vector<BlockVisit> visits;
-  std::vector<MemoryAccess> accesses;
-  std::vector<std::uint64_t> lanes;
+  Table<BlockVisit> visits;
+  Table<MemoryAccess> accesses;
+  Table<std::uint32_t> lanes;         ///< ScatteredLanes, one after the other
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
 };
 
@@ -153,6 +176,33 @@ class CtaSink {
   /// No more CTAs come.
   virtual void Close() = 0;
 };
+
+/// Addresses without a pattern, lowest lane first: each as a distance from a low one, in one word and in units of so many bytes. In
+/// CtaTrace::lanes three words precede the distances: the low address, its lower half first, and the unit. Unit kFar: each distance takes
+/// two words, in bytes.
+struct ScatteredLanes {
+  static constexpr std::uint32_t kHeadWords = 3, kFar = 0, kMostWords = kHeadWords + 2 * kWarpSize;
+  std::uint64_t low = 0;
+  std::uint32_t unit = 1;
+  const std::uint32_t* distances = nullptr;
+
+  static ScatteredLanes At(const std::uint32_t* words) { return {words[0] | std::uint64_t{words[1]} << 32, words[2], words + kHeadWords}; }
+  static void PutHead(std::uint64_t low, std::uint32_t unit, std::uint32_t* words) {
+    words[0] = static_cast<std::uint32_t>(low);
+    words[1] = static_cast<std::uint32_t>(low >> 32);
+    words[2] = unit;
+  }
+  static constexpr std::uint32_t Words(std::uint32_t unit, std::uint32_t lanes) { return kHeadWords + (unit == kFar ? 2 * lanes : lanes); }
+  /// Of the lane with so many active ones below it.
+  std::uint64_t operator[](std::size_t i) const {
+    if (unit != kFar) return low + std::uint64_t{unit} * distances[i];
+    return low + (distances[2 * i] | std::uint64_t{distances[2 * i + 1]} << 32);
+  }
+};
+/// Writes up to 32 addresses that way, the lowest as the low one; there is room for ScatteredLanes::kMostWords. Words that it took.
+std::uint32_t PutLanes(std::span<const std::uint64_t> addresses, std::uint32_t* words);
+/// The same behind the others. Where they begin: MemoryAccess::base.
+std::uint64_t AppendLanes(std::span<const std::uint64_t> addresses, Table<std::uint32_t>& lanes);
 
 /// The addresses of an access by lane; entries of lanes outside the mask are left alone.
 void LaneAddresses(const CtaTrace& cta, const MemoryAccess& access, std::array<std::uint64_t, kWarpSize>& addresses);

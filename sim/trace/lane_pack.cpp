@@ -13,72 +13,83 @@ using exec::UsableSimd;
 
 namespace {
 
-template <typename Distance>
-GL_INLINE void Store(const std::uint64_t* __restrict offsets, std::uint32_t shift, std::uint8_t* __restrict bytes) {
-  Distance distances[kWarpSize];
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) distances[lane] = static_cast<Distance>(offsets[lane] >> shift);
-  std::memcpy(bytes, distances, sizeof distances);
+template <typename Distance, typename From>
+GL_INLINE void Store(const From* __restrict distances, std::uint32_t shift, std::uint8_t* __restrict bytes) {
+  Distance narrow[kWarpSize];
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) narrow[lane] = static_cast<Distance>(distances[lane] >> shift);
+  std::memcpy(bytes, narrow, sizeof narrow);
 }
 
-/// Of 32 lanes.
-GL_INLINE void PackAllLanes(const std::uint64_t* __restrict lanes, std::uint32_t shift, PackedLanes* __restrict packed) {
-  std::uint64_t low = lanes[0];
-  for (std::uint32_t lane = 1; lane < kWarpSize; ++lane) low = lanes[lane] < low ? lanes[lane] : low;
-  alignas(64) std::uint64_t offsets[kWarpSize];
+/// 32 distances in units of the width.
+GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, PackedLanes* __restrict packed) {
+  std::uint32_t any = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= distances[lane];
+  std::uint8_t* const bytes = packed->bytes.data();
+  packed->unit = any >> 8 == 0 ? LaneUnit::kUnits8 : any >> 16 == 0 ? LaneUnit::kUnits16 : LaneUnit::kUnits32;
+  if (any >> 8 == 0) Store<std::uint8_t>(distances, 0, bytes);
+  else if (any >> 16 == 0) Store<std::uint16_t>(distances, 0, bytes);
+  else Store<std::uint32_t>(distances, 0, bytes);
+}
+
+/// 32 distances in bytes.
+GL_INLINE void PackInBytes(const std::uint64_t* __restrict distances, std::uint32_t shift, PackedLanes* __restrict packed) {
   std::uint64_t any = 0;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    offsets[lane] = lanes[lane] - low;
-    any |= offsets[lane];
-  }
-  packed->low = low;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= distances[lane];
   std::uint8_t* const bytes = packed->bytes.data();
   const bool whole = (any & ((std::uint64_t{1} << shift) - 1)) == 0;
   const auto fits = [&](unsigned bits) { return any >> shift >> bits == 0; };
   if (whole && fits(8)) {
     packed->unit = LaneUnit::kUnits8;
-    Store<std::uint8_t>(offsets, shift, bytes);
+    Store<std::uint8_t>(distances, shift, bytes);
   } else if (whole && fits(16)) {
     packed->unit = LaneUnit::kUnits16;
-    Store<std::uint16_t>(offsets, shift, bytes);
+    Store<std::uint16_t>(distances, shift, bytes);
   } else if (whole && fits(32)) {
     packed->unit = LaneUnit::kUnits32;
-    Store<std::uint32_t>(offsets, shift, bytes);
+    Store<std::uint32_t>(distances, shift, bytes);
   } else if (any >> 32 == 0) {
     packed->unit = LaneUnit::kBytes32;
-    Store<std::uint32_t>(offsets, 0, bytes);
+    Store<std::uint32_t>(distances, 0, bytes);
   } else {
     packed->unit = LaneUnit::kBytes64;
-    Store<std::uint64_t>(offsets, 0, bytes);
+    Store<std::uint64_t>(distances, 0, bytes);
   }
 }
 
 }  // namespace
 
-GL_SIMD_FUNCTION(PackFullWarp, PackAllLanes, (const std::uint64_t* lanes, std::uint32_t shift, PackedLanes* packed), (lanes, shift, packed))
+GL_SIMD_FUNCTION(PackUnits, PackInUnits, (const std::uint32_t* distances, PackedLanes* packed), (distances, packed))
+GL_SIMD_FUNCTION(PackBytes, PackInBytes, (const std::uint64_t* distances, std::uint32_t shift, PackedLanes* packed),
+                 (distances, shift, packed))
 
-void PackLanes(std::span<const std::uint64_t> lanes, std::uint32_t width, PackedLanes& packed) {
-  const auto shift = static_cast<std::uint32_t>(std::countr_zero(width));
-  if (lanes.size() == kWarpSize) return PackFullWarp(lanes.data(), shift, &packed);
-  std::uint64_t all[kWarpSize];
-  std::ranges::copy(lanes, all);
-  std::fill(all + lanes.size(), all + kWarpSize, lanes.front());
-  PackFullWarp(all, shift, &packed);
+void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::uint32_t width, PackedLanes& packed) {
+  packed.low = lanes.low;
+  if (lanes.unit == width) {
+    if (count == kWarpSize) return PackUnits(lanes.distances, &packed);
+    std::uint32_t all[kWarpSize] = {};
+    std::copy_n(lanes.distances, count, all);
+    return PackUnits(all, &packed);
+  }
+  std::uint64_t all[kWarpSize] = {};
+  for (std::size_t i = 0; i < count; ++i) all[i] = lanes[i] - lanes.low;
+  PackBytes(all, static_cast<std::uint32_t>(std::countr_zero(width)), &packed);
 }
 
-void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, const std::uint8_t* bytes, std::span<std::uint64_t> lanes) {
-  const auto unpack = [&](auto zero, std::uint64_t scale) {
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
+void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, std::size_t count, const std::uint8_t* bytes,
+                 std::uint32_t* words) {
+  ScatteredLanes::PutHead(low, UnpackedUnit(unit, width), words);
+  std::uint32_t* const distances = words + ScatteredLanes::kHeadWords;
+  const auto unpack = [&](auto zero) {
+    for (std::size_t i = 0; i < count; ++i) {
       auto distance = zero;
       std::memcpy(&distance, bytes + i * sizeof zero, sizeof zero);
-      lanes[i] = low + distance * scale;
+      distances[i] = distance;
     }
   };
   switch (unit) {
-    case LaneUnit::kBytes32: return unpack(std::uint32_t{0}, 1);
-    case LaneUnit::kBytes64: return unpack(std::uint64_t{0}, 1);
-    case LaneUnit::kUnits8: return unpack(std::uint8_t{0}, width);
-    case LaneUnit::kUnits16: return unpack(std::uint16_t{0}, width);
-    case LaneUnit::kUnits32: return unpack(std::uint32_t{0}, width);
+    case LaneUnit::kUnits8: return unpack(std::uint8_t{0});
+    case LaneUnit::kUnits16: return unpack(std::uint16_t{0});
+    default: std::memcpy(distances, bytes, count * SizeOf(unit));
   }
 }
 

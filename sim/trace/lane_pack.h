@@ -32,9 +32,14 @@ struct PackedLanes {
   alignas(64) std::array<std::uint8_t, kWarpSize * 8> bytes;  ///< as many as lanes were given, each of SizeOf(unit)
 };
 
-/// `lanes`: 1 to 32; `width`: a power of two.
-void PackLanes(std::span<const std::uint64_t> lanes, std::uint32_t width, PackedLanes& packed);
-/// The reverse. `bytes` holds lanes.size() distances.
-void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, const std::uint8_t* bytes, std::span<std::uint64_t> lanes);
+/// `count`: of the lanes, 1 to 32; `width`: a power of two.
+void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::uint32_t width, PackedLanes& packed);
+/// The reverse. `bytes` holds `count` distances; `words` has room for ScatteredLanes::Words of as many.
+void UnpackLanes(std::uint64_t low, LaneUnit unit, std::uint32_t width, std::size_t count, const std::uint8_t* bytes, std::uint32_t* words);
+/// The unit of ScatteredLanes in which they are unpacked.
+constexpr std::uint32_t UnpackedUnit(LaneUnit unit, std::uint32_t width) {
+  if (unit == LaneUnit::kBytes64) return ScatteredLanes::kFar;
+  return unit == LaneUnit::kBytes32 ? 1 : width;
+}
 
 }  // namespace gridloom::trace

@@ -1,11 +1,6 @@
 #include "sim/trace/lane_shape.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include <bit>
-#include <cstring>
 
 #include "sim/exec/simd.h"
 
@@ -103,31 +98,6 @@ std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* l
   std::uint64_t differs = 0;
   DifferFromOffsets(lanes, offsets.data(), base, mask, &differs);
   return differs == 0 ? std::optional(base) : std::nullopt;
-}
-
-namespace {
-
-#if defined(__x86_64__)
-[[gnu::target("avx512f")]] void TakeLanesAvx512(const std::uint64_t* lanes, std::uint32_t mask, std::uint64_t* out) {
-  for (std::uint32_t from = 0; from < kWarpSize; from += 8) {
-    const auto chosen = static_cast<__mmask8>(mask >> from);
-    _mm512_storeu_si512(out, _mm512_maskz_compress_epi64(chosen, _mm512_loadu_si512(lanes + from)));
-    out += std::popcount(chosen);
-  }
-}
-#endif
-
-}  // namespace
-
-void TakeLanes(const std::uint64_t* lanes, std::uint32_t mask, std::uint64_t* out) {
-  if (mask == ~0u) {
-    std::memcpy(out, lanes, kWarpSize * sizeof *lanes);
-    return;
-  }
-#if defined(__x86_64__)
-  if (UsableSimd() == SimdLevel::kAvx512) return TakeLanesAvx512(lanes, mask, out);
-#endif
-  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) *out++ = lanes[std::countr_zero(rest)];
 }
 
 }  // namespace gridloom::trace

@@ -26,7 +26,4 @@ std::optional<std::uint64_t> FindBase(std::uint32_t mask, const std::uint64_t* l
 bool PatternOf(std::uint32_t mask, const std::uint64_t* lanes, LanePattern& pattern);
 LaneOffsets Widen(const LanePattern& pattern);
 
-/// Copies the addresses of the mask's lanes, lowest lane first. There is room for 32.
-void TakeLanes(const std::uint64_t* lanes, std::uint32_t mask, std::uint64_t* out);
-
 }  // namespace gridloom::trace

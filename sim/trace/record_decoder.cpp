@@ -45,7 +45,7 @@ bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, st
 
 std::size_t BytesOf(const CtaTrace& trace) {
   return trace.visits.capacity() * sizeof(BlockVisit) + trace.accesses.capacity() * sizeof(MemoryAccess) +
-         trace.lanes.capacity() * sizeof(std::uint64_t) + trace.patterns.capacity() * sizeof(LanePattern);
+         trace.lanes.capacity() * sizeof(std::uint32_t) + trace.patterns.capacity() * sizeof(LanePattern);
 }
 
 }  // namespace
@@ -61,6 +61,15 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
   }
   entries_.back().kind = kNoAccess;
   entries_.back().number = number;
+  for (const CodeTable::Entry& entry : table.entries) {
+    BlockStart& start = starts_.emplace_back();
+    start.block = entry.block;
+    if (entry.block == CodeTable::kNoBlock) continue;
+    const BasicBlock& block = table.code.blocks[entry.block];
+    start.end = block.first + block.count;
+    const bool accesses = entries_[block.first].number != entries_[start.end].number;
+    start.next = accesses ? block.first : start.end;
+  }
 }
 
 void RecordDecoder::BeginLaunch() {
@@ -141,17 +150,13 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
   if (sites_ != nullptr) sites_->number[buffer].assign(words.size(), RecordSites::kFixed);
   site_numbers_ = sites_ != nullptr ? sites_->number[buffer].data() : nullptr;
   words_ = words.data();
+  words_end_ = words_ + words.size();
   bool begun = false;
   for (Words at = words_, end = words_ + words.size(); at < end;) {
     if (!begun) BeginWarp();
     begun = true;
     switch (RecordHeader::Unpack(*at).kind) {
-      case RecordKind::kBlock:
-        do {
-          TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
-          ++at;
-        } while (at < end && RecordHeader::Unpack(*at).kind == RecordKind::kBlock);
-        break;
+      case RecordKind::kBlock: at = TakeBlocks(at, end); break;
       case RecordKind::kWarpEnd:
         EndWarp();
         begun = false;
@@ -187,15 +192,40 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
 
 /// False when that is none.
 bool RecordDecoder::TakeBlock(std::uint32_t instruction, std::uint32_t mask) {
-  if (mask == 0 || instruction >= table_.entries.size()) return false;
-  const std::uint32_t number = table_.entries[instruction].block;
-  if (number == CodeTable::kNoBlock) return false;
+  if (mask == 0 || instruction >= starts_.size() || starts_[instruction].block == CodeTable::kNoBlock) return false;
+  const BlockStart& start = starts_[instruction];
   if (next_ < end_) SkipTo(end_);
-  *visits_.Add(1) = {number, mask};
-  const BasicBlock& block = table_.code.blocks[number];
-  end_ = block.first + block.count;
-  next_ = entries_[block.first].number == entries_[end_].number ? end_ : block.first;  // nothing to skip in it
+  *visits_.Add(1) = {start.block, mask};
+  next_ = start.next;
+  end_ = start.end;
   return true;
+}
+
+/// Records of kBlock, one after the other, as TakeBlock does.
+RecordDecoder::Words RecordDecoder::TakeBlocks(Words at, Words end) {
+  const auto most = static_cast<std::size_t>(end - at);
+  BlockVisit* const begin = visits_.Add(most);
+  BlockVisit* visit = begin;
+  const BlockStart* const starts = starts_.data();
+  const std::size_t count = starts_.size();
+  std::uint32_t next = next_, last = end_;
+  for (; at < end; ++at) {
+    const RecordHeader header = RecordHeader::Unpack(*at);
+    if (header.kind != RecordKind::kBlock) break;
+    if (header.mask == 0 || header.instruction >= count || starts[header.instruction].block == CodeTable::kNoBlock) continue;
+    if (next < last) {
+      next_ = next;
+      SkipTo(last);
+    }
+    const BlockStart& start = starts[header.instruction];
+    *visit++ = {start.block, header.mask};
+    next = start.next;
+    last = start.end;
+  }
+  next_ = next;
+  end_ = last;
+  visits_.TakeBack(most - static_cast<std::size_t>(visit - begin));
+  return at;
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {
@@ -259,8 +289,39 @@ MemoryAccess RecordDecoder::AccessOf(RecordReader& reader, std::uint32_t at, std
 void RecordDecoder::AddLanes(const std::uint64_t* lanes, MemoryAccess& access) {
   access.base = lanes_.size();
   access.stride = MemoryAccess::kScattered;
-  TakeLanes(lanes, access.mask, lanes_.Add(kWarpSize));
-  lanes_.TakeBack(kWarpSize - static_cast<std::size_t>(std::popcount(access.mask)));
+  std::uint64_t active[kWarpSize];
+  std::size_t count = 0;
+  for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) active[count++] = lanes[std::countr_zero(rest)];
+  std::uint32_t* const words = lanes_.Add(ScatteredLanes::kMostWords);
+  lanes_.TakeBack(ScatteredLanes::kMostWords - PutLanes({active, count}, words));
+}
+
+/// Lanes of which mostly nobody expects any more that they lie in some order.
+void RecordDecoder::AddNear(std::uint32_t at, const exec::NearLanes& lanes, std::uint64_t add, MemoryAccess& access) {
+  if (const Entry& entry = EntryOf(at); entry.pattern >= 0 || entry.patience != 0) {
+    std::array<std::uint64_t, kWarpSize> addresses;
+    lanes.Expand(addresses.data());
+    for (std::uint64_t& address : addresses) address += add;
+    return AddShape(at, addresses.data(), access);
+  }
+  const std::uint64_t low = lanes.low + add;
+  access.base = lanes_.size();
+  access.stride = MemoryAccess::kScattered;
+  constexpr std::uint32_t kMost = ScatteredLanes::kHeadWords + kWarpSize;
+  std::uint32_t* const words = lanes_.Add(kMost);
+  ScatteredLanes::PutHead(low, lanes.unit, words);
+  std::uint32_t* const begin = words + ScatteredLanes::kHeadWords;
+  std::uint32_t* end = begin + lanes.count;
+  if (lanes.mask == access.mask) {
+    // As many as there can be, where there is something to read: nobody can foretell how many there are.
+    if (lanes.distances + kWarpSize <= reinterpret_cast<const std::uint32_t*>(words_end_)) std::copy_n(lanes.distances, kWarpSize, begin);
+    else std::copy_n(lanes.distances, lanes.count, begin);
+  } else {
+    end = begin;
+    for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1)
+      *end++ = lanes.distances[std::popcount(lanes.mask & ((rest & (0 - rest)) - 1))];
+  }
+  lanes_.TakeBack(kMost - static_cast<std::size_t>(end - words));
 }
 
 /// Where a generic access goes; one whose lanes lie in several windows counts as global.
@@ -294,9 +355,8 @@ bool RecordDecoder::Linear(RecordReader& reader, std::uint64_t add, MemoryAccess
   return access.stride != MemoryAccess::kScattered;
 }
 
-/// The stride that a pattern is or that names it; kScattered when its distances are too large.
-std::int32_t RecordDecoder::KnownPattern(const std::int64_t* pattern) {
-  Known*& last = last_known_[SlotOf(pattern) % last_known_.size()];
+std::int32_t RecordDecoder::NamePattern(const std::int64_t* pattern) {
+  Known*& last = last_known_[SlotOf(pattern) % kLastKnown];
   if (last == nullptr || last->pattern != pattern) last = &FindKnown(pattern);
   if (last->is_stride || last->cta == ctas_) return last->stride;
   if (!last->fits || trace_->patterns.size() >= kMostPatterns) return MemoryAccess::kScattered;

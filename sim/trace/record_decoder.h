@@ -39,7 +39,7 @@ struct RecordSites {
 template <typename T>
 class Filling {
  public:
-  void Open(std::vector<T>& to) {
+  void Open(Table<T>& to) {
     to_ = &to;
     used_ = 0;
   }
@@ -55,7 +55,7 @@ class Filling {
   void Close() { to_->resize(used_); }
 
  private:
-  std::vector<T>* to_ = nullptr;
+  Table<T>* to_ = nullptr;
   std::size_t used_ = 0;
 };
 
@@ -73,9 +73,11 @@ class RecordDecoder {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
+  using Words = const std::uint64_t*;
   static constexpr std::uint32_t kNoEntry = ~0u;
   static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
-  static constexpr std::uint8_t kPatience = 4;        ///< patterns of one instruction, found among its lanes and not met again
+  static constexpr std::size_t kLastKnown = 64, kLastPlans = 256;
+  static constexpr std::uint8_t kPatience = 4;  ///< patterns of one instruction, found among its lanes and not met again
 
   /// What is kept about an entry of the code.
   struct Entry {
@@ -101,7 +103,7 @@ class RecordDecoder {
   };
   struct PlainSlot {
     static constexpr std::uint32_t kNone = ~0u;
-    std::uint32_t word = kNone;             ///< in regular groups, of the record
+    std::uint64_t form = 0;                 ///< of the RecordSlot
     std::uint32_t in_loop = kNone;          ///< of the slots of the loop, that it lies at
     std::int32_t stride = 0;                ///< without a pattern
     const std::int64_t* pattern = nullptr;  ///< null also where the record names it
@@ -112,30 +114,36 @@ class RecordDecoder {
     bool plain = false;                       ///< its accesses are PlainAccess, in the order of the entries
     bool simple = false;                      ///< plain, and a block with all of its accesses
     bool in_loop = false;                     ///< some slot lies at one of a loop
-    bool regular = false;                     ///< simple, and each slot is one word or none but where one of may_differ is kElsewhere
-    std::uint32_t words = 0;                  ///< if regular
-    std::vector<std::uint32_t> may_differ;    ///< if regular: words
+    std::uint32_t loop_slots = 0;             ///< of its loop, up to the last one that it lies at
     bool found = false;                       ///< of some slot only the run tells how its lanes lie
     std::uint32_t rounds = PlainSlot::kNone;  ///< slot that says which round of its loop it is
     std::uint32_t block = CodeTable::kNoBlock;
+    std::uint32_t end = 0;  ///< of the block's entries
     std::vector<PlainAccess> accesses;
     std::vector<PlainSlot> slots;
   };
   /// Where accesses of a loop lie in its round 0, and how far one round is from the next.
   struct LoopSlot {
     std::uint64_t base = 0, step = 0;
-    std::int32_t stride = 0;  ///< as in MemoryAccess; kScattered: each lane adds what lanes or pattern has
+    std::int32_t stride = 0;  ///< as in MemoryAccess; kScattered: each lane adds what pattern or lanes has
     const std::int64_t* pattern = nullptr;
-    const std::uint64_t* lanes = nullptr;
+    std::array<std::uint64_t, kWarpSize> lanes;  ///< where `pattern` is null, too
     std::uint32_t mask = 0;
     const exec::RecordSlot* form = nullptr;
     const std::uint64_t* at = nullptr;  ///< its words
+  };
+  /// Where the words of a slot say that accesses lie, but for what they add.
+  struct Place {
+    std::uint64_t base = 0;
+    std::int32_t stride = 0;  ///< kScattered: AddPlainAccess finds out
+    Words at = nullptr;
   };
   /// A loop that the warp has begun.
   struct Loop {
     const exec::RecordGroup* group = nullptr;
     const std::uint64_t* at = nullptr;  ///< the words of its slots
     std::vector<LoopSlot> slots;
+    std::uint32_t count = 0;  ///< of them
   };
   /// A pattern of the records, and what traces call it.
   struct Known {
@@ -145,17 +153,19 @@ class RecordDecoder {
     std::uint32_t cta = 0;                ///< the last one, as ctas_ counts, that has the pattern in its trace
     LanePattern offsets{};
   };
-  using Words = const std::uint64_t*;
-
   /// Patterns lie 256 bytes and more apart.
   static std::size_t SlotOf(const std::int64_t* pattern) { return reinterpret_cast<std::uintptr_t>(pattern) >> 8; }
+  static std::size_t PlaceOf(const exec::RecordGroup* group) { return (reinterpret_cast<std::uintptr_t>(group) >> 4) % kLastPlans; }
   static std::uint8_t KindOf(const exec::RecordHeader& header);
-  const Plan& PlanOf(const exec::RecordGroup* group);
+  const Plan& PlanOf(const exec::RecordGroup* group) {
+    const Plan* const last = last_plans_[PlaceOf(group)];
+    return last != nullptr && last->group == group ? *last : FindPlan(group);
+  }
+  const Plan& FindPlan(const exec::RecordGroup* group);
   std::unique_ptr<const Plan> MakePlan(const exec::RecordGroup& group);
   void AddSlots(const exec::RecordGroup& group, Plan& plan);
   bool AddPlain(const exec::RecordGroup& group, Plan& plan);
   bool IsSimple(const Plan& plan) const;
-  static bool PlaceWords(Plan& plan);
   bool IsPlain(const exec::RecordHeader& header) const;
   const std::int64_t* Intern(const std::int64_t* pattern);
   std::uint32_t LeaderOf(std::uint32_t at);
@@ -166,25 +176,33 @@ class RecordDecoder {
   void DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer);
   void BeginWarp();
   void EndWarp();
+  Words TakeBlocks(Words at, Words end);
   void SkipTo(std::uint32_t entry);
   bool TakeBlock(std::uint32_t instruction, std::uint32_t mask);
   Words TakeGroup(Words at, Words end);
   Words TakeAnyGroup(const Plan& plan, Words at, Words end);
   Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
   void TakePlainRound(const Plan& plan, std::uint32_t mask, std::uint64_t round);
-  Words TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
-  void AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, std::uint64_t rounds, std::uint32_t mask,
+  Words TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
+  Words TakeRepeatedGroup(const Plan& plan, std::uint32_t mask, Words at);
+  Words FindPlace(const PlainSlot& slot, const LoopSlot* in_loop, Words at, std::uint64_t& round, Place& place);
+  void AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t rounds, std::uint32_t mask,
                      std::pair<MemoryAccess*, std::size_t> out);
   Words FindSlots(const Plan& plan, Words at);
-  void TakeRegularGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
   Words BeginLoop(const Plan& plan, std::uint32_t mask, Words at);
   void BeginSlot(const exec::RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at, LoopSlot& slot);
-  void TakeLoopLanes(Words lanes, std::uint32_t mask, LoopSlot& slot);
+  void TakeLoopLanes(std::uint32_t mask, LoopSlot& slot);
+  /// Those that groups of the loop lie at, up to number `count`.
+  const LoopSlot* LoopSlots(std::uint32_t loop, std::uint32_t count) {
+    if (loop >= loops_.size() || loops_[loop].count < count) SlotInLoop(loop, count - 1);
+    return loops_[loop].slots.data();
+  }
   LoopSlot& SlotInLoop(std::uint32_t loop, std::uint32_t slot);
   void AddPlainAccess(const Plan& plan, const PlainAccess& plain, Words at, std::uint64_t round, MemoryAccess& access);
   void AddLoopAccess(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, MemoryAccess& access);
   void AddPattern(std::uint64_t base, const std::int64_t* pattern, std::uint32_t at, MemoryAccess& access);
   void AddShape(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
+  void AddNear(std::uint32_t at, const exec::NearLanes& lanes, std::uint64_t add, MemoryAccess& access);
   void MarkSite(const exec::RecordSlot& slot, Words at, std::uint32_t mask, std::uint16_t site);
   /// The access of the next memory instruction that it can be; those before it were off. The record's site.
   std::uint16_t AddAccess(exec::RecordReader& reader);
@@ -193,16 +211,30 @@ class RecordDecoder {
   bool FindPattern(std::uint32_t at, const std::uint64_t* lanes, MemoryAccess& access);
   exec::Space SpaceOfGeneric(exec::RecordReader& reader) const;
   bool Linear(exec::RecordReader& reader, std::uint64_t add, MemoryAccess& access);
-  std::int32_t KnownPattern(const std::int64_t* pattern);
+  /// The stride that a pattern is or that names it; kScattered when its distances are too large.
+  std::int32_t KnownPattern(const std::int64_t* pattern) {
+    const Known* const last = last_known_[SlotOf(pattern) % kLastKnown];
+    if (last != nullptr && last->pattern == pattern && (last->is_stride || last->cta == ctas_)) return last->stride;
+    return NamePattern(pattern);
+  }
+  std::int32_t NamePattern(const std::int64_t* pattern);
   Known& FindKnown(const std::int64_t* pattern);
   std::uint16_t SiteOf(std::uint32_t from, std::uint32_t to, bool moves);
 
+  /// A block that begins at an instruction.
+  struct BlockStart {
+    std::uint32_t block = CodeTable::kNoBlock;
+    std::uint32_t next = 0, end = 0;  ///< entries of which an access may come next, and behind its last one
+  };
+
   const CodeTable& table_;
-  std::vector<Entry> entries_;  ///< by instruction of the code, and one behind the last
+  std::vector<BlockStart> starts_;  ///< by instruction of the PTX
+  std::vector<Entry> entries_;      ///< by instruction of the code, and one behind the last
   std::unordered_map<const exec::RecordGroup*, std::unique_ptr<const Plan>> plans_;
-  std::array<const Plan*, 256> last_plans_{};  ///< some of them
+  std::array<const Plan*, kLastPlans> last_plans_{};  ///< some of them
   std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
   std::vector<Words> slot_at_;                                                     ///< of the group being taken
+  std::vector<Place> places_;                                                      ///< the same
   std::vector<Loop> loops_;                                                        ///< by number
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loop_entries_;  ///< of a loop's slot, an entry that lies there
   exec::RecordLoops record_loops_;
@@ -212,16 +244,16 @@ class RecordDecoder {
   std::shared_ptr<CtaTrace> trace_;
   Filling<BlockVisit> visits_;      ///< of trace_
   Filling<MemoryAccess> accesses_;  ///< of trace_
-  Filling<std::uint64_t> lanes_;    ///< of trace_
+  Filling<std::uint32_t> lanes_;    ///< of trace_
   exec::RecordPlace place_;
   std::uint64_t local_base_ = 0;  ///< of the warp
   RecordSites* sites_ = nullptr;
-  std::uint16_t* site_numbers_ = nullptr;  ///< of the buffer, beside its words; null without sites_
-  Words words_ = nullptr;                  ///< of the buffer
-  std::deque<Known> known_;                ///< of the launch
-  std::array<Known*, 64> last_known_{};    ///< some of them, by SlotOf
-  std::vector<LaneOffsets> wide_;          ///< of the trace's patterns, those found among lanes
-  std::uint32_t next_ = 0, end_ = 0;       ///< what is left of the block being visited
+  std::uint16_t* site_numbers_ = nullptr;        ///< of the buffer, beside its words; null without sites_
+  Words words_ = nullptr, words_end_ = nullptr;  ///< of the buffer
+  std::deque<Known> known_;                      ///< of the launch
+  std::array<Known*, kLastKnown> last_known_{};  ///< some of them, by SlotOf
+  std::vector<LaneOffsets> wide_;                ///< of the trace's patterns, those found among lanes
+  std::uint32_t next_ = 0, end_ = 0;             ///< what is left of the block being visited
   std::uint32_t ctas_ = 0;
   std::uint64_t dropped_ = 0;
 };

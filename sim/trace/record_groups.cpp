@@ -19,12 +19,8 @@ RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
   const Plan& plan = PlanOf(reinterpret_cast<const exec::RecordGroup*>(bare ? at[0] : at[1]));
   const Words words = at + (bare ? 1 : 2);
   if (sites_ != nullptr) sites_->names_patterns |= plan.found;
-  if (plan.simple && sites_ == nullptr && mask != 0) {
-    const auto elsewhere = [&](std::uint32_t word) { return words[word] == RecordSlot::kElsewhere; };
-    if (!plan.regular || std::ranges::any_of(plan.may_differ, elsewhere)) return TakeSimpleGroup(plan, mask, words, repeats);
-    TakeRegularGroup(plan, mask, words, repeats);
-    return words + plan.words;
-  }
+  if (plan.simple && sites_ == nullptr && mask != 0)
+    return repeats ? TakeRepeatedGroup(plan, mask, words) : TakeSimpleGroup(plan, mask, words);
   if (plan.group->begins_loop()) return BeginLoop(plan, mask, words);
   if (plan.plain && mask != 0) {
     const bool here = plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
@@ -65,69 +61,92 @@ RecordDecoder::Words RecordDecoder::TakeAnyGroup(const Plan& plan, Words at, Wor
   return end;
 }
 
-/// As TakeSimpleGroup, where it is known which words say where the accesses lie.
-void RecordDecoder::TakeRegularGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats) {
+/// A block with all of its accesses. Several of them mostly lie at one slot, so that these come first.
+RecordDecoder::Words RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at) {
   if (next_ < end_) SkipTo(end_);
-  const BasicBlock& block = table_.code.blocks[plan.block];
-  next_ = end_ = block.first + block.count;
-  std::uint64_t round = plan.rounds == PlainSlot::kNone ? 0 : at[plan.slots[plan.rounds].word];
-  const std::uint64_t rounds = repeats ? std::exchange(round, 0) : 1;
-  std::fill_n(visits_.Add(rounds), rounds, BlockVisit{plan.block, mask});
-  const std::size_t count = plan.accesses.size();
-  MemoryAccess* access = accesses_.Add(count * rounds);
+  next_ = end_ = plan.end;
+  *visits_.Add(1) = {plan.block, mask};
+  const LoopSlot* const in_loop = plan.loop_slots != 0 ? LoopSlots(plan.group->loop_number(), plan.loop_slots) : nullptr;
+  std::uint64_t round = 0;
+  Place* place = places_.data();
+  for (const PlainSlot& slot : plan.slots) at = FindPlace(slot, in_loop, at, round, *place++);
+  MemoryAccess* access = accesses_.Add(plan.accesses.size());
   for (const PlainAccess& plain : plan.accesses) {
-    const PlainSlot& slot = plan.slots[plain.slot];
-    MemoryAccess* const first = access++;
-    if (slot.in_loop != PlainSlot::kNone) {
-      AddLoopRounds(plain, SlotInLoop(plan.group->loop_number(), slot.in_loop), round, rounds, mask, {first, count});
-      continue;
+    const Place& lies = places_[plain.slot];
+    *access = {plain.base + lies.base, lies.stride, mask};
+    if (lies.stride == MemoryAccess::kScattered) {
+      const exec::RecordSlot& form = plan.group->slots()[plain.slot];
+      if (form.IsNear(lies.at)) AddNear(plain.at, exec::NearLanes::At(form, lies.at), plain.add, *access);
+      else AddPlainAccess(plan, plain, lies.at, round, *access);
     }
-    const std::uint64_t base = plain.base + (slot.word != PlainSlot::kNone ? at[slot.word] : 0);
-    for (std::uint64_t r = 0; r < rounds; ++r) {
-      MemoryAccess& out = first[r * count];
-      out = {base, slot.stride, mask};
-      if (slot.pattern != nullptr) AddPattern(base, slot.pattern, plain.at, out);
-    }
+    ++access;
   }
+  return at;
 }
 
-/// Blocks with all of their accesses, in as many rounds.
-RecordDecoder::Words RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats) {
+/// Where the words of the next slot begin. `in_loop`: the slots of the group's loop.
+RecordDecoder::Words RecordDecoder::FindPlace(const PlainSlot& slot, const LoopSlot* in_loop, Words at, std::uint64_t& round,
+                                              Place& place) {
+  constexpr std::uint64_t kStrideOr = RecordSlot::kStride | RecordSlot::kMayDiffer,
+                          kPatternOr = RecordSlot::kPattern | RecordSlot::kMayDiffer;
+  const auto lies = [&](std::uint64_t base, std::int32_t stride, std::uint32_t words) {
+    place = {base, stride, at};
+    return at + words;
+  };
+  const auto lanes = [&](std::uint32_t words) { return lies(0, MemoryAccess::kScattered, words); };
+  switch (slot.form) {
+    case RecordSlot::kFixed: return lies(0, slot.stride, 0);
+    case RecordSlot::kStride: return lies(at[0], slot.stride, 1);
+    case RecordSlot::kPattern: return lies(at[0], KnownPattern(slot.pattern), 1);
+    case kStrideOr: return at[0] != RecordSlot::kElsewhere ? lies(at[0], slot.stride, 1) : lanes(RecordSlot::kMaxWords);
+    case kPatternOr: return at[0] != RecordSlot::kElsewhere ? lies(at[0], KnownPattern(slot.pattern), 1) : lanes(RecordSlot::kMaxWords);
+    case RecordSlot::kFound:
+      if (at[0] == 0) return lanes(RecordSlot::kMaxWords);
+      if ((at[0] & RecordSlot::kNear) == 0) return lies(at[1], KnownPattern(reinterpret_cast<const std::int64_t*>(at[0])), 2);
+      // A lane alone has a stride.
+      return std::has_single_bit(static_cast<std::uint32_t>(at[0])) ? lies(at[1], 0, 3) : lanes(exec::NearLanes::Words(at[0]));
+    case RecordSlot::kRounds: round = at[0]; return at + 1;
+    default: break;
+  }
+  const LoopSlot& start = in_loop[slot.in_loop];
+  return start.stride == MemoryAccess::kScattered ? lanes(0) : lies(start.base + round * start.step, start.stride, 0);
+}
+
+/// A block with all of its accesses, in as many rounds as the record says.
+RecordDecoder::Words RecordDecoder::TakeRepeatedGroup(const Plan& plan, std::uint32_t mask, Words at) {
   const Words end = FindSlots(plan, at);
   SkipTo(end_);
-  const BasicBlock& block = table_.code.blocks[plan.block];
-  next_ = end_ = block.first + block.count;
-  std::uint64_t round = plan.rounds == PlainSlot::kNone ? 0 : *slot_at_[plan.rounds];
-  const std::uint64_t rounds = repeats ? std::exchange(round, 0) : 1;
+  next_ = end_ = plan.end;
+  const std::uint64_t rounds = plan.rounds == PlainSlot::kNone ? 1 : *slot_at_[plan.rounds];
   std::fill_n(visits_.Add(rounds), rounds, BlockVisit{plan.block, mask});
   const std::size_t count = plan.accesses.size();
   MemoryAccess* access = accesses_.Add(count * rounds);
   for (const PlainAccess& plain : plan.accesses) {
     MemoryAccess* const first = access++;
     if (const std::uint32_t in_loop = plan.slots[plain.slot].in_loop; in_loop != PlainSlot::kNone) {
-      AddLoopRounds(plain, SlotInLoop(plan.group->loop_number(), in_loop), round, rounds, mask, {first, count});
+      AddLoopRounds(plain, SlotInLoop(plan.group->loop_number(), in_loop), rounds, mask, {first, count});
       continue;
     }
     for (std::uint64_t r = 0; r < rounds; ++r) {
       first[r * count].mask = mask;
-      AddPlainAccess(plan, plain, slot_at_[plain.slot], round, first[r * count]);
+      AddPlainAccess(plan, plain, slot_at_[plain.slot], 0, first[r * count]);
     }
   }
   return end;
 }
 
 /// An access of so many rounds in a row, at every `out.second`-th place from `out.first` on.
-void RecordDecoder::AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t round, std::uint64_t rounds,
-                                  std::uint32_t mask, std::pair<MemoryAccess*, std::size_t> out) {
+void RecordDecoder::AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t rounds, std::uint32_t mask,
+                                  std::pair<MemoryAccess*, std::size_t> out) {
   const auto [first, count] = out;
   if (slot.stride != MemoryAccess::kScattered) {
-    std::uint64_t base = plain.base + slot.base + round * slot.step;
+    std::uint64_t base = plain.base + slot.base;
     for (std::uint64_t r = 0; r < rounds; ++r, base += slot.step) first[r * count] = {base, slot.stride, mask};
     return;
   }
   for (std::uint64_t r = 0; r < rounds; ++r) {
     first[r * count].mask = mask;
-    AddLoopAccess(plain, slot, round + r, first[r * count]);
+    AddLoopAccess(plain, slot, r, first[r * count]);
   }
 }
 
@@ -182,6 +201,7 @@ void RecordDecoder::AddPlainAccess(const Plan& plan, const PlainAccess& plain, W
     case RecordSlot::kInLoop: return AddLoopAccess(plain, SlotInLoop(plan.group->loop_number(), slot.in_loop), round, access);
     default: break;
   }
+  if (form.IsNear(at)) return AddNear(plain.at, exec::NearLanes::At(form, at), plain.add, access);
   if (!form.HasLanes(at)) {
     const bool found = form.form == RecordSlot::kFound;
     const std::uint64_t base = plain.base + at[found ? 1 : 0];
@@ -234,6 +254,7 @@ RecordDecoder::LoopSlot& RecordDecoder::SlotInLoop(std::uint32_t loop, std::uint
   if (loops_.size() <= loop) loops_.resize(loop + 1);
   std::vector<LoopSlot>& slots = loops_[loop].slots;
   if (slots.size() <= slot) slots.resize(slot + 1);
+  loops_[loop].count = static_cast<std::uint32_t>(slots.size());
   return slots[slot];
 }
 
@@ -257,10 +278,16 @@ void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, st
   slot.at = at;
   slot.base = form.base;
   slot.stride = plain.stride;
-  slot.lanes = nullptr;
   slot.pattern = nullptr;
   if (!form.has_words()) return;
-  if (form.HasLanes(at)) return TakeLoopLanes(at + 1, mask, slot);
+  if (form.IsNear(at)) {
+    exec::NearLanes::At(form, at).Expand(slot.lanes.data());
+    return TakeLoopLanes(mask, slot);
+  }
+  if (form.HasLanes(at)) {
+    std::copy_n(at + 1, kWarpSize, slot.lanes.begin());
+    return TakeLoopLanes(mask, slot);
+  }
   const bool found = form.plain_form() == RecordSlot::kFound;
   slot.base += at[found ? 1 : 0];
   slot.pattern = found ? reinterpret_cast<const std::int64_t*>(at[0]) : plain.pattern;
@@ -268,11 +295,11 @@ void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, st
 }
 
 /// A stride, or a pattern of the trace: a loop mostly has several rounds.
-void RecordDecoder::TakeLoopLanes(Words lanes, std::uint32_t mask, LoopSlot& slot) {
+void RecordDecoder::TakeLoopLanes(std::uint32_t mask, LoopSlot& slot) {
   slot.base = 0;
   slot.stride = MemoryAccess::kScattered;
-  slot.lanes = lanes;
   if (mask == 0) return;
+  const std::uint64_t* const lanes = slot.lanes.data();
   MemoryAccess access{.mask = mask};
   if (FindStride(lanes, access)) {
     slot.base = access.base;
@@ -293,7 +320,7 @@ void RecordDecoder::AddLoopAccess(const PlainAccess& plain, const LoopSlot& slot
   if (slot.stride != MemoryAccess::kScattered) return;
   std::array<std::uint64_t, kWarpSize> lanes;
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
-    lanes[lane] = access.base + (slot.lanes != nullptr ? slot.lanes[lane] : static_cast<std::uint64_t>(slot.pattern[lane]));
+    lanes[lane] = access.base + (slot.pattern == nullptr ? slot.lanes[lane] : static_cast<std::uint64_t>(slot.pattern[lane]));
   AddShape(plain.at, lanes.data(), access);
 }
 

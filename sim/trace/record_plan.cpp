@@ -10,12 +10,10 @@ using exec::AccessKind;
 using exec::RecordHeader;
 using exec::RecordSlot;
 
-const RecordDecoder::Plan& RecordDecoder::PlanOf(const exec::RecordGroup* group) {
-  const Plan*& last = last_plans_[(reinterpret_cast<std::uintptr_t>(group) >> 4) % last_plans_.size()];
-  if (last != nullptr && last->group == group) return *last;
+const RecordDecoder::Plan& RecordDecoder::FindPlan(const exec::RecordGroup* group) {
   std::unique_ptr<const Plan>& plan = plans_[group];
   if (!plan) plan = MakePlan(*group);
-  return *(last = plan.get());
+  return *(last_plans_[PlaceOf(group)] = plan.get());
 }
 
 std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::RecordGroup& group) {
@@ -36,19 +34,21 @@ std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::R
   AddSlots(group, *plan);
   plan->plain = AddPlain(group, *plan);
   plan->simple = plan->plain && IsSimple(*plan);
-  plan->regular = plan->simple && PlaceWords(*plan);
+  if (places_.size() < plan->slots.size()) places_.resize(plan->slots.size());
   return plan;
 }
 
 void RecordDecoder::AddSlots(const exec::RecordGroup& group, Plan& plan) {
   for (const RecordSlot& slot : group.slots()) {
     PlainSlot& made = plan.slots.emplace_back();
+    made.form = slot.form;
     switch (slot.plain_form()) {
       case RecordSlot::kPattern: made.pattern = Intern(group.pattern(slot.lanes)); break;
       case RecordSlot::kRounds: plan.rounds = static_cast<std::uint32_t>(plan.slots.size() - 1); break;
       case RecordSlot::kInLoop:
         made.in_loop = static_cast<std::uint32_t>(slot.base);
         plan.in_loop = true;
+        plan.loop_slots = std::max(plan.loop_slots, made.in_loop + 1);
         break;
       case RecordSlot::kFound: plan.found = true; break;
       default: made.stride = static_cast<std::int32_t>(slot.lanes);
@@ -65,7 +65,7 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
     plan.block = table_.entries[instruction].block;
     const BasicBlock& block = table_.code.blocks[plan.block];
     next = block.first;
-    end = block.first + block.count;
+    plan.end = end = block.first + block.count;
   } else if (group.access_count == 0) {
     return false;
   }
@@ -90,20 +90,10 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
 
 bool RecordDecoder::IsSimple(const Plan& plan) const {
   if (plan.block == CodeTable::kNoBlock) return false;
+  const auto in_loop = std::ranges::find(plan.slots, RecordSlot::kInLoop, &PlainSlot::form);
+  if (plan.rounds != PlainSlot::kNone && in_loop < plan.slots.begin() + plan.rounds) return false;
   const BasicBlock& block = table_.code.blocks[plan.block];
   return plan.accesses.size() == entries_[block.first + block.count].number - entries_[block.first].number;
-}
-
-/// Where the words of the slots are. False where that depends.
-bool RecordDecoder::PlaceWords(Plan& plan) {
-  const std::span<const RecordSlot> slots = plan.group->slots();
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].plain_form() == RecordSlot::kFound) return false;
-    if (!slots[i].has_words()) continue;
-    if ((slots[i].form & RecordSlot::kMayDiffer) != 0) plan.may_differ.push_back(plan.words);
-    plan.slots[i].word = plan.words++;
-  }
-  return true;
 }
 
 /// Whether the instruction is one entry, in global or shared memory, and the access the one it says.

@@ -28,11 +28,11 @@ class Circle final : public trace::CtaSource {
   const std::uint64_t first_;
 };
 
-template <typename T>
-void Hash(XXH3_state_t& state, const std::vector<T>& values) {
+template <typename Values>
+void Hash(XXH3_state_t& state, const Values& values) {
   const std::uint64_t count = values.size();
   XXH3_64bits_update(&state, &count, sizeof count);
-  XXH3_64bits_update(&state, values.data(), values.size() * sizeof(T));
+  XXH3_64bits_update(&state, values.data(), values.size() * sizeof values[0]);
 }
 
 /// Of all that decides about cycles. The structures hashed have no padding.

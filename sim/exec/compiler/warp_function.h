@@ -303,7 +303,18 @@ class WarpFunction {
   void AddToRecordGroup(llvm::CallInst& call, const RecordHeader& header);
   RecordSlot PutSlot(Value* root, const RecordHeader& header);
   void PutEither(Value* root, const Linear& linear);
-  void PutFound(Value* root, const RecordHeader& header);
+  /// Lanes that only the run tells.
+  struct FoundLanes {
+    Value* root;
+    Value* lanes;           ///< <32 x i64> addresses; or with a base <32 x i32>, an index
+    Value* base = nullptr;  ///< i64
+    std::int64_t unit = 1;  ///< of the index, in bytes
+    bool index_signed = false;
+  };
+  FoundLanes FoundLanesOf(Value* root);
+  RecordSlot PutFound(Value* root, const RecordHeader& header);
+  Value* PutNear(const FoundLanes& found);
+  Value* PutDistances(Value* low, Value* distances);
   Value* ActiveLanes(Value* address);
   Value* PutWords(Value* cursor, llvm::ArrayRef<Value*> words);
   Value* RecordHead(const RecordHeader& header);

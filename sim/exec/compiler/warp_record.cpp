@@ -1,9 +1,11 @@
 // Code that writes records (sim/exec/records.h) into the warp's buffer. Shapes decide what a record holds: of an address that is
 // a scalar and a pattern, only the scalar costs anything, and of several at constant distances only one.
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "sim/exec/compiler/warp_function.h"
 
@@ -238,10 +240,7 @@ void WarpFunction::AddToRecordGroup(llvm::CallInst& call, const RecordHeader& he
 /// Writes the words of a slot.
 RecordSlot WarpFunction::PutSlot(Value* root, const RecordHeader& header) {
   const std::optional<Linear> linear = AsLinear(root);
-  if (!linear) {
-    PutFound(root, header);
-    return {.form = RecordSlot::kFound};
-  }
+  if (!linear) return PutFound(root, header);
   RecordSlot slot{.form = RecordSlot::kStride, .base = static_cast<std::uint64_t>(linear->pattern[0])};
   const std::int64_t step = linear->pattern[1] - linear->pattern[0];
   LanePattern pattern;
@@ -297,44 +296,127 @@ void WarpFunction::PutEither(Value* root, const Linear& linear) {
   record_cursor_ = end;
 }
 
-/// Lanes that lie as those of the instruction did the last time, or all addresses (RecordSite).
-void WarpFunction::PutFound(Value* root, const RecordHeader& header) {
+/// The lanes of a slot as PutFound writes them: addresses, or an index that is cheaper to compare and to write.
+WarpFunction::FoundLanes WarpFunction::FoundLanesOf(Value* root) {
+  const Shape& shape = ShapeOf(root);
+  const bool indexed = shape.kind == ShapeKind::kIndexed && shape.scale > 0 && shape.pattern == LanePattern{};
+  if (!indexed) return {.root = root, .lanes = Lanes(root)};
+  return {.root = root,
+          .lanes = Lanes(const_cast<Value*>(shape.index)),
+          .base = Base(root),
+          .unit = shape.scale,
+          .index_signed = shape.index_signed};
+}
+
+/// Lanes that lie as those of the instruction did the last time; else all addresses for the runtime to look at, while it hopes to
+/// find that they do; else the lanes' distances (RecordSite).
+RecordSlot WarpFunction::PutFound(Value* root, const RecordHeader& header) {
   const std::uint32_t number = header.instruction % kRecordSites;
   Value* sites = WarpField(offsetof(WarpCtx, record_sites), b_.getPtrTy());
   Value* site = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), sites, std::uint64_t{number} * sizeof(RecordSite));
-  Value* pattern = b_.CreateLoad(b_.getPtrTy(), site);
-  Value* lanes = Lanes(root);
-  Value* known = b_.CreateAlignedLoad(lanes->getType(), pattern, llvm::Align(8));
-  Value* first = b_.CreateExtractElement(lanes, std::uint64_t{0});
-  Value* differs = b_.CreateICmpNE(b_.CreateSub(lanes, Splat(first)), known);
-  if (divergent_) differs = b_.CreateAnd(differs, MaskLanes());
-  BasicBlock* regular = NewBlock("record_known");
-  BasicBlock* irregular = NewBlock("record_lanes");
-  BasicBlock* learn = NewBlock("record_learn");
-  BasicBlock* joined = NewBlock("recorded");
-  b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differs), b_.getInt32(0)), regular, irregular);
-  b_.SetInsertPoint(regular);
-  Value* short_end = PutWords(record_cursor_, {b_.CreatePtrToInt(pattern, b_.getInt64Ty()), first});
-  b_.CreateBr(joined);
-  b_.SetInsertPoint(irregular);
+  const auto field = [&](std::uint64_t offset) {
+    return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), site, offset));
+  };
+  const FoundLanes found = FoundLanesOf(root);
+  if (divergent_) MaskLanes();
+  BasicBlock *compare = NewBlock("record_compare"), *regular = NewBlock("record_known"), *differs = NewBlock("record_differs");
+  BasicBlock *learn = NewBlock("record_learn"), *near = NewBlock("record_near"), *joined = NewBlock("recorded");
+  llvm::SmallVector<std::pair<Value*, BasicBlock*>, 4> ends;
+  const auto join = [&](Value* end) {
+    ends.emplace_back(end, b_.GetInsertBlock());
+    b_.CreateBr(joined);
+  };
+  b_.CreateCondBr(b_.CreateICmpNE(field(offsetof(RecordSite, scattered)), b_.getInt64(0)), near, compare);
+  {
+    const Scope scope(*this);
+    b_.SetInsertPoint(compare);
+    Value* pattern = b_.CreateLoad(b_.getPtrTy(), site);
+    Value* lanes = Lanes(root);
+    Value* known = b_.CreateAlignedLoad(lanes->getType(), pattern, llvm::Align(8));
+    Value* first = b_.CreateExtractElement(lanes, std::uint64_t{0});
+    Value* differ = b_.CreateICmpNE(b_.CreateSub(lanes, Splat(first)), known);
+    if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
+    b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0)), regular, differs);
+    b_.SetInsertPoint(regular);
+    join(PutWords(record_cursor_, {b_.CreatePtrToInt(pattern, b_.getInt64Ty()), first}));
+    b_.SetInsertPoint(differs);
+    b_.CreateCondBr(b_.CreateICmpEQ(field(offsetof(RecordSite, tries)), b_.getInt64(0)), near, learn);
+    b_.SetInsertPoint(learn);
+    Value* slot = RecordCursorOf(warp_);
+    b_.CreateStore(PutWords(record_cursor_, {b_.getInt64(0), ActiveLanes(root)}), slot);
+    b_.CreateCall(RecordHelper("gl.learn_record", Helper::kLearnRecord),
+                  {warp_, mask_, b_.getInt32(0), b_.getInt64(number), b_.getInt64(0)});
+    join(b_.CreateLoad(b_.getPtrTy(), slot));
+  }
+  b_.SetInsertPoint(near);
+  join(PutNear(found));
+  b_.SetInsertPoint(joined);
+  auto* end = b_.CreatePHI(b_.getPtrTy(), static_cast<unsigned>(ends.size()));
+  for (const auto& [cursor, from] : ends) end->addIncoming(cursor, from);
+  record_cursor_ = end;
+  return {.form = RecordSlot::kFound, .lanes = found.unit};
+}
+
+/// As NearLanes, or all addresses where they lie too far apart. Where what follows begins.
+Value* WarpFunction::PutNear(const FoundLanes& found) {
   const Scope scope(*this);
-  Value* long_end = PutWords(record_cursor_, {b_.getInt64(0), ActiveLanes(root)});
-  Value* tries = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), site, offsetof(RecordSite, tries)));
-  BasicBlock* irregular_end = b_.GetInsertBlock();
-  b_.CreateCondBr(b_.CreateICmpEQ(tries, b_.getInt64(0)), joined, learn);
-  b_.SetInsertPoint(learn);
-  Value* slot = RecordCursorOf(warp_);
-  b_.CreateStore(long_end, slot);
-  b_.CreateCall(RecordHelper("gl.learn_record", Helper::kLearnRecord), {warp_, mask_, b_.getInt32(0), b_.getInt64(number), b_.getInt64(0)});
-  Value* learned_end = b_.CreateLoad(b_.getPtrTy(), slot);
-  BasicBlock* learn_end = b_.GetInsertBlock();
+  const bool indexed = found.base != nullptr;
+  auto* type = llvm::cast<llvm::FixedVectorType>(found.lanes->getType());
+  const bool is_signed = indexed && found.index_signed;
+  const unsigned bits = type->getScalarSizeInBits();
+  const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  Value* chosen = divergent_ ? b_.CreateSelect(MaskLanes(), found.lanes, llvm::ConstantInt::get(type, most)) : found.lanes;
+  Value* lowest = b_.CreateIntMinReduce(chosen, is_signed);
+  Value* distances = b_.CreateSub(found.lanes, Splat(lowest));
+  if (indexed) {
+    Value* wide = is_signed ? b_.CreateSExt(lowest, b_.getInt64Ty()) : b_.CreateZExt(lowest, b_.getInt64Ty());
+    Value* offset = b_.CreateMul(wide, b_.getInt64(static_cast<std::uint64_t>(found.unit)));
+    return PutDistances(b_.CreateAdd(found.base, offset), distances);
+  }
+  BasicBlock *fits = NewBlock("record_distances"), *far = NewBlock("record_lanes"), *joined = NewBlock("record_written");
+  Value* differ = b_.CreateICmpUGT(distances, Splat(b_.getInt64(0xffffffff)));
+  if (divergent_) differ = b_.CreateAnd(differ, MaskLanes());
+  b_.CreateCondBr(b_.CreateICmpEQ(ToBits(differ), b_.getInt32(0)), fits, far, Likely());
+  b_.SetInsertPoint(fits);
+  Value* short_end = PutDistances(lowest, b_.CreateTrunc(distances, LanesType(b_.getInt32Ty())));
+  b_.CreateBr(joined);
+  BasicBlock* short_block = b_.GetInsertBlock();
+  b_.SetInsertPoint(far);
+  Value* long_end = PutWords(record_cursor_, {b_.getInt64(0), ActiveLanes(found.root)});
   b_.CreateBr(joined);
   b_.SetInsertPoint(joined);
-  auto* end = b_.CreatePHI(b_.getPtrTy(), 3);
-  end->addIncoming(short_end, regular);
-  end->addIncoming(long_end, irregular_end);
-  end->addIncoming(learned_end, learn_end);
-  record_cursor_ = end;
+  auto* end = b_.CreatePHI(b_.getPtrTy(), 2);
+  end->addIncoming(short_end, short_block);
+  end->addIncoming(long_end, far);
+  return end;
+}
+
+/// `distances`: <32 x i32>, of the active lanes. Only these are written where the machine brings them together cheaply.
+Value* WarpFunction::PutDistances(Value* low, Value* distances) {
+  if (!divergent_) return PutWords(record_cursor_, {b_.getInt64(NearLanes::kAllLanes), low, distances});
+  if (!module_.avx512) {
+    Value* active = b_.CreateSelect(MaskLanes(), distances, llvm::Constant::getNullValue(distances->getType()));
+    return PutWords(record_cursor_, {b_.getInt64(NearLanes::kAllLanes), low, active});
+  }
+  Value* const begin = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), record_cursor_, NearLanes::kHeadWords);
+  constexpr unsigned kHalf = kWarpSize / 2;
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
+  Value* count = b_.getInt64(0);
+  for (unsigned half = 0; half < 2; ++half) {
+    llvm::SmallVector<int, kHalf> numbers(kHalf);
+    std::iota(numbers.begin(), numbers.end(), static_cast<int>(half * kHalf));
+    Value* bits = b_.CreateTrunc(half == 0 ? mask_ : b_.CreateLShr(mask_, kHalf), b_.getInt16Ty());
+    Value* together = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
+                                         {b_.CreateShuffleVector(distances, numbers), llvm::Constant::getNullValue(words),
+                                          b_.CreateBitCast(bits, llvm::FixedVectorType::get(b_.getInt1Ty(), kHalf))});
+    b_.CreateAlignedStore(together, b_.CreateInBoundsGEP(b_.getInt32Ty(), begin, count), llvm::Align(4));
+    count = b_.CreateAdd(count, b_.CreateZExt(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits), b_.getInt64Ty()));
+  }
+  // An odd one leaves half a word, which must not make equal records differ.
+  b_.CreateAlignedStore(b_.getInt32(0), b_.CreateInBoundsGEP(b_.getInt32Ty(), begin, count), llvm::Align(4));
+  Value* told = b_.CreateOr(b_.CreateZExt(mask_, b_.getInt64Ty()), b_.CreateShl(count, NearLanes::kCountShift));
+  PutWords(record_cursor_, {b_.CreateOr(told, b_.getInt64(RecordSlot::kNear)), low});
+  return b_.CreateInBoundsGEP(b_.getInt64Ty(), begin, b_.CreateLShr(b_.CreateAdd(count, b_.getInt64(1)), 1));
 }
 
 /// The lanes' addresses, 0 for lanes that are off: what they hold must not make equal records differ.

@@ -31,17 +31,17 @@ std::uint64_t LocalWindow(const Warp& warp) {
 
 }  // namespace
 
-RecordPlace PlaceOf(const Warp& warp) {
+void PutPlace(const Warp& warp, RecordPlace& place) {
   const CtaCtx& cta = warp.cta->ctx;
   const WarpCtx &first = warp.cta->warps[0].ctx, &last = warp.cta->warps[LaunchOf(warp).ctx.warps_per_cta - 1].ctx;
-  return {.cta_index = CtaNumber(warp),
-          .buffer = warp.records_of,
-          .shared_base = cta.shared_base,
-          .shared_bytes = cta.shared_bytes,
-          .generic_local = first.local_base,
-          .generic_local_bytes = last.local_base - first.local_base + std::uint64_t{first.local_stride} * kWarpSize,
-          .local_base = LocalWindow(warp),
-          .local_stride = warp.ctx.local_stride};
+  place.cta_index = CtaNumber(warp);
+  place.buffer = warp.records_of;
+  place.shared_base = cta.shared_base;
+  place.shared_bytes = cta.shared_bytes;
+  place.generic_local = first.local_base;
+  place.generic_local_bytes = last.local_base - first.local_base + std::uint64_t{first.local_stride} * kWarpSize;
+  place.local_base = LocalWindow(warp);
+  place.local_stride = warp.ctx.local_stride;
 }
 
 std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words, RecordLoops& loops) {

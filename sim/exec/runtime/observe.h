@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-RecordPlace PlaceOf(const Warp& warp);
+void PutPlace(const Warp& warp, RecordPlace& place);
 /// Tells the launch's observer of the accesses to global memory among records that begin with this warp's and go on with the next
 /// ones' of the CTA; `loops` is of their buffer. How many warps' ends are among them.
 std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words, RecordLoops& loops);

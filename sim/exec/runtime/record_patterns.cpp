@@ -24,7 +24,10 @@ std::uint64_t* RecordPatterns::Learn(RecordSite& site, std::uint32_t mask, std::
     for (std::size_t lane = 0; lane < kWarpSize; ++lane) made[lane] = static_cast<std::int64_t>(lanes[lane] - lanes[0]);
     pattern = patterns_.emplace_back(std::make_unique<const Pattern>(made)).get();
   }
-  if (pattern == nullptr) return slot + RecordSlot::kMaxWords;
+  if (pattern == nullptr) {
+    site.scattered = site.tries == 0 && site.pattern == patterns_.front()->data() ? 1 : 0;
+    return slot + RecordSlot::kMaxWords;
+  }
   site.pattern = pattern->data();
   const auto first = static_cast<std::size_t>(std::countr_zero(mask));
   slot[1] = lanes[first] - static_cast<std::uint64_t>((*pattern)[first]);

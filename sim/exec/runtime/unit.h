@@ -27,7 +27,8 @@ enum class WarpState : std::uint8_t { kReady, kAtBarrier, kEnded };
 struct Cta {
   CtaCtx ctx{};
   Unit* unit = nullptr;
-  RecordStream* records = nullptr;  ///< null when nobody wants them
+  RecordStream* records = nullptr;       ///< null when nobody wants them
+  std::uint32_t warps_with_records = 0;  ///< that have ended and whose last records wait for those of the others
   struct Warp* warps = nullptr;
   Barrier barriers[kBarriersPerCta];
 };
@@ -144,6 +145,7 @@ struct Unit {
   std::uint32_t ended_warps_ = 0, observed_warps_ = 0;  // of a CTA whose records go into one buffer: those that were passed on
   // The same buffer: CTAs that have ended and were not passed on, and where the records of the one that runs begin.
   std::vector<RecordedCta> ended_ctas_;
+  std::vector<std::span<const std::uint64_t>> ended_warps_records_;
   std::uint64_t* cta_records_ = nullptr;
   bool passed_on_part_ = false;  // of the one that runs
   RecordPatterns record_patterns_;

@@ -23,7 +23,10 @@ void Unit::PrepareRecords(std::size_t buffers) {
   ended_ctas_.clear();
   passed_on_part_ = false;
   shared_records_ = buffers == 1;
-  for (Cta& cta : ctas) cta.records = launch->records ? &launch->records->Open() : nullptr;
+  for (Cta& cta : ctas) {
+    cta.records = launch->records ? &launch->records->Open() : nullptr;
+    cta.warps_with_records = 0;
+  }
   if (!launch->observer && !launch->records) return;
   records_.resize(buffers * kWords);
   cta_records_ = records_.data();
@@ -52,13 +55,28 @@ void Unit::FlushRecords(Warp& warp, std::uint32_t ended) {
     if (!passed_on_part_) ended_warps_ = observed_warps_ = 0;
     cta_records_ = warp.records;
   }
-  if (warp.cta->records) warp.cta->records->OnRecords(PlaceOf(warp), words, ended);
+  if (warp.cta->records) {
+    RecordPlace place;
+    PutPlace(warp, place);
+    warp.cta->records->OnRecords(place, words, ended);
+  }
   warp.ctx.record_cursor = warp.records;
 }
 
 void Unit::EndRecords(Warp& warp) {
   *warp.ctx.record_cursor++ = kWarpEndWord;
-  FlushRecords(warp, 1);
+  Cta& cta = *warp.cta;
+  if (launch->observer || !cta.records) return FlushRecords(warp, 1);
+  if (++cta.warps_with_records < launch->ctx.warps_per_cta) return;
+  cta.warps_with_records = 0;
+  ended_warps_records_.clear();
+  for (Warp& ended : std::span(cta.warps, launch->ctx.warps_per_cta)) {
+    ended_warps_records_.emplace_back(ended.records, ended.ctx.record_cursor);
+    ended.ctx.record_cursor = ended.records;
+  }
+  RecordPlace place;
+  PutPlace(warp, place);
+  cta.records->OnCta(place, ended_warps_records_);
 }
 
 void Unit::EndCtaRecords() {
@@ -77,10 +95,13 @@ void Unit::EndSharedRecords(Warp& warp) {
   next.ctx.record_cursor = warp.ctx.record_cursor;
 }
 
-/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have different places.
+/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have different places. What
+/// is kept of one is written where it stays, number by number: a copy would wait for the stores of a kernel that streams.
 void Unit::EndSharedCta(Warp& last) {
   if (launch->observer || !last.cta->records || ctas.size() != 1 || passed_on_part_) return FlushRecords(last, 1);
-  ended_ctas_.push_back({PlaceOf(last), {cta_records_, last.ctx.record_cursor}});
+  RecordedCta& ended = ended_ctas_.emplace_back();
+  PutPlace(last, ended.place);
+  ended.words = {cta_records_, last.ctx.record_cursor};
   cta_records_ = last.ctx.record_cursor;
   if (last.ctx.record_cursor - last.records < kEndedWords) return;
   PassOnEndedCtas();

@@ -20,7 +20,7 @@ std::uint64_t BytesOf(const trace::LoadedCta& loaded) {
   if (!loaded.shifts.empty()) return sizeof loaded + loaded.shifts.size() * sizeof(std::uint64_t);
   const trace::CtaTrace& cta = *loaded.trace;
   return sizeof cta + cta.warps.size() * sizeof(trace::WarpTrace) + cta.visits.size() * sizeof(trace::BlockVisit) +
-         cta.accesses.size() * sizeof(trace::MemoryAccess) + cta.lanes.size() * sizeof(std::uint64_t) +
+         cta.accesses.size() * sizeof(trace::MemoryAccess) + cta.lanes.size() * sizeof(std::uint32_t) +
          cta.patterns.size() * sizeof(trace::LanePattern);
 }
 

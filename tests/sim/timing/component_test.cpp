@@ -407,8 +407,9 @@ TEST_CASE("CoalescerAndBanks_RandomAccesses_MatchTheirDefinitions") {
     if (random() % 4 == 0) mask = ((1u << (1 + random() % 31)) - 1) << random() % 16;
     trace::MemoryAccess access{.base = random() % 64 * width + 4096, .stride = 0, .mask = mask};
     if (random() % 3 == 0) {
-      for (int lane = 0; lane < 32; ++lane) cta.lanes.push_back(random() % (256u << random() % 4) * width);
-      access.base = 0;
+      std::vector<std::uint64_t> lanes;
+      for (int lane = 0; lane < 32; ++lane) lanes.push_back(random() % (256u << random() % 4) * width);
+      access.base = trace::AppendLanes(lanes, cta.lanes);
       access.stride = trace::MemoryAccess::kScattered;
     } else {
       access.stride = (static_cast<std::int32_t>(random() % 70) - 6) * static_cast<std::int32_t>(width);

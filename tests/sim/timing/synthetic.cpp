@@ -72,8 +72,7 @@ void CtaBuilder::Access(std::uint64_t base, std::int32_t stride, std::uint32_t m
 }
 
 void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint32_t mask) {
-  Access(cta_.lanes.size(), trace::MemoryAccess::kScattered, mask);
-  cta_.lanes.insert(cta_.lanes.end(), addresses.begin(), addresses.end());
+  Access(trace::AppendLanes(addresses, cta_.lanes), trace::MemoryAccess::kScattered, mask);
 }
 
 trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift) {

@@ -21,8 +21,9 @@ struct Sample {
     code.blocks.push_back({0, 2});
     cta.warps.push_back({0, 1, 0, 1});
     cta.visits.push_back({0, 0xffffffff});
-    cta.accesses.push_back({.base = 1, .stride = MemoryAccess::kScattered, .mask = 0x80000001});
-    cta.lanes = {7, 100, 200};
+    cta.lanes = {7};
+    const std::uint64_t begin = AppendLanes(std::array<std::uint64_t, 2>{200, 100}, cta.lanes);
+    cta.accesses.push_back({.base = begin, .stride = MemoryAccess::kScattered, .mask = 0x80000001});
   }
   std::string error() const {
     const Status of_code = ValidateCode(code);
@@ -62,8 +63,23 @@ TEST_CASE("LaneAddresses_Scattered_GivesTheLanesOfTheMask") {
   const Sample sample;
   std::array<std::uint64_t, kWarpSize> addresses{};
   LaneAddresses(sample.cta, sample.cta.accesses[0], addresses);
-  CHECK(addresses[0] == 100);
-  CHECK(addresses[31] == 200);
+  CHECK(addresses[0] == 200);
+  CHECK(addresses[31] == 100);
+}
+
+TEST_CASE("AppendLanes_FarOnes_TakeTwoWordsEach") {
+  CtaTrace cta;
+  const std::array<std::uint64_t, 3> near = {4096 + 0xffffffffu, 4096, 5000}, far = {8192, 8191 + (std::uint64_t{1} << 33), 8000};
+  const std::uint32_t mask = 1u << 3 | 1u << 4 | 1u << 31;
+  for (const auto& lanes : {near, far})
+    cta.accesses.push_back({.base = AppendLanes(lanes, cta.lanes), .stride = MemoryAccess::kScattered, .mask = mask});
+  CHECK(cta.lanes.size() == ScatteredLanes::Words(1, 3) + ScatteredLanes::Words(ScatteredLanes::kFar, 3));
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::array<std::uint64_t, kWarpSize> addresses{};
+    LaneAddresses(cta, cta.accesses[i], addresses);
+    const auto& lanes = i == 0 ? near : far;
+    CHECK((addresses[3] == lanes[0] && addresses[4] == lanes[1] && addresses[31] == lanes[2] && addresses[0] == 0));
+  }
 }
 
 TEST_CASE("LaneAddresses_NegativeStride_CountsDown") {

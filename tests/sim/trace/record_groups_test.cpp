@@ -1,4 +1,5 @@
 // Groups of records (sim/exec/records.h) against the long form of the same: a block alone, and each access with 32 addresses.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -12,6 +13,7 @@ using exec::RecordHeader, exec::RecordKind, exec::RecordSlot;
 namespace {
 
 constexpr unsigned kAccesses = 6, kSlots = 5;
+constexpr std::int64_t kUnit = 12;
 constexpr std::uint64_t kGlobal = 0x10000;
 
 const char* const kPtx = R"(.version 7.0
@@ -67,10 +69,10 @@ struct Groups {
     whole.slots = {RecordSlot{.form = RecordSlot::kStride, .base = 8, .lanes = 4},
                    RecordSlot{.form = RecordSlot::kFixed, .base = 32, .lanes = 4}, RecordSlot{.form = RecordSlot::kPattern, .lanes = 0},
                    RecordSlot{.form = RecordSlot::kStride | RecordSlot::kMayDiffer, .base = 4, .lanes = 8},
-                   RecordSlot{.form = RecordSlot::kFound}};
+                   RecordSlot{.form = RecordSlot::kFound, .lanes = kUnit}};
     for (std::int64_t lane = 0; lane < 32; ++lane) {
       whole.pattern[static_cast<std::size_t>(lane)] = lane % 16 * 4 + lane / 16 * 1000;
-      found[static_cast<std::size_t>(lane)] = lane * lane;
+      found[static_cast<std::size_t>(lane)] = (lane - 5) * (lane - 5) * kUnit;
     }
   }
 
@@ -95,17 +97,41 @@ constexpr std::uint64_t kWarpEnd = RecordHeader{.kind = RecordKind::kWarpEnd}.Pa
 /// Lanes of the fifth access where its index wraps.
 std::uint64_t Wrapped(unsigned lane, std::uint64_t base) { return base + lane * 8 % 96; }
 
-/// One visit of the block. `wraps`: the fourth slot lies elsewhere; `known`: the last slot has a pattern.
-void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, bool known, std::vector<std::uint64_t>& words) {
+/// How the last slot is told: by a pattern, 32 addresses, distances of the active lanes or of all.
+enum class Told { kPattern, kAddresses, kNear, kAllNear };
+
+void PutNear(const Groups& groups, std::uint32_t mask, std::uint32_t told, std::uint64_t base, std::vector<std::uint64_t>& words) {
+  std::int64_t lowest = INT64_MAX;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (mask >> lane & 1) lowest = std::min(lowest, groups.found[lane]);
+  }
+  std::vector<std::uint32_t> distances;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if ((told >> lane & 1) == 0) continue;
+    const bool active = (mask >> lane & 1) != 0;
+    distances.push_back(active ? static_cast<std::uint32_t>((groups.found[lane] - lowest) / kUnit) : 0);
+  }
+  words.insert(words.end(), {RecordSlot::kNear | std::uint64_t{distances.size()} << exec::NearLanes::kCountShift | told,
+                             base + static_cast<std::uint64_t>(lowest)});
+  if (distances.size() % 2 != 0) distances.push_back(0);
+  for (std::size_t i = 0; i < distances.size(); i += 2) words.push_back(distances[i] | std::uint64_t{distances[i + 1]} << 32);
+}
+
+/// One visit of the block. `wraps`: the fourth slot lies elsewhere.
+void PutGroup(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, Told told, std::vector<std::uint64_t>& words) {
   if (mask != ~0u) words.push_back(RecordHeader{.mask = mask, .kind = RecordKind::kMaskedGroup}.Pack());
   words.insert(words.end(), {Word(&groups.whole), base, base + 4096, wraps ? RecordSlot::kElsewhere : base});
   const auto put_lanes = [&](auto address) {
     for (unsigned lane = 0; lane < 32; ++lane) words.push_back(mask >> lane & 1 ? address(lane) : 0);
   };
   if (wraps) put_lanes([&](unsigned lane) { return Wrapped(lane, base); });
-  words.push_back(known ? Word(groups.found.data()) : 0);
-  if (known) words.push_back(base + 8192);
-  else put_lanes([&](unsigned lane) { return base + 8192 + static_cast<std::uint64_t>(groups.found[lane]); });
+  if (told == Told::kPattern) {
+    words.insert(words.end(), {Word(groups.found.data()), base + 8192});
+    return;
+  }
+  if (told != Told::kAddresses) return PutNear(groups, mask, told == Told::kNear ? mask : ~0u, base + 8192, words);
+  words.push_back(0);
+  put_lanes([&](unsigned lane) { return base + 8192 + static_cast<std::uint64_t>(groups.found[lane]); });
 }
 
 void PutLong(const Groups& groups, std::uint32_t mask, std::uint64_t base, bool wraps, std::vector<std::uint64_t>& words) {
@@ -143,9 +169,14 @@ void CheckEqual(const trace::CtaTrace& a, const trace::CtaTrace& b) {
 
 struct Visit {
   std::uint32_t mask;
-  bool wraps, known;
+  bool wraps;
+  Told told;
 };
-const std::vector<Visit> kVisits = {{~0u, false, true}, {~0u, true, false}, {0xfff0u, false, false}, {0x80000001u, true, true}};
+const std::vector<Visit> kVisits = {
+    {~0u, false, Told::kPattern},         {~0u, true, Told::kAddresses},       {0xfff0u, false, Told::kAddresses},
+    {0x80000001u, true, Told::kPattern},  {~0u, false, Told::kNear},           {0x00f0f06cu, false, Told::kNear},
+    {0x00f0f06cu, false, Told::kAllNear}, {0x00100000u, false, Told::kNear},   {0x00100004u, false, Told::kNear},
+    {0x00000038u, true, Told::kNear},     {0x00000038u, true, Told::kAllNear}, {0x70000000u, false, Told::kAddresses}};
 
 }  // namespace
 
@@ -154,7 +185,7 @@ TEST_CASE("RecordGroup_DecodesLikeTheLongForm") {
   const Groups groups(table);
   std::vector<std::uint64_t> with_groups, in_full;
   for (const Visit& visit : kVisits) {
-    PutGroup(groups, visit.mask, kGlobal, visit.wraps, visit.known, with_groups);
+    PutGroup(groups, visit.mask, kGlobal, visit.wraps, visit.told, with_groups);
     PutLong(groups, visit.mask, kGlobal, visit.wraps, in_full);
   }
   with_groups.push_back(kWarpEnd);
@@ -193,7 +224,7 @@ TEST_CASE("RecordGroup_CtasThatDifferByAShift_ShareATrace") {
   for (std::uint64_t cta = 0; cta < 6; ++cta) {
     std::vector<std::uint64_t> words, in_full;
     for (const Visit& visit : kVisits) {
-      PutGroup(groups, visit.mask, kGlobal + cta * 640, visit.wraps, visit.known, words);
+      PutGroup(groups, visit.mask, kGlobal + cta * 640, visit.wraps, visit.told, words);
       PutLong(groups, visit.mask, kGlobal + cta * 640, visit.wraps, in_full);
     }
     words.push_back(kWarpEnd);
@@ -226,7 +257,7 @@ TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
   std::vector<std::vector<std::uint64_t>> words(ctas.size()), in_full(ctas.size());
   for (std::size_t i = 0; i < ctas.size(); ++i) {
     // A pattern's address is of one launch; lanes are of none.
-    PutGroup(groups, ctas[i].mask, ctas[i].base, false, false, words[i]);
+    PutGroup(groups, ctas[i].mask, ctas[i].base, false, ctas[i].mask == kMost ? Told::kNear : Told::kAddresses, words[i]);
     PutLong(groups, ctas[i].mask, ctas[i].base, false, in_full[i]);
     words[i].push_back(kWarpEnd);
     in_full[i].push_back(kWarpEnd);

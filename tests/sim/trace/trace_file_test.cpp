@@ -42,10 +42,12 @@ KernelCode RandomCode(std::mt19937_64& random) {
 }
 
 /// Addresses of lanes from near ones in units of the width to any.
-void PushLanes(std::uint64_t width, std::mt19937_64& random, int count, std::vector<std::uint64_t>& lanes) {
+std::vector<std::uint64_t> RandomLanes(std::uint64_t width, std::mt19937_64& random, int count) {
+  std::vector<std::uint64_t> lanes;
   const std::uint64_t range = std::uint64_t{1} << (4 + random() % 36);
   const std::uint64_t unit = random() % 4 ? width : 1;
   for (int i = 0; i < count; ++i) lanes.push_back(random() % 50 ? 0x7000000000 + random() % range * unit : random());
+  return lanes;
 }
 
 CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
@@ -65,8 +67,10 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
         switch (random() % 5) {
           case 0: break;  // off
           case 1:
-            access = {cta.lanes.size(), MemoryAccess::kScattered, visit.mask & (static_cast<std::uint32_t>(random()) | 1)};
-            PushLanes(code.instructions[i].width, random, std::popcount(access.mask), cta.lanes);
+            access.mask = visit.mask & (static_cast<std::uint32_t>(random()) | 1);
+            if (access.mask == 0) break;
+            access.stride = MemoryAccess::kScattered;
+            access.base = AppendLanes(RandomLanes(code.instructions[i].width, random, std::popcount(access.mask)), cta.lanes);
             break;
           default:
             access = {0x1000 * i + 128 * v + 4096 * w, static_cast<std::int32_t>(random() % 3 ? 4 : random()), visit.mask};
@@ -86,12 +90,22 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
   return cta;
 }
 
+/// Lanes of scattered accesses may be told in other units.
+bool Equal(const MemoryAccess& a, const MemoryAccess& b, const CtaTrace& of_a, const CtaTrace& of_b) {
+  if (a.mask != b.mask || a.stride != b.stride) return false;
+  if (a.stride != MemoryAccess::kScattered) return a.base == b.base;
+  std::array<std::uint64_t, kWarpSize> left{}, right{};
+  LaneAddresses(of_a, a, left);
+  LaneAddresses(of_b, b, right);
+  return left == right;
+}
+
 bool Equal(const CtaTrace& a, const CtaTrace& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
   };
-  return same(a.warps, b.warps) && same(a.visits, b.visits) && same(a.accesses, b.accesses) && same(a.lanes, b.lanes) &&
-         a.patterns == b.patterns;
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns &&
+         std::ranges::equal(a.accesses, b.accesses, [&](const auto& x, const auto& y) { return Equal(x, y, a, b); });
 }
 
 struct TemporaryFile {
@@ -290,21 +304,29 @@ TEST_CASE("CtaDecoder_LanesAsVersion5WroteThem_AreRead") {
   CtaDecoder decoder(code);
   const auto cta = decoder.Decode(in);
   REQUIRE(cta.ok());
-  REQUIRE(cta->trace->lanes.size() == 2 * kWarpSize);
+  REQUIRE(cta->trace->accesses.size() == 2);
+  std::array<std::uint64_t, kWarpSize> near{}, far{};
+  LaneAddresses(*cta->trace, cta->trace->accesses[0], near);
+  LaneAddresses(*cta->trace, cta->trace->accesses[1], far);
   for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    CHECK(cta->trace->lanes[lane] == 5000 + lane * 3);
-    CHECK(cta->trace->lanes[kWarpSize + lane] == 4000 + (std::uint64_t{lane} << 33));
+    CHECK(near[lane] == 5000 + lane * 3);
+    CHECK(far[lane] == 4000 + (std::uint64_t{lane} << 33));
   }
 }
 
 TEST_CASE("PackLanes_TakesTheShortestUnit") {
-  const auto unit = [](std::vector<std::uint64_t> lanes, std::uint32_t width) {
+  const auto pack = [](const std::uint32_t* words, const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
     PackedLanes packed;
-    PackLanes(lanes, width, packed);
-    std::vector<std::uint64_t> again(lanes.size());
-    UnpackLanes(packed.low, packed.unit, width, packed.bytes.data(), again);
-    CHECK(again == lanes);
+    PackLanes(ScatteredLanes::At(words), lanes.size(), width, packed);
+    std::array<std::uint32_t, ScatteredLanes::kMostWords> again;
+    UnpackLanes(packed.low, packed.unit, width, lanes.size(), packed.bytes.data(), again.data());
+    for (std::size_t i = 0; i < lanes.size(); ++i) CHECK(ScatteredLanes::At(again.data())[i] == lanes[i]);
     return packed.unit;
+  };
+  const auto unit = [&](const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
+    std::array<std::uint32_t, ScatteredLanes::kMostWords> words;
+    PutLanes(lanes, words.data());
+    return pack(words.data(), lanes, width);
   };
   constexpr std::uint64_t kBase = 0x7f0000000000;
   CHECK(unit({kBase}, 8) == LaneUnit::kUnits8);
@@ -316,6 +338,14 @@ TEST_CASE("PackLanes_TakesTheShortestUnit") {
   CHECK(unit({kBase + 2, kBase}, 4) == LaneUnit::kBytes32);
   CHECK(unit({kBase + (std::uint64_t{1} << 34), kBase}, 4) == LaneUnit::kBytes64);
   CHECK(unit({~std::uint64_t{0}, 0}, 1) == LaneUnit::kBytes64);
+  // Distances in other units than bytes.
+  const auto in_units = [&](std::uint32_t told, std::uint32_t distance, std::uint32_t width) {
+    const std::uint32_t words[] = {0, 0x7f00, told, 0, distance};
+    return pack(words, {kBase, kBase + std::uint64_t{told} * distance}, width);
+  };
+  CHECK((in_units(4, 255, 4) == LaneUnit::kUnits8 && in_units(4, 256, 4) == LaneUnit::kUnits16));
+  CHECK((in_units(16, 0xffffffff, 16) == LaneUnit::kUnits32 && in_units(16, 0xffffffff, 4) == LaneUnit::kBytes64));
+  CHECK((in_units(8, 255, 4) == LaneUnit::kUnits16 && in_units(6, 1, 4) == LaneUnit::kBytes32 && in_units(6, 2, 4) == LaneUnit::kUnits8));
 }
 
 TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
