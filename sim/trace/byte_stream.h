@@ -32,6 +32,8 @@ class ByteWriter {
     used_ += count;
     return at;
   }
+  /// The last so many bytes are not to be.
+  void TakeBack(std::size_t count) { used_ -= count; }
   void Varint(std::uint64_t value) {
     constexpr std::size_t kLongest = 10;
     std::uint8_t* const begin = Room(kLongest);

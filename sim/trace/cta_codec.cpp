@@ -151,15 +151,22 @@ void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, st
                              ByteWriter& out) {
   const AccessPredictor::Guess guess = predictor_.Next(instruction);
   const auto count = static_cast<std::size_t>(std::popcount(access.mask));
-  PackLanes(ScatteredLanes::At(cta.lanes.data() + access.base), count, code_.instructions[instruction].width, packed_);
+  const std::size_t readable = cta.lanes.size() - access.base - ScatteredLanes::kHeadWords;
+  PackLanes(ScatteredLanes::At(cta.lanes.data() + access.base), count, readable, code_.instructions[instruction].width, packed_);
   std::uint8_t flags = kLanes | static_cast<std::uint8_t>(static_cast<unsigned>(packed_.unit) << kUnitShift);
   if (access.mask == visit_mask) flags |= kVisitMask;
   if (packed_.low == guess.base) flags |= kSameBase;
   out.Fixed(flags);
   if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
   if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(packed_.low - guess.base));
-  const std::size_t bytes = count * SizeOf(packed_.unit);
-  std::memcpy(out.Grow(bytes), packed_.bytes.data(), bytes);
+  // As many as there can be of that size: nobody can foretell how many there are.
+  std::uint8_t* const to = out.Grow(sizeof packed_.bytes);
+  switch (SizeOf(packed_.unit)) {
+    case 1: std::memcpy(to, packed_.bytes.data(), kWarpSize); break;
+    case 2: std::memcpy(to, packed_.bytes.data(), kWarpSize * 2); break;
+    default: std::memcpy(to, packed_.bytes.data(), sizeof packed_.bytes);
+  }
+  out.TakeBack(sizeof packed_.bytes - count * SizeOf(packed_.unit));
   predictor_.Learn(instruction, packed_.low, guess.stride);
 }
 

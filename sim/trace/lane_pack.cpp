@@ -20,10 +20,10 @@ GL_INLINE void Store(const From* __restrict distances, std::uint32_t shift, std:
   std::memcpy(bytes, narrow, sizeof narrow);
 }
 
-/// 32 distances in units of the width.
-GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, PackedLanes* __restrict packed) {
+/// The first ones of 32 distances in units of the width.
+GL_INLINE void PackInUnits(const std::uint32_t* __restrict distances, std::uint32_t count, PackedLanes* __restrict packed) {
   std::uint32_t any = 0;
-  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= distances[lane];
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) any |= lane < count ? distances[lane] : 0;
   std::uint8_t* const bytes = packed->bytes.data();
   packed->unit = any >> 8 == 0 ? LaneUnit::kUnits8 : any >> 16 == 0 ? LaneUnit::kUnits16 : LaneUnit::kUnits32;
   if (any >> 8 == 0) Store<std::uint8_t>(distances, 0, bytes);
@@ -58,18 +58,14 @@ GL_INLINE void PackInBytes(const std::uint64_t* __restrict distances, std::uint3
 
 }  // namespace
 
-GL_SIMD_FUNCTION(PackUnits, PackInUnits, (const std::uint32_t* distances, PackedLanes* packed), (distances, packed))
+GL_SIMD_FUNCTION(PackUnits, PackInUnits, (const std::uint32_t* distances, std::uint32_t count, PackedLanes* packed),
+                 (distances, count, packed))
 GL_SIMD_FUNCTION(PackBytes, PackInBytes, (const std::uint64_t* distances, std::uint32_t shift, PackedLanes* packed),
                  (distances, shift, packed))
 
-void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::uint32_t width, PackedLanes& packed) {
+void PackLanes(const ScatteredLanes& lanes, std::size_t count, std::size_t readable, std::uint32_t width, PackedLanes& packed) {
   packed.low = lanes.low;
-  if (lanes.unit == width) {
-    if (count == kWarpSize) return PackUnits(lanes.distances, &packed);
-    std::uint32_t all[kWarpSize] = {};
-    std::copy_n(lanes.distances, count, all);
-    return PackUnits(all, &packed);
-  }
+  if (lanes.unit == width && readable >= kWarpSize) return PackUnits(lanes.distances, static_cast<std::uint32_t>(count), &packed);
   std::uint64_t all[kWarpSize] = {};
   for (std::size_t i = 0; i < count; ++i) all[i] = lanes[i] - lanes.low;
   PackBytes(all, static_cast<std::uint32_t>(std::countr_zero(width)), &packed);

@@ -1,5 +1,9 @@
 #include "sim/trace/lane_shape.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <bit>
 
 #include "sim/exec/simd.h"
@@ -82,6 +86,43 @@ bool PatternOf(std::uint32_t mask, const std::uint64_t* lanes, LanePattern& patt
     differs |= static_cast<std::uint64_t>(std::int64_t{pattern[lane]}) ^ offset;
   }
   return differs == 0;
+}
+
+namespace {
+
+/// Distances to the lanes of the mask, 0 to the others.
+void SpreadDistances(std::uint32_t mask, const std::uint32_t* distances, LanePattern& lanes) {
+  lanes.fill(0);
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1)
+    lanes[static_cast<std::size_t>(std::countr_zero(rest))] = static_cast<std::int32_t>(*distances++);
+}
+
+#if defined(__x86_64__)
+/// The same; 16 distances can be read from any of them on.
+[[gnu::target("avx512f,popcnt")]] void SpreadDistancesAvx512(std::uint32_t mask, const std::uint32_t* distances, LanePattern& lanes) {
+  const auto low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
+  const __m512i first = _mm512_loadu_si512(distances), second = _mm512_loadu_si512(distances + _mm_popcnt_u32(low));
+  _mm512_storeu_si512(lanes.data(), _mm512_maskz_expand_epi32(low, first));
+  _mm512_storeu_si512(lanes.data() + 16, _mm512_maskz_expand_epi32(high, second));
+}
+#endif
+
+}  // namespace
+
+bool PatternOfDistances(std::uint32_t mask, const std::uint32_t* distances, const std::uint32_t* end, std::uint32_t unit,
+                        LanePattern& pattern) {
+#if defined(__x86_64__)
+  if (UsableSimd() == SimdLevel::kAvx512 && end - distances >= std::ptrdiff_t{kWarpSize}) SpreadDistancesAvx512(mask, distances, pattern);
+  else SpreadDistances(mask, distances, pattern);
+#else
+  SpreadDistances(mask, distances, pattern);
+#endif
+  std::uint32_t any = 0;
+  for (std::int32_t& offset : pattern) {
+    any |= static_cast<std::uint32_t>(offset);
+    offset = static_cast<std::int32_t>(static_cast<std::uint32_t>(offset) * unit);
+  }
+  return std::uint64_t{any} * unit <= INT32_MAX;
 }
 
 LaneOffsets Widen(const LanePattern& pattern) {

@@ -191,6 +191,7 @@ class RecordDecoder {
   Words FindSlots(const Plan& plan, Words at);
   Words BeginLoop(const Plan& plan, std::uint32_t mask, Words at);
   void BeginSlot(const exec::RecordSlot& form, const PlainSlot& plain, std::uint32_t mask, Words at, LoopSlot& slot);
+  void TakeLoopNear(const exec::NearLanes& lanes, std::uint32_t mask, LoopSlot& slot);
   void TakeLoopLanes(std::uint32_t mask, LoopSlot& slot);
   /// Those that groups of the loop lie at, up to number `count`.
   const LoopSlot* LoopSlots(std::uint32_t loop, std::uint32_t count) {

@@ -280,10 +280,7 @@ void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, st
   slot.stride = plain.stride;
   slot.pattern = nullptr;
   if (!form.has_words()) return;
-  if (form.IsNear(at)) {
-    exec::NearLanes::At(form, at).Expand(slot.lanes.data());
-    return TakeLoopLanes(mask, slot);
-  }
+  if (form.IsNear(at)) return TakeLoopNear(exec::NearLanes::At(form, at), mask, slot);
   if (form.HasLanes(at)) {
     std::copy_n(at + 1, kWarpSize, slot.lanes.begin());
     return TakeLoopLanes(mask, slot);
@@ -292,6 +289,22 @@ void RecordDecoder::BeginSlot(const RecordSlot& form, const PlainSlot& plain, st
   slot.base += at[found ? 1 : 0];
   slot.pattern = found ? reinterpret_cast<const std::int64_t*>(at[0]) : plain.pattern;
   if (slot.pattern != nullptr) slot.stride = KnownPattern(slot.pattern);
+}
+
+/// As TakeLoopLanes; lanes told this way mostly have no stride.
+void RecordDecoder::TakeLoopNear(const exec::NearLanes& lanes, std::uint32_t mask, LoopSlot& slot) {
+  const auto* const end = reinterpret_cast<const std::uint32_t*>(words_end_);
+  LanePattern pattern;
+  if (lanes.mask == mask && lanes.count > 2 && trace_->patterns.size() < kMostPatterns &&
+      lanes.distances[1] - lanes.distances[0] != lanes.distances[2] - lanes.distances[1] &&
+      PatternOfDistances(mask, lanes.distances, end, lanes.unit, pattern)) {
+    slot.base = lanes.low;
+    slot.stride = MemoryAccess::kFirstPattern + static_cast<std::int32_t>(trace_->patterns.size());
+    trace_->patterns.push_back(pattern);
+    return;
+  }
+  lanes.Expand(slot.lanes.data());
+  TakeLoopLanes(mask, slot);
 }
 
 /// A stride, or a pattern of the trace: a loop mostly has several rounds.

@@ -315,9 +315,9 @@ TEST_CASE("CtaDecoder_LanesAsVersion5WroteThem_AreRead") {
 }
 
 TEST_CASE("PackLanes_TakesTheShortestUnit") {
-  const auto pack = [](const std::uint32_t* words, const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
+  const auto pack = [](const std::uint32_t* words, std::size_t readable, const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
     PackedLanes packed;
-    PackLanes(ScatteredLanes::At(words), lanes.size(), width, packed);
+    PackLanes(ScatteredLanes::At(words), lanes.size(), readable, width, packed);
     std::array<std::uint32_t, ScatteredLanes::kMostWords> again;
     UnpackLanes(packed.low, packed.unit, width, lanes.size(), packed.bytes.data(), again.data());
     for (std::size_t i = 0; i < lanes.size(); ++i) CHECK(ScatteredLanes::At(again.data())[i] == lanes[i]);
@@ -325,8 +325,9 @@ TEST_CASE("PackLanes_TakesTheShortestUnit") {
   };
   const auto unit = [&](const std::vector<std::uint64_t>& lanes, std::uint32_t width) {
     std::array<std::uint32_t, ScatteredLanes::kMostWords> words;
+    words.fill(0xffffffff);  // behind the lanes
     PutLanes(lanes, words.data());
-    return pack(words.data(), lanes, width);
+    return pack(words.data(), words.size() - ScatteredLanes::kHeadWords, lanes, width);
   };
   constexpr std::uint64_t kBase = 0x7f0000000000;
   CHECK(unit({kBase}, 8) == LaneUnit::kUnits8);
@@ -341,7 +342,12 @@ TEST_CASE("PackLanes_TakesTheShortestUnit") {
   // Distances in other units than bytes.
   const auto in_units = [&](std::uint32_t told, std::uint32_t distance, std::uint32_t width) {
     const std::uint32_t words[] = {0, 0x7f00, told, 0, distance};
-    return pack(words, {kBase, kBase + std::uint64_t{told} * distance}, width);
+    std::vector<std::uint32_t> longer(words, words + 5);
+    longer.resize(100, 0xffffffff);
+    const std::vector<std::uint64_t> lanes = {kBase, kBase + std::uint64_t{told} * distance};
+    const LaneUnit packed = pack(words, 2, lanes, width);
+    CHECK(pack(longer.data(), 97, lanes, width) == packed);
+    return packed;
   };
   CHECK((in_units(4, 255, 4) == LaneUnit::kUnits8 && in_units(4, 256, 4) == LaneUnit::kUnits16));
   CHECK((in_units(16, 0xffffffff, 16) == LaneUnit::kUnits32 && in_units(16, 0xffffffff, 4) == LaneUnit::kBytes64));
