@@ -51,8 +51,9 @@ AccessIndex::AccessIndex(const KernelCode& code) : next_(code.instructions.size(
 
 void SharedTraces::Trace::Learn(const std::vector<std::uint64_t>& next) {
   for (std::size_t i = 0; i < shifts.size(); ++i) {
-    step[i] = next[i] - shifts[i];
-    shifts[i] = next[i];
+    const std::uint64_t shift = next.empty() ? 0 : next[i];
+    step[i] = shift - shifts[i];
+    shifts[i] = shift;
   }
 }
 
@@ -81,15 +82,14 @@ void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
     ago = 1;
   }
   SharedTraces::Trace& shared = shared_.At(ago);
-  const std::vector<std::uint64_t> none(cta.shifts.empty() ? accesses_ : 0);
-  const std::vector<std::uint64_t>& shifts = cta.shifts.empty() ? none : cta.shifts;
+  const auto shift = [&](std::size_t i) { return cta.shifts.empty() ? 0 : cta.shifts[i]; };
   bool expected = true;
-  for (std::size_t i = 0; i < accesses_; ++i) expected &= shifts[i] == shared.Guess(i);
+  for (std::size_t i = 0; i < accesses_; ++i) expected &= shift(i) == shared.Guess(i);
   out.Fixed(expected ? kExpected : std::uint8_t{0});
   if (!expected) {
-    for (std::size_t i = 0; i < accesses_; ++i) out.Signed(static_cast<std::int64_t>(shifts[i] - shared.Guess(i)));
+    for (std::size_t i = 0; i < accesses_; ++i) out.Signed(static_cast<std::int64_t>(shift(i) - shared.Guess(i)));
   }
-  shared.Learn(shifts);
+  shared.Learn(cta.shifts);
 }
 
 void CtaEncoder::EncodeTrace(const CtaTrace& cta, ByteWriter& out) {

@@ -58,6 +58,7 @@ class SharedTraces {
     std::shared_ptr<const CtaTrace> trace;
     std::vector<std::uint64_t> shifts, step;
     std::uint64_t Guess(std::size_t access) const { return shifts[access] + step[access]; }
+    /// Empty: all 0.
     void Learn(const std::vector<std::uint64_t>& next);
   };
   explicit SharedTraces(std::size_t accesses) : accesses_(accesses) {}

@@ -12,8 +12,8 @@ namespace gridloom::exec {
 
 class RecordPatterns {
  public:
-  /// Forgets all; what compiled code finds matches no access.
-  void Reset();
+  /// Forgets all; what compiled code finds matches no access. `instructions`: of the code, which has sites for so many at most.
+  void Reset(std::size_t instructions);
   RecordSite* sites() { return sites_.data(); }
 
   /// Looks whether the lanes of the mask, whose addresses a slot of form kFound has at `slot`, lie like a pattern, which it makes if

@@ -32,7 +32,7 @@ void Unit::PrepareRecords(std::size_t buffers) {
   cta_records_ = records_.data();
   observed_loops_.clear();
   observed_loops_.resize(launch->observer ? buffers : 0);
-  record_patterns_.Reset();
+  record_patterns_.Reset(launch->kernel->instruction_lines.size());
   for (std::uint32_t i = 0; i < warp_count; ++i) {
     std::uint64_t* const buffer = records_.data() + (shared_records_ ? 0 : i * kWords);
     warps[i].ctx.record_cursor = warps[i].records = buffer;

@@ -9,7 +9,7 @@ using namespace gridloom;
 TEST_CASE("RecordPatterns_LanesThatLieAlike_BecomeShortRecords") {
   using exec::RecordHeader, exec::RecordKind;
   exec::RecordPatterns patterns;
-  patterns.Reset();
+  patterns.Reset(9);
   // The group of one access, and its record: of all lanes, two words less than here.
   const struct {
     exec::RecordGroup group;
