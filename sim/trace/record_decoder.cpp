@@ -156,7 +156,10 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
     if (!begun) BeginWarp();
     begun = true;
     switch (RecordHeader::Unpack(*at).kind) {
-      case RecordKind::kBlock: at = TakeBlocks(at, end); break;
+      case RecordKind::kBlock:
+        TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
+        if (++at < end && RecordHeader::Unpack(*at).kind == RecordKind::kBlock) at = TakeBlocks(at, end);
+        break;
       case RecordKind::kWarpEnd:
         EndWarp();
         begun = false;

@@ -41,12 +41,14 @@ class Filling {
  public:
   void Open(Table<T>& to) {
     to_ = &to;
+    begin_ = to.data();
+    size_ = to.size();
     used_ = 0;
   }
   /// So many elements more, which may hold anything. Valid until the next call.
   T* Add(std::size_t count) {
-    if (used_ + count > to_->size()) to_->resize(std::max(used_ + count, 2 * to_->size()));
-    T* const added = to_->data() + used_;
+    if (used_ + count > size_) Grow(used_ + count);
+    T* const added = begin_ + used_;
     used_ += count;
     return added;
   }
@@ -55,8 +57,15 @@ class Filling {
   void Close() { to_->resize(used_); }
 
  private:
+  void Grow(std::size_t least) {
+    to_->resize(least <= to_->capacity() ? to_->capacity() : std::max(least, 2 * size_));
+    begin_ = to_->data();
+    size_ = to_->size();
+  }
+
   Table<T>* to_ = nullptr;
-  std::size_t used_ = 0;
+  T* begin_ = nullptr;
+  std::size_t size_ = 0, used_ = 0;
 };
 
 class RecordDecoder {
