@@ -26,6 +26,7 @@ enum class BarrierOp : std::uint8_t {
   kRedOr,
   kClusterArrive,
   kClusterWait,  ///< barrier.cluster: id, count and predicate are ignored
+  kWarpGroup,    ///< the warps of a warp group (wgmma.wait_group): these are ignored, too
 };
 
 /// imm of kLoadSlow and kStoreSlow: bytes of a lane's value | space << 8 | strong << 15 | memcheck's number of the access << 16.

@@ -32,7 +32,8 @@ constexpr bool IsIntegerMatrix(MatrixType type) {
 
 enum class MatrixRounding : std::uint8_t { kNearest, kZero, kDown, kUp };
 
-/// imm of kMma: D = A B + C. in: registers of A, B, C; out: registers of D. Registers are i32, of f64 matrices i64.
+/// imm of kMma: D = A B + C. in: registers of A, B, C, [metadata]; out: registers of D. Registers are i32, of f64 matrices i64. A sparse
+/// A has half of its elements, and k counts all.
 struct MmaImm {
   std::uint8_t m = 0, n = 0;
   std::uint16_t k = 0;
@@ -41,12 +42,15 @@ struct MmaImm {
   MatrixRounding rounding = MatrixRounding::kNearest;
   std::uint8_t flags = 0;
 
-  static constexpr std::uint8_t kSaturate = 1, kAndPopc = 2, kColumnA = 4, kRowB = 8;
+  static constexpr std::uint8_t kSaturate = 1, kAndPopc = 2, kColumnA = 4, kRowB = 8, kSparse = 16;
+  /// kSparse: which threads of a quad give the metadata (PTX ISA, 9.7.14.6.1), in two bits of `flags`.
+  static constexpr unsigned kSelectorShift = 5;
   constexpr MatrixType a() const { return static_cast<MatrixType>(types & 15); }
   constexpr MatrixType b() const { return static_cast<MatrixType>(types >> 4); }
   constexpr MatrixType c() const { return static_cast<MatrixType>(accumulators & 15); }
   constexpr MatrixType d() const { return static_cast<MatrixType>(accumulators >> 4); }
   constexpr bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+  constexpr unsigned selector() const { return flags >> kSelectorShift & 3; }
   /// mma.m8n8k4 of halves is four products at once, one per pair of quads, with fragments of its own.
   constexpr bool is_quad_pair() const { return m == 8 && n == 8 && k == 4 && a() == MatrixType::kF16; }
 };
@@ -63,7 +67,7 @@ constexpr unsigned FragmentRegisters(MatrixRole role, MatrixType type, unsigned 
 
 /// Registers of each operand of a product.
 constexpr unsigned RegistersOfA(const MmaImm& imm) {
-  return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kA, imm.a(), imm.m, imm.k);
+  return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kA, imm.a(), imm.m, imm.k) / (imm.has(MmaImm::kSparse) ? 2 : 1);
 }
 constexpr unsigned RegistersOfB(const MmaImm& imm) {
   return imm.is_quad_pair() ? 2 : FragmentRegisters(MatrixRole::kB, imm.b(), imm.n, imm.k);
@@ -72,6 +76,48 @@ constexpr unsigned AccumulatorRegisters(const MmaImm& imm, MatrixType type) {
   if (imm.is_quad_pair()) return type == MatrixType::kF16 ? 4 : 8;
   return FragmentRegisters(MatrixRole::kAccumulator, type, imm.m, imm.n);
 }
+
+/// Threads of each quad that hold the metadata of a sparse product: 1, 2 or 4 (PTX ISA, 9.7.14.6.1). A row of A has 4 bits for four
+/// elements (two of tf32, eight of 4 bits), 16 or 32 of them in a thread.
+constexpr unsigned MetadataThreads(const MmaImm& imm) {
+  const unsigned elements_of_4_bits = BitsOf(imm.a()) == 32 ? 2 : BitsOf(imm.a()) == 4 ? 8 : 4;
+  return imm.m * (imm.k / elements_of_4_bits) * 4 / 32 / 8;
+}
+
+/// imm of kGroupMma (wgmma.mma_async): D = A B {+ D} of a warp group, 64 rows, of which each warp has 16. A row of A and a column of B have
+/// kGroupDepthBytes of any type. in and out: registers of D; in: 4 registers of A or an i64 descriptor, i64 descriptor of B, i32 whether
+/// D counts as an accumulator.
+inline constexpr unsigned kGroupDepthBytes = 32, kGroupRows = 16, kMostGroupColumns = 256;
+struct GroupMmaImm {
+  std::uint8_t columns8 = 1;  ///< n / 8
+  std::uint8_t types = 0;     ///< a | b << 4
+  MatrixType accumulator = MatrixType::kF32;
+  std::uint8_t flags = 0;
+  std::uint8_t unused[4] = {};
+
+  /// kColumnA, kRowB: not along k, which only 16-bit types may be in memory.
+  static constexpr std::uint8_t kSaturate = 1, kRegistersA = 2, kNegateA = 4, kNegateB = 8, kColumnA = 16, kRowB = 32;
+  constexpr MatrixType a() const { return static_cast<MatrixType>(types & 15); }
+  constexpr MatrixType b() const { return static_cast<MatrixType>(types >> 4); }
+  constexpr bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+  constexpr unsigned columns() const { return columns8 * 8u; }
+  constexpr unsigned accumulator_registers() const { return columns() / (accumulator == MatrixType::kF16 ? 4 : 2); }
+};
+
+/// A matrix in shared memory as wgmma takes it (PTX ISA, 9.7.15.5.1.2, "Matrix Descriptor Format").
+struct MatrixDescriptor {
+  std::uint64_t bits = 0;
+
+  constexpr std::uint32_t address() const { return static_cast<std::uint32_t>(bits & 0x3fff) << 4; }
+  constexpr std::uint32_t leading_bytes() const { return static_cast<std::uint32_t>(bits >> 16 & 0x3fff) << 4; }
+  constexpr std::uint32_t stride_bytes() const { return static_cast<std::uint32_t>(bits >> 32 & 0x3fff) << 4; }
+  constexpr std::uint32_t base_offset() const { return static_cast<std::uint32_t>(bits >> 49 & 7); }
+  /// Chunks of 16 bytes that change places: 1 (none), 8, 4 or 2.
+  constexpr std::uint32_t swizzle_chunks() const {
+    constexpr std::uint32_t kChunks[] = {1, 8, 4, 2};
+    return kChunks[bits >> 62];
+  }
+};
 
 /// imm of kMatrixLoad and kMatrixStore (wmma.load, wmma.store). in: i64 host address, i32 distance of two rows or columns in
 /// elements, [registers]; out of kMatrixLoad: registers.

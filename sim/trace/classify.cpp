@@ -168,6 +168,8 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst) {
     case ptx::OpClass::kTensor:
       if (inst.opcode == Opcode::kWmma && !inst.Has(Mod::kMma)) {
         AddAccess(out, SpaceOf(inst.space()), MatrixBytes(inst), FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
+      } else if (inst.opcode == Opcode::kWgmma && !inst.Has(Mod::kMmaAsync)) {
+        out.push_back({});  // its groups are not modelled
       } else {
         out.push_back(Simple(OpClass::kTensor));
       }

@@ -71,6 +71,8 @@ gridloom_app(dynamic_parallelism FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(dynamic_parallelism_streams FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(dynamic_parallelism_synchronize FLAGS -rdc=true -DCUDA_FORCE_CDP1_IF_SUPPORTED -D__CDPRT_SUPPRESS_SYNC_DEPRECATION_WARNING LIBS cudadevrt)
 gridloom_app(clusters ARCH 90)
+gridloom_app(tensor_copies ARCH 90a FLAGS -std=c++17)
+gridloom_app(wgmma_gemm ARCH 90a FLAGS -std=c++17)
 gridloom_app(launch_attributes ARCH 90)
 gridloom_app(clocks_and_registers)
 

@@ -1,7 +1,7 @@
 // Our declarations of the driver interface against NVIDIA's header: sizes, offsets and values. Compiled only where a toolkit
 // is found; everything is checked by the compiler.
 // clang-format off
-#include "interpose/api/cuda_types.h"   // first: it must not need NVIDIA's, and some of its names are structs only then
+#include "interpose/api/tensor_map_types.h"   // first: it must not need NVIDIA's, and some of its names are structs only then
 
 #include <cuda.h>
 // clang-format on
@@ -40,6 +40,11 @@ GL_SAME_SIZE(CUmemAccessDesc);
 GL_SAME_SIZE(CUmemPoolProps);
 GL_SAME_SIZE(CUmemPoolPtrExportData);
 GL_SAME_SIZE(CUstreamBatchMemOpParams);
+GL_SAME_SIZE(CUtensorMap);
+static_assert(alignof(ours::CUtensorMap) <= alignof(::CUtensorMap));  // 64 before CUDA 13, and the driver asks for no more
+static_assert(static_cast<int>(ours::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B) == static_cast<int>(::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B));
+static_assert(static_cast<int>(ours::CU_TENSOR_MAP_SWIZZLE_128B) == static_cast<int>(::CU_TENSOR_MAP_SWIZZLE_128B));
+static_assert(static_cast<int>(ours::CU_TENSOR_MAP_INTERLEAVE_32B) == static_cast<int>(::CU_TENSOR_MAP_INTERLEAVE_32B));
 GL_SAME_SIZE(CUDA_ARRAY_DESCRIPTOR);
 GL_SAME_SIZE(CUDA_ARRAY3D_DESCRIPTOR);
 GL_SAME_SIZE(CUDA_ARRAY_MEMORY_REQUIREMENTS);

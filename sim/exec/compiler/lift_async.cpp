@@ -1,18 +1,12 @@
-// Asynchronous copies and mbarriers (PTX ISA, 9.7.9.25, 9.7.13.15). Copies happen at once, in order: groups are complete when
+// Asynchronous copies and mbarriers (PTX ISA, 9.7.9.25 to 9.7.9.30, 9.7.13.15). Copies happen at once, in order: groups are complete when
 // they are committed, and transaction bytes are reported when the copy is made.
+#include <cstddef>
+#include <iterator>
+
 #include "sim/exec/compiler/lifter.h"
+#include "sim/exec/tensor_map.h"
 
 namespace gridloom::exec {
-namespace {
-
-bool HasText(const Instruction& inst, std::string_view text) {
-  for (const ptx::Modifier& modifier : inst.modifiers) {
-    if (modifier.text == text) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 Value* FunctionLifter::Mbarrier(MbarrierOp op, Value* address, Value* operand, Value* second) {
   auto* i64 = b_.getInt64Ty();
@@ -71,13 +65,13 @@ void FunctionLifter::LiftMbarrier(const Instruction& inst) {
   if (at == 1) Write(Op(0), state, ScalarType::kB64);
 }
 
-// cp.async and relatives. Tensor copies are refused by name.
+// cp.async and relatives.
 void FunctionLifter::LiftCp(const Instruction& inst) {
   const bool bulk = inst.Has(Mod::kBulk);
   if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
-  if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch")) && !inst.Has(Mod::kTensor))
-    return;
-  if (inst.Has(Mod::kTensor) || !inst.Has(Mod::kAsync)) RefuseInstruction();
+  if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch"))) return;
+  if (inst.Has(Mod::kTensor)) return LiftTensorCopy(inst);
+  if (!inst.Has(Mod::kAsync)) RefuseInstruction();
   if (inst.Has(Mod::kMbarrier) && inst.Has(Mod::kArrive)) {
     // Without .noinc the barrier expects one arrival more, which follows at once: nothing changes.
     if (inst.Has(Mod::kNoinc)) Mbarrier(MbarrierOp::kArrive, MbarrierAddress(Op(0), inst.space()), b_.getInt32(1), nullptr);
@@ -152,15 +146,21 @@ void FunctionLifter::CopyBytes(Space to_space, Value* to, Space from_space, Valu
   });
 }
 
-// cp.async.bulk.dst.src.completion {.multicast::cluster} [dst], [src], size {, [mbar]} {, mask}: multiples of 16 bytes.
-// cp.reduce.async.bulk….op.type combines element by element instead.
-void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
-  if (HasText(inst, "cp_mask")) RefuseInstruction();
+/// The state spaces of a bulk copy: destination, source.
+std::vector<StateSpace> FunctionLifter::CopySpaces(const Instruction& inst) const {
   std::vector<StateSpace> spaces;
   for (const ptx::Modifier& modifier : inst.modifiers) {
     if (modifier.mod == Mod::kSpace) spaces.push_back(*ptx::SpaceFromText(modifier.text));
   }
   if (spaces.size() < 2) RefuseInstruction("names no two state spaces");
+  return spaces;
+}
+
+// cp.async.bulk.dst.src.completion {.multicast::cluster} [dst], [src], size {, [mbar]} {, mask}: multiples of 16 bytes.
+// cp.reduce.async.bulk….op.type combines element by element instead.
+void FunctionLifter::LiftBulkCopy(const Instruction& inst) {
+  if (HasText(inst, "cp_mask")) RefuseInstruction();
+  const std::vector<StateSpace> spaces = CopySpaces(inst);
   const Space to_space = SpaceOf(spaces[0]), from_space = SpaceOf(spaces[1]);
   Value* to = AddressOf(Op(0), spaces[0]);
   Value* from = AddressOf(Op(1), spaces[1]);
@@ -190,27 +190,176 @@ void FunctionLifter::ReduceBytes(const Instruction& inst, Space to_space, Value*
   });
 }
 
-// The same place in the shared window of every CTA named by the mask; its barrier hears of it there.
-void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask) {
+template <typename Body>
+void FunctionLifter::ForMembers(Value* mask, Body body) {
   constexpr std::uint64_t kMaxClusterCtas = 16;
   auto* i64 = b_.getInt64Ty();
   const bool clusters = module_.options().clusters;
   Value* stride = clusters ? b_.CreateZExt(b_.SpecialReg(Special::kSharedStride), i64) : b_.getInt64(0);
   Value* guarded = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, stride, b_.getInt64(1));
-  auto place = [&](Value* offset, Value* rank) {
-    return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset;
-  };
   Value* members = b_.CreateZExt(mask, i64);
   ForOffsets(b_.getInt64(clusters ? kMaxClusterCtas : 1), 1, [&](Value* rank) {
     auto* chosen = NewBlock("member");
     auto* next = NewBlock("next.member");
     b_.CreateCondBr(b_.CreateTrunc(b_.CreateLShr(members, rank), b_.getInt1Ty()), chosen, next);
     b_.SetInsertPoint(chosen);
-    CopyBytes(Space::kShared, place(to, rank), from_space, from, bytes, 16);
-    Mbarrier(MbarrierOp::kCompleteTx, b_.ToGeneric(Space::kShared, place(barrier, rank)), bytes, nullptr);
+    body([&](Value* offset) { return clusters ? b_.CreateAdd(b_.CreateURem(offset, guarded), b_.CreateMul(rank, stride)) : offset; });
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
   });
+}
+
+/// The mbarrier at that shared address hears of `bytes` (i64).
+void FunctionLifter::CompleteBytes(Value* barrier, Value* bytes) {
+  Mbarrier(MbarrierOp::kCompleteTx, b_.ToGeneric(Space::kShared, barrier), bytes, nullptr);
+}
+
+// The same place in the shared window of every CTA named by the mask; its barrier hears of it there.
+void FunctionLifter::MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask) {
+  ForMembers(mask, [&](auto place) {
+    CopyBytes(Space::kShared, place(to), from_space, from, bytes, 16);
+    CompleteBytes(place(barrier), bytes);
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Tensor copies and tensor maps
+// ---------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct NamedReduction {
+  Mod mod;
+  TensorReduction reduction;
+};
+constexpr NamedReduction kReductions[] = {
+    {Mod::kAdd, TensorReduction::kAdd}, {Mod::kMin, TensorReduction::kMin}, {Mod::kMax, TensorReduction::kMax},
+    {Mod::kInc, TensorReduction::kInc}, {Mod::kDec, TensorReduction::kDec}, {Mod::kAnd, TensorReduction::kAnd},
+    {Mod::kOr, TensorReduction::kOr},   {Mod::kXor, TensorReduction::kXor},
+};
+
+std::uint8_t RankOf(const Instruction& inst) {
+  constexpr Mod kRanks[] = {Mod::kDim1d, Mod::kDim2d, Mod::kDim3d, Mod::kDim4d, Mod::kDim5d};
+  for (std::uint8_t i = 0; i < std::size(kRanks); ++i) {
+    if (inst.Has(kRanks[i])) return i + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// cp.async.bulk.tensor.dim.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes{.multicast::cluster}
+//   [shared], [map, {coordinates}], [mbar] {, mask} {, policy}
+// cp{.reduce}.async.bulk.tensor.dim.global.shared::cta{.op}{.tile}.bulk_group [map, {coordinates}], [shared] {, policy}
+void FunctionLifter::LiftTensorCopy(const Instruction& inst) {
+  const std::vector<StateSpace> spaces = CopySpaces(inst);
+  const bool load = spaces[1] == StateSpace::kGlobal;
+  for (const Mod mode : {Mod::kIm2col, Mod::kIm2colW, Mod::kIm2colW128, Mod::kIm2colNoOffs, Mod::kTileGather4, Mod::kTileScatter4}) {
+    if (inst.Has(mode)) RefuseInstruction();
+  }
+  TensorCopyImm imm{.op = load ? TensorCopyOp::kLoad : TensorCopyOp::kStore, .rank = RankOf(inst)};
+  if (inst.Has(Mod::kReduce)) {
+    const auto* const found = std::ranges::find_if(kReductions, [&](const NamedReduction& row) { return inst.Has(row.mod); });
+    if (found == std::end(kReductions)) RefuseInstruction();
+    imm.op = TensorCopyOp::kReduce;
+    imm.reduction = found->reduction;
+  }
+  const Operand& tensor = Op(load ? 1 : 0);
+  const bool named = tensor.kind == OperandKind::kAddress && tensor.address->elements.size() == 1;
+  if (!named || imm.rank == 0 || Components(tensor.address->elements[0]).size() != imm.rank) RefuseInstruction("names no box of a tensor");
+  llvm::SmallVector<Value*, 5> coordinates;
+  for (const Operand& coordinate : Components(tensor.address->elements[0])) coordinates.push_back(Read(coordinate, ScalarType::kS32));
+  Value* map = HostAddress(Locate(tensor, StateSpace::kNone));
+  Value* shared = AddressOf(Op(load ? 0 : 1), StateSpace::kShared);
+  if (!load) {
+    TensorCopy(imm, coordinates, map, shared);
+    return;
+  }
+  Value* barrier = AddressOf(Op(2), StateSpace::kShared);
+  if (!inst.Has(Mod::kMulticastCluster)) return CompleteBytes(barrier, TensorCopy(imm, coordinates, map, shared));
+  ForMembers(Read(Op(3), ScalarType::kU16),
+             [&](auto place) { CompleteBytes(place(barrier), TensorCopy(imm, coordinates, map, place(shared))); });
+}
+
+/// Returns the bytes of the box (i64).
+Value* FunctionLifter::TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared) {
+  llvm::SmallVector<Value*, 7> inputs{map, b_.ToGeneric(Space::kShared, shared)};
+  inputs.append(coordinates.begin(), coordinates.end());
+  Value* bytes = b_.CallHelper(Helper::kTensorCopy, {b_.getInt64Ty()}, inputs, PackImm(imm));
+  RecordTensorCopy(imm, coordinates, map, shared, bytes);
+  return bytes;
+}
+
+/// In records a tensor copy is what a plain bulk copy is: 16 bytes at a time, what lies outside of the tensor left out.
+void FunctionLifter::RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared,
+                                      Value* bytes) {
+  if (b_.record == Recording::kNone) return;
+  constexpr unsigned kBytes = 16;
+  const bool load = imm.op == TensorCopyOp::kLoad;
+  ForOffsets(bytes, kBytes, [&](Value* offset) {
+    llvm::SmallVector<Value*, 7> inputs{map, offset};
+    inputs.append(coordinates.begin(), coordinates.end());
+    Value* place = b_.CallHelper(Helper::kTensorPlace, {b_.getInt64Ty()}, inputs, PackImm(imm));
+    auto* inside = NewBlock("inside");
+    auto* next = NewBlock("next.chunk");
+    b_.CreateCondBr(b_.CreateICmpNE(place, b_.getInt64(0)), inside, next);
+    b_.SetInsertPoint(inside);
+    if (load) b_.RecordAccess(AccessKind::kRead, Space::kGlobal, kBytes, place);
+    b_.RecordAccess(load ? AccessKind::kWrite : AccessKind::kRead, Space::kShared, kBytes, b_.CreateAdd(shared, offset));
+    if (!load) b_.RecordAccess(imm.op == TensorCopyOp::kStore ? AccessKind::kWrite : AccessKind::kAtomic, Space::kGlobal, kBytes, place);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+  });
+}
+
+namespace {
+
+/// A field of a tensor map: where, how wide, and by what its elements are apart (0: there is one).
+struct MapField {
+  Mod mod;
+  std::size_t offset;
+  unsigned bytes, step;
+};
+constexpr MapField kMapFields[] = {
+    {Mod::kGlobalAddress, offsetof(TensorMap, address), 8, 0},
+    {Mod::kRank, offsetof(TensorMap, rank), 1, 0},
+    {Mod::kBoxDim, offsetof(TensorMap, box), 4, 4},
+    {Mod::kGlobalDim, offsetof(TensorMap, size), 4, 4},
+    {Mod::kGlobalStride, offsetof(TensorMap, stride), 8, 8},
+    {Mod::kElementStride, offsetof(TensorMap, step), 1, 1},
+    {Mod::kElemtype, offsetof(TensorMap, element), 1, 0},
+    {Mod::kInterleaveLayout, offsetof(TensorMap, interleave), 1, 0},
+    {Mod::kSwizzleMode, offsetof(TensorMap, swizzle), 1, 0},
+    {Mod::kFillMode, offsetof(TensorMap, fill), 1, 0},
+};
+
+}  // namespace
+
+// tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is looked at when
+// the map is used. tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
+void FunctionLifter::LiftTensormap(const Instruction& inst) {
+  if (inst.Has(Mod::kCpFenceproxy)) {
+    const std::vector<StateSpace> spaces = CopySpaces(inst);
+    return CopyBytes(SpaceOf(spaces[0]), AddressOf(Op(0), spaces[0]), SpaceOf(spaces[1]), AddressOf(Op(1), spaces[1]),
+                     b_.getInt64(sizeof(TensorMap)), 16);
+  }
+  const auto* const field = std::ranges::find_if(kMapFields, [&](const MapField& row) { return inst.Has(row.mod); });
+  if (field == std::end(kMapFields) || !inst.Has(Mod::kTile)) RefuseInstruction();
+  const bool has_axis = OpCount() > 2;
+  if (has_axis != (field->step != 0)) RefuseInstruction("has operands of another field");
+  const Place place = Locate(Op(0), inst.space());
+  if (place.kind != Place::Kind::kMemory) RefuseInstruction("works on a parameter");
+  Value* value = Read(Op(OpCount() - 1), field->bytes == 8 ? ScalarType::kB64 : ScalarType::kB32);
+  if (field->mod == Mod::kRank) value = b_.CreateAdd(value, b_.getInt32(1));  // counted from zero
+  // What does not fit must not become something that does.
+  if (field->bytes == 1) value = b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, value, b_.getInt32(0xff)), b_.getInt8Ty());
+  Value* address = b_.CreateAdd(place.address, b_.getInt64(field->offset));
+  if (has_axis) {
+    const std::uint64_t axes = (field->mod == Mod::kGlobalStride ? kMostTensorAxes - 1 : kMostTensorAxes);
+    Value* axis = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, Read(Op(1), ScalarType::kU32), b_.getInt32(axes - 1));
+    address = b_.CreateAdd(address, b_.CreateMul(b_.CreateZExt(axis, b_.getInt64Ty()), b_.getInt64(field->step)));
+  }
+  b_.StoreMem(place.space, {value}, address, false);
 }
 
 // st.bulk [a], size, 0: zeroes size bytes, a multiple of 8.

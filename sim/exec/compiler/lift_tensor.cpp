@@ -1,26 +1,20 @@
 // mma, wmma, ldmatrix, stmatrix and movmatrix (PTX ISA, 9.7.14) as calls of runtime helpers. All of them need the whole warp:
-// the ISA lets a program reach them with all lanes or not at all. Sparse and block-scaled products are refused.
+// the ISA lets a program reach them with all lanes or not at all. Block-scaled products are refused.
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
 #include "sim/exec/compiler/lifter.h"
+#include "sim/exec/compiler/matrix_forms.h"
 #include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
-namespace {
 
-struct Shape {
-  std::uint16_t m = 0, n = 0, k = 0;
-  friend bool operator==(const Shape&, const Shape&) = default;
-};
-
-/// The modifier m16n8k16.
-std::optional<Shape> ShapeOf(const Instruction& inst) {
+std::optional<MatrixShape> ShapeOf(const Instruction& inst) {
   for (const ptx::Modifier& modifier : inst.modifiers) {
     const char* at = modifier.text.data();
     const char* const end = at + modifier.text.size();
-    Shape shape;
+    MatrixShape shape;
     const auto take = [&](char letter, std::uint16_t& value) {
       if (at == end || *at != letter) return false;
       const auto [next, error] = std::from_chars(at + 1, end, value);
@@ -54,25 +48,37 @@ std::optional<MatrixType> MatrixTypeOf(ScalarType type) {
   }
 }
 
-/// Which shapes go with a factor's type: those of mma and those of wmma.
+namespace {
+
+enum class MatrixInstruction : std::uint8_t { kMma, kSparse, kWmma };
+
+/// Which shapes go with a factor's type: those of mma, mma.sp and wmma.
 struct ShapeRow {
   std::initializer_list<MatrixType> types;
-  std::initializer_list<Shape> mma, wmma;
+  std::initializer_list<MatrixShape> mma, sparse, wmma;
 };
 
-bool IsKnownShape(MatrixType type, const Shape& shape, bool wmma) {
+bool IsKnownShape(MatrixType type, const MatrixShape& shape, MatrixInstruction instruction) {
   static const ShapeRow kRows[] = {
-      {{MatrixType::kF16}, {{8, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
-      {{MatrixType::kBF16}, {{16, 8, 8}, {16, 8, 16}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
-      {{MatrixType::kTF32}, {{16, 8, 4}, {16, 8, 8}}, {{16, 16, 8}}},
-      {{MatrixType::kF64}, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{8, 8, 4}}},
-      {{MatrixType::kS8, MatrixType::kU8}, {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
-      {{MatrixType::kS4, MatrixType::kU4}, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{8, 8, 32}}},
-      {{MatrixType::kB1}, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}}, {{8, 8, 128}}},
-      {{MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3, MatrixType::kE2M1}, {{16, 8, 16}, {16, 8, 32}}, {}}};
+      {{MatrixType::kF16}, {{8, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kBF16}, {{16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}}, {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kTF32}, {{16, 8, 4}, {16, 8, 8}}, {{16, 8, 8}, {16, 8, 16}}, {{16, 16, 8}}},
+      {{MatrixType::kF64}, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {}, {{8, 8, 4}}},
+      {{MatrixType::kS8, MatrixType::kU8},
+       {{8, 8, 16}, {16, 8, 16}, {16, 8, 32}},
+       {{16, 8, 32}, {16, 8, 64}},
+       {{16, 16, 16}, {32, 8, 16}, {8, 32, 16}}},
+      {{MatrixType::kS4, MatrixType::kU4}, {{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{16, 8, 64}, {16, 8, 128}}, {{8, 8, 32}}},
+      {{MatrixType::kB1}, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}}, {}, {{8, 8, 128}}},
+      {{MatrixType::kE4M3, MatrixType::kE5M2, MatrixType::kE3M2, MatrixType::kE2M3, MatrixType::kE2M1},
+       {{16, 8, 16}, {16, 8, 32}},
+       {{16, 8, 64}},
+       {}}};
   for (const ShapeRow& row : kRows) {
     if (std::find(row.types.begin(), row.types.end(), type) == row.types.end()) continue;
-    const auto& shapes = wmma ? row.wmma : row.mma;
+    const auto& shapes = instruction == MatrixInstruction::kWmma     ? row.wmma
+                         : instruction == MatrixInstruction::kSparse ? row.sparse
+                                                                     : row.mma;
     return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
   }
   return false;
@@ -90,10 +96,6 @@ MatrixRounding RoundingOf(const Instruction& inst) {
   if (inst.Has(Mod::kRm)) return MatrixRounding::kDown;
   if (inst.Has(Mod::kRp)) return MatrixRounding::kUp;
   return MatrixRounding::kNearest;
-}
-
-bool HasText(const Instruction& inst, std::string_view text) {
-  return std::any_of(inst.modifiers.begin(), inst.modifiers.end(), [&](const ptx::Modifier& modifier) { return modifier.text == text; });
 }
 
 std::uint8_t CountOf(const Instruction& inst) { return inst.Has(Mod::kX4) ? 4 : inst.Has(Mod::kX2) ? 2 : 1; }
@@ -114,8 +116,9 @@ std::uint8_t LayoutFlags(const Instruction& inst) {
 }  // namespace
 
 MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
-  const bool wmma = inst.opcode == Opcode::kWmma;
-  const std::optional<Shape> shape = ShapeOf(inst);
+  const bool wmma = inst.opcode == Opcode::kWmma, sparse = inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata");
+  const MatrixInstruction instruction = wmma ? MatrixInstruction::kWmma : sparse ? MatrixInstruction::kSparse : MatrixInstruction::kMma;
+  const std::optional<MatrixShape> shape = ShapeOf(inst);
   if (!shape || HasText(inst, "block_scale")) RefuseInstruction();
   // d, a, b, c; wmma with halves names only d and c.
   const bool halves = inst.type(2) == ScalarType::kNone;
@@ -128,7 +131,7 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   const MatrixType d = type(0, 0), a = type(1, 2), b = type(2, 2), c = type(3, 1);
   const bool matching =
       BitsOf(a) == BitsOf(b) && IsIntegerMatrix(a) == IsIntegerMatrix(b) && (BitsOf(a) == 8 || IsIntegerMatrix(a) || a == b);
-  if (!matching || !IsKnownShape(a, *shape, wmma) || !IsAccumulator(a, c) || !IsAccumulator(a, d)) RefuseInstruction();
+  if (!matching || !IsKnownShape(a, *shape, instruction) || !IsAccumulator(a, c) || !IsAccumulator(a, d)) RefuseInstruction();
   MmaImm imm{.m = static_cast<std::uint8_t>(shape->m), .n = static_cast<std::uint8_t>(shape->n), .k = shape->k};
   imm.types = static_cast<std::uint8_t>(static_cast<unsigned>(a) | static_cast<unsigned>(b) << 4);
   imm.accumulators = static_cast<std::uint8_t>(static_cast<unsigned>(c) | static_cast<unsigned>(d) << 4);
@@ -138,6 +141,12 @@ MmaImm FunctionLifter::MmaImmOf(const Instruction& inst) const {
   if (!wmma && !imm.is_quad_pair() && imm.flags != 0) RefuseInstruction();
   if (inst.Has(Mod::kSatfinite)) imm.flags |= MmaImm::kSaturate;
   if (inst.Has(Mod::kAnd)) imm.flags |= MmaImm::kAndPopc;
+  if (!sparse) return imm;
+  // d, a, b, c, metadata, selector
+  if (OpCount() != 6 || Op(5).kind != OperandKind::kInt) RefuseInstruction("needs metadata and a constant selector");
+  imm.flags |= MmaImm::kSparse;
+  if (Op(5).int_literal.value >= 4 / MetadataThreads(imm)) RefuseInstruction("has a selector beyond the threads of a quad");
+  imm.flags |= static_cast<std::uint8_t>(Op(5).int_literal.value << MmaImm::kSelectorShift);
   return imm;
 }
 
@@ -156,15 +165,15 @@ void FunctionLifter::WriteFragment(const Operand& operand, Value* result, unsign
   }
 }
 
-// mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c;  wmma.mma likewise
+// mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma likewise
 void FunctionLifter::LiftMma(const Instruction& inst) {
-  if (inst.Has(Mod::kSp) || HasText(inst, "sp::ordered_metadata")) RefuseInstruction();
   const MmaImm imm = MmaImmOf(inst);
   const bool wide = imm.a() == MatrixType::kF64;
   llvm::SmallVector<Value*, 24> inputs;
   ReadFragment(Op(1), RegistersOfA(imm), wide, inputs);
   ReadFragment(Op(2), RegistersOfB(imm), wide, inputs);
   ReadFragment(Op(3), AccumulatorRegisters(imm, imm.c()), wide, inputs);
+  if (imm.has(MmaImm::kSparse)) inputs.push_back(Read(Op(4), ScalarType::kB32));
   const unsigned count = AccumulatorRegisters(imm, imm.d());
   const llvm::SmallVector<llvm::Type*, 8> outputs(count, b_.getIntNTy(wide ? 64 : 32));
   WriteFragment(Op(0), b_.CallHelper(Helper::kMma, outputs, inputs, PackImm(imm)), count, wide);
@@ -173,13 +182,13 @@ void FunctionLifter::LiftMma(const Instruction& inst) {
 void FunctionLifter::LiftWmma(const Instruction& inst) {
   if (inst.Has(Mod::kMma)) return LiftMma(inst);
   const bool load = inst.Has(Mod::kLoad);
-  const std::optional<Shape> shape = ShapeOf(inst);
+  const std::optional<MatrixShape> shape = ShapeOf(inst);
   const std::optional<MatrixType> type = MatrixTypeOf(inst.type());
   if (!shape || !type) RefuseInstruction();
   MatrixMemoryImm imm{.role = MatrixRole::kAccumulator, .type = *type};
   if (load && HasText(inst, "a")) imm.role = MatrixRole::kA;
   if (load && HasText(inst, "b")) imm.role = MatrixRole::kB;
-  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, true)) RefuseInstruction();
+  if (imm.role != MatrixRole::kAccumulator && !IsKnownShape(*type, *shape, MatrixInstruction::kWmma)) RefuseInstruction();
   imm.rows = static_cast<std::uint8_t>(imm.role == MatrixRole::kB ? shape->k : shape->m);
   imm.columns = static_cast<std::uint8_t>(imm.role == MatrixRole::kA ? shape->k : shape->n);
   imm.column_major = inst.Has(Mod::kCol);

@@ -2,6 +2,7 @@
 // instruction, through the table in lift_table.cpp. An instruction group is one lift_*.cpp file of member functions.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -16,6 +17,7 @@
 #include "sim/exec/compiler/spmd.h"
 #include "sim/exec/image_immediates.h"
 #include "sim/exec/layout.h"
+#include "sim/exec/tensor_copy_immediates.h"
 #include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
@@ -34,6 +36,11 @@ struct Refusal {
   std::uint32_t line = 0;
   std::string what;
 };
+
+/// Whether the instruction has a modifier with this text.
+inline bool HasText(const Instruction& inst, std::string_view text) {
+  return std::ranges::any_of(inst.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
+}
 
 /// A scalar travels in a register of LLVM; anything else lies in local memory and travels as its offset.
 inline bool IsDirect(const ptx::Variable& variable) { return variable.dims.empty() && variable.vector == 1; }
@@ -164,6 +171,7 @@ class FunctionLifter {
   void LiftMbarrier(const Instruction& inst);
   void LiftCp(const Instruction& inst);
   void LiftMapa(const Instruction& inst);
+  void LiftTensormap(const Instruction& inst);
   void LiftTexture(const Instruction& inst);
   void LiftImageQuery(const Instruction& inst);
   void LiftIstypep(const Instruction& inst);
@@ -171,6 +179,7 @@ class FunctionLifter {
   void LiftSurfaceReduce(const Instruction& inst);
   void LiftMma(const Instruction& inst);
   void LiftWmma(const Instruction& inst);
+  void LiftWgmma(const Instruction& inst);
   void LiftLdmatrix(const Instruction& inst);
   void LiftStmatrix(const Instruction& inst);
   void LiftMovmatrix(const Instruction& inst);
@@ -314,8 +323,16 @@ class FunctionLifter {
   void MulticastCopy(Value* to, Space from_space, Value* from, Value* bytes, Value* barrier, Value* mask);
   template <typename Body>
   void ForOffsets(Value* end, std::uint64_t step, Body body);
+  /// Calls body(place) for each CTA of the cluster that the mask names, where place(offset) is the same place in its shared window.
+  template <typename Body>
+  void ForMembers(Value* mask, Body body);
+  void CompleteBytes(Value* barrier, Value* bytes);
+  std::vector<StateSpace> CopySpaces(const Instruction& inst) const;
   void LiftAsyncTail(const Instruction& inst, std::size_t values);
   void CopyBytes(Space to_space, Value* to, Space from_space, Value* from, Value* bytes, unsigned step);
+  void LiftTensorCopy(const Instruction& inst);
+  Value* TensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared);
+  void RecordTensorCopy(const TensorCopyImm& imm, llvm::ArrayRef<Value*> coordinates, Value* map, Value* shared, Value* bytes);
   void LiftClusterBarrier(const Instruction& inst);
   Value* ReadSpecialComponent(std::string_view text, std::size_t component);
 
@@ -330,6 +347,7 @@ class FunctionLifter {
 
   // --------------------------------------------------------------------------------------------------------- lift_tensor.cpp
   MmaImm MmaImmOf(const Instruction& inst) const;
+  GroupMmaImm GroupMmaImmOf(const Instruction& inst) const;
   MatrixRowsImm MatrixRowsImmOf(const Instruction& inst, Space space) const;
   void ReadFragment(const Operand& operand, unsigned count, bool wide, llvm::SmallVectorImpl<Value*>& out);
   void WriteFragment(const Operand& operand, Value* result, unsigned count, bool wide);

@@ -345,6 +345,13 @@ void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function
   b.CreateCall(type, callee, {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3), pointers});
 }
 
+namespace {
+
+/// Whether the first inputs of a helper are what its outputs were before, in the same places: large accumulators are not copied.
+bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
+
+}  // namespace
+
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (memcheck() && info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
   llvm::SmallVector<llvm::Type*, 8> outputs;
@@ -356,10 +363,14 @@ void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info
   const llvm::DataLayout& layout = target_->getParent()->getDataLayout();
   llvm::SmallVector<Value*, 16> args;
   unsigned slot = 0;
+  const bool in_place = UpdatesInPlace(info.helper);
   for (llvm::Type* output : outputs) {
-    args.push_back(Scratch(slot++, static_cast<unsigned>(layout.getTypeStoreSize(StorageType(WarpType(output))))));
+    args.push_back(in_place ? SpillLanes(slot, Lanes(call.getArgOperand(slot)))
+                            : Scratch(slot, static_cast<unsigned>(layout.getTypeStoreSize(StorageType(WarpType(output))))));
+    ++slot;
   }
-  for (unsigned i = 0; i + 1 < call.arg_size(); ++i) args.push_back(SpillLanes(slot++, Lanes(call.getArgOperand(i))));
+  for (unsigned i = in_place ? outputs.size() : 0; i + 1 < call.arg_size(); ++i)
+    args.push_back(SpillLanes(slot++, Lanes(call.getArgOperand(i))));
   CallHelper(info.helper, mask_, call.getArgOperand(call.arg_size() - 1), info.imm, args);
   if (outputs.empty() || call.use_empty()) return;
   if (!call.getType()->isStructTy()) return Define(&call, ReloadLanes(args[0], WarpType(outputs[0])));

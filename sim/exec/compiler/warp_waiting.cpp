@@ -84,7 +84,7 @@ void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& 
     return nullptr;
   };
   Value* out = nullptr;
-  if (divergent_ && op == BarrierOp::kSync) {
+  if (divergent_ && (op == BarrierOp::kSync || op == BarrierOp::kWarpGroup)) {
     BasicBlock* park = NewBlock("park");
     BasicBlock* last = NewBlock("together");
     Value* elsewhere = b_.CreateOr(AnyPending(), AnyIn(parked_));

@@ -14,15 +14,21 @@ void Helper_kBarrier(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::
   Unit& unit = *warp.cta->unit;
   auto* const out = static_cast<std::uint32_t*>(args[0]);
   const auto first = static_cast<std::uint32_t>(std::countr_zero(mask)) % kWarpSize;
-  const std::uint32_t id = static_cast<const std::uint32_t*>(args[1])[first];
-  const std::uint32_t threads = static_cast<const std::uint32_t*>(args[2])[first];
+  std::uint32_t id = static_cast<const std::uint32_t*>(args[1])[first];
+  std::uint32_t threads = static_cast<const std::uint32_t*>(args[2])[first];
   const std::uint32_t predicate = *static_cast<const std::uint32_t*>(args[3]);
   const auto op = static_cast<BarrierOp>(imm & 0xff);
   const bool arrive_only = (imm & kBarrierArriveOnly) != 0;
   warp.line = line;
   if (op == BarrierOp::kClusterArrive) return unit.ArriveAtCluster(warp);
   if (op == BarrierOp::kClusterWait) return unit.WaitForCluster(warp);
-  if (id >= kBarriersPerCta) RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "barrier number beyond 15");
+  if (op == BarrierOp::kWarpGroup) {
+    const std::uint32_t group = warp.ctx.warp_id / kWarpsOfGroup;
+    id = kFirstGroupBarrier + group;
+    threads = unit.LiveWarpsOfGroup(*warp.cta, group) * kWarpSize;
+  } else if (id >= kNamedBarriers) {
+    RaiseFault(warp, FaultKind::kIllegalInstruction, kNoLane, 0, line, "barrier number beyond 15");
+  }
   const bool wait = op != BarrierOp::kArrive && !arrive_only;
   const std::uint32_t result = unit.ArriveAt(warp, id, threads, mask, predicate, wait, arrive_only);
   const std::uint32_t count = result & 0x7fffffffu;

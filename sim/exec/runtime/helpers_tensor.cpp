@@ -26,11 +26,12 @@ void Helper_kMma(WarpCtx*, std::uint32_t mask, std::uint32_t, std::uint64_t imm,
   void* const* const a = args + count_d;
   void* const* const b = a + RegistersOfA(mma);
   void* const* const c = b + RegistersOfB(mma);
-  if (mask == kAllLanes) return MultiplyFragments(mma, a, b, c, args);
+  const void* const metadata = mma.has(MmaImm::kSparse) ? c[AccumulatorRegisters(mma, mma.c())] : nullptr;
+  if (mask == kAllLanes) return MultiplyFragments(mma, a, b, c, metadata, args);
   alignas(64) std::uint64_t buffer[kMostAccumulators][kWarpSize];
   void* d[kMostAccumulators] = {};
   for (unsigned i = 0; i < count_d; ++i) d[i] = buffer[i];
-  MultiplyFragments(mma, a, b, c, d);
+  MultiplyFragments(mma, a, b, c, metadata, d);
   for (unsigned i = 0; i < count_d; ++i) Merge(mask, mma.d() == MatrixType::kF64 ? 8 : 4, d[i], args[i]);
 }
 

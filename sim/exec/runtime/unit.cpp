@@ -440,6 +440,13 @@ void Unit::WaitForArrivals(Warp& warp) {
   Block(warp, static_cast<std::uint32_t>(std::countr_zero(warp.arrived_barriers)));
 }
 
+std::uint32_t Unit::LiveWarpsOfGroup(const Cta& cta, std::uint32_t group) const {
+  const std::uint32_t first = group * kWarpsOfGroup, end = std::min(first + kWarpsOfGroup, launch->ctx.warps_per_cta);
+  std::uint32_t live = 0;
+  for (std::uint32_t w = first; w < end; ++w) live += cta.warps[w].state != WarpState::kEnded;
+  return live;
+}
+
 void Unit::CompleteClusterIfFull() {
   if (!IsFull(cluster_barrier, live_warps)) return;
   if (check) CompleteForCheck(nullptr, kClusterBarrier, cluster_barrier, nullptr);
@@ -494,6 +501,7 @@ std::string Unit::DescribeWaiting() const {
             std::to_string(place.z) + ")";
     if (warp.state == WarpState::kReady) text += " spins";
     else if (warp.wait_barrier == kClusterBarrier) text += " waits at the cluster's barrier";
+    else if (warp.wait_barrier >= kFirstGroupBarrier) text += " waits for its warp group";
     else text += " waits at barrier " + std::to_string(warp.wait_barrier);
     if (warp.line != 0) text += " (PTX line " + std::to_string(warp.line) + ")";
   }

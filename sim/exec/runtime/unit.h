@@ -84,6 +84,8 @@ struct Unit {
   std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate, bool wait,
                          bool partial);
   void WaitForArrivals(Warp& warp);
+  /// Warps 4 * group to 4 * group + 3 of the CTA that have not ended.
+  std::uint32_t LiveWarpsOfGroup(const Cta& cta, std::uint32_t group) const;
   void ArriveAtCluster(Warp& warp);
   void WaitForCluster(Warp& warp);
   /// The warps that wait, as one sentence.

@@ -4,6 +4,10 @@
 // rows, then along the columns, with two 32-bit registers (columns 2t and 2t + 1 of lane t of a row) to a block. That is what
 // the ISA gives for every shape of mma but m8n8k4 of halves; wmma's fragments, which it leaves open, are laid out alike.
 //
+// Sparse products (9.7.14.6): of each four elements of a row of A (two of tf32, four pairs of 4 bits) two (one; two pairs) are stored, and
+// metadata say which. A's fragment is that of a product half as deep. What is not stored is not multiplied: it is no zero that an infinity
+// in B would turn into a NaN.
+//
 // Numerics. Floating point: products are exact for f16, bf16, tf32 and the 8-bit kinds (but for f32's range); an element is
 // ((c + a0 b0) + a1 b1) + …, k ascending, each sum rounded to nearest f32; an f16 result is rounded once more at the end. f64:
 // a chain of fused multiply-adds with the instruction's rounding. Integers: exact, then wrapped or saturated once. The ISA
@@ -20,17 +24,23 @@ namespace gridloom::exec {
 /// Registers of 32 lanes, uint32_t or (f64) uint64_t.
 using FragmentRegister = void*;
 
-/// D may be the registers of C. All lanes are written.
+/// D may be the registers of C. All lanes are written. `metadata`: of a sparse product, a register of words.
 void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                       const FragmentRegister* d);
+                       const void* metadata, const FragmentRegister* d);
 
-// One function per kind of arithmetic.
+/// Of a sparse A: which k the stored elements of each row have.
+struct SparsePositions {
+  std::uint8_t k[16][64];
+};
+SparsePositions PositionsOf(const MmaImm& imm, const void* metadata);
+
+// One function per kind of arithmetic. `positions`: of a sparse A, else null.
 void MultiplyFloat(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                   const FragmentRegister* d);
+                   const SparsePositions* positions, const FragmentRegister* d);
 void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                     const FragmentRegister* d);
 void MultiplyInteger(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                     const FragmentRegister* d);
+                     const SparsePositions* positions, const FragmentRegister* d);
 void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                   const FragmentRegister* d);
 void MultiplyQuadPairs(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,

@@ -7,7 +7,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr unsigned kMostRows = 32, kMostColumns = 32, kMostDepth = 32;
+constexpr unsigned kMostRows = 32, kMostColumns = 32, kMostDepth = 64;
 
 struct alignas(64) Operands {
   float a[kMostRows][kMostDepth];
@@ -48,8 +48,9 @@ GL_INLINE void ReadBlock(MatrixType type, const FragmentRegister from, Store&& s
 
 GL_INLINE void ReadFactors(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, Operands& to) {
   const unsigned step_a = 128 / BitsOf(imm.a()), step_b = 128 / BitsOf(imm.b());
+  const unsigned depth_a = imm.has(MmaImm::kSparse) ? imm.k / 2 : imm.k;
   unsigned r = 0;
-  for (unsigned k = 0; k < imm.k; k += step_a) {
+  for (unsigned k = 0; k < depth_a; k += step_a) {
     for (unsigned row = 0; row < imm.m; row += 8, ++r) {
       ReadBlock(imm.a(), a[r], [&](unsigned i, unsigned j, float value) { to.a[row + i][k + j] = value; });
     }
@@ -120,11 +121,28 @@ GL_INLINE void Accumulate(unsigned rows, unsigned depth, Operands& m) {
   }
 }
 
+/// The same with the elements of A that are stored; n is 8.
+GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePositions& positions, Operands& m) {
+  for (unsigned row = 0; row < rows; ++row) {
+    float sum[8];
+    std::memcpy(sum, m.c[row], sizeof sum);
+    for (unsigned i = 0; i < stored; ++i) {
+      const float* const b = m.b[positions.k[row][i]];
+      for (unsigned j = 0; j < 8; ++j) sum[j] += m.a[row][i] * b[j];
+    }
+    std::memcpy(m.c[row], sum, sizeof sum);
+  }
+}
+
 GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                            const FragmentRegister* d) {
+                            const SparsePositions* positions, const FragmentRegister* d) {
   Operands operands;
   ReadFactors(imm, a, b, operands);
   ReadAccumulators(imm, c, operands);
+  if (positions) {
+    AccumulateSparse(imm.m, imm.k / 2, *positions, operands);
+    return WriteAccumulators(imm, operands, d);
+  }
   switch (imm.n) {
     case 8: Accumulate<8>(imm.m, imm.k, operands); break;
     case 16: Accumulate<16>(imm.m, imm.k, operands); break;
@@ -137,7 +155,7 @@ GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const 
 
 GL_SIMD_FUNCTION(MultiplyFloat, MultiplyBody,
                  (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                  const FragmentRegister* d),
-                 (imm, a, b, c, d))
+                  const SparsePositions* positions, const FragmentRegister* d),
+                 (imm, a, b, c, positions, d))
 
 }  // namespace gridloom::exec

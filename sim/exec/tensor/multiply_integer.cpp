@@ -10,7 +10,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr unsigned kMostRows = 32, kMostColumns = 32, kMostDepth = 64;
+constexpr unsigned kMostRows = 32, kMostColumns = 32, kMostDepth = 128;
 
 struct alignas(64) Operands {
   std::int32_t a[kMostRows][kMostDepth];
@@ -30,9 +30,9 @@ GL_INLINE std::int32_t ElementAt(MatrixType type, const std::uint8_t* row, unsig
 }
 
 GL_INLINE void ReadFactors(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, Operands& to) {
-  const unsigned step = 128 / BitsOf(imm.a());
+  const unsigned step = 128 / BitsOf(imm.a()), depth_a = imm.has(MmaImm::kSparse) ? imm.k / 2 : imm.k;
   unsigned r = 0;
-  for (unsigned k = 0; k < imm.k; k += step) {
+  for (unsigned k = 0; k < depth_a; k += step) {
     for (unsigned row = 0; row < imm.m; row += 8, ++r) {
       const auto* const from = static_cast<const std::uint8_t*>(a[r]);
       for (unsigned i = 0; i < 8; ++i) {
@@ -86,10 +86,26 @@ GL_INLINE void Accumulate(unsigned rows, unsigned depth, Operands& m) {
   }
 }
 
+/// The same with the elements of A that are stored; n is 8.
+GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePositions& positions, Operands& m) {
+  for (unsigned row = 0; row < rows; ++row) {
+    std::int32_t sum[8] = {};
+    for (unsigned i = 0; i < stored; ++i) {
+      const std::int32_t* const b = m.b[positions.k[row][i]];
+      for (unsigned j = 0; j < 8; ++j) sum[j] += m.a[row][i] * b[j];
+    }
+    for (unsigned j = 0; j < 8; ++j) m.sum[row][j] = sum[j];
+  }
+}
+
 GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                            const FragmentRegister* d) {
+                            const SparsePositions* positions, const FragmentRegister* d) {
   Operands operands;
   ReadFactors(imm, a, b, operands);
+  if (positions) {
+    AccumulateSparse(imm.m, imm.k / 2, *positions, operands);
+    return Finish(imm, operands, c, d);
+  }
   switch (imm.n) {
     case 8: Accumulate<8>(imm.m, imm.k, operands); break;
     case 16: Accumulate<16>(imm.m, imm.k, operands); break;
@@ -102,8 +118,8 @@ GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const 
 
 GL_SIMD_FUNCTION(MultiplyInteger, MultiplyBody,
                  (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                  const FragmentRegister* d),
-                 (imm, a, b, c, d))
+                  const SparsePositions* positions, const FragmentRegister* d),
+                 (imm, a, b, c, positions, d))
 
 // d = c + popc(a op b) over k bits; a register is 8 rows of 128 bits.
 void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,

@@ -352,7 +352,7 @@ TEST_CASE("Mma_InARoundedLoop_AccumulatesInPlace") {
 TEST_CASE("Mma_FormsThatAreNotThere_AreRefusedByName") {
   WarpRun run;
   for (const char* instruction :
-       {"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, %r0, 0;",
+       {"mma.sp.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, {%b0, %b1}, {%e0, %e1, %e2, %e3}, %r0, 0;",
         "mma.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {%a0, %a1}, {%b0}, {%e0, %e1, %e2, %e3};"}) {
     run(instruction, RandomBytes(16, 9), 16, true);
     CHECK(run.fault.kind == FaultKind::kCompile);

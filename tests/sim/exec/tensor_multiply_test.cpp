@@ -158,7 +158,7 @@ void CheckProduct(const Case& test, std::mt19937& random, std::uint8_t flags = 0
   for (SimdLevel level : {SimdLevel::kBaseline, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
     LimitSimd(level);
     results.emplace_back(test.d, test.m * 8 / 32);
-    MultiplyFragments(imm, fa.registers(), fb.registers(), fc.registers(), results.back().registers());
+    MultiplyFragments(imm, fa.registers(), fb.registers(), fc.registers(), nullptr, results.back().registers());
   }
   CHECK(results[0] == results[1]);
   CHECK(results[0] == results[2]);
@@ -260,7 +260,7 @@ TEST_CASE("Mma_Doubles_RoundAsAsked") {
     a.Set(0, 0, Encode(kF64, 0x1p-30));
     b.Set(0, 0, Encode(kF64, 0x1p-30));
     c.Set(0, 0, Encode(kF64, 1.0));
-    MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), d.registers());
+    MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), nullptr, d.registers());
     return Decode(kF64, d.Get(0, 0));
   };
   CHECK(multiply(MatrixRounding::kNearest) == 1.0);
@@ -301,7 +301,7 @@ TEST_CASE("Mma_QuadPairs_MultiplyFourMatrices") {
         }
         for (unsigned i = 0; i < 8; ++i) c.Set(lane, i, Encode(accumulator, mc[pair].at(in_c(lane, i).row, in_c(lane, i).column)));
       }
-      MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), d.registers());
+      MultiplyFragments(imm, a.registers(), b.registers(), c.registers(), nullptr, d.registers());
       for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned pair = lane % 16 / 4;
         for (unsigned i = 0; i < 8; ++i) {
