@@ -190,6 +190,90 @@ const SystemFunction kSystemFunctions[] = {
      PackImm(RangeImm{RangeOp::kRelease, true})},
 };
 
+// Cooperative groups of the device runtime library (cudaCGSynchronize and the like): a handle is the address of the grid's workspace, 0
+// in launches that are not cooperative. With one device, all grids of a multi-device launch are one grid.
+
+llvm::Value* Workspace(SpmdBuilder& b) {
+  const auto word = [&](Special half) { return b.CreateZExt(b.SpecialReg(half), b.getInt64Ty()); };
+  return b.CreateOr(word(Special::kGridWorkspaceLow), b.CreateShl(word(Special::kGridWorkspaceHigh), b.getInt64(32)));
+}
+
+/// Product of the sizes along x, y and z that follow each other in Special.
+llvm::Value* Volume(SpmdBuilder& b, Special x, Special y, Special z) {
+  return b.CreateMul(b.CreateMul(b.SpecialReg(x), b.SpecialReg(y)), b.SpecialReg(z));
+}
+llvm::Value* LinearIndex(SpmdBuilder& b, const Special (&at)[3], const Special (&size)[3]) {
+  llvm::Value* row = b.CreateAdd(b.CreateMul(b.SpecialReg(at[2]), b.SpecialReg(size[1])), b.SpecialReg(at[1]));
+  return b.CreateAdd(b.CreateMul(row, b.SpecialReg(size[0])), b.SpecialReg(at[0]));
+}
+constexpr Special kCta[] = {Special::kCtaidX, Special::kCtaidY, Special::kCtaidZ};
+constexpr Special kGrid[] = {Special::kNctaidX, Special::kNctaidY, Special::kNctaidZ};
+constexpr Special kThread[] = {Special::kTidX, Special::kTidY, Special::kTidZ};
+constexpr Special kBlock[] = {Special::kNtidX, Special::kNtidY, Special::kNtidZ};
+
+llvm::Value* EmitGetHandle(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*>) { return Workspace(b); }
+
+// All threads come here, or one of each CTA, between two barriers of its CTA (bit 0 of the flags). The count behind the workspace's size is
+// that of grid.sync: whoever comes adds one, the first of the grid so much that the top bit changes when all have come.
+llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
+  constexpr std::uint32_t kTop = 0x80000000u;
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  llvm::Value* const count = b.CreateAdd(args[0], b.getInt64(4));
+  llvm::Value* const by_cta = b.CreateTrunc(args[1], b.getInt1Ty());
+  llvm::Value* const ctas = Volume(b, kGrid[0], kGrid[1], kGrid[2]);
+  llvm::Value* const threads = b.CreateMul(ctas, Volume(b, kBlock[0], kBlock[1], kBlock[2]));
+  llvm::Value* const others = b.CreateSub(b.CreateSelect(by_cta, ctas, threads), b.getInt32(1));
+  llvm::Value* const number =
+      b.CreateOr(LinearIndex(b, kCta, kGrid), b.CreateSelect(by_cta, b.getInt32(0), LinearIndex(b, kThread, kBlock)));
+  llvm::Value* const is_first = b.CreateICmpEQ(number, b.getInt32(0));
+  llvm::Value* const step = b.CreateSelect(is_first, b.CreateSub(b.getInt32(kTop), others), b.getInt32(1));
+  llvm::Value* const before = b.Atomic(Space::kGlobal, AtomicOp::kAdd, AtomicType::kI32, count, step, nullptr, false);
+  auto* wait = llvm::BasicBlock::Create(b.getContext(), "grid.wait", function);
+  auto* done = llvm::BasicBlock::Create(b.getContext(), "grid.done", function);
+  b.CreateBr(wait);
+  b.SetInsertPoint(wait);
+  llvm::Value* const now = b.LoadMem(Space::kGlobal, b.getInt32Ty(), 1, count, true);
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(b.CreateXor(before, now), b.getInt32(kTop)), b.getInt32(0)), wait, done);
+  b.SetInsertPoint(done);
+  return b.getInt32(0);
+}
+
+/// Stores two words where the pointers (i64) are not null; 0 for success.
+llvm::Value* StoreWords(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> pointers, llvm::ArrayRef<llvm::Value*> words) {
+  for (unsigned i = 0; i < 2; ++i) {
+    llvm::Function* const function = b.GetInsertBlock()->getParent();
+    auto* store = llvm::BasicBlock::Create(b.getContext(), "store", function);
+    auto* next = llvm::BasicBlock::Create(b.getContext(), "next", function);
+    b.CreateCondBr(b.CreateICmpNE(pointers[i], b.getInt64(0)), store, next);
+    b.SetInsertPoint(store);
+    b.StoreMem(Space::kGeneric, {words[i]}, pointers[i], false);
+    b.CreateBr(next);
+    b.SetInsertPoint(next);
+  }
+  return b.getInt32(0);
+}
+llvm::Value* EmitGetSize(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
+  llvm::Value* const threads = b.CreateMul(Volume(b, kGrid[0], kGrid[1], kGrid[2]), Volume(b, kBlock[0], kBlock[1], kBlock[2]));
+  return StoreWords(b, args, {threads, b.getInt32(1)});
+}
+llvm::Value* EmitGetRank(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
+  llvm::Value* const first = b.CreateMul(LinearIndex(b, kCta, kGrid), Volume(b, kBlock[0], kBlock[1], kBlock[2]));
+  return StoreWords(b, args, {b.CreateAdd(first, LinearIndex(b, kThread, kBlock)), b.getInt32(0)});
+}
+
+struct GridFunction {
+  std::string_view name;
+  ScalarType result;
+  std::initializer_list<ScalarType> params;
+  llvm::Value* (*emit)(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args);
+};
+const GridFunction kGridFunctions[] = {
+    {"__cuda_syscall_CGS_get_intrinsic_handle", ScalarType::kB64, {ScalarType::kB32}, EmitGetHandle},
+    {"__cuda_syscall_CGS_sync", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB32}, EmitGridSync},
+    {"__cuda_syscall_CGS_get_size", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64}, EmitGetSize},
+    {"__cuda_syscall_CGS_get_rank", ScalarType::kB32, {ScalarType::kB64, ScalarType::kB64, ScalarType::kB64}, EmitGetRank},
+};
+
 }  // namespace
 
 /// A system call of the device runtime library: every argument becomes 64 bits, a dim3 three of them.
@@ -223,15 +307,25 @@ bool FunctionLifter::LiftSystemCall(const Call& call, std::string_view name) {
     LiftDeviceCall(call, imm, system->bits, system->params);
     return true;
   }
+  const auto arguments = [&](const std::initializer_list<ScalarType>& params) {
+    if (call.args->size() != params.size()) RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
+    llvm::SmallVector<Value*, 5> inputs;
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      ptx::Variable formal;
+      formal.type = params.begin()[i];
+      inputs.push_back(ReadArgument((*call.args)[i], formal));
+    }
+    return inputs;
+  };
+  const auto* grid = std::ranges::find(kGridFunctions, name, &GridFunction::name);
+  if (grid != std::end(kGridFunctions)) {
+    Value* result = grid->emit(b_, arguments(grid->params));
+    if (!call.returns->empty()) WriteReturn((*call.returns)[0], result, grid->result);
+    return true;
+  }
   const auto* function = std::ranges::find(kSystemFunctions, name, &SystemFunction::name);
   if (function == std::end(kSystemFunctions)) return false;
-  if (call.args->size() != function->params.size()) RefuseInstruction("passes a wrong number of arguments to " + std::string(name));
-  llvm::SmallVector<Value*, 5> inputs;
-  for (std::size_t i = 0; i < function->params.size(); ++i) {
-    ptx::Variable formal;
-    formal.type = function->params.begin()[i];
-    inputs.push_back(ReadArgument((*call.args)[i], formal));
-  }
+  const llvm::SmallVector<Value*, 5> inputs = arguments(function->params);
   if (function->result == kNoResult) {
     b_.CallHelper(function->helper, {}, inputs, function->imm);
     return true;

@@ -36,11 +36,15 @@ void CopyDims(const ptx::FunctionDirective* directive, std::uint32_t (&dims)[3])
   for (std::size_t i = 0; i < 3; ++i) dims[i] = i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
 }
 
+/// Cooperative groups read its address, inlined or by the device runtime library.
 bool UsesGridWorkspace(const ptx::Block& block) {
+  constexpr std::string_view kGetHandle = "__cuda_syscall_CGS_get_intrinsic_handle";
   for (const ptx::Statement& statement : block.statements) {
     if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
-      for (const ptx::Operand& operand : instruction->operands)
+      for (const ptx::Operand& operand : instruction->operands) {
         if (operand.kind == ptx::OperandKind::kSpecial && (operand.text == "%envreg1" || operand.text == "%envreg2")) return true;
+        if (instruction->opcode == ptx::Opcode::kCall && operand.text == kGetHandle) return true;
+      }
     } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
       if (UsesGridWorkspace(**nested)) return true;
     }
