@@ -49,7 +49,14 @@ def main():
         together = replay(gridloom, "--device", "v100", "--policy", "serial,leftover", "--mix", trace, trace)
         assert together[0]["counters"]["warp_instructions"] == 2 * instructions
         assert together[1]["cycles"] <= together[0]["cycles"], "sharing the device takes longer than taking turns"
-        for bad in ["--device", "v1000"], ["--policy", "leftovers"]:
+        assert results[5]["counters"]["tlb_hits"] + results[5]["counters"]["tlb_misses"] == 0, "a TLB that no device file has"
+        tlb, slow_tlb = (replay(gridloom, "--device", "v100", "--set", "timing.tlb.entries=16",
+                                "--set", f"timing.tlb.miss_cycles={cycles}", trace)[0] for cycles in (1, 5000))
+        counted = tlb["counters"]
+        sent = sum(counted[f"{kind}_requests"] for kind in ("read", "write", "write_back", "atomic"))
+        assert counted["tlb_misses"] > 0 and counted["tlb_hits"] + counted["tlb_misses"] == sent, counted
+        assert slow_tlb["cycles"] > tlb["cycles"], "walks of 5000 cycles cost nothing"
+        for bad in ["--device", "v1000"], ["--set", "timing.tlb.entry=8"], ["--policy", "leftovers"]:
             done = subprocess.run([gridloom, "replay", *bad, trace], stderr=subprocess.PIPE, text=True)
             assert done.returncode == 125 and bad[1] in done.stderr, done.stderr
         print(f"{instructions} warp instructions on {devices}")
