@@ -1,5 +1,6 @@
-// Launches from the device: nested grids, several children, tail and fire-and-forget launches, a recursive quicksort.
-#include "app.h"
+// Launches from the device: nested grids, several children, tail and fire-and-forget launches, a recursive quicksort,
+// the order of what grids print.
+#include "captured_output.h"
 
 __global__ void Leaf(int* out, int base, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -48,6 +49,11 @@ __global__ void QuickSort(int* v, int low, int high, int depth) {
   if (low < j) QuickSort<<<1, 1, 0, cudaStreamFireAndForget>>>(v, low, j, depth + 1);
   if (i < high) QuickSort<<<1, 1, 0, cudaStreamFireAndForget>>>(v, i, high, depth + 1);
 }
+// printf has one buffer for all grids: what a grid printed before it launched another one stands before what that one prints.
+__global__ void PrintDepth(int depth, int most) {
+  printf("%d ", depth);
+  if (depth < most) PrintDepth<<<1, 1>>>(depth + 1, most);
+}
 
 int main() {
   const int chunk = 37, parents = 24;
@@ -70,5 +76,12 @@ int main() {
     if (i) True("sorted", k[i - 1] <= k[i]);
   }
   Same("sum", 0, sum, want);
+  const std::string depths = CapturedOutput([] {
+    for (int i = 0; i < 20; ++i) PrintDepth<<<1, 1>>>(0, 3);
+    cudaDeviceSynchronize();
+  });
+  std::string in_order;
+  for (int i = 0; i < 20; ++i) in_order += "0 1 2 3 ";
+  Same("order of printf", 0, depths == in_order, true);
   return Verdict();
 }

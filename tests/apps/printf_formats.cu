@@ -1,11 +1,9 @@
 // Device printf: every conversion, flags, widths, %s, many arguments, the return value; compared with the host's
 // printf.
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 
-#include "app.h"
+#include "captured_output.h"
 
 #define LINES(P)                                                                                               \
   P("d=%d i=%i neg=%d u=%u\n", 42, 7, -13, 4000000000u);                                                       \
@@ -34,27 +32,9 @@ __global__ void PerThread() {
   else printf("even %u\n", threadIdx.x + blockIdx.x * blockDim.x);
 }
 
-// Runs `body` with standard output going to a file and returns what was written.
-template <class Body>
-std::string Capture(Body body) {
-  std::fflush(stdout);
-  std::FILE* file = std::tmpfile();
-  const int saved = dup(1);
-  dup2(fileno(file), 1);
-  body();
-  std::fflush(stdout);
-  dup2(saved, 1);
-  close(saved);
-  std::string text(static_cast<std::size_t>(lseek(fileno(file), 0, SEEK_END)), 0);
-  const ssize_t bytes = pread(fileno(file), text.data(), text.size(), 0);
-  std::fclose(file);
-  text.resize(bytes < 0 ? 0 : bytes);
-  return text;
-}
-
 int main() {
   Buffer<int> returned(32);
-  const std::string got = Capture([&] {
+  const std::string got = CapturedOutput([&] {
     Print<<<1, 1>>>(returned);
     cudaDeviceSynchronize();
   });
@@ -70,7 +50,7 @@ int main() {
   const auto r = returned.Read();
   for (int i = 0; i < 15; ++i) Same("returned", i, r[i], counts[i]);
 
-  const std::string lines = Capture([&] {
+  const std::string lines = CapturedOutput([&] {
     PerThread<<<3, 40>>>();
     cudaDeviceSynchronize();
   });

@@ -7,6 +7,7 @@
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/parameter_buffers.h"
+#include "sim/exec/runtime/printf_output.h"
 #include "sim/exec/runtime/program_impl.h"
 
 namespace gridloom::exec {
@@ -88,6 +89,9 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
   launch.cluster = {0, 0, 0};
   launch.dynamic_shared_bytes = buffer.dynamic_shared_bytes;
   launch.params = {reinterpret_cast<const std::byte*>(address), needed};
+  // printf has one buffer for all grids (CUDA C++ Programming Guide, "Formatted Output"): what was printed before a launch stands
+  // before anything that the launched grid prints.
+  c.services().output->Flush(c.launch().serial);
   return children->Launch(launch, c.cta(), stream);
 }
 
