@@ -18,6 +18,7 @@
 
 #include "api_exports.h"
 #include "interpose/api/entry.h"
+#include "interpose/session/ptx_sources.h"
 
 namespace {
 
@@ -124,7 +125,12 @@ CUresult AddInputs(CUlinkState state, const Link& link) {
 
 std::string LinkedPtx(const Link& link) {
   CUlinkState state = nullptr;
-  if (cuLinkCreate_v2(0, nullptr, nullptr, &state) != CUDA_SUCCESS) return {};
+  std::uintptr_t max_registers = 0;
+  for (const std::string& option : link.options)
+    max_registers = std::max<std::uintptr_t>(max_registers, gridloom::session::MaxRegisters(option));
+  CUjit_option key = CU_JIT_MAX_REGISTERS;
+  void* value = reinterpret_cast<void*>(max_registers);
+  if (cuLinkCreate_v2(max_registers != 0 ? 1 : 0, &key, &value, &state) != CUDA_SUCCESS) return {};
   void* image = nullptr;
   std::size_t bytes = 0;
   std::string text;

@@ -32,7 +32,7 @@ CUresult ReadWhole(const char* file, std::string* bytes) {
 CUresult LoadCode(const void* image, Device& device, Context* context, bool lazy, JitOptions& options, std::shared_ptr<Code>* code) {
   const std::int64_t start = session::TaskPool::NowNs();
   JitLog log;
-  CUresult status = Code::Load(image, device, &log, code);
+  CUresult status = Code::Load(image, device, options.max_registers(), &log, code);
   if (status == CUDA_SUCCESS && !lazy) {
     std::shared_ptr<exec::Program> program;
     JitLog parse_log;

@@ -22,6 +22,7 @@ CUresult JitOptions::Parse(unsigned count, const CUjit_option* keys, void** valu
         options->error_.capacity = static_cast<unsigned>(number);
         options->error_.size_slot = &values[i];
         break;
+      case CU_JIT_MAX_REGISTERS: options->max_registers_ = static_cast<std::uint32_t>(number); break;
       case CU_JIT_WALL_TIME: options->wall_slot_ = &values[i]; break;
       default:
         if (keys[i] < 0 || keys[i] > CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;

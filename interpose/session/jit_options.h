@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "interpose/api/cuda_types.h"
@@ -11,9 +12,11 @@ namespace gridloom::session {
 
 class JitOptions {
  public:
-  /// INVALID_VALUE for keys that do not exist. Keys that steer machine code generation have no effect here.
+  /// INVALID_VALUE for keys that do not exist. Of the keys that steer machine code generation the
+  /// limit of registers counts, since programs ask for a kernel's registers and occupancy.
   static cuda::CUresult Parse(unsigned count, const cuda::CUjit_option* keys, void** values, JitOptions* options);
   bool wants_logs() const { return info_.data != nullptr || error_.data != nullptr; }
+  std::uint32_t max_registers() const { return max_registers_; }  ///< per thread, 0: no limit
   /// Copies the log into the program's buffers and writes the lengths back into the option values.
   void Store(const JitLog& log, float wall_ms);
 
@@ -26,6 +29,7 @@ class JitOptions {
   };
   Buffer info_, error_;
   void** wall_slot_ = nullptr;
+  std::uint32_t max_registers_ = 0;
 };
 
 }  // namespace gridloom::session

@@ -19,7 +19,7 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   };
   const std::string_view bytes(static_cast<const char*>(data), size);
   if (type == CU_JIT_INPUT_PTX) {
-    sources.push_back({name, std::string(bytes.substr(0, bytes.find('\0')))});
+    sources.push_back({.name = name, .text = std::string(bytes.substr(0, bytes.find('\0'))), .max_registers = options.max_registers()});
     return CUDA_SUCCESS;
   }
   if (type == CU_JIT_INPUT_NVVM) return refuse("link-time optimisation input is not supported", CUDA_ERROR_NOT_SUPPORTED);
@@ -31,7 +31,11 @@ CUresult LinkJob::Add(CUjitInputType type, const void* data, std::size_t size, c
   for (const image::Entry* entry : *entries) {
     auto text = entry->Read();
     if (!text.ok()) return refuse(text.error().message, CUDA_ERROR_INVALID_IMAGE);
-    sources.push_back({name, std::move(text).value(), !entry->arch.PtxRunsOn(device.compute_capability())});
+    const std::uint32_t own_limit = MaxRegisters(entry->options);
+    sources.push_back({.name = name,
+                       .text = std::move(text).value(),
+                       .stands_in = !entry->arch.PtxRunsOn(device.compute_capability()),
+                       .max_registers = own_limit != 0 ? own_limit : options.max_registers()});
   }
   return CUDA_SUCCESS;
 }

@@ -107,7 +107,7 @@ Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime)
 
 Code::~Code() = default;
 
-CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_ptr<Code>* code) {
+CUresult Code::Load(const void* image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof(magic));
   const bool from_runtime = magic == image::kWrapperMagic;
@@ -126,6 +126,8 @@ CUresult Code::Load(const void* image, Device& device, JitLog* log, std::shared_
   std::string why;
   if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS)
     return refuse(why, status);
+  for (PtxSource& source : sources)
+    if (source.max_registers == 0) source.max_registers = max_registers;
   *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));
   return CUDA_SUCCESS;
 }

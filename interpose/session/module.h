@@ -96,7 +96,8 @@ class Kernel {
 class Code : public std::enable_shared_from_this<Code> {
  public:
   /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet.
-  static cuda::CUresult Load(const void* image, Device& device, JitLog* log, std::shared_ptr<Code>* code);
+  /// `max_registers` per thread for PTX that says nothing of it, 0: no limit.
+  static cuda::CUresult Load(const void* image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code);
   ~Code();
 
   Device& device() const { return device_; }

@@ -1,5 +1,7 @@
 #include "interpose/session/ptx_sources.h"
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "interpose/session/log.h"
@@ -15,12 +17,25 @@ using namespace cuda;
 
 namespace {
 
+/// What ptxas does with -maxrregcount: kernels with launch bounds ignore it (CUDA C++ Programming Guide, "Launch Bounds"), and those with
+/// .maxnreg have a limit of their own.
+void CapRegisters(ptx::Module& module, std::uint32_t max_registers) {
+  if (max_registers == 0) return;
+  constexpr std::string_view kOwnLimits[] = {"maxntid", "minnctapersm", "maxnreg"};
+  for (ptx::Function& function : module.functions) {
+    if (!function.is_entry || std::ranges::any_of(kOwnLimits, [&](std::string_view name) { return function.FindDirective(name); }))
+      continue;
+    function.directives.push_back({.name = "maxnreg", .values = {max_registers}, .text = {}});
+  }
+}
+
 CUresult ParseParts(const std::vector<PtxSource>& sources, bool verify, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log,
                     std::string* why) {
   std::string complaints;
   for (const PtxSource& source : sources) {
     DiagnosticSink sink;
     parts->push_back(ptx::ParseModule(source.text, sink));
+    CapRegisters(*parts->back(), source.max_registers);
     if (verify && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink);
     if (sink.diagnostics().empty()) continue;
     (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
@@ -53,6 +68,17 @@ CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::uniqu
 
 }  // namespace
 
+std::uint32_t MaxRegisters(std::string_view options) {
+  constexpr std::string_view kName = "-maxrregcount";
+  const std::size_t at = options.find(kName);
+  if (at == std::string_view::npos) return 0;
+  const std::string_view rest = options.substr(at + kName.size());
+  const std::size_t digits = rest.find_first_not_of("= ");
+  std::uint32_t number = 0;
+  if (digits != std::string_view::npos && digits != 0) std::from_chars(rest.data() + digits, rest.data() + rest.size(), number);
+  return number;
+}
+
 CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why) {
   if (images.containers.empty()) return CUDA_SUCCESS;
   const auto entries = image::SelectPtx(images, device);
@@ -67,7 +93,9 @@ CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, 
       return CUDA_ERROR_INVALID_IMAGE;
     }
     std::string name = entry->source_name.empty() ? Format("part %zu", sources->size() + 1) : std::string(entry->source_name);
-    sources->push_back({entries->size() == 1 && entry->source_name.empty() ? "ptx" : std::move(name), std::move(text).value()});
+    sources->push_back({.name = entries->size() == 1 && entry->source_name.empty() ? "ptx" : std::move(name),
+                        .text = std::move(text).value(),
+                        .max_registers = MaxRegisters(entry->options)});
   }
   return CUDA_SUCCESS;
 }

@@ -1,8 +1,10 @@
 // PTX that a program brings: chosen from an image for a device, parsed and linked.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
@@ -20,8 +22,12 @@ struct JitLog {
 /// PTX and what to call it in messages.
 struct PtxSource {
   std::string name, text;
-  bool stands_in = false;  ///< see ptx::LinkInput
+  bool stands_in = false;           ///< see ptx::LinkInput
+  std::uint32_t max_registers = 0;  ///< per thread of its kernels, 0: no limit
 };
+
+/// The number of -maxrregcount in options as ptxas gets them ("-maxrregcount=32", "--maxrregcount 32"); 0 when they have none.
+std::uint32_t MaxRegisters(std::string_view options);
 
 /// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image without
 /// anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
