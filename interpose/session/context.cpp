@@ -91,9 +91,20 @@ std::vector<TaskPtr> Context::Predecessors(const Stream& stream, std::span<const
 }
 
 void Context::Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after) {
-  const std::lock_guard lock(queue_mutex_);
-  TaskPool::Get().Submit(task, Predecessors(stream, after));
-  stream.tail_ = task;
+  // A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches
+  // faster than its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more.
+  constexpr std::uint64_t kQueueDepth = 1024;
+  TaskPtr oldest;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    TaskPool::Get().Submit(task, Predecessors(stream, after));
+    stream.tail_ = task;
+    if (++stream.enqueued_ % (kQueueDepth / 2) == 0) {
+      oldest = std::exchange(stream.marks_[0], std::move(stream.marks_[1]));
+      stream.marks_[1] = task;
+    }
+  }
+  if (oldest != nullptr) TaskPool::Get().Wait(oldest);
 }
 
 bool Context::EnqueueOrRun(Stream& stream, const TaskPtr& task) {

@@ -77,7 +77,7 @@ class Context {
   StreamPtr FindStream(cuda::CUstream handle);
   void ForgetStream(const StreamPtr& stream);
 
-  /// Puts `task` behind what the stream's rules say it must follow, and behind `after`.
+  /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue is full.
   void Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after = {});
   /// The same, and runs it on the calling thread if it can start at once.
   /// Answers whether it did.

@@ -45,7 +45,11 @@ class Stream {
   const Kind kind_;
   std::atomic<int> priority_;
   const std::uint64_t id_;
-  TaskPtr tail_;  ///< last operation; guarded by the context's queue mutex
+
+  // Guarded by the context's queue mutex.
+  TaskPtr tail_;                ///< last operation
+  std::uint64_t enqueued_ = 0;  ///< operations that the host did not wait for
+  TaskPtr marks_[2];            ///< the last two of those whose number is a multiple of half the queue's depth
 };
 
 using StreamPtr = std::shared_ptr<Stream>;

@@ -1,6 +1,22 @@
 // Stream order, events between streams, queries while work runs, the legacy default stream, priorities, elapsed time.
 #include "spin.h"
 
+__global__ void Count(volatile int* count) { *count = *count + 1; }
+
+// A stream takes a bounded number of operations in advance, like a GPU's: when the launches are through, most kernels have run.
+void LaunchMany() {
+  constexpr int kLaunches = 6000, kDepth = 2048;
+  int* count = nullptr;
+  CU(cudaHostAlloc(&count, sizeof(int), cudaHostAllocMapped));
+  *count = 0;
+  SpinThenStore<<<1, 1>>>(count, 0, 50'000'000);  // the first of them cannot start at once
+  for (int i = 0; i < kLaunches; ++i) Count<<<1, 1>>>(count);
+  True("bounded queue", *static_cast<volatile int*>(count) >= kLaunches - kDepth);
+  CU(cudaDeviceSynchronize());
+  Same("all ran", 0, *count, kLaunches);
+  CU(cudaFreeHost(count));
+}
+
 int main() {
   Buffer<int> cell(8);
   int* p = cell;
@@ -75,5 +91,6 @@ int main() {
   CU(cudaEventDestroy(start));
   CU(cudaEventDestroy(done));
   CU(cudaEventDestroy(plain));
+  LaunchMany();
   return Verdict();
 }
