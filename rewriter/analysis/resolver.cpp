@@ -97,7 +97,8 @@ ValueRef Resolver::ResolveSymbol(SymbolId id) {
   return result;
 }
 
-bool Resolver::Mentions(const Polynomial& number, SymbolId wanted) const {
+template <class Predicate>
+bool Resolver::AnySymbol(const Polynomial& number, Predicate predicate) const {
   std::set<SymbolId> seen;
   std::vector<SymbolId> work;
   const auto add = [&](const Polynomial& more) {
@@ -111,32 +112,23 @@ bool Resolver::Mentions(const Polynomial& number, SymbolId wanted) const {
   while (!work.empty()) {
     const SymbolId id = work.back();
     work.pop_back();
-    if (id == wanted) return true;
+    if (predicate(id)) return true;
     for (const ValueRef& operand : pool_[id].operands) add(operand->number);
   }
   return false;
 }
 
+bool Resolver::Mentions(const Polynomial& number, SymbolId wanted) const {
+  return AnySymbol(number, [&](SymbolId id) { return id == wanted; });
+}
+
 bool Resolver::HasRange(const Polynomial& number) const {
-  std::set<SymbolId> seen;
-  std::vector<SymbolId> work;
-  const auto add = [&](const Polynomial& more) {
-    for (const Term& term : more.terms()) {
-      for (const SymbolId id : term.monomial.symbols) {
-        if (id != kNoSymbol && !pool_[id].uniform && seen.insert(id).second) work.push_back(id);
-      }
-    }
-  };
-  add(number);
-  while (!work.empty()) {
-    const Symbol& symbol = pool_[work.back()];
-    work.pop_back();
-    if (symbol.kind == SymbolKind::kCounter && !loops_[symbol.loop].bound) return false;
-    if (symbol.kind == SymbolKind::kPhi || symbol.kind == SymbolKind::kElsewhere) return false;
-    if (symbol.kind == SymbolKind::kAny && !symbol.bounds.IsBounded()) return false;
-    for (const ValueRef& operand : symbol.operands) add(operand->number);
-  }
-  return true;
+  return !AnySymbol(number, [&](SymbolId id) {
+    const Symbol& symbol = pool_[id];
+    if (symbol.kind == SymbolKind::kCounter) return !loops_[symbol.loop].bound;
+    if (symbol.kind == SymbolKind::kAny) return !symbol.bounds.IsBounded();
+    return symbol.kind == SymbolKind::kPhi || symbol.kind == SymbolKind::kElsewhere;
+  });
 }
 
 // Takes an update apart into ways that add to the old value and ways that replace it; choices are opened.

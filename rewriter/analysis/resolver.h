@@ -67,6 +67,9 @@ class Resolver {
   ValueRef ResolvePhi(SymbolId id);
   std::optional<Polynomial> DerivedStep(const Polynomial& initial, const std::vector<ValueRef>& resets, LoopInstanceId loop) const;
   void CollectChanges(SymbolId phi, const Polynomial& update, unsigned depth, Changes& changes);
+  /// Whether the predicate (of a SymbolId) holds for a symbol that the number is made of, however deep; uniform ones are not asked for.
+  template <class Predicate>
+  bool AnySymbol(const Polynomial& number, Predicate predicate) const;
   bool Mentions(const Polynomial& number, SymbolId wanted) const;
   bool IsInvariant(const Polynomial& number, LoopInstanceId loop) const;
   bool IsInside(LoopInstanceId inner, LoopInstanceId outer) const;

@@ -42,21 +42,10 @@ bool IsUniformSpecial(std::string_view text) {
 
 /// Gives different threads different results of the same operands, or one that other threads have a say in.
 bool MakesDivergent(const Instruction& instruction, bool is_entry) {
-  switch (instruction.info().cls) {
-    case ptx::OpClass::kAlu:
-    case ptx::OpClass::kFma:
-    case ptx::OpClass::kDiv:
-    case ptx::OpClass::kSfu:
-    case ptx::OpClass::kMove:
-    case ptx::OpClass::kConvert:
-    case ptx::OpClass::kVideo: break;
-    case ptx::OpClass::kLoad: {
-      const auto space = instruction.space();
-      const bool param = is_entry && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kParamEntry);
-      if (instruction.opcode != Opcode::kLd || (!param && space != ptx::StateSpace::kConst)) return true;
-      break;
-    }
-    default: return true;
+  if (!ptx::IsArithmetic(instruction.info().cls)) {
+    const auto space = instruction.space();
+    const bool param = is_entry && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kParamEntry);
+    if (instruction.opcode != Opcode::kLd || (!param && space != ptx::StateSpace::kConst)) return true;
   }
   bool divergent = ReadsCarry(instruction) || WritesCarry(instruction);
   for (const ptx::Operand& operand : instruction.operands) {

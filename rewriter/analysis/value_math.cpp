@@ -12,15 +12,8 @@ namespace gridloom::analysis {
 using ptx::Instruction;
 
 bool IsPure(const Instruction& instruction) {
-  switch (instruction.info().cls) {
-    case ptx::OpClass::kAlu:
-    case ptx::OpClass::kFma:
-    case ptx::OpClass::kDiv:
-    case ptx::OpClass::kSfu:
-    case ptx::OpClass::kMove:
-    case ptx::OpClass::kConvert: return !ReadsCarry(instruction) && !WritesCarry(instruction);
-    default: return false;
-  }
+  const ptx::OpClass cls = instruction.info().cls;
+  return ptx::IsArithmetic(cls) && cls != ptx::OpClass::kVideo && !ReadsCarry(instruction) && !WritesCarry(instruction);
 }
 
 ValueRef ValueMath::Data(std::string because, SourceLoc loc, unsigned bits) const {

@@ -27,15 +27,8 @@ bool IsPlainRegister(const Operand& operand) {
 
 /// Computes from its operands alone.
 bool IsPure(const Instruction& instruction) {
-  switch (instruction.info().cls) {
-    case ptx::OpClass::kAlu:
-    case ptx::OpClass::kFma:
-    case ptx::OpClass::kDiv:
-    case ptx::OpClass::kSfu:
-    case ptx::OpClass::kMove:
-    case ptx::OpClass::kConvert: return !ptx::ReadsCarry(instruction);
-    default: break;
-  }
+  const ptx::OpClass cls = instruction.info().cls;
+  if (ptx::IsArithmetic(cls)) return cls != ptx::OpClass::kVideo && !ptx::ReadsCarry(instruction);
   const ptx::StateSpace space = instruction.space();
   return instruction.opcode == Opcode::kLd && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kConst);
 }

@@ -33,6 +33,20 @@ enum class OpClass : std::uint8_t {
   kControl,
 };
 
+/// Results follow from operands (and the carry) alone: arithmetic, logic, conversions, moves.
+constexpr bool IsArithmetic(OpClass cls) {
+  switch (cls) {
+    case OpClass::kAlu:
+    case OpClass::kFma:
+    case OpClass::kDiv:
+    case OpClass::kSfu:
+    case OpClass::kMove:
+    case OpClass::kConvert:
+    case OpClass::kVideo: return true;
+    default: return false;
+  }
+}
+
 enum class Opcode : std::uint8_t {
   kUnknown,
 #define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs) name,

@@ -62,13 +62,19 @@ def check_same(name, alone, shared):
     assert alone == shared, f"{name}: alone {alone!r:.1500}\nshared {shared!r:.1500}"
 
 
-def together():
+def results_alone(names):
+    """Name to exit status and output of each program without a broker."""
     alone = {}
-    for name in TOGETHER:
+    for name in names:
         process = run(name, connect=False)
         out, _ = process.communicate(timeout=PATIENCE)
-        alone[name] = (process.returncode, out)
         assert process.returncode == 0, (name, out)
+        alone[name] = (process.returncode, out)
+    return alone
+
+
+def together():
+    alone = results_alone(TOGETHER)
     broker = start_broker()
     processes = {name: run(name, "--tenant", name) for name in TOGETHER}
     for name, process in processes.items():
@@ -86,12 +92,7 @@ def together():
 
 
 def real():
-    alone = {}
-    for name in ON_REAL:
-        process = run(name, connect=False)
-        out, _ = process.communicate(timeout=PATIENCE)
-        alone[name] = (process.returncode, out)
-        assert process.returncode == 0, (name, out)
+    alone = results_alone(ON_REAL)
     broker = start_broker()
     env = {**os.environ, "GRIDLOOM_REAL_DRIVER": STAND_IN}
     options = ["--device", "real", "--slice", "5"]

@@ -7,18 +7,7 @@ namespace gridloom::exec {
 namespace {
 
 // Instructions that only write registers: under a guard they run always and a select keeps the old value.
-bool IsPure(const Instruction& inst) {
-  switch (inst.info().cls) {
-    case ptx::OpClass::kAlu:
-    case ptx::OpClass::kFma:
-    case ptx::OpClass::kDiv:
-    case ptx::OpClass::kSfu:
-    case ptx::OpClass::kMove:
-    case ptx::OpClass::kConvert:
-    case ptx::OpClass::kVideo: return true;
-    default: return false;
-  }
-}
+bool IsPure(const Instruction& inst) { return ptx::IsArithmetic(inst.info().cls); }
 
 }  // namespace
 

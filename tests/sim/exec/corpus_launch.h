@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/exec/executor_fixture.h"
@@ -73,6 +77,36 @@ inline exec::LaunchParams CorpusLaunch(const std::shared_ptr<exec::Program>& pro
   whole.dynamic_shared_bytes = 8192;
   return whole;
 }
+
+/// A kernel's run as it is, which runs of rewritten forms are compared with.
+struct CorpusReference {
+  CorpusReference(Executor& executor, const std::shared_ptr<exec::Program>& program, const exec::KernelInfo& kernel)
+      : parameters(executor, kernel), whole(CorpusLaunch(program, kernel, parameters)) {
+    parameters.Reset();
+    fault = executor.engine().Run(whole);
+    memory = parameters.Memory();
+  }
+  bool Ran() const { return fault.kind != exec::FaultKind::kCompile && fault.kind != exec::FaultKind::kOutOfMemory; }
+  bool Faulted() const { return fault.kind != exec::FaultKind::kNone; }
+  /// Another run leaves the same memory: it reads neither clocks nor memory that nobody wrote.
+  bool Repeats(Executor& executor) {
+    parameters.Reset();
+    executor.engine().Run(whole);
+    return parameters.Memory() == memory;
+  }
+
+  CorpusParameters parameters;
+  exec::LaunchParams whole;
+  exec::LaunchFault fault;
+  std::vector<std::uint8_t> memory;
+};
+
+struct CorpusTally {
+  unsigned same = 0, faulted = 0, not_rewritten = 0, not_run = 0, moody = 0;
+  std::set<std::pair<std::string, std::size_t>> seen;  ///< kernels by name and length: the corpus has them for many targets
+
+  bool IsNew(const exec::KernelInfo& kernel) { return seen.emplace(kernel.name, kernel.function->body->statements.size()).second; }
+};
 
 inline exec::Engine::Options CorpusEngine() {
   exec::Engine::Options options;

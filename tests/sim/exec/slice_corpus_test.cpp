@@ -3,7 +3,6 @@
 // whole and in slices, too.
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <set>
 
 #include "rewriter/ptx/parser.h"
 #include "sim/exec/slices.h"
@@ -13,47 +12,37 @@
 namespace gridloom::test {
 namespace {
 
-struct Tally {
-  unsigned same = 0, faulted = 0, refused = 0, not_run = 0, moody = 0;
-  std::set<std::pair<std::string, std::size_t>> seen;  ///< kernels by name and length: the corpus has them for many targets
-};
-
 void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::shared_ptr<exec::Program>& program,
-                 const exec::KernelInfo& kernel, Tally& tally) {
-  if (!tally.seen.emplace(kernel.name, kernel.function->body->statements.size()).second) return;
+                 const exec::KernelInfo& kernel, CorpusTally& tally) {
+  if (!tally.IsNew(kernel)) return;
   const auto sliced = rewritten.Find(kernel.name);
   if (sliced->program == nullptr) {
-    ++tally.refused;
+    ++tally.not_rewritten;
     return;
   }
-  CorpusParameters parameters(executor, kernel);
-  const exec::LaunchParams whole = CorpusLaunch(program, kernel, parameters);
-  parameters.Reset();
-  const exec::LaunchFault fault = executor.engine().Run(whole);
-  const auto memory = parameters.Memory();
-  if (fault.kind == exec::FaultKind::kCompile || fault.kind == exec::FaultKind::kOutOfMemory) {
+  CorpusReference reference(executor, program, kernel);
+  const exec::LaunchFault& fault = reference.fault;
+  if (!reference.Ran()) {
     ++tally.not_run;
     return;
   }
-  parameters.Reset();
-  executor.engine().Run(whole);
-  if (fault.kind == exec::FaultKind::kNone && parameters.Memory() != memory) {  // it reads clocks or memory that nobody wrote
+  if (!reference.Repeats(executor) && !reference.Faulted()) {
     ++tally.moody;
     return;
   }
   for (const std::uint64_t size : {1, 5, 64}) {
-    parameters.Reset();
-    const exec::SlicedRun run = exec::RunInSlices(executor.engine(), whole, *sliced, size);
+    reference.parameters.Reset();
+    const exec::SlicedRun run = exec::RunInSlices(executor.engine(), reference.whole, *sliced, size);
     INFO("kernel " << kernel.name << " in slices of " << size << ", whole: " << fault.text << ", sliced: " << run.fault.text);
     CHECK(run.fault.kind == fault.kind);
     CHECK(run.fault.cta.x == fault.cta.x);
     CHECK(run.fault.cta.y == fault.cta.y);
     CHECK(run.fault.cta.z == fault.cta.z);
     CHECK((run.fault.ptx_line == fault.ptx_line));
-    const bool same = fault.kind != exec::FaultKind::kNone || parameters.Memory() == memory;
+    const bool same = reference.Faulted() || reference.parameters.Memory() == reference.memory;
     CHECK(same);
   }
-  ++(fault.kind == exec::FaultKind::kNone ? tally.same : tally.faulted);
+  ++(reference.Faulted() ? tally.faulted : tally.same);
 }
 
 }  // namespace
@@ -61,7 +50,7 @@ void CheckKernel(Executor& executor, exec::SlicedProgram& rewritten, const std::
 TEST_CASE("CorpusKernelsInSlices_SameMemoryAndFaults") {
   Executor executor(CorpusEngine());
   passes::RewriteCache rewrites(4);
-  Tally tally;
+  CorpusTally tally;
   for (const auto& file : ptx::testing::LoadCorpus()) {
     INFO(file.path);
     DiagnosticSink sink;
@@ -73,7 +62,7 @@ TEST_CASE("CorpusKernelsInSlices_SameMemoryAndFaults") {
   std::printf(
       "corpus: %u kernels the same in slices, %u fault in the same place, %u refused by the pass, %u cannot run, %u do not repeat "
       "themselves\n",
-      tally.same, tally.faulted, tally.refused, tally.not_run, tally.moody);
+      tally.same, tally.faulted, tally.not_rewritten, tally.not_run, tally.moody);
   CHECK(tally.same > 50);
 }
 
