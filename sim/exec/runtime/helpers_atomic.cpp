@@ -237,13 +237,14 @@ constexpr void FillRow(RunFn (&row)[kTypes]) {
 
 struct Table {
   RunFn run[kOps][kTypes] = {};
-  constexpr Table() { Fill(std::make_index_sequence<kOps>{}); }
-  template <std::size_t... op>
-  constexpr void Fill(std::index_sequence<op...>) {
-    (FillRow<op>(run[op]), ...);
-  }
 };
-constexpr Table kTable;
+template <std::size_t... op>
+constexpr Table MakeTable(std::index_sequence<op...>) {
+  Table table;
+  (FillRow<op>(table.run[op]), ...);
+  return table;
+}
+constexpr Table kTable = MakeTable(std::make_index_sequence<kOps>{});
 
 std::uint32_t BytesOf(AtomicType type) {
   switch (type) {
