@@ -274,10 +274,11 @@ class WarpFunction {
   Access AccessOf(const llvm::CallInst& call, const MarkerInfo& info);
 
   // --- records (warp_record.cpp) ---
-  /// A group of records being written: the block's, and accesses in the order of the code.
+  /// A group of records being written: the block's, and accesses in the order of the code. Zeros come from emplace(): with initialisers
+  /// here clang has no default constructor for an optional in the same class.
   struct OpenGroup {
-    llvm::GlobalVariable* stands_for = nullptr;  ///< for the RecordGroup
-    std::uint64_t block = 0, loop = 0;
+    llvm::GlobalVariable* stands_for;  ///< for the RecordGroup
+    std::uint64_t block, loop;
     std::vector<RecordAccess> accesses;
     std::vector<RecordSlot> slots;
     std::vector<LanePattern> patterns;

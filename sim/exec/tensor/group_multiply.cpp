@@ -31,21 +31,16 @@ struct alignas(64) Sums {
 
 constexpr unsigned PlaceOfColumn(unsigned column) { return column / 2 + column % 2 * 4; }
 
+GL_INLINE void Interleave(const Halfwords8& a, const Halfwords8& b, Halfwords8& low, Halfwords8& high) {
+  low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
 GL_INLINE void Transpose8x8(const Halfwords8 (&in)[8], Halfwords8 (&out)[8]) {
-  constexpr Halfwords8 kLow = {0, 8, 1, 9, 2, 10, 3, 11}, kHigh = {4, 12, 5, 13, 6, 14, 7, 15};
   Halfwords8 x[8], y[8];
-  for (unsigned i = 0; i < 4; ++i) {
-    x[2 * i] = __builtin_shuffle(in[i], in[i + 4], kLow);
-    x[2 * i + 1] = __builtin_shuffle(in[i], in[i + 4], kHigh);
-  }
-  for (unsigned i = 0; i < 4; ++i) {
-    y[2 * i] = __builtin_shuffle(x[i], x[i + 4], kLow);
-    y[2 * i + 1] = __builtin_shuffle(x[i], x[i + 4], kHigh);
-  }
-  for (unsigned i = 0; i < 4; ++i) {
-    out[2 * i] = __builtin_shuffle(y[i], y[i + 4], kLow);
-    out[2 * i + 1] = __builtin_shuffle(y[i], y[i + 4], kHigh);
-  }
+  for (unsigned i = 0; i < 4; ++i) Interleave(in[i], in[i + 4], x[2 * i], x[2 * i + 1]);
+  for (unsigned i = 0; i < 4; ++i) Interleave(x[i], x[i + 4], y[2 * i], y[2 * i + 1]);
+  for (unsigned i = 0; i < 4; ++i) Interleave(y[i], y[i + 4], out[2 * i], out[2 * i + 1]);
 }
 
 /// One element of a row of A or a column of B; 8-bit integers are exact as floats, and so are sums of 32 of their products.
@@ -103,18 +98,21 @@ GL_INLINE void ReadColumns(const GroupOperands& operands, unsigned first, unsign
   }
 }
 
-/// Vectors as wide as the instruction set's: shuffles of wider ones would go element by element.
+/// Spread: the first and the next four columns, again and again. Vectors as wide as the instruction set's: shuffles of wider ones would go
+/// element by element.
 struct Wide {
   typedef Floats16 Floats;
-  typedef std::int32_t Places __attribute__((vector_size(64)));
-  static constexpr Places kFirstFour = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
-  static constexpr Places kNextFour = {4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7};
+  [[gnu::always_inline]] static void Spread(const Floats& columns, Floats& first, Floats& next) {
+    first = __builtin_shufflevector(columns, columns, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+    next = __builtin_shufflevector(columns, columns, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
+  }
 };
 struct Narrow {
   typedef float Floats __attribute__((vector_size(32)));
-  typedef std::int32_t Places __attribute__((vector_size(32)));
-  static constexpr Places kFirstFour = {0, 1, 2, 3, 0, 1, 2, 3};
-  static constexpr Places kNextFour = {4, 5, 6, 7, 4, 5, 6, 7};
+  [[gnu::always_inline]] static void Spread(const Floats& columns, Floats& first, Floats& next) {
+    first = __builtin_shufflevector(columns, columns, 0, 1, 2, 3, 0, 1, 2, 3);
+    next = __builtin_shufflevector(columns, columns, 4, 5, 6, 7, 4, 5, 6, 7);
+  }
 };
 
 /// sums += a b, k ascending. Rows g and g + 8 one after the other: what both need at once would not fit the registers of AVX2.
@@ -127,9 +125,9 @@ GL_INLINE void AddProducts(const SpreadA& a, const BlockOfB& b, unsigned depth, 
     std::memcpy(even_sums, sums.lanes[half * 2], sizeof even_sums);
     std::memcpy(odd_sums, sums.lanes[half * 2 + 1], sizeof odd_sums);
     for (unsigned k = 0; k < depth; ++k) {
-      Floats columns;
+      Floats columns, even, odd;  // each column group, as often as the vector holds it
       std::memcpy(&columns, b.column[k], sizeof columns);
-      const Floats even = __builtin_shuffle(columns, Vectors::kFirstFour), odd = __builtin_shuffle(columns, Vectors::kNextFour);
+      Vectors::Spread(columns, even, odd);
       for (unsigned part = 0; part < kParts; ++part) {
         Floats rows;
         std::memcpy(&rows, a.lanes[half][k] + part * kWidth, sizeof rows);
