@@ -69,7 +69,7 @@ def export(function, suffix, hooks, refused):
 
 
 # Functions of other libraries that the shim answers (interpose/hooks/nvrtc.cpp, lookup.cpp, device_files.cpp, jit_link.cpp).
-OTHERS = ["dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
+OTHERS = ["dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
           "__xstat", "__xstat64"]
 JIT_LINK = ["nvJitLinkCreate", "nvJitLinkDestroy", "nvJitLinkAddData", "nvJitLinkAddFile", "nvJitLinkGetLinkedCubinSize",
             "nvJitLinkGetLinkedCubin"]

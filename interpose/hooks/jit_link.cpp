@@ -18,9 +18,17 @@
 
 #include "api_exports.h"
 #include "interpose/api/entry.h"
+#include "interpose/session/context.h"
+#include "interpose/session/link_job.h"
+#include "interpose/session/process.h"
 #include "interpose/session/ptx_sources.h"
 
 namespace {
+
+using namespace gridloom::cuda;
+using gridloom::session::Device;
+using gridloom::session::JitOptions;
+using gridloom::session::LinkJob;
 
 using Handle = void*;                 // nvJitLinkHandle
 using Result = int;                   // nvJitLinkResult
@@ -104,7 +112,7 @@ std::optional<CUjitInputType> DriverType(InputType type) {
   }
 }
 
-CUresult AddInputs(CUlinkState state, const Link& link) {
+CUresult AddInputs(LinkJob& job, const Link& link, Device& device) {
   bool has_lto = false;
   for (const Input& input : link.inputs) {
     if (input.type == kLtoIr) {
@@ -113,31 +121,36 @@ CUresult AddInputs(CUlinkState state, const Link& link) {
     }
     const auto type = DriverType(input.type);
     if (!type) return CUDA_ERROR_INVALID_VALUE;
-    std::string bytes = input.bytes;
-    const CUresult added = cuLinkAddData_v2(state, *type, bytes.data(), bytes.size(), input.name.c_str(), 0, nullptr, nullptr);
+    const CUresult added = job.Add(*type, input.bytes.data(), input.bytes.size(), input.name, device);
     if (added != CUDA_SUCCESS) return added;
   }
   if (!has_lto) return CUDA_SUCCESS;
-  std::string ptx = PtxOfLtoIr(link);
+  const std::string ptx = PtxOfLtoIr(link);
   if (ptx.empty()) return CUDA_ERROR_INVALID_PTX;
-  return cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, ptx.data(), ptx.size(), "LTO-IR", 0, nullptr, nullptr);
+  return job.Add(CU_JIT_INPUT_PTX, ptx.data(), ptx.size(), "LTO-IR", device);
+}
+
+/// The device to link for: the current context's or the first; null when there is none. A link is no work of a context, and so goes
+/// well whatever has happened in it.
+Device* DeviceToLinkFor() {
+  if (const gridloom::session::Context* context = gridloom::session::CurrentContext()) return &context->device();
+  return cuInit(0) == CUDA_SUCCESS ? gridloom::session::Process::Get().FindDevice(0) : nullptr;
 }
 
 std::string LinkedPtx(const Link& link) {
-  CUlinkState state = nullptr;
+  Device* const device = DeviceToLinkFor();
+  if (device == nullptr) return {};
   std::uintptr_t max_registers = 0;
   for (const std::string& option : link.options)
     max_registers = std::max<std::uintptr_t>(max_registers, gridloom::session::MaxRegisters(option));
   CUjit_option key = CU_JIT_MAX_REGISTERS;
   void* value = reinterpret_cast<void*>(max_registers);
-  if (cuLinkCreate_v2(max_registers != 0 ? 1 : 0, &key, &value, &state) != CUDA_SUCCESS) return {};
+  LinkJob job;
+  if (JitOptions::Parse(1, &key, &value, &job.options) != CUDA_SUCCESS) return {};
   void* image = nullptr;
   std::size_t bytes = 0;
-  std::string text;
-  if (AddInputs(state, link) == CUDA_SUCCESS && cuLinkComplete(state, &image, &bytes) == CUDA_SUCCESS)
-    text.assign(static_cast<const char*>(image), bytes);
-  cuLinkDestroy(state);
-  return text;
+  if (AddInputs(job, link, *device) != CUDA_SUCCESS || job.Complete(*device, &image, &bytes) != CUDA_SUCCESS) return {};
+  return {static_cast<const char*>(image), bytes};
 }
 
 /// The PTX to hand out in place of the link's cubin; null: the cubin itself.

@@ -35,10 +35,27 @@ CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* poin
   return CUDA_SUCCESS;
 }
 
-CUresult DeviceOf(const CUmemLocation* location, Device** device) {
+/// The device that a pool at that place belongs to: pools of host memory belong to the first one, which reaches all of it.
+CUresult DeviceOf(const CUmemLocation& location, Device** device) {
+  return FindDevice(location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : 0, device);
+}
+
+/// What the allocations of a pool of that type and place are. Only managed memory may be nowhere in particular.
+CUresult KindOf(CUmemAllocationType type, const CUmemLocation& location, exec::MemoryKind* kind) {
+  GL_CU_REQUIRE(location.type >= CU_MEM_LOCATION_TYPE_NONE && location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+  if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+    *kind = exec::MemoryKind::kManaged;
+    return CUDA_SUCCESS;
+  }
+  GL_CU_REQUIRE(type == CU_MEM_ALLOCATION_TYPE_PINNED && location.type != CU_MEM_LOCATION_TYPE_NONE);
+  *kind = location.type == CU_MEM_LOCATION_TYPE_DEVICE ? exec::MemoryKind::kPool : exec::MemoryKind::kPinned;
+  return CUDA_SUCCESS;
+}
+
+CUresult FindPlace(const CUmemLocation* location, CUmemAllocationType type, Device** device, exec::MemoryKind* kind) {
   GL_CU_REQUIRE(location != nullptr);
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;  // pools of host memory
-  return FindDevice(location->id, device);
+  GL_CU_TRY(KindOf(type, *location, kind));
+  return DeviceOf(*location, device);
 }
 
 }  // namespace
@@ -73,21 +90,22 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
-  GL_CU_REQUIRE(handle != nullptr && props != nullptr && props->alloc_type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  GL_CU_REQUIRE(handle != nullptr && props != nullptr);
   if (props->handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;  // sharing with other processes
   Device* device = nullptr;
-  GL_CU_TRY(DeviceOf(&props->location, &device));
+  exec::MemoryKind kind{};
+  GL_CU_TRY(FindPlace(&props->location, props->alloc_type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, props->max_size));
+  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size));
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindPool(handle, &pool));
-  GL_CU_REQUIRE(pool != pool->device().default_pool());
+  GL_CU_REQUIRE(pool != pool->device().default_pool(pool->kind()));
   TheProcess().pools.Remove(handle);
-  if (pool->device().current_pool() == pool) pool->device().set_current_pool(nullptr);
+  pool->device().ForgetPool(*pool);
   session::MemoryPool::KeepUntilEmpty(std::move(pool));
   return CUDA_SUCCESS;
 }
@@ -110,13 +128,15 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   GL_CU_TRY(FindPool(handle, &pool));
   return pool->GetAttribute(attribute, value);
 }
-// The owning device has access always; there is no other.
+// The owning device has access always, and there is no other; the host to what is not a device's own.
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindPool(handle, &pool));
   for (std::size_t i = 0; i < count; ++i) {
+    const bool of_host = map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (of_host && pool->kind() == exec::MemoryKind::kPool) return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = nullptr;
-    GL_CU_TRY(DeviceOf(&map[i].location, &device));
+    GL_CU_TRY(DeviceOf(map[i].location, &device));
     GL_CU_REQUIRE(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
   return CUDA_SUCCESS;
@@ -127,12 +147,9 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmem
   GL_CU_REQUIRE(flags != nullptr);
   GL_CU_TRY(FindPool(handle, &pool));
   GL_CU_REQUIRE(location != nullptr);
-  if (location->type == CU_MEM_LOCATION_TYPE_HOST) {  // a device's memory
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return CUDA_SUCCESS;
-  }
-  GL_CU_TRY(DeviceOf(location, &device));
-  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const bool of_host = location->type != CU_MEM_LOCATION_TYPE_DEVICE;
+  GL_CU_TRY(DeviceOf(*location, &device));
+  *flags = of_host && pool->kind() == exec::MemoryKind::kPool ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return CUDA_SUCCESS;
 }
 
@@ -155,23 +172,37 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindDevice(ordinal, &device));
   GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_REQUIRE(pool->kind() == exec::MemoryKind::kPool);
   device->set_current_pool(std::move(pool));
   return CUDA_SUCCESS;
 }
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType) {
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType type) {
   Device* device = nullptr;
-  GL_CU_TRY(DeviceOf(location, &device));
-  return cuDeviceGetDefaultMemPool(handle, device->ordinal());
+  exec::MemoryKind kind{};
+  GL_CU_REQUIRE(handle != nullptr);
+  GL_CU_TRY(FindPlace(location, type, &device, &kind));
+  if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  *handle = Publish(device->default_pool(kind));
+  return CUDA_SUCCESS;
 }
-CUresult cuMemGetMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType) {
+CUresult cuMemGetMemPool(CUmemoryPool* handle, CUmemLocation* location, CUmemAllocationType type) {
   Device* device = nullptr;
-  GL_CU_TRY(DeviceOf(location, &device));
-  return cuDeviceGetMemPool(handle, device->ordinal());
+  exec::MemoryKind kind{};
+  GL_CU_REQUIRE(handle != nullptr);
+  GL_CU_TRY(FindPlace(location, type, &device, &kind));
+  if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
+  *handle = Publish(device->current_pool(kind));
+  return CUDA_SUCCESS;
 }
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemoryPool pool) {
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
   Device* device = nullptr;
-  GL_CU_TRY(DeviceOf(location, &device));
-  return cuDeviceSetMemPool(device->ordinal(), pool);
+  exec::MemoryKind kind{};
+  std::shared_ptr<MemoryPool> pool;
+  GL_CU_TRY(FindPlace(location, type, &device, &kind));
+  GL_CU_TRY(FindPool(handle, &pool));
+  GL_CU_REQUIRE(pool->kind() == kind);
+  device->set_current_pool(std::move(pool));
+  return CUDA_SUCCESS;
 }
 
 }  // namespace gridloom::hooks

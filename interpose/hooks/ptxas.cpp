@@ -18,6 +18,7 @@
 
 #include "interpose/api/entry.h"
 #include "interpose/session/log.h"
+#include "interpose/session/ptx_sources.h"
 #include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
 
@@ -69,6 +70,13 @@ std::optional<std::string> InputOf(const std::vector<std::string>& arguments) {
   return found;
 }
 
+/// The limit of registers that the assembler was called with; 0: none.
+std::uint32_t MaxRegistersOf(const std::vector<std::string>& arguments) {
+  std::string options;
+  for (std::size_t i = 1; i < arguments.size(); ++i) options += arguments[i] + " ";
+  return session::MaxRegisters(options);
+}
+
 /// Replaces the file by one that is complete at every moment.
 bool Replace(const std::string& name, const std::vector<std::byte>& bytes) {
   const std::string temporary = name + ".gridloom" + std::to_string(getpid());
@@ -86,7 +94,7 @@ void KeepInput() {
   const auto ptx = InputOf(arguments);
   const auto cubin = ReadFile(output);
   if (!ptx || !cubin) return;  // several inputs, or nothing was to be written
-  const auto kept = image::KeepPtx(image::AsBytes(*cubin), *ptx);
+  const auto kept = image::KeepPtx(image::AsBytes(*cubin), session::WithMaxRegisters(*ptx, MaxRegistersOf(arguments)));
   if (!kept.ok()) {
     session::LogFormat(LogLevel::kInfo, "%s: the PTX is not kept in it: %s", output.c_str(), kept.error().message.c_str());
   } else if (!Replace(output, *kept)) {

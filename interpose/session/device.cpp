@@ -67,28 +67,37 @@ Backend* Device::backend() {
   return backend_.get();
 }
 
-std::shared_ptr<MemoryPool> Device::default_pool() {
+std::shared_ptr<MemoryPool> Device::default_pool(exec::MemoryKind kind) {
   const std::lock_guard lock(pool_mutex_);
-  if (default_pool_ == nullptr) default_pool_ = std::make_shared<MemoryPool>(*this);
-  return default_pool_;
+  std::shared_ptr<MemoryPool>& pool = default_pools_[kind];
+  if (pool == nullptr) pool = std::make_shared<MemoryPool>(*this, kind);
+  return pool;
 }
 
-std::shared_ptr<MemoryPool> Device::current_pool() {
+std::shared_ptr<MemoryPool> Device::current_pool(exec::MemoryKind kind) {
   {
     const std::lock_guard lock(pool_mutex_);
-    if (current_pool_ != nullptr) return current_pool_;
+    const auto chosen = current_pools_.find(kind);
+    if (chosen != current_pools_.end()) return chosen->second;
   }
-  return default_pool();
+  return default_pool(kind);
 }
 
 void Device::set_current_pool(std::shared_ptr<MemoryPool> pool) {
   const std::lock_guard lock(pool_mutex_);
-  current_pool_ = std::move(pool);
+  const exec::MemoryKind kind = pool->kind();
+  current_pools_[kind] = std::move(pool);
+}
+
+void Device::ForgetPool(const MemoryPool& pool) {
+  const std::lock_guard lock(pool_mutex_);
+  const auto chosen = current_pools_.find(pool.kind());
+  if (chosen != current_pools_.end() && chosen->second.get() == &pool) current_pools_.erase(chosen);
 }
 
 std::shared_ptr<MemoryPool> Device::graph_pool() {
   const std::lock_guard lock(pool_mutex_);
-  if (graph_pool_ == nullptr) graph_pool_ = std::make_shared<MemoryPool>(*this);
+  if (graph_pool_ == nullptr) graph_pool_ = std::make_shared<MemoryPool>(*this, exec::MemoryKind::kPool);
   return graph_pool_;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,9 +44,13 @@ class Device {
   exec::DeviceMemory& memory() { return backend_->memory(); }
   exec::Engine& engine() { return backend_->engine(); }
 
-  std::shared_ptr<MemoryPool> default_pool();
-  std::shared_ptr<MemoryPool> current_pool();
+  /// The pools that allocations of that kind come from unless they name another. Where managed memory prefers to be does not matter
+  /// here, so there is one of it for all locations.
+  std::shared_ptr<MemoryPool> default_pool(exec::MemoryKind kind = exec::MemoryKind::kPool);
+  std::shared_ptr<MemoryPool> current_pool(exec::MemoryKind kind = exec::MemoryKind::kPool);
   void set_current_pool(std::shared_ptr<MemoryPool> pool);
+  /// Allocations come from the default pool again if they came from this one.
+  void ForgetPool(const MemoryPool& pool);
   std::shared_ptr<MemoryPool> graph_pool();
 
  private:
@@ -57,7 +62,8 @@ class Device {
   std::once_flag backend_once_;
   std::unique_ptr<Backend> backend_;
   std::mutex pool_mutex_;
-  std::shared_ptr<MemoryPool> default_pool_, current_pool_, graph_pool_;
+  std::map<exec::MemoryKind, std::shared_ptr<MemoryPool>> default_pools_, current_pools_;
+  std::shared_ptr<MemoryPool> graph_pool_;
 };
 
 }  // namespace gridloom::session

@@ -47,10 +47,10 @@ std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
   } else {
     if (max_bytes_ != 0 && used_bytes_ + bytes > max_bytes_) return 0;
     if (max_bytes_ != 0 && used_bytes_ + cached_bytes_ + bytes > max_bytes_) TrimLocked(max_bytes_ - bytes);
-    address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, exec::MemoryKind::kPool, nullptr);
+    address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, kind_, nullptr);
     if (address == 0 && !cached_.empty()) {
       TrimLocked(0);
-      address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, exec::MemoryKind::kPool, nullptr);
+      address = device_.memory().Allocate(exact != 0 ? exact : bytes, kBlockAlign, kind_, nullptr);
     }
     if (address == 0) return 0;
   }

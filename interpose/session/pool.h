@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "interpose/api/cuda_types.h"
+#include "sim/exec/device_memory.h"
 
 namespace gridloom::session {
 
@@ -16,10 +17,13 @@ class Device;
 /// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  explicit MemoryPool(Device& device, std::uint64_t max_bytes = 0) : device_(device), max_bytes_(max_bytes) {}
+  /// Of device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0: no limit.
+  explicit MemoryPool(Device& device, exec::MemoryKind kind, std::uint64_t max_bytes = 0)
+      : device_(device), kind_(kind), max_bytes_(max_bytes) {}
   ~MemoryPool();
 
   Device& device() const { return device_; }
+  exec::MemoryKind kind() const { return kind_; }
   cuda::CUmemoryPool handle() { return reinterpret_cast<cuda::CUmemoryPool>(this); }
 
   /// 0 when memory is exhausted.
@@ -47,6 +51,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void TrimLocked(std::uint64_t keep);
 
   Device& device_;
+  const exec::MemoryKind kind_;
   const std::uint64_t max_bytes_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> used_;  ///< address -> bytes of the block

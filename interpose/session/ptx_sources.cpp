@@ -79,6 +79,15 @@ std::uint32_t MaxRegisters(std::string_view options) {
   return number;
 }
 
+std::string WithMaxRegisters(std::string ptx, std::uint32_t max_registers) {
+  if (max_registers == 0) return ptx;
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ptx, sink);
+  if (sink.has_errors()) return ptx;
+  CapRegisters(*module, max_registers);
+  return ptx::PrintModule(*module);
+}
+
 CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why) {
   if (images.containers.empty()) return CUDA_SUCCESS;
   const auto entries = image::SelectPtx(images, device);

@@ -29,6 +29,9 @@ struct PtxSource {
 /// The number of -maxrregcount in options as ptxas gets them ("-maxrregcount=32", "--maxrregcount 32"); 0 when they have none.
 std::uint32_t MaxRegisters(std::string_view options);
 
+/// `ptx` with that limit of registers in it, as ptxas -maxrregcount compiles it; as it is when `max_registers` is 0 or it has errors.
+std::string WithMaxRegisters(std::string ptx, std::uint32_t max_registers);
+
 /// The PTX of an image that suits the device best, one text per part of a separately compiled program; none of an image without
 /// anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
 cuda::CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why);

@@ -8,10 +8,10 @@
 
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel, cuFFT's
 # vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it.
-set(gridloom_not_for_memcheck illegal_address stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
+set(gridloom_not_for_memcheck illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
 
 # Programs whose kernels end before their time.
-set(gridloom_not_for_trace device_assert illegal_address memory_faults launch_errors)
+set(gridloom_not_for_trace device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
 
 # Programs that use memory outside of their allocations, of which ranges know nothing.
 set(gridloom_not_for_ranges stray_accesses)
@@ -110,6 +110,7 @@ gridloom_app(nvrtc_program LIBS cuda nvrtc)
 if(EXISTS ${GRIDLOOM_TOOLKIT_LIBRARIES}/libnvJitLink.so)
   gridloom_app(runtime_compilers LIBS cuda)
   gridloom_app(jit_link_linked LIBS cuda nvrtc nvJitLink)
+  gridloom_app(jit_link_after_fault LIBS cuda nvJitLink)
 endif()
 if(EXISTS ${GRIDLOOM_TOOLKIT_LIBRARIES}/libcublas.so)
   gridloom_app(cublas_vectors LIBS cublas)

@@ -30,8 +30,53 @@ void FindPoolOfPointer() {
   CU(cudaFreeAsync(p, nullptr));
 }
 
+#if CUDART_VERSION >= 13000
+/// Pools of managed and of host memory: the host reads what a kernel wrote, the pointer tells what it is.
+void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType place, cudaMemoryType want) {
+  const int n = 1000;
+  cudaMemPoolProps properties = {};
+  properties.allocType = type;
+  properties.location.type = place;
+  cudaMemPool_t pool = nullptr, current = nullptr;
+  CU(cudaMemPoolCreate(&pool, &properties));
+  CU(cudaMemSetMemPool(&properties.location, type, pool));
+  CU(cudaMemGetMemPool(&current, &properties.location, type));
+  True("current", current == pool);
+  int* p = nullptr;
+  CU(cudaMallocFromPoolAsync(&p, n * sizeof(int), pool, nullptr));
+  Fill<<<(n + 255) / 256, 256>>>(p, 3, n);
+  CU(cudaDeviceSynchronize());
+  for (int i = 0; i < n; ++i) Same(name, i, p[i], 3 + i);
+  cudaPointerAttributes attributes;
+  CU(cudaPointerGetAttributes(&attributes, p));
+  Same("type", 0, attributes.type, want);
+  cudaMemAccessFlags flags{};
+  cudaMemLocation host = {};
+  host.type = cudaMemLocationTypeHost;
+  CU(cudaMemPoolGetAccess(&flags, pool, &host));
+  True("access of the host", flags == cudaMemAccessFlagsProtReadWrite);
+  CU(cudaFreeAsync(p, nullptr));
+  CU(cudaMemPoolDestroy(pool));
+  CU(cudaMemGetMemPool(&current, &properties.location, type));
+  CU(cudaMemGetDefaultMemPool(&pool, &properties.location, type));
+  True("the default again", current == pool);
+}
+void UsePools() {
+  UsePool("managed", cudaMemAllocationTypeManaged, cudaMemLocationTypeNone, cudaMemoryTypeManaged);
+  UsePool("managed by the device", cudaMemAllocationTypeManaged, cudaMemLocationTypeDevice, cudaMemoryTypeManaged);
+  UsePool("host", cudaMemAllocationTypePinned, cudaMemLocationTypeHost, cudaMemoryTypeHost);
+  cudaMemPoolProps nowhere = {};
+  nowhere.allocType = cudaMemAllocationTypePinned;
+  cudaMemPool_t pool = nullptr;
+  True("device memory is somewhere", cudaMemPoolCreate(&pool, &nowhere) == cudaErrorInvalidValue);
+}
+#else
+void UsePools() {}
+#endif
+
 int main() {
   FindPoolOfPointer();
+  UsePools();
   int supported = 0;
   CU(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
   True("supported", supported == 1);

@@ -49,9 +49,42 @@ void CompileForRealArchitecture() {
   for (int i = 0; i < 100; ++i) Same("squares", i, got[i], i * i);
 }
 
+/// A limit of registers given to NVRTC holds for the code of a real architecture.
+void LimitRegisters() {
+  const std::string source = R"(extern "C" __global__ void Many(float* v) {
+    float x[80];
+    #pragma unroll
+    for (int i = 0; i < 80; ++i) x[i] = v[i * 1024 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 80; ++i) v[(79 - i) * 1024 + threadIdx.x] = x[i];
+  })";
+  for (const std::vector<const char*>& limit : {std::vector<const char*>{}, {"--maxrregcount=40"}, {"-maxrregcount", "40"}}) {
+    nvrtcProgram program;
+    RTC(nvrtcCreateProgram(&program, source.c_str(), "many.cu", 0, nullptr, nullptr));
+    std::vector<const char*> options = {"--gpu-architecture=sm_90"};
+    options.insert(options.end(), limit.begin(), limit.end());
+    RTC(nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data()));
+    std::size_t size = 0;
+    RTC(nvrtcGetCUBINSize(program, &size));
+    std::string code(size, 0);
+    RTC(nvrtcGetCUBIN(program, code.data()));
+    RTC(nvrtcDestroyProgram(&program));
+    CUmodule module;
+    CUfunction many;
+    int registers = 0;
+    DRV(cuModuleLoadData(&module, code.data()));
+    DRV(cuModuleGetFunction(&many, module, "Many"));
+    DRV(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, many));
+    True("limit of registers", limit.empty() ? registers > 80 : registers <= 40);
+    DRV(cuModuleUnload(module));
+  }
+}
+
 int main() {
   CU(cudaFree(nullptr));
   CompileForRealArchitecture();
+  LimitRegisters();
   nvrtcProgram program;
   RTC(nvrtcCreateProgram(&program, kSource, "axpy.cu", 0, nullptr, nullptr));
   RTC(nvrtcAddNameExpression(program, "Axpy<float>"));

@@ -25,6 +25,10 @@ PTX = """.version 7.0
   ret;
 }
 """
+LIVE = 80  # values that a kernel of it keeps over a barrier
+PTX += (".visible .entry many(.param .u64 p)\n{\n.reg .b64 %p; .reg .b32 %r<" + str(LIVE) + ">;\nld.param.u64 %p, [p];\n" +
+        "".join(f"ld.global.u32 %r{i}, [%p+{4 * i}];\n" for i in range(LIVE)) + "bar.sync 0;\n" +
+        "".join(f"st.global.u32 [%p+{4 * (LIVE - 1 - i)}], %r{i};\n" for i in range(LIVE)) + "ret;\n}\n")
 
 PROGRAM = r'''
 import ctypes, os, subprocess, sys
@@ -69,6 +73,19 @@ check(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None
 result = (ctypes.c_uint * 32)()
 check(cuda.cuMemcpyDtoH_v2(result, memory, 128))
 assert list(result) == list(range(7, 39)), list(result)
+
+def registers():
+    status, module = load()
+    check(status)
+    kernel, number = ctypes.c_void_p(), ctypes.c_int()
+    check(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"many"))
+    check(cuda.cuFuncGetAttribute(ctypes.byref(number), 4, kernel))  # CU_FUNC_ATTRIBUTE_NUM_REGS
+    return number.value
+
+assert registers() > 80, registers()
+for limit in (["--maxrregcount=40"], ["-maxrregcount", "40"]):
+    check(assemble("-arch=sm_90", *limit))
+    assert registers() <= 40, registers()
 print("PASS")
 '''
 
