@@ -11,9 +11,11 @@ namespace ptx = cuda::ptx;
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 3, kGroups = 2, kRegisters = kTileN / 2;
 
-/// A descriptor of a matrix with 128-byte swizzle.
+/// A descriptor of a matrix with 128-byte swizzle. The bits of a shared address that it holds are those of a generic one, too, and some
+/// libraries make descriptors of that without a conversion.
+template <bool kConverted>
 __device__ std::uint64_t Descriptor(const void* place, unsigned leading, unsigned stride) {
-  const std::uint64_t address = __cvta_generic_to_shared(place);
+  const std::uint64_t address = kConverted ? __cvta_generic_to_shared(place) : reinterpret_cast<std::uint64_t>(place);
   return (address & 0x3ffff) >> 4 | std::uint64_t{leading >> 4} << 16 | std::uint64_t{stride >> 4} << 32 | std::uint64_t{1} << 62;
 }
 
@@ -82,9 +84,9 @@ __global__ void __launch_bounds__(128 * (kGroups + 1))
     Wait(&s.full[stage], step / kStages & 1);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     for (int i = 0; i < kTileK / 16; ++i) {
-      const std::uint64_t a = Descriptor(s.a[stage] + (group - 1) * 64 * kTileK + i * 16, 16, 1024);
+      const std::uint64_t a = Descriptor<kAcross>(s.a[stage] + (group - 1) * 64 * kTileK + i * 16, 16, 1024);
       const std::uint64_t b =
-          kAcross ? Descriptor(s.b[stage] + i * 16 * 64, 64 * kTileK * 2, 1024) : Descriptor(s.b[stage] + i * 16, 16, 1024);
+          kAcross ? Descriptor<true>(s.b[stage] + i * 16 * 64, 64 * kTileK * 2, 1024) : Descriptor<false>(s.b[stage] + i * 16, 16, 1024);
       Multiply<kAcross>(d, a, b, step + i > 0);
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

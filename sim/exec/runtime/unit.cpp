@@ -35,11 +35,17 @@ Unit::~Unit() {
   if (local_ != 0) memory.Free(local_);
 }
 
+namespace {
+// Generic addresses of shared memory end in the bits of its own addresses, as on a GPU, whose windows lie at multiples of their size:
+// programs make matrix descriptors, which hold the lower 18 bits of a shared address, from generic pointers without a conversion.
+constexpr std::uint64_t kSharedWindowAlign = 1u << 18;
+}  // namespace
+
 bool Unit::RequireShared(std::uint64_t bytes) {
   if (bytes <= shared_capacity_) return true;
   if (shared_ != 0) memory.Free(shared_);
   shared_capacity_ = RoundUp(bytes, 64u << 10);
-  shared_ = memory.Allocate(shared_capacity_, kPageBytes, MemoryKind::kInternal);
+  shared_ = memory.Allocate(shared_capacity_, kSharedWindowAlign, MemoryKind::kInternal);
   if (shared_ == 0) shared_capacity_ = 0;
   return shared_ != 0;
 }
