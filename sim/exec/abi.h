@@ -9,7 +9,7 @@
 
 namespace gridloom::exec {
 
-inline constexpr std::uint32_t kAbiVersion = 9;
+inline constexpr std::uint32_t kAbiVersion = 10;
 inline constexpr unsigned kWarpSize = 32;
 
 struct WarpCtx;
@@ -70,8 +70,11 @@ struct CtaCtx {
   std::uint32_t smid;
   std::uint32_t cluster_rank;
   std::uint32_t live_warps;
-  WarpCtx* ring;  ///< a warp that has not ended, or null
-  void* owner;    ///< the runtime's CTA object
+  // The full barrier of kernels with simple barriers whose warps give way (give_way.h).
+  std::uint32_t arrived_warps;  ///< 0 when nobody waits
+  std::uint32_t barrier_phase;  ///< counts the times it was full
+  WarpCtx* ring;                ///< a warp that has not ended, or null
+  void* owner;                  ///< the runtime's CTA object
 };
 
 /// One warp while it runs.

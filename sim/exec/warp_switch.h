@@ -1,5 +1,7 @@
 // How warps of a CTA take turns on one host thread: every warp has its own stack and the warps that can run form a ring.
-// A barrier is "go on with the next warp of the ring": when the warp gets control back, all others have arrived or ended.
+// A barrier is "go on with the next warp of the ring": when the warp gets control back, all others have arrived or ended. Where warps also
+// give way between barriers (compiler/give_way.h) the barrier counts its arrivals, and a warp goes on with the next one until all are
+// there.
 //
 // x86-64. A suspended warp is nothing but its saved stack pointer (WarpCtx::saved_sp); on its stack lie
 //
@@ -17,7 +19,7 @@
 // Rules for generated code:
 //  * the inline switch may be used only in kernels that CompiledKernel calls `simple_barriers`: every wait in them is the full
 //    barrier 0, and they never call kBarrier, kBarrierWait, kWarpYield or kNanosleep (a warp that got control for another
-//    reason than a barrier would take it for one);
+//    reason than a barrier would take it for one, unless the kernel `gives_way`);
 //  * a function that contains it is `noredzone` and keeps the stack 16-byte aligned;
 //  * with kInlineRingSwitch false no kernel has simple barriers: all of them go through Helper::kBarrier.
 #pragma once

@@ -84,8 +84,8 @@ int main(int argc, char** argv) {
     const std::string name(function.name);
     const Best best = Measure(*module, name.c_str(), options, runs);
     failed |= !best.kernel.error.empty();
-    std::printf("%9.1f ms %8zu bytes  %s%s%s\n", best.ms, best.kernel.object.size(), name.c_str(), best.kernel.error.empty() ? "" : ": ",
-                best.kernel.error.c_str());
+    std::printf("%9.1f ms %8zu bytes  %s%s%s%s\n", best.ms, best.kernel.object.size(), name.c_str(),
+                best.kernel.gives_way ? ", gives way" : "", best.kernel.error.empty() ? "" : ": ", best.kernel.error.c_str());
     if (!ir_file.empty()) std::ofstream(ir_file) << best.kernel.ir;
     if (!object_file.empty())
       std::ofstream(object_file, std::ios::binary)

@@ -20,7 +20,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "39";
+constexpr const char* kCompilerVersion = "40";
 
 /// Generated code calls helpers by their place in helpers.def: a number for that list.
 constexpr std::uint64_t HelpersHash() {
@@ -95,6 +95,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   out.recursive = lifted.recursive;
   out.needs_fiber = vectorized.needs_fiber;
   out.simple_barriers = vectorized.simple_barriers;
+  out.gives_way = vectorized.gives_way;
   out.by_cta = vectorized.by_cta;
   out.check_sites = vectorized.check_sites;
 }

@@ -34,6 +34,7 @@ struct CompiledKernel {
   std::uint32_t frame_bytes = 0;  ///< stack frames of kernel and device functions together, each once
   bool needs_fiber = false;       ///< has barriers or spin loops: warps of a CTA must be able to switch
   bool simple_barriers = false;   ///< only full-CTA barrier 0: the in-line ring switch suffices
+  bool gives_way = false;         ///< its warps give way to each other between barriers: the ring must count them
   bool recursive = false;
   bool by_cta = false;            ///< its entry is a CtaEntry
   std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included

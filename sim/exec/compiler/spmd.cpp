@@ -45,6 +45,7 @@ Effects EffectsOf(const MarkerInfo& info) {
     case MarkerKind::kSync:
     case MarkerKind::kWarpSync:
     case MarkerKind::kMeet:
+    case MarkerKind::kGiveWay:
     case MarkerKind::kExit:
     case MarkerKind::kIndirectCall: return {true, true, true};
   }

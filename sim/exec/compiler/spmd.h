@@ -48,6 +48,7 @@ enum class MarkerKind : std::uint8_t {
   kWarpSync,      ///< (i32 membermask); `imm` = SyncImm. What Exchange makes of it comes right behind
   kMeet,          ///< (i32 membermask, inputs…): a kWarpSync whose members may come from elsewhere (meetings.h); ends its block
   kMet,           ///< (what Exchange gave) -> the same of the lanes that have met; `imm`: which of its results
+  kGiveWay,       ///< (): the other warps of the CTA run first, each up to where it waits (give_way.h)
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
   kRecordLoop,    ///< (i64 start, i64 step, …): loop number `imm` of SpmdModule::record_loops begins

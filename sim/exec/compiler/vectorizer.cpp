@@ -5,6 +5,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "sim/exec/compiler/give_way.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/warp_function.h"
 #include "sim/exec/warp_switch.h"
@@ -157,6 +158,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   std::vector<std::unique_ptr<WarpFunction>> functions;
   bool yields = false;
   for (llvm::Function* source : sources) {
+    if (any_barrier) module.gives_way |= PlaceGiveWays(spmd, *source, options);
     PlaceMeetings(spmd, *source, options);
     functions.push_back(std::make_unique<WarpFunction>(module, *source, source == kernel));
     yields |= functions.back()->needs_yield();
@@ -170,6 +172,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, sleeps)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;
   result.simple_barriers = any_barrier && module.simple_barriers;
+  result.gives_way = module.gives_way;
   result.by_cta = module.by_cta = !result.needs_fiber && GainsByCta(*kernel, options);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     llvm::Function* target = DeclareWarpForm(*sources[i], sources[i] == kernel, module.by_cta);

@@ -23,6 +23,7 @@ struct VectorizeResult {
   std::string error;  ///< not empty: what cannot be vectorised
   bool needs_fiber = false;
   bool simple_barriers = false;
+  bool gives_way = false;         ///< its warps give way between barriers (give_way.h)
   bool by_cta = false;            ///< the kernel became a CtaEntry
   std::uint32_t check_sites = 0;  ///< memcheck: numbers given to global accesses, 0 included
 };

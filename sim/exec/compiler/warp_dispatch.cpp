@@ -247,7 +247,7 @@ void WarpFunction::EmitDispatch() {
   b_.CreateCondBr(b_.CreateICmpEQ(AnyIn(parked_), b_.getInt64(0)), done_, wait);
   b_.SetInsertPoint(wait);
   if (module_.simple_barriers) {
-    EmitRingSwitch();
+    EmitFullBarrier();
   } else {
     CallHelper(Helper::kBarrierWait, b_.getInt32(-1), b_.getInt32(0), 0, {});
   }

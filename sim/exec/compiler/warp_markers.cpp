@@ -80,6 +80,9 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
     case MarkerKind::kWarpSync:
       if (memcheck()) CheckOrder(kCheckOrderWarp);
       return CompilerFence();
+    case MarkerKind::kGiveWay:
+      if (module_.simple_barriers) return EmitRingSwitch();
+      return CallHelper(Helper::kGiveWay, mask_, b_.getInt32(0), 0, {});
     case MarkerKind::kExit:
       // A return follows, and each caller looks who is left (DropEndedLanes).
       b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), ExitedMask()), mask_), ExitedMask());
@@ -251,8 +254,7 @@ void WarpFunction::EmitShuffle(llvm::CallInst& call) {
   Define(&call, moved);
 }
 
-/// bar.sync 0 of a kernel with no other barrier: hand the core to the next warp of the ring. When control comes back, all
-/// others have arrived or ended (warp_switch.h).
+/// Hands the core to the next warp of the ring. When control comes back, all others have had their turn (warp_switch.h).
 void WarpFunction::EmitRingSwitch() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
   auto* assembly = llvm::InlineAsm::get(type, kRingSwitchAsm, kRingSwitchConstraints, true, false);

@@ -61,6 +61,29 @@ void WarpFunction::DropEndedLanes(BasicBlock* to) {
   b_.SetInsertPoint(all);
 }
 
+/// bar.sync 0 of a kernel with no other barrier. Where each turn of the ring is one of a barrier, all have arrived or ended when control
+/// comes back. Where warps give way in between it says nothing, so arrivals are counted.
+void WarpFunction::EmitFullBarrier() {
+  if (!module_.gives_way) return EmitRingSwitch();
+  llvm::Type* i32 = b_.getInt32Ty();
+  Value* cta = WarpField(offsetof(WarpCtx, cta), b_.getPtrTy());
+  const auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), cta, offset); };
+  Value* arrived_field = field(offsetof(CtaCtx, arrived_warps));
+  Value* phase_field = field(offsetof(CtaCtx, barrier_phase));
+  Value* phase = b_.CreateLoad(i32, phase_field);
+  Value* arrived = b_.CreateAdd(b_.CreateLoad(i32, arrived_field), b_.getInt32(1));
+  Value* full = b_.CreateICmpEQ(arrived, b_.CreateLoad(i32, field(offsetof(CtaCtx, live_warps))));
+  b_.CreateStore(b_.CreateSelect(full, b_.getInt32(0), arrived), arrived_field);
+  b_.CreateStore(b_.CreateAdd(phase, b_.CreateZExt(full, i32)), phase_field);
+  BasicBlock* turn = NewBlock("barrier_turn");
+  BasicBlock* over = NewBlock("barrier_over");
+  b_.CreateBr(turn);
+  b_.SetInsertPoint(turn);
+  EmitRingSwitch();  // the last to arrive, too: it goes on in its place
+  b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateLoad(i32, phase_field), phase), turn, over);
+  b_.SetInsertPoint(over);
+}
+
 /// A barrier ends its block (the pipeline splits blocks there). Lanes of a diverged warp park until the others of the warp
 /// have arrived somewhere too; then the warp waits as one.
 void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& info) {
@@ -80,7 +103,7 @@ void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& 
   auto* instruction = const_cast<llvm::CallInst*>(&call);
   const auto together = [&]() -> Value* {  // null: the barrier counts nothing
     if (!module_.simple_barriers) return general(0);
-    EmitRingSwitch();
+    EmitFullBarrier();
     return nullptr;
   };
   Value* out = nullptr;

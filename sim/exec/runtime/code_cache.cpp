@@ -22,7 +22,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr std::uint32_t kFormat = 2;
+constexpr std::uint32_t kFormat = 3;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
 
@@ -33,7 +33,8 @@ struct FileHeader {
   std::uint32_t static_shared_bytes, local_bytes;
   std::uint8_t needs_fiber, simple_barriers, recursive, by_cta;
   std::uint32_t frame_bytes;
-  std::uint32_t check_sites, zeros;
+  std::uint32_t check_sites;
+  std::uint8_t gives_way, zeros[3];
   std::uint64_t object_bytes;
   std::uint64_t checksum[2];  // of the header with this field zero, and of the object
 };
@@ -162,6 +163,7 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   kernel.needs_fiber = header.needs_fiber != 0;
   kernel.simple_barriers = header.simple_barriers != 0;
   kernel.recursive = header.recursive != 0;
+  kernel.gives_way = header.gives_way != 0;
   kernel.by_cta = header.by_cta != 0;
   kernel.check_sites = header.check_sites;
   futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
@@ -181,6 +183,7 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   header.needs_fiber = kernel.needs_fiber;
   header.simple_barriers = kernel.simple_barriers;
   header.recursive = kernel.recursive;
+  header.gives_way = kernel.gives_way;
   header.by_cta = kernel.by_cta;
   header.check_sites = kernel.check_sites;
   header.object_bytes = kernel.object.size();

@@ -161,6 +161,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.frame_bytes = compiled->frame_bytes;
   loaded.needs_fiber = compiled->needs_fiber;
   loaded.simple_barriers = compiled->simple_barriers;
+  loaded.gives_way = compiled->gives_way;
   loaded.recursive = compiled->recursive;
   loaded.check_sites = compiled->check_sites;
   loaded.options = options;

@@ -44,6 +44,11 @@ void Helper_kBarrierWait(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, s
   warp.cta->unit->WaitForArrivals(warp);
 }
 
+void Helper_kGiveWay(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
+  Warp& warp = WarpOf(ctx);
+  warp.cta->unit->GiveWay(warp);
+}
+
 void Helper_kWarpYield(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
   if (line != 0) warp.line = line;

@@ -27,7 +27,7 @@ struct LoadedKernel {
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t local_bytes = 0;
   std::uint32_t frame_bytes = 0;
-  bool needs_fiber = false, simple_barriers = false, recursive = false;
+  bool needs_fiber = false, simple_barriers = false, gives_way = false, recursive = false;
   std::uint32_t check_sites = 0;
   std::vector<std::uint32_t> instruction_lines;  ///< by the numbers in records; empty when nothing is recorded
   bool cache_hit = false;

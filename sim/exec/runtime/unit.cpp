@@ -218,7 +218,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
   const std::uint32_t first = first_cta * per_cta, last = last_cta * per_cta;
   const WarpEntry entry = launch->kernel->entry;
   // Warps that are linked as long as they live need no counting: the last one ends for all.
-  const bool uncounted = KnowsRingEnd() && !barriers_ && !recording() && !check;
+  const bool uncounted = KnowsRingEnd() && !barriers_ && !recording() && !check && !launch->kernel->gives_way;
   const OnReturn on_return = uncounted ? OnReturn::kNextInRing : OnReturn::kRuntime;
   Warp* previous = &warps[last - 1];
   for (std::uint32_t i = first; i < last; ++i) {
@@ -241,7 +241,10 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
     cluster_barrier = Barrier{};
   }
   ring = &warps[first];
-  for (std::uint32_t c = first_cta; c < last_cta; ++c) ctas[c].ctx.ring = &ring->ctx;
+  for (std::uint32_t c = first_cta; c < last_cta; ++c) {
+    ctas[c].ctx.ring = &ring->ctx;
+    ctas[c].ctx.arrived_warps = 0;  // a launch that was stopped leaves some
+  }
   runnable = live_warps = uncounted ? 1 : last - first;
   idle_yields = 0;
 }
@@ -278,7 +281,11 @@ void Unit::Append(Warp& warp) {
 void Unit::End(Warp& warp) {
   Unlink(warp);
   --live_warps;
-  --warp.cta->ctx.live_warps;
+  CtaCtx& cta = warp.cta->ctx;
+  if (--cta.live_warps == cta.arrived_warps && cta.arrived_warps != 0) {  // of the in-line barrier
+    cta.arrived_warps = 0;
+    ++cta.barrier_phase;
+  }
   if (recording()) EndRecords(warp);
   if (check) check->shadow.Exit(static_cast<std::uint32_t>(&warp - warps));
   if (!mbarrier_waits.empty()) mbarrier_waits.Forget(warp);
@@ -294,6 +301,14 @@ void Unit::End(Warp& warp) {
   if (live_warps == 0) LeaveWarp(warp, worker.root);
   RecordFault(*launch, &warp, FaultKind::kDeadlock, kNoLane, 0, warp.line, DescribeWaiting());
   LeaveStopped(warp);
+}
+
+// One turn of the ring: who is in it runs up to where it waits. Whoever is released meanwhile comes behind this warp, with nothing to read
+// from before its barrier. No progress, and no yield either: a loop that gives way and waits yields, too.
+void Unit::GiveWay(Warp& warp) {
+  if (launch->stop.load(std::memory_order_relaxed)) LeaveStopped(warp);
+  ring = &WarpOf(warp.ctx.next);
+  SwitchWarp(warp, *ring);
 }
 
 void Unit::Yield(Warp& warp) {

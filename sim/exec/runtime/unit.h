@@ -80,6 +80,8 @@ struct Unit {
   // --- while it runs; all take the running warp ---
   [[noreturn]] void End(Warp& warp);
   void Yield(Warp& warp);
+  /// The others that can run have their turns first.
+  void GiveWay(Warp& warp);
   /// Arrival at a barrier; blocks unless `wait` is false. Returns the number of predicates that held, the top bit: all held.
   std::uint32_t ArriveAt(Warp& warp, std::uint32_t id, std::uint32_t needed_threads, std::uint32_t mask, std::uint32_t predicate, bool wait,
                          bool partial);

@@ -52,6 +52,8 @@ TEST_CASE("memcheck: races between warps") {
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut, kTwoWarps) == "");
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kStoreNew, kTwoWarps) == "race race");  // read after write, write after read
   CHECK(Found(kStoreOwn + kBarrier + kLoadOther + kOut + kBarrier + kStoreNew, kTwoWarps) == "");
+  // All warps have read before one writes (give_way.h), which orders nothing.
+  CHECK(Found(kStoreOwn + kBarrier + "ld.shared.u32 %r10, [tile];\n" + kOut + kStoreNew, kTwoWarps) == "race");
   CHECK(Found(kStoreOwn + kStoreOther, kTwoWarps) == "race race");  // write after write, at both stores
   CHECK(Found(kStoreOwn + kBarrier + kStoreOther, kTwoWarps) == "");
 }
