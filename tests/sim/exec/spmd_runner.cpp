@@ -160,6 +160,7 @@ class Bodies {
       case MarkerKind::kWarpSync:
       case MarkerKind::kSync:
       case MarkerKind::kMeet:
+      case MarkerKind::kGiveWay:
       case MarkerKind::kRecord:
       case MarkerKind::kRecordLoop:
       case MarkerKind::kExit: return nullptr;
