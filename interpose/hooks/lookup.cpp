@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "interpose/blas/answers.h"
 #include "interpose/hooks/jit_link.h"
 #include "interpose/hooks/nvrtc.h"
 
@@ -34,7 +35,7 @@ std::string_view WithoutVersion(std::string_view name) {
 }
 
 void* FindAnswer(std::string_view name) {
-  static const std::array kTables = {NvrtcAnswers(), JitLinkAnswers()};
+  static const std::array kTables = {NvrtcAnswers(), JitLinkAnswers(), blas::Answers()};
   for (const auto& table : kTables) {
     for (const Answer& answer : table) {
       if (answer.name == name) return answer.function;
@@ -74,7 +75,8 @@ __attribute__((visibility("hidden"))) void* (*gl_next_dlsym)(void*, const char*)
 /// What the shim answers for `name`, if the library asked has such a function; null: ask the C library.
 __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, const char* name) {
   gl_next_dlsym = gridloom::hooks::RealDlsym();
-  if (name == nullptr || (std::strncmp(name, "nv", 2) != 0 && std::strncmp(name, "__nv", 4) != 0)) return nullptr;
+  const auto begins = [&](const char* prefix) { return std::strncmp(name, prefix, std::strlen(prefix)) == 0; };
+  if (name == nullptr || !(begins("nv") || begins("__nv") || begins("cublas"))) return nullptr;
   void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }
