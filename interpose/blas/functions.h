@@ -52,6 +52,9 @@ Status Trsm(const Call&, Types, int side, int fill, int op, int diagonal, Index 
 Status TrsmBatched(const Call&, Types, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, In b,
                    Index ldb, Index batches);
 
+Status XtGemm(const Call&, Types, int op_a, int op_b, Index m, Index n, Index k, In alpha, In a, Index lda, In b, Index ldb, In beta, Out c,
+              Index ldc);
+
 Status LtMatmul(const Call&, In descriptor, In alpha, In a, In layout_a, In b, In layout_b, In beta, In c, In layout_c, Out d, In layout_d,
                 In algorithm, In workspace, Index workspace_size, In stream);
 Status LtHeuristic(const Call&, In descriptor, In layout_a, In layout_b, In layout_c, In layout_d, In preference, Index wanted, Out results,
