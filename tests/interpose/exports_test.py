@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The shim exports exactly the functions of the API table, those of NVML, two of NVRTC, six of nvJitLink in every version, dlsym and those
-that look for a file; with a toolkit at hand, the table is the toolkit's.
+"""The shim exports exactly the functions of the API table, those of NVML, four of NVRTC, six of nvJitLink in every version, those of the
+table of cuBLAS, dlsym and those that look for a file; with a toolkit at hand, the tables are the toolkit's.
 
-    exports_test.py <libgridloom.so> <driver_api.txt> <nvml/functions.txt> [<toolkit folder>]
+    exports_test.py <libgridloom.so> <driver_api.txt> <nvml/functions.txt> <blas/functions.txt> [<toolkit folder>]
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-OTHERS = {"dlsym", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
+OTHERS = {"dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
           "__xstat", "__xstat64"}
 NOT_IN_STUB = re.compile(r"cu(Graphics)?GL")  # functions for OpenGL: the driver has them, the toolkit's stub of it does not
 
@@ -35,6 +35,42 @@ def jit_link():
     return names | {f"__{name}_{major}_{minor}" for name in names for major in (12, 13) for minor in range(10)}
 
 
+def blas(path):
+    """Functions of cuBLAS with the kinds of their parameters: p pointer, e enumeration, i int, l 64-bit integer."""
+    functions = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        line = re.sub("#.*", "", line).strip()
+        if line:
+            name, _, letters, kinds = (part.strip() for part in line.split("|"))
+            for letter in letters.split():
+                functions[name.replace("?", letter)] = "p " + kinds
+                if "i" in kinds:
+                    functions[name.replace("?", letter) + "_64"] = "p " + kinds.replace("i", "l")
+    return functions
+
+
+def kind(parameter):
+    if "*" in parameter or "[" in parameter or re.search(r"_t\s+(handle|lightHandle|\w*[dD]esc|preference)$|cublasXtHandle_t|cudaStream_t|cublasLtHandle_t",
+                                                         parameter):
+        return "p"
+    return "l" if re.search(r"int64_t|long long|size_t", parameter) else "i" if re.match(r"(const )?int\b", parameter) else "e"
+
+
+def same_as_headers(functions, include):
+    """Whether the toolkit's headers declare every function with these parameters."""
+    text = "".join((include / header).read_text() for header in ("cublas_api.h", "cublasLt.h", "cublasXt.h"))
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    declared = {name: parameters for name, parameters in re.findall(r"CUBLASWINAPI\s+(cublas\w+)\(([^;{]*?)\)\s*;", text, re.S)}
+    good = True
+    for name, kinds in functions.items():
+        found = " ".join(kind(" ".join(parameter.split())) for parameter in declared.get(name, "").split(","))
+        # int is passed as an enumeration is
+        if found.replace("i", "e") != kinds.replace("i", "e"):
+            print(f"cuBLAS: {name}: parameters {kinds}, in the header {found}")
+            good = False
+    return good
+
+
 def compare(what, found, wanted):
     for name in sorted(wanted - found):
         print(f"{what}: missing {name}")
@@ -52,7 +88,10 @@ def is_version(toolkit, version):
 def main():
     library, api = sys.argv[1], table(sys.argv[2])
     nvml = {line for line in pathlib.Path(sys.argv[3]).read_text().splitlines() if line and not line.startswith("#")}
-    good = compare("library", exports(library), api | OTHERS | nvml | jit_link())
+    products = blas(sys.argv[4])
+    good = compare("library", exports(library), api | OTHERS | nvml | jit_link() | set(products))
+    if len(sys.argv) > 5 and (pathlib.Path(sys.argv[5]) / "include/cublasXt.h").exists():
+        good = same_as_headers(products, pathlib.Path(sys.argv[5]) / "include") and good
     dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
     if not re.search(r"SONAME.*\[libcuda\.so\.1\]", dynamic):
         print("the SONAME is not libcuda.so.1")
@@ -61,8 +100,8 @@ def main():
         print("the library is not bound at load time")
         good = False
     stub = None
-    if len(sys.argv) > 4 and is_version(pathlib.Path(sys.argv[4]), "13.0"):
-        folders = (pathlib.Path(sys.argv[4]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
+    if len(sys.argv) > 5 and is_version(pathlib.Path(sys.argv[5]), "13.0"):
+        folders = (pathlib.Path(sys.argv[5]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
         stub = next((path for path in folders if path.exists()), None)
     if stub:
         good = compare("toolkit", {name for name in api if not NOT_IN_STUB.match(name)}, exports(stub)) and good
