@@ -18,6 +18,7 @@
 
 #include "api_exports.h"
 #include "interpose/api/entry.h"
+#include "interpose/hooks/lto_keeper.h"
 #include "interpose/session/context.h"
 #include "interpose/session/link_job.h"
 #include "interpose/session/process.h"
@@ -74,8 +75,16 @@ Links& OpenLinks() {
   return links;
 }
 
-/// The PTX of the inputs that are LTO-IR, by a second link of them alone; empty when that fails.
-std::string PtxOfLtoIr(const Link& link) {
+/// What follows "-arch=" in the options.
+std::string_view ArchitectureOf(const Link& link) {
+  constexpr std::string_view kArch = "-arch=";
+  for (const std::string& option : link.options)
+    if (option.starts_with(kArch)) return std::string_view(option).substr(kArch.size());
+  return "sm_75";  // nvJitLink links for nothing without it
+}
+
+/// The PTX of the inputs that are LTO-IR, by a second link of them alone; empty when that fails. It has these names, if they do.
+std::string PtxOfLtoIr(const Link& link, const gridloom::hooks::UndefinedNames& wanted_names) {
   std::vector<const char*> options;
   for (const std::string& option : link.options) options.push_back(option.c_str());
   for (const char* wanted : {"-lto", "-ptx"}) {
@@ -89,6 +98,9 @@ std::string PtxOfLtoIr(const Link& link) {
       good = good &&
              Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, input.bytes.data(), input.bytes.size(), input.name.c_str()) == kSuccess;
   }
+  const std::string keeper = wanted_names.empty() ? "" : gridloom::hooks::CompileKeeper(wanted_names, ArchitectureOf(link));
+  if (good && !keeper.empty())
+    good = Real<AddDataFn>("nvJitLinkAddData")(handle, kLtoIr, keeper.data(), keeper.size(), "keeper") == kSuccess;
   std::string ptx;
   std::size_t size = 0;
   if (good && Real<CompleteFn>("nvJitLinkComplete")(handle) == kSuccess &&
@@ -97,7 +109,8 @@ std::string PtxOfLtoIr(const Link& link) {
     if (Real<GetFn>("nvJitLinkGetLinkedPtx")(handle, ptx.data()) != kSuccess) ptx.clear();
   }
   Real<DestroyFn>("nvJitLinkDestroy")(&handle);
-  return ptx;
+  ptx.resize(std::strlen(ptx.c_str()));
+  return keeper.empty() ? ptx : gridloom::hooks::RemoveKeeper(std::move(ptx), wanted_names);
 }
 
 /// What cuLinkAddData calls an input of this kind; none: it has no name there.
@@ -125,7 +138,7 @@ CUresult AddInputs(LinkJob& job, const Link& link, Device& device) {
     if (added != CUDA_SUCCESS) return added;
   }
   if (!has_lto) return CUDA_SUCCESS;
-  const std::string ptx = PtxOfLtoIr(link);
+  const std::string ptx = PtxOfLtoIr(link, gridloom::hooks::FindUndefined(job.sources));
   if (ptx.empty()) return CUDA_ERROR_INVALID_PTX;
   return job.Add(CU_JIT_INPUT_PTX, ptx.data(), ptx.size(), "LTO-IR", device);
 }

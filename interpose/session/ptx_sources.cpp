@@ -46,12 +46,6 @@ CUresult ParseParts(const std::vector<PtxSource>& sources, bool verify, std::vec
   return CUDA_ERROR_INVALID_PTX;
 }
 
-/// Functions that device code calls and nobody defines: the device's own library, and what passes call (docs/ranges.md).
-bool IsProvided(std::string_view name) {
-  return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
-         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp") || name.starts_with("gridloom_");
-}
-
 CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::unique_ptr<ptx::Module>> parts,
                    std::unique_ptr<ptx::Module>* module, JitLog* log, std::string* why) {
   std::vector<ptx::LinkInput> inputs;
@@ -67,6 +61,11 @@ CUresult LinkParts(const std::vector<PtxSource>& sources, std::vector<std::uniqu
 }
 
 }  // namespace
+
+bool IsProvided(std::string_view name) {
+  return name == "vprintf" || name == "malloc" || name == "free" || name == "__assertfail" || name.starts_with("cuda") ||
+         name.starts_with("__cuda") || name.starts_with("__nv_") || name.starts_with("cnp") || name.starts_with("gridloom_");
+}
 
 std::uint32_t MaxRegisters(std::string_view options) {
   constexpr std::string_view kName = "-maxrregcount";

@@ -26,6 +26,9 @@ struct PtxSource {
   std::uint32_t max_registers = 0;  ///< per thread of its kernels, 0: no limit
 };
 
+/// Functions that device code calls and nobody defines: the device's own library, and what passes call (docs/ranges.md).
+bool IsProvided(std::string_view name);
+
 /// The number of -maxrregcount in options as ptxas gets them ("-maxrregcount=32", "--maxrregcount 32"); 0 when they have none.
 std::uint32_t MaxRegisters(std::string_view options);
 

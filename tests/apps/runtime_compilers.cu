@@ -56,10 +56,12 @@ void Run(const std::string& code, int factor) {
   DRV(cuModuleUnload(module));
 }
 
-std::string Link(void* linker, std::vector<const char*> options, nvJitLinkInputType type, const std::vector<std::string>& inputs) {
+using Inputs = std::vector<std::pair<nvJitLinkInputType, std::string>>;
+
+std::string Link(void* linker, std::vector<const char*> options, const Inputs& inputs) {
   nvJitLinkHandle handle = nullptr;
   Same("link", 0, Call(linker, "nvJitLinkCreate", &handle, static_cast<std::uint32_t>(options.size()), options.data()), 0);
-  for (const std::string& input : inputs) {
+  for (const auto& [type, input] : inputs) {
     Same("input", 0,
          Call(linker, "nvJitLinkAddData", handle, type, static_cast<const void*>(input.data()), input.size(),
               static_cast<const char*>("input")),
@@ -82,16 +84,28 @@ int main() {
   Run(Compile(nvrtc, "extern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * 3; }", {"--gpu-architecture=sm_90"},
               "CUBIN"),
       3);
+  const std::vector<const char*> kToPtx = {"--gpu-architecture=compute_90", "-rdc=true"};
+  const std::vector<const char*> kToLtoIr = {"--gpu-architecture=compute_90", "-rdc=true", "-dlto"};
   const char* const caller =
       "__device__ int Factor();\nextern \"C\" __global__ void Scale(int* out) { out[threadIdx.x] = threadIdx.x * Factor(); }";
   const char* const callee = "__device__ int Factor() { return 7; }";
-  std::vector<std::string> ptx, lto;
+  Inputs ptx, lto;
   for (const char* source : {caller, callee}) {
-    ptx.push_back(Compile(nvrtc, source, {"--gpu-architecture=compute_90", "-rdc=true"}, "PTX"));
-    lto.push_back(Compile(nvrtc, source, {"--gpu-architecture=compute_90", "-rdc=true", "-dlto"}, "LTOIR"));
+    ptx.emplace_back(NVJITLINK_INPUT_PTX, Compile(nvrtc, source, kToPtx, "PTX"));
+    lto.emplace_back(NVJITLINK_INPUT_LTOIR, Compile(nvrtc, source, kToLtoIr, "LTOIR"));
   }
-  Run(Link(linker, {"-arch=sm_90"}, NVJITLINK_INPUT_PTX, ptx), 7);
-  Run(Link(linker, {"-arch=sm_90", "-lto"}, NVJITLINK_INPUT_LTOIR, lto), 7);
+  Run(Link(linker, {"-arch=sm_90"}, ptx), 7);
+  Run(Link(linker, {"-arch=sm_90", "-lto"}, lto), 7);
+
+  // LTO-IR calls a function of PTX, which calls and reads what only LTO-IR has, and nothing of that itself uses.
+  const char* const between =
+      "__device__ int Twice(int);\nextern __device__ int offset;\n__device__ int Factor() { return Twice(4) + offset; }";
+  const char* const used = "__device__ int offset = 3;\n__device__ __noinline__ int Twice(int x) { return 2 * x; }";
+  Run(Link(linker, {"-arch=sm_90", "-lto"},
+           {lto[0],
+            {NVJITLINK_INPUT_PTX, Compile(nvrtc, between, kToPtx, "PTX")},
+            {NVJITLINK_INPUT_LTOIR, Compile(nvrtc, used, kToLtoIr, "LTOIR")}}),
+      11);
 
   Same("no such function", 0, dlsym(nvrtc, "nvJitLinkCreate") == nullptr, true);
   Same("default", 0, dlsym(RTLD_DEFAULT, "strlen") != nullptr, true);
