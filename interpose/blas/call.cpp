@@ -77,6 +77,11 @@ struct Dimensions {
 };
 constexpr Index kMostX = 0x7fffffff, kMostYZ = 65535;
 
+std::atomic<CUstream>& KernelStream() {
+  static std::atomic<CUstream> stream{nullptr};
+  return stream;
+}
+
 unsigned GridSize(Index size, Index tile, Index most) { return static_cast<unsigned>(std::min((size + tile - 1) / tile, most)); }
 
 /// Starts kernel `family` + `suffix`, with blocks of `warps` warps, for the function `name`.
@@ -155,7 +160,13 @@ Element RealOf(Element element) {
   return element == Element::kC64 ? Element::kF64 : element;
 }
 
+void SetKernelStream(CUstream stream) { KernelStream().store(stream); }
+
 Status ReadSettings(const Call& call, Settings* settings) {
+  if (call.first_interface) {
+    *settings = {KernelStream().load(), false};
+    return kSuccess;
+  }
   if (call.handle == nullptr) return kNotInitialized;
   using GetStream = int(void*, CUstream*);
   using GetMode = int(void*, int*);

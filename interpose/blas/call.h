@@ -49,8 +49,12 @@ Element RealOf(Element element);
 struct Call {
   void* handle;
   const char* name;
-  bool wide;  ///< a function whose name ends in _64: arrays of integers hold 64-bit ones
+  bool wide;                     ///< a function whose name ends in _64: arrays of integers hold 64-bit ones
+  bool first_interface = false;  ///< of cublas.h: there is no handle, factors lie on the host
 };
+
+/// The stream that cublasSetKernelStream chose for the first interface.
+void SetKernelStream(cuda::CUstream stream);
 
 /// The handle's stream, and whether alpha and beta lie in device memory.
 struct Settings {

@@ -48,6 +48,8 @@ Status Hemm(const Call&, Types, int side, int fill, Index m, Index n, In alpha, 
             Index ldc);
 Status Trmm(const Call&, Types, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, In b, Index ldb,
             Out c, Index ldc);
+Status TrmmInPlace(const Call&, Types, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b,
+                   Index ldb);
 Status Trsm(const Call&, Types, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b, Index ldb);
 Status TrsmBatched(const Call&, Types, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, In b,
                    Index ldb, Index batches);

@@ -128,6 +128,11 @@ Status Trmm(const Call& call, Types t, int side, int fill, int op, int diagonal,
   return copy == 0 || status != kSuccess ? status : Free(copy, settings.stream);
 }
 
+Status TrmmInPlace(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b,
+                   Index ldb) {
+  return Trmm(call, t, side, fill, op, diagonal, m, n, alpha, a, lda, b, ldb, b, ldb);
+}
+
 Status Trsm(const Call& call, Types t, int side, int fill, int op, int diagonal, Index m, Index n, In alpha, In a, Index lda, Out b,
             Index ldb) {
   return SolveFor(call, t, {side, fill, m, n}, op, diagonal, alpha, a, lda, b, ldb, 1, false);

@@ -112,7 +112,7 @@ def main():
     symbols += nvml
     blas_text, blas_names = generate_blas.generate(blas_file)
     write("blas_functions.cpp", blas_text)
-    symbols += blas_names
+    symbols += blas_names + ["cublasSetKernelStream"]
     write("exports.map", "{\n  global:\n" + "".join(f"    {s};\n" for s in sorted(symbols)) + "  local:\n    *;\n};\n")
 
     targets = {}

@@ -3,7 +3,9 @@
 import re
 import sys
 
-C_TYPES = {"p": "void*", "e": "int", "l": "long long"}
+C_TYPES = {"p": "void*", "e": "int", "l": "long long", "c": "char"}
+FACTORS = {"S": "float", "D": "double", "C": "Complex<float>", "Z": "Complex<double>"}
+REALS = {"S": "float", "D": "double", "C": "float", "Z": "double"}
 
 
 def families(path):
@@ -12,7 +14,7 @@ def families(path):
         if not line:
             continue
         parts = [part.strip() for part in line.split("|")]
-        if len(parts) != 4 or ("?" in parts[0]) != (parts[2] != "-") or not set(parts[3].split()) <= {"p", "e", "i", "l"}:
+        if len(parts) != 4 or ("?" in parts[0]) != (parts[2] != "-") or not set(parts[3].split()) <= {"p", "e", "i", "l", "c", "v", "r"}:
             sys.exit(f"{path}:{number}: expected: name | implementation | letters | parameters")
         yield parts
 
@@ -30,11 +32,32 @@ def function(name, implementation, letter, kinds, wide):
 """
 
 
+def is_first_interface(kinds):
+    return "c" in kinds
+
+
+def first_interface_function(name, implementation, letter, kinds):
+    """A function of cublas.h: letters for enumerations, factors by value."""
+    types = [{"v": FACTORS[letter], "r": REALS[letter], "i": "int"}.get(kind) or C_TYPES[kind] for kind in kinds]
+    parameters = ", ".join(f"{type} p{i}" for i, type in enumerate(types))
+    passed = ", ".join(f"p{i}" for i in range(len(kinds)))
+    given = ", ".join({"c": f"FromLetter(p{i})", "v": f"&p{i}", "r": f"&p{i}"}.get(kind, f"p{i}") for i, kind in enumerate(kinds))
+    return f"""GL_EXPORT void {name}({parameters}) {{
+  if (PassOn()) return PassOnTo("libcublas.so", &{name}, "{name}", {passed});
+  WithoutHandle("{name}", [&](const Call& call) {{ return {implementation}(call, k{letter}, {given}); }});
+}}
+"""
+
+
 def generate(path):
     """The text of blas_functions.cpp (every function, and the table that look-ups by name search), and the functions' names."""
     names, bodies = [], []
     for pattern, implementation, letters, kinds in families(path):
         for letter in [""] if letters == "-" else letters.split():
+            if is_first_interface(kinds.split()):
+                names.append(pattern.replace("?", letter))
+                bodies.append(first_interface_function(names[-1], implementation, letter, kinds.split()))
+                continue
             for wide in [False, True] if "i" in kinds.split() else [False]:
                 name = pattern.replace("?", letter) + ("_64" if wide else "")
                 names.append(name)

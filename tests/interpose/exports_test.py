@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-OTHERS = {"dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
+OTHERS = {"dlsym", "nvrtcCompileProgram", "nvrtcDestroyProgram", "nvrtcGetCUBIN", "nvrtcGetCUBINSize", "cublasSetKernelStream", "access", "faccessat", "stat", "stat64", "fstatat", "fstatat64", "statx",
           "__xstat", "__xstat64"}
 NOT_IN_STUB = re.compile(r"cu(Graphics)?GL")  # functions for OpenGL: the driver has them, the toolkit's stub of it does not
 
@@ -43,8 +43,9 @@ def blas(path):
         if line:
             name, _, letters, kinds = (part.strip() for part in line.split("|"))
             for letter in letters.split():
-                functions[name.replace("?", letter)] = "p " + kinds
-                if "i" in kinds:
+                first = "c" in kinds.split()  # without a handle, without a twin
+                functions[name.replace("?", letter)] = kinds.replace("r", "v") if first else "p " + kinds
+                if "i" in kinds and not first:
                     functions[name.replace("?", letter) + "_64"] = "p " + kinds.replace("i", "l")
     return functions
 
@@ -53,12 +54,14 @@ def kind(parameter):
     if "*" in parameter or "[" in parameter or re.search(r"_t\s+(handle|lightHandle|\w*[dD]esc|preference)$|cublasXtHandle_t|cudaStream_t|cublasLtHandle_t",
                                                          parameter):
         return "p"
+    if re.match(r"(const )?(char|float|double|cuComplex|cuDoubleComplex)\b", parameter):
+        return "c" if "char" in parameter else "v"
     return "l" if re.search(r"int64_t|long long|size_t", parameter) else "i" if re.match(r"(const )?int\b", parameter) else "e"
 
 
 def same_as_headers(functions, include):
     """Whether the toolkit's headers declare every function with these parameters."""
-    text = "".join((include / header).read_text() for header in ("cublas_api.h", "cublasLt.h", "cublasXt.h"))
+    text = "".join((include / header).read_text() for header in ("cublas_api.h", "cublasLt.h", "cublasXt.h", "cublas.h"))
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     declared = {name: parameters for name, parameters in re.findall(r"CUBLASWINAPI\s+(cublas\w+)\(([^;{]*?)\)\s*;", text, re.S)}
     good = True

@@ -191,6 +191,36 @@ void TestLt(Handle handle, Verdict* verdict, Data in, Data out, bool scaled, uns
   for (Handle layout : {layout_a, layout_b, layout_c}) cublasLtMatrixLayoutDestroy(layout);
 }
 
+/// cublas.h: letters for operations, factors by value, no handle.
+void TestFirstInterface(Verdict* verdict, std::mt19937* random) {
+  Check(verdict, "cublasInit", cublasInit());
+  const int m = 34, n = 21, k = 19;
+  const auto test = [&](const char* name, Data type, int op_a, Number alpha, Number beta, auto run) {
+    const Matrix a = Operand(type, op_a, m, k, random), b(type, k, n, 1, random), c(type, m, n, 2, random);
+    run(a, b, c);
+    const auto expected = [&](int i, int j, int, Number* value) {
+      return *value = beta * *value + alpha * Sum(a, op_a, b, kN, i, j, k), true;
+    };
+    Compare(verdict, name, c, expected, type);
+  };
+  test("first Sgemm", kF32, kT, 2, -1,
+       [&](auto& a, auto& b, auto& c) { cublasSgemm('T', 'n', m, n, k, 2.0f, a.get(), a.ld, b.get(), b.ld, -1.0f, c.get(), c.ld); });
+  test("first Cgemm", kC32, kN, Number(1, 2), Number(0, -1), [&](auto& a, auto& b, auto& c) {
+    cublasCgemm('n', 'N', m, n, k, {1, 2}, a.get(), a.ld, b.get(), b.ld, {0, -1}, c.get(), c.ld);
+  });
+  test("first Zgemm", kC64, kC, Number(1, 2), Number(0, -1), [&](auto& a, auto& b, auto& c) {
+    cublasZgemm('c', 'n', m, n, k, {1, 2}, a.get(), a.ld, b.get(), b.ld, {0, -1}, c.get(), c.ld);
+  });
+  const Matrix a(kF64, m, m, 1, random), b(kF64, m, n, 1, random);
+  cublasDtrmm('L', 'u', 'N', 'U', m, n, 1.5, a.get(), a.ld, b.get(), b.ld);
+  const auto expected = [&](int i, int j, int, Number* value) {
+    *value = b.At(i, j);
+    for (int l = i + 1; l < m; ++l) *value += a.At(i, l) * b.At(l, j);
+    return *value *= 1.5, true;
+  };
+  Compare(verdict, "first Dtrmm", b, expected, kF64);
+}
+
 /// Who looks a function up by its name gets the same one.
 void TestLookUp(Verdict* verdict) {
   void* const library = dlopen("libcublas.so.13", RTLD_NOW);
@@ -216,6 +246,7 @@ int main() {
   TestVectors(handle, &verdict, &random);
   TestUpdates(handle, &verdict, &random);
   TestFactors(handle, &verdict, &random);
+  TestFirstInterface(&verdict, &random);
   TestLookUp(&verdict);
   for (const unsigned epilogue : {1u, 2u, 6u, 32u, 36u}) TestLt(handle, &verdict, kF32, kF32, false, epilogue, &random);
   TestLt(handle, &verdict, kF16, kF16, false, 6, &random);

@@ -11,6 +11,13 @@ using Wide = long long;
 enum Op : int { kN, kT, kC };
 enum Data : int { kF32 = 0, kF64 = 1, kF16 = 2, kI8 = 3, kC32 = 4, kC64 = 5, kI32 = 10, kBf16 = 14, kE4m3 = 28, kE5m2 = 29 };
 
+struct alignas(8) ComplexFloat {
+  float re, im;
+};
+struct alignas(16) ComplexDouble {
+  double re, im;
+};
+
 extern "C" {
 int cublasCreate_v2(Handle*);
 int cublasDestroy_v2(Handle);
@@ -41,6 +48,13 @@ int cublasDtrmm_v2(Handle, int, int, int, int, int, int, In, In, int, In, int, O
 int cublasStrsm_v2(Handle, int, int, int, int, int, int, In, In, int, Out, int);
 int cublasDtrsm_v2(Handle, int, int, int, int, int, int, In, In, int, Out, int);
 int cublasZtrsm_v2(Handle, int, int, int, int, int, int, In, In, int, Out, int);
+
+// The first interface. Complex factors are two numbers side by side, as std::complex is.
+int cublasInit();
+void cublasSgemm(char, char, int, int, int, float, In, int, In, int, float, Out, int);
+void cublasCgemm(char, char, int, int, int, ComplexFloat, In, int, In, int, ComplexFloat, Out, int);
+void cublasZgemm(char, char, int, int, int, ComplexDouble, In, int, In, int, ComplexDouble, Out, int);
+void cublasDtrmm(char, char, char, char, int, int, double, In, int, Out, int);
 
 int cublasLtMatmulDescCreate(Handle*, int, int);
 int cublasLtMatmulDescDestroy(Handle);
