@@ -50,7 +50,7 @@ void Bench(const std::string& name, const Options& options) {
       const Measurement m = Measure(*device, {source}, engine_options, options.seconds);
       const auto instructions = static_cast<double>(m.counters.sm.warp_instructions);
       const auto requests = static_cast<double>(m.counters.memory.l2_reads + m.counters.memory.l2_writes + m.counters.memory.l2_atomics);
-      std::printf("| %s | %u | %.0f | %llu | %.2f | %.0f | %.2f | %g | %.2f |\n", kernel.name.c_str(), threads, instructions,
+      std::printf("| %s | %u | %.0f | %llu | %.3f | %.0f | %.2f | %g | %.2f |\n", kernel.name.c_str(), threads, instructions,
                   static_cast<unsigned long long>(m.cycles), instructions / m.seconds * 1e-6,
                   static_cast<double>(m.cycles) / m.seconds * 1e-3, requests / instructions, kernel.aim,
                   threads == 1 ? 1 : WorkShared(*device, {source}, engine_options));

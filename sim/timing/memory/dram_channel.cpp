@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/timing/memory/dram_queue_indexed_inline.h"
+
 namespace gridloom::timing {
 
 DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Hooks& hooks, bool plain,

@@ -22,10 +22,11 @@ struct DramEntry {
 /// which no entry has its row open, on behalf of the bank's oldest entry; of several, the oldest.
 struct DramChoice {
   enum class Kind : std::uint8_t { kNothing, kColumn, kRow } kind = Kind::kNothing;
-  std::uint16_t bank = 0;
-  std::uint32_t slot = 0;  ///< of the entry
+  std::uint8_t bank = 0;
+  std::uint16_t slot = 0;  ///< of the entry
   Cycle at = kNever;       ///< when it may be given; of kNothing, when to look again
 };
+static_assert(sizeof(DramChoice) == 16);  // returned in registers
 
 class DramQueue {
  public:

@@ -21,7 +21,7 @@ class PlainDramQueue final : public DramQueue {
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
       const bool hit = timing.open_row(entry.bank) == entry.row;
-      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= from) return {DramChoice::Kind::kColumn, entry.bank, i, from};
+      if (hit && timing.ColumnAt(entry.bank, entry.writes) <= from) return Choice(DramChoice::Kind::kColumn, i, from);
     }
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {
       const DramEntry& entry = entries_[i];
@@ -29,12 +29,16 @@ class PlainDramQueue final : public DramQueue {
       const auto hit = [&](const DramEntry& other) { return same_bank(other) && timing.open_row(other.bank) == other.row; };
       if (std::ranges::any_of(entries_, hit)) continue;
       const bool oldest = std::find_if(entries_.begin(), entries_.end(), same_bank) == entries_.begin() + i;
-      if (oldest && timing.RowAt(entry.bank) <= from) return {DramChoice::Kind::kRow, entry.bank, i, from};
+      if (oldest && timing.RowAt(entry.bank) <= from) return Choice(DramChoice::Kind::kRow, i, from);
     }
     return {.at = entries_.empty() ? kNever : from + 1};
   }
 
  private:
+  DramChoice Choice(DramChoice::Kind kind, std::uint32_t i, Cycle at) const {
+    return {.kind = kind, .bank = static_cast<std::uint8_t>(entries_[i].bank), .slot = static_cast<std::uint16_t>(i), .at = at};
+  }
+
   std::vector<DramEntry> entries_;  // in order of arrival
 };
 
