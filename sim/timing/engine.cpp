@@ -68,7 +68,7 @@ void Engine::RunPartitions(unsigned thread, Cycle end) {
   const unsigned group = threads_ - 1 - thread;
   for (const auto& sm : sms_) {
     std::vector<Request>& requests = sm->outbox().sealed(group);
-    for (const Request& request : requests) partitions_[request.partition]->Add(request);
+    for (const Request& request : requests) partitions_[request.partition()]->Add(request);
     requests.clear();
   }
   for (std::size_t p = group; p < partitions_.size(); p += threads_) {

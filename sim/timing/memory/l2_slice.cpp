@@ -82,25 +82,25 @@ std::uint32_t L2Slice::FindLine(SetTag place) const {
   return found == 0 ? kNone : first + static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
-Cycle L2Slice::Occupancy(const QueuedRequest& request) const {
-  const std::uint32_t sectors = Count(request.sectors);
+Cycle L2Slice::Occupancy(const Request& request) const {
+  const std::uint32_t sectors = Count(request.sectors());
   const Cycle plain = occupancy_[(request.kind() == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
   if (!IsAtomic(request.kind())) return plain;
-  return std::max<Cycle>(plain, Cycle{request.lanes} * parameters_.timing().l2.atomic_interval);
+  return std::max<Cycle>(plain, Cycle{request.lanes()} * parameters_.timing().l2.atomic_interval);
 }
 
 /// Looks for the line of the next request.
 void L2Slice::FindNext() {
   if (found_) return;
-  if (!located_) place_ = Locate(inbox_.front().line);
+  if (!located_) place_ = Locate(inbox_.front().line());
   line_ = FindLine(place_);
   located_ = found_ = true;
 }
 
-L2Slice::Missing L2Slice::MissingOf(const QueuedRequest& request) const {
+L2Slice::Missing L2Slice::MissingOf(const Request& request) const {
   const Line line = line_ == kNone ? Line{} : lines_[line_];
   Missing missing;
-  missing.sectors = static_cast<std::uint8_t>(IsWrite(request.kind()) ? 0 : request.sectors & ~line.valid);
+  missing.sectors = static_cast<std::uint8_t>(IsWrite(request.kind()) ? 0 : request.sectors() & ~line.valid);
   missing.pending = line.pending;
   missing.fetch = granules_[missing.sectors & ~line.pending];
   return missing;
@@ -113,7 +113,7 @@ std::uint32_t L2Slice::RoomForNext() {
 
 bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   if (inbox_.empty() || inbox_.next_arrival() > now || busy_until_ > now) return true;
-  const QueuedRequest request = inbox_.front();
+  const Request& request = inbox_.front();  // stays where it is until SortInbox
   room_needed_ = 0;
   waits_for_room_only_ = false;
   FindNext();
@@ -122,19 +122,19 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   found_ = false;
   located_ = !inbox_.empty();
   if (located_) {
-    place_ = Locate(inbox_.front().line);
+    place_ = Locate(inbox_.front().line());
     Prefetch(place_);
   }
   const Cycle occupied = Occupancy(request);
   busy_until_ = now + occupied;
   counters_.l2_busy_cycles += occupied;
-  counters_.l2_sector_accesses += Count(request.sectors);
+  counters_.l2_sector_accesses += Count(request.sectors());
   if (IsAtomic(request.kind())) ++counters_.l2_atomics;
   else ++(IsWrite(request.kind()) ? counters_.l2_writes : counters_.l2_reads);
   return true;
 }
 
-bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out) {
+bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   std::uint32_t index = line_;
   const bool reads = !IsWrite(request.kind());
   const auto [missing, pending, fetch] = MissingOf(request);
@@ -147,9 +147,9 @@ bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& ou
   std::uint64_t ways = 0;
   if (hooks_.l2 != nullptr) {
     const std::uint64_t line =
-        map_.Line({.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line});
+        map_.Line({.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()});
     ways = hooks_.l2->OnAccess(
-        now, {.partition = partition_, .slice = index_, .launch = request.launch, .sm = request.sm(), .line = line, .hit = index != kNone});
+        now, {.partition = partition_, .slice = index_, .launch = request.launch(), .sm = request.sm(), .line = line, .hit = index != kNone});
   }
   if (index == kNone) index = Replace(now, place_, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
   if (index == kNone) return false;
@@ -162,15 +162,15 @@ bool L2Slice::Take(Cycle now, const QueuedRequest& request, Outbox<Response>& ou
   const bool waits_alone = pending == 0 && line.first_waiter == kNoWaiter;
   if (fetch != 0) Read(now, index, request, fetch, waits_alone);
   if (!reads) {
-    line.dirty |= request.sectors;
-    line.valid |= request.sectors & static_cast<std::uint8_t>(~request.partial);
+    line.dirty |= request.sectors();
+    line.valid |= request.sectors() & static_cast<std::uint8_t>(~request.partial());
   }
   if (missing != 0) {
     if (!waits_alone) AddWaiter(line, request);
     return true;
   }
-  if (IsAtomic(request.kind())) line.dirty |= request.sectors;
-  Answer(now, request.sm(), request.id, request.kind(), request.sectors, out);
+  if (IsAtomic(request.kind())) line.dirty |= request.sectors();
+  Answer(now, request.sm(), request.id(), request.kind(), request.sectors(), out);
   return true;
 }
 
@@ -211,7 +211,7 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
   return victim;
 }
 
-void L2Slice::Read(Cycle now, std::uint32_t index, const QueuedRequest& request, std::uint8_t sectors, bool waits_alone) {
+void L2Slice::Read(Cycle now, std::uint32_t index, const Request& request, std::uint8_t sectors, bool waits_alone) {
   Line& line = lines_[index];
   if (line.pending == 0) ++outstanding_;
   line.pending |= sectors;
@@ -225,11 +225,11 @@ void L2Slice::Read(Cycle now, std::uint32_t index, const QueuedRequest& request,
   }
   fetches_[fetch] = {.line = index,
                      .sm = request.sm(),
-                     .id = request.id,
+                     .id = request.id(),
                      .kind = request.kind(),
                      .sectors = sectors,
-                     .wanted = static_cast<std::uint8_t>(waits_alone ? request.sectors : 0)};
-  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), request.line);
+                     .wanted = waits_alone ? request.sectors() : std::uint8_t{0}};
+  const DramPlace place = map_.Place(static_cast<std::uint8_t>(index_), request.line());
   // The tag tells the partition the slice, too.
   dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[sectors], false, fetch << kTagSliceBits | index_);
 }
@@ -240,7 +240,7 @@ void L2Slice::WriteBack(Cycle now, std::uint32_t index) {
   dram_.Add(parameters_.l2_to_dram.Forward(now + 1), place.bank, place.row, bursts_[lines_[index].dirty], true, 0);
 }
 
-void L2Slice::AddWaiter(Line& line, const QueuedRequest& request) {
+void L2Slice::AddWaiter(Line& line, const Request& request) {
   std::uint32_t index = free_waiter_;
   if (index == kNoWaiter) {
     index = static_cast<std::uint32_t>(waiters_.size());
@@ -251,9 +251,9 @@ void L2Slice::AddWaiter(Line& line, const QueuedRequest& request) {
   }
   waiters_[index] = {.next = kNoWaiter,
                      .sm = request.sm(),
-                     .id = request.id,
+                     .id = request.id(),
                      .kind = request.kind(),
-                     .sectors = static_cast<std::uint8_t>(request.sectors)};
+                     .sectors = request.sectors()};
   if (line.first_waiter == kNoWaiter) {
     line.first_waiter = index;
     return;

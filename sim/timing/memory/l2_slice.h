@@ -26,7 +26,7 @@ class L2Slice {
   L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
           DramChannel& dram, MemoryCounters& counters);
 
-  void Add(const QueuedRequest& request) { inbox_.Add(request); }
+  void Add(const Request& request) { inbox_.Add(request); }
   /// After the last Add of a phase, in which requests were added that arrive at `done` or later.
   void SortInbox(Cycle done) {
     // Another request may be the next, unless that has come.
@@ -93,17 +93,17 @@ class L2Slice {
     std::uint8_t pending = 0;  ///< of the line
     std::uint8_t fetch = 0;    ///< to be read from DRAM
   };
-  Missing MissingOf(const QueuedRequest& request) const;
+  Missing MissingOf(const Request& request) const;
   static constexpr std::uint8_t kPinned = 0x80, kBehind = 0xff;
   void Prefetch(SetTag place) const;
-  bool Take(Cycle now, const QueuedRequest& request, Outbox<Response>& out);
+  bool Take(Cycle now, const Request& request, Outbox<Response>& out);
   void Use(std::uint32_t line);
   std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
-  void Read(Cycle now, std::uint32_t line, const QueuedRequest& request, std::uint8_t sectors, bool waits_alone);
+  void Read(Cycle now, std::uint32_t line, const Request& request, std::uint8_t sectors, bool waits_alone);
   void WriteBack(Cycle now, std::uint32_t line);
-  void AddWaiter(Line& line, const QueuedRequest& request);
+  void AddWaiter(Line& line, const Request& request);
   void Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out);
-  Cycle Occupancy(const QueuedRequest& request) const;
+  Cycle Occupancy(const Request& request) const;
 
   const Parameters& parameters_;
   const AddressMap& map_;
@@ -113,7 +113,7 @@ class L2Slice {
   DramChannel& dram_;
   MemoryCounters& counters_;
 
-  Inbox<QueuedRequest> inbox_;
+  Inbox<Request> inbox_;
   Port out_port_;
   Cycle busy_until_ = 0;
   SetTag place_{};  // of the next request, if it is located

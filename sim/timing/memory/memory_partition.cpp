@@ -22,7 +22,7 @@ MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap&
 }
 
 void MemoryPartition::Add(const Request& request) {
-  slices_[request.slice]->Add(QueuedRequest(request, parameters_.sm_to_l2.Forward(request.arrival)));
+  slices_[request.slice()]->Add(request.At(parameters_.sm_to_l2.Forward(request.arrival())));
 }
 
 void MemoryPartition::SortInboxes() {

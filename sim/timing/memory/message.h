@@ -17,49 +17,59 @@ enum class RequestKind : std::uint8_t {
   kWriteBack,  ///< a dirty line of L1: not answered
 };
 
-/// SM to memory partition; one line of 128 bytes.
-struct Request {
-  Cycle arrival = 0;       ///< at the L2 slice, SM cycles; the partition converts it to its own clock
-  std::uint64_t line = 0;  ///< address / 128
-  std::uint32_t launch = 0;
-  std::uint16_t sm = 0;
-  std::uint16_t id = 0;  ///< comes back with the answer
-  std::uint16_t partition = 0;
-  RequestKind kind = RequestKind::kRead;
-  std::uint8_t slice = 0;    ///< of the partition
-  std::uint8_t sectors = 0;  ///< mask
-  std::uint8_t partial = 0;  ///< mask of the sectors that a write does not cover
-  std::uint8_t lanes = 0;    ///< atomics: most lanes on one address
+/// SM to memory partition; one line of 128 bytes. Three words, since so many wait at their slices.
+class Request {
+ public:
+  static constexpr unsigned kLineBits = 40;
+  struct Fields {
+    Cycle arrival = 0;       ///< at the L2 slice; SM cycles
+    std::uint64_t line = 0;  ///< of the slice, below 2^kLineBits
+    std::uint32_t launch = 0;
+    std::uint16_t sm = 0;
+    std::uint16_t id = 0;  ///< comes back with the answer
+    std::uint16_t partition = 0;
+    RequestKind kind = RequestKind::kRead;
+    std::uint8_t slice = 0;    ///< of the partition, below 64
+    std::uint8_t sectors = 0;  ///< mask
+    std::uint8_t partial = 0;  ///< mask of the sectors that a write does not cover
+    std::uint8_t lanes = 0;    ///< atomics: most lanes on one address, at most 32
+  };
+  Request() = default;
+  explicit Request(const Fields& fields)
+      : order_(fields.arrival << 16 | fields.sm),
+        access_(fields.line << kLineAt | std::uint64_t{fields.slice} << kSliceAt | std::uint64_t{fields.lanes} << kLanesAt |
+                std::uint64_t{fields.partial} << kPartialAt | std::uint64_t{fields.sectors} << kSectorsAt |
+                static_cast<std::uint64_t>(fields.kind)),
+        names_(std::uint64_t{fields.launch} << 32 | std::uint64_t{fields.id} << 16 | fields.partition) {}
+
+  std::uint64_t order() const { return order_; }  ///< arrival << 16 | SM
+  Cycle arrival() const { return order_ >> 16; }
+  std::uint16_t sm() const { return static_cast<std::uint16_t>(order_); }
+  std::uint64_t line() const { return access_ >> kLineAt; }
+  std::uint8_t slice() const { return Bits(kSliceAt, 6); }
+  std::uint8_t lanes() const { return Bits(kLanesAt, 6); }
+  std::uint8_t partial() const { return Bits(kPartialAt, 4); }
+  std::uint8_t sectors() const { return Bits(kSectorsAt, 4); }
+  RequestKind kind() const { return static_cast<RequestKind>(Bits(0, kSectorsAt)); }
+  std::uint32_t launch() const { return static_cast<std::uint32_t>(names_ >> 32); }
+  std::uint16_t id() const { return static_cast<std::uint16_t>(names_ >> 16); }
+  std::uint16_t partition() const { return static_cast<std::uint16_t>(names_); }
+
+  /// The same with the arrival in the clock of the slice.
+  Request At(Cycle arrival) const {
+    Request request = *this;
+    request.order_ = arrival << 16 | sm();
+    return request;
+  }
+
+ private:
+  static constexpr unsigned kSectorsAt = 4, kPartialAt = 8, kLanesAt = 12, kSliceAt = 18, kLineAt = 24;
+  static_assert(kLineAt + kLineBits == 64);
+  std::uint8_t Bits(unsigned at, unsigned count) const { return static_cast<std::uint8_t>(access_ >> at & ((1u << count) - 1)); }
+
+  std::uint64_t order_ = 0, access_ = 0, names_ = 0;
 };
-static_assert(sizeof(Request) == 32);
-
-/// A request at its L2 slice; smaller, since so many wait.
-struct QueuedRequest {
-  QueuedRequest() = default;
-  QueuedRequest(const Request& request, Cycle at)
-      : at_and_sm(at << 16 | request.sm),
-        line(request.line),
-        sectors(request.sectors),
-        partial(request.partial),
-        lanes(request.lanes),
-        kind_number(static_cast<std::uint8_t>(request.kind)),
-        launch(request.launch),
-        id(request.id) {}
-
-  std::uint64_t order() const { return at_and_sm; }
-  std::uint16_t sm() const { return static_cast<std::uint16_t>(at_and_sm); }
-  RequestKind kind() const { return static_cast<RequestKind>(kind_number); }
-
-  std::uint64_t at_and_sm = 0;  ///< L2 cycle of the arrival << 16 | SM
-  std::uint64_t line : 46 = 0;  ///< of the slice
-  std::uint64_t sectors : 4 = 0;
-  std::uint64_t partial : 4 = 0;
-  std::uint64_t lanes : 6 = 0;
-  std::uint64_t kind_number : 4 = 0;
-  std::uint32_t launch = 0;
-  std::uint16_t id = 0;
-};
-static_assert(sizeof(QueuedRequest) == 24);
+static_assert(sizeof(Request) == 24);
 
 /// Memory partition to SM.
 struct Response {
@@ -80,9 +90,10 @@ template <typename Message>
 class Outbox {
  public:
   explicit Outbox(std::uint32_t groups) : count_(groups), open_(groups), sealed_(groups) {}
-  /// A message to be filled in where it lies: one that is put together elsewhere and copied keeps the host's processor waiting, which
-  /// cannot read many small stores as one.
+  /// A message to be filled in where it lies: one that is put together elsewhere of small parts and copied keeps the host's processor
+  /// waiting, which cannot read many small stores as one.
   Message& New(std::uint32_t receiver) { return open_[count_.Remainder(receiver)].emplace_back(); }
+  void Add(std::uint32_t receiver, const Message& message) { open_[count_.Remainder(receiver)].push_back(message); }
   /// When neither the component nor its receivers run; what was sealed before must have been taken.
   void Seal() { open_.swap(sealed_); }
   std::vector<Message>& sealed(std::size_t group) { return sealed_[group]; }

@@ -1,8 +1,8 @@
 // Searches in one set of a cache: the ways are compared several at a time and without branches, which no processor could predict. With the
-// instructions that every x86-64 processor has.
+// instructions that every x86-64 processor has had since 2011 (SSE4.1).
 #pragma once
 
-#include <emmintrin.h>
+#include <smmintrin.h>
 
 #include <array>
 #include <bit>
@@ -36,20 +36,16 @@ inline std::uint64_t Matches(const std::uint16_t* entries, std::uint32_t count, 
   return matches;
 }
 
-/// The first of the least of `bytes`.
+/// The first of the least of `bytes`, of which there are 64 at most.
 inline std::uint32_t FirstLeast(const std::uint8_t* bytes, std::uint32_t count) {
-  const auto step = [&](std::uint32_t i) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)); };
-  __m128i least = step(0);
-  for (std::uint32_t i = kWaysPerStep; i < count; i += kWaysPerStep) least = _mm_min_epu8(least, step(i));
-  // The least of the eight, in all of them.
-  least = _mm_min_epu8(least, _mm_shuffle_epi32(least, 0xe1));
-  least = _mm_min_epu8(least, _mm_shufflelo_epi16(least, 0xb1));
-  least = _mm_min_epu8(least, _mm_or_si128(_mm_srli_epi16(least, 8), _mm_slli_epi16(least, 8)));
-  std::uint64_t where = 0;
+  constexpr int kPlaceBits = 6;
+  __m128i least = _mm_set1_epi16(-1), places = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
   for (std::uint32_t i = 0; i < count; i += kWaysPerStep) {
-    where |= static_cast<std::uint64_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(step(i), least)) & 0xff) << i;
+    const __m128i eight = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)));
+    least = _mm_min_epu16(least, _mm_or_si128(_mm_slli_epi16(eight, kPlaceBits), places));
+    places = _mm_add_epi16(places, _mm_set1_epi16(kWaysPerStep));
   }
-  return static_cast<std::uint32_t>(std::countr_zero(where));
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_minpos_epu16(least))) & ((1u << kPlaceBits) - 1);
 }
 
 /// Uses of a set's ways are numbered by a clock in the lowest bits of a byte each; 0: never used. The highest bit is the owner's.

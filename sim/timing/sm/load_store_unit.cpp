@@ -167,9 +167,7 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   if (ask != 0 && port_.free_at() > now) return Block(port_.free_at());
   if (!known) mshr = mshrs_.Allocate(key);
   if (ask != 0) {
-    Request& request = Send(now, line.line, RequestKind::kRead, ask, out);
-    request.launch = entry.instruction.launch;
-    request.id = mshr;
+    Send(now, line.line, RequestKind::kRead, ask, {.launch = entry.instruction.launch, .id = mshr}, out);
   } else {
     ++counters_.l1_merges;
   }
@@ -188,10 +186,8 @@ bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line
     if (stale != nullptr) stale->valid &= static_cast<std::uint8_t>(~line.sectors);
   }
   const std::uint16_t mshr = mshrs_.Allocate(MshrTable::kAnonymous);
-  Request& request = Send(now, line.line, atomic ? RequestKind::kAtomic : RequestKind::kRead, static_cast<std::uint8_t>(line.sectors), out);
-  request.launch = entry.instruction.launch;
-  request.id = mshr;
-  request.lanes = static_cast<std::uint8_t>(line.lanes);
+  Send(now, line.line, atomic ? RequestKind::kAtomic : RequestKind::kRead, static_cast<std::uint8_t>(line.sectors),
+       {.launch = entry.instruction.launch, .id = mshr, .lanes = static_cast<std::uint8_t>(line.lanes)}, out);
   mshrs_.AddWaiter(mshr, entry.load, static_cast<std::uint8_t>(line.sectors));
   ++loads_[entry.load].pending;
   return true;
@@ -207,12 +203,12 @@ bool LoadStoreUnit::Store(Cycle now, Entry& entry, const LineAccess& line, Outbo
     held->valid &= static_cast<std::uint8_t>(~line.sectors);
   }
   ++stores_;
-  Request& request =
-      Send(now, line.line, reduce ? RequestKind::kReduce : RequestKind::kWrite, static_cast<std::uint8_t>(line.sectors), out);
-  request.launch = entry.instruction.launch;
-  request.id = entry.instruction.warp;
-  request.partial = static_cast<std::uint8_t>(line.partial);
-  request.lanes = static_cast<std::uint8_t>(line.lanes);
+  Send(now, line.line, reduce ? RequestKind::kReduce : RequestKind::kWrite, static_cast<std::uint8_t>(line.sectors),
+       {.launch = entry.instruction.launch,
+        .id = entry.instruction.warp,
+        .partial = static_cast<std::uint8_t>(line.partial),
+        .lanes = static_cast<std::uint8_t>(line.lanes)},
+       out);
   return true;
 }
 
@@ -234,19 +230,24 @@ bool LoadStoreUnit::Block(Cycle until) {
   return false;
 }
 
-Request& LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t mask, Outbox<Request>& out) {
+void LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t mask, Names names, Outbox<Request>& out) {
   const LineHome home = map_.Home(line);
+  GL_CHECK(home.local >> Request::kLineBits == 0, "an address above 2^47 left an SM");
   const bool carries_data = kind != RequestKind::kRead;
   const auto sectors = static_cast<std::uint32_t>(std::popcount(mask));
-  Request& request = out.New(home.partition);
-  request.arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
-  if (tlb_.present()) request.arrival += TranslationDelay(now, line);
-  request.line = home.local;
-  request.sm = static_cast<std::uint16_t>(sm_);
-  request.partition = home.partition;
-  request.kind = kind;
-  request.slice = home.slice;
-  request.sectors = mask;
+  Cycle arrival = port_.Send(now, carries_data ? sectors : 0) + parameters_.request_latency;
+  if (tlb_.present()) arrival += TranslationDelay(now, line);
+  out.Add(home.partition, Request({.arrival = arrival,
+                                   .line = home.local,
+                                   .launch = names.launch,
+                                   .sm = static_cast<std::uint16_t>(sm_),
+                                   .id = names.id,
+                                   .partition = home.partition,
+                                   .kind = kind,
+                                   .slice = home.slice,
+                                   .sectors = mask,
+                                   .partial = names.partial,
+                                   .lanes = names.lanes}));
   switch (kind) {
     case RequestKind::kRead: ++counters_.read_requests; break;
     case RequestKind::kWrite: ++counters_.write_requests; break;
@@ -255,7 +256,6 @@ Request& LoadStoreUnit::Send(Cycle now, std::uint64_t line, RequestKind kind, st
   }
   if (carries_data) counters_.write_sectors += sectors;
   if (kind == RequestKind::kRead || kind == RequestKind::kAtomic) counters_.read_sectors += sectors;
-  return request;
 }
 
 Cycle LoadStoreUnit::TranslationDelay(Cycle now, std::uint64_t line) {
@@ -266,7 +266,7 @@ Cycle LoadStoreUnit::TranslationDelay(Cycle now, std::uint64_t line) {
 
 void LoadStoreUnit::WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out) {
   if (victim.dirty == 0) return;
-  Send(now, victim.line, RequestKind::kWriteBack, victim.dirty, out);
+  Send(now, victim.line, RequestKind::kWriteBack, victim.dirty, {}, out);
 }
 
 void LoadStoreUnit::PrefetchSet(const Response& response) const {

@@ -99,8 +99,13 @@ class LoadStoreUnit {
   static std::uint64_t KeyOf(CacheId cache, std::uint64_t line);
   void SleepIfMissing(const Entry& entry);
   bool Block(Cycle until);
-  /// The request on its way; what the caller adds are its launch and what a kind has besides.
-  Request& Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t sectors, Outbox<Request>& out);
+  /// What a request says besides its line and kind.
+  struct Names {
+    std::uint32_t launch = 0;
+    std::uint16_t id = 0;
+    std::uint8_t partial = 0, lanes = 0;
+  };
+  void Send(Cycle now, std::uint64_t line, RequestKind kind, std::uint8_t sectors, Names names, Outbox<Request>& out);
   void WriteBack(Cycle now, const Cache::Victim& victim, Outbox<Request>& out);
   Cycle TranslationDelay(Cycle now, std::uint64_t line);
   void CountHit(CacheId cache, bool hit);

@@ -235,12 +235,7 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
   for (int i = 0; i < 5000; ++i, now += 2000) {  // each request finds the one before it done
     // The sets of tags below 32 are turned against each other by the tag: these lines share a set.
     const std::uint64_t tag = std::min(random() % (ways + 4), random() % (ways + 4));
-    Request request;
-    request.arrival = now;
-    request.line = tag * sets + (sets + 3 - tag) % sets;
-    request.kind = RequestKind::kRead;
-    request.sectors = 1;
-    partition.Add(request);
+    partition.Add(Request({.arrival = now, .line = tag * sets + (sets + 3 - tag) % sets, .kind = RequestKind::kRead, .sectors = 1}));
     partition.SortInboxes();
     partition.Run(now + 2000);
     partition.outbox().Seal();
