@@ -98,7 +98,7 @@ inline void IndexedDramQueue::RowClosed(Cycle now, std::uint32_t number, const D
 }
 
 /// Keys are twice the cycle in which a command may be given, relative to base_, and one more for row commands.
-inline DramChoice IndexedDramQueue::Choose(Cycle from, const DramTiming& timing) {
+[[gnu::always_inline]] inline DramChoice IndexedDramQueue::Choose(Cycle from, const DramTiming& timing) {
   Follow(from);
   const auto gate = [&](Cycle at) { return Doubled(std::max(at, from)); };
   const __m128i gates = _mm_setr_epi16(static_cast<short>(gate(timing.all_columns_at(false))), static_cast<short>(gate(timing.activate_at()) + 1),
