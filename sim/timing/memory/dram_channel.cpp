@@ -71,7 +71,7 @@ void DramChannel::Execute(Queue& queue, Cycle now, DramData& data) {
     --size_;
   } else if (timing_.open_row(plan_.bank) == DramTiming::kClosed) {
     timing_.Activate(now, plan_.bank, queue.entry(plan_.slot).row);
-    queue.RowOpened(now, plan_.bank, timing_);
+    queue.RowOpened(now, plan_.slot, timing_);
     ++counters_.dram_activations;
   } else {
     timing_.Precharge(now, plan_.bank);

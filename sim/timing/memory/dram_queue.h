@@ -36,8 +36,8 @@ class DramQueue {
   virtual Cycle Add(const DramEntry& entry, const DramTiming& timing) = 0;
   /// What Choose gave for a column command has been done; its entry leaves.
   virtual void ColumnGiven(Cycle now, std::uint32_t slot, const DramTiming& timing) = 0;
-  /// A row of the bank has been opened, the open one closed.
-  virtual void RowOpened(Cycle now, std::uint32_t bank, const DramTiming& timing) = 0;
+  /// So has what it gave for a row command: the row of the entry is open now, or the bank is closed.
+  virtual void RowOpened(Cycle now, std::uint32_t slot, const DramTiming& timing) = 0;
   virtual void RowClosed(Cycle now, std::uint32_t bank, const DramTiming& timing) = 0;
   /// The first command that may be given at or after `from`, if nothing is added before.
   virtual DramChoice Choose(Cycle from, const DramTiming& timing) = 0;

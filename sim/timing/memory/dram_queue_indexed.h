@@ -19,7 +19,7 @@ class IndexedDramQueue final : public DramQueue {
   DramEntry entry(std::uint32_t slot) const override;
   Cycle Add(const DramEntry& entry, const DramTiming& timing) override;
   void ColumnGiven(Cycle now, std::uint32_t slot, const DramTiming& timing) override;
-  void RowOpened(Cycle now, std::uint32_t bank, const DramTiming& timing) override;
+  void RowOpened(Cycle now, std::uint32_t slot, const DramTiming& timing) override;
   void RowClosed(Cycle now, std::uint32_t bank, const DramTiming& timing) override;
   DramChoice Choose(Cycle from, const DramTiming& timing) override;
 

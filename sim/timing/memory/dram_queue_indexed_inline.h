@@ -25,9 +25,10 @@ inline void IndexedDramQueue::UpdateCandidates(std::uint32_t number, const DramT
   SetLane(order_, number, slots_[first].order);
   const std::uint16_t row_gate = timing.open_row(number) == DramTiming::kClosed ? kActivateGate : kPrechargeGate;
   const auto row_at = static_cast<std::uint16_t>(first == kNone ? kNoLane : Doubled(timing.bank_row_at(number)) + 1);
-  const bool reads = bank[0].hit != kNone;
-  SetLane(gate_, number, reads ? kReadGate : row_gate);
-  SetLane(at_, number, reads ? Doubled(timing.bank_column_at(number)) : row_at);
+  // Without a branch: all bits, if it is a read of the open row.
+  const auto reads = static_cast<std::uint16_t>(-static_cast<int>(bank[0].hit != kNone));
+  SetLane(gate_, number, static_cast<std::uint16_t>((kReadGate & reads) | (row_gate & ~reads)));
+  SetLane(at_, number, static_cast<std::uint16_t>((Doubled(timing.bank_column_at(number)) & reads) | (row_at & ~reads)));
   const std::uint64_t bit = std::uint64_t{1} << number;
   if (bank[1].hit == kNone && (has_write_ & bit) == 0) return;
   SetLane(write_order_, number, slots_[bank[1].hit].order);
@@ -82,11 +83,14 @@ inline void IndexedDramQueue::ColumnGiven(Cycle now, std::uint32_t given, const 
   }
 }
 
-inline void IndexedDramQueue::RowOpened(Cycle now, std::uint32_t number, const DramTiming& timing) {
-  for (const bool writes : {false, true}) {
-    List& list = banks_[number][writes];
-    list.hit = FirstHit(number, writes, list.head, timing.open_row(number));
-  }
+inline void IndexedDramQueue::RowOpened(Cycle now, std::uint32_t opener, const DramTiming& timing) {
+  const Slot& slot = slots_[opener];
+  const std::uint32_t number = slot.bank;
+  const bool writes = slot.writes();
+  // The bank's oldest entry; nobody in its list is before it.
+  banks_[number][writes].hit = static_cast<std::uint16_t>(opener);
+  List& others = banks_[number][!writes];
+  others.hit = FirstHit(number, !writes, others.head, slot.row);
   Follow(now);
   UpdateCandidates(number, timing);
   SetLane(column_at_, number, Doubled(timing.bank_column_at(number)));

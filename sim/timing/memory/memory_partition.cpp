@@ -161,7 +161,6 @@ void MemoryPartition::TakeFills(Cycle now) {
   while (!fills_.empty() && fills_.front().at <= now) {
     const DueFill fill = fills_.front();
     fills_.pop_front();
-    if (!fills_.empty()) slices_[fills_.front().tag & L2Slice::kTagSliceMask]->PrefetchFill(fills_.front().tag >> L2Slice::kTagSliceBits);
     const std::uint32_t s = fill.tag & L2Slice::kTagSliceMask;
     slices_[s]->Fill(fill.at, fill.tag >> L2Slice::kTagSliceBits, out_);
     retry_ |= waits_for_data_ & std::uint64_t{1} << s;

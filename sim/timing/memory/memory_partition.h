@@ -45,6 +45,7 @@ class MemoryPartition {
   void TakeFills(Cycle now);
   void TickSlices(Cycle now, std::uint64_t due);
   void AddFill(const DramData& data) {
+    slices_[data.tag & L2Slice::kTagSliceMask]->PrefetchFill(data.tag >> L2Slice::kTagSliceBits);
     fills_.push_back({.at = parameters_.l2_to_dram.Back(data.at) + parameters_.dram_delay, .tag = data.tag});
   }
   std::uint64_t HaveRoom() const;
