@@ -220,6 +220,8 @@ bool EndsBlock(const ptx::Instruction& instruction) {
     case ptx::Opcode::kExit:
     case ptx::Opcode::kRet:
     case ptx::Opcode::kTrap: return true;
+    // Lanes of a warp may come to it apart, and leave it together.
+    case ptx::Opcode::kBarrier: return !instruction.Has(ptx::Mod::kAligned) && !instruction.Has(ptx::Mod::kCluster);
     default: return false;
   }
 }

@@ -134,19 +134,18 @@ OpClass RootClass(const ptx::Instruction& inst, OpClass integer) {
   return inst.Has(Mod::kApprox) || inst.Has(Mod::kFull) ? OpClass::kSfu : OpClass::kFp32Div;
 }
 
-Instruction BarrierOf(const ptx::Instruction& inst) {
+Instruction BarrierOf(const ptx::Instruction& inst, const ConstantOf& constant) {
   Instruction entry;
   if (inst.Has(Mod::kWarp)) return entry;  // among lanes only
+  // Who arrives at a cluster's barrier waits for it later: that is the barrier, of the CTA alone.
+  if (inst.Has(Mod::kCluster) && !inst.Has(Mod::kWait)) return entry;
   entry.op = OpClass::kBarrier;
   if (inst.Has(Mod::kArrive)) entry.flags = kArrive;
   // Reductions have their destination first.
   const std::size_t id = inst.Has(Mod::kRed) ? 1 : 0;
-  const auto constant = [&](std::size_t n) -> std::uint64_t {
-    return n < inst.operands.size() && inst.operands[n].kind == OperandKind::kInt ? inst.operands[n].int_literal.value : 0;
-  };
-  entry.barrier = static_cast<std::uint8_t>(constant(id) % 16);
-  const bool counted = inst.operands.size() > id + 1 && inst.operands[id + 1].kind == OperandKind::kInt;
-  if (counted) entry.barrier_warps = static_cast<std::uint8_t>(std::min<std::uint64_t>(constant(id + 1) / kWarpSize, 32));
+  const auto number = [&](std::size_t n) -> std::uint64_t { return n < inst.operands.size() ? constant(inst.operands[n]).value_or(0) : 0; };
+  entry.barrier = static_cast<std::uint8_t>(number(id) % 16);
+  entry.barrier_warps = static_cast<std::uint8_t>(std::min<std::uint64_t>(number(id + 1) / kWarpSize, 32));
   return entry;
 }
 
@@ -158,7 +157,7 @@ Instruction Simple(OpClass op) {
 
 }  // namespace
 
-std::vector<Instruction> Classify(const ptx::Instruction& inst) {
+std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf& constant) {
   std::vector<Instruction> out;
   switch (inst.info().cls) {
     case ptx::OpClass::kLoad:
@@ -174,7 +173,7 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst) {
         out.push_back(Simple(OpClass::kTensor));
       }
       break;
-    case ptx::OpClass::kBarrier: out.push_back(BarrierOf(inst)); break;
+    case ptx::OpClass::kBarrier: out.push_back(BarrierOf(inst, constant)); break;
     case ptx::OpClass::kFence: out.push_back(Simple(OpClass::kFence)); break;
     case ptx::OpClass::kWarp: out.push_back(Simple(OpClass::kShuffle)); break;
     case ptx::OpClass::kBranch:

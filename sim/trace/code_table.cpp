@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <optional>
 #include <queue>
 #include <unordered_set>
+#include <utility>
 
 #include "rewriter/analysis/call_graph.h"
 #include "rewriter/analysis/cfg.h"
@@ -83,6 +86,35 @@ class RegisterPacking {
   std::uint32_t count_ = 0;
 };
 
+/// Registers that hold one constant from the only instruction that writes them on. Compilers put the numbers of named barriers there.
+class RegisterConstants {
+ public:
+  explicit RegisterConstants(const analysis::Cfg& cfg) {
+    for (const auto& placed : cfg.instructions()) {
+      ptx::VisitDefs(*placed.instruction, [&](const ptx::Operand& operand) {
+        const auto [writer, first] = writers_.try_emplace({operand.variable, operand.index}, placed.instruction);
+        if (!first) writer->second = nullptr;
+      });
+    }
+  }
+  std::optional<std::uint64_t> Of(const ptx::Operand& operand) const {
+    const ptx::Operand* at = &operand;
+    for (std::size_t moves = 0; moves <= writers_.size(); ++moves) {
+      if (at->kind == ptx::OperandKind::kInt) return at->int_literal.value;
+      if (at->kind != ptx::OperandKind::kRegister || at->element != 0) return std::nullopt;
+      const auto writer = writers_.find({at->variable, at->index});
+      if (writer == writers_.end() || writer->second == nullptr) return std::nullopt;
+      const ptx::Instruction& instruction = *writer->second;
+      if (instruction.opcode != ptx::Opcode::kMov || instruction.guard || instruction.operands.size() != 2) return std::nullopt;
+      at = &instruction.operands[1];
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::map<std::pair<const ptx::Variable*, std::uint32_t>, const ptx::Instruction*> writers_;  // null: several
+};
+
 class Builder {
  public:
   Builder(const ptx::Module& module, const ptx::Function& kernel) : numbers_(exec::NumberInstructions(module, kernel)), calls_(module) {
@@ -102,6 +134,7 @@ class Builder {
     if (start == numbers_.first.end()) return;  // a kernel launched from the device: a launch of its own
     const analysis::Cfg cfg(function);
     const RegisterPacking packing(cfg);
+    const RegisterConstants constants(cfg);
     const std::unordered_set<const ptx::Instruction*> leaders = Leaders(function);
     bool begins = true;
     for (std::uint32_t i = 0; i < cfg.instructions().size(); ++i) {
@@ -111,7 +144,7 @@ class Builder {
         entry.block = static_cast<std::uint32_t>(table_.code.blocks.size());
         table_.code.blocks.push_back({static_cast<std::uint32_t>(table_.code.instructions.size()), 0});
       }
-      AddInstruction(instruction, packing, entry);
+      AddInstruction(instruction, packing, constants, entry);
       table_.code.blocks.back().count += entry.count;
       begins = exec::EndsBlock(instruction);
     }
@@ -138,7 +171,8 @@ class Builder {
     return leaders;
   }
 
-  void AddInstruction(const ptx::Instruction& instruction, const RegisterPacking& packing, CodeTable::Entry& entry) {
+  void AddInstruction(const ptx::Instruction& instruction, const RegisterPacking& packing, const RegisterConstants& constants,
+                      CodeTable::Entry& entry) {
     std::vector<std::uint16_t> destinations, sources;
     const auto number = [&](const ptx::Variable& variable, std::uint32_t index) {
       return static_cast<std::uint16_t>(std::min(table_.code.register_count + packing.Of(variable, index) + 1, 0xFFFFu));
@@ -151,7 +185,7 @@ class Builder {
     ptx::VisitUses(instruction, [&](const ptx::Operand& operand) { add(sources, number(*operand.variable, operand.index)); });
     ptx::VisitGuard(instruction, [&](const ptx::Variable& variable, std::uint32_t index) { add(sources, number(variable, index)); });
     entry.first = static_cast<std::uint32_t>(table_.code.instructions.size());
-    std::vector<Instruction> made = Classify(instruction);
+    std::vector<Instruction> made = Classify(instruction, [&](const ptx::Operand& operand) { return constants.Of(operand); });
     entry.count = static_cast<std::uint32_t>(made.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
       const bool last = i + 1 == made.size();

@@ -108,6 +108,7 @@ void WarpFunction::EmitBarrierEnd(const llvm::CallInst& call, const MarkerInfo& 
   };
   Value* out = nullptr;
   if (divergent_ && (op == BarrierOp::kSync || op == BarrierOp::kWarpGroup)) {
+    SaveRecordCursor();  // the lanes that go on meanwhile write behind what these have written
     BasicBlock* park = NewBlock("park");
     BasicBlock* last = NewBlock("together");
     Value* elsewhere = b_.CreateOr(AnyPending(), AnyIn(parked_));

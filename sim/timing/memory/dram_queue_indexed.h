@@ -72,9 +72,9 @@ class IndexedDramQueue final : public DramQueue {
   // oldest entry; and a column command for the first write of the open row. The orders of their entries:
   BankLanes order_, write_order_;
   std::array<std::uint16_t, kMaxBanks> first_{};  // the entry of the first candidate
-  BankLanes at_;            // when the bank would let it go, and one more if it is a row command; kNoLane: there is no candidate
-  BankLanes gate_;          // and until when others would not: kReadGate, ...
-  BankLanes column_at_;     // DramTiming's bank_column_at
+  BankLanes at_;                 // when the bank would let it go, and one more if it is a row command; kNoLane: there is no candidate
+  BankLanes gate_;               // and until when others would not: kReadGate, ...
+  BankLanes column_at_;          // DramTiming's bank_column_at
   std::uint64_t has_write_ = 0;  // banks with the second, as a mask
   Cycle base_ = 0;
   std::uint16_t next_order_ = 0;

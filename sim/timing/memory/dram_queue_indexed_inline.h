@@ -105,8 +105,8 @@ inline void IndexedDramQueue::RowClosed(Cycle now, std::uint32_t number, const D
 [[gnu::always_inline]] inline DramChoice IndexedDramQueue::Choose(Cycle from, const DramTiming& timing) {
   Follow(from);
   const auto gate = [&](Cycle at) { return Doubled(std::max(at, from)); };
-  const __m128i gates = _mm_setr_epi16(static_cast<short>(gate(timing.all_columns_at(false))), static_cast<short>(gate(timing.activate_at()) + 1),
-                                       static_cast<short>(gate(0) + 1), 0, 0, 0, 0, 0);
+  const __m128i gates = _mm_setr_epi16(static_cast<short>(gate(timing.all_columns_at(false))),
+                                       static_cast<short>(gate(timing.activate_at()) + 1), static_cast<short>(gate(0) + 1), 0, 0, 0, 0, 0);
   const BankChoice first = FirstBank(blocks_, order_, [=, this](std::uint32_t step) {
     return _mm_max_epu16(LanesOf(at_, step), _mm_shuffle_epi8(gates, LanesOf(gate_, step)));
   });

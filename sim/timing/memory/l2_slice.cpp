@@ -146,10 +146,11 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   }
   std::uint64_t ways = 0;
   if (hooks_.l2 != nullptr) {
-    const std::uint64_t line =
-        map_.Line({.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()});
+    const std::uint64_t line = map_.Line(
+        {.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()});
     ways = hooks_.l2->OnAccess(
-        now, {.partition = partition_, .slice = index_, .launch = request.launch(), .sm = request.sm(), .line = line, .hit = index != kNone});
+        now,
+        {.partition = partition_, .slice = index_, .launch = request.launch(), .sm = request.sm(), .line = line, .hit = index != kNone});
   }
   if (index == kNone) index = Replace(now, place_, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
   if (index == kNone) return false;
@@ -249,11 +250,7 @@ void L2Slice::AddWaiter(Line& line, const Request& request) {
   } else {
     free_waiter_ = waiters_[index].next;
   }
-  waiters_[index] = {.next = kNoWaiter,
-                     .sm = request.sm(),
-                     .id = request.id(),
-                     .kind = request.kind(),
-                     .sectors = request.sectors()};
+  waiters_[index] = {.next = kNoWaiter, .sm = request.sm(), .id = request.id(), .kind = request.kind(), .sectors = request.sectors()};
   if (line.first_waiter == kNoWaiter) {
     line.first_waiter = index;
     return;

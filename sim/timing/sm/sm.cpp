@@ -143,6 +143,7 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& tra
   warp.next_issue = now;
   warp.age = ++next_age_;
   warp.loads = warp.stores = 0;
+  warp.parked = 0;
   warp.ready.assign(start.code->register_count + 1, 0);
   ctas_[start.slot].warps.push_back(slot);
   ++resident_warps_;

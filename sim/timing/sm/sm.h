@@ -70,8 +70,8 @@ class Sm {
  private:
   static constexpr std::size_t kBarriers = 16, kHostLine = 64;
   struct Barrier {
-    std::uint32_t arrived = 0;
-    std::uint8_t warps = 0;  ///< that take part; 0 = all that run
+    std::uint32_t arrived = 0;  ///< warps
+    std::uint8_t warps = 0;     ///< that take part; 0 = all that run
   };
   struct Cta {
     std::uint64_t id = 0;
@@ -106,7 +106,9 @@ class Sm {
   WarpMask Eligible(Cycle now, std::uint32_t scheduler);
   void Issue(Cycle now, Warp& warp, Cycle& unit);
   void IssueMemory(Cycle now, Warp& warp, const DecodedOp& op);
+  bool ParksLanes(Cycle now, Warp& warp, const DecodedOp& op);
   void IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op);
+  void ArriveAt(Cycle now, Warp& warp, std::uint8_t number, std::uint8_t warps, bool waits);
   void OpenBarriers(Cycle now, Cta& cta);
   void OpenBarrier(Cycle now, Cta& cta, std::size_t number);
   void Arm(Cycle now, Warp& warp);

@@ -96,10 +96,16 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
       break;
     case OpKind::kBarrier: warp.SetDestinations(op, now + op.latency); break;
   }
+  const bool parks = op.kind == OpKind::kBarrier && ParksLanes(now, warp, op);
   const bool more = warp.Advance();
   // A warp that ends behind a barrier of all counts as arrived by its end.
-  if (op.kind == OpKind::kBarrier && (more || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
+  if (op.kind == OpKind::kBarrier && !parks && (more || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
   if (!more) return Finish(now, warp);
+  // Lanes that wait at a barrier go on: all others of the warp have arrived, or ended.
+  if ((warp.parked & warp.mask) != 0) {
+    warp.parked = 0;
+    ArriveAt(now, warp, warp.barrier, ctas_[warp.cta_slot].barriers[warp.barrier].warps, true);
+  }
   if (warp.state == WarpState::kRunning) return;
   Scheduler& scheduler = schedulers_[warp.scheduler];
   scheduler.ready &= ~Bit(warp);
@@ -125,14 +131,35 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
   ++warp.access;
 }
 
+/// Lanes of a warp may come to a barrier apart. Those that are there first wait while the others go on, which is to be seen by the lanes
+/// that the trace has next; the warp arrives when its last ones do.
+bool Sm::ParksLanes(Cycle now, Warp& warp, const DecodedOp& op) {
+  const std::uint32_t lanes = warp.parked | warp.mask, next = warp.NextLanes();
+  if ((op.flags & trace::kArrive) != 0 || next == 0 || (next & lanes) != 0) return false;
+  if (warp.parked != 0 && warp.barrier != op.barrier) {
+    // At two barriers at once. The warp waits at the second; nobody else has to wait for it at the first.
+    ArriveAt(now, warp, warp.barrier, ctas_[warp.cta_slot].barriers[warp.barrier].warps, false);
+  }
+  ctas_[warp.cta_slot].barriers[op.barrier].warps = op.barrier_warps;
+  warp.parked = lanes;
+  warp.barrier = op.barrier;
+  return true;
+}
+
 void Sm::IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op) {
+  const bool waits = (op.flags & trace::kArrive) == 0;
+  if (waits) warp.parked = 0;
+  ArriveAt(now, warp, op.barrier, op.barrier_warps, waits);
+}
+
+void Sm::ArriveAt(Cycle now, Warp& warp, std::uint8_t number, std::uint8_t warps, bool waits) {
   Cta& cta = ctas_[warp.cta_slot];
-  Barrier& barrier = cta.barriers[op.barrier];
+  Barrier& barrier = cta.barriers[number];
   ++barrier.arrived;
-  barrier.warps = op.barrier_warps;
-  if ((op.flags & trace::kArrive) == 0) {
+  barrier.warps = warps;
+  if (waits) {
     warp.state = WarpState::kBarrier;
-    warp.barrier = op.barrier;
+    warp.barrier = number;
     ++cta.waiting;
   }
   OpenBarriers(now, cta);

@@ -24,9 +24,10 @@ struct Warp {
   std::uint8_t scheduler = 0;
   std::uint8_t index = 0;    ///< within the scheduler: bit of its masks
   std::uint8_t pipe = 0;     ///< of the next instruction
-  std::uint8_t barrier = 0;  ///< kBarrier: at which
+  std::uint8_t barrier = 0;  ///< kBarrier, or some lanes are there: at which
   std::uint16_t cta_slot = 0;
   std::uint32_t mask = 0;         ///< active lanes of the current block
+  std::uint32_t parked = 0;       ///< lanes that are at a barrier already, while others go on
   const DecodedOp* op = nullptr;  ///< next instruction
   const DecodedOp* block_end = nullptr;
   const trace::BlockVisit* visit = nullptr;  ///< after the current one
@@ -56,6 +57,8 @@ struct Warp {
       if (registers[i] != 0) ready[registers[i]] = cycle;
     }
   }
+  /// Lanes that run next, after the current instruction: those of the next visit, if that is of others. 0 at the end.
+  std::uint32_t NextLanes() const { return visit == visits_end ? 0 : visit->mask; }
   /// Moves to the next instruction of the trace; false at its end.
   bool Advance() {
     if (++op != block_end) return true;

@@ -115,7 +115,12 @@ std::shared_ptr<trace::CtaSource> RandomLaunch(std::mt19937_64& random) {
         // Pairs of warps meet at a barrier of their own, all at that of the CTA; some warps leave early.
         if (w < 2 && shape.warps_per_cta() >= 2) cta.Visit(named);
         if (w % 5 == 4 && phase == 1) break;
-        cta.Visit(barrier);
+        if (of_cta() % 4 != 0) {
+          cta.Visit(barrier);
+        } else {  // half of the warp first
+          cta.Visit(barrier, 0xffff);
+          cta.Visit(barrier, 0xffff0000);
+        }
       }
     }
     return Shifted(code, cta.Finish(), index * 256);

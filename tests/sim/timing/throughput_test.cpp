@@ -145,6 +145,47 @@ TEST_CASE("Barrier_LetsAllGoItsLatencyAfterTheLast") {
   CHECK(cycles == 49 * 4 + 1 + device.timing.of(OpClass::kBarrier).latency);
 }
 
+TEST_CASE("Barrier_LanesThatComeApart_AreOneArrival") {
+  constexpr std::uint32_t kLow = 0xffff, kHigh = ~kLow;
+  sim::DeviceSpec device = TestDevice("v100");
+  CodeBuilder code("apart");
+  const std::uint32_t wait = code.Block();
+  code.Op(OpClass::kInt, {1}, {1});
+  const std::uint32_t meet = code.Block();
+  code.Barrier();
+  const std::uint32_t end = code.Block();
+  code.Exit();
+  const auto run = [&](auto&& path_of_first) {
+    CtaBuilder cta;
+    cta.Warp();
+    path_of_first(cta);
+    cta.Visit(end);
+    cta.Warp();  // waits for the other one, twice
+    cta.Visit(meet);
+    cta.Visit(meet);
+    cta.Visit(end);
+    const trace::LaunchShape shape{.ctas = 1, .threads_per_cta = 64, .registers_per_thread = 16, .shared_bytes = 0};
+    return KernelCycles(RunLaunch(device, SameCtas(code.code(), shape, cta.Finish())));
+  };
+  const Cycle latency = device.timing.of(OpClass::kBarrier).latency;
+  // The upper lanes come 50 dependent additions after the lower ones, whose instruction is one cycle; behind the first barrier all come at
+  // once.
+  const Cycle apart = run([&](CtaBuilder& cta) {
+    cta.Visit(meet, kLow);
+    cta.Visit(wait, kHigh, 50);
+    cta.Visit(meet, kHigh);
+    cta.Visit(meet);
+  });
+  CHECK(apart == 1 + 49 * 4 + 1 + 2 * latency);
+  // Lanes that end are not waited for: those that came first go on.
+  const Cycle ended = run([&](CtaBuilder& cta) {
+    cta.Visit(meet, kLow);
+    cta.Visit(wait, kHigh, 50);
+    cta.Visit(meet, kLow);
+  });
+  CHECK(ended == 1 + 49 * 4 + 2 * latency);
+}
+
 TEST_CASE("Barrier_WarpsThatHaveEnded_AreNotWaitedFor") {
   CodeBuilder code("leave");
   const std::uint32_t leave = code.Block();
