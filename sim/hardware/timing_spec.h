@@ -23,8 +23,9 @@ enum class StorePolicy : std::uint8_t { kWriteThrough, kWriteEvict };
 inline constexpr std::array kStorePolicyNames = {"write_through", "write_evict"};
 
 struct TimingSpec {
-  static constexpr std::uint32_t kLineBytes = 128;   ///< of all caches of all CUDA devices
-  static constexpr std::uint32_t kSectorBytes = 32;  ///< smallest part of a line that moves
+  static constexpr std::uint32_t kLineBytes = 128;            ///< of all caches of all CUDA devices
+  static constexpr std::uint32_t kSectorBytes = 32;           ///< smallest part of a line that moves
+  static constexpr std::uint32_t kTensorMultiplyAdds = 2048;  ///< of halves, what op.tensor is the cost of
 
   struct Clock {
     std::uint32_t sm_mhz = 0, crossbar_mhz = 0, l2_mhz = 0, dram_mhz = 0;
@@ -42,6 +43,7 @@ struct TimingSpec {
   std::array<std::uint32_t, kPipeCount> units{};  ///< of the whole SM, by Pipe
 
   /// One per trace::OpClass.
+  /// kTensor: those of a product of 2048 multiply-adds of halves; others take as much more or less as they have to do.
   struct Op {
     Pipe pipe = Pipe::kControl;
     std::uint32_t latency = 0;   ///< issue to issue of a dependent instruction

@@ -70,13 +70,22 @@ void AddImage(std::vector<Instruction>& out, const ptx::Instruction& inst) {
   }
 }
 
+struct MatrixShape {
+  unsigned m = 0, n = 0, k = 0;
+};
+
+MatrixShape MatrixShapeOf(const ptx::Instruction& inst) {
+  MatrixShape shape;
+  for (const ptx::Modifier& modifier : inst.modifiers) {
+    if (std::sscanf(std::string(modifier.text).c_str(), "m%un%uk%u", &shape.m, &shape.n, &shape.k) == 3) break;
+  }
+  return shape;
+}
+
 /// Rows of 16 bytes for ldmatrix and stmatrix; an equal piece of the matrix for wmma.load and wmma.store.
 std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
   if (inst.opcode != Opcode::kWmma) return 16;
-  unsigned m = 0, n = 0, k = 0;
-  for (const ptx::Modifier& modifier : inst.modifiers) {
-    if (std::sscanf(std::string(modifier.text).c_str(), "m%un%uk%u", &m, &n, &k) == 3) break;
-  }
+  const auto [m, n, k] = MatrixShapeOf(inst);
   const auto has = [&](std::string_view text) {
     return inst.Has(Mod::kLoad) &&
            std::ranges::any_of(inst.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
@@ -149,6 +158,29 @@ Instruction BarrierOf(const ptx::Instruction& inst, const ConstantOf& constant) 
   return entry;
 }
 
+/// Multiply-adds of a warp, in halves that take tensor cores as long: time goes with the bits of an element. What does not are bits, 16
+/// times as fast as halves, and doubles, 16 times as slow (NVIDIA A100 Tensor Core GPU Architecture, table 1: dense TFLOPS and TOPS of 312
+/// for halves, 156 for tf32, 624, 1248 and 4992 for 8, 4 and 1 bits, 19.5 for doubles; H100's table 2 has the same ratios but 67 for
+/// doubles where its halves have 989).
+std::uint64_t TensorWork(const ptx::Instruction& inst) {
+  const MatrixShape shape = MatrixShapeOf(inst);
+  std::uint64_t work = std::uint64_t{shape.m} * shape.n * shape.k;
+  // wmma of halves names the types of c and d only; else those of d, a, b and c follow each other.
+  const std::uint32_t bits = inst.type(2) == ptx::ScalarType::kNone ? 16 : ptx::BitsOf(inst.type(1));
+  if (inst.opcode == Opcode::kWgmma) work /= 4;                            // of four warps
+  if (inst.Has(Mod::kSp) || inst.Has(Mod::kSpOrderedMetadata)) work /= 2;  // half of the elements are 0
+  if (shape.m * shape.n * shape.k == 8 * 8 * 4 && bits == 16) work *= 4;   // by each eight lanes
+  return bits == 1 ? work / 16 : bits == 64 ? work * 16 : work * bits / 16;
+}
+
+Instruction Tensor(const ptx::Instruction& inst) {
+  Instruction entry;
+  entry.op = OpClass::kTensor;
+  constexpr std::uint64_t kMost = 255;
+  entry.width = static_cast<std::uint8_t>(std::min(kMost, (TensorWork(inst) + Instruction::kTensorUnit - 1) / Instruction::kTensorUnit));
+  return entry;
+}
+
 Instruction Simple(OpClass op) {
   Instruction entry;
   entry.op = op;
@@ -170,7 +202,7 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf
       } else if (inst.opcode == Opcode::kWgmma && !inst.Has(Mod::kMmaAsync)) {
         out.push_back({});  // its groups are not modelled
       } else {
-        out.push_back(Simple(OpClass::kTensor));
+        out.push_back(Tensor(inst));
       }
       break;
     case ptx::OpClass::kBarrier: out.push_back(BarrierOf(inst, constant)); break;

@@ -48,7 +48,8 @@ enum InstructionFlag : std::uint8_t {
 struct Instruction {
   OpClass op = OpClass::kControl;
   Space space = Space::kNone;
-  std::uint8_t width = 0;  ///< bytes that one lane accesses: 1, 2, 4, 8, 16
+  /// Bytes that one lane accesses: 1, 2, 4, 8, 16. Of kTensor: the warp's work in units of kTensorUnit, 0 if that is not known.
+  std::uint8_t width = 0;
   std::uint8_t flags = 0;
   std::uint8_t destinations = 0;
   std::uint8_t sources = 0;
@@ -57,6 +58,8 @@ struct Instruction {
   std::uint32_t operands = 0;
   std::uint32_t line = 0;  ///< of the PTX, for reports
 
+  /// Multiply-adds of halves. Those of other types count as many as the halves that take tensor cores as long.
+  static constexpr std::uint32_t kTensorUnit = 512;
   /// Whether each execution has a record in CtaTrace::accesses.
   bool has_access() const { return op == OpClass::kMemory && space != Space::kParameter; }
 };

@@ -16,6 +16,17 @@ OpKind KindOf(const trace::Instruction& instruction) {
   }
 }
 
+/// A product of another size than the device file's takes the unit as long as its work says; its last part takes the file's latency.
+void ScaleTensor(const trace::Instruction& instruction, DecodedOp& op) {
+  constexpr std::uint32_t kUnits = sim::TimingSpec::kTensorMultiplyAdds / trace::Instruction::kTensorUnit;
+  constexpr std::uint32_t kMost = 0xffff;
+  if (instruction.width == 0) return;  // not known
+  const std::uint32_t file = op.interval;
+  const std::uint32_t interval = std::clamp((file * instruction.width + kUnits - 1) / kUnits, 1u, kMost);
+  op.interval = static_cast<std::uint16_t>(interval);
+  if (interval > file) op.latency = static_cast<std::uint16_t>(std::min(kMost, op.latency + (interval - file)));
+}
+
 DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCode& code, const sim::TimingSpec& timing) {
   const sim::TimingSpec::Op& spec = timing.of(instruction.op);
   DecodedOp op;
@@ -23,6 +34,7 @@ DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCo
   op.pipe = static_cast<std::uint8_t>(spec.pipe);
   op.latency = static_cast<std::uint16_t>(spec.latency);
   op.interval = static_cast<std::uint16_t>(spec.interval);
+  if (instruction.op == trace::OpClass::kTensor) ScaleTensor(instruction, op);
   // Parameters are read through the constant bank and always hit.
   if (instruction.space == trace::Space::kParameter) op.latency = static_cast<std::uint16_t>(timing.constant.latency);
   op.destinations = instruction.destinations;

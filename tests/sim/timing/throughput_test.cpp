@@ -145,6 +145,35 @@ TEST_CASE("Barrier_LetsAllGoItsLatencyAfterTheLast") {
   CHECK(cycles == 49 * 4 + 1 + device.timing.of(OpClass::kBarrier).latency);
 }
 
+TEST_CASE("Tensor_InstructionsTakeTheUnitAsLongAsTheirWorkSays") {
+  const sim::DeviceSpec device = TestDevice("v100");
+  const sim::TimingSpec::Op& file = device.timing.of(OpClass::kTensor);
+  const auto cycles = [&](std::uint8_t units, bool depends) {
+    CodeBuilder code("tensor");
+    code.Block();
+    for (int i = 0; i < 10; ++i)
+      code.Op(OpClass::kTensor, {static_cast<std::uint16_t>(depends ? 1 : 1 + i)}, {static_cast<std::uint16_t>(depends ? 1 : 20)});
+    code.Exit();
+    trace::KernelCode table = code.code();
+    for (trace::Instruction& instruction : table.instructions) {
+      if (instruction.op == OpClass::kTensor) instruction.width = units;
+    }
+    CtaBuilder cta;
+    cta.Warp();
+    cta.Visit(0);
+    const trace::LaunchShape shape{.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 32, .shared_bytes = 0};
+    return KernelCycles(RunLaunch(device, SameCtas(table, shape, cta.Finish())));
+  };
+  // The exit follows the tenth product by a cycle.
+  CHECK(cycles(0, false) == 9 * file.interval + 1);  // not known: the file's
+  CHECK(cycles(4, false) == 9 * file.interval + 1);  // 2048 multiply-adds of halves
+  CHECK(cycles(1, false) == 9 * (file.interval / 4) + 1);
+  CHECK(cycles(128, false) == 9 * file.interval * 32 + 1);
+  CHECK(cycles(4, true) == 9 * file.latency + 1);
+  CHECK(cycles(1, true) == 9 * file.latency + 1);
+  CHECK(cycles(8, true) == 9 * (file.latency + file.interval) + 1);
+}
+
 TEST_CASE("Barrier_LanesThatComeApart_AreOneArrival") {
   constexpr std::uint32_t kLow = 0xffff, kHigh = ~kLow;
   sim::DeviceSpec device = TestDevice("v100");
