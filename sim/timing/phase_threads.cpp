@@ -29,34 +29,48 @@ unsigned WaitWhile(const std::atomic<unsigned>& value, unsigned unwanted) {
 
 }  // namespace
 
-PhaseThreads::PhaseThreads(unsigned threads, ThreadTimes* times) : times_(times), seconds_(threads) {
+PhaseThreads::PhaseThreads(unsigned threads, ThreadTimes* times) : times_(times), seconds_(threads), parts_(threads) {
   for (unsigned thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { Work(thread); });
 }
 
 PhaseThreads::~PhaseThreads() {
-  phase_ = nullptr;
+  ending_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void PhaseThreads::Run(const std::function<void(unsigned)>& phase) {
-  if (!workers_.empty()) {
-    phase_ = &phase;
-    running_.store(static_cast<unsigned>(workers_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+void PhaseThreads::Run(const Phase& phase) {
+  if (workers_.empty()) {
+    RunTimed(0, phase);
+  } else {
+    phase_.store(&phase, std::memory_order_relaxed);
+    open_.store(static_cast<unsigned>(parts_.size()), std::memory_order_relaxed);
+    const unsigned round = round_.fetch_add(1, std::memory_order_release) + 1;
     round_.notify_all();
+    TakeParts(0, round);
+    for (unsigned open = open_.load(std::memory_order_acquire); open != 0;) open = WaitWhile(open_, open);
   }
-  RunTimed(0, phase);
-  for (unsigned running = running_.load(std::memory_order_acquire); running != 0;) running = WaitWhile(running_, running);
   if (times_ != nullptr) AddTimes();
 }
 
-void PhaseThreads::RunTimed(unsigned thread, const std::function<void(unsigned)>& phase) {
-  if (times_ == nullptr) return phase(thread);
+/// Each part is taken once a round, so that nobody who comes late can take one: it has been taken in his round, or the next has begun.
+void PhaseThreads::TakeParts(unsigned first, unsigned round) {
+  const auto count = static_cast<unsigned>(parts_.size());
+  for (unsigned i = 0; i < count; ++i) {
+    const unsigned part = (first + i) % count;
+    unsigned before = round - 1;
+    if (!parts_[part].round.compare_exchange_strong(before, round, std::memory_order_relaxed)) continue;
+    RunTimed(part, *phase_.load(std::memory_order_relaxed));
+    if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) open_.notify_one();
+  }
+}
+
+void PhaseThreads::RunTimed(unsigned part, const Phase& phase) {
+  if (times_ == nullptr) return phase(part);
   const double start = CpuSeconds();
-  phase(thread);
-  seconds_[thread] = CpuSeconds() - start;
+  phase(part);
+  seconds_[part] = CpuSeconds() - start;
 }
 
 void PhaseThreads::AddTimes() {
@@ -65,13 +79,10 @@ void PhaseThreads::AddTimes() {
 }
 
 void PhaseThreads::Work(unsigned thread) {
-  for (unsigned seen = 0;;) {
-    WaitWhile(round_, seen);
-    ++seen;
-    if (phase_ == nullptr) return;
-    RunTimed(thread, *phase_);
-    running_.fetch_sub(1, std::memory_order_release);
-    running_.notify_one();
+  for (unsigned round = 0;;) {
+    round = WaitWhile(round_, round);
+    if (ending_.load(std::memory_order_relaxed)) return;
+    TakeParts(thread, round);
   }
 }
 
