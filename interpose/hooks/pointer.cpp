@@ -30,7 +30,10 @@ CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr poi
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       *static_cast<unsigned*>(data) = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(data) = pointer; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      GL_CU_REQUIRE(!(host && pool != nullptr && !pool->device_access()));  // a pool of host memory that no device was let into
+      *static_cast<CUdeviceptr*>(data) = pointer;
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       GL_CU_REQUIRE(host || managed);
       *static_cast<CUdeviceptr*>(data) = pointer;

@@ -96,7 +96,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
   exec::MemoryKind kind{};
   GL_CU_TRY(FindPlace(&props->location, props->alloc_type, &device, &kind));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size));
+  *handle = TheProcess().pools.Add(std::make_shared<MemoryPool>(*device, kind, props->max_size, props->location.type));
   return CUDA_SUCCESS;
 }
 
@@ -128,7 +128,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   GL_CU_TRY(FindPool(handle, &pool));
   return pool->GetAttribute(attribute, value);
 }
-// The owning device has access always, and there is no other; the host to what is not a device's own.
+// There is one device; the host never reaches a device's own memory.
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindPool(handle, &pool));
@@ -138,6 +138,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std
     Device* device = nullptr;
     GL_CU_TRY(DeviceOf(map[i].location, &device));
     GL_CU_REQUIRE(map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (of_host) pool->GiveHostAccess();
+    else pool->GiveDeviceAccess();
   }
   return CUDA_SUCCESS;
 }
@@ -149,7 +151,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmem
   GL_CU_REQUIRE(location != nullptr);
   const bool of_host = location->type != CU_MEM_LOCATION_TYPE_DEVICE;
   GL_CU_TRY(DeviceOf(*location, &device));
-  *flags = of_host && pool->kind() == exec::MemoryKind::kPool ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const bool allowed = of_host ? pool->host_access() : pool->device_access();
+  *flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 

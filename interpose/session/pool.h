@@ -1,6 +1,7 @@
 // Stream-ordered memory: pools that keep freed blocks for the next allocation.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,12 +19,25 @@ class Device;
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   /// Of device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0: no limit.
-  explicit MemoryPool(Device& device, exec::MemoryKind kind, std::uint64_t max_bytes = 0)
-      : device_(device), kind_(kind), max_bytes_(max_bytes) {}
+  /// `place`: where managed memory prefers to be.
+  explicit MemoryPool(Device& device, exec::MemoryKind kind, std::uint64_t max_bytes = 0,
+                      cuda::CUmemLocationType place = cuda::CU_MEM_LOCATION_TYPE_NONE)
+      : device_(device),
+        kind_(kind),
+        max_bytes_(max_bytes),
+        device_access_(kind == exec::MemoryKind::kPool ||
+                       (kind == exec::MemoryKind::kManaged && place <= cuda::CU_MEM_LOCATION_TYPE_DEVICE)),
+        host_access_(kind == exec::MemoryKind::kPinned ||
+                     (kind == exec::MemoryKind::kManaged && place != cuda::CU_MEM_LOCATION_TYPE_DEVICE)) {}
   ~MemoryPool();
 
   Device& device() const { return device_; }
   exec::MemoryKind kind() const { return kind_; }
+  /// Whom the pool lists as having access: at first the place that its memory is at. Managed memory serves everybody all the same.
+  bool device_access() const { return device_access_; }
+  bool host_access() const { return host_access_; }
+  void GiveDeviceAccess() { device_access_ = true; }
+  void GiveHostAccess() { host_access_ = true; }
   cuda::CUmemoryPool handle() { return reinterpret_cast<cuda::CUmemoryPool>(this); }
 
   /// 0 when memory is exhausted.
@@ -53,6 +67,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   Device& device_;
   const exec::MemoryKind kind_;
   const std::uint64_t max_bytes_;
+  std::atomic<bool> device_access_, host_access_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> used_;  ///< address -> bytes of the block
   std::multimap<std::uint64_t, std::uint64_t> cached_;     ///< bytes -> address

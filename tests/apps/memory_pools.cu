@@ -32,7 +32,7 @@ void FindPoolOfPointer() {
 
 #if CUDART_VERSION >= 13000
 /// Pools of managed and of host memory: the host reads what a kernel wrote, the pointer tells what it is.
-void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType place, cudaMemoryType want) {
+void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType place, cudaMemoryType want, bool host_listed) {
   const int n = 1000;
   cudaMemPoolProps properties = {};
   properties.allocType = type;
@@ -44,6 +44,15 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   True("current", current == pool);
   int* p = nullptr;
   CU(cudaMallocFromPoolAsync(&p, n * sizeof(int), pool, nullptr));
+  void* seen = nullptr;
+  const CUresult found = cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, reinterpret_cast<CUdeviceptr>(p));
+  True("a device pointer", want == cudaMemoryTypeHost ? found == CUDA_ERROR_INVALID_VALUE : seen == p);
+  cudaMemAccessDesc device = {};
+  device.location.type = cudaMemLocationTypeDevice;
+  device.flags = cudaMemAccessFlagsProtReadWrite;
+  CU(cudaMemPoolSetAccess(pool, &device, 1));
+  DRV(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, reinterpret_cast<CUdeviceptr>(p)));
+  True("its device pointer", seen == p);
   Fill<<<(n + 255) / 256, 256>>>(p, 3, n);
   CU(cudaDeviceSynchronize());
   for (int i = 0; i < n; ++i) Same(name, i, p[i], 3 + i);
@@ -54,7 +63,7 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   cudaMemLocation host = {};
   host.type = cudaMemLocationTypeHost;
   CU(cudaMemPoolGetAccess(&flags, pool, &host));
-  True("access of the host", flags == cudaMemAccessFlagsProtReadWrite);
+  True("access of the host", flags == (host_listed ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone));
   CU(cudaFreeAsync(p, nullptr));
   CU(cudaMemPoolDestroy(pool));
   CU(cudaMemGetMemPool(&current, &properties.location, type));
@@ -62,9 +71,9 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   True("the default again", current == pool);
 }
 void UsePools() {
-  UsePool("managed", cudaMemAllocationTypeManaged, cudaMemLocationTypeNone, cudaMemoryTypeManaged);
-  UsePool("managed by the device", cudaMemAllocationTypeManaged, cudaMemLocationTypeDevice, cudaMemoryTypeManaged);
-  UsePool("host", cudaMemAllocationTypePinned, cudaMemLocationTypeHost, cudaMemoryTypeHost);
+  UsePool("managed", cudaMemAllocationTypeManaged, cudaMemLocationTypeNone, cudaMemoryTypeManaged, true);
+  UsePool("managed by the device", cudaMemAllocationTypeManaged, cudaMemLocationTypeDevice, cudaMemoryTypeManaged, false);
+  UsePool("host", cudaMemAllocationTypePinned, cudaMemLocationTypeHost, cudaMemoryTypeHost, true);
   cudaMemPoolProps nowhere = {};
   nowhere.allocType = cudaMemAllocationTypePinned;
   cudaMemPool_t pool = nullptr;
