@@ -244,7 +244,7 @@ void WarpFunction::EmitStoreFunction(llvm::Function* function, const Irregular& 
     return std::vector<Value*>{};
   };
   const auto slow = [&] {
-    SlowStore(HostAddresses(at, access, window), access, values);
+    SlowStore({.lanes = HostAddresses(at, access, window)}, access, values);
     return std::vector<Value*>{};
   };
   FastOrSlow(IrregularInRange(at, access, window), fast, slow);

@@ -143,6 +143,7 @@ class WarpFunction {
   // --- half warps (warp_half_loop.cpp) ---
   bool half_warp() const { return width_ != kWarpSize; }
   llvm::Type* LanesType(llvm::Type* type) const { return WarpType(type, width_); }
+  Value* PlacesOf(Value* mask);
   void BeginHalfWarp();
   void PackLiveIn(const llvm::Loop& loop, const LiveIn& live_in);
   Value* Pack(Value* lanes);
@@ -252,15 +253,30 @@ class WarpFunction {
   void EmitUniformLoad(llvm::CallInst& call, const Access& access, const Window& window);
   Value* LoadHalf(Value* base, std::int64_t offset, HalfKind kind, unsigned half, const Access& access);
   std::vector<Value*> LoadHalves(const Linear& linear, const Access& access, const Window& window);
-  llvm::Function* SlowLoadFunction(unsigned bytes);
+  /// Host addresses for a slow path: base + scale * index, or lane by lane.
+  struct SlowPlace {
+    Value* lanes = nullptr;  ///< i64 each; null where there is an index
+    Value* base = nullptr;   ///< i64
+    Value* index = nullptr;  ///< i32 each
+    std::int64_t scale = 1;
+    bool index_signed = true;
+  };
+  SlowPlace SlowPlaceOf(Value* address, const Access& access, const Window& window);
+  llvm::Function* SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines, llvm::Type* result,
+                               llvm::Type* data, bool& made);
+  llvm::SmallVector<Value*, 12> SlowArguments(const SlowPlace& place, const Access& access, llvm::ArrayRef<Value*> lines);
+  Value* SlowAddresses(llvm::Function* function, const SlowPlace& place);
+  void WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body);
+  llvm::Function* SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines);
   llvm::Function* SlowLoadOneFunction(unsigned bytes);
-  llvm::Function* SlowStoreFunction(unsigned bytes);
+  llvm::Function* SlowStoreFunction(const SlowPlace& place, unsigned bytes);
   Value* SlowImm(const Access& access);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
+  std::vector<Value*> SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines);
   std::vector<Value*> SlowLoadOne(Value* host, const Access& access);
   void StoreHalf(Value* at, unsigned half, const Access& access, const std::vector<Value*>& values);
   void StoreHalves(const Linear& linear, const Access& access, const Window& window, const std::vector<Value*>& values);
-  void SlowStore(Value* host, const Access& access, std::vector<Value*> values);
+  void SlowStore(SlowPlace place, const Access& access, std::vector<Value*> values);
   std::vector<Value*> Deinterleave(Value* wide, unsigned count);
   Value* Interleave(const std::vector<Value*>& parts);
   Value* HalfMask(unsigned half, unsigned count);
@@ -441,7 +457,8 @@ class WarpFunction {
   void CallHelper(Helper helper, Value* mask, Value* line, std::uint64_t imm, llvm::ArrayRef<Value*> args);
   llvm::Function* OutOfLine(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> more, llvm::Type* addresses = nullptr);
   static Value* AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type);
-  static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args);
+  static void CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args,
+                             Value* line = nullptr);
   Value* Scratch(unsigned slot, unsigned bytes);  ///< stack buffer shared by all helper calls of the function
   Value* SpillLanes(unsigned slot, Value* lanes);
   Value* ReloadLanes(Value* buffer, llvm::Type* warp_type);

@@ -126,11 +126,10 @@ void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access
   const auto slow = [&] {
     std::vector<Value*> parts;
     for (const LoadGroup& group : groups) {
-      Value* host = HostLanes(Lanes(group[0]->getArgOperand(0)), word, window);
-      for (unsigned part = 0; part < count; ++part) {
-        word.line = group[part]->getArgOperand(group[part]->arg_size() - 1);
-        parts.push_back(SlowLoad(b_.CreateAdd(host, Splat(b_.getInt64(4 * part))), word)[0]);
-      }
+      llvm::SmallVector<Value*, 4> lines;
+      for (const llvm::CallInst* load : group) lines.push_back(load->getArgOperand(load->arg_size() - 1));
+      const std::vector<Value*> loaded = SlowLoads(SlowPlaceOf(group[0]->getArgOperand(0), word, window), word, lines);
+      parts.insert(parts.end(), loaded.begin(), loaded.end());
     }
     return parts;
   };

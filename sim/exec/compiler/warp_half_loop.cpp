@@ -56,22 +56,27 @@ Value* HalfOf(llvm::IRBuilder<>& b, Value* lanes, unsigned half) { return b.Crea
 // Bringing lanes together
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// From here on code is emitted for the active lanes, 16 or fewer, as lanes 0, 1, ... of a half warp.
-void WarpFunction::BeginHalfWarp() {
+/// The numbers of the lanes in `mask`, 16 or fewer, in order: <16 x i32>.
+Value* WarpFunction::PlacesOf(Value* mask) {
   auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kHalf);
   auto* bits = llvm::FixedVectorType::get(b_.getInt1Ty(), kHalf);
-  const auto mask_of = [&](Value* mask) { return b_.CreateBitCast(b_.CreateTrunc(mask, b_.getInt16Ty()), bits); };
+  const auto mask_of = [&](Value* lanes) { return b_.CreateBitCast(b_.CreateTrunc(lanes, b_.getInt16Ty()), bits); };
   Value* numbers[2];
   for (unsigned half = 0; half < 2; ++half) {
     llvm::SmallVector<llvm::Constant*, kHalf> own;
     for (unsigned lane = 0; lane < kHalf; ++lane) own.push_back(b_.getInt32(half * kHalf + lane));
-    Value* active = mask_of(b_.CreateLShr(mask_, half * kHalf));
+    Value* active = mask_of(b_.CreateLShr(mask, half * kHalf));
     numbers[half] = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_compress, {words},
                                        {llvm::ConstantVector::get(own), llvm::Constant::getNullValue(words), active});
   }
-  Value* low = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(mask_, b_.getInt32(0xffff)));
+  Value* low = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b_.CreateAnd(mask, b_.getInt32(0xffff)));
   Value* behind = mask_of(b_.CreateShl(b_.getInt32(0xffff), low));
-  places_ = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_expand, {words}, {numbers[1], numbers[0], behind});
+  return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_expand, {words}, {numbers[1], numbers[0], behind});
+}
+
+/// From here on code is emitted for the active lanes, 16 or fewer, as lanes 0, 1, ... of a half warp.
+void WarpFunction::BeginHalfWarp() {
+  places_ = PlacesOf(mask_);
   packed_ = mask_;
   Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
   mask_ = b_.CreateSub(b_.CreateShl(b_.getInt32(1), count), b_.getInt32(1));

@@ -135,7 +135,7 @@ Value* WarpFunction::EmitLaneAccess(llvm::CallInst& call, const MarkerInfo& info
     const WholeWarp whole(*this);
     std::vector<Value*> lanes;
     for (Value* value : values) lanes.push_back(Splat(value));
-    SlowStore(Splat(host), access, lanes);
+    SlowStore({.lanes = Splat(host)}, access, lanes);
   }
   b_.CreateBr(done);
   b_.SetInsertPoint(done);

@@ -333,8 +333,8 @@ Value* WarpFunction::AlignedAlloca(llvm::IRBuilder<>& b, llvm::Type* type) {
   return buffer;
 }
 
-/// Helper call inside an out-of-line function, with the warp, mask, line and immediate it was given.
-void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args) {
+/// Helper call inside an out-of-line function, with the warp, mask, line (unless there is another) and immediate it was given.
+void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function, Helper helper, llvm::ArrayRef<Value*> args, Value* line) {
   const auto field = [&](Value* base, std::size_t offset) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
   };
@@ -344,7 +344,7 @@ void WarpFunction::CallHelperFrom(llvm::IRBuilder<>& b, llvm::Function* function
   Value* pointers = b.CreateAlloca(array);
   for (unsigned i = 0; i < args.size(); ++i) b.CreateStore(args[i], b.CreateConstInBoundsGEP2_32(array, pointers, 0, i));
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(), b.getInt64Ty(), b.getPtrTy()}, false);
-  b.CreateCall(type, callee, {function->getArg(0), function->getArg(1), function->getArg(2), function->getArg(3), pointers});
+  b.CreateCall(type, callee, {function->getArg(0), function->getArg(1), line ? line : function->getArg(2), function->getArg(3), pointers});
 }
 
 namespace {

@@ -345,7 +345,7 @@ void WarpFunction::EmitLoad(llvm::CallInst& call, const MarkerInfo& info) {
   const std::optional<Linear> linear = info.space == Space::kLocal || odd_size || half_warp() ? std::nullopt : AsLinear(address);
   const bool halves = linear && Classify(linear->pattern, 0, access.bytes) != HalfKind::kOther &&
                       Classify(linear->pattern, 1, access.bytes) != HalfKind::kOther;
-  const auto slow = [&] { return SlowLoad(HostLanes(Lanes(address), access, window), access); };
+  const auto slow = [&] { return SlowLoads(SlowPlaceOf(address, access, window), access, access.line); };
   Value* checked = memcheck() && info.space == Space::kShared && !odd_size ? SharedChecked(address, access, AccessKind::kRead) : nullptr;
   std::vector<Value*> parts;
   if (halves) {
@@ -470,7 +470,7 @@ void WarpFunction::EmitStore(llvm::CallInst& call, const MarkerInfo& info) {
   {
     Scope scope(*this);
     b_.SetInsertPoint(slow);
-    SlowStore(HostLanes(Lanes(address), access, window), access, values);
+    SlowStore(SlowPlaceOf(address, access, window), access, values);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);

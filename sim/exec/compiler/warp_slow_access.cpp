@@ -1,5 +1,6 @@
 // Loads and stores that fail the check: one out-of-line function per access size, which hands all lanes to a runtime helper.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
 
@@ -10,19 +11,117 @@ namespace gridloom::exec {
 using llvm::BasicBlock;
 using llvm::Value;
 
-/// <32*n x iB> @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, <32 x i64> addresses): calls the helper. One per
-/// access size; out of line, because every access has such a path in both copies of its block.
-llvm::Function* WarpFunction::SlowLoadFunction(unsigned bytes) {
-  const std::string name = "gl.load_slow." + std::to_string(bytes);
-  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
-  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
-  llvm::Function* function = OutOfLine(name, data, {});
-  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
-  Value* out = AlignedAlloca(b, data);
-  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
-  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
-  CallHelperFrom(b, function, Helper::kLoadSlow, {out, addresses});
-  b.CreateRet(b.CreateAlignedLoad(data, out, llvm::Align(64)));
+namespace {
+
+/// Of a function of all lanes: where the addresses are, and behind them base, scale and the lanes of a half warp.
+constexpr unsigned kAddresses = 4, kBase = 5, kScale = 6, kPacked = 7;
+
+llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned lanes) {
+  return llvm::FixedVectorType::get(b.getIntNTy(std::min(bytes, 8u) * 8), lanes * std::max(1u, bytes / 8));
+}
+
+}  // namespace
+
+/// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead of 32 addresses,
+/// which cost four machine vectors to make and to keep.
+WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& access, const Window& window) {
+  const Shape shape = ShapeOf(address);
+  const bool indexed = shape.kind == ShapeKind::kIndexed && shape.pattern == LanePattern{};
+  const bool affine = (shape.uniform() || shape.kind == ShapeKind::kAffine) &&
+                      std::ranges::all_of(shape.pattern, [](std::int64_t distance) { return llvm::isInt<32>(distance); });
+  const bool fits_half = !half_warp() || access.bytes <= 8;  // what Pack and Unpack can move
+  if (access.space == Space::kLocal || (!indexed && !affine) || !fits_half) return {.lanes = HostLanes(Lanes(address), access, window)};
+  Value* base = Base(address);
+  SlowPlace place{.base = window.host ? b_.CreateAdd(base, window.host) : base};
+  if (indexed) {
+    place.index = Lanes(const_cast<Value*>(shape.index));
+    place.scale = shape.scale;
+    place.index_signed = shape.index_signed;
+  } else {
+    place.index = PatternVector(shape.pattern, b_.getInt32Ty());
+  }
+  return place;
+}
+
+/// Named by what it does; `made` when it was not there before, and the builder is at its begin. `data`: type of the last argument, or null.
+llvm::Function* WarpFunction::SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines, llvm::Type* result,
+                                           llvm::Type* data, bool& made) {
+  const bool half = place.index && half_warp();
+  std::string name = std::string("gl.") + what + "_slow." + std::to_string(bytes);
+  if (place.index) name += place.index_signed ? ".signed" : ".unsigned";
+  if (half) name += ".half";
+  if (lines > 1) name += ".x" + std::to_string(lines);
+  llvm::Function* function = target_->getParent()->getFunction(name);
+  made = !function;
+  if (function) return function;
+  llvm::SmallVector<llvm::Type*, 8> more;
+  if (place.index) more.append({b_.getInt64Ty(), b_.getInt64Ty()});
+  if (half) more.push_back(b_.getInt32Ty());
+  more.append(lines - 1, b_.getInt32Ty());
+  if (data) more.push_back(data);
+  function = OutOfLine(name, result, more, place.index ? place.index->getType() : nullptr);
+  b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function));
+  b_.SetCurrentDebugLocation({});
+  return function;
+}
+
+llvm::SmallVector<Value*, 12> WarpFunction::SlowArguments(const SlowPlace& place, const Access& access, llvm::ArrayRef<Value*> lines) {
+  llvm::SmallVector<Value*, 12> arguments{warp_, WarpMask(), lines.front(), SlowImm(access), place.index ? place.index : place.lanes};
+  if (place.index) arguments.append({place.base, b_.getInt64(static_cast<std::uint64_t>(place.scale))});
+  if (place.index && half_warp()) arguments.push_back(packed_);
+  arguments.append(lines.begin() + 1, lines.end());
+  return arguments;
+}
+
+/// In such a function: <32 x i64>.
+Value* WarpFunction::SlowAddresses(llvm::Function* function, const SlowPlace& place) {
+  Value* lanes = function->getArg(kAddresses);
+  if (!place.index) return lanes;
+  if (half_warp()) lanes = Unpack(lanes);
+  llvm::Type* wide = WarpType(b_.getInt64Ty());
+  Value* index = place.index_signed ? b_.CreateSExt(lanes, wide) : b_.CreateZExt(lanes, wide);
+  const auto splat = [&](unsigned argument) { return b_.CreateVectorSplat(kWarpSize, function->getArg(argument)); };
+  return b_.CreateAdd(splat(kBase), b_.CreateMul(index, splat(kScale)));
+}
+
+/// Runs `body` for the half warp that the function was given, if it was.
+void WarpFunction::WithPackedOf(llvm::Function* function, const SlowPlace& place, const std::function<void()>& body) {
+  if (!place.index || !half_warp()) return body();
+  Value *const packed = packed_, *const places = places_;
+  packed_ = function->getArg(kPacked);
+  places_ = PlacesOf(packed_);
+  body();
+  packed_ = packed;
+  places_ = places;
+}
+
+/// @gl.load_slow.B(ptr warp, i32 mask, i32 line, i64 imm, addresses…): calls the helper, once for each line of neighbouring words. One per
+/// size and kind of place; out of line, because every access has such a path in both copies of its block.
+llvm::Function* WarpFunction::SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines) {
+  const bool half = place.index && half_warp();
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::Type* data = DataType(b_, bytes, kWarpSize);
+  llvm::Type* given = half ? DataType(b_, bytes, kWarpSize / 2) : data;
+  const llvm::SmallVector<llvm::Type*, 4> words(lines, given);
+  bool made = false;
+  llvm::Function* function =
+      SlowFunction("load", place, bytes, lines, lines == 1 ? given : llvm::StructType::get(context_, words), nullptr, made);
+  if (!made) return function;
+  WithPackedOf(function, place, [&] {
+    Value* out = AlignedAlloca(b_, data);
+    Value* addresses = AlignedAlloca(b_, WarpType(b_.getInt64Ty()));
+    Value* at = SlowAddresses(function, place);
+    Value* result = llvm::PoisonValue::get(function->getReturnType());
+    for (unsigned i = 0; i < lines; ++i) {
+      b_.CreateAlignedStore(b_.CreateAdd(at, b_.CreateVectorSplat(kWarpSize, b_.getInt64(i * bytes))), addresses, llvm::Align(64));
+      Value* line = function->getArg(i == 0 ? 2 : static_cast<unsigned>(function->arg_size()) - lines + i);
+      CallHelperFrom(b_, function, Helper::kLoadSlow, {out, addresses}, line);
+      Value* loaded = b_.CreateAlignedLoad(data, out, llvm::Align(64));
+      if (half) loaded = Pack(loaded);
+      result = lines == 1 ? loaded : b_.CreateInsertValue(result, loaded, i);
+    }
+    b_.CreateRet(result);
+  });
   return function;
 }
 
@@ -43,18 +142,22 @@ llvm::Function* WarpFunction::SlowLoadOneFunction(unsigned bytes) {
 }
 
 /// The same for stores: one more argument, the data lane by lane.
-llvm::Function* WarpFunction::SlowStoreFunction(unsigned bytes) {
-  const std::string name = "gl.store_slow." + std::to_string(bytes);
-  if (llvm::Function* existing = target_->getParent()->getFunction(name)) return existing;
-  llvm::Type* data = llvm::FixedVectorType::get(b_.getIntNTy(std::min(bytes, 8u) * 8), kWarpSize * std::max(1u, bytes / 8));
-  llvm::Function* function = OutOfLine(name, b_.getVoidTy(), {data});
-  llvm::IRBuilder<> b(BasicBlock::Create(context_, "entry", function));
-  Value* addresses = AlignedAlloca(b, function->getArg(4)->getType());
-  Value* values = AlignedAlloca(b, data);
-  b.CreateAlignedStore(function->getArg(4), addresses, llvm::Align(64));
-  b.CreateAlignedStore(function->getArg(5), values, llvm::Align(64));
-  CallHelperFrom(b, function, Helper::kStoreSlow, {addresses, values});
-  b.CreateRetVoid();
+llvm::Function* WarpFunction::SlowStoreFunction(const SlowPlace& place, unsigned bytes) {
+  const bool half = place.index && half_warp();
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::Type* data = DataType(b_, bytes, half ? kWarpSize / 2 : kWarpSize);
+  bool made = false;
+  llvm::Function* function = SlowFunction("store", place, bytes, 1, b_.getVoidTy(), data, made);
+  if (!made) return function;
+  WithPackedOf(function, place, [&] {
+    Value* addresses = AlignedAlloca(b_, WarpType(b_.getInt64Ty()));
+    Value* values = AlignedAlloca(b_, DataType(b_, bytes, kWarpSize));
+    b_.CreateAlignedStore(SlowAddresses(function, place), addresses, llvm::Align(64));
+    Value* given = function->getArg(static_cast<unsigned>(function->arg_size()) - 1);
+    b_.CreateAlignedStore(half ? Unpack(given) : given, values, llvm::Align(64));
+    CallHelperFrom(b_, function, Helper::kStoreSlow, {addresses, values}, function->getArg(2));
+    b_.CreateRetVoid();
+  });
   return function;
 }
 
@@ -62,12 +165,22 @@ Value* WarpFunction::SlowImm(const Access& access) {
   return access.imm ? access.imm : b_.getInt64(SlowAccessImm(access.bytes, access.space, access.strong, access.site));
 }
 
-std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) {
-  if (half_warp()) host = Unpack(host);
-  Value* raw = b_.CreateCall(SlowLoadFunction(access.bytes), {warp_, WarpMask(), access.line, SlowImm(access), host});
-  auto* wide = llvm::FixedVectorType::get(access.element, kWarpSize * access.count);
-  std::vector<Value*> parts = Deinterleave(b_.CreateBitCast(raw, wide), access.count);
-  if (half_warp())
+std::vector<Value*> WarpFunction::SlowLoad(Value* host, const Access& access) { return SlowLoads({.lanes = host}, access, access.line); }
+
+/// What is loaded there. With several lines: neighbouring words, each by the load of its line.
+std::vector<Value*> WarpFunction::SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines) {
+  const bool by_lanes = half_warp() && !place.index;  // lanes of the half warp, to those of the whole one and back
+  if (by_lanes) place.lanes = Unpack(place.lanes);
+  llvm::Function* function = SlowLoadFunction(place, access.bytes, static_cast<unsigned>(lines.size()));
+  Value* raw = b_.CreateCall(function, SlowArguments(place, access, lines));
+  std::vector<Value*> parts;
+  if (lines.size() == 1) {
+    const unsigned lanes = place.index ? width_ : kWarpSize;
+    parts = Deinterleave(b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, lanes * access.count)), access.count);
+  } else {
+    for (unsigned i = 0; i < lines.size(); ++i) parts.push_back(b_.CreateExtractValue(raw, i));
+  }
+  if (by_lanes)
     for (Value*& part : parts) part = Pack(part);
   return parts;
 }
@@ -87,14 +200,16 @@ std::vector<Value*> WarpFunction::SlowLoadOne(Value* host, const Access& access)
   return parts;
 }
 
-void WarpFunction::SlowStore(Value* host, const Access& access, std::vector<Value*> values) {
-  if (half_warp()) {
-    host = Unpack(host);
+void WarpFunction::SlowStore(SlowPlace place, const Access& access, std::vector<Value*> values) {
+  if (half_warp() && !place.index) {
+    place.lanes = Unpack(place.lanes);
     for (Value*& value : values) value = Unpack(value);
   }
-  llvm::Function* function = SlowStoreFunction(access.bytes);
-  Value* data = b_.CreateBitCast(Interleave(values), function->getArg(5)->getType());
-  b_.CreateCall(function, {warp_, WarpMask(), access.line, SlowImm(access), host, data});
+  llvm::Function* function = SlowStoreFunction(place, access.bytes);
+  llvm::SmallVector<Value*, 12> arguments = SlowArguments(place, access, access.line);
+  llvm::Type* data = function->getArg(static_cast<unsigned>(function->arg_size()) - 1)->getType();
+  arguments.push_back(b_.CreateBitCast(Interleave(values), data));
+  b_.CreateCall(function, arguments);
 }
 
 }  // namespace gridloom::exec
