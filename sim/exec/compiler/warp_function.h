@@ -2,8 +2,8 @@
 // warp_control.cpp (blocks and branches), warp_meeting.cpp (.sync instructions), warp_arms.cpp (short ifs), warp_lane_loop.cpp,
 // warp_half_loop.cpp, warp_dispatch.cpp and warp_waiting.cpp; values and plain instructions in warp_values.cpp, what is computed once per
 // warp in warp_entry.cpp; loads and stores in warp_memory.cpp, those without a pattern in warp_irregular.cpp, warp_rows.cpp, warp_group.cpp
-// and warp_called_access.cpp, those that fail the check in warp_slow_access.cpp; atomics in warp_atomics.cpp; records in warp_record.cpp
-// and warp_record_loop.cpp; the rest in warp_markers.cpp.
+// and warp_called_access.cpp, those that fail the check in warp_slow_access.cpp and warp_rare_call.cpp; atomics in warp_atomics.cpp;
+// records in warp_record.cpp and warp_record_loop.cpp; the rest in warp_markers.cpp.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>
@@ -261,6 +261,7 @@ class WarpFunction {
     std::int64_t scale = 1;
     bool index_signed = true;
   };
+  bool SwitchesInLine() const;
   SlowPlace SlowPlaceOf(Value* address, const Access& access, const Window& window);
   llvm::Function* SlowFunction(const char* what, const SlowPlace& place, unsigned bytes, unsigned lines, llvm::Type* result,
                                llvm::Type* data, bool& made);
@@ -270,6 +271,7 @@ class WarpFunction {
   llvm::Function* SlowLoadFunction(const SlowPlace& place, unsigned bytes, unsigned lines);
   llvm::Function* SlowLoadOneFunction(unsigned bytes);
   llvm::Function* SlowStoreFunction(const SlowPlace& place, unsigned bytes);
+  Value* CallRarely(llvm::Function* function, llvm::ArrayRef<Value*> arguments);  // warp_rare_call.cpp
   Value* SlowImm(const Access& access);
   std::vector<Value*> SlowLoad(Value* host, const Access& access);
   std::vector<Value*> SlowLoads(SlowPlace place, const Access& access, llvm::ArrayRef<Value*> lines);

@@ -22,6 +22,10 @@ llvm::FixedVectorType* DataType(llvm::IRBuilder<>& b, unsigned bytes, unsigned l
 
 }  // namespace
 
+/// Whether warps take turns in line. At a switch everything alive is spilled anyway, and a tree of sums in shared memory lost 5 to 10 % to
+/// slow paths that leave more to the caller's registers: such kernels keep 32 addresses and the usual call.
+bool WarpFunction::SwitchesInLine() const { return has_barriers_ && module_.simple_barriers; }
+
 /// The lanes' host addresses. What is worth a call of its own only if it happens is made there: base and index instead of 32 addresses,
 /// which cost four machine vectors to make and to keep.
 WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& access, const Window& window) {
@@ -30,7 +34,8 @@ WarpFunction::SlowPlace WarpFunction::SlowPlaceOf(Value* address, const Access& 
   const bool affine = (shape.uniform() || shape.kind == ShapeKind::kAffine) &&
                       std::ranges::all_of(shape.pattern, [](std::int64_t distance) { return llvm::isInt<32>(distance); });
   const bool fits_half = !half_warp() || access.bytes <= 8;  // what Pack and Unpack can move
-  if (access.space == Space::kLocal || (!indexed && !affine) || !fits_half) return {.lanes = HostLanes(Lanes(address), access, window)};
+  if (SwitchesInLine() || access.space == Space::kLocal || (!indexed && !affine) || !fits_half)
+    return {.lanes = HostLanes(Lanes(address), access, window)};
   Value* base = Base(address);
   SlowPlace place{.base = window.host ? b_.CreateAdd(base, window.host) : base};
   if (indexed) {
@@ -172,7 +177,7 @@ std::vector<Value*> WarpFunction::SlowLoads(SlowPlace place, const Access& acces
   const bool by_lanes = half_warp() && !place.index;  // lanes of the half warp, to those of the whole one and back
   if (by_lanes) place.lanes = Unpack(place.lanes);
   llvm::Function* function = SlowLoadFunction(place, access.bytes, static_cast<unsigned>(lines.size()));
-  Value* raw = b_.CreateCall(function, SlowArguments(place, access, lines));
+  Value* raw = CallRarely(function, SlowArguments(place, access, lines));
   std::vector<Value*> parts;
   if (lines.size() == 1) {
     const unsigned lanes = place.index ? width_ : kWarpSize;
@@ -194,7 +199,7 @@ std::vector<Value*> WarpFunction::SlowLoadOne(Value* host, const Access& access)
     for (Value* part : SlowLoad(Splat(host), access)) parts.push_back(b_.CreateExtractElement(part, lane));
     return parts;
   }
-  Value* raw = b_.CreateCall(SlowLoadOneFunction(access.bytes), {warp_, mask_, access.line, SlowImm(access), host});
+  Value* raw = CallRarely(SlowLoadOneFunction(access.bytes), {warp_, mask_, access.line, SlowImm(access), host});
   Value* wide = b_.CreateBitCast(raw, llvm::FixedVectorType::get(access.element, access.count));
   for (unsigned part = 0; part < access.count; ++part) parts.push_back(b_.CreateExtractElement(wide, part));
   return parts;
@@ -209,7 +214,7 @@ void WarpFunction::SlowStore(SlowPlace place, const Access& access, std::vector<
   llvm::SmallVector<Value*, 12> arguments = SlowArguments(place, access, access.line);
   llvm::Type* data = function->getArg(static_cast<unsigned>(function->arg_size()) - 1)->getType();
   arguments.push_back(b_.CreateBitCast(Interleave(values), data));
-  b_.CreateCall(function, arguments);
+  CallRarely(function, arguments);
 }
 
 }  // namespace gridloom::exec
