@@ -51,8 +51,17 @@ Status StatusOf(CUresult result) {
   }
 }
 
+/// cuBLAS is a client of the runtime, which makes the device's primary context current to a thread that has none.
+CUresult BindContext() {
+  CUcontext context = nullptr;
+  if (const CUresult result = cuCtxGetCurrent(&context); result != CUDA_SUCCESS || context != nullptr) return result;
+  if (const CUresult result = cuDevicePrimaryCtxRetain(&context, 0); result != CUDA_SUCCESS) return result;
+  return cuCtxSetCurrent(context);
+}
+
 /// The library of kernels, loaded by the first product of the process: libraries belong to no context.
 CUresult Library(CUlibrary* library) {
+  if (const CUresult result = BindContext(); result != CUDA_SUCCESS) return result;
   static std::mutex mutex;
   static CUlibrary loaded = nullptr;
   const std::lock_guard lock(mutex);
@@ -223,6 +232,7 @@ Status Launch(const char* name, const Solve& solve, CUstream stream) {
 }
 
 Status Allocate(Index bytes, CUstream stream, std::uint64_t* address) {
+  if (const CUresult result = BindContext(); result != CUDA_SUCCESS) return StatusOf(result);
   CUdeviceptr pointer = 0;
   const Status status = StatusOf(cuMemAllocAsync(&pointer, static_cast<std::size_t>(bytes), stream));
   *address = static_cast<std::uint64_t>(pointer);

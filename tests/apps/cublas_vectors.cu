@@ -1,6 +1,8 @@
 // cuBLAS operations on vectors: their kernels are in the library as PTX for compute capability 12.0.
 #include <cublas_v2.h>
 
+#include <thread>
+
 #include "app.h"
 
 #define BLAS(call)                                                                        \
@@ -12,7 +14,36 @@
     }                                                                                     \
   } while (0)
 
+/// A thread whose first call is a product: it has no context yet.
+void MultiplyInThread() {
+  constexpr int kSize = 5;
+  double *a, *x, *y;
+  CU(cudaMallocManaged(&a, kSize * kSize * sizeof(double)));
+  CU(cudaMallocManaged(&x, kSize * sizeof(double)));
+  CU(cudaMallocManaged(&y, kSize * sizeof(double)));
+  for (int i = 0; i < kSize * kSize; ++i) a[i] = i;
+  for (int i = 0; i < kSize; ++i) x[i] = 1 + i;
+  cublasHandle_t handle;
+  Same("handle", 0, cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  std::thread([&] {
+    const double one = 1, zero = 0;
+    Same("product in a thread", 0, cublasDgemv(handle, CUBLAS_OP_N, kSize, kSize, &one, a, kSize, x, 1, &zero, y, 1),
+         CUBLAS_STATUS_SUCCESS);
+  }).join();
+  CU(cudaDeviceSynchronize());
+  for (int i = 0; i < kSize; ++i) {
+    double want = 0;
+    for (int j = 0; j < kSize; ++j) want += a[j * kSize + i] * x[j];
+    Same("product", i, y[i], want);
+  }
+  Same("handle", 1, cublasDestroy(handle), CUBLAS_STATUS_SUCCESS);
+  CU(cudaFree(a));
+  CU(cudaFree(x));
+  CU(cudaFree(y));
+}
+
 int main() {
+  MultiplyInThread();
   const int n = 5000;
   std::vector<float> x(n), y(n);
   for (int i = 0; i < n; ++i) x[i] = (i % 17 - 8) * 0.25f, y[i] = (i % 5) * 0.5f;
