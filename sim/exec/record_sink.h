@@ -21,10 +21,15 @@ struct RecordPlace {
   std::uint32_t local_stride = 0;  ///< bytes between two lanes' local memories
 };
 
-/// All records of a CTA, in one buffer.
+/// All records of a CTA, in one buffer. Whose they are, as RecordPlace says; the rest is the same for all that are handed over together.
 struct RecordedCta {
-  RecordPlace place;
+  std::uint64_t cta_index = 0, local_base = 0;
   std::span<const std::uint64_t> words;
+
+  void PutIn(RecordPlace& place) const {
+    place.cta_index = cta_index;
+    place.local_base = local_base;
+  }
 };
 
 /// Records of CTAs that run one after the other in the same place.
@@ -40,9 +45,13 @@ class RecordStream {
     RecordPlace at = place;
     for (at.buffer = 0; at.buffer < buffers.size(); ++at.buffer) OnRecords(at, buffers[at.buffer], 1);
   }
-  /// The same for whole CTAs of so many warps.
-  virtual void OnCtas(std::span<const RecordedCta> ctas, std::uint32_t warps) {
-    for (const RecordedCta& cta : ctas) OnRecords(cta.place, cta.words, warps);
+  /// The same for whole CTAs of so many warps. What `place` says of one of them is put in on the way: a copy
+  /// would wait for the stores of a kernel that streams.
+  virtual void OnCtas(RecordPlace& place, std::span<const RecordedCta> ctas, std::uint32_t warps) {
+    for (const RecordedCta& cta : ctas) {
+      cta.PutIn(place);
+      OnRecords(place, cta.words, warps);
+    }
   }
 };
 

@@ -34,27 +34,39 @@ class ByteWriter {
   }
   /// The last so many bytes are not to be.
   void TakeBack(std::size_t count) { used_ -= count; }
-  void Varint(std::uint64_t value) {
-    constexpr std::size_t kLongest = 10;
-    std::uint8_t* const begin = Room(kLongest);
-    std::uint8_t* at = begin;
-    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
-    *at++ = static_cast<std::uint8_t>(value);
-    used_ += static_cast<std::size_t>(at - begin);
-  }
+  static constexpr std::size_t kLongestVarint = 10;
+  void Varint(std::uint64_t value) { EndAt(PutVarint(Room(kLongestVarint), value)); }
   /// Small numbers of either sign: zigzag.
-  void Signed(std::int64_t value) { Varint(static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63)); }
+  void Signed(std::int64_t value) { Varint(ZigZag(value)); }
   void Text(std::string_view text) {
     Varint(text.size());
     if (!text.empty()) std::memcpy(Grow(text.size()), text.data(), text.size());
   }
 
- private:
+  /// Where the next bytes go, with room for so many. EndAt says how far they came.
   std::uint8_t* Room(std::size_t count) {
     if (buffer_.size() - used_ < count) buffer_.resize(std::max(used_ + count, 2 * buffer_.size()));
     return buffer_.data() + used_;
   }
+  void EndAt(const std::uint8_t* end) { used_ = static_cast<std::size_t>(end - buffer_.data()); }
 
+  static constexpr std::uint64_t ZigZag(std::int64_t value) {
+    return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
+  }
+  /// Where they end.
+  static std::uint8_t* PutVarint(std::uint8_t* at, std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+    *at++ = static_cast<std::uint8_t>(value);
+    return at;
+  }
+  /// The same for a value that stays only if it is wanted.
+  template <typename T>
+  static std::uint8_t* PutIf(bool wanted, std::uint8_t* at, T value) {
+    std::memcpy(at, &value, sizeof value);
+    return at + (wanted ? sizeof value : 0);
+  }
+
+ private:
   std::vector<std::uint8_t> buffer_;  ///< longer than what is used
   std::size_t used_ = 0;
 };

@@ -40,16 +40,16 @@ void AccessPredictor::Learn(std::uint32_t instruction, std::uint64_t base, std::
   state.stride = stride;
 }
 
-AccessIndex::AccessIndex(const KernelCode& code) : next_(code.instructions.size() + 1) {
-  auto next = static_cast<std::uint32_t>(code.instructions.size());
-  next_[next] = next;
-  for (std::uint32_t i = next; i-- > 0;) {
-    if (code.instructions[i].has_access()) next = i;
-    next_[i] = next;
+AccessIndex::AccessIndex(const KernelCode& code) {
+  std::vector<std::uint32_t> before{0};  // by instruction: memory instructions before it
+  for (std::uint32_t i = 0; i < code.instructions.size(); ++i) {
+    if (code.instructions[i].has_access()) instructions_.push_back(i);
+    before.push_back(static_cast<std::uint32_t>(instructions_.size()));
   }
+  for (const BasicBlock& block : code.blocks) blocks_.emplace_back(before[block.first], before[block.first + block.count]);
 }
 
-void SharedTraces::Trace::Learn(const std::vector<std::uint64_t>& next) {
+void SharedTraces::Trace::Learn(const Shifts& next) {
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     const std::uint64_t shift = next.empty() ? 0 : next[i];
     step[i] = shift - shifts[i];
@@ -102,9 +102,7 @@ void CtaEncoder::EncodeTrace(const CtaTrace& cta, ByteWriter& out) {
     std::uint32_t next = warp.first_access;
     for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
-      const BasicBlock& block = code_.blocks[visit.block];
-      for (std::uint32_t i = index_.From(block.first); i < block.first + block.count; i = index_.From(i + 1))
-        EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
+      for (const std::uint32_t i : index_.Of(visit.block)) EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
     }
   }
 }
@@ -121,11 +119,12 @@ void CtaEncoder::EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWrit
       if (next.block != visit.block || next.mask != visit.mask) break;
       ++run;
     }
-    const std::int64_t step = std::int64_t{visit.block} - block;
-    const auto zigzag = static_cast<std::uint64_t>(step) << 1 ^ static_cast<std::uint64_t>(step >> 63);
-    out.Varint(zigzag << 2 | (visit.mask != mask ? 2u : 0u) | (run > 1 ? 1u : 0u));
-    if (visit.mask != mask) out.Fixed(visit.mask);
-    if (run > 1) out.Varint(run);
+    const std::uint64_t step = ByteWriter::ZigZag(std::int64_t{visit.block} - block);
+    std::uint8_t* at = out.Room(2 * ByteWriter::kLongestVarint + sizeof visit.mask);
+    at = ByteWriter::PutVarint(at, step << 2 | (visit.mask != mask ? 2u : 0u) | (run > 1 ? 1u : 0u));
+    at = ByteWriter::PutIf(visit.mask != mask, at, visit.mask);
+    if (run > 1) at = ByteWriter::PutVarint(at, run);
+    out.EndAt(at);
     block = visit.block;
     mask = visit.mask;
     v += run;
@@ -140,10 +139,12 @@ void CtaEncoder::EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, s
   std::uint8_t flags = access.mask == visit_mask ? kVisitMask : 0;
   if (access.stride == guess.stride) flags |= kSameStride;
   if (access.base == guess.base) flags |= kSameBase;
-  out.Fixed(flags);
-  if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
-  if ((flags & kSameStride) == 0) out.Signed(access.stride);
-  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(access.base - guess.base));
+  std::uint8_t* at = out.Room(sizeof flags + sizeof access.mask + 2 * ByteWriter::kLongestVarint);
+  *at++ = flags;
+  at = ByteWriter::PutIf((flags & kVisitMask) == 0, at, access.mask);
+  if ((flags & kSameStride) == 0) at = ByteWriter::PutVarint(at, ByteWriter::ZigZag(access.stride));
+  if ((flags & kSameBase) == 0) at = ByteWriter::PutVarint(at, ByteWriter::ZigZag(static_cast<std::int64_t>(access.base - guess.base)));
+  out.EndAt(at);
   predictor_.Learn(instruction, access.base, access.stride);
 }
 
@@ -156,17 +157,17 @@ void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, st
   std::uint8_t flags = kLanes | static_cast<std::uint8_t>(static_cast<unsigned>(packed_.unit) << kUnitShift);
   if (access.mask == visit_mask) flags |= kVisitMask;
   if (packed_.low == guess.base) flags |= kSameBase;
-  out.Fixed(flags);
-  if ((flags & kVisitMask) == 0) out.Fixed(access.mask);
-  if ((flags & kSameBase) == 0) out.Signed(static_cast<std::int64_t>(packed_.low - guess.base));
+  std::uint8_t* to = out.Room(sizeof flags + sizeof access.mask + ByteWriter::kLongestVarint + sizeof packed_.bytes);
+  *to++ = flags;
+  to = ByteWriter::PutIf((flags & kVisitMask) == 0, to, access.mask);
+  if ((flags & kSameBase) == 0) to = ByteWriter::PutVarint(to, ByteWriter::ZigZag(static_cast<std::int64_t>(packed_.low - guess.base)));
   // As many as there can be of that size: nobody can foretell how many there are.
-  std::uint8_t* const to = out.Grow(sizeof packed_.bytes);
   switch (SizeOf(packed_.unit)) {
     case 1: std::memcpy(to, packed_.bytes.data(), kWarpSize); break;
     case 2: std::memcpy(to, packed_.bytes.data(), kWarpSize * 2); break;
     default: std::memcpy(to, packed_.bytes.data(), sizeof packed_.bytes);
   }
-  out.TakeBack(sizeof packed_.bytes - count * SizeOf(packed_.unit));
+  out.EndAt(to + count * SizeOf(packed_.unit));
   predictor_.Learn(instruction, packed_.low, guess.stride);
 }
 
@@ -197,7 +198,7 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
 
 void CtaDecoder::DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta& cta) {
   const bool expected = (in.Fixed<std::uint8_t>() & kExpected) != 0;
-  cta.shifts.resize(accesses_);
+  std::fill_n(cta.shifts.Renew(accesses_), accesses_, 0);
   bool any = false;
   for (std::size_t i = 0; i < accesses_ && !in.failed(); ++i) {
     cta.shifts[i] = of.Guess(i) + (expected ? 0 : static_cast<std::uint64_t>(in.Signed()));
@@ -222,9 +223,10 @@ CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
     warp.first_access = static_cast<std::uint32_t>(cta.accesses.size());
     for (std::uint32_t v = 0; v < warp.visit_count && !in.failed(); ++v) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
-      const BasicBlock& block = code_.blocks[visit.block];
-      for (std::uint32_t i = index_.From(block.first); i < block.first + block.count && !in.failed(); i = index_.From(i + 1))
+      for (const std::uint32_t i : index_.Of(visit.block)) {
+        if (in.failed()) break;
         DecodeAccess(in, cta, i, visit.mask);
+      }
     }
     warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
     cta.warps.push_back(warp);

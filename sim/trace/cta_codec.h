@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -39,15 +40,18 @@ class AccessPredictor {
   std::uint32_t warp_ = 0;
 };
 
-/// Finds the memory instructions of blocks without a look at the others.
+/// The memory instructions of blocks, in their order.
 class AccessIndex {
  public:
   explicit AccessIndex(const KernelCode& code);
-  /// The first instruction from `instruction` on that has an access; the number of instructions when there is none.
-  std::uint32_t From(std::uint32_t instruction) const { return next_[instruction]; }
+  std::span<const std::uint32_t> Of(std::uint32_t block) const {
+    const auto [begin, end] = blocks_[block];
+    return {instructions_.data() + begin, instructions_.data() + end};
+  }
 
  private:
-  std::vector<std::uint32_t> next_;  ///< by instruction, and one behind the last
+  std::vector<std::uint32_t> instructions_;                      ///< of the code
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks_;  ///< which of them are the block's: the first, and behind the last
 };
 
 /// Traces that later CTAs of a batch may share, with the shifts of the last CTA that did. Both sides keep the same ones.
@@ -59,7 +63,7 @@ class SharedTraces {
     std::vector<std::uint64_t> shifts, step;
     std::uint64_t Guess(std::size_t access) const { return shifts[access] + step[access]; }
     /// Empty: all 0.
-    void Learn(const std::vector<std::uint64_t>& next);
+    void Learn(const Shifts& next);
   };
   explicit SharedTraces(std::size_t accesses) : accesses_(accesses) {}
   /// How many traces ago this one was added, from 1; 0 when it is not there.

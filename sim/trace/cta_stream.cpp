@@ -1,8 +1,9 @@
 #include "sim/trace/cta_stream.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "sim/exec/simd.h"
 
@@ -13,15 +14,27 @@ using exec::UsableSimd;
 
 namespace {
 
-constexpr std::size_t kMostModels = 8;
+constexpr std::size_t kMostModels = 16;
 constexpr std::size_t kMostWords = std::size_t{1} << 22;      // of a CTA that others are compared with
 constexpr std::size_t kMostKeptWords = std::size_t{1} << 14;  // the same from one launch to the next
-// Where CTAs are like none before, only some of them are compared with others and become models: fewer and fewer.
-constexpr std::uint64_t kEagerMisses = 4, kLazyCompares = 8, kLazyMisses = 64;
-constexpr std::uint64_t kRemembered = 23;  // of the launches before: the next CTA is compared, the ninth one becomes a model
+// Where CTAs are like none before, only some of them are compared with others.
+constexpr std::uint64_t kEagerMisses = 4, kLazyCompares = 8, kHopelessMisses = 256, kRareCompares = 32;
+constexpr std::uint64_t kRemembered = 23;  // of the launches before: the next CTA is compared
 
-bool Compares(std::uint64_t misses) { return misses <= kEagerMisses || misses % kLazyCompares == 0; }
-bool BecomesModel(std::uint64_t misses) { return misses <= kEagerMisses || std::has_single_bit(misses) || misses % kLazyMisses == 0; }
+bool Compares(std::uint64_t misses) {
+  return misses <= kEagerMisses || misses % (misses <= kHopelessMisses ? kLazyCompares : kRareCompares) == 0;
+}
+
+constexpr std::uint32_t kLongestPause = 512;
+/// CTAs that are only decoded before one becomes a model again, after so many models in a row that no CTA was like: to make one costs as
+/// much as to decode several.
+std::uint32_t PauseAfter(std::uint32_t unused_models) {
+  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 3> kPauses = {{{4, 0}, {8, 8}, {16, 64}}};
+  for (const auto& [models, pause] : kPauses) {
+    if (unused_models <= models) return pause;
+  }
+  return kLongestPause;
+}
 
 GL_INLINE void AdvanceWords(std::uint64_t* __restrict old_words, const std::uint64_t* __restrict steps,
                             const std::uint64_t* __restrict words, std::size_t count, std::uint64_t* differs) {
@@ -77,7 +90,7 @@ void CtaStream::BeginLaunch(Take take) {
   take_ = std::move(take);
   open_ = false;
   decoder_.BeginLaunch();
-  misses_ = std::min(misses_, kRemembered);
+  if (PauseAfter(unused_models_) < kLongestPause) misses_ = std::min(misses_, kRemembered);
 }
 
 /// Keeps what the next launch may need, if it is small: patterns that records name are of this launch, and so is the place of shared and
@@ -85,11 +98,13 @@ void CtaStream::BeginLaunch(Take take) {
 void CtaStream::EndLaunch() {
   take_ = nullptr;
   captured_.clear();
+  const Model* const first = models_.empty() ? nullptr : models_.front().get();
   models_.remove_if([&](const std::unique_ptr<Model>& model) {
     std::size_t words = 0;
     for (const auto& buffer : model->words) words += buffer.size();
     return generic_ || model->sites.names_patterns || words > kMostKeptWords;
   });
+  follows_ = follows_ && !models_.empty() && models_.front().get() == first;
   for (Buffer& buffer : buffers_) {
     if (buffer.words.size() <= kMostKeptWords) continue;
     buffer.words.resize(kMostKeptWords);
@@ -104,31 +119,29 @@ void CtaStream::OnRecords(const exec::RecordPlace& place, std::span<const std::u
 }
 
 /// CTAs that follow their model by its step are compared with the one before where they are.
-void CtaStream::OnCtas(std::span<const exec::RecordedCta> ctas, std::uint32_t) {
-  const std::uint64_t* last = nullptr;  // the words of the CTA before, which was as expected
+void CtaStream::OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedCta> ctas, std::uint32_t) {
+  std::span<const std::uint64_t> last;  // the words of the CTA before, if it was the first model's
+  if (follows_) last = {buffers_.front().words.data(), buffers_.front().used};
+  records_.assign(buffers_.size(), {});
   for (const exec::RecordedCta& cta : ctas) {
-    const std::size_t count = cta.words.size();
-    if (last == nullptr) BeginCta();
-    else expected_ = true;
-    const Model* const model = expected_ ? models_.front().get() : nullptr;
-    if (model != nullptr && model->only_first && cta.place.buffer == 0 && model->words.front().size() == count) {
+    const Model* const model = !last.empty() && last.size() == cta.words.size() ? models_.front().get() : nullptr;
+    if (model != nullptr && model->only_first && !model->word_step.empty()) {
       std::uint64_t differs = 0;
-      DifferAll(last != nullptr ? last : buffers_.front().words.data(), model->word_step.front().data(), cta.words.data(), count, &differs);
+      DifferAll(last.data(), model->word_step.front().data(), cta.words.data(), last.size(), &differs);
       if (differs == 0) {
-        GiveExpected(cta.place);
-        last = cta.words.data();
+        GiveExpected(cta.cta_index, cta.local_base);
+        last = cta.words;
         continue;
       }
     }
-    last = nullptr;
-    BeginCta();
-    expected_ = false;
-    TakeRecords(cta.place, cta.words, warps_);
+    records_.front() = cta.words;
+    cta.PutIn(place);
+    EndCta(place);
+    last = follows_ ? cta.words : std::span<const std::uint64_t>();
   }
-  if (last != nullptr) {
-    std::copy_n(last, models_.front()->words.front().size(), buffers_.front().words.data());
-    open_ = false;
-  }
+  for (Buffer& buffer : buffers_) buffer.used = 0;
+  expected_ = false;
+  if (!ctas.empty()) Append(0, last);
   PassOn();
 }
 
@@ -138,22 +151,17 @@ void CtaStream::PassOn() {
   captured_.clear();
 }
 
-/// Written where it stays: a copy would wait for the stores of a kernel that streams.
-CtaStream::Captured& CtaStream::Give(const exec::RecordPlace& place, const std::shared_ptr<const CtaTrace>& trace, std::uint64_t dropped) {
-  Captured& captured = captured_.emplace_back();
-  captured.index = place.cta_index;
-  captured.cta.trace = trace;
-  captured.dropped = dropped;
-  return captured;
-}
-
 /// The CTA is the first model's, as far shifted as that says.
-void CtaStream::GiveShifted(const exec::RecordPlace& place) {
+void CtaStream::GiveShifted(std::uint64_t index, std::uint64_t local_base) {
   const Model& model = *models_.front();
-  std::vector<std::uint64_t>& shifts = Give(place, model.trace, model.dropped).cta.shifts;
-  shifts.resize(accesses_);
+  // Written where it stays: a copy would wait for the stores of a kernel that streams.
+  Captured& captured = captured_.emplace_back();
+  captured.index = index;
+  captured.cta.trace = model.trace;
+  captured.dropped = model.dropped;
+  std::uint64_t* const shifts = captured.cta.shifts.Renew(accesses_);
   for (std::size_t a = 0; a < accesses_; ++a) shifts[a] = model.shift[model.sites.of[a]];
-  for (const std::uint32_t access : local_accesses_) shifts[access] = place.local_base - model.local_base;
+  for (const std::uint32_t access : local_accesses_) shifts[access] = local_base - model.local_base;
 }
 
 void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
@@ -162,14 +170,14 @@ void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std:
   Append(place.buffer, words);
   ended_ += ended;
   if (ended_ < warps_) return;
-  EndCta(place);
+  EndBufferedCta(place);
   open_ = false;
 }
 
 void CtaStream::OnCta(const exec::RecordPlace& place, std::span<const std::span<const std::uint64_t>> buffers) {
   if (!open_) BeginCta();
   for (std::uint32_t b = 0; b < std::min(buffers.size(), buffers_.size()); ++b) Append(b, buffers[b]);
-  EndCta(place);
+  EndBufferedCta(place);
   open_ = false;
   PassOn();
 }
@@ -194,27 +202,43 @@ void CtaStream::BeginCta() {
   expected_ = follows_ && !models_.empty() && !models_.front()->word_step.empty();
 }
 
+/// Its records are in buffers_.
+void CtaStream::EndBufferedCta(const exec::RecordPlace& place) {
+  if (EndedAsExpected()) return GiveExpected(place.cta_index, place.local_base);
+  records_.clear();
+  for (const Buffer& buffer : buffers_) records_.emplace_back(buffer.words.data(), buffer.used);
+  EndCta(place);
+}
+
+/// Its records are records_, and not what is expected.
 void CtaStream::EndCta(const exec::RecordPlace& place) {
-  if (EndedAsExpected()) return GiveExpected(place);
   const bool compares = Compares(misses_);
+  Model* const before = follows_ ? models_.front().get() : nullptr;
+  // Mostly what came after a CTA comes after one like it: the first one of a row of the grid, those inside of it, the last one.
+  if (compares && before != nullptr && before->successor != nullptr) {
+    const auto next = std::ranges::find(models_, before->successor, &std::unique_ptr<Model>::get);
+    if (next != models_.end()) models_.splice(models_.begin(), models_, next);
+  }
   for (auto model = models_.begin(); compares && model != models_.end(); ++model) {
     if (!IsLike(**model)) continue;
+    if (before != nullptr) before->successor = model->get();
+    if (!std::exchange((*model)->used, true)) unused_models_ = 0;
     Follow(**model);
     models_.splice(models_.begin(), models_, model);
     misses_ = 0;
-    return GiveShifted(place);
+    return GiveShifted(place.cta_index, place.local_base);
   }
   ++misses_;
   Decode(place);
 }
 
 /// The CTA was the first model's, a step on.
-void CtaStream::GiveExpected(const exec::RecordPlace& place) {
+void CtaStream::GiveExpected(std::uint64_t index, std::uint64_t local_base) {
   Model& model = *models_.front();
   for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
   model.missed = false;
   misses_ = 0;
-  GiveShifted(place);
+  GiveShifted(index, local_base);
 }
 
 bool CtaStream::EndedAsExpected() const {
@@ -226,17 +250,17 @@ bool CtaStream::EndedAsExpected() const {
 }
 
 bool CtaStream::IsLike(const Model& model) {
-  for (std::size_t b = 0; b < buffers_.size(); ++b) {
-    if (buffers_[b].used != model.words[b].size()) return false;
+  for (std::size_t b = 0; b < records_.size(); ++b) {
+    if (records_[b].size() != model.words[b].size()) return false;
   }
   shift_.assign(model.shift.size(), 0);
   for (std::size_t s = 1; s < shift_.size(); ++s) {
     const auto [buffer, word] = model.sample[s];
-    shift_[s] = buffers_[buffer].words[word] - model.words[buffer][word];
+    shift_[s] = records_[buffer][word] - model.words[buffer][word];
   }
   constexpr std::size_t kStride = 256;
-  for (std::size_t b = 0; b < buffers_.size(); ++b) {
-    const std::uint64_t* const words = buffers_[b].words.data();
+  for (std::size_t b = 0; b < records_.size(); ++b) {
+    const std::uint64_t* const words = records_[b].data();
     const std::uint64_t* const old_words = model.words[b].data();
     const std::uint16_t* const sites = model.sites.number[b].data();
     for (std::size_t from = 0; from < model.words[b].size(); from += kStride) {
@@ -266,37 +290,40 @@ void CtaStream::Follow(Model& model) {
 }
 
 void CtaStream::Decode(const exec::RecordPlace& place) {
-  records_.clear();
   std::size_t words = 0;
-  for (const Buffer& buffer : buffers_) {
-    records_.emplace_back(buffer.words.data(), buffer.used);
-    words += buffer.used;
-  }
+  for (const auto& records : records_) words += records.size();
   follows_ = false;
-  const bool wanted = words <= kMostWords && BecomesModel(misses_);
-  RecordSites sites;
-  std::shared_ptr<const CtaTrace> trace = decoder_.Decode(place, records_, wanted ? &sites : nullptr);
-  if (wanted && sites.usable) {
-    if (models_.size() >= kMostModels) models_.pop_back();
-    models_.push_front(MakeModel(place, std::move(sites), trace));
-    follows_ = true;
+  const bool wanted = words <= kMostWords && since_model_++ >= PauseAfter(unused_models_);
+  Captured& captured = captured_.emplace_back();
+  captured.index = place.cta_index;
+  if (!wanted) {
+    captured.cta.trace = decoder_.Decode(place, records_, nullptr);
+    captured.dropped = decoder_.dropped();
+    return;
   }
-  Give(place, trace, decoder_.dropped());
+  RecordSites sites;
+  captured.cta.trace = decoder_.Decode(place, records_, &sites);
+  captured.dropped = decoder_.dropped();
+  since_model_ = 0;
+  ++unused_models_;
+  if (!sites.usable) return;
+  if (models_.size() >= kMostModels) models_.pop_back();
+  models_.push_front(MakeModel(place, std::move(sites), captured.cta.trace));
+  follows_ = true;
 }
 
 std::unique_ptr<CtaStream::Model> CtaStream::MakeModel(const exec::RecordPlace& place, RecordSites sites,
                                                        std::shared_ptr<const CtaTrace> trace) const {
   auto model = std::make_unique<Model>();
   model->only_first = true;
-  for (std::size_t b = 1; b < buffers_.size(); ++b) model->only_first &= buffers_[b].used == 0;
+  for (std::size_t b = 1; b < records_.size(); ++b) model->only_first &= records_[b].empty();
   model->trace = std::move(trace);
   model->dropped = decoder_.dropped();
   model->local_base = place.local_base;
   model->sites = std::move(sites);
   model->sample.resize(model->sites.count);
-  for (std::size_t b = 0; b < buffers_.size(); ++b) {
-    const auto begin = buffers_[b].words.begin();
-    model->words.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(buffers_[b].used));
+  for (std::size_t b = 0; b < records_.size(); ++b) {
+    model->words.emplace_back(records_[b].begin(), records_[b].end());
     for (std::size_t i = model->words[b].size(); i-- > 0;)
       model->sample[model->sites.number[b][i]] = {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(i)};
   }

@@ -34,7 +34,7 @@ class CtaStream final : public exec::RecordStream {
 
   void OnRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) override;
   void OnCta(const exec::RecordPlace& place, std::span<const std::span<const std::uint64_t>> buffers) override;
-  void OnCtas(std::span<const exec::RecordedCta> ctas, std::uint32_t warps) override;
+  void OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedCta> ctas, std::uint32_t warps) override;
 
  private:
   /// Records while they come in. `words` may hold more, of a CTA before.
@@ -48,6 +48,7 @@ class CtaStream final : public exec::RecordStream {
     std::uint64_t dropped = 0;
     std::uint64_t local_base = 0;  ///< of the CTA that it was made of
     RecordSites sites;
+    bool used = false;                                            ///< a CTA was like it
     bool only_first = false;                                      ///< all words are in the first buffer
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
@@ -55,15 +56,16 @@ class CtaStream final : public exec::RecordStream {
     std::vector<std::uint64_t> step;                              ///< by site, of the shift, from one CTA to the next
     std::vector<std::vector<std::uint64_t>> word_step;            ///< the same by buffer and word
     bool missed = true;                                           ///< the step was not that to the last CTA
+    const Model* successor = nullptr;                             ///< that a CTA was like which came after one like this, if it is left
   };
 
   void TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended);
   void Append(std::uint32_t buffer, std::span<const std::uint64_t> words);
-  Captured& Give(const exec::RecordPlace& place, const std::shared_ptr<const CtaTrace>& trace, std::uint64_t dropped);
-  void GiveShifted(const exec::RecordPlace& place);
-  void GiveExpected(const exec::RecordPlace& place);
+  void GiveShifted(std::uint64_t index, std::uint64_t local_base);
+  void GiveExpected(std::uint64_t index, std::uint64_t local_base);
   void PassOn();
   void BeginCta();
+  void EndBufferedCta(const exec::RecordPlace& place);
   void EndCta(const exec::RecordPlace& place);
   bool EndedAsExpected() const;
   /// Fills shift_ when the CTA is like the model.
@@ -79,15 +81,16 @@ class CtaStream final : public exec::RecordStream {
   std::vector<std::uint32_t> local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
-  RecordBuffers records_;                     ///< of the CTA being decoded
+  RecordBuffers records_;                     ///< of the CTA that has ended: in buffers_, or where they were made
   std::list<std::unique_ptr<Model>> models_;  ///< the latest first
   std::vector<std::uint64_t> shift_;
-  std::uint32_t ended_ = 0;   ///< warps of the CTA
-  bool open_ = false;         ///< a CTA has begun
-  bool follows_ = false;      ///< the CTA before was the first model's
-  bool generic_ = false;      ///< some accesses go to generic addresses
-  bool expected_ = false;     ///< what has come of it is the first model's word, a step on
-  std::uint64_t misses_ = 0;  ///< CTAs in a row that were like none
+  std::uint32_t ended_ = 0;                            ///< warps of the CTA
+  bool open_ = false;                                  ///< a CTA has begun
+  bool follows_ = false;                               ///< the CTA before was the first model's
+  bool generic_ = false;                               ///< some accesses go to generic addresses
+  bool expected_ = false;                              ///< what has come of it is the first model's word, a step on
+  std::uint64_t misses_ = 0;                           ///< CTAs in a row that were like none
+  std::uint32_t unused_models_ = 0, since_model_ = 0;  ///< in a row; CTAs decoded since the last one
 };
 
 }  // namespace gridloom::trace

@@ -63,6 +63,11 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
 
 }  // namespace
 
+Shifts& Shifts::operator=(const Shifts& other) {
+  if (this != &other) std::copy(other.begin(), other.end(), Renew(other.size()));
+  return *this;
+}
+
 std::uint32_t PutLanes(std::span<const std::uint64_t> addresses, std::uint32_t* words) {
   if (addresses.empty()) return 0;
   const auto [lowest, highest] = std::ranges::minmax(addresses);
@@ -135,7 +140,7 @@ Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTr
   return {};
 }
 
-Status ValidateShifts(const KernelCode& code, const std::vector<std::uint64_t>& shifts) {
+Status ValidateShifts(const KernelCode& code, const Shifts& shifts) {
   if (shifts.empty()) return {};
   std::size_t number = 0;
   for (const Instruction& instruction : code.instructions) {

@@ -3,6 +3,7 @@
 // from a file; everything that a device may choose differently (sector and line sizes, banks, latencies) stays out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -153,11 +154,47 @@ struct CtaTrace {
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
 };
 
+/// A number for each memory instruction of a kernel. Few need no memory of their own: there is one of these for each CTA.
+class Shifts {
+ public:
+  Shifts() = default;
+  Shifts(const Shifts& other) { *this = other; }
+  Shifts(Shifts&& other) noexcept { *this = std::move(other); }
+  Shifts& operator=(const Shifts& other);
+  Shifts& operator=(Shifts&& other) noexcept {
+    size_ = std::exchange(other.size_, 0);
+    many_ = std::move(other.many_);
+    if (size_ <= kFew) few_ = other.few_;
+    return *this;
+  }
+
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  const std::uint64_t* begin() const { return size_ <= kFew ? few_.data() : many_.get(); }
+  const std::uint64_t* end() const { return begin() + size_; }
+  std::uint64_t operator[](std::size_t i) const { return begin()[i]; }
+  std::uint64_t& operator[](std::size_t i) { return const_cast<std::uint64_t&>(begin()[i]); }
+  void clear() { size_ = 0; }
+  /// So many, which may hold anything.
+  std::uint64_t* Renew(std::size_t size) {
+    size_ = size;
+    if (size > kFew) many_ = std::make_unique_for_overwrite<std::uint64_t[]>(size);
+    return &(*this)[0];
+  }
+  bool operator==(const Shifts& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+
+ private:
+  static constexpr std::size_t kFew = 8;
+  std::size_t size_ = 0;
+  std::unique_ptr<std::uint64_t[]> many_;  ///< those of more than kFew
+  std::array<std::uint64_t, kFew> few_;
+};
+
 /// A CTA of a launch. CTAs that differ only in how far the addresses of each instruction are shifted share one trace.
 struct LoadedCta {
   std::shared_ptr<const CtaTrace> trace;
   /// By memory instruction, as AccessCount counts them: what is added to its addresses; 0 for shared memory. Empty: nothing.
-  std::vector<std::uint64_t> shifts;
+  Shifts shifts;
 };
 
 /// Where the CTAs of one launch come from: a running kernel, a file, a generator. Called by one thread at a time, once for each
@@ -230,7 +267,7 @@ Status ValidateCode(const KernelCode& code);
 /// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// That there are none or as many shifts as the code has memory instructions, 0 for shared memory.
-Status ValidateShifts(const KernelCode& code, const std::vector<std::uint64_t>& shifts);
+Status ValidateShifts(const KernelCode& code, const Shifts& shifts);
 
 /// Warp-instructions that a CTA executes.
 std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta);

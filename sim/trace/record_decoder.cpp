@@ -64,11 +64,13 @@ RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(t
   for (const CodeTable::Entry& entry : table.entries) {
     BlockStart& start = starts_.emplace_back();
     start.block = entry.block;
+    empty_blocks_.push_back(CodeTable::kNoBlock);
     if (entry.block == CodeTable::kNoBlock) continue;
     const BasicBlock& block = table.code.blocks[entry.block];
     start.end = block.first + block.count;
     const bool accesses = entries_[block.first].number != entries_[start.end].number;
     start.next = accesses ? block.first : start.end;
+    if (!accesses) empty_blocks_.back() = entry.block;
   }
 }
 
@@ -135,14 +137,11 @@ std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
   return slot = std::move(made);
 }
 
-RecordDecoder::Entry& RecordDecoder::EntryOf(std::uint32_t at) {
-  Entry& entry = entries_[at];
-  if (entry.cta == ctas_) return entry;
+void RecordDecoder::BeginEntry(Entry& entry) const {
   entry.cta = ctas_;
   entry.site = 0;
   entry.pattern = -1;
   if (ctas_ % kNewHope == 0) entry.patience = std::max<std::uint8_t>(entry.patience, 1);
-  return entry;
 }
 
 void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer) {
@@ -151,37 +150,41 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
   site_numbers_ = sites_ != nullptr ? sites_->number[buffer].data() : nullptr;
   words_ = words.data();
   words_end_ = words_ + words.size();
-  bool begun = false;
-  for (Words at = words_, end = words_ + words.size(); at < end;) {
-    if (!begun) BeginWarp();
-    begun = true;
-    switch (RecordHeader::Unpack(*at).kind) {
-      case RecordKind::kBlock:
-        TakeBlock(RecordHeader::Unpack(*at).instruction, static_cast<std::uint32_t>(*at));
-        if (++at < end && RecordHeader::Unpack(*at).kind == RecordKind::kBlock) at = TakeBlocks(at, end);
-        break;
+  for (Words at = words_, end = words_end_; at < end;) {
+    if (!in_warp_) BeginWarp();
+    const RecordKind kind = RecordHeader::Unpack(*at).kind;
+    if (sites_ == nullptr && kind <= RecordKind::kMaskedGroup) {
+      const Words from = std::exchange(at, TakeSimpleRecords(at, end));
+      if (at != from) continue;
+    }
+    switch (kind) {
+      case RecordKind::kBlock: at = TakeBlocks(at, end); break;
       case RecordKind::kWarpEnd:
         EndWarp();
-        begun = false;
         ++at;
         break;
       default: at = TakeGroup(at, end);
     }
   }
-  if (begun) EndWarp();
+  if (in_warp_) EndWarp();
 }
 
 void RecordDecoder::BeginWarp() {
   local_base_ = place_.local_base + trace_->warps.size() * place_.local_stride * kWarpSize;
-  trace_->warps.push_back({static_cast<std::uint32_t>(visits_.size()), 0, static_cast<std::uint32_t>(accesses_.size()), 0});
+  first_visit_ = static_cast<std::uint32_t>(visits_.size());
+  first_access_ = static_cast<std::uint32_t>(accesses_.size());
   next_ = end_ = 0;
+  in_warp_ = true;
 }
 
 void RecordDecoder::EndWarp() {
   SkipTo(end_);
-  WarpTrace& warp = trace_->warps.back();
-  warp.visit_count = static_cast<std::uint32_t>(visits_.size()) - warp.first_visit;
-  warp.access_count = static_cast<std::uint32_t>(accesses_.size()) - warp.first_access;
+  in_warp_ = false;
+  WarpTrace& warp = trace_->warps.emplace_back();
+  warp.first_visit = first_visit_;
+  warp.visit_count = static_cast<std::uint32_t>(visits_.size()) - first_visit_;
+  warp.first_access = first_access_;
+  warp.access_count = static_cast<std::uint32_t>(accesses_.size()) - first_access_;
 }
 
 /// Memory instructions before `entry` that made no record were off for all lanes.
@@ -191,44 +194,6 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
     std::fill_n(accesses_.Add(off), off, MemoryAccess{});
   }
   next_ = entry;
-}
-
-/// False when that is none.
-bool RecordDecoder::TakeBlock(std::uint32_t instruction, std::uint32_t mask) {
-  if (mask == 0 || instruction >= starts_.size() || starts_[instruction].block == CodeTable::kNoBlock) return false;
-  const BlockStart& start = starts_[instruction];
-  if (next_ < end_) SkipTo(end_);
-  *visits_.Add(1) = {start.block, mask};
-  next_ = start.next;
-  end_ = start.end;
-  return true;
-}
-
-/// Records of kBlock, one after the other, as TakeBlock does.
-RecordDecoder::Words RecordDecoder::TakeBlocks(Words at, Words end) {
-  const auto most = static_cast<std::size_t>(end - at);
-  BlockVisit* const begin = visits_.Add(most);
-  BlockVisit* visit = begin;
-  const BlockStart* const starts = starts_.data();
-  const std::size_t count = starts_.size();
-  std::uint32_t next = next_, last = end_;
-  for (; at < end; ++at) {
-    const RecordHeader header = RecordHeader::Unpack(*at);
-    if (header.kind != RecordKind::kBlock) break;
-    if (header.mask == 0 || header.instruction >= count || starts[header.instruction].block == CodeTable::kNoBlock) continue;
-    if (next < last) {
-      next_ = next;
-      SkipTo(last);
-    }
-    const BlockStart& start = starts[header.instruction];
-    *visit++ = {start.block, header.mask};
-    next = start.next;
-    last = start.end;
-  }
-  next_ = next;
-  end_ = last;
-  visits_.TakeBack(most - static_cast<std::size_t>(visit - begin));
-  return at;
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {

@@ -53,6 +53,13 @@ class Filling {
     return added;
   }
   void TakeBack(std::size_t count) { used_ -= count; }
+  /// Room for so many more, that the caller fills from the place it gets on, before EndAt says where it came to. Valid until the next call.
+  T* Room(std::size_t count) {
+    if (used_ + count > size_) Grow(used_ + count);
+    return begin_ + used_;
+  }
+  void EndAt(const T* end) { used_ = static_cast<std::size_t>(end - begin_); }
+  const T* begin() const { return begin_; }
   std::size_t size() const { return used_; }
   void Close() { to_->resize(used_); }
 
@@ -67,6 +74,12 @@ class Filling {
   T* begin_ = nullptr;
   std::size_t size_ = 0, used_ = 0;
 };
+
+/// A MemoryAccess as two words: its base, then stride and mask.
+using AccessWords = std::uint64_t __attribute__((vector_size(16)));
+inline AccessWords Lies(std::uint64_t base, std::int32_t stride, std::uint64_t mask_word) {
+  return AccessWords{base, static_cast<std::uint32_t>(stride) | mask_word};
+}
 
 class RecordDecoder {
  public:
@@ -86,7 +99,8 @@ class RecordDecoder {
   static constexpr std::uint32_t kNoEntry = ~0u;
   static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
   static constexpr std::size_t kLastKnown = 64, kLastPlans = 256;
-  static constexpr std::uint8_t kPatience = 4;  ///< patterns of one instruction, found among its lanes and not met again
+  static constexpr std::size_t kMostSlots = 64;  ///< of a simple group
+  static constexpr std::uint8_t kPatience = 4;   ///< patterns of one instruction, found among its lanes and not met again
 
   /// What is kept about an entry of the code.
   struct Entry {
@@ -110,25 +124,36 @@ class RecordDecoder {
     std::uint64_t base = 0;  ///< to the slot's word: the same and the slot's base
     bool moves = false;      ///< not in shared memory, nor always at one address
   };
+  /// An access of a simple group that lies at a slot: what it adds, and its number among the group's.
+  struct Addend {
+    AccessWords words;
+    std::uint32_t access = 0;
+  };
   struct PlainSlot {
     static constexpr std::uint32_t kNone = ~0u;
     std::uint64_t form = 0;                 ///< of the RecordSlot
     std::uint32_t in_loop = kNone;          ///< of the slots of the loop, that it lies at
+    std::uint32_t count = 0;                ///< of the accesses that lie there
+    Addend first;                           ///< theirs
+    std::uint32_t others = 0;               ///< where those of the others begin
     std::int32_t stride = 0;                ///< without a pattern
+    std::int32_t unit = 0;                  ///< of NearLanes
     const std::int64_t* pattern = nullptr;  ///< null also where the record names it
   };
   /// What is made of a group of the compiled code when it is first met.
   struct Plan {
     const exec::RecordGroup* group = nullptr;
     bool plain = false;                       ///< its accesses are PlainAccess, in the order of the entries
-    bool simple = false;                      ///< plain, and a block with all of its accesses
+    bool simple = false;                      ///< plain, a block with all of its accesses, and at most kMostSlots
     bool in_loop = false;                     ///< some slot lies at one of a loop
+    std::uint32_t loop = 0;                   ///< the group's
     std::uint32_t loop_slots = 0;             ///< of its loop, up to the last one that it lies at
     bool found = false;                       ///< of some slot only the run tells how its lanes lie
     std::uint32_t rounds = PlainSlot::kNone;  ///< slot that says which round of its loop it is
     std::uint32_t block = CodeTable::kNoBlock;
     std::uint32_t end = 0;  ///< of the block's entries
     std::vector<PlainAccess> accesses;
+    std::vector<Addend> addends;  ///< of a simple group, by slot; without the first one of each
     std::vector<PlainSlot> slots;
   };
   /// Where accesses of a loop lie in its round 0, and how far one round is from the next.
@@ -140,12 +165,6 @@ class RecordDecoder {
     std::uint32_t mask = 0;
     const exec::RecordSlot* form = nullptr;
     const std::uint64_t* at = nullptr;  ///< its words
-  };
-  /// Where the words of a slot say that accesses lie, but for what they add.
-  struct Place {
-    std::uint64_t base = 0;
-    std::int32_t stride = 0;  ///< kScattered: AddPlainAccess finds out
-    Words at = nullptr;
   };
   /// A loop that the warp has begun.
   struct Loop {
@@ -179,7 +198,12 @@ class RecordDecoder {
   const std::int64_t* Intern(const std::int64_t* pattern);
   std::uint32_t LeaderOf(std::uint32_t at);
   void Join(std::uint32_t a, std::uint32_t b);
-  Entry& EntryOf(std::uint32_t at);
+  Entry& EntryOf(std::uint32_t at) {
+    Entry& entry = entries_[at];
+    if (entry.cta != ctas_) BeginEntry(entry);
+    return entry;
+  }
+  void BeginEntry(Entry& entry) const;
   void BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers);
   std::shared_ptr<CtaTrace> UnusedTrace();
   void DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer);
@@ -192,9 +216,13 @@ class RecordDecoder {
   Words TakeAnyGroup(const Plan& plan, Words at, Words end);
   Words TakePlainGroup(const Plan& plan, std::uint32_t mask, Words at, bool repeats);
   void TakePlainRound(const Plan& plan, std::uint32_t mask, std::uint64_t round);
-  Words TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at);
+  Words TakeSimpleRecords(Words at, Words end);
+  void TakeOthers(const Plan& plan, std::uint32_t mask, std::uint64_t slots, std::uint64_t round, MemoryAccess* access);
+  bool HopesForPattern(std::uint32_t at) {
+    const Entry& entry = EntryOf(at);
+    return entry.pattern >= 0 || entry.patience != 0;
+  }
   Words TakeRepeatedGroup(const Plan& plan, std::uint32_t mask, Words at);
-  Words FindPlace(const PlainSlot& slot, const LoopSlot* in_loop, Words at, std::uint64_t& round, Place& place);
   void AddLoopRounds(const PlainAccess& plain, const LoopSlot& slot, std::uint64_t rounds, std::uint32_t mask,
                      std::pair<MemoryAccess*, std::size_t> out);
   Words FindSlots(const Plan& plan, Words at);
@@ -204,7 +232,7 @@ class RecordDecoder {
   void TakeLoopLanes(std::uint32_t mask, LoopSlot& slot);
   /// Those that groups of the loop lie at, up to number `count`.
   const LoopSlot* LoopSlots(std::uint32_t loop, std::uint32_t count) {
-    if (loop >= loops_.size() || loops_[loop].count < count) SlotInLoop(loop, count - 1);
+    if (loop >= loops_.size() || loops_[loop].count < count) SlotInLoop(loop, std::max(count, 1u) - 1);
     return loops_[loop].slots.data();
   }
   LoopSlot& SlotInLoop(std::uint32_t loop, std::uint32_t slot);
@@ -238,13 +266,13 @@ class RecordDecoder {
   };
 
   const CodeTable& table_;
-  std::vector<BlockStart> starts_;  ///< by instruction of the PTX
-  std::vector<Entry> entries_;      ///< by instruction of the code, and one behind the last
+  std::vector<BlockStart> starts_;           ///< by instruction of the PTX
+  std::vector<std::uint32_t> empty_blocks_;  ///< the same: blocks that have no accesses; kNoBlock for others
+  std::vector<Entry> entries_;               ///< by instruction of the code, and one behind the last
   std::unordered_map<const exec::RecordGroup*, std::unique_ptr<const Plan>> plans_;
   std::array<const Plan*, kLastPlans> last_plans_{};  ///< some of them
   std::vector<std::unique_ptr<const std::array<std::int64_t, kWarpSize>>> patterns_;
   std::vector<Words> slot_at_;                                                     ///< of the group being taken
-  std::vector<Place> places_;                                                      ///< the same
   std::vector<Loop> loops_;                                                        ///< by number
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> loop_entries_;  ///< of a loop's slot, an entry that lies there
   exec::RecordLoops record_loops_;
@@ -264,6 +292,8 @@ class RecordDecoder {
   std::array<Known*, kLastKnown> last_known_{};  ///< some of them, by SlotOf
   std::vector<LaneOffsets> wide_;                ///< of the trace's patterns, those found among lanes
   std::uint32_t next_ = 0, end_ = 0;             ///< what is left of the block being visited
+  bool in_warp_ = false;
+  std::uint32_t first_visit_ = 0, first_access_ = 0;  ///< of the warp
   std::uint32_t ctas_ = 0;
   std::uint64_t dropped_ = 0;
 };

@@ -19,8 +19,7 @@ RecordDecoder::Words RecordDecoder::TakeGroup(Words at, Words end) {
   const Plan& plan = PlanOf(reinterpret_cast<const exec::RecordGroup*>(bare ? at[0] : at[1]));
   const Words words = at + (bare ? 1 : 2);
   if (sites_ != nullptr) sites_->names_patterns |= plan.found;
-  if (plan.simple && sites_ == nullptr && mask != 0)
-    return repeats ? TakeRepeatedGroup(plan, mask, words) : TakeSimpleGroup(plan, mask, words);
+  if (plan.simple && sites_ == nullptr && repeats && mask != 0) return TakeRepeatedGroup(plan, mask, words);
   if (plan.group->begins_loop()) return BeginLoop(plan, mask, words);
   if (plan.plain && mask != 0) {
     const bool here = plan.block != CodeTable::kNoBlock || (plan.accesses.front().at >= next_ && plan.accesses.back().at < end_);
@@ -59,57 +58,6 @@ RecordDecoder::Words RecordDecoder::TakeAnyGroup(const Plan& plan, Words at, Wor
     if (!reader.in_group()) return at + reader.next();
   }
   return end;
-}
-
-/// A block with all of its accesses. Several of them mostly lie at one slot, so that these come first.
-RecordDecoder::Words RecordDecoder::TakeSimpleGroup(const Plan& plan, std::uint32_t mask, Words at) {
-  if (next_ < end_) SkipTo(end_);
-  next_ = end_ = plan.end;
-  *visits_.Add(1) = {plan.block, mask};
-  const LoopSlot* const in_loop = plan.loop_slots != 0 ? LoopSlots(plan.group->loop_number(), plan.loop_slots) : nullptr;
-  std::uint64_t round = 0;
-  Place* place = places_.data();
-  for (const PlainSlot& slot : plan.slots) at = FindPlace(slot, in_loop, at, round, *place++);
-  MemoryAccess* access = accesses_.Add(plan.accesses.size());
-  for (const PlainAccess& plain : plan.accesses) {
-    const Place& lies = places_[plain.slot];
-    *access = {plain.base + lies.base, lies.stride, mask};
-    if (lies.stride == MemoryAccess::kScattered) {
-      const exec::RecordSlot& form = plan.group->slots()[plain.slot];
-      if (form.IsNear(lies.at)) AddNear(plain.at, exec::NearLanes::At(form, lies.at), plain.add, *access);
-      else AddPlainAccess(plan, plain, lies.at, round, *access);
-    }
-    ++access;
-  }
-  return at;
-}
-
-/// Where the words of the next slot begin. `in_loop`: the slots of the group's loop.
-RecordDecoder::Words RecordDecoder::FindPlace(const PlainSlot& slot, const LoopSlot* in_loop, Words at, std::uint64_t& round,
-                                              Place& place) {
-  constexpr std::uint64_t kStrideOr = RecordSlot::kStride | RecordSlot::kMayDiffer,
-                          kPatternOr = RecordSlot::kPattern | RecordSlot::kMayDiffer;
-  const auto lies = [&](std::uint64_t base, std::int32_t stride, std::uint32_t words) {
-    place = {base, stride, at};
-    return at + words;
-  };
-  const auto lanes = [&](std::uint32_t words) { return lies(0, MemoryAccess::kScattered, words); };
-  switch (slot.form) {
-    case RecordSlot::kFixed: return lies(0, slot.stride, 0);
-    case RecordSlot::kStride: return lies(at[0], slot.stride, 1);
-    case RecordSlot::kPattern: return lies(at[0], KnownPattern(slot.pattern), 1);
-    case kStrideOr: return at[0] != RecordSlot::kElsewhere ? lies(at[0], slot.stride, 1) : lanes(RecordSlot::kMaxWords);
-    case kPatternOr: return at[0] != RecordSlot::kElsewhere ? lies(at[0], KnownPattern(slot.pattern), 1) : lanes(RecordSlot::kMaxWords);
-    case RecordSlot::kFound:
-      if (at[0] == 0) return lanes(RecordSlot::kMaxWords);
-      if ((at[0] & RecordSlot::kNear) == 0) return lies(at[1], KnownPattern(reinterpret_cast<const std::int64_t*>(at[0])), 2);
-      // A lane alone has a stride.
-      return std::has_single_bit(static_cast<std::uint32_t>(at[0])) ? lies(at[1], 0, 3) : lanes(exec::NearLanes::Words(at[0]));
-    case RecordSlot::kRounds: round = at[0]; return at + 1;
-    default: break;
-  }
-  const LoopSlot& start = in_loop[slot.in_loop];
-  return start.stride == MemoryAccess::kScattered ? lanes(0) : lies(start.base + round * start.step, start.stride, 0);
 }
 
 /// A block with all of its accesses, in as many rounds as the record says.

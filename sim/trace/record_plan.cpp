@@ -19,6 +19,7 @@ const RecordDecoder::Plan& RecordDecoder::FindPlan(const exec::RecordGroup* grou
 std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::RecordGroup& group) {
   auto plan = std::make_unique<Plan>();
   plan->group = &group;
+  plan->loop = group.loop_number();
   // Accesses that share a word move together.
   std::vector<std::uint32_t> first(group.slot_count, kNoEntry);
   for (const exec::RecordAccess& access : group.accesses()) {
@@ -34,7 +35,17 @@ std::unique_ptr<const RecordDecoder::Plan> RecordDecoder::MakePlan(const exec::R
   AddSlots(group, *plan);
   plan->plain = AddPlain(group, *plan);
   plan->simple = plan->plain && IsSimple(*plan);
-  if (places_.size() < plan->slots.size()) places_.resize(plan->slots.size());
+  if (slot_at_.size() < plan->slots.size()) slot_at_.resize(plan->slots.size());
+  for (std::uint32_t number = 0; number < plan->slots.size(); ++number) {
+    PlainSlot& slot = plan->slots[number];
+    slot.others = static_cast<std::uint32_t>(plan->addends.size());
+    for (std::uint32_t a = 0; a < plan->accesses.size(); ++a) {
+      if (plan->accesses[a].slot != number) continue;
+      const Addend addend{.words = Lies(plan->accesses[a].base, 0, 0), .access = a};
+      if (slot.count++ == 0) slot.first = addend;
+      else plan->addends.push_back(addend);
+    }
+  }
   return plan;
 }
 
@@ -50,7 +61,10 @@ void RecordDecoder::AddSlots(const exec::RecordGroup& group, Plan& plan) {
         plan.in_loop = true;
         plan.loop_slots = std::max(plan.loop_slots, made.in_loop + 1);
         break;
-      case RecordSlot::kFound: plan.found = true; break;
+      case RecordSlot::kFound:
+        plan.found = true;
+        made.unit = static_cast<std::int32_t>(slot.lanes);
+        break;
       default: made.stride = static_cast<std::int32_t>(slot.lanes);
     }
   }
@@ -89,7 +103,7 @@ bool RecordDecoder::AddPlain(const exec::RecordGroup& group, Plan& plan) {
 }
 
 bool RecordDecoder::IsSimple(const Plan& plan) const {
-  if (plan.block == CodeTable::kNoBlock) return false;
+  if (plan.block == CodeTable::kNoBlock || plan.slots.size() > kMostSlots) return false;
   const auto in_loop = std::ranges::find(plan.slots, RecordSlot::kInLoop, &PlainSlot::form);
   if (plan.rounds != PlainSlot::kNone && in_loop < plan.slots.begin() + plan.rounds) return false;
   const BasicBlock& block = table_.code.blocks[plan.block];

@@ -21,15 +21,13 @@ std::uint32_t GlobalLanes(const Warp& warp, std::uint32_t mask, const std::uint6
   return global;
 }
 
-/// Local memory as records tell of it: a window for each of so many warps as large devices hold at a time, whichever host thread runs
-/// them, so that what is recorded is the same for any number of threads.
-std::uint64_t LocalWindow(const Warp& warp) {
+}  // namespace
+
+std::uint64_t LocalWindow(const Warp& warp, std::uint64_t cta) {
   constexpr std::uint64_t kBegin = std::uint64_t{1} << 46, kWindows = 8192;
-  const std::uint64_t first = CtaNumber(warp) * LaunchOf(warp).ctx.warps_per_cta;
+  const std::uint64_t first = cta * LaunchOf(warp).ctx.warps_per_cta;
   return kBegin + first % kWindows * warp.ctx.local_stride * kWarpSize;
 }
-
-}  // namespace
 
 void PutPlace(const Warp& warp, RecordPlace& place) {
   const CtaCtx& cta = warp.cta->ctx;
@@ -40,7 +38,7 @@ void PutPlace(const Warp& warp, RecordPlace& place) {
   place.shared_bytes = cta.shared_bytes;
   place.generic_local = first.local_base;
   place.generic_local_bytes = last.local_base - first.local_base + std::uint64_t{first.local_stride} * kWarpSize;
-  place.local_base = LocalWindow(warp);
+  place.local_base = LocalWindow(warp, place.cta_index);
   place.local_stride = warp.ctx.local_stride;
 }
 

@@ -10,6 +10,9 @@
 namespace gridloom::exec {
 
 void PutPlace(const Warp& warp, RecordPlace& place);
+/// Local memory of a CTA's first warp as records tell of it: a window for each of so many warps as large devices hold at a time, whichever
+/// host thread runs them, so that what is recorded is the same for any number of threads.
+std::uint64_t LocalWindow(const Warp& warp, std::uint64_t cta);
 /// Tells the launch's observer of the accesses to global memory among records that begin with this warp's and go on with the next
 /// ones' of the CTA; `loops` is of their buffer. How many warps' ends are among them.
 std::uint32_t TellObserver(const Warp* warp, std::span<const std::uint64_t> words, RecordLoops& loops);

@@ -95,12 +95,13 @@ void Unit::EndSharedRecords(Warp& warp) {
   next.ctx.record_cursor = warp.ctx.record_cursor;
 }
 
-/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have different places. What
-/// is kept of one is written where it stays, number by number: a copy would wait for the stores of a kernel that streams.
+/// CTAs are passed on several at a time, when their words are no longer being written. Those of a cluster have different places.
 void Unit::EndSharedCta(Warp& last) {
   if (launch->observer || !last.cta->records || ctas.size() != 1 || passed_on_part_) return FlushRecords(last, 1);
+  const std::uint64_t number = CtaNumber(*last.cta);
   RecordedCta& ended = ended_ctas_.emplace_back();
-  PutPlace(last, ended.place);
+  ended.cta_index = number;
+  ended.local_base = LocalWindow(last, number);
   ended.words = {cta_records_, last.ctx.record_cursor};
   cta_records_ = last.ctx.record_cursor;
   if (last.ctx.record_cursor - last.records < kEndedWords) return;
@@ -110,7 +111,9 @@ void Unit::EndSharedCta(Warp& last) {
 
 void Unit::PassOnEndedCtas() {
   if (ended_ctas_.empty()) return;
-  warps->cta->records->OnCtas(ended_ctas_, launch->ctx.warps_per_cta);
+  RecordPlace place;
+  PutPlace(*warps->cta->warps, place);
+  warps->cta->records->OnCtas(place, ended_ctas_, launch->ctx.warps_per_cta);
   ended_ctas_.clear();
 }
 

@@ -22,7 +22,7 @@ struct CtaStart {
   std::uint32_t launch = 0;
   std::uint16_t slot = 0;  ///< of the SM, free
   std::shared_ptr<const trace::CtaTrace> trace;
-  std::vector<std::uint64_t> shifts;  ///< as LoadedCta has them
+  trace::Shifts shifts;  ///< as LoadedCta has them
   const DecodedCode* code = nullptr;
   const AddressSpace* memory = nullptr;
 };
@@ -80,7 +80,7 @@ class Sm {
     std::uint32_t waiting = 0;    ///< of them, warps at barriers
     std::uint32_t undrained = 0;  ///< warps that have not ended or wait for loads or stores
     std::uint64_t warp_instructions = 0, thread_instructions = 0;
-    std::vector<std::uint64_t> shifts;
+    trace::Shifts shifts;
     const AddressSpace* memory = nullptr;
     std::shared_ptr<const trace::CtaTrace> trace;
     std::vector<std::uint16_t> warps;

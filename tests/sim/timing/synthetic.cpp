@@ -77,8 +77,9 @@ void CtaBuilder::Scatter(const std::vector<std::uint64_t>& addresses, std::uint3
 
 trace::LoadedCta Shifted(const trace::KernelCode& code, std::shared_ptr<const trace::CtaTrace> cta, std::uint64_t shift) {
   trace::LoadedCta shifted{std::move(cta), {}};
+  std::uint64_t* next = shifted.shifts.Renew(trace::AccessCount(code));
   for (const trace::Instruction& instruction : code.instructions) {
-    if (instruction.has_access()) shifted.shifts.push_back(instruction.space == trace::Space::kShared ? 0 : shift);
+    if (instruction.has_access()) *next++ = instruction.space == trace::Space::kShared ? 0 : shift;
   }
   return shifted;
 }

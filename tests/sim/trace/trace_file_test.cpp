@@ -129,7 +129,7 @@ LoadedCta RandomLoadedCta(const KernelCode& code, unsigned warps, std::vector<Lo
   LoadedCta& like = earlier[random() % earlier.size()];
   cta.trace = like.trace;
   cta.shifts = like.shifts;
-  cta.shifts.resize(AccessCount(code));
+  if (cta.shifts.empty()) std::fill_n(cta.shifts.Renew(AccessCount(code)), AccessCount(code), 0);
   const bool any = random() % 4 == 0;
   std::size_t number = 0;
   for (const Instruction& instruction : code.instructions) {
