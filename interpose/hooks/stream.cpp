@@ -57,6 +57,20 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   *context = stream->context().handle();
   return CUDA_SUCCESS;
 }
+// There are no green contexts: no stream belongs to one.
+CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_context) {
+  GL_CU_REQUIRE(green_context != nullptr);
+  GL_CU_TRY(cuStreamGetCtx(handle, context));
+  *green_context = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green_context) {
+  StreamPtr stream;
+  GL_CU_REQUIRE(green_context != nullptr);
+  GL_CU_TRY(FindStream(handle, &stream));
+  *green_context = nullptr;
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
   StreamPtr stream;
   GL_CU_REQUIRE(device != nullptr);

@@ -220,3 +220,20 @@ TEST_CASE("ManyThreads_LaunchConcurrently", "[stream]") {
   CU_OK(cuCtxSynchronize());
   CHECK(FakeEngine::Get().launches() == kThreads * kLaunches);
 }
+
+TEST_CASE("StreamContext_IsNotGreen", "[stream]") {
+  const test::Fixture fixture;
+  const Streams streams;
+  CUcontext current = nullptr, context = nullptr;
+  CU_OK(cuCtxGetCurrent(&current));
+  for (const CUstream stream : {streams.a, static_cast<CUstream>(nullptr)}) {
+    auto green = reinterpret_cast<CUgreenCtx>(&context);
+    CU_OK(cuStreamGetCtx_v2(stream, &context, &green));
+    CHECK(context == current);
+    CHECK(green == nullptr);
+    green = reinterpret_cast<CUgreenCtx>(&context);
+    CU_OK(cuStreamGetGreenCtx(stream, &green));
+    CHECK(green == nullptr);
+  }
+  CHECK(cuStreamGetGreenCtx(streams.a, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
