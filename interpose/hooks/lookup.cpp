@@ -75,14 +75,14 @@ __attribute__((visibility("hidden"))) void* (*gl_next_dlsym)(void*, const char*)
 /// What the shim answers for `name`, if the library asked has such a function; null: ask the C library.
 __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, const char* name) {
   gl_next_dlsym = gridloom::hooks::RealDlsym();
-  const auto begins = [&](const char* prefix) { return std::strncmp(name, prefix, std::strlen(prefix)) == 0; };
-  if (name == nullptr || !(begins("nv") || begins("__nv") || begins("cublas"))) return nullptr;
+  if (name == nullptr || (std::strncmp(name, "nv", 2) != 0 && std::strncmp(name, "__nv", 4) != 0 && std::strncmp(name, "cublas", 6) != 0))
+    return nullptr;
   void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }
 
-// ThreadSanitizer looks up what it intercepts before any instrumented code may run: in its builds dlsym is the C library's.
-#ifndef __SANITIZE_THREAD__
+// Sanitizers look up what they intercept before any instrumented code may run: in their builds dlsym is the C library's.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 /// The C library looks RTLD_NEXT and RTLD_DEFAULT up from where it is called: it must see our caller's return address, so this
 /// function leaves by a jump.
 __attribute__((visibility("default"), naked)) void* dlsym(void*, const char*) noexcept {
