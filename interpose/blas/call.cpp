@@ -1,5 +1,7 @@
 #include "interpose/blas/call.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -169,6 +171,26 @@ Element RealOf(Element element) {
   return element == Element::kC64 ? Element::kF64 : element;
 }
 
+namespace {
+
+/// cuBLAS's own functions that every call needs, found once: cuBLAS stays loaded from then on.
+struct Getters {
+  int (*stream)(void*, CUstream*);
+  int (*mode)(void*, int*);
+
+  static Getters Find() {
+    Getters found{};
+    found.stream = Real("libcublas.so", found.stream, "cublasGetStream_v2");
+    found.mode = Real("libcublas.so", found.mode, "cublasGetPointerMode_v2");
+    Dl_info library{};
+    if (found.stream != nullptr && dladdr(reinterpret_cast<void*>(found.stream), &library) != 0)
+      dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    return found;
+  }
+};
+
+}  // namespace
+
 void SetKernelStream(CUstream stream) { KernelStream().store(stream); }
 
 Status ReadSettings(const Call& call, Settings* settings) {
@@ -177,10 +199,8 @@ Status ReadSettings(const Call& call, Settings* settings) {
     return kSuccess;
   }
   if (call.handle == nullptr) return kNotInitialized;
-  using GetStream = int(void*, CUstream*);
-  using GetMode = int(void*, int*);
-  auto* const get_stream = Real("libcublas.so", static_cast<GetStream*>(nullptr), "cublasGetStream_v2");
-  auto* const get_mode = Real("libcublas.so", static_cast<GetMode*>(nullptr), "cublasGetPointerMode_v2");
+  static const Getters getters = Getters::Find();
+  const auto [get_stream, get_mode] = getters;
   if (get_stream == nullptr || get_mode == nullptr) return kInternalError;
   int mode = 0;
   if (const int status = get_stream(call.handle, &settings->stream); status != kSuccess) return static_cast<Status>(status);
