@@ -23,6 +23,7 @@ ON_REAL = ["vectoradd", "constant_memory", "device_symbols", "kernel_parameters"
 FOLDER = tempfile.TemporaryDirectory(prefix="gridloom-e2e-")
 SOCKET = os.path.join(FOLDER.name, "socket")
 PATIENCE = 240
+STARTED = []
 
 
 def app(name):
@@ -32,6 +33,7 @@ def app(name):
 def start_broker(*options):
     broker = subprocess.Popen([GRIDLOOM, "daemon", "--socket", SOCKET, "--state", os.path.join(FOLDER.name, "state"), *options],
                               stderr=subprocess.PIPE)
+    STARTED.append(broker)
     line = broker.stderr.readline()
     assert b"sharing" in line, line
     return broker
@@ -39,8 +41,10 @@ def start_broker(*options):
 
 def run(program, *options, connect=True, log="warn", **kwargs):
     connected = ["--connect=" + SOCKET] if connect else []
-    return subprocess.Popen([GRIDLOOM, "run", "--log", log, *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, **kwargs)
+    process = subprocess.Popen([GRIDLOOM, "run", "--log", log, *connected, *options, "--", app(program)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, **kwargs)
+    STARTED.append(process)
+    return process
 
 
 def ask(*words):
@@ -220,7 +224,9 @@ def operator():
 
 def shares(seconds, key, *options):
     """What two endless programs get of `key` (and how much time passes), by tenant, from when both have begun."""
-    env = {**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "2000"}  # a launch is many slices
+    # A launch is many slices, of a few ms each, on a fast processor, too: between two launches a program is away, on a busy machine for
+    # longer than `fair` waits, and loses what that takes.
+    env = {**os.environ, "BROKER_LOAD_LAUNCHES": "0", "BROKER_LOAD_ROUNDS": "20000"}
     if STAND_IN is not None:
         env["GRIDLOOM_REAL_DRIVER"] = STAND_IN
     programs = [run("broker_load", "--tenant", name, *options, env=env) for name in ("a", "b")]
@@ -267,7 +273,12 @@ def main():
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
              "operator": operator, "caps": caps, "weights": weights, "real": real,
              "real_weights": lambda: weights("--device", "real")}
-    broker = cases[CASE]()
+    try:
+        broker = cases[CASE]()
+    except BaseException:
+        for process in STARTED:  # who waits for this test waits for all that have its output
+            process.kill()
+        raise
     if broker is not None:
         broker.terminate()
         assert broker.wait(timeout=PATIENCE) == 0
