@@ -20,7 +20,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
-constexpr const char* kCompilerVersion = "42";
+constexpr const char* kCompilerVersion = "43";
 
 /// Generated code calls helpers by their place in helpers.def: a number for that list.
 constexpr std::uint64_t HelpersHash() {
@@ -77,7 +77,7 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   SetTarget(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
   if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, options.record, *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
   const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {

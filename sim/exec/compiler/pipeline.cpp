@@ -18,6 +18,7 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/fetch_ahead.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
@@ -148,6 +149,10 @@ void DedicateLatches(llvm::Module& module) {
   }
 }
 
+/// Measured on Zen 5 only: a loop over the rows of a sparse matrix takes 2.7 times as long as with its data fetched ahead. Intel's
+/// processors did not need it.
+bool GathersWait(const llvm::TargetMachine& machine) { return machine.getTargetCPU().starts_with("znver"); }
+
 }  // namespace
 
 std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const std::string& cpu, std::string& error) {
@@ -204,7 +209,7 @@ void SetTarget(llvm::Module& module, const llvm::TargetMachine& machine) {
   }
 }
 
-void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, Recording recording, llvm::TargetMachine& machine) {
+void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const CompileOptions& options, llvm::TargetMachine& machine) {
   // Functions reached only through pointers have no use the optimiser could see.
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   MarkForInlining(spmd);
@@ -218,7 +223,8 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, Recording
   RunPasses(spmd.ir(), machine, "function(loop-simplify,lcssa)");
   DedicateLatches(spmd.ir());
   LowerSyncs(spmd);
-  if (recording == Recording::kAll) PlaceRecordLoops(spmd);
+  if (options.record == Recording::kAll) PlaceRecordLoops(spmd);
+  if (GathersWait(machine) && !options.memcheck) PlaceFetchAhead(spmd);
 }
 
 void OptimizeWarp(llvm::Module& module, llvm::TargetMachine& machine) {

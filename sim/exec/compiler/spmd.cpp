@@ -29,7 +29,8 @@ Effects EffectsOf(const MarkerInfo& info) {
     case MarkerKind::kFromGeneric:
     case MarkerKind::kIsSpace: return {};
     case MarkerKind::kRecord:
-    case MarkerKind::kRecordLoop: return {.writes = true, .private_memory = true};
+    case MarkerKind::kRecordLoop:
+    case MarkerKind::kFetchAhead: return {.writes = true, .private_memory = true};
     case MarkerKind::kLoad: return {false, true, info.strong};
     case MarkerKind::kStore: return {false, false, true};
     case MarkerKind::kAtomic: return {false, true, true};

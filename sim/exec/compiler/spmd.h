@@ -52,6 +52,7 @@ enum class MarkerKind : std::uint8_t {
   kExit,          ///< () noreturn-like: the thread ends (in functions; kernels simply return)
   kRecord,        ///< (i64 address) or, of a block, (): `imm` = RecordHeader without mask
   kRecordLoop,    ///< (i64 start, i64 step, …): loop number `imm` of SpmdModule::record_loops begins
+  kFetchAhead,    ///< (i64 start): lanes are about to go through memory from there; `imm`: the number of an array (fetch_ahead.h)
   kIndirectCall,  ///< (i64 function address, arguments…) -> result: call through a pointer
   kHelper,        ///< (inputs…, i32 line) -> output or {outputs…}: runtime helper `helper` with immediate `imm`
 };

@@ -23,6 +23,7 @@ bool WarpFunction::RunsThrough(const llvm::Instruction& instruction) const {
     case MarkerKind::kAtomic:
     case MarkerKind::kRecord:
     case MarkerKind::kRecordLoop:
+    case MarkerKind::kFetchAhead:
     case MarkerKind::kToGeneric:
     case MarkerKind::kFromGeneric: return true;
     default: return false;

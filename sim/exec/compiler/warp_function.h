@@ -337,6 +337,9 @@ class WarpFunction {
   Value* PutNear(const FoundLanes& found);
   Value* PutDistances(Value* low, Value* distances);
   Value* ActiveLanes(Value* address);
+  llvm::AllocaInst* FetchedUntil(std::uint64_t array);
+  std::pair<Value*, Value*> ExtentOf(Value* address);
+  void FetchAhead(const llvm::CallInst& call, std::uint64_t array);
   Value* PutWords(Value* cursor, llvm::ArrayRef<Value*> words);
   Value* RecordHead(const RecordHeader& header);
   llvm::Function* RecordHelper(const char* name, Helper helper);
@@ -567,7 +570,8 @@ class WarpFunction {
   Value* record_cursor_ = nullptr;                    ///< the same in the block; null: as the slot says
   std::uint32_t record_room_ = 0;                     ///< words for which there is room from there on
   std::optional<OpenGroup> record_group_;
-  std::map<std::uint32_t, LoopOfRecords> record_loops_;  ///< by number
+  std::map<std::uint32_t, LoopOfRecords> record_loops_;       ///< by number
+  std::map<std::uint64_t, llvm::AllocaInst*> fetched_until_;  ///< by array
   llvm::DenseMap<const Value*, Shape> shape_cache_;
   llvm::DenseMap<const Value*, bool> is_entry_value_;
 };

@@ -89,6 +89,7 @@ void WarpFunction::EmitMarker(llvm::CallInst& call, const MarkerInfo& info) {
       return;
     case MarkerKind::kRecord: return EmitRecord(call, info);
     case MarkerKind::kRecordLoop: return BeginRecordLoop(static_cast<std::uint32_t>(info.imm));
+    case MarkerKind::kFetchAhead: return FetchAhead(call, info.imm);
     case MarkerKind::kIndirectCall: return EmitIndirectCall(call);
     case MarkerKind::kHelper: return EmitHelperMarker(call, info);
   }

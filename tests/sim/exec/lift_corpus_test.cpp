@@ -57,7 +57,7 @@ void LiftFile(const std::filesystem::path& path, Outcome& outcome) {
     INFO(problem);
     CHECK(problem.empty());
     SetTarget(spmd.ir(), *machine);
-    OptimizeSpmd(spmd, lifted.address_taken, Recording::kNone, *machine);
+    OptimizeSpmd(spmd, lifted.address_taken, {}, *machine);
     CHECK_FALSE(llvm::verifyModule(spmd.ir(), &stream));
   }
 }

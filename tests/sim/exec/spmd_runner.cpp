@@ -163,6 +163,7 @@ class Bodies {
       case MarkerKind::kGiveWay:
       case MarkerKind::kRecord:
       case MarkerKind::kRecordLoop:
+      case MarkerKind::kFetchAhead:
       case MarkerKind::kExit: return nullptr;
       case MarkerKind::kIndirectCall: return IndirectCall(f);
       case MarkerKind::kHelper: return CallHelper(f, info);
@@ -296,7 +297,7 @@ SpmdRunner::SpmdRunner(std::string_view ptx, std::string_view kernel, const Comp
   spmd.ir().print(ir, nullptr);
   llvm::raw_string_ostream problem(error_);
   if (llvm::verifyModule(spmd.ir(), &problem)) return;
-  OptimizeSpmd(spmd, lifted.address_taken, Recording::kNone, *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, {}, *machine);
   Bodies bodies(spmd, impl_->state);
   bodies.functions = lifted.address_taken;
   bodies.Define();
