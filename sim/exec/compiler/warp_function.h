@@ -398,7 +398,20 @@ class WarpFunction {
   Split SplitByRows(const Irregular& at, const Access& access, bool with_same);
   Value* GatherSmall(const Irregular& at, const Access& access, const Window& window);
   Value* GatherWhole(const Irregular& at, const Access& access, const Window& window);
+  struct PieceLoads {
+    Value* offsets = nullptr;  ///< where they lie, one a lane
+    llvm::Type* offset_type = nullptr;
+    unsigned shift = 0;  ///< offsets from `starts` are in units of 1 << shift bytes
+    llvm::Type* piece = nullptr;
+    llvm::Align align{};
+    std::vector<Value*> starts{};  ///< by place; empty: offsets are addresses
+  };
+  PieceLoads PiecesAt(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
+  Value* OffsetOf(const PieceLoads& pieces, unsigned lane);
+  Value* LoadPiece(const PieceLoads& pieces, std::size_t place, Value* offset);
+  Value* LoadFour(const PieceLoads& pieces, std::size_t place, llvm::ArrayRef<Value*> offsets);
   std::vector<Value*> LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
+  std::vector<Value*> LoadPairs(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);
   Value* Concatenate(Value* a, Value* b);
   std::array<Value*, 4> Transpose(const std::array<Value*, 4>& rows);
   std::vector<Value*> Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window);

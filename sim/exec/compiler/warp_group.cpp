@@ -1,5 +1,5 @@
-// Loads of neighbouring words from one irregular address, as unrolled loops over rows have them: one check and one
-// access a lane for two or four of them. Loads from several arrays at one irregular index: one check and one test for all.
+// Loads of neighbouring words or double words from one irregular address, as unrolled loops over rows have them: one check and one
+// access a lane for 8 or 16 bytes of them. Loads from several arrays at one irregular index: one check and one test for all.
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ValueTracking.h>
 
@@ -45,26 +45,29 @@ std::vector<llvm::CallInst*> WarpFunction::LoadsAfter(const llvm::CallInst& call
   return loads;
 }
 
-/// A load of one word that may be part of a group with others of `access`'s space.
+/// A load that may be part of a group with `access`, a load of one word or double word.
 bool WarpFunction::MayJoin(const llvm::CallInst& load, const MarkerInfo& info, const Access& access) const {
-  return !info.strong && info.space == access.space && info.count == 1 && info.element->getScalarSizeInBits() == 32 &&
+  return !info.strong && info.space == access.space && info.count == 1 && info.element->getScalarSizeInBits() == access.bytes * 8 &&
          !grouped_.contains(&load);
 }
 
-/// The neighbouring loads that can be made together with `call`, which has the lowest address, in order: one, two or four. Nothing
-/// between them may write memory or wait.
+/// The neighbouring loads that can be made together with `call`, which has the lowest address, in order: one, two or, of words, four.
+/// Nothing between them may write memory or wait.
 WarpFunction::LoadGroup WarpFunction::GroupFrom(llvm::CallInst& call, const Access& access) {
-  LoadGroup group(4, nullptr);
+  constexpr unsigned kMostBytes = 16;
+  LoadGroup group(kMostBytes / access.bytes, nullptr);
   group[0] = &call;
   const RootAndOffset first = Resolve(call.getArgOperand(0));
   for (llvm::CallInst* other : LoadsAfter(call)) {
     if (!MayJoin(*other, *module_.MarkerOf(*other), access)) continue;
     const RootAndOffset at = Resolve(other->getArgOperand(0));
     const std::int64_t place = at.offset - first.offset;
-    if (at.root == first.root && place > 0 && place < 16 && place % 4 == 0 && !group[place / 4]) group[place / 4] = other;
+    if (at.root == first.root && place > 0 && place < kMostBytes && place % access.bytes == 0) {
+      if (!group[place / access.bytes]) group[place / access.bytes] = other;
+    }
   }
   if (!group[1]) return {&call};
-  if (!group[2] || !group[3]) group.resize(2);
+  if (llvm::is_contained(group, nullptr)) group.resize(2);
   return group;
 }
 
@@ -85,7 +88,7 @@ bool WarpFunction::MakeReady(Value* value, const llvm::Instruction& at) {
 
 /// Whether accesses of this kind may be made together with others.
 bool WarpFunction::MayGroup(const Access& access) const {
-  return !memcheck() && !access.strong && access.bytes == 4 && access.count == 1 && access.space != Space::kLocal;
+  return !memcheck() && !access.strong && (access.bytes == 4 || access.bytes == 8) && access.count == 1 && access.space != Space::kLocal;
 }
 
 /// The group from `call` on, and groups of as many loads from other arrays at the same index: they share check and test.
@@ -114,11 +117,11 @@ std::vector<WarpFunction::LoadGroup> WarpFunction::GroupsFrom(llvm::CallInst& ca
 void WarpFunction::EmitGroups(const std::vector<LoadGroup>& groups, const Access& single, const Window& window) {
   const unsigned count = static_cast<unsigned>(groups[0].size());
   Access whole = single;
-  whole.element = b_.getInt32Ty();
+  whole.element = b_.getIntNTy(single.bytes * 8);
   whole.count = count;
-  whole.bytes = 4 * count;
+  whole.bytes = single.bytes * count;
   Access word = single;
-  word.element = b_.getInt32Ty();
+  word.element = whole.element;
   std::vector<Irregular> places;
   for (const LoadGroup& group : groups) places.push_back(IrregularOf(group[0]->getArgOperand(0), whole));
   llvm::AllocaInst* in_rows = RowNote(*groups[0][0], places.front(), word);
@@ -148,10 +151,10 @@ void WarpFunction::DefineGroup(const LoadGroup& group, llvm::ArrayRef<Value*> pa
 /// The loads of a group by one call.
 void WarpFunction::CallGroup(const LoadGroup& group, const Access& single) {
   Access word = single;
-  word.element = b_.getInt32Ty();
+  word.element = b_.getIntNTy(single.bytes * 8);
   Access whole = word;
   whole.count = static_cast<unsigned>(group.size());
-  whole.bytes = 4 * whole.count;
+  whole.bytes = single.bytes * whole.count;
   std::vector<Value*> lines;
   for (const llvm::CallInst* load : group) lines.push_back(load->getArgOperand(load->arg_size() - 1));
   DefineGroup(group, CallLoad(IrregularOf(group[0]->getArgOperand(0), whole), whole, word, lines), true);

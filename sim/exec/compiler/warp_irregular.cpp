@@ -193,10 +193,8 @@ Value* WarpFunction::GatherWhole(const Irregular& at, const Access& access, cons
                                ActiveLanes());
 }
 
-/// Four words a lane and place: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make. Places have
-/// their lanes' offsets in common.
-std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
-  auto* quad = llvm::FixedVectorType::get(b_.getInt32Ty(), 4);
+/// Where each lane of some places loads 16 bytes in one piece: the start of a place, and the lanes' offsets, which places have in common.
+WarpFunction::PieceLoads WarpFunction::PiecesAt(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
   const Irregular& first = places.front();
   Value* offsets = first.index ? ScaledIndex(first) : HostLanes(first.lanes, access, window);
   if (divergent_) {
@@ -205,35 +203,46 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
     offsets = b_.CreateSelect(MaskLanes(), offsets, Splat(b_.CreateExtractElement(offsets, active)));
   }
   // Through memory: a reload costs less than taking an element out of a vector. Volatile, or LLVM would undo that.
-  Value* buffer = SpillLanes(5, offsets);
-  llvm::Type* offset_type = offsets->getType()->getScalarType();
-  std::vector<Value*> starts;
+  PieceLoads pieces{.offsets = SpillLanes(5, offsets), .offset_type = offsets->getType()->getScalarType(), .shift = first.shift};
+  pieces.piece = llvm::FixedVectorType::get(b_.getIntNTy(access.element_bytes * 8), access.count);
+  pieces.align = llvm::Align(access.align);
   for (const Irregular& at : places) {
     if (!at.index) break;
     Value* base = Base(at.address);
-    starts.push_back(b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy()));
+    pieces.starts.push_back(b_.CreateIntToPtr(window.host ? b_.CreateAdd(base, window.host) : base, b_.getPtrTy()));
   }
-  const auto offset_of = [&](unsigned lane) -> Value* {
-    Value* slot = b_.CreateConstInBoundsGEP1_64(offset_type, buffer, lane);
-    Value* offset = b_.CreateAlignedLoad(offset_type, slot, llvm::Align(4), true);
-    return first.index ? b_.CreateSExt(offset, b_.getInt64Ty()) : offset;
-  };
-  const auto load = [&](std::size_t place, Value* offset) -> Value* {
-    Value* pointer =
-        first.index ? b_.CreateGEP(b_.getIntNTy(8u << first.shift), starts[place], offset) : b_.CreateIntToPtr(offset, b_.getPtrTy());
-    return b_.CreateAlignedLoad(quad, pointer, llvm::Align(access.align));
-  };
+  return pieces;
+}
+
+Value* WarpFunction::OffsetOf(const PieceLoads& pieces, unsigned lane) {
+  Value* slot = b_.CreateConstInBoundsGEP1_64(pieces.offset_type, pieces.offsets, lane);
+  Value* offset = b_.CreateAlignedLoad(pieces.offset_type, slot, llvm::Align(4), true);
+  return pieces.starts.empty() ? offset : b_.CreateSExt(offset, b_.getInt64Ty());
+}
+
+Value* WarpFunction::LoadPiece(const PieceLoads& pieces, std::size_t place, Value* offset) {
+  Value* pointer = pieces.starts.empty() ? b_.CreateIntToPtr(offset, b_.getPtrTy())
+                                         : b_.CreateGEP(b_.getIntNTy(8u << pieces.shift), pieces.starts[place], offset);
+  return b_.CreateAlignedLoad(pieces.piece, pointer, pieces.align);
+}
+
+/// Four pieces side by side.
+Value* WarpFunction::LoadFour(const PieceLoads& pieces, std::size_t place, llvm::ArrayRef<Value*> offsets) {
+  Value* low = Concatenate(LoadPiece(pieces, place, offsets[0]), LoadPiece(pieces, place, offsets[1]));
+  return Concatenate(low, Concatenate(LoadPiece(pieces, place, offsets[2]), LoadPiece(pieces, place, offsets[3])));
+}
+
+/// Four words a lane and place: one load each, then 4 x 4 transpositions. An eighth of the loads that four gathers make.
+std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+  const PieceLoads pieces = PiecesAt(places, access, window);
   // Rows of 4 x 4 matrices: row j of a half holds lanes j, j+4, j+8, j+12. All places a row at a time, so that few offsets are live.
   std::vector<Value*> parts(places.size() * 4);
   for (unsigned half = 0; half < width_ / kHalf; ++half) {
     std::vector<std::array<Value*, 4>> rows(places.size());
     for (unsigned row = 0; row < 4; ++row) {
       Value* at_lane[4];
-      for (unsigned i = 0; i < 4; ++i) at_lane[i] = offset_of(half * kHalf + row + 4 * i);
-      for (std::size_t place = 0; place < places.size(); ++place) {
-        Value* low = Concatenate(load(place, at_lane[0]), load(place, at_lane[1]));
-        rows[place][row] = Concatenate(low, Concatenate(load(place, at_lane[2]), load(place, at_lane[3])));
-      }
+      for (unsigned i = 0; i < 4; ++i) at_lane[i] = OffsetOf(pieces, half * kHalf + row + 4 * i);
+      for (std::size_t place = 0; place < places.size(); ++place) rows[place][row] = LoadFour(pieces, place, at_lane);
     }
     for (std::size_t place = 0; place < places.size(); ++place) {
       const std::array<Value*, 4> columns = Transpose(rows[place]);
@@ -244,6 +253,32 @@ std::vector<Value*> WarpFunction::LoadQuads(llvm::ArrayRef<Irregular> places, co
     }
   }
   for (Value*& part : parts) part = b_.CreateBitCast(part, LanesType(access.element));
+  return parts;
+}
+
+/// Two double words a lane and place: one load each, then 2 x 2 transpositions.
+std::vector<Value*> WarpFunction::LoadPairs(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
+  constexpr unsigned kEight = 8;
+  const PieceLoads pieces = PiecesAt(places, access, window);
+  std::vector<std::vector<Value*>> eights(places.size() * 2);
+  for (unsigned first = 0; first < width_; first += kEight) {
+    Value* at_lane[2][kEight / 2];
+    for (unsigned i = 0; i < kEight; ++i) at_lane[i % 2][i / 2] = OffsetOf(pieces, first + i);
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      // Lanes 0, 2, 4, 6 and 1, 3, 5, 7: what unpacking takes from both in turn.
+      Value* even = LoadFour(pieces, place, at_lane[0]);
+      Value* odd = LoadFour(pieces, place, at_lane[1]);
+      eights[place * 2].push_back(b_.CreateShuffleVector(even, odd, {0, 8, 2, 10, 4, 12, 6, 14}));
+      eights[place * 2 + 1].push_back(b_.CreateShuffleVector(even, odd, {1, 9, 3, 11, 5, 13, 7, 15}));
+    }
+  }
+  std::vector<Value*> parts;
+  for (std::vector<Value*>& part : eights) {
+    for (; part.size() > 1; part.resize(part.size() / 2)) {
+      for (std::size_t i = 0; i < part.size() / 2; ++i) part[i] = Concatenate(part[2 * i], part[2 * i + 1]);
+    }
+    parts.push_back(b_.CreateBitCast(part.front(), LanesType(access.element)));
+  }
   return parts;
 }
 
@@ -273,6 +308,7 @@ std::array<Value*, 4> WarpFunction::Transpose(const std::array<Value*, 4>& rows)
 /// The parts of the first place, then those of the next.
 std::vector<Value*> WarpFunction::Gather(llvm::ArrayRef<Irregular> places, const Access& access, const Window& window) {
   if (access.bytes == 16 && access.count == 4) return LoadQuads(places, access, window);
+  if (access.bytes == 16 && access.count == 2 && module_.avx512) return LoadPairs(places, access, window);
   std::vector<Value*> parts;
   for (const Irregular& at : places) {
     if (access.bytes <= 8) {
