@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,6 +21,7 @@
 #include "interpose/session/link_job.h"
 #include "interpose/session/process.h"
 #include "interpose/session/ptx_sources.h"
+#include "rewriter/support/whole_file.h"
 
 namespace {
 
@@ -220,8 +219,8 @@ GL_EXPORT Result nvJitLinkAddFile(Handle handle, InputType type, const char* pat
   if (real == nullptr) return kInternalError;
   const Result result = real(handle, type, path);
   if (result != kSuccess) return result;
-  std::ifstream stream(path, std::ios::binary);
-  Keep(handle, {type, std::string((std::istreambuf_iterator<char>(stream)), {}), path});
+  auto bytes = gridloom::ReadWholeFile(path);
+  if (bytes.ok()) Keep(handle, {type, *std::move(bytes), path});  // the linker has just read it
   return result;
 }
 

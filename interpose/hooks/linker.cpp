@@ -1,9 +1,8 @@
 // cuLink*.
-#include <fstream>
-#include <iterator>
 
 #include "hooks/support.h"
 #include "interpose/session/link_job.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::hooks {
 
@@ -38,10 +37,9 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
   GL_CU_REQUIRE(path != nullptr);
   std::shared_ptr<LinkJob> job;
   GL_CU_TRY(FindJob(state, &job));
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return CUDA_ERROR_FILE_NOT_FOUND;
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  return job->Add(type, bytes.data(), bytes.size(), path, ThisContext().device());
+  const auto bytes = ReadWholeFile(path);
+  if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;
+  return job->Add(type, bytes->data(), bytes->size(), path, ThisContext().device());
 }
 
 CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {

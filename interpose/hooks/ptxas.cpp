@@ -10,7 +10,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,21 +20,17 @@
 #include "interpose/session/ptx_sources.h"
 #include "rewriter/image/kept_ptx.h"
 #include "rewriter/image/ptx_text.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::hooks {
 namespace {
 
 using session::LogLevel;
 
-std::optional<std::string> ReadFile(const std::string& name) {
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::vector<std::string> Arguments() {
   std::vector<std::string> arguments;
-  const std::string all = ReadFile("/proc/self/cmdline").value_or("");
+  const auto read = ReadWholeFile("/proc/self/cmdline");
+  const std::string all = read.ok() ? *read : "";
   for (std::size_t at = 0; at < all.size(); at += arguments.back().size() + 1) arguments.emplace_back(all.c_str() + at);
   return arguments;
 }
@@ -62,10 +57,10 @@ std::optional<std::string> InputOf(const std::vector<std::string>& arguments) {
   std::optional<std::string> found;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i].empty() || arguments[i][0] == '-') continue;
-    auto text = ReadFile(arguments[i]);
-    if (!text || !image::ReadPtxHeader(*text)) continue;
+    auto text = ReadWholeFile(arguments[i]);
+    if (!text.ok() || !image::ReadPtxHeader(*text)) continue;
     if (found) return std::nullopt;
-    found = std::move(text);
+    found = *std::move(text);
   }
   return found;
 }
@@ -92,8 +87,8 @@ void KeepInput() {
   const std::vector<std::string> arguments = Arguments();
   const std::string output = OutputOf(arguments);
   const auto ptx = InputOf(arguments);
-  const auto cubin = ReadFile(output);
-  if (!ptx || !cubin) return;  // several inputs, or nothing was to be written
+  const auto cubin = ReadWholeFile(output);
+  if (!ptx || !cubin.ok()) return;  // several inputs, or nothing was to be written
   const auto kept = image::KeepPtx(image::AsBytes(*cubin), session::WithMaxRegisters(*ptx, MaxRegistersOf(arguments)));
   if (!kept.ok()) {
     session::LogFormat(LogLevel::kInfo, "%s: the PTX is not kept in it: %s", output.c_str(), kept.error().message.c_str());

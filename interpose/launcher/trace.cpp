@@ -112,7 +112,7 @@ class TraceCommand final : public Command {
                                  {"thread_instructions", sum.thread_instructions},
                                  {"accesses", sum.accesses}});
     }
-    Print(json.dump(2) + "\n");
+    Print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");  // a trace's names may be of any bytes
   }
 
   std::string path_;

@@ -157,7 +157,7 @@ void MemcheckLog::WriteJson(const std::vector<exec::MemcheckReport>& reports, st
       json["leaks"].push_back(
           {{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
   }
-  const std::string text = json.dump(2) + "\n";
+  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";  // files' names may be of any bytes
   if (json_path_ == "-") return LogText(text);
   std::ofstream file(json_path_);
   file << text;

@@ -102,7 +102,7 @@ void WriteTimingJson(const TimingTable& table, const std::string& path) {
   }
   for (const timing::CounterInfo& counter : timing::CounterTable())
     json["counters"][std::string(counter.name)] = counter.value(table.counters);
-  const std::string text = json.dump(2) + "\n";
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   if (path == "-") return LogText(text);
   std::ofstream file(path, std::ios::binary);
   file << text;

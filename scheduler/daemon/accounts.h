@@ -1,10 +1,10 @@
-// What tenants have used, kept over restarts: one JSON file, replaced whole, so that a crash at any point leaves the old one or
-// the new one.
+// What tenants have used, kept over restarts in a JSON file.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "rewriter/support/result.h"
 
@@ -24,7 +24,8 @@ using Accounts = std::map<std::string, Account>;
 Result<Accounts> ReadAccounts(const std::string& path);
 Status WriteAccounts(const std::string& path, const Accounts& accounts);
 
-/// Writes a file whole: another name first, then in its place.
-Status ReplaceFile(const std::string& path, const std::string& text);
+/// The same for the file's text; `path` names it in errors.
+Result<Accounts> ParseAccounts(std::string_view text, const std::string& path);
+std::string AccountsText(const Accounts& accounts);
 
 }  // namespace gridloom::broker

@@ -36,7 +36,11 @@ void Audit::Note(std::string_view event, nlohmann::ordered_json details) {
   nlohmann::ordered_json line{{"time", TimeText()}, {"event", event}};
   line.update(details);
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) ++lost_;
+  const ssize_t written = write(file_.get(), text.data(), text.size());
+  if (written == static_cast<ssize_t>(text.size())) return;
+  ++lost_;
+  // A part of a line, on a disk that is full now, is taken back: the next line would be appended to it.
+  if (written > 0 && ftruncate(file_.get(), lseek(file_.get(), 0, SEEK_CUR) - written) != 0) return;
 }
 
 }  // namespace gridloom::broker

@@ -10,10 +10,10 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <sstream>
 
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/yaml_map.h"
 
@@ -195,11 +195,8 @@ Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* c
 }
 
 Status LoadConfig(const std::string& path, DaemonConfig* config) {
-  std::ifstream file(path);
-  if (!file) return Error{"cannot read " + path};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return ApplyConfig(text.str(), path, config);
+  GL_TRY(text, ReadWholeFile(path));
+  return ApplyConfig(text, path, config);
 }
 
 }  // namespace gridloom::broker

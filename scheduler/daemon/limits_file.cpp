@@ -1,11 +1,6 @@
 #include "scheduler/daemon/limits_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "scheduler/daemon/accounts.h"
+#include "scheduler/daemon/state_file.h"
 
 namespace gridloom::broker {
 namespace {
@@ -31,27 +26,16 @@ Json ToJson(const Limits& limits) {
 /// False: it is not what ToJson makes.
 bool FromJson(const Json& json, Limits* limits) {
   bool good = json.is_object();
-  ForEachField(*limits, [&](const char* key, auto& value) {
-    good = good && json.contains(key) && json[key].is_number();
-    if (good) value = json[key].template get<std::decay_t<decltype(value)>>();
-  });
+  ForEachField(*limits, [&](const char* key, auto& value) { good = good && json.contains(key) && TakeNumber(json[key], &value); });
   return good && CheckLimits(*limits).ok();
 }
 
 }  // namespace
 
-Result<LimitChanges> ReadLimits(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return LimitChanges{};
-    return Error{"cannot read " + path + ": " + std::strerror(errno)};
-  }
-  const Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("version", 0) != 1 || !json.contains("tenants") || !json["tenants"].is_object()) {
-    return Error{path + " is no file of limits"};
-  }
+Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path) {
+  GL_TRY(tenants, ParseTenants(text, path, "file of limits"));
   LimitChanges changes;
-  for (const auto& [name, entry] : json["tenants"].items()) {
+  for (const auto& [name, entry] : tenants.items()) {
     ChangedLimits& change = changes[name];
     const bool whole = entry.is_object() && entry.contains("configured") && entry.contains("now");
     if (!whole || !FromJson(entry["configured"], &change.configured) || !FromJson(entry["now"], &change.now)) {
@@ -61,12 +45,17 @@ Result<LimitChanges> ReadLimits(const std::string& path) {
   return changes;
 }
 
-Status WriteLimits(const std::string& path, const LimitChanges& changes) {
-  Json json{{"version", 1}, {"tenants", Json::object()}};
-  for (const auto& [name, change] : changes) {
-    json["tenants"][name] = {{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}};
-  }
-  return ReplaceFile(path, json.dump(1) + "\n");
+std::string LimitsText(const LimitChanges& changes) {
+  Json tenants = Json::object();
+  for (const auto& [name, change] : changes) tenants[name] = {{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}};
+  return TenantsText(std::move(tenants));
 }
+
+Result<LimitChanges> ReadLimits(const std::string& path) {
+  GL_TRY(text, ReadStateFile(path));
+  return text ? ParseLimits(*text, path) : LimitChanges{};
+}
+
+Status WriteLimits(const std::string& path, const LimitChanges& changes) { return ReplaceFile(path, LimitsText(changes)); }
 
 }  // namespace gridloom::broker

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "rewriter/support/result.h"
 #include "scheduler/daemon/config.h"
@@ -21,5 +22,9 @@ using LimitChanges = std::map<std::string, ChangedLimits>;
 /// Nothing when there is no file yet; an error when it cannot be understood.
 Result<LimitChanges> ReadLimits(const std::string& path);
 Status WriteLimits(const std::string& path, const LimitChanges& changes);
+
+/// The same for the file's text; `path` names it in errors.
+Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path);
+std::string LimitsText(const LimitChanges& changes);
 
 }  // namespace gridloom::broker

@@ -217,6 +217,7 @@ int Main(int argc, char** argv) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(), as on a full disk
   if (!quiet) {
     std::fprintf(stderr, "gridloom: sharing %s under policy %s on %s\n", config->device.c_str(), config->policy.c_str(),
                  config->socket.c_str());

@@ -1,7 +1,6 @@
 #include "scheduler/model/profile_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include <variant>
 
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::model {
 namespace {
@@ -143,7 +143,7 @@ std::string ToJson(const ProfileFile& file) {
   Json json{{"version", kVersion}, {"sm", Write(file.sm, std::span<const Field<SmModel>>(kSmFields))}, {"kernels", Json::array()}};
   for (const KernelProfile& profile : file.kernels)
     json["kernels"].push_back(Write(profile, std::span<const Field<Profile>>(kProfileFields)));
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // names may be of any bytes
 }
 
 Result<ProfileFile> ParseProfiles(std::string_view text) {
@@ -165,10 +165,7 @@ Result<ProfileFile> ParseProfiles(std::string_view text) {
 }
 
 Result<ProfileFile> LoadProfiles(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return Error{path + ": cannot be read"};
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  if (stream.bad()) return Error{path + ": cannot be read"};
+  GL_TRY(text, ReadWholeFile(path));
   auto file = ParseProfiles(text);
   if (!file.ok()) return Error{path + ": " + file.error().message};
   return file;

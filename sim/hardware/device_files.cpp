@@ -3,12 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <system_error>
 
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::sim {
 namespace {
@@ -29,12 +28,6 @@ fs::path OwnDirectory() {
   // For the executable itself dli_fname is argv[0], which need not be a path.
   if (error) file = fs::canonical("/proc/self/exe", error);
   return error ? fs::path{} : file.parent_path();
-}
-
-Result<std::string> ReadText(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return Error{"cannot read device file " + file.string()};
-  return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
 Error UnknownDevice(std::string_view name, const fs::path& directory) {
@@ -65,7 +58,7 @@ Result<std::vector<SourceFile>> ReadChain(fs::path file, const fs::path& directo
   std::vector<SourceFile> chain;
   while (true) {
     if (chain.size() == kMaxInheritance) return Error{file.string() + ": devices inherit from each other in a circle"};
-    GL_TRY(text, ReadText(file));
+    GL_TRY(text, ReadWholeFile(file.string()));
     DeviceSpec scratch;
     GL_TRY(applied, ApplyDeviceText(text, file.string(), scratch));
     chain.push_back({file, std::move(text)});

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "rewriter/support/whole_file.h"
+
 namespace gridloom::trace {
 namespace {
 
@@ -18,12 +20,9 @@ constexpr std::size_t kMostWaiting = 4;  // chunks; then who adds more waits
 ChunkWriter::~ChunkWriter() { static_cast<void>(Close()); }
 
 void ChunkWriter::Write(ByteSpan bytes) {
-  while (problem_.empty() && !bytes.empty()) {
-    const ssize_t put = write(fd_, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(put < 0 ? errno : ENOSPC);
-    else bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
+  if (!problem_.empty()) return;
+  if (const int problem = WriteWhole(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}); problem != 0)
+    problem_ = "the trace " + path_ + " is incomplete: " + std::strerror(problem);
 }
 
 void ChunkWriter::WaitUntilIdle(std::unique_lock<std::mutex>& lock) {

@@ -39,7 +39,8 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
   if (path_.empty()) return {};
   // One write of one line: O_APPEND keeps those of several processes apart. A line cut off by a kill is closed by the newline.
   std::ofstream out(path_, std::ios::app);
-  out << "\n" + Json{{"key", key}, {"numbers", numbers}}.dump() + "\n" << std::flush;
+  const std::string line = Json{{"key", key}, {"numbers", numbers}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  out << "\n" + line + "\n" << std::flush;
   if (!out) return Error{"cannot write " + path_ + ": " + std::strerror(errno)};
   return {};
 }

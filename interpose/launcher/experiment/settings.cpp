@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 #include "sim/hardware/device_files.h"
 #include "sim/hardware/yaml_map.h"
 
@@ -88,9 +88,7 @@ Result<Settings> Settings::FromText(std::string_view text, const std::string& fi
 
 Status Settings::Read(const fs::path& path, int depth) {
   if (depth > kMostInheritance) return Error{path.string() + ": inherits from itself"};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{"cannot read " + path.string()};
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  GL_TRY(text, ReadWholeFile(path.string()));
   GL_TRY(entries, sim::ReadYamlMap(text, path.string()));
   std::string parent;
   for (const sim::YamlEntry& entry : entries) {

@@ -174,7 +174,8 @@ std::optional<Json> CellStore::Load(const Cell& cell) const {
   std::ifstream file(PathOf(cell), std::ios::binary);
   if (!file) return std::nullopt;
   Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("format", "") != kCellFormat || json.value("key", "") != cell.key) return std::nullopt;
+  const auto is = [&](const char* key, const auto& value) { return json.contains(key) && json[key] == value; };
+  if (!json.is_object() || !is("format", kCellFormat) || !is("key", cell.key)) return std::nullopt;
   return json;
 }
 

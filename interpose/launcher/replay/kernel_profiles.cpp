@@ -1,11 +1,11 @@
 #include "interpose/launcher/replay/kernel_profiles.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <map>
 
 #include "interpose/launcher/experiment/profiling.h"
+#include "rewriter/support/whole_file.h"
 #include "sim/hardware/device_files.h"
 #include "sim/hardware/yaml_map.h"
 #include "sim/timing/sm/occupancy.h"
@@ -72,9 +72,8 @@ Result<model::KerneletConfig> LoadKerneletConfig() {
   model::KerneletConfig config;
   GL_TRY(devices, sim::DeviceDirectory());
   const std::string path = (devices.parent_path() / "policies" / "kernelet.yaml").string();
-  std::ifstream stream(path);
-  if (!stream) return config;
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  if (std::error_code error; !std::filesystem::exists(path, error)) return config;
+  GL_TRY(text, ReadWholeFile(path));
   GL_TRY(entries, sim::ReadYamlMap(text, path));
   for (const sim::YamlEntry& entry : entries) {
     const Status set = model::SetKerneletParameter(config, entry.key, entry.value);

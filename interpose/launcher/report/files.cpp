@@ -8,17 +8,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "rewriter/support/whole_file.h"
+
 namespace gridloom::report {
 namespace {
 
 /// 0, or errno.
 int WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const int problem = WriteWhole(fd, text); problem != 0) return problem;
   return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 

@@ -1,10 +1,10 @@
 // gridloom rewrite: runs passes over the PTX of a file.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -22,6 +22,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "rewriter/support/whole_file.h"
 #include "sim/hardware/device_files.h"
 
 namespace gridloom::launcher {
@@ -138,11 +139,14 @@ Json PieceJson(const Piece& piece) {
 }
 
 Status WriteFile(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
-  return {};
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+  int problem = WriteWhole(file, bytes);
+  if (close(file) != 0 && problem == 0) problem = errno;
+  if (problem == 0) return {};
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);  // a part of a program is none
+  return Error{"cannot write " + path.string() + ": " + std::strerror(problem)};
 }
 
 std::string PassNames() {
@@ -240,9 +244,7 @@ Status Rewrite::WritePtx(const Rewriting& rewriting) {
 }
 
 Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
-  std::ifstream in(file_, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in.good() && !in.eof()) return Error{"it cannot be read"};
+  GL_TRY(bytes, ReadWholeFile(file_));
   std::size_t number = 0;
   GL_TRY(edited,
          image::EditImages(image::AsBytes(bytes), [&](const auto& parts, image::PtxRole role) -> Result<std::optional<std::string>> {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "rewriter/support/whole_file.h"
 #include "sim/hardware/yaml_map.h"
 
 namespace gridloom::launcher {
@@ -122,9 +121,8 @@ Result<Sweep> ParseSweep(const std::string& text, const std::string& path) {
 }
 
 Result<Sweep> ReadSweepFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"cannot read " + path};
-  return ParseSweep(std::string(std::istreambuf_iterator<char>(file), {}), path);
+  GL_TRY(text, ReadWholeFile(path));
+  return ParseSweep(text, path);
 }
 
 }  // namespace gridloom::launcher

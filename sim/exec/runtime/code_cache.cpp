@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "rewriter/support/whole_file.h"
 #include "sim/exec/warp_switch.h"
 
 namespace gridloom::exec {
@@ -67,16 +68,11 @@ bool ReadAll(int fd, void* to, std::size_t bytes) {
   return true;
 }
 
+/// Sets errno when it fails.
 bool WriteAll(int fd, const void* from, std::size_t bytes) {
-  const auto* at = static_cast<const char*>(from);
-  while (bytes != 0) {
-    const ssize_t put = write(fd, at, bytes);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    bytes -= static_cast<std::size_t>(put);
-  }
-  return true;
+  const int problem = WriteWhole(fd, {static_cast<const char*>(from), bytes});
+  if (problem != 0) errno = problem;
+  return problem == 0;
 }
 
 void Seal(FileHeader header, const std::vector<std::uint8_t>& object, std::uint64_t (&checksum)[2]) {

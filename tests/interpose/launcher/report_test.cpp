@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "interpose/launcher/report/page.h"
+#include "tests/file_size_limit.h"
 
 namespace gridloom::report {
 namespace {
@@ -109,7 +110,14 @@ TEST_CASE("WriteFile_ReplacesAsAWhole_AndSaysWhyItCannot") {
   REQUIRE(!nowhere.ok());
   CHECK(nowhere.error().message.find("no/file: No such file or directory") != std::string::npos);
   // A full disk leaves what was there.
-  if (std::filesystem::exists("/dev/full")) CHECK(!WriteFile("/dev/full/file", "x").ok());
+  {
+    const test::FileSizeLimit limit(100);
+    const Status full = WriteFile(path, std::string(1000, 'x'));
+    REQUIRE(!full.ok());
+    CHECK(full.error().message == "cannot write " + path + ": File too large");
+  }
+  CHECK(Contents(path) == "second");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   std::filesystem::remove_all(folder);
 }
 

@@ -84,7 +84,13 @@ TEST_CASE("ParseProfiles_WhatIsWrong_IsNamed") {
   CHECK(MessageOf(with("[" + one + "," + wide + "]")).empty());
   CHECK(MessageOf(with(R"([{"kernel": "k", "demands": [true]}])")) == "kernel 1, 'demands' must be a list of numbers");
   CHECK(MessageOf(with(R"([{"kernel": "k", "warps": 1, "max_resident_ctas": 1, "demands": [-1]}])")).find("demands") != std::string::npos);
-  CHECK(LoadProfiles("/nowhere/profiles.json").error().message == "/nowhere/profiles.json: cannot be read");
+  CHECK(LoadProfiles("/nowhere/profiles.json").error().message == "cannot read /nowhere/profiles.json: No such file or directory");
+}
+
+TEST_CASE("Profiles_OfKernelsWithNamesThatAreNoText_AreWritten") {
+  ProfileFile file = Example();
+  file.kernels[0].kernel = "caf\xe9";  // as a foreign trace may name one
+  CHECK(ParseProfiles(ToJson(file)).ok());
 }
 
 TEST_CASE("ParseProfiles_DamagedFiles_FailOrGiveValidProfiles") {

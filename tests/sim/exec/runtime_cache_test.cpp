@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "sim/exec/runtime/code_cache.h"
+#include "tests/file_size_limit.h"
 #include "tests/sim/exec/runtime_harness.h"
 
 using namespace gridloom;
@@ -81,6 +82,19 @@ TEST_CASE("Cache_DamageAtAnyByteOrTruncation_IsIgnoredAndReplaced") {
   CHECK(cache.Load(kKey).has_value());
   fs::copy_file(cache.PathOf(kKey), cache.PathOf({5, 5}));  // an entry under a wrong name
   CHECK_FALSE(cache.Load({5, 5}).has_value());
+}
+
+TEST_CASE("Cache_OnAFullDisk_SaysSoAndLeavesNothing") {
+  const Directory directory;
+  std::string said;
+  CodeCache cache(directory.path, 1 << 20, [&](std::string_view line) { said += line; });
+  {
+    const test::FileSizeLimit limit(500);
+    cache.Store(kKey, Kernel(1000, 7));
+  }
+  CHECK(said.find("File too large") != std::string::npos);
+  CHECK(std::filesystem::is_empty(directory.path));
+  CHECK_FALSE(cache.Load(kKey).has_value());
 }
 
 TEST_CASE("Cache_OfOthers_IsNotTrusted") {

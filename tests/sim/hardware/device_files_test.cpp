@@ -104,7 +104,7 @@ TEST_CASE("LoadDevice_OwnFile_InheritsFromAShippedOneOrFromOneBesideIt") {
 TEST_CASE("LoadDevice_Mistakes_AreOneClearSentence") {
   const TemporaryDirectory directory;
   CHECK(ErrorOf("h100") == "unknown device 'h100' (looked in configs/devices); did you mean 'a100'?");
-  CHECK(ErrorOf("nothing.yaml") == "cannot read device file nothing.yaml");
+  CHECK(ErrorOf("nothing.yaml") == "cannot read nothing.yaml: No such file or directory");
   const std::string loop = directory.Write("loop.yaml", "inherits: loop\n");
   CHECK(ErrorOf(loop) == loop + ": devices inherit from each other in a circle");
   const std::string bare = directory.Write("bare.yaml", "name: x\n");

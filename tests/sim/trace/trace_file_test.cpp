@@ -9,6 +9,8 @@
 #include <fstream>
 #include <random>
 
+#include "tests/file_size_limit.h"
+
 using namespace gridloom;
 using namespace gridloom::trace;
 
@@ -374,6 +376,20 @@ TEST_CASE("TraceWriter_FullDisk_IsReportedAtTheEnd") {
   REQUIRE(!status.ok());
   CHECK(status.error().message.find("No space left") != std::string::npos);
   CHECK(!TraceWriter::Create("/nonexistent/folder/trace", "x").ok());
+}
+
+TEST_CASE("TraceWriter_FileThatMayNotGrow_IsAnErrorNotTheEndOfTheProgram") {
+  const std::string path = std::filesystem::temp_directory_path() / ("gridloom-limited-" + std::to_string(getpid()));
+  Status status;
+  {
+    const test::FileSizeLimit limit(8);
+    auto writer = TraceWriter::Create(path, "x");
+    REQUIRE(writer.ok());
+    status = (*writer)->Close();
+  }
+  std::filesystem::remove(path);
+  REQUIRE(!status.ok());
+  CHECK(status.error().message.find("File too large") != std::string::npos);
 }
 
 TEST_CASE("CtaEncoder_RegularWarps_TakeLessThanTwoBytesPerInstruction") {

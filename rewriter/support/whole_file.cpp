@@ -1,0 +1,74 @@
+#include "rewriter/support/whole_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace gridloom {
+namespace {
+
+/// The calling thread's writes raise no SIGXFSZ while this lives.
+class SizeSignalHeld {
+ public:
+  SizeSignalHeld() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~SizeSignalHeld() {
+    constexpr timespec kAtOnce{};
+    const int error = errno;
+    if (!was_pending_) sigtimedwait(&signal_, nullptr, &kAtOnce);  // else it would come when it is let through
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  SizeSignalHeld(const SizeSignalHeld&) = delete;
+  SizeSignalHeld& operator=(const SizeSignalHeld&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
+  bool was_pending_ = false;
+};
+
+}  // namespace
+
+Result<std::string> ReadWholeFile(const std::string& path) {
+  const auto failed = [&] { return Error{"cannot read " + path + ": " + std::strerror(errno)}; };
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failed();
+  struct Closer {
+    int file;
+    ~Closer() { close(file); }
+  } const closer{file};
+  std::string text;
+  constexpr std::size_t kPart = 64 << 10;
+  for (std::size_t size = 0;;) {
+    text.resize(size + kPart);
+    const ssize_t got = read(file, text.data() + size, kPart);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed();
+    size += static_cast<std::size_t>(got);
+    if (got > 0) continue;
+    text.resize(size);
+    return text;
+  }
+}
+
+int WriteWhole(int file, std::string_view bytes) {
+  const SizeSignalHeld held;
+  while (!bytes.empty()) {
+    const ssize_t put = write(file, bytes.data(), bytes.size());
+    if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
+    else if (put == 0) return ENOSPC;
+    else if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+}  // namespace gridloom
