@@ -2,18 +2,18 @@
 #include "interpose/session/module.h"
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
 #include "interpose/session/jit_options.h"
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::hooks {
 
 using session::Code;
+using session::CodeImage;
 using session::JitLog;
 using session::JitOptions;
 using session::Library;
@@ -21,15 +21,8 @@ using session::Module;
 
 namespace {
 
-CUresult ReadWhole(const char* file, std::string* bytes) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return CUDA_ERROR_FILE_NOT_FOUND;
-  bytes->assign(std::istreambuf_iterator<char>(stream), {});
-  return CUDA_SUCCESS;
-}
-
 /// Loads and, unless loading is lazy, parses and places. The log goes into the option buffers in any case.
-CUresult LoadCode(const void* image, Device& device, Context* context, bool lazy, JitOptions& options, std::shared_ptr<Code>* code) {
+CUresult LoadCode(const CodeImage& image, Device& device, Context* context, bool lazy, JitOptions& options, std::shared_ptr<Code>* code) {
   const std::int64_t start = session::TaskPool::NowNs();
   JitLog log;
   CUresult status = Code::Load(image, device, options.max_registers(), &log, code);
@@ -42,6 +35,26 @@ CUresult LoadCode(const void* image, Device& device, Context* context, bool lazy
   }
   options.Store(log, static_cast<float>(session::TaskPool::NowNs() - start) * 1e-6f);
   return status;
+}
+
+CUresult LoadModule(const CodeImage& image, JitOptions& options, CUmodule* module) {
+  Context& context = ThisContext();
+  std::shared_ptr<Code> code;
+  GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
+  *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
+  return CUDA_SUCCESS;
+}
+
+CUresult LoadLibrary(const CodeImage& image, CUjit_option* keys, void** values, unsigned count, CUlibrary* library) {
+  JitOptions options;
+  GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
+  const bool lazy = !TheProcess().eager_loading() && !options.wants_logs();
+  std::shared_ptr<Code> code;
+  Context* const context = session::CurrentContext();
+  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  GL_CU_TRY(LoadCode(image, device, nullptr, lazy, options, &code));
+  *library = TheProcess().libraries.Add(std::make_shared<Library>(std::move(code)));
+  return CUDA_SUCCESS;
 }
 
 CUresult FindModule(CUmodule handle, std::shared_ptr<Module>* module) {
@@ -59,21 +72,18 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   GL_CU_REQUIRE(module != nullptr && image != nullptr);
   JitOptions options;  // allowed while a stream captures: drivers since 12.3 load modules then, too
   GL_CU_TRY(JitOptions::Parse(count, keys, values, &options));
-  Context& context = ThisContext();
-  std::shared_ptr<Code> code;
-  GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
-  *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
-  return CUDA_SUCCESS;
+  return LoadModule({image}, options, module);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) { return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
 
 CUresult cuModuleLoad(CUmodule* module, const char* file) {
   GL_CU_REQUIRE(module != nullptr && file != nullptr);
-  std::string bytes;
-  GL_CU_TRY(ReadWhole(file, &bytes));
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  return cuModuleLoadData(module, bytes.c_str());
+  const auto bytes = ReadWholeFile(file);
+  if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (bytes->empty()) return CUDA_ERROR_INVALID_IMAGE;
+  JitOptions options;
+  return LoadModule({bytes->data(), bytes->size()}, options, module);
 }
 
 CUresult cuModuleUnload(CUmodule handle) {
@@ -146,24 +156,16 @@ CUresult cuModuleGetSurfRef(CUsurfref* surfref, CUmodule handle, const char* nam
 CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
                            CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && image != nullptr);
-  JitOptions options;
-  GL_CU_TRY(JitOptions::Parse(jit_count, jit_keys, jit_values, &options));
-  const bool lazy = !TheProcess().eager_loading() && !options.wants_logs();
-  std::shared_ptr<Code> code;
-  Context* const context = session::CurrentContext();
-  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
-  GL_CU_TRY(LoadCode(image, device, nullptr, lazy, options, &code));
-  *library = TheProcess().libraries.Add(std::make_shared<Library>(std::move(code)));
-  return CUDA_SUCCESS;
+  return LoadLibrary({image}, jit_keys, jit_values, jit_count, library);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_keys, void** jit_values, unsigned jit_count,
-                               CUlibraryOption* keys, void** values, unsigned count) {
+                               CUlibraryOption*, void**, unsigned) {
   GL_CU_REQUIRE(library != nullptr && file != nullptr);
-  std::string bytes;
-  GL_CU_TRY(ReadWhole(file, &bytes));
-  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  return cuLibraryLoadData(library, bytes.c_str(), jit_keys, jit_values, jit_count, keys, values, count);
+  const auto bytes = ReadWholeFile(file);
+  if (!bytes.ok()) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (bytes->empty()) return CUDA_ERROR_INVALID_IMAGE;
+  return LoadLibrary({bytes->data(), bytes->size()}, jit_keys, jit_values, jit_count, library);
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {

@@ -21,6 +21,21 @@ namespace {
 
 constexpr std::uint32_t kElfMagic = 0x464C457F;  // "\x7f" "ELF"
 
+std::uint32_t MagicOf(const CodeImage& image) {
+  std::uint32_t magic = 0;
+  const std::size_t readable = std::min(image.bytes.value_or(sizeof magic), sizeof magic);
+  std::memcpy(&magic, image.data, strnlen(static_cast<const char*>(image.data), readable));  // text may end before
+  return magic;
+}
+
+Result<image::ImageSet> ReadImage(const CodeImage& image) {
+  if (!image.bytes) return image::ReadImagePointer(image.data);
+  const image::Bytes bytes(static_cast<const std::byte*>(image.data), *image.bytes);
+  // One container, as behind a pointer, whatever follows it in the file.
+  const std::uint64_t container = image::ContainerSize(bytes).value_or(bytes.size());
+  return image::ReadImages(bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(container, bytes.size()))));
+}
+
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 }  // namespace
@@ -107,9 +122,8 @@ Code::Code(Device& device, std::vector<PtxSource> sources, bool from_runtime)
 
 Code::~Code() = default;
 
-CUresult Code::Load(const void* image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code) {
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, image, sizeof(magic));
+CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code) {
+  const std::uint32_t magic = MagicOf(image);
   const bool from_runtime = magic == image::kWrapperMagic;
 
   const auto refuse = [log](const std::string& message, CUresult status) {
@@ -117,7 +131,7 @@ CUresult Code::Load(const void* image, Device& device, std::uint32_t max_registe
     if (log != nullptr) log->error += message + "\n";
     return status;
   };
-  const auto images = image::ReadImagePointer(image);
+  const auto images = ReadImage(image);
   // What is neither an ELF file nor a fat binary can only be meant as PTX.
   const bool text = magic != image::kWrapperMagic && magic != image::kContainerMagic && magic != kElfMagic;
   if (!images.ok() && text) return refuse("this is not PTX: " + images.error().message, CUDA_ERROR_INVALID_PTX);

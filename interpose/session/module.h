@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -93,11 +94,17 @@ class Kernel {
   std::vector<Instance> instances_;
 };
 
+/// Device code in memory. What a program points at is as long as its own headers say; what was read from a file ends with the file.
+struct CodeImage {
+  const void* data;
+  std::optional<std::size_t> bytes{};
+};
+
 class Code : public std::enable_shared_from_this<Code> {
  public:
   /// Reads an image (wrapper, container, cubin, PTX), keeps the PTX that suits the device. Nothing is parsed yet.
   /// `max_registers` per thread for PTX that says nothing of it, 0: no limit.
-  static cuda::CUresult Load(const void* image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code);
+  static cuda::CUresult Load(const CodeImage& image, Device& device, std::uint32_t max_registers, JitLog* log, std::shared_ptr<Code>* code);
   ~Code();
 
   Device& device() const { return device_; }

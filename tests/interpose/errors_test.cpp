@@ -1,5 +1,9 @@
 // Errors as a driver reports them.
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/interpose/fixture.h"
@@ -120,6 +124,31 @@ TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
   CHECK(cuModuleGetGlobal_v2(&pointer, &bytes, fixture.module, "missing") == CUDA_ERROR_NOT_FOUND);
   CU_OK(cuModuleGetGlobal_v2(&pointer, &bytes, fixture.module, "table"));
   CHECK(bytes == 64);
+}
+
+TEST_CASE("ModuleFiles_ThatEndTooEarly_AreRefused", "[errors]") {
+  const test::Fixture fixture;
+  const std::string path = std::filesystem::temp_directory_path() / ("gridloom-module-" + std::to_string(getpid()));
+  const auto load = [&](std::string_view bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    const CUresult loaded = cuModuleLoad(&module, path.c_str());
+    CHECK(cuLibraryLoadFromFile(&library, path.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) == loaded);
+    return loaded;
+  };
+  CHECK(load("") == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(load("hi") == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("\x7f"
+             "ELF") == CUDA_ERROR_INVALID_IMAGE);
+  // A fat binary that says it has a gigabyte; a wrapper, whose pointers mean nothing in a file.
+  const std::uint64_t container[] = {0x0010'0001'BA55'ED50, 1 << 30};
+  CHECK(load({reinterpret_cast<const char*>(container), sizeof container}) == CUDA_ERROR_INVALID_IMAGE);
+  const std::uint64_t wrapper[] = {0x0000'0001'4662'43B1, 0x1234'5678, 0};
+  CHECK(load({reinterpret_cast<const char*>(wrapper), sizeof wrapper}) == CUDA_ERROR_INVALID_IMAGE);
+  std::filesystem::remove(path);
+  CUmodule module = nullptr;
+  CHECK(cuModuleLoad(&module, "/") == CUDA_ERROR_FILE_NOT_FOUND);
 }
 
 TEST_CASE("Names_CoverEveryStatus", "[errors]") {
