@@ -167,7 +167,7 @@ Status ObjectLoader::Place() {
       if (!section.loaded || section.code != code) continue;
       at = RoundUp(at, std::max<std::uint64_t>(section.header.sh_addralign, 1));
       section.offset = at;
-      if (section.name == ".text") {
+      if (code && section.name == ".text") {
         object_->text_at_ = at;
         object_->text_bytes_ = section.header.sh_size;
       }

@@ -51,6 +51,19 @@ constexpr char kProgram[] = R"(
 
 }  // namespace
 
+TEST_CASE("Load_TextThatIsNoCode_IsNotTakenForIt") {
+  ElfBuilder builder;
+  builder.sections.resize(2);
+  builder.sections[0].name = ".code";
+  builder.sections[0].flags = SHF_ALLOC | SHF_EXECINSTR;
+  builder.sections[0].bytes = {0xc3};
+  builder.sections[1].name = ".text";
+  builder.sections[1].bytes = {1, 2, 3};
+  const auto object = CodeObject::Load(builder.Build(), "t");
+  REQUIRE(object.ok());
+  CHECK((*object)->text_bytes() == 0);
+}
+
 TEST_CASE("Load_ObjectsOfTheSystemCompiler_RunRight") {
   int loaded_objects = 0;
   for (const char* const flags : {"-fPIC", "-fPIC -fno-plt", "-fPIC -O0", "-fPIE -fcf-protection",
