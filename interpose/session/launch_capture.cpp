@@ -66,16 +66,20 @@ bool MayLaunch(const KernelOp& op) {
 LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
   if (Tracing* const tracing = Tracing::Get()) writer_ = tracing->Begin(op, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
-  const auto take = [this](std::uint64_t cta, trace::LoadedCta trace) {
-    if (writer_ != nullptr && cta % keep_every_ == 0) writer_->Add(cta, trace);
-    else ++left_out_;
-    if (live_ != nullptr) live_->Push(cta, std::move(trace));
+  const auto take = [this](const trace::CtaRun& run) {
+    run.ForEach([this](std::uint64_t cta, const trace::LoadedCta& trace) { Take(cta, trace); });
   };
   capture_.emplace(CodeTableOf(op), ShapeOf(op), take, ClocksOf(op), &TheTables().streams);
 }
 
 LaunchCapture::~LaunchCapture() {
   if (live_ != nullptr) live_->Close();
+}
+
+void LaunchCapture::Take(std::uint64_t cta, const trace::LoadedCta& trace) {
+  if (writer_ != nullptr && cta % keep_every_ == 0) writer_->Add(cta, trace);
+  else ++left_out_;
+  if (live_ != nullptr) live_->Push(cta, trace);
 }
 
 void LaunchCapture::End() {

@@ -34,6 +34,8 @@ class LaunchCapture {
   void End();
 
  private:
+  void Take(std::uint64_t cta, const trace::LoadedCta& trace);
+
   std::unique_ptr<trace::LaunchWriter> writer_;
   std::uint64_t keep_every_ = 1, left_out_ = 0;
   const std::shared_ptr<trace::CtaSink> live_;

@@ -32,9 +32,9 @@ exec::RecordStream& Capture::Open() {
   if (!stream) stream = std::make_unique<CtaStream>(table_, shape_.warps_per_cta());
   stream->BeginLaunch([this](std::span<CtaStream::Captured> ctas) {
     const std::lock_guard lock(mutex_);
-    for (CtaStream::Captured& cta : ctas) {
-      dropped_ += cta.dropped;
-      take_(cta.index, std::move(cta.cta));
+    for (CtaStream::Captured& captured : ctas) {
+      dropped_ += captured.dropped * captured.run.count;
+      take_(std::move(captured.run));
     }
   });
   const std::lock_guard lock(mutex_);

@@ -27,8 +27,8 @@ class StreamPool {
 
 class Capture final : public exec::RecordSink {
  public:
-  /// Takes a CTA that is complete. Called from several host threads, one call at a time.
-  using Take = std::function<void(std::uint64_t cta, LoadedCta trace)>;
+  /// Takes CTAs that are complete, and may keep what it is given. Called from several host threads, one call at a time.
+  using Take = std::function<void(CtaRun&& run)>;
   Capture(const CodeTable& table, const LaunchShape& shape, Take take, std::optional<exec::CountedClocks> clocks = std::nullopt,
           StreamPool* pool = nullptr)
       : table_(table), shape_(shape), take_(std::move(take)), clocks_(clocks), pool_(pool) {}

@@ -46,11 +46,18 @@ GL_INLINE void AdvanceWords(std::uint64_t* __restrict old_words, const std::uint
   *differs = any;
 }
 
-GL_INLINE void CompareWords(const std::uint64_t* __restrict old_words, const std::uint64_t* __restrict steps,
-                            const std::uint64_t* __restrict words, std::size_t count, std::uint64_t* differs) {
-  std::uint64_t any = 0;
-  for (std::size_t i = 0; i < count; ++i) any |= (words[i] - old_words[i]) ^ steps[i];
-  *differs = any;
+GL_INLINE void CountFollowers(const std::uint64_t* last, const std::uint64_t* steps, std::size_t words,
+                              std::span<const exec::RecordedCta> ctas, std::size_t* count) {
+  *count = 0;
+  for (const exec::RecordedCta& cta : ctas) {
+    if (cta.words.size() != words) return;
+    const std::uint64_t* const next = cta.words.data();
+    std::uint64_t any = 0;
+    for (std::size_t i = 0; i < words; ++i) any |= (next[i] - last[i]) ^ steps[i];
+    if (any != 0) return;
+    last = next;
+    ++*count;
+  }
 }
 
 }  // namespace
@@ -59,10 +66,10 @@ GL_SIMD_FUNCTION(AdvanceAll, AdvanceWords,
                  (std::uint64_t * old_words, const std::uint64_t* steps, const std::uint64_t* words, std::size_t count,
                   std::uint64_t* differs),
                  (old_words, steps, words, count, differs))
-GL_SIMD_FUNCTION(DifferAll, CompareWords,
-                 (const std::uint64_t* old_words, const std::uint64_t* steps, const std::uint64_t* words, std::size_t count,
-                  std::uint64_t* differs),
-                 (old_words, steps, words, count, differs))
+GL_SIMD_FUNCTION(FollowersOf, CountFollowers,
+                 (const std::uint64_t* last, const std::uint64_t* steps, std::size_t words, std::span<const exec::RecordedCta> ctas,
+                  std::size_t* count),
+                 (last, steps, words, ctas, count))
 
 namespace {
 
@@ -122,18 +129,14 @@ void CtaStream::OnRecords(const exec::RecordPlace& place, std::span<const std::u
 void CtaStream::OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedCta> ctas, std::uint32_t) {
   std::span<const std::uint64_t> last;  // the words of the CTA before, if it was the first model's
   if (follows_) last = {buffers_.front().words.data(), buffers_.front().used};
-  records_.assign(buffers_.size(), {});
-  for (const exec::RecordedCta& cta : ctas) {
-    const Model* const model = !last.empty() && last.size() == cta.words.size() ? models_.front().get() : nullptr;
-    if (model != nullptr && model->only_first && !model->word_step.empty()) {
-      std::uint64_t differs = 0;
-      DifferAll(last.data(), model->word_step.front().data(), cta.words.data(), last.size(), &differs);
-      if (differs == 0) {
-        GiveExpected(cta.cta_index, cta.local_base);
-        last = cta.words;
-        continue;
-      }
+  for (std::size_t done = 0; done < ctas.size(); ++done) {
+    done += TakeExpected(ctas.subspan(done), last);
+    if (done == ctas.size()) {
+      last = ctas.back().words;
+      break;
     }
+    const exec::RecordedCta& cta = ctas[done];
+    records_.assign(buffers_.size(), {});
     records_.front() = cta.words;
     cta.PutIn(place);
     EndCta(place);
@@ -145,6 +148,18 @@ void CtaStream::OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedC
   PassOn();
 }
 
+/// How many CTAs, from the first on, are the first model's, each a step on. `last`: the words of the CTA before them, if it was that
+/// model's.
+std::size_t CtaStream::TakeExpected(std::span<const exec::RecordedCta> ctas, std::span<const std::uint64_t> last) {
+  if (last.empty()) return 0;
+  const Model& model = *models_.front();
+  if (!model.only_first || model.word_step.empty()) return 0;
+  std::size_t count = 0;
+  FollowersOf(last.data(), model.word_step.front().data(), last.size(), ctas, &count);
+  for (const exec::RecordedCta& cta : ctas.first(count)) GiveExpected(cta.cta_index, cta.local_base);
+  return count;
+}
+
 void CtaStream::PassOn() {
   if (captured_.empty()) return;
   take_(captured_);
@@ -153,15 +168,36 @@ void CtaStream::PassOn() {
 
 /// The CTA is the first model's, as far shifted as that says.
 void CtaStream::GiveShifted(std::uint64_t index, std::uint64_t local_base) {
-  const Model& model = *models_.front();
+  Model& model = *models_.front();
+  model.Settle();
   // Written where it stays: a copy would wait for the stores of a kernel that streams.
   Captured& captured = captured_.emplace_back();
-  captured.index = index;
-  captured.cta.trace = model.trace;
+  captured.run.index = index;
+  captured.run.first.trace = model.trace;
   captured.dropped = model.dropped;
-  std::uint64_t* const shifts = captured.cta.shifts.Renew(accesses_);
+  std::uint64_t* const shifts = captured.run.first.shifts.Renew(accesses_);
   for (std::size_t a = 0; a < accesses_; ++a) shifts[a] = model.shift[model.sites.of[a]];
   for (const std::uint32_t access : local_accesses_) shifts[access] = local_base - model.local_base;
+  local_base_ = local_base;
+}
+
+/// The CTA is the first model's, a step on from the one before: whether it goes on with the last run.
+bool CtaStream::ProlongRun(std::uint64_t index, std::uint64_t local_base) {
+  if (captured_.empty()) return false;
+  CtaRun& run = captured_.back().run;
+  if (run.index + run.count != index) return false;
+  const std::uint64_t local_step = local_base - std::exchange(local_base_, local_base);
+  if (run.count == 1) {
+    const Model& model = *models_.front();
+    std::uint64_t* const steps = run.steps.Renew(accesses_);
+    for (std::size_t a = 0; a < accesses_; ++a) steps[a] = model.step[model.sites.of[a]];
+    for (const std::uint32_t access : local_accesses_) steps[access] = local_step;
+    local_step_ = local_step;
+  } else if (local_step != local_step_ && !local_accesses_.empty()) {
+    return false;
+  }
+  ++run.count;
+  return true;
 }
 
 void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended) {
@@ -235,10 +271,15 @@ void CtaStream::EndCta(const exec::RecordPlace& place) {
 /// The CTA was the first model's, a step on.
 void CtaStream::GiveExpected(std::uint64_t index, std::uint64_t local_base) {
   Model& model = *models_.front();
-  for (std::size_t s = 0; s < model.shift.size(); ++s) model.shift[s] += model.step[s];
+  ++model.ahead;
   model.missed = false;
   misses_ = 0;
-  GiveShifted(index, local_base);
+  if (!ProlongRun(index, local_base)) GiveShifted(index, local_base);
+}
+
+void CtaStream::Model::Settle() {
+  for (std::size_t s = 0; ahead != 0 && s < shift.size(); ++s) shift[s] += step[s] * ahead;
+  ahead = 0;
 }
 
 bool CtaStream::EndedAsExpected() const {
@@ -275,6 +316,7 @@ bool CtaStream::IsLike(const Model& model) {
 
 /// The model's last CTA is the one that has just ended. When the step was wrong twice, it is taken from these two.
 void CtaStream::Follow(Model& model) {
+  model.Settle();
   if (model.missed) {
     model.step.resize(shift_.size());
     for (std::size_t s = 0; s < shift_.size(); ++s) model.step[s] = shift_[s] - model.shift[s];
@@ -295,20 +337,20 @@ void CtaStream::Decode(const exec::RecordPlace& place) {
   follows_ = false;
   const bool wanted = words <= kMostWords && since_model_++ >= PauseAfter(unused_models_);
   Captured& captured = captured_.emplace_back();
-  captured.index = place.cta_index;
+  captured.run.index = place.cta_index;
   if (!wanted) {
-    captured.cta.trace = decoder_.Decode(place, records_, nullptr);
+    captured.run.first.trace = decoder_.Decode(place, records_, nullptr);
     captured.dropped = decoder_.dropped();
     return;
   }
   RecordSites sites;
-  captured.cta.trace = decoder_.Decode(place, records_, &sites);
+  captured.run.first.trace = decoder_.Decode(place, records_, &sites);
   captured.dropped = decoder_.dropped();
   since_model_ = 0;
   ++unused_models_;
   if (!sites.usable) return;
   if (models_.size() >= kMostModels) models_.pop_back();
-  models_.push_front(MakeModel(place, std::move(sites), captured.cta.trace));
+  models_.push_front(MakeModel(place, std::move(sites), captured.run.first.trace));
   follows_ = true;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/exec/record_sink.h"
-#include "sim/trace/kernel_trace.h"
+#include "sim/trace/cta_run.h"
 #include "sim/trace/record_decoder.h"
 
 namespace gridloom::trace {
@@ -19,9 +19,8 @@ namespace gridloom::trace {
 class CtaStream final : public exec::RecordStream {
  public:
   struct Captured {
-    std::uint64_t index = 0;
-    LoadedCta cta;
-    std::uint64_t dropped = 0;  ///< accesses that have no place in it
+    CtaRun run;
+    std::uint64_t dropped = 0;  ///< accesses that have no place in it, of each CTA
   };
   /// Takes CTAs that are complete.
   using Take = std::function<void(std::span<Captured> ctas)>;
@@ -52,17 +51,23 @@ class CtaStream final : public exec::RecordStream {
     bool only_first = false;                                      ///< all words are in the first buffer
     std::vector<std::vector<std::uint64_t>> words;                ///< by buffer
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sample;  ///< of each site, a buffer and a word
-    std::vector<std::uint64_t> shift;                             ///< by site, of the last CTA like it
-    std::vector<std::uint64_t> step;                              ///< by site, of the shift, from one CTA to the next
-    std::vector<std::vector<std::uint64_t>> word_step;            ///< the same by buffer and word
-    bool missed = true;                                           ///< the step was not that to the last CTA
-    const Model* successor = nullptr;                             ///< that a CTA was like which came after one like this, if it is left
+    std::vector<std::uint64_t> shift;                             ///< by site, of the last CTA like it but for `ahead` steps
+    std::uint64_t ahead = 0;
+    std::vector<std::uint64_t> step;                    ///< by site, of the shift, from one CTA to the next
+    std::vector<std::vector<std::uint64_t>> word_step;  ///< the same by buffer and word
+    bool missed = true;                                 ///< the step was not that to the last CTA
+    const Model* successor = nullptr;                   ///< that a CTA was like which came after one like this, if it is left
+
+    /// Takes the steps that `shift` lacks.
+    void Settle();
   };
 
   void TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended);
   void Append(std::uint32_t buffer, std::span<const std::uint64_t> words);
+  std::size_t TakeExpected(std::span<const exec::RecordedCta> ctas, std::span<const std::uint64_t> last);
   void GiveShifted(std::uint64_t index, std::uint64_t local_base);
   void GiveExpected(std::uint64_t index, std::uint64_t local_base);
+  bool ProlongRun(std::uint64_t index, std::uint64_t local_base);
   void PassOn();
   void BeginCta();
   void EndBufferedCta(const exec::RecordPlace& place);
@@ -84,6 +89,7 @@ class CtaStream final : public exec::RecordStream {
   RecordBuffers records_;                     ///< of the CTA that has ended: in buffers_, or where they were made
   std::list<std::unique_ptr<Model>> models_;  ///< the latest first
   std::vector<std::uint64_t> shift_;
+  std::uint64_t local_base_ = 0, local_step_ = 0;      ///< of the last CTA that was like a model; of its run
   std::uint32_t ended_ = 0;                            ///< warps of the CTA
   bool open_ = false;                                  ///< a CTA has begun
   bool follows_ = false;                               ///< the CTA before was the first model's

@@ -73,16 +73,18 @@ class CapturingDevice final : public bench::EngineDevice {
     }
     trace::Capture capture(
         *table, shape,
-        [&](std::uint64_t cta, trace::LoadedCta trace) {
-          if (writer) return writer->Add(cta, trace);
+        [&](trace::CtaRun&& run) {
           if (mode_ == Mode::kLive) {
-            if (count_) instructions_ += trace::InstructionCount(table->code, *trace.trace);
+            if (count_) instructions_ += trace::InstructionCount(table->code, *run.first.trace) * run.count;
             return;
           }
-          encoder.Encode(trace, bytes);
-          if (bytes.size() < 1u << 20) return;
-          bytes_ += bytes.size();
-          bytes.Clear();
+          run.ForEach([&](std::uint64_t cta, const trace::LoadedCta& trace) {
+            if (writer) return writer->Add(cta, trace);
+            encoder.Encode(trace, bytes);
+            if (bytes.size() < 1u << 20) return;
+            bytes_ += bytes.size();
+            bytes.Clear();
+          });
         },
         std::nullopt, &streams_);
     launch.records = &capture;

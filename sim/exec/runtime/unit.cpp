@@ -218,7 +218,7 @@ void Unit::LinkRing(std::uint32_t first_cta, std::uint32_t last_cta) {
   const std::uint32_t first = first_cta * per_cta, last = last_cta * per_cta;
   const WarpEntry entry = launch->kernel->entry;
   // Warps that are linked as long as they live need no counting: the last one ends for all.
-  const bool uncounted = KnowsRingEnd() && !barriers_ && !recording() && !check && !launch->kernel->gives_way;
+  const bool uncounted = KnowsRingEnd() && !barriers_ && !launch->observer && !check && !launch->kernel->gives_way;
   const OnReturn on_return = uncounted ? OnReturn::kNextInRing : OnReturn::kRuntime;
   Warp* previous = &warps[last - 1];
   for (std::uint32_t i = first; i < last; ++i) {

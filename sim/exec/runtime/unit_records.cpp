@@ -64,13 +64,17 @@ void Unit::FlushRecords(Warp& warp, std::uint32_t ended) {
 }
 
 void Unit::EndRecords(Warp& warp) {
-  *warp.ctx.record_cursor++ = kWarpEndWord;
   Cta& cta = *warp.cta;
-  if (launch->observer || !cta.records) return FlushRecords(warp, 1);
-  if (++cta.warps_with_records < launch->ctx.warps_per_cta) return;
+  if (launch->observer || !cta.records) {
+    *warp.ctx.record_cursor++ = kWarpEndWord;
+    return FlushRecords(warp, 1);
+  }
+  // The last one out of a ring that does not count its warps ends for all.
+  if (++cta.warps_with_records < launch->ctx.warps_per_cta && live_warps != 0) return;
   cta.warps_with_records = 0;
   ended_warps_records_.clear();
   for (Warp& ended : std::span(cta.warps, launch->ctx.warps_per_cta)) {
+    *ended.ctx.record_cursor++ = kWarpEndWord;
     ended_warps_records_.emplace_back(ended.records, ended.ctx.record_cursor);
     ended.ctx.record_cursor = ended.records;
   }

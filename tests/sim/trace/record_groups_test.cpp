@@ -276,7 +276,8 @@ TEST_CASE("RecordGroup_CtasThatDifferByAShift_ShareATrace") {
   std::vector<trace::LoadedCta> ctas;
   trace::CtaStream stream(table, 1);
   stream.BeginLaunch([&](std::span<trace::CtaStream::Captured> captured) {
-    for (trace::CtaStream::Captured& cta : captured) ctas.push_back(std::move(cta.cta));
+    for (const trace::CtaStream::Captured& one : captured)
+      one.run.ForEach([&](std::uint64_t, const trace::LoadedCta& cta) { ctas.push_back(cta); });
   });
   for (std::uint64_t cta = 0; cta < 6; ++cta) {
     std::vector<std::uint64_t> words, in_full;
@@ -323,10 +324,14 @@ TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
   trace::RecordDecoder decoder(table);
   for (const std::size_t at_once : {1, 2, 5, 32, 3}) {  // launches, each with what the ones before have left
     std::vector<trace::LoadedCta> got;
+    std::uint64_t longest = 0;
     stream.BeginLaunch([&](std::span<trace::CtaStream::Captured> captured) {
-      for (trace::CtaStream::Captured& cta : captured) {
-        CHECK(cta.index == got.size());
-        got.push_back(std::move(cta.cta));
+      for (const trace::CtaStream::Captured& one : captured) {
+        longest = std::max(longest, one.run.count);
+        one.run.ForEach([&](std::uint64_t index, const trace::LoadedCta& cta) {
+          CHECK(index == got.size());
+          got.push_back(cta);
+        });
       }
     });
     exec::RecordPlace place;
@@ -339,6 +344,7 @@ TEST_CASE("CtaStream_SeveralCtasAtOnce_AreThoseThatCameOneByOne") {
     }
     stream.EndLaunch();
     REQUIRE(got.size() == ctas.size());
+    CHECK((longest > std::min<std::size_t>(at_once, 9) / 2 && longest <= at_once));  // those at one step come as one
     for (std::size_t i = 0; i < ctas.size(); ++i) {
       INFO("CTA " << i << ", " << at_once << " at once");
       CheckEqual(trace::Flatten(table.code, got[i]), *decoder.Decode({}, {in_full[i]}, nullptr));
