@@ -52,7 +52,8 @@ void FunctionLifter::WriteFloatLanes(const Instruction& inst, std::vector<Value*
   Write(Op(0), lanes.size() == 1 ? b_.CreateBitCast(lanes[0], TypeOf(type)) : JoinLanes(lanes, TypeOf(type)), type);
 }
 
-// f64 results other than to nearest: exactly, by a helper that sets the host's rounding mode for itself.
+// f64 results other than to nearest: exactly, by instructions with a rounding mode of their own (warp_rounded.cpp) or a helper that sets
+// the host's for itself.
 Value* FunctionLifter::RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c) {
   Value* zero = llvm::ConstantFP::get(b_.getDoubleTy(), 0.0);
   return b_.CallHelper(Helper::kF64Rounded, {b_.getDoubleTy()}, {a, b ? b : zero, c ? c : zero},

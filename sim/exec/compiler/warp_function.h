@@ -198,7 +198,8 @@ class WarpFunction {
   Value* EmitLanes(llvm::Instruction& instruction);
   Value* EmitLanesBinary(llvm::BinaryOperator& op);
   Value* EmitDivision(unsigned opcode, Value* a, Value* b);
-  Value* EmitReciprocal(Value* x);  // warp_reciprocal.cpp
+  Value* EmitReciprocal(Value* x);
+  void EmitRoundedF64(llvm::CallInst& call, std::uint64_t imm);  // warp_reciprocal.cpp
   Value* EmitLanesIntrinsic(llvm::CallInst& call);
   Value* EmitSmallVectorOp(llvm::Instruction& instruction);
   Value* SelectLanes(Value* lanes, Value* chosen, Value* otherwise);

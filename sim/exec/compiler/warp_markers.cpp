@@ -357,6 +357,7 @@ bool UpdatesInPlace(Helper helper) { return helper == Helper::kGroupMma; }
 
 void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info) {
   if (memcheck() && info.helper == Helper::kFence) CheckOrder(kCheckOrderCta);
+  if (info.helper == Helper::kF64Rounded && module_.avx512) return EmitRoundedF64(call, info.imm);
   llvm::SmallVector<llvm::Type*, 8> outputs;
   if (auto* structure = llvm::dyn_cast<llvm::StructType>(call.getType())) {
     outputs.append(structure->element_begin(), structure->element_end());
