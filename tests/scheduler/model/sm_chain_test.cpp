@@ -298,8 +298,11 @@ TEST_CASE("PredictIpc_AnyValidProfile_GivesAFiniteIpcWithinThePeak") {
     std::vector<Resident> residents;
     const std::size_t count = 1 + random() % 3;
     for (std::size_t k = 0; k < count; ++k) {
-      KernelProfile kernel = Kernel(pick({0, 1e-300, 1e-9, 0.02, 0.3, 0.999999, 1}), static_cast<std::uint32_t>(pick({1, 2, 8, 32, 64})),
-                                    pick({0, 0, 1e-12, 0.3, 1}), pick({0, 1, 32, 1e6}));
+      // One after the other: compilers evaluate arguments in orders of their own.
+      const double memory_ratio = pick({0, 1e-300, 1e-9, 0.02, 0.3, 0.999999, 1});
+      const auto warps = static_cast<std::uint32_t>(pick({1, 2, 8, 32, 64}));
+      const double share = pick({0, 0, 1e-12, 0.3, 1}), requests = pick({0, 1, 32, 1e6});
+      KernelProfile kernel = Kernel(memory_ratio, warps, share, requests);
       kernel.coalesced_requests = pick({0, 0.1, 1, 4});
       kernel.refinement = {.dependency_cycles = pick({1, 1, 9.5, 1000}),
                            .instructions_per_issue = pick({1, 1, 1.5, 2}),
