@@ -34,9 +34,10 @@ struct WarpModule {
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
-  unsigned pieces = 1;     ///< machine vectors that 16 words take
-  bool by_cta = false;     ///< the kernel's warp form is a CtaEntry
-  bool gives_way = false;  ///< some warp gives way between barriers (give_way.h)
+  bool gathers_wait = false;  ///< fetch_ahead.h
+  unsigned pieces = 1;        ///< machine vectors that 16 words take
+  bool by_cta = false;        ///< the kernel's warp form is a CtaEntry
+  bool gives_way = false;     ///< some warp gives way between barriers (give_way.h)
   std::string error;
   std::uint32_t check_sites = 1;                                 ///< memcheck: the next number of a global access
   llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;  ///< both copies of a block share it

@@ -12,7 +12,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kFewLanes = 8;  // of a loop that does not run as half a warp
+constexpr unsigned kFewLanes = 8, kFewWhereGathersWait = 16;  // of a loop that does not run as half a warp
 constexpr unsigned kMostInstructions = 80, kMostBlocks = 8;
 
 bool IsPlainType(const llvm::Type* type) {
@@ -277,8 +277,9 @@ void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
   const bool as_half = RunsAsHalf(loop);
   BasicBlock* few = NewBlock("few_lanes");
   BasicBlock* many = NewBlock("many_lanes");
+  const unsigned few_lanes = module_.gathers_wait ? kFewWhereGathersWait : kFewLanes;
   Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
-  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : kFewLanes)), few, many);
+  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : few_lanes)), few, many);
   b_.SetInsertPoint(few);
   const Scope scope(*this);
   Value* const warp_mask = mask_;
