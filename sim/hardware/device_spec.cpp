@@ -143,7 +143,16 @@ bool BandwidthAgrees(const DeviceSpec& spec) {
 Status ValidateTiming(const DeviceSpec& spec) {
   const TimingSpec& timing = spec.timing;
   const auto divides = [](std::uint32_t part, std::uint32_t whole) { return whole % part == 0; };
+  constexpr std::uint32_t kMostCache = 16 << 20;
   const Rule rules[] = {
+      // Some 20 times what the largest GPUs have. Messages name their SM and slice in 16 bits; the rest is memory of the host.
+      {spec.sm.count <= 4096, "sm.count must be at most 4096"},
+      {spec.sm.max_blocks <= 1024, "sm.max_blocks must be at most 1024"},
+      {timing.l2.slices <= 4096, "timing.l2.slices must be at most 4096"},
+      {timing.launch.queues <= 4096, "timing.launch.queues must be at most 4096"},
+      {timing.tlb.entries <= 65536, "timing.tlb.entries must be at most 65536"},
+      {std::ranges::max({timing.l1.size_bytes, timing.constant.size_bytes, timing.texture.size_bytes}) <= kMostCache,
+       "timing.l1.size_bytes, timing.constant.size_bytes and timing.texture.size_bytes must be at most 16 MiB"},
       {timing.sm.schedulers <= 8 && divides(timing.sm.schedulers, spec.max_warps_per_sm()),
        "timing.sm.schedulers must be at most 8 and divide the warps of an SM (sm.max_threads / 32)"},
       {spec.max_warps_per_sm() / timing.sm.schedulers <= 64, "timing.sm.schedulers must be at least sm.max_threads / 2048"},

@@ -83,6 +83,25 @@ TEST_CASE("LoadDevice_CRCS_HasTheTableOfThePaper") {
   CHECK(timing.pcie.to_host_mb_s == 15750);
 }
 
+TEST_CASE("ValidateDevice_MoreThanTheModelCanName_IsRefused") {
+  const auto device = LoadDevice("v100", kDevices);
+  REQUIRE(device.ok());
+  const auto error_with = [&](const char* text) {
+    DeviceSpec changed = *device;
+    REQUIRE(ApplyDeviceText(text, "x.yaml", changed).ok());
+    const auto status = ValidateDevice(changed);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  CHECK(error_with("sm: {count: 4096}").empty());
+  CHECK(error_with("sm: {count: 4000000000}") == "sm.count must be at most 4096");
+  CHECK(error_with("sm: {count: 65617}") == "sm.count must be at most 4096");  // 81 in 16 bits
+  CHECK(error_with("sm: {max_blocks: 4000000000}") == "sm.max_blocks must be at most 1024");
+  CHECK(error_with("timing: {l2: {slices: 1048576}}") == "timing.l2.slices must be at most 4096");
+  CHECK(error_with("timing: {launch: {queues: 4000000000}}") == "timing.launch.queues must be at most 4096");
+  CHECK(error_with("timing: {tlb: {entries: 4000000000}}") == "timing.tlb.entries must be at most 65536");
+  CHECK(error_with("timing: {l1: {size_bytes: 4294836224}}").find("at most 16 MiB") != std::string::npos);
+}
+
 TEST_CASE("DeviceDirectory_IsFoundFromTheBuildTree") {
   const auto directory = DeviceDirectory();
   REQUIRE(directory.ok());
