@@ -1,17 +1,10 @@
 #include "sim/exec/compiler/fetch_ahead.h"
 
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/Analysis/ScalarEvolutionExpressions.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <vector>
 
-#include "sim/exec/compiler/spmd.h"
+#include "sim/exec/compiler/loop_pass.h"
 
 namespace gridloom::exec {
 namespace {
@@ -22,27 +15,12 @@ using llvm::SCEV;
 using llvm::SCEVAddRecExpr;
 using llvm::Value;
 
-/// Terms of an expression above which it is not computed before the loop.
-constexpr unsigned kMostTerms = 24;
 /// Bytes or elements that a lane goes on in a round at most.
 constexpr std::int64_t kMostStep = 64;
 
-const MarkerInfo* MarkerOf(const SpmdModule& spmd, const llvm::Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-}
-
-class Starts {
+class Starts : LoopPass {
  public:
-  Starts(SpmdModule& spmd, llvm::Function& function)
-      : spmd_(spmd),
-        library_impl_(llvm::Triple(spmd.ir().getTargetTriple())),
-        library_(library_impl_),
-        assumptions_(function),
-        dominators_(function),
-        loops_(dominators_),
-        evolution_(function, library_, assumptions_, dominators_, loops_),
-        expander_(evolution_, spmd.ir().getDataLayout(), "ahead") {}
+  Starts(SpmdModule& spmd, llvm::Function& function) : LoopPass(spmd, function, "ahead") {}
 
   void Run() {
     for (Loop* loop : loops_.getLoopsInPreorder()) {
@@ -55,14 +33,6 @@ class Starts {
   const SCEV* StartOf(const Loop& loop, Value* address);
   std::uint64_t ArrayOf(const SCEV* start);
 
-  SpmdModule& spmd_;
-  llvm::TargetLibraryInfoImpl library_impl_;
-  llvm::TargetLibraryInfo library_;
-  llvm::AssumptionCache assumptions_;
-  llvm::DominatorTree dominators_;
-  llvm::LoopInfo loops_;
-  llvm::ScalarEvolution evolution_;
-  llvm::SCEVExpander expander_;
   std::vector<const Value*> arrays_;
 };
 
@@ -93,7 +63,7 @@ std::uint64_t Starts::ArrayOf(const SCEV* start) {
   llvm::SCEVExprContains(start, [&](const SCEV* part) {
     const auto* const unknown = llvm::dyn_cast<llvm::SCEVUnknown>(part);
     const auto* const made = unknown ? llvm::dyn_cast<llvm::Instruction>(unknown->getValue()) : nullptr;
-    const MarkerInfo* const info = made && made->getType()->isIntegerTy(64) ? MarkerOf(spmd_, *made) : nullptr;
+    const MarkerInfo* const info = made && made->getType()->isIntegerTy(64) ? MarkerOf(*made) : nullptr;
     if (info && info->kind == MarkerKind::kParam) array = made;
     return array != nullptr;
   });
@@ -106,7 +76,7 @@ void Starts::Place(const Loop& loop) {
   std::vector<const SCEV*> starts;
   for (llvm::BasicBlock* block : loop.blocks()) {
     for (llvm::Instruction& instruction : *block) {
-      const MarkerInfo* const info = MarkerOf(spmd_, instruction);
+      const MarkerInfo* const info = MarkerOf(instruction);
       if (!info || info->kind != MarkerKind::kLoad || (info->space != Space::kGlobal && info->space != Space::kGeneric)) continue;
       const SCEV* const start = StartOf(loop, llvm::cast<CallInst>(instruction).getArgOperand(0));
       const auto beside = [&](const SCEV* other) { return llvm::isa<llvm::SCEVConstant>(evolution_.getMinusSCEV(start, other)); };

@@ -1,16 +1,9 @@
 #include "sim/exec/compiler/record_loops.h"
 
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/Analysis/ScalarEvolutionExpressions.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
-#include "sim/exec/compiler/spmd.h"
+#include "sim/exec/compiler/loop_pass.h"
 
 namespace gridloom::exec {
 namespace {
@@ -20,30 +13,20 @@ using llvm::Loop;
 using llvm::SCEV;
 using llvm::Value;
 
-/// Terms of an expression above which it is not computed before the loop.
-constexpr unsigned kMostTerms = 24;
-
 struct Slot {
   const SCEV *start, *step;
   Value* value;  ///< of start, where there is one; else it is computed
   std::uint64_t header;
 };
 
-class LoopRecords {
+class LoopRecords : LoopPass {
  public:
-  LoopRecords(SpmdModule& spmd, llvm::Function& function)
-      : spmd_(spmd),
-        library_impl_(llvm::Triple(spmd.ir().getTargetTriple())),
-        library_(library_impl_),
-        assumptions_(function),
-        dominators_(function),
-        loops_(dominators_),
-        evolution_(function, library_, assumptions_, dominators_, loops_),
-        expander_(evolution_, spmd.ir().getDataLayout(), "record") {}
+  LoopRecords(SpmdModule& spmd, llvm::Function& function) : LoopPass(spmd, function, "record") {}
 
   void Run() {
     for (Loop* loop : loops_.getLoopsInPreorder()) Place(*loop);
   }
+  void AddConstants(llvm::Function& function);
 
  private:
   void Place(Loop& loop);
@@ -51,21 +34,7 @@ class LoopRecords {
   bool FindSlot(const Loop& loop, CallInst& record, std::vector<Slot>& slots, RecordInLoop& place);
   Value* StartOf(const Loop& loop, Value* root) const;
   bool CanExpand(const SCEV* expression, const llvm::Instruction* at) const;
-
-  SpmdModule& spmd_;
-  llvm::TargetLibraryInfoImpl library_impl_;
-  llvm::TargetLibraryInfo library_;
-  llvm::AssumptionCache assumptions_;
-  llvm::DominatorTree dominators_;
-  llvm::LoopInfo loops_;
-  llvm::ScalarEvolution evolution_;
-  mutable llvm::SCEVExpander expander_;
 };
-
-const MarkerInfo* MarkerOf(const SpmdModule& spmd, const llvm::Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-}
 
 bool IsRecordOfAccess(const MarkerInfo* info) {
   return info && info->kind == MarkerKind::kRecord && RecordHeader::Unpack(info->imm).kind != RecordKind::kBlock;
@@ -77,7 +46,7 @@ std::vector<CallInst*> LoopRecords::RecordsOf(const Loop& loop) const {
   for (llvm::BasicBlock* block : loop.blocks()) {
     if (loops_.getLoopFor(block) != &loop) continue;
     for (llvm::Instruction& instruction : *block) {
-      if (IsRecordOfAccess(MarkerOf(spmd_, instruction))) records.push_back(llvm::cast<CallInst>(&instruction));
+      if (IsRecordOfAccess(MarkerOf(instruction))) records.push_back(llvm::cast<CallInst>(&instruction));
     }
   }
   return records;
@@ -124,7 +93,7 @@ bool LoopRecords::FindSlot(const Loop& loop, CallInst& record, std::vector<Slot>
     start = going_on->getStart();
     step = going_on->getStepRecurrence(evolution_);
   }
-  const std::uint64_t header = MarkerOf(spmd_, record)->imm;
+  const std::uint64_t header = MarkerOf(record)->imm;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     if (slot.step != step || RecordHeader::Unpack(slot.header).space != RecordHeader::Unpack(header).space) continue;
@@ -170,9 +139,9 @@ void LoopRecords::Place(Loop& loop) {
 }
 
 /// The address of each record as a value and a constant that is added where the record is.
-void AddConstantsAtRecords(SpmdModule& spmd, llvm::Function& function) {
+void LoopRecords::AddConstants(llvm::Function& function) {
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
-    if (!IsRecordOfAccess(MarkerOf(spmd, instruction))) continue;
+    if (!IsRecordOfAccess(MarkerOf(instruction))) continue;
     auto& record = llvm::cast<CallInst>(instruction);
     const auto [root, add] = SplitAddress(record.getArgOperand(0));
     if (root == record.getArgOperand(0)) continue;
@@ -185,8 +154,9 @@ void AddConstantsAtRecords(SpmdModule& spmd, llvm::Function& function) {
 void PlaceRecordLoops(SpmdModule& spmd) {
   for (llvm::Function& function : spmd.ir()) {
     if (function.isDeclaration()) continue;
-    LoopRecords(spmd, function).Run();
-    AddConstantsAtRecords(spmd, function);
+    LoopRecords records(spmd, function);
+    records.Run();
+    records.AddConstants(function);
   }
 }
 
