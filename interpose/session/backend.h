@@ -8,10 +8,10 @@
 
 #include "rewriter/ptx/ir.h"
 #include "rewriter/support/result.h"
+#include "sim/device/device_spec.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/program.h"
-#include "sim/hardware/device_spec.h"
 
 namespace gridloom::session {
 

@@ -11,7 +11,7 @@
 #include "interpose/session/backend.h"
 #include "interpose/session/context.h"
 #include "interpose/session/pool.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 
 namespace gridloom::session {
 

@@ -15,7 +15,7 @@
 #include "interpose/session/timing_table.h"
 #include "rewriter/support/quantity.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::session {
 namespace {

@@ -19,7 +19,7 @@
 #include "interpose/session/task.h"
 #include "interpose/session/texture.h"
 #include "rewriter/support/quantity.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::session {
 

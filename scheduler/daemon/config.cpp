@@ -15,7 +15,7 @@
 #include "rewriter/support/suggest.h"
 #include "rewriter/support/whole_file.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/yaml_map.h"
 
 namespace gridloom::broker {
 namespace {

@@ -19,7 +19,7 @@
 #include "scheduler/daemon/timing_service.h"
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::broker {

@@ -14,7 +14,7 @@
 #include "scheduler/daemon/simulation.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/policy/limited.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
 

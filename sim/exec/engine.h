@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "sim/device/device_spec.h"
 #include "sim/exec/access_observer.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
@@ -20,7 +21,6 @@
 #include "sim/exec/program.h"
 #include "sim/exec/range_sink.h"
 #include "sim/exec/record_sink.h"
-#include "sim/hardware/device_spec.h"
 
 namespace gridloom::exec {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/cycle.h"
 

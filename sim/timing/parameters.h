@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "rewriter/support/result.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/timing/cycle.h"
 #include "sim/timing/memory/port.h"
 

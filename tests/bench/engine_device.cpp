@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "rewriter/ptx/parser.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace bench {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "tests/bench/timing_kernels.h"
 #include "tests/bench/timing_measure.h"
 

@@ -15,8 +15,8 @@
 #include "scheduler/model/kernelet_setup.h"
 #include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/device_files.h"
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/device_files.h"
+#include "sim/device/yaml_map.h"
 #include "sim/timing/engine.h"
 
 namespace gridloom {

@@ -9,7 +9,7 @@
 
 #include "scheduler/daemon/timing_service.h"
 #include "scheduler/protocol/frames.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/trace/trace_records.h"
 
 namespace gridloom {

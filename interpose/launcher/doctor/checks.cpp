@@ -16,10 +16,10 @@
 
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/terminal.h"
+#include "sim/device/device_files.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/compiler_loader.h"
-#include "sim/hardware/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

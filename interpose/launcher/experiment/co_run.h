@@ -10,7 +10,7 @@
 #include "interpose/launcher/experiment/traced_kernel.h"
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/cycle.h"
 

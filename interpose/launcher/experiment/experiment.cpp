@@ -10,7 +10,7 @@
 #include "interpose/launcher/experiment/workload_traces.h"
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/terminal.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "rewriter/support/suggest.h"
 #include "rewriter/support/whole_file.h"
-#include "sim/hardware/device_files.h"
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/device_files.h"
+#include "sim/device/yaml_map.h"
 
 namespace gridloom::experiment {
 namespace {

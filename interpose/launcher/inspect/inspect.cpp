@@ -5,7 +5,7 @@
 #include "interpose/launcher/inspect/check.h"
 #include "interpose/launcher/inspect/show.h"
 #include "interpose/launcher/terminal.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -8,7 +8,7 @@
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/model/profile_file.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/sampler.h"
 #include "sim/timing/work.h"

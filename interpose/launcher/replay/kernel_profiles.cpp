@@ -6,8 +6,8 @@
 
 #include "interpose/launcher/experiment/profiling.h"
 #include "rewriter/support/whole_file.h"
-#include "sim/hardware/device_files.h"
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/device_files.h"
+#include "sim/device/yaml_map.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::launcher {

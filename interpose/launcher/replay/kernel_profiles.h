@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scheduler/model/kernelet_setup.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::launcher {

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 

@@ -16,7 +16,7 @@
 #include "interpose/launcher/replay/cell.h"
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -4,7 +4,7 @@
 #include "interpose/launcher/replay/run.h"
 #include "interpose/launcher/report/files.h"
 #include "interpose/launcher/terminal.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -23,7 +23,7 @@
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
 #include "rewriter/support/whole_file.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -14,7 +14,7 @@
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/trace/trace_file.h"
 #include "sim/trace/trace_names.h"
 

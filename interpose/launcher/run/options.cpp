@@ -9,7 +9,7 @@
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "rewriter/support/whole_file.h"
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/yaml_map.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "sim/device/device_spec.h"
 #include "sim/exec/program.h"
-#include "sim/hardware/device_spec.h"
 
 namespace gridloom::exec {
 

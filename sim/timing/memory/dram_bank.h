@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "sim/hardware/timing_spec.h"
+#include "sim/device/timing_spec.h"
 #include "sim/timing/cycle.h"
 
 namespace gridloom::timing {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
-#include "sim/hardware/timing_spec.h"
+#include "sim/device/timing_spec.h"
 #include "sim/trace/kernel_trace.h"
 
 namespace gridloom::timing {

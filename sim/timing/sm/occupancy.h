@@ -3,7 +3,7 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 #include "sim/trace/kernel_trace.h"
 
 namespace gridloom::timing {

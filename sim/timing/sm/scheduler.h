@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/hardware/timing_spec.h"
+#include "sim/device/timing_spec.h"
 #include "sim/timing/cycle.h"
 
 namespace gridloom::timing {

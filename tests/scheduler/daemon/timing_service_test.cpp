@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "scheduler/protocol/frames.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/trace_records.h"
 #include "tests/sim/timing/synthetic.h"

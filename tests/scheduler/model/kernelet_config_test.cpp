@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/yaml_map.h"
 
 namespace gridloom::model {
 namespace {

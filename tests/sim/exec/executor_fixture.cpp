@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 namespace gridloom::test {
 namespace {

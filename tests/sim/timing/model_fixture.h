@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/timing/engine.h"
 #include "tests/sim/timing/synthetic.h"
 

@@ -7,7 +7,7 @@
 #include "interpose/launcher/experiment/profiling.h"
 #include "scheduler/model/sm_chain.h"
 #include "scheduler/policy/kernelet.h"
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/sm/occupancy.h"
 #include "tests/sim/timing/synthetic.h"

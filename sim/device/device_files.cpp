@@ -1,4 +1,4 @@
-#include "sim/hardware/device_files.h"
+#include "sim/device/device_files.h"
 
 #include <dlfcn.h>
 

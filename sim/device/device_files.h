@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 
 namespace gridloom::sim {
 

@@ -11,7 +11,7 @@
 
 #include "rewriter/support/compute_capability.h"
 #include "rewriter/support/result.h"
-#include "sim/hardware/timing_spec.h"
+#include "sim/device/timing_spec.h"
 
 namespace gridloom::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/yaml_map.h"
 
 #include <yaml.h>
 

@@ -1,4 +1,4 @@
-#include "sim/hardware/device_spec.h"
+#include "sim/device/device_spec.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "sim/hardware/yaml_map.h"
+#include "sim/device/yaml_map.h"
 
 namespace gridloom::sim {
 namespace {
@@ -22,10 +22,10 @@ DeviceField::Slot SlotOf(StorePolicy& member) { return NamedChoice{reinterpret_c
 
 constexpr DeviceField kFields[] = {
 #define GL_DEVICE_FIELD(member, meaning) {#member, [](DeviceSpec& spec) { return SlotOf(spec.member); }, meaning},
-#include "sim/hardware/device_fields.def"
+#include "sim/device/device_fields.def"
 #undef GL_DEVICE_FIELD
 #define GL_TIMING_FIELD(key, member, meaning) {#key, [](DeviceSpec& spec) { return SlotOf(spec.member); }, meaning},
-#include "sim/hardware/timing_fields.def"
+#include "sim/device/timing_fields.def"
 #undef GL_TIMING_FIELD
 };
 
