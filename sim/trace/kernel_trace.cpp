@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 namespace gridloom::trace {
 namespace {
@@ -61,7 +62,29 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
   return {};
 }
 
+auto PlaceOf(const CtaEvent& event) { return std::tuple(event.warp, event.visit, event.instruction); }
+
+Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t index) {
+  const CtaEvent& event = cta.events[index];
+  const std::string where = "kernel " + code.name + ", event " + std::to_string(index);
+  if (static_cast<std::size_t>(event.kind) >= kEventKindCount) return Bad(where, "unknown kind");
+  if (event.warp >= cta.warps.size()) return Bad(where, "warp " + std::to_string(event.warp) + " does not exist");
+  const WarpTrace& warp = cta.warps[event.warp];
+  if (event.visit >= warp.visit_count) return Bad(where, "beyond the path of its warp");
+  const BlockVisit& visit = cta.visits[warp.first_visit + event.visit];
+  const BasicBlock& block = code.blocks[visit.block];
+  if (event.instruction < block.first || event.instruction - block.first >= block.count) return Bad(where, "instruction outside the block");
+  if (event.lanes == 0 || (event.lanes & ~visit.mask) != 0) return Bad(where, "lanes that are not active");
+  if (index != 0 && PlaceOf(event) < PlaceOf(cta.events[index - 1])) return Bad(where, "not in order");
+  return {};
+}
+
 }  // namespace
+
+std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp) {
+  const auto events = std::ranges::equal_range(cta.events, warp, {}, &CtaEvent::warp);
+  return {events.begin(), events.end()};
+}
 
 Shifts& Shifts::operator=(const Shifts& other) {
   if (this != &other) std::copy(other.begin(), other.end(), Renew(other.size()));
@@ -137,6 +160,7 @@ Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTr
     return Bad("kernel " + code.name, std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
   }
   for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
+  for (std::size_t e = 0; e < cta.events.size(); ++e) GL_TRY_STATUS(ValidateEvent(code, cta, e));
   return {};
 }
 

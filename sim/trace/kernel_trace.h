@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "sim/trace/cta_event.h"
 
 namespace gridloom::trace {
 
@@ -152,7 +153,10 @@ struct CtaTrace {
   Table<MemoryAccess> accesses;
   Table<std::uint32_t> lanes;         ///< ScatteredLanes, one after the other
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
+  std::vector<CtaEvent> events;       ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
 };
+/// The events of one warp.
+std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp);
 
 /// A number for each memory instruction of a kernel. Few need no memory of their own: there is one of these for each CTA.
 class Shifts {
@@ -264,7 +268,8 @@ std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta)
 
 /// Whether the tables refer only to what exists; one sentence about the first reference that does not.
 Status ValidateCode(const KernelCode& code);
-/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path.
+/// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path, events in
+/// order and at instructions that are executed.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// That there are none or as many shifts as the code has memory instructions, 0 for shared memory.
 Status ValidateShifts(const KernelCode& code, const Shifts& shifts);

@@ -45,7 +45,8 @@ bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, st
 
 std::size_t BytesOf(const CtaTrace& trace) {
   return trace.visits.capacity() * sizeof(BlockVisit) + trace.accesses.capacity() * sizeof(MemoryAccess) +
-         trace.lanes.capacity() * sizeof(std::uint32_t) + trace.patterns.capacity() * sizeof(LanePattern);
+         trace.lanes.capacity() * sizeof(std::uint32_t) + trace.patterns.capacity() * sizeof(LanePattern) +
+         trace.events.capacity() * sizeof(CtaEvent);
 }
 
 }  // namespace
@@ -125,6 +126,7 @@ std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
     }
     kept->warps.clear();
     kept->patterns.clear();
+    kept->events.clear();
     return kept;
   }
   std::shared_ptr<CtaTrace>& slot = traces_[oldest_++ % kKeptTraces];

@@ -21,7 +21,7 @@ std::uint64_t BytesOf(const trace::LoadedCta& loaded) {
   const trace::CtaTrace& cta = *loaded.trace;
   return sizeof cta + cta.warps.size() * sizeof(trace::WarpTrace) + cta.visits.size() * sizeof(trace::BlockVisit) +
          cta.accesses.size() * sizeof(trace::MemoryAccess) + cta.lanes.size() * sizeof(std::uint32_t) +
-         cta.patterns.size() * sizeof(trace::LanePattern);
+         cta.patterns.size() * sizeof(trace::LanePattern) + cta.events.size() * sizeof(trace::CtaEvent);
 }
 
 /// A file without a name, in the folder for temporary files.

@@ -25,6 +25,14 @@ struct Sample {
     const std::uint64_t begin = AppendLanes(std::array<std::uint64_t, 2>{200, 100}, cta.lanes);
     cta.accesses.push_back({.base = begin, .stride = MemoryAccess::kScattered, .mask = 0x80000001});
   }
+  /// Two executions of the block, each with an event at its second instruction.
+  void AddEvents() {
+    cta.visits.push_back({0, 0xff});
+    cta.accesses.push_back({.base = 64, .stride = 4, .mask = 0xff});
+    cta.warps[0] = {0, 2, 0, 2};
+    for (const std::uint32_t visit : {0u, 1u})
+      cta.events.push_back({.kind = EventKind::kReleaseRange, .flags = kRangeRead, .visit = visit, .instruction = 1, .lanes = 1});
+  }
   std::string error() const {
     const Status of_code = ValidateCode(code);
     if (!of_code.ok()) return of_code.error().message;
@@ -57,6 +65,30 @@ TEST_CASE("Validate_EachBrokenReference_IsNamed") {
         "kernel k, warp 0: 0 memory accesses recorded where the path executes 1");
   CHECK(broken([](Sample& s) { s.cta.lanes.pop_back(); }) == "kernel k, warp 0: lane addresses beyond the table");
   CHECK(broken([](Sample& s) { s.shape.threads_per_cta = 33; }) == "kernel k: 1 warps in a CTA of 2");
+}
+
+TEST_CASE("Validate_EventsAtInstructionsOfThePath_AreAccepted") {
+  Sample sample;
+  sample.AddEvents();
+  CHECK(sample.error().empty());
+  CHECK(EventsOf(sample.cta, 0).size() == 2);
+  CHECK(EventsOf(sample.cta, 1).empty());
+}
+
+TEST_CASE("Validate_EachBrokenEvent_IsNamed") {
+  const auto broken = [](auto change) {
+    Sample sample;
+    sample.AddEvents();
+    change(sample.cta.events[1]);
+    return sample.error();
+  };
+  CHECK(broken([](CtaEvent& e) { e.kind = static_cast<EventKind>(kEventKindCount); }) == "kernel k, event 1: unknown kind");
+  CHECK(broken([](CtaEvent& e) { e.warp = 1; }) == "kernel k, event 1: warp 1 does not exist");
+  CHECK(broken([](CtaEvent& e) { e.visit = 2; }) == "kernel k, event 1: beyond the path of its warp");
+  CHECK(broken([](CtaEvent& e) { e.instruction = 2; }) == "kernel k, event 1: instruction outside the block");
+  CHECK(broken([](CtaEvent& e) { e.lanes = 0; }) == "kernel k, event 1: lanes that are not active");
+  CHECK(broken([](CtaEvent& e) { e.lanes = 0x101; }) == "kernel k, event 1: lanes that are not active");
+  CHECK(broken([](CtaEvent& e) { e.visit = 0, e.instruction = 0; }) == "kernel k, event 1: not in order");
 }
 
 TEST_CASE("LaneAddresses_Scattered_GivesTheLanesOfTheMask") {
