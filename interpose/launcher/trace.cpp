@@ -1,5 +1,8 @@
 // gridloom trace: what is in a trace file, and whether all of it can be used.
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -13,11 +16,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+using EventCounts = std::array<std::uint64_t, trace::kEventKindCount>;  ///< by trace::EventKind
+
 /// What the launches of one kernel did together.
 struct KernelSum {
   std::uint64_t launches = 0, incomplete = 0, ctas = 0, left_out = 0;
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::uint64_t accesses = 0;  ///< of warps
+  EventCounts events{};
 };
 
 void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum& sum) {
@@ -27,6 +33,23 @@ void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum
     sum.thread_instructions += count * static_cast<std::uint64_t>(std::popcount(visit.mask));
   }
   for (const trace::MemoryAccess& access : cta.accesses) sum.accesses += access.mask != 0;
+  for (const trace::CtaEvent& event : cta.events) ++sum.events[static_cast<std::size_t>(event.kind)];
+}
+
+/// "12 device_launch, 3 set_range"; empty when there are none.
+std::string EventsText(const EventCounts& counts) {
+  std::string text;
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    if (counts[kind] == 0) continue;
+    text += (text.empty() ? "" : ", ") + exec::WithCommas(counts[kind]) + " " + std::string(trace::kEventKindNames[kind]);
+  }
+  return text;
+}
+
+Json EventsJson(const EventCounts& counts) {
+  Json json = Json::object();
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) json[std::string(trace::kEventKindNames[kind])] = counts[kind];
+  return json;
 }
 
 std::string Share(double part, double whole) {
@@ -78,6 +101,7 @@ class TraceCommand final : public Command {
   void PrintText(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
     Table table({">launches", ">CTAs", ">warp instr", ">lanes on", ">accesses", "kernel"});
     std::uint64_t instructions = 0, left_out = 0, incomplete = 0;
+    EventCounts events{};
     for (const auto& [number, sum] : kernels) {
       const double lanes = static_cast<double>(sum.warp_instructions) * trace::kWarpSize;
       table.Add({exec::WithCommas(sum.launches), exec::WithCommas(sum.ctas), exec::WithCommas(sum.warp_instructions),
@@ -86,12 +110,14 @@ class TraceCommand final : public Command {
       instructions += sum.warp_instructions;
       left_out += sum.left_out;
       incomplete += sum.incomplete;
+      std::ranges::transform(events, sum.events, events.begin(), std::plus());
     }
     char per[32];
     std::snprintf(per, sizeof per, "%.3f", instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / static_cast<double>(instructions));
     Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(file.launches().size()) + " launches, " +
           exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
+    if (const std::string text = EventsText(events); !text.empty()) Print("events: " + text + "\n");
     if (left_out != 0) Print(exec::WithCommas(left_out) + " CTAs were not kept (--trace-ctas)\n");
     if (incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(incomplete) + " launches are not complete") + "\n");
     if (!problem.empty()) Print(Coloured(Colour::kRed, problem) + "\n");
@@ -110,7 +136,8 @@ class TraceCommand final : public Command {
                                  {"ctas_left_out", sum.left_out},
                                  {"warp_instructions", sum.warp_instructions},
                                  {"thread_instructions", sum.thread_instructions},
-                                 {"accesses", sum.accesses}});
+                                 {"accesses", sum.accesses},
+                                 {"events", EventsJson(sum.events)}});
     }
     Print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");  // a trace's names may be of any bytes
   }

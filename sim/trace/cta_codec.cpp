@@ -15,7 +15,12 @@ constexpr std::uint8_t kSameStride = 8;  // as predicted
 constexpr std::uint8_t kSameBase = 16;
 constexpr unsigned kUnitShift = 5;  // above it, of scattered lanes, their LaneUnit
 
-constexpr std::uint8_t kExpected = 1;  // flags of shifts: as predicted, nothing follows
+// Flags of a CTA.
+constexpr std::uint8_t kExpected = 1;   // the shifts are as predicted
+constexpr std::uint8_t kHasEvents = 2;  // its trace, which has just been given, has events; from version 7 on
+constexpr std::uint8_t kCtaFlags = kExpected | kHasEvents;
+
+constexpr std::uint64_t kLeastEventBytes = 10;
 
 constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27;  // of a CTA: what a reader lets bytes become
 
@@ -76,6 +81,7 @@ void SharedTraces::Add(std::shared_ptr<const CtaTrace> trace) {
 void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
   std::size_t ago = shared_.Find(cta.trace.get());
   out.Varint(ago);
+  const bool events = ago == 0 && !cta.trace->events.empty();
   if (ago == 0) {
     EncodeTrace(*cta.trace, out);
     shared_.Add(cta.trace);
@@ -85,7 +91,8 @@ void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
   const auto shift = [&](std::size_t i) { return cta.shifts.empty() ? 0 : cta.shifts[i]; };
   bool expected = true;
   for (std::size_t i = 0; i < accesses_; ++i) expected &= shift(i) == shared.Guess(i);
-  out.Fixed(expected ? kExpected : std::uint8_t{0});
+  out.Fixed(static_cast<std::uint8_t>((expected ? kExpected : 0) | (events ? kHasEvents : 0)));
+  if (events) EncodeEvents(*cta.trace, out);
   if (!expected) {
     for (std::size_t i = 0; i < accesses_; ++i) out.Signed(static_cast<std::int64_t>(shift(i) - shared.Guess(i)));
   }
@@ -104,6 +111,26 @@ void CtaEncoder::EncodeTrace(const CtaTrace& cta, ByteWriter& out) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
       for (const std::uint32_t i : index_.Of(visit.block)) EncodeAccess(cta, cta.accesses[next++], i, visit.mask, out);
     }
+  }
+}
+
+/// Each as a step from the one before: warps, then visits of the warp, then instructions of the block.
+void CtaEncoder::EncodeEvents(const CtaTrace& cta, ByteWriter& out) {
+  out.Varint(cta.events.size());
+  std::uint32_t warp = 0, visit = 0;
+  for (const CtaEvent& event : cta.events) {
+    if (event.warp != warp) visit = 0;
+    out.Fixed(event.kind);
+    out.Fixed(event.flags);
+    out.Varint(event.warp - warp);
+    out.Varint(event.visit - visit);
+    out.Varint(event.instruction - code_.blocks[cta.visits[cta.warps[event.warp].first_visit + event.visit].block].first);
+    out.Varint(event.lanes);
+    std::array<std::uint64_t, 4>& last = events_.Of(event.kind);
+    for (std::size_t i = 0; i < last.size(); ++i) out.Signed(static_cast<std::int64_t>(event.data[i] - last[i]));
+    last = event.data;
+    warp = event.warp;
+    visit = event.visit;
   }
 }
 
@@ -185,19 +212,22 @@ CtaDecoder::CtaDecoder(const KernelCode& code)
 Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
   std::uint64_t ago = in.Varint();
   if (ago > shared_.size()) in.Fail();
+  CtaTrace trace;
+  if (!in.failed() && ago == 0) trace = DecodeTrace(in);
+  const auto flags = in.Fixed<std::uint8_t>();
+  if ((flags & ~kCtaFlags) != 0 || ((flags & kHasEvents) != 0 && ago != 0)) in.Fail();
+  if (!in.failed() && (flags & kHasEvents) != 0) DecodeEvents(in, trace);
   if (!in.failed() && ago == 0) {
-    CtaTrace trace = DecodeTrace(in);
-    if (!in.failed()) shared_.Add(std::make_shared<const CtaTrace>(std::move(trace)));
+    shared_.Add(std::make_shared<const CtaTrace>(std::move(trace)));
     ago = 1;
   }
   LoadedCta cta;
-  if (!in.failed()) DecodeShifts(in, shared_.At(ago), cta);
+  if (!in.failed()) DecodeShifts(in, (flags & kExpected) != 0, shared_.At(ago), cta);
   if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
 }
 
-void CtaDecoder::DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta& cta) {
-  const bool expected = (in.Fixed<std::uint8_t>() & kExpected) != 0;
+void CtaDecoder::DecodeShifts(ByteReader& in, bool expected, SharedTraces::Trace& of, LoadedCta& cta) {
   std::fill_n(cta.shifts.Renew(accesses_), accesses_, 0);
   bool any = false;
   for (std::size_t i = 0; i < accesses_ && !in.failed(); ++i) {
@@ -208,6 +238,31 @@ void CtaDecoder::DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta
   of.Learn(cta.shifts);
   cta.trace = of.trace;
   if (!any) cta.shifts.clear();
+}
+
+void CtaDecoder::DecodeEvents(ByteReader& in, CtaTrace& cta) {
+  cta.events.resize(in.Count(kLeastEventBytes));
+  std::uint64_t warp = 0, visit = 0;
+  for (CtaEvent& event : cta.events) {
+    event.kind = in.Fixed<EventKind>();
+    event.flags = in.Fixed<std::uint8_t>();
+    const std::uint64_t warps = in.Varint();
+    warp += warps;
+    visit = (warps != 0 ? 0 : visit) + in.Varint();
+    const std::uint64_t instruction = in.Varint(), lanes = in.Varint();
+    if (static_cast<std::size_t>(event.kind) >= kEventKindCount || warp >= cta.warps.size() || visit >= cta.warps[warp].visit_count ||
+        instruction >= code_.instructions.size() || lanes > ~0u)
+      in.Fail();
+    if (in.failed()) return;
+    event.warp = static_cast<std::uint32_t>(warp);
+    event.visit = static_cast<std::uint32_t>(visit);
+    event.instruction = code_.blocks[cta.visits[cta.warps[warp].first_visit + visit].block].first + static_cast<std::uint32_t>(instruction);
+    event.lanes = static_cast<std::uint32_t>(lanes);
+    std::array<std::uint64_t, 4>& last = events_.Of(event.kind);
+    for (std::size_t i = 0; i < last.size(); ++i) event.data[i] = last[i] + static_cast<std::uint64_t>(in.Signed());
+    last = event.data;
+  }
+  if (!in.failed() && !ValidateEvents(code_, cta).ok()) in.Fail();
 }
 
 CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {

@@ -2,6 +2,7 @@
 // for every memory instruction encoder and decoder keep the same prediction, and a right one costs one byte.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -77,6 +78,15 @@ class SharedTraces {
   std::deque<Trace> traces_;
 };
 
+/// What the numbers of the next event are near to: those of the last one of its kind.
+class EventPredictor {
+ public:
+  std::array<std::uint64_t, 4>& Of(EventKind kind) { return last_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  std::array<std::array<std::uint64_t, 4>, kEventKindCount> last_{};
+};
+
 class CtaEncoder {
  public:
   explicit CtaEncoder(const KernelCode& code)
@@ -86,6 +96,7 @@ class CtaEncoder {
 
  private:
   void EncodeTrace(const CtaTrace& cta, ByteWriter& out);
+  void EncodeEvents(const CtaTrace& cta, ByteWriter& out);
   void EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out);
   void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
 
@@ -95,6 +106,7 @@ class CtaEncoder {
   const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;
+  EventPredictor events_;
   SharedTraces shared_;
   PackedLanes packed_;
 };
@@ -107,7 +119,8 @@ class CtaDecoder {
 
  private:
   CtaTrace DecodeTrace(ByteReader& in);
-  void DecodeShifts(ByteReader& in, SharedTraces::Trace& of, LoadedCta& cta);
+  void DecodeEvents(ByteReader& in, CtaTrace& cta);
+  void DecodeShifts(ByteReader& in, bool expected, SharedTraces::Trace& of, LoadedCta& cta);
   bool DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp);
   void DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask);
 
@@ -117,6 +130,7 @@ class CtaDecoder {
   const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;
+  EventPredictor events_;
   SharedTraces shared_;
   std::vector<bool> moves_;  ///< by memory instruction: not of shared memory
 };

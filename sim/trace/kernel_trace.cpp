@@ -160,6 +160,10 @@ Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTr
     return Bad("kernel " + code.name, std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
   }
   for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
+  return ValidateEvents(code, cta);
+}
+
+Status ValidateEvents(const KernelCode& code, const CtaTrace& cta) {
   for (std::size_t e = 0; e < cta.events.size(); ++e) GL_TRY_STATUS(ValidateEvent(code, cta, e));
   return {};
 }

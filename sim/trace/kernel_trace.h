@@ -271,6 +271,8 @@ Status ValidateCode(const KernelCode& code);
 /// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path, events in
 /// order and at instructions that are executed.
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
+/// The part of that which is about events; the paths are valid.
+Status ValidateEvents(const KernelCode& code, const CtaTrace& cta);
 /// That there are none or as many shifts as the code has memory instructions, 0 for shared memory.
 Status ValidateShifts(const KernelCode& code, const Shifts& shifts);
 

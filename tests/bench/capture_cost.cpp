@@ -1,5 +1,5 @@
 // capture_cost: what capturing traces costs each benchmark on the executor, as multiples of the plain run's CPU time
-// (docs/trace-format.md). Every run's results are compared with those of plain C++.
+// (docs/measurements/trace-format.md). Every run's results are compared with those of plain C++.
 //   build/capture_cost [--threads N] [--scale X] [--seconds S] [--only NAME] [--mode N]
 // Columns: `records`: what compiled kernels write is thrown away. `live`: the CTAs' traces are made and freed, as the timing
 // model wants them. `encoded`: they are encoded in batches. `file`: and compressed and written, to /dev/null.

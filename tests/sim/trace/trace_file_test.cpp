@@ -52,6 +52,28 @@ std::vector<std::uint64_t> RandomLanes(std::uint64_t width, std::mt19937_64& ran
   return lanes;
 }
 
+/// Events of any kind at some of the instructions that the CTA executes, sometimes several at one.
+void AddRandomEvents(const KernelCode& code, CtaTrace& cta, std::mt19937_64& random) {
+  for (std::uint32_t w = 0; w < cta.warps.size(); ++w) {
+    for (std::uint32_t v = 0; v < cta.warps[w].visit_count; ++v) {
+      const BlockVisit& visit = cta.visits[cta.warps[w].first_visit + v];
+      const BasicBlock& block = code.blocks[visit.block];
+      for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
+        for (unsigned count = random() % 8 ? 0 : random() % 3; count != 0; --count) {
+          const std::uint32_t lanes = visit.mask & static_cast<std::uint32_t>(random());
+          cta.events.push_back({.kind = static_cast<EventKind>(random() % kEventKindCount),
+                                .flags = static_cast<std::uint8_t>(random()),
+                                .warp = w,
+                                .visit = v,
+                                .instruction = i,
+                                .lanes = lanes != 0 ? lanes : visit.mask,
+                                .data = {random(), random() % 100, random() % 2 ? 4096 : random(), 0}});
+        }
+      }
+    }
+  }
+}
+
 CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
   CtaTrace cta;
   for (unsigned w = 0; w < warps; ++w) {
@@ -89,6 +111,7 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
     warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
     cta.warps.push_back(warp);
   }
+  if (random() % 3 == 0) AddRandomEvents(code, cta, random);
   return cta;
 }
 
@@ -106,7 +129,7 @@ bool Equal(const CtaTrace& a, const CtaTrace& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
   };
-  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns &&
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns && a.events == b.events &&
          std::ranges::equal(a.accesses, b.accesses, [&](const auto& x, const auto& y) { return Equal(x, y, a, b); });
 }
 
@@ -204,7 +227,122 @@ void ReadEverything(std::vector<std::uint8_t> bytes) {
   }
 }
 
+/// FNV-1a over numbers.
+struct Digest {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  void Add(std::uint64_t value) {
+    for (unsigned byte = 0; byte < 8; ++byte) sum = (sum ^ (value >> 8 * byte & 0xff)) * 0x100000001b3;
+  }
+};
+std::uint64_t DigestOf(const std::shared_ptr<TraceFile>& file) {
+  Digest digest;
+  for (std::size_t l = 0; l < file->launches().size(); ++l) {
+    auto source = TraceFile::Source(file, l);
+    for (std::uint64_t i = 0; i < source->shape().ctas; ++i) {
+      const auto loaded = source->Load(i);
+      if (!loaded.ok()) continue;
+      const CtaTrace cta = Flatten(source->code(), *loaded);
+      for (const BlockVisit& visit : cta.visits) {
+        digest.Add(visit.block);
+        digest.Add(visit.mask);
+      }
+      for (const MemoryAccess& access : cta.accesses) {
+        digest.Add(access.mask);
+        std::array<std::uint64_t, kWarpSize> addresses{};
+        LaneAddresses(cta, access, addresses);
+        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) digest.Add(access.mask >> lane & 1 ? addresses[lane] : 0);
+      }
+    }
+  }
+  return digest.sum;
+}
+
+/// A block of two instructions without accesses, executed twice by each of two warps, and what a CtaEncoder makes of that with events.
+struct EventBytes {
+  KernelCode code;
+  CtaTrace cta;
+  EventBytes() {
+    code.name = "k";
+    code.instructions.resize(2);
+    code.blocks = {{0, 2}};
+    cta.warps = {{0, 2, 0, 0}, {2, 2, 0, 0}};
+    cta.visits.assign(4, {0, 0xf});
+    cta.events.push_back({.kind = EventKind::kDeviceLaunch, .visit = 1, .instruction = 1, .lanes = 2, .data = {5, 1, 32, 8}});
+    cta.events.push_back({.kind = EventKind::kReleaseRange, .flags = kRangeWrite, .warp = 1, .lanes = 15, .data = {4096, 128, 0, 1}});
+  }
+  std::vector<std::uint8_t> Bytes() const {
+    CtaEncoder encoder(code);
+    ByteWriter out;
+    encoder.Encode({std::make_shared<const CtaTrace>(cta), {}}, out);
+    return {out.bytes().begin(), out.bytes().end()};
+  }
+  bool IsRead(const std::vector<std::uint8_t>& bytes) const {
+    ByteReader in(bytes);
+    const auto read = CtaDecoder(code).Decode(in);
+    return read.ok() && in.left() == 0 && read->trace->events == cta.events;
+  }
+};
+
 }  // namespace
+
+TEST_CASE("TraceFile_FilesOfEarlierVersions_AreRead") {
+  // What the readers of these versions made of them.
+  const auto digest = [](const char* path) {
+    auto file = TraceFile::Open(path);
+    REQUIRE(file.ok());
+    CHECK((*file)->problem() == "");
+    for (const auto& launch : (*file)->launches()) CHECK(launch.complete);
+    return DigestOf(*file);
+  };
+  CHECK(digest("tests/data/traces/version-5.gltrace") == 0x8f592445b67f2625);
+  CHECK(digest("tests/data/traces/version-6.gltrace") == 0xd149060571209112);
+}
+
+TEST_CASE("CtaDecoder_Events_AreReadAsTheyWere") {
+  const EventBytes sample;
+  CHECK(sample.IsRead(sample.Bytes()));
+  // A CTA that shares the trace says nothing of its events.
+  CtaEncoder encoder(sample.code);
+  ByteWriter out;
+  const auto trace = std::make_shared<const CtaTrace>(sample.cta);
+  for (int i = 0; i < 2; ++i) encoder.Encode({trace, {}}, out);
+  CHECK(out.size() == sample.Bytes().size() + 2);
+  ByteReader in(out.bytes());
+  CtaDecoder decoder(sample.code);
+  for (int i = 0; i < 2; ++i) {
+    const auto read = decoder.Decode(in);
+    REQUIRE(read.ok());
+    CHECK(read->trace->events == sample.cta.events);
+  }
+}
+
+TEST_CASE("CtaDecoder_EventsThatDoNotFit_AreRefused") {
+  const EventBytes sample;
+  const std::vector<std::uint8_t> good = sample.Bytes();
+  constexpr std::size_t kEvents = 17;  // before them: ago, patterns, warps, and per warp visits, block, mask and run
+  REQUIRE(good[kEvents] == 3);         // no shifts, events
+  REQUIRE(good[kEvents + 1] == 2);
+  const auto refused = [&](std::size_t at, std::uint8_t byte) {
+    std::vector<std::uint8_t> bytes = good;
+    bytes.at(kEvents + at) = byte;
+    ByteReader in(bytes);
+    return !CtaDecoder(sample.code).Decode(in).ok();
+  };
+  CHECK(refused(0, 7));    // a flag that nobody knows
+  CHECK(refused(1, 3));    // more events than bytes
+  CHECK(refused(1, 127));  // many more
+  CHECK(refused(2, kEventKindCount));
+  CHECK(refused(4, 2));   // a third warp
+  CHECK(refused(5, 2));   // a third visit
+  CHECK(refused(6, 2));   // a third instruction
+  CHECK(refused(7, 0));   // no lane
+  CHECK(refused(7, 16));  // a lane that is off
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    const std::vector<std::uint8_t> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+    ByteReader in(cut);
+    CHECK(!CtaDecoder(sample.code).Decode(in).ok());
+  }
+}
 
 TEST_CASE("TraceFile_RandomLaunches_RoundTrip") {
   for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -364,7 +502,7 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
   CHECK(open(std::string("GLTRACE\0\x09\0\0\0\0\0\0\0", 16)) ==
-        "some.file is a trace of format version 9; this Gridloom reads versions 5 to 6");
+        "some.file is a trace of format version 9; this Gridloom reads versions 5 to 7");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }
