@@ -9,9 +9,9 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
-#include "interpose/api/real_code.h"
-#include "interpose/api/real_launch.h"
-#include "interpose/api/real_memory.h"
+#include "interpose/real/code.h"
+#include "interpose/real/launch.h"
+#include "interpose/real/memory.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::api {

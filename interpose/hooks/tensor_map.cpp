@@ -1,6 +1,6 @@
 // Tensor maps for cp.async.bulk.tensor: what the driver API asks of their arguments is checked here, what kernels do to them later when
-// they are used (sim/exec/tensor_map.h).
-#include "sim/exec/tensor_map.h"
+// they are used (sim/exec/contract/tensor_map.h).
+#include "sim/exec/contract/tensor_map.h"
 
 #include <bit>
 #include <iterator>

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "interpose/api/entry.h"
-#include "interpose/api/real_driver.h"
 #include "interpose/nvml/nvml.h"
+#include "interpose/real/driver.h"
 #include "interpose/session/log.h"
 
 #if !defined(__x86_64__)

@@ -10,7 +10,7 @@
 #include "interpose/session/operation.h"
 #include "rewriter/support/result.h"
 #include "scheduler/protocol/client.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
 

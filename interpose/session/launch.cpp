@@ -8,7 +8,7 @@
 #include "interpose/session/process.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/texture.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
 

@@ -52,7 +52,7 @@ trace::LaunchShape ShapeOf(const KernelOp& op) {
 }
 
 bool MayLaunch(const KernelOp& op) {
-  // sim/exec/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
+  // sim/exec/contract/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
   constexpr std::string_view kNames[] = {"LaunchDevice", "LaunchDeviceV2"};
   constexpr std::string_view kPrefixes[] = {"cnp", "__cuda_syscall_cnp", "__cuda_syscall_cnpv2"};
   for (const std::string_view prefix : kPrefixes) {

@@ -11,7 +11,7 @@
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/image_set.h"
 #include "rewriter/ptx/printer.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
 

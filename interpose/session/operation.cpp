@@ -17,7 +17,7 @@
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
 

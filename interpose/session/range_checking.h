@@ -1,5 +1,5 @@
 // GRIDLOOM_CHECK_RANGES: every grid is profiled first and runs with release code, and the ranges that both report are compared
-// with the pages that its CTAs touch (sim/exec/range_checks.h). At exit a table says what came of it, kernel by kernel.
+// with the pages that its CTAs touch (sim/exec/ranges/range_checks.h). At exit a table says what came of it, kernel by kernel.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "rewriter/passes/range_calls.h"
 #include "rewriter/support/result.h"
-#include "sim/exec/range_checks.h"
+#include "sim/exec/ranges/range_checks.h"
 
 namespace gridloom::session {
 

@@ -7,7 +7,7 @@
 #include "interpose/session/operation.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/summary.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
 

@@ -1,4 +1,4 @@
-// GRIDLOOM_SLICE: every grid runs as a sequence of slices, without the program's knowing (sim/exec/slices.h). What cannot be
+// GRIDLOOM_SLICE: every grid runs as a sequence of slices, without the program's knowing (sim/exec/slices/slices.h). What cannot be
 // sliced runs whole, and the summary says why.
 #pragma once
 

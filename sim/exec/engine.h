@@ -13,13 +13,13 @@
 
 #include "rewriter/support/result.h"
 #include "sim/device/device_spec.h"
-#include "sim/exec/access_observer.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
 #include "sim/exec/grid_children.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/program.h"
-#include "sim/exec/range_sink.h"
+#include "sim/exec/ranges/access_observer.h"
+#include "sim/exec/ranges/range_sink.h"
 #include "sim/exec/record_sink.h"
 
 namespace gridloom::exec {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "sim/exec/contract/immediates.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
-#include "sim/exec/immediates.h"
 
 namespace gridloom::exec {
 

@@ -1,4 +1,4 @@
-// From records (sim/exec/records.h) to the traces of CTAs that the timing model reads: takes a launch's records while the
+// From records (sim/exec/contract/records.h) to the traces of CTAs that the timing model reads: takes a launch's records while the
 // executor runs it and hands out each CTA when all its warps have ended.
 #pragma once
 

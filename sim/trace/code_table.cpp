@@ -12,7 +12,7 @@
 #include "rewriter/analysis/cfg.h"
 #include "rewriter/analysis/liveness.h"
 #include "rewriter/ptx/defuse.h"
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/trace/classify.h"
 
 namespace gridloom::trace {

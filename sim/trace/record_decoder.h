@@ -1,4 +1,4 @@
-// From the records of one CTA (sim/exec/records.h) to its trace.
+// From the records of one CTA (sim/exec/contract/records.h) to its trace.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/exec/contract/records.h"
 #include "sim/exec/record_sink.h"
-#include "sim/exec/records.h"
 #include "sim/trace/code_table.h"
 #include "sim/trace/kernel_trace.h"
 #include "sim/trace/lane_shape.h"

@@ -1,7 +1,7 @@
 // slice_cost: what running in slices costs each benchmark on the executor, by slice size, and the smallest size that costs no
 // more than p % (docs/passes.md; Kernelet, section 4.1 and Fig. 6). Results are compared with those of plain C++.
 //   build/slice_cost [--percent 2] [--threads N] [--scale X] [--seconds S] [--only NAME]
-#include "sim/exec/slice_cost.h"
+#include "sim/exec/slices/slice_cost.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include <map>
 #include <ranges>
 
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 #include "tests/apps/driver/host.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/engine_device.h"

@@ -9,7 +9,7 @@
 #include "interpose/launcher/inspect/report.h"
 #include "rewriter/analysis/liveness.h"
 #include "rewriter/ptx/visit.h"
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -9,12 +9,12 @@
 
 #include <mutex>
 
-#include "sim/exec/abi.h"
 #include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/find_line.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/pipeline.h"
 #include "sim/exec/compiler/vectorizer.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::uint64_t HelpersHash() {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const std::string_view name : {
 #define GL_HELPER(name, convergent, reads, writes) std::string_view(#name),
-#include "sim/exec/helpers.def"
+#include "sim/exec/contract/helpers.def"
 #undef GL_HELPER
        }) {
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

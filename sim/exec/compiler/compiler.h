@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rewriter/ptx/ir.h"
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
 
 namespace gridloom::exec {
 

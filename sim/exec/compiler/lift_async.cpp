@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "sim/exec/compiler/lifter.h"
-#include "sim/exec/tensor_map.h"
+#include "sim/exec/contract/tensor_map.h"
 
 namespace gridloom::exec {
 

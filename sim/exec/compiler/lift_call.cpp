@@ -154,7 +154,7 @@ struct DeviceFunction {
 
 constexpr DeviceFunction kDeviceFunctions[] = {
 #define GL_DEVICE_CALL(name, bits, params) {#name, DeviceCall::k##name, bits, params},
-#include "sim/exec/device_calls.def"
+#include "sim/exec/contract/device_calls.def"
 #undef GL_DEVICE_CALL
 };
 

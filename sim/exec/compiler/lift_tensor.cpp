@@ -6,7 +6,7 @@
 
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/compiler/matrix_forms.h"
-#include "sim/exec/tensor_immediates.h"
+#include "sim/exec/contract/tensor_immediates.h"
 
 namespace gridloom::exec {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sim/exec/compiler/lifter.h"
-#include "sim/exec/image_immediates.h"
+#include "sim/exec/contract/image_immediates.h"
 
 namespace gridloom::exec {
 namespace {

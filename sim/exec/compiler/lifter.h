@@ -15,10 +15,10 @@
 #include "sim/exec/compiler/float_emit.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/spmd.h"
-#include "sim/exec/image_immediates.h"
-#include "sim/exec/layout.h"
-#include "sim/exec/tensor_copy_immediates.h"
-#include "sim/exec/tensor_immediates.h"
+#include "sim/exec/contract/image_immediates.h"
+#include "sim/exec/contract/layout.h"
+#include "sim/exec/contract/tensor_copy_immediates.h"
+#include "sim/exec/contract/tensor_immediates.h"
 
 namespace gridloom::exec {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "rewriter/ptx/ir.h"
-#include "sim/exec/tensor_immediates.h"
+#include "sim/exec/contract/tensor_immediates.h"
 
 namespace gridloom::exec {
 

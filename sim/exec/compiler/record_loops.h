@@ -1,4 +1,5 @@
-// Accesses in loops whose addresses go on by one step a round: what records (sim/exec/records.h) tell of them once, before the loop.
+// Accesses in loops whose addresses go on by one step a round: what records (sim/exec/contract/records.h) tell of them once, before the
+// loop.
 //
 //   before:  loop: … record(%p)  %p = phi [%start, entry], [%p + %step, loop]
 //   after:   entry: … record_loop(%start, %step)

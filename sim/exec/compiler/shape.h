@@ -18,10 +18,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/exec/abi.h"
 #include "sim/exec/compiler/block_order.h"
 #include "sim/exec/compiler/compiler.h"
 #include "sim/exec/compiler/spmd.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 

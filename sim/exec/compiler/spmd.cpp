@@ -11,7 +11,7 @@ struct HelperTraits {
 
 constexpr HelperTraits kHelperTraits[] = {
 #define GL_HELPER(name, convergent, reads, writes) {convergent, reads, writes},
-#include "sim/exec/helpers.def"
+#include "sim/exec/contract/helpers.def"
 #undef GL_HELPER
 };
 

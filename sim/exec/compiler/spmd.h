@@ -23,10 +23,10 @@
 #include <map>
 #include <string>
 
-#include "sim/exec/abi.h"
 #include "sim/exec/compiler/record_loops.h"
-#include "sim/exec/immediates.h"
-#include "sim/exec/records.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
+#include "sim/exec/contract/records.h"
 
 namespace gridloom::exec {
 

@@ -9,7 +9,7 @@
 #include "sim/exec/compiler/give_way.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/warp_function.h"
-#include "sim/exec/warp_switch.h"
+#include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
 

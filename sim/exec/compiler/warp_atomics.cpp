@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sim/exec/compiler/warp_function.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 

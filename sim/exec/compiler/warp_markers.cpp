@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
-#include "sim/exec/warp_switch.h"
+#include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
 

@@ -1,4 +1,4 @@
-// Code that writes records (sim/exec/records.h) into the warp's buffer. Shapes decide what a record holds: of an address that is
+// Code that writes records (sim/exec/contract/records.h) into the warp's buffer. Shapes decide what a record holds: of an address that is
 // a scalar and a pattern, only the scalar costs anything, and of several at constant distances only one.
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>

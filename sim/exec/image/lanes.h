@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/simd.h"
 
 namespace gridloom::exec {

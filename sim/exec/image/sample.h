@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "sim/exec/contract/image_immediates.h"
 #include "sim/exec/image/fetch.h"
 #include "sim/exec/image/taps.h"
-#include "sim/exec/image_immediates.h"
 #include "sim/exec/texture.h"
 
 namespace gridloom::exec {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "rewriter/support/whole_file.h"
-#include "sim/exec/warp_switch.h"
+#include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
 namespace {

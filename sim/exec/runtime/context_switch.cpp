@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "sim/exec/warp_switch.h"
+#include "sim/exec/contract/warp_switch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -54,7 +54,7 @@ extern "C" [[noreturn]] __attribute__((used)) void gl_warp_main(WarpCtx* warp, W
 
 #if !GL_BOOST_SWITCH
 
-// void gl_switch_warp(WarpCtx* from, WarpCtx* to): see sim/exec/warp_switch.h for the layout.
+// void gl_switch_warp(WarpCtx* from, WarpCtx* to): see sim/exec/contract/warp_switch.h for the layout.
 // gl_warp_start: where a warp that has not run yet resumes; its entry is on top of its stack. gl_ring_start: the same for
 // OnReturn::kNextInRing; whoever is not the last one out jumps to its neighbour without a call: calls that never return would make the
 // processor mispredict the returns of all other warps (10 ns each).

@@ -1,11 +1,11 @@
-// Stacks of warps and switching between them; the layout of a suspended warp stands in sim/exec/warp_switch.h.
+// Stacks of warps and switching between them; the layout of a suspended warp stands in sim/exec/contract/warp_switch.h.
 // Everything here happens on one host thread. With GRIDLOOM_PORTABLE_SWITCH Boost.Context does the switching.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/code_cache.h"
 #include "sim/exec/runtime/compiler_loader.h"
 #include "sim/exec/runtime/device_heap.h"

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "sim/exec/abi.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
 #include "sim/exec/runtime/unit.h"
 #include "sim/exec/runtime/worker.h"
 
@@ -16,7 +16,7 @@ const HelperFn* HelperTable();
 
 #define GL_HELPER(name, convergent, reads, writes) \
   void Helper_##name(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args);
-#include "sim/exec/helpers.def"
+#include "sim/exec/contract/helpers.def"
 #undef GL_HELPER
 
 /// Calls visit(lane) for every lane of a mask, lowest first.

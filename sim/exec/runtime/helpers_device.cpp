@@ -272,7 +272,7 @@ std::uint64_t NoteError(const Caller& c, std::uint64_t status) {
 
 constexpr CallInfo kCalls[] = {
 #define GL_DEVICE_CALL(name, bits, params) {&name, bits, InputsOf(params)},
-#include "sim/exec/device_calls.def"
+#include "sim/exec/contract/device_calls.def"
 #undef GL_DEVICE_CALL
 };
 static_assert(std::ranges::all_of(kCalls, [](const CallInfo& call) { return call.inputs <= kMaxParameters; }));

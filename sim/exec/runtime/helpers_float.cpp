@@ -4,8 +4,8 @@
 #include <cfenv>
 #include <cmath>
 
-#include "sim/exec/abi.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 namespace {

@@ -1,10 +1,10 @@
 // wgmma.mma_async: a warp's part in the product of its warp group. What is computed is in sim/exec/tensor.
 #include <cstring>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/tensor/group_multiply.h"
-#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 namespace {

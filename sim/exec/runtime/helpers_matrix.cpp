@@ -2,9 +2,9 @@
 // sim/exec/tensor/multiply.h says: as they lie in memory, rows of 16 bytes.
 #include <cstring>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
-#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 namespace {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <utility>
 
-#include "sim/exec/abi.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
 #include "sim/exec/runtime/lane_operations.h"
 
 namespace gridloom::exec {

@@ -1,7 +1,7 @@
 // What kernels tell of their accesses: records of each one, and ranges of global memory before and after.
-#include "sim/exec/access_observer.h"
-#include "sim/exec/range_sink.h"
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
+#include "sim/exec/ranges/access_observer.h"
+#include "sim/exec/ranges/range_sink.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/observe.h"
 

@@ -1,9 +1,9 @@
 // mma, wmma.mma and movmatrix: fragments of a warp. What is computed is in sim/exec/tensor.
 #include <cstring>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/tensor/multiply.h"
-#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <string>
 
+#include "sim/exec/contract/tensor_copy_immediates.h"
+#include "sim/exec/contract/tensor_map.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
-#include "sim/exec/tensor_copy_immediates.h"
-#include "sim/exec/tensor_map.h"
 
 namespace gridloom::exec {
 namespace {

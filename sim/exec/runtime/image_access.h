@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/exec/image_immediates.h"
+#include "sim/exec/contract/image_immediates.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/texture.h"
 

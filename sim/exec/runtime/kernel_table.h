@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
-#include "sim/exec/abi.h"
 #include "sim/exec/compiler/compiler.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/runtime/object_loader.h"
 
 namespace gridloom::exec {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/runtime/kernel_table.h"
 

@@ -1,4 +1,4 @@
-// Passing on what kernels record (sim/exec/records.h).
+// Passing on what kernels record (sim/exec/contract/records.h).
 #pragma once
 
 #include <cstdint>

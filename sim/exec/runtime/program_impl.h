@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/exec/program.h"
 #include "sim/exec/runtime/kernel_table.h"
 

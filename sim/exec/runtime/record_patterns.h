@@ -1,4 +1,4 @@
-// The patterns of lanes that a launch's records name and only the run tells (RecordSite in sim/exec/records.h), by host thread.
+// The patterns of lanes that a launch's records name and only the run tells (RecordSite in sim/exec/contract/records.h), by host thread.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
 
 namespace gridloom::exec {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
 #include "sim/exec/runtime/barrier.h"
 #include "sim/exec/runtime/context_switch.h"
 #include "sim/exec/runtime/launch.h"

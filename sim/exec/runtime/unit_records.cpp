@@ -1,4 +1,4 @@
-// The buffers that a unit's warps write records into (sim/exec/records.h).
+// The buffers that a unit's warps write records into (sim/exec/contract/records.h).
 #include <utility>
 
 #include "sim/exec/runtime/observe.h"

@@ -5,9 +5,9 @@
 #include <bit>
 #include <cstdint>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/runtime/half.h"
 #include "sim/exec/simd.h"
-#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 

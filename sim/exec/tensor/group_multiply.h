@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/tensor/multiply.h"
-#include "sim/exec/tensor_immediates.h"
 
 namespace gridloom::exec {
 

@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "sim/exec/abi.h"
-#include "sim/exec/tensor_immediates.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/tensor_immediates.h"
 
 namespace gridloom::exec {
 

@@ -3,8 +3,8 @@
 #include <bit>
 #include <mutex>
 
+#include "sim/exec/contract/records.h"
 #include "sim/exec/record_sink.h"
-#include "sim/exec/records.h"
 #include "sim/trace/code_table.h"
 
 namespace gridloom::test {

@@ -5,8 +5,8 @@
 
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/ptx/printer.h"
-#include "sim/exec/page_recorder.h"
-#include "sim/exec/reference_counts.h"
+#include "sim/exec/ranges/page_recorder.h"
+#include "sim/exec/ranges/reference_counts.h"
 
 namespace gridloom::test {
 namespace {

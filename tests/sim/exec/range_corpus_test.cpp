@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "rewriter/ptx/parser.h"
-#include "sim/exec/range_checks.h"
+#include "sim/exec/ranges/range_checks.h"
 #include "tests/rewriter/ptx/corpus.h"
 #include "tests/sim/exec/corpus_launch.h"
 

@@ -6,8 +6,8 @@
 
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/ptx/printer.h"
-#include "sim/exec/reference_counts.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/ranges/reference_counts.h"
+#include "sim/exec/slices/slices.h"
 #include "tests/golden.h"
 #include "tests/sim/exec/instruction_count.h"
 #include "tests/sim/exec/range_check.h"

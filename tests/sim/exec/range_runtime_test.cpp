@@ -7,7 +7,7 @@
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/ptx/linker.h"
 #include "rewriter/ptx/printer.h"
-#include "sim/exec/reference_counts.h"
+#include "sim/exec/ranges/reference_counts.h"
 #include "tests/golden.h"
 #include "tests/sim/exec/executor_fixture.h"
 

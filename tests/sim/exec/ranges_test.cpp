@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "sim/exec/page_recorder.h"
-#include "sim/exec/reference_counts.h"
+#include "sim/exec/ranges/page_recorder.h"
+#include "sim/exec/ranges/reference_counts.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;

@@ -1,12 +1,12 @@
 // What recorded kernels say of their path and their accesses, against the same thing computed by hand, and against the plain run.
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
 
 #include <catch2/catch.hpp>
 #include <map>
 #include <mutex>
 #include <string>
 
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;

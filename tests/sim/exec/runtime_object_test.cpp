@@ -6,8 +6,8 @@
 #include <iterator>
 #include <random>
 
+#include "sim/exec/contract/warp_switch.h"
 #include "sim/exec/runtime/object_loader.h"
-#include "sim/exec/warp_switch.h"
 #include "tests/sim/exec/elf_builder.h"
 #include "tests/sim/exec/runtime_harness.h"
 

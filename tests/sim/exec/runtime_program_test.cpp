@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "rewriter/ptx/parser.h"
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/exec/program.h"
 #include "sim/exec/runtime/occupancy.h"
 #include "tests/sim/exec/runtime_harness.h"

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 
-#include "sim/exec/warp_switch.h"
+#include "sim/exec/contract/warp_switch.h"
 #include "tests/sim/exec/runtime_harness.h"
 
 using namespace gridloom;

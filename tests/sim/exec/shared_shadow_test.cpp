@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 namespace {

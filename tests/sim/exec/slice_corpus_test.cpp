@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "rewriter/ptx/parser.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 #include "tests/rewriter/ptx/corpus.h"
 #include "tests/sim/exec/corpus_launch.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "rewriter/ptx/parser.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 namespace gridloom::test {

@@ -8,7 +8,7 @@
 
 #include "rewriter/passes/slice_range.h"
 #include "rewriter/ptx/parser.h"
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 #include "tests/sim/exec/executor_fixture.h"
 #include "tests/sim/exec/random_kernel.h"
 

@@ -13,7 +13,7 @@
 #include "rewriter/ptx/parser.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/pipeline.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/exec/tensor_map.h"
+#include "sim/exec/contract/tensor_map.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;

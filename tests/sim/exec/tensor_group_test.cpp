@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/exec/contract/tensor_immediates.h"
 #include "sim/exec/runtime/half.h"
 #include "sim/exec/tensor/elements.h"
-#include "sim/exec/tensor_immediates.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 using namespace gridloom;

@@ -1,4 +1,4 @@
-// Groups of records (sim/exec/records.h) against the long form of the same: a block alone, and each access with 32 addresses.
+// Groups of records (sim/exec/contract/records.h) against the long form of the same: a block alone, and each access with 32 addresses.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>

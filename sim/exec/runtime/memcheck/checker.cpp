@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/device_heap.h"
 #include "sim/exec/runtime/fault.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/engine.h"
 #include "sim/exec/runtime/memcheck/shared_shadow.h"
 

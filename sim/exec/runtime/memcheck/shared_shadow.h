@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/memcheck.h"
 
 namespace gridloom::exec {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 #include "sim/exec/runtime/memcheck/shared_shadow.h"
 #include "sim/exec/simd.h"
 

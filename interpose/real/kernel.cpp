@@ -1,10 +1,10 @@
-#include "interpose/api/real_kernel.h"
+#include "interpose/real/kernel.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "interpose/api/real_call.h"
+#include "interpose/real/call.h"
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "rewriter/ptx/printer.h"

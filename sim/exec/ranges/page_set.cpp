@@ -1,4 +1,4 @@
-#include "sim/exec/page_set.h"
+#include "sim/exec/ranges/page_set.h"
 
 #include <algorithm>
 #include <array>

@@ -85,7 +85,7 @@ constexpr Imm UnpackImm(std::uint64_t imm) {
 inline constexpr std::uint64_t kDeviceCallByLibrary = 0x100;
 enum class DeviceCall : std::uint8_t {
 #define GL_DEVICE_CALL(name, bits, params) k##name,
-#include "sim/exec/device_calls.def"
+#include "sim/exec/contract/device_calls.def"
 #undef GL_DEVICE_CALL
 };
 

@@ -1,4 +1,4 @@
-#include "sim/exec/layout.h"
+#include "sim/exec/contract/layout.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,11 +1,11 @@
-#include "sim/exec/range_checks.h"
+#include "sim/exec/ranges/range_checks.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "sim/exec/page_recorder.h"
-#include "sim/exec/reference_counts.h"
+#include "sim/exec/ranges/page_recorder.h"
+#include "sim/exec/ranges/reference_counts.h"
 
 namespace gridloom::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/exec/records.h"
+#include "sim/exec/contract/records.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // Launches on a real GPU that a broker shares (--connect, --device real): the broker says when, this process launches. A launch waits
 // for its grant in the thread that makes it, and counts as run once an event recorded behind it has passed. A grid of more CTAs than the
-// GPU has multiprocessors goes in the slices that the broker grants where its kernel has a sliced form (real_kernel.h): each is one launch
+// GPU has multiprocessors goes in the slices that the broker grants where its kernel has a sliced form (kernel.h): each is one launch
 // of that form, made when the one before has run. Everything else goes to the real driver as it is.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
-#include "interpose/api/real_kernel.h"
+#include "interpose/real/kernel.h"
 #include "scheduler/protocol/client.h"
 
 namespace gridloom::session {

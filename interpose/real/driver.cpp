@@ -1,4 +1,4 @@
-#include "interpose/api/real_driver.h"
+#include "interpose/real/driver.h"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "interpose/api/entry.h"
-#include "interpose/api/real_code.h"
-#include "interpose/api/real_launch.h"
-#include "interpose/api/real_memory.h"
+#include "interpose/real/code.h"
+#include "interpose/real/launch.h"
+#include "interpose/real/memory.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 

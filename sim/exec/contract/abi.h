@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kMostWarps = 64;  ///< of a CTA, rounded up to a 
 //  X(Enumerator, convergent, reads memory, writes memory): see sim/exec/runtime/helpers_*.cpp for what each does.
 enum class Helper : std::uint32_t {
 #define GL_HELPER(name, convergent, reads, writes) name,
-#include "sim/exec/helpers.def"
+#include "sim/exec/contract/helpers.def"
 #undef GL_HELPER
   kCount
 };

@@ -26,7 +26,7 @@
 
 #include <cstddef>
 
-#include "sim/exec/abi.h"
+#include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
 

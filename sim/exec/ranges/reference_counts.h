@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sim/exec/device_memory.h"
-#include "sim/exec/page_set.h"
-#include "sim/exec/range_sink.h"
+#include "sim/exec/ranges/page_set.h"
+#include "sim/exec/ranges/range_sink.h"
 
 namespace gridloom::exec {
 

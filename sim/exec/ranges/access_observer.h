@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "sim/exec/contract/immediates.h"
 #include "sim/exec/dim3.h"
-#include "sim/exec/immediates.h"
 
 namespace gridloom::exec {
 

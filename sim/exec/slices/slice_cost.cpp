@@ -1,4 +1,4 @@
-#include "sim/exec/slice_cost.h"
+#include "sim/exec/slices/slice_cost.h"
 
 #include <algorithm>
 

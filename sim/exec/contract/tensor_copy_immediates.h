@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 

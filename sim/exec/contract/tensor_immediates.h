@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 

@@ -1,8 +1,8 @@
-#include "interpose/api/real_code.h"
+#include "interpose/real/code.h"
 
 #include <utility>
 
-#include "interpose/api/real_call.h"
+#include "interpose/real/call.h"
 
 namespace gridloom::api {
 

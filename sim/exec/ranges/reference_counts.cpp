@@ -1,4 +1,4 @@
-#include "sim/exec/reference_counts.h"
+#include "sim/exec/ranges/reference_counts.h"
 
 #include <algorithm>
 #include <optional>

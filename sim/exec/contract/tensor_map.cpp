@@ -1,4 +1,4 @@
-#include "sim/exec/tensor_map.h"
+#include "sim/exec/contract/tensor_map.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "interpose/api/real_launch.h"
+#include "interpose/real/launch.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include <chrono>
 #include <thread>
 
-#include "interpose/api/real_call.h"
-#include "interpose/api/real_code.h"
-#include "interpose/api/real_memory.h"
+#include "interpose/real/call.h"
+#include "interpose/real/code.h"
+#include "interpose/real/memory.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
 #include "interpose/session/slicing.h"

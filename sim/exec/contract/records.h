@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/exec/abi.h"
-#include "sim/exec/immediates.h"
+#include "sim/exec/contract/abi.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/exec/access_observer.h"
-#include "sim/exec/page_set.h"
+#include "sim/exec/ranges/access_observer.h"
+#include "sim/exec/ranges/page_set.h"
 
 namespace gridloom::exec {
 

@@ -13,7 +13,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
-#include "interpose/api/real_kernel.h"
+#include "interpose/real/kernel.h"
 
 namespace gridloom::api {
 

@@ -1,10 +1,10 @@
-#include "sim/exec/page_recorder.h"
+#include "sim/exec/ranges/page_recorder.h"
 
 #include <bit>
 #include <utility>
 
 #include "rewriter/support/check.h"
-#include "sim/exec/range_sink.h"
+#include "sim/exec/ranges/range_sink.h"
 
 namespace gridloom::exec {
 

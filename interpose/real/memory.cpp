@@ -1,8 +1,8 @@
-#include "interpose/api/real_memory.h"
+#include "interpose/real/memory.h"
 
 #include <algorithm>
 
-#include "interpose/api/real_call.h"
+#include "interpose/real/call.h"
 #include "interpose/session/array.h"
 #include "interpose/session/broker_link.h"
 

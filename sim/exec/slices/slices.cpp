@@ -1,4 +1,4 @@
-#include "sim/exec/slices.h"
+#include "sim/exec/slices/slices.h"
 
 #include <algorithm>
 #include <cstring>
