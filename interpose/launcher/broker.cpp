@@ -12,7 +12,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 #include "scheduler/cli/ask.h"
 #include "scheduler/cli/listing.h"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "interpose/launcher/commands.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
 
 namespace gridloom::launcher {

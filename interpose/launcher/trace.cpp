@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interpose/launcher/commands.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
 #include "sim/trace/trace_file.h"
 

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "interpose/launcher/experiment/settings.h"
-#include "interpose/launcher/sweep/file.h"
 #include "rewriter/support/quantity.h"
 #include "scheduler/daemon/accounts.h"
 #include "scheduler/daemon/config.h"
@@ -17,6 +15,8 @@
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 #include "sim/device/yaml_map.h"
+#include "sim/study/experiment/settings.h"
+#include "sim/study/sweep/file.h"
 #include "sim/timing/engine.h"
 
 namespace gridloom {
@@ -76,12 +76,12 @@ void Accounts(std::string_view text) {
 }
 
 void Sweep(std::string_view text) {
-  const auto sweep = launcher::ParseSweep(std::string(text), "/folder/sweep.yaml");
+  const auto sweep = study::ParseSweep(std::string(text), "/folder/sweep.yaml");
   if (sweep.ok()) Require(!sweep->replays.workloads.empty());
 }
 
 void Experiment(std::string_view text) {
-  const auto settings = experiment::Settings::FromText(text, "experiment.yaml");
+  const auto settings = study::Settings::FromText(text, "experiment.yaml");
   if (!settings.ok()) return;
   for (const std::string& name : settings->Below("")) static_cast<void>(settings->Numbers(name).ok());
   static_cast<void>(settings->Number("seed").ok());
@@ -100,7 +100,7 @@ void Quantities(std::string_view text) {
   static_cast<void>(ParseNumberRange(text));
   static_cast<void>(ParseCudaVersion(text));
   if (const auto part = broker::ParsePart(text)) Require(*part > 0 && *part <= 1);
-  if (const auto parameter = launcher::ParseParameter(std::string(text)); parameter.ok()) Require(!parameter->values.empty());
+  if (const auto parameter = study::ParseParameter(std::string(text)); parameter.ok()) Require(!parameter->values.empty());
 }
 
 constexpr void (*kReaders[])(std::string_view) = {Device, BrokerConfig, Profiles, Limits, Accounts, Sweep, Experiment, Policy, Quantities};

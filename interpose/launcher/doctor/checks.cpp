@@ -15,7 +15,7 @@
 #include <sstream>
 
 #include "interpose/launcher/installation.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
 #include "sim/exec/device_memory.h"
 #include "sim/exec/runtime/address_space.h"

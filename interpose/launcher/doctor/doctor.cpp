@@ -3,7 +3,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/doctor/checks.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "interpose/launcher/inspect/accesses.h"
 #include "interpose/launcher/inspect/show.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 
 namespace gridloom::launcher {
 namespace {

@@ -1,54 +1,13 @@
-// What `replay`, `compare` and `sweep` have in common: which workloads on which devices under which policies, and what becomes of it.
+// The options that `replay` and `compare` have in common.
 #pragma once
 
 #include <CLI/App.hpp>
-#include <string>
-#include <vector>
 
-#include "rewriter/support/result.h"
+#include "sim/study/replay/options.h"
 
 namespace gridloom::launcher {
 
-/// Programs that share the device.
-struct Workload {
-  std::string name;
-  std::vector<std::string> traces;  ///< files
-};
-
-/// Values for a key of the device file: one variant of each device for each of them.
-struct ParameterValues {
-  std::string key;
-  std::vector<std::string> values;
-};
-
-struct ReplayOptions {
-  std::vector<Workload> workloads;
-  std::vector<std::string> devices;         ///< ids or YAML files; none: the default device
-  std::vector<std::string> policies;        ///< none: leftover
-  std::vector<ParameterValues> parameters;  ///< several: every combination
-  std::string baseline;                     ///< device, policy or both (with a comma) that others are compared with; empty: the first
-  std::string profiles;                     ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
-  std::string report;                       ///< folder; empty: no report
-  std::string title, command;               ///< of the report: what it is, and what does the same again
-  unsigned jobs = 0;                        ///< replays at the same time; 0: one per core
-  unsigned threads = 1;                     ///< host threads of each replay
-  bool kernels_only = false;                ///< no copies, no time of the programs'
-  bool fresh = false;                       ///< replay what is finished in the report's folder, too
-  bool quiet = false;                       ///< no progress
-
-  /// Adds the options about devices, policies and the report. Call Complete() when they are parsed.
-  void Describe(CLI::App& app);
-  /// Fills in defaults and reads what was given as text. Fails with one sentence about what cannot be.
-  Status Complete();
-
- private:
-  std::vector<std::string> sets_;  // KEY=VALUE,...
-};
-
-/// Each trace alone, named after its file; with `mix` all of them together. Names are unique.
-std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix);
-
-/// "timing.l1.mshrs=16,32"; fails when there is no key or no value.
-Result<ParameterValues> ParseParameter(const std::string& text);
+/// Adds the options about devices, policies and the report. Call options.Complete() when they are parsed.
+void DescribeReplay(CLI::App& app, study::ReplayOptions& options);
 
 }  // namespace gridloom::launcher

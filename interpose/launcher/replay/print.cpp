@@ -1,12 +1,16 @@
-// The outcomes of replays for a terminal, and as JSON for programs.
+#include "interpose/launcher/replay/print.h"
+
 #include "interpose/launcher/command.h"
-#include "interpose/launcher/replay/run.h"
-#include "interpose/launcher/report/files.h"
-#include "interpose/launcher/terminal.h"
+#include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
+#include "sim/study/report/files.h"
 
 namespace gridloom::launcher {
 namespace {
+
+using study::CellOutcome;
+using study::Json;
+using study::ReplayRun;
 
 /// With more replays than that, only what compares them is shown.
 constexpr std::size_t kMostInFull = 6;
@@ -54,7 +58,7 @@ void PrintCell(const Json& cell) {
 
 }  // namespace
 
-int PrintReplay(const ReplayRun& run, bool json) {
+int PrintReplay(const study::ReplayRun& run, bool json) {
   Json all = Json::array();
   if (!json && run.cells.size() > 1) PrintComparison(run);
   int exit_code = kExitOk;

@@ -1,10 +1,12 @@
 // gridloom replay: traces on the timing model, on several devices and under several policies at once.
 #include "interpose/launcher/commands.h"
-#include "interpose/launcher/replay/kernel_profiles.h"
-#include "interpose/launcher/replay/run.h"
-#include "interpose/launcher/report/files.h"
-#include "interpose/launcher/terminal.h"
+#include "interpose/launcher/replay/options.h"
+#include "interpose/launcher/replay/print.h"
+#include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
+#include "sim/study/measure/kernel_profiles.h"
+#include "sim/study/replay/run.h"
+#include "sim/study/report/files.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -14,7 +16,7 @@ class ReplayCommand final : public TraceReplay {
   void Describe(CLI::App& app) override {
     app.add_option("traces", traces_, "traces, as `gridloom run --trace` writes them; each is replayed alone")->type_name("")->required();
     app.add_flag("--mix", mix_, "all traces together: programs that share the device");
-    options_.Describe(app);
+    DescribeReplay(app, options_);
     app.add_option("--write-profiles", write_profiles_, "profile the kernels on the device, write FILE and replay nothing")
         ->type_name("FILE");
     app.add_flag("--json", json_, "print JSON, every statistic included");
@@ -28,11 +30,11 @@ class ReplayCommand final : public TraceReplay {
   void SetTraces(std::vector<std::string> traces) override { traces_ = std::move(traces); }
 
   int Run() override {
-    options_.workloads = WorkloadsOf(traces_, mix_);
+    options_.workloads = study::WorkloadsOf(traces_, mix_);
     const Status complete = options_.Complete();
     if (!complete.ok()) return Fail(complete.error().message);
     if (!write_profiles_.empty()) return WriteProfiles();
-    const auto run = RunReplay(options_);
+    const auto run = study::RunReplay(options_);
     if (!run.ok()) return Fail(run.error().message);
     const int exit_code = PrintReplay(*run, json_);
     if (!options_.report.empty() && !json_) Print("report: " + options_.report + "/report.html\n");
@@ -50,18 +52,18 @@ class ReplayCommand final : public TraceReplay {
   Result<std::size_t> ProfileAndWrite() const {
     if (options_.devices.size() != 1) return Error{"profiles are of one device: name one with --device"};
     GL_TRY(device, sim::LoadDevice(options_.devices[0]));
-    Traces traces;
+    study::Traces traces;
     for (const std::string& path : traces_) {
       GL_TRY(file, trace::TraceFile::Open(path));
       traces.push_back(std::move(file));
     }
-    GL_TRY(config, LoadKerneletConfig());
-    GL_TRY(profiles, ProfileTraces(device, traces, config));
+    GL_TRY(config, study::LoadKerneletConfig());
+    GL_TRY(profiles, study::ProfileTraces(device, traces, config));
     GL_TRY_STATUS(report::WriteFile(write_profiles_, model::ToJson(profiles)));
     return profiles.kernels.size();
   }
 
-  ReplayOptions options_;
+  study::ReplayOptions options_;
   std::vector<std::string> traces_;
   std::string write_profiles_;
   bool mix_ = false, json_ = false;

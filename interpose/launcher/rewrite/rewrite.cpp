@@ -11,7 +11,6 @@
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/inspect/report.h"
 #include "interpose/launcher/rewrite/text_diff.h"
-#include "interpose/launcher/terminal.h"
 #include "rewriter/image/edit.h"
 #include "rewriter/image/select.h"
 #include "rewriter/passes/launch_fills.h"
@@ -22,6 +21,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "rewriter/support/terminal.h"
 #include "rewriter/support/whole_file.h"
 #include "sim/device/device_files.h"
 

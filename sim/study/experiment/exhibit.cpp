@@ -1,0 +1,71 @@
+#include "sim/study/experiment/exhibit.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "rewriter/support/terminal.h"
+
+namespace gridloom::study {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string CellText(const Json& cell) {
+  if (cell.is_null()) return "";
+  if (cell.is_string()) return cell.get<std::string>();
+  if (!cell.is_number_float()) return cell.dump();
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4g", cell.get<double>());
+  return text;
+}
+
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string TextOf(const Exhibit& exhibit) {
+  std::vector<std::string> header;
+  for (std::size_t column = 0; column < exhibit.columns.size(); ++column) {
+    const bool number = std::ranges::any_of(exhibit.rows, [&](const auto& row) { return row[column].is_number(); });
+    header.push_back((number ? ">" : "") + exhibit.columns[column]);
+  }
+  Table table(std::move(header));
+  for (const auto& row : exhibit.rows) {
+    std::vector<std::string> cells;
+    for (const Json& cell : row) cells.push_back(CellText(cell));
+    table.Add(std::move(cells));
+  }
+  std::string text = Coloured(Colour::kBold, exhibit.name) + "  " + exhibit.title + "\n\n" + table.Text(2) + "\n";
+  for (const std::string& note : exhibit.notes) text += "  " + note + "\n";
+  return text + (exhibit.notes.empty() ? "" : "\n");
+}
+
+Json JsonOf(const Exhibit& exhibit) {
+  Json json{{"name", exhibit.name}, {"title", exhibit.title}, {"columns", exhibit.columns}};
+  json["rows"] = Json::array();
+  for (const auto& row : exhibit.rows) json["rows"].push_back(Json(row));
+  json["notes"] = exhibit.notes;
+  json["findings"] = Json::array();
+  for (const Finding& finding : exhibit.findings)
+    json["findings"].push_back({{"what", finding.what}, {"ours", finding.ours}, {"paper", finding.paper}});
+  return json;
+}
+
+std::string CsvOf(const Exhibit& exhibit) {
+  std::string text;
+  const auto line = [&](const auto& cells, const auto& convert) {
+    for (std::size_t i = 0; i < cells.size(); ++i) text += (i == 0 ? "" : ",") + Quoted(convert(cells[i]));
+    text += "\r\n";
+  };
+  line(exhibit.columns, [](const std::string& name) { return name; });
+  for (const auto& row : exhibit.rows)
+    line(row, [](const Json& cell) { return cell.is_null() ? std::string() : cell.is_string() ? cell.get<std::string>() : cell.dump(); });
+  return text;
+}
+
+}  // namespace gridloom::study

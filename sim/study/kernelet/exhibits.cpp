@@ -1,0 +1,337 @@
+#include "sim/study/kernelet/exhibits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/study/kernelet/parts.h"
+
+namespace gridloom::study {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// IPC of an SM in the paper's unit, whose peak on the C2050 is 1 (its cycles are those of the shader clock).
+Result<double> PaperIpcUnit(const Settings& settings, const KernelStudy& study) {
+  GL_TRY(peak, settings.Number("paper.peak_ipc." + study.device().id));
+  const sim::TimingSpec::Sm& sm = study.device().timing.sm;
+  return peak / (sm.schedulers * sm.issue_width);
+}
+
+Result<Exhibit> Table4(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "table4",
+                  .title = "Memory and computational characteristics, ours beside the paper's (p.)",
+                  .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"},
+                  .drawings = {{.caption = "PUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {2, 3}},
+                               {.caption = "MUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {4, 5}}}};
+  GL_TRY(unit, settings.Number("mur_unit"));
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    double ratio = 0;
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      GL_TRY(paper, settings.Numbers("paper.table4." + study->device().id + "." + profile.kernel));
+      if (paper.size() != 3) return Error{"paper.table4." + study->device().id + "." + profile.kernel + " must have 3 numbers"};
+      const double occupancy = static_cast<double>(profile.max_resident_ctas) * profile.needs.warps / study->sm().empty.free_warps;
+      exhibit.rows.push_back({study->device().id, profile.kernel, profile.pur, paper[0], profile.mur, paper[1], occupancy, paper[2],
+                              profile.memory_ratio, profile.uncoalesced_share});
+      ratio += std::abs(std::log(profile.pur / paper[0]));
+    }
+    const double mean = std::exp(ratio / static_cast<double>(study->kernels().size()));
+    exhibit.findings.push_back({study->device().id + ", PUR beside the paper's (geometric mean)", "factor " + Number("%.2f", mean), ""});
+    exhibit.notes.push_back(study->device().id + ": PUR differs from the paper's by a factor of " + Number("%.2f", mean) +
+                            " in the geometric mean.");
+  }
+  exhibit.notes.push_back("MUR is the share of DRAM's peak bandwidth times " + Number("%g", unit) +
+                          ", the paper's unit (configs/experiments/_kernelet.yaml says why). PUR of the GTX 680 is relative to one "
+                          "instruction a scheduler, which is what the paper's values above 1 fit.");
+  return exhibit;
+}
+
+Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig6",
+                  .title = "Overhead of sliced execution, T_s / T_ns - 1, by slice size",
+                  .columns = {"device", "kernel", "blocks per SM", "slice", "overhead %", "smallest slice"},
+                  .drawings = {{.kind = Drawing::Kind::kLines,
+                                .caption = "overhead of slices; above 20 % cut off",
+                                .unit = "%",
+                                .names = {1},
+                                .values = {2, 4},
+                                .limit = 20}}};
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    double most = 0;
+    std::string worst;
+    std::size_t small = 0, all = 0;
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      for (const SliceCost& cost : study->slices(i)) {
+        const std::uint64_t slice = std::uint64_t{cost.ctas_per_sm} * study->device().sm.count;
+        exhibit.rows.push_back(
+            {study->device().id, profile.kernel, cost.ctas_per_sm, slice, 100 * cost.overhead, slice == profile.smallest_slice ? "<" : ""});
+        if (cost.overhead > most) {
+          most = cost.overhead;
+          worst = profile.kernel;
+        }
+        ++all;
+        small += cost.overhead < 0.02;
+      }
+    }
+    GL_TRY(paper, settings.Number("paper.most_slicing_overhead." + study->device().id));
+    exhibit.findings.push_back({study->device().id + ", costliest slices", Number("%.1f %%", 100 * most) + " (" + worst + ")",
+                                (paper > 10 ? "" : "almost all below ") + Number("%g %%", paper) + (paper > 10 ? " (sad)" : "")});
+    exhibit.notes.push_back(study->device().id + ": at most " + Number("%.1f", 100 * most) + " % (" + worst + "); " +
+                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than 2 %. The paper: up to " +
+                            Number("%g", paper) + " %" + (paper > 10 ? " (sad), and little from 42 blocks on." : " for almost all sizes."));
+  }
+  exhibit.notes.push_back(
+      "The host's time for a launch is what the paper's own numbers imply (slicing.launch_interval_us); slices go to 16 streams in turn.");
+  return exhibit;
+}
+
+/// Rows of measured and predicted IPC, and their mean absolute error.
+class Comparison {
+ public:
+  Comparison(Exhibit& exhibit, double unit) : exhibit_(exhibit), unit_(unit) {}
+  void Add(const std::string& device, const std::string& what, const std::string& ratio, double measured, double predicted) {
+    const double error = std::abs(measured - predicted) * unit_;
+    exhibit_.rows.push_back({device, what, ratio, measured * unit_, predicted * unit_, error});
+    sum_ += error;
+    most_ = std::max(most_, error);
+    ++count_;
+  }
+  double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  double most() const { return most_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  Exhibit& exhibit_;
+  const double unit_;
+  double sum_ = 0, most_ = 0;
+  std::size_t count_ = 0;
+};
+
+constexpr const char* kComparisonColumns[] = {"device", "kernels", "ratio", "measured IPC", "predicted IPC", "error"};
+
+Exhibit ComparisonExhibit(std::string name, std::string title) {
+  return {.name = std::move(name),
+          .title = std::move(title),
+          .columns = {std::begin(kComparisonColumns), std::end(kComparisonColumns)},
+          .drawings = {{.caption = "IPC", .unit = "instructions/cycle", .names = {1, 2}, .values = {3, 4}}}};
+}
+
+Result<Exhibit> Fig7(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig7", "Predicted and measured IPC of single kernels, in the paper's unit");
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    GL_TRY(unit, PaperIpcUnit(settings, *study));
+    Comparison comparison(exhibit, unit);
+    const model::MarkovModel markov(study->sm());
+    double chain_alone = 0;
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      comparison.Add(study->device().id, profile.kernel, std::to_string(profile.max_resident_ctas), profile.ipc,
+                     study->model()->Alone(profile));
+      chain_alone += std::abs(markov.Alone(profile) - profile.ipc) * unit / static_cast<double>(study->kernels().size());
+    }
+    GL_TRY(paper, settings.Number("paper.model_error." + study->device().id));
+    exhibit.findings.push_back({study->device().id + ", mean error of IPC", Number("%.3f", comparison.mean()), Number("%.2f", paper)});
+    exhibit.notes.push_back(study->device().id + ": mean absolute error " + Number("%.3f", comparison.mean()) + ", largest " +
+                            Number("%.3f", comparison.most()) + "; the paper's mean is " + Number("%.2f", paper) +
+                            ". The Markov chain without bounds of the SM's other resources: " + Number("%.3f", chain_alone) + ".");
+  }
+  return exhibit;
+}
+
+/// A pair's loads that a figure compares.
+using ChooseLoad = std::function<std::optional<PairLoad>(const KernelStudy& study, std::size_t a, std::size_t b)>;
+
+std::vector<PairLoad> LoadsOf(const KernelStudy& study, const ChooseLoad& choose) {
+  std::vector<PairLoad> loads;
+  for (std::size_t a = 0; a < study.kernels().size(); ++a) {
+    for (std::size_t b = a + 1; b < study.kernels().size(); ++b) {
+      if (const auto load = choose(study, a, b)) loads.push_back(*load);
+    }
+  }
+  return loads;
+}
+
+std::array<double, 2> Predicted(const KernelStudy& study, const PairLoad& load, const model::CoRunModel& model) {
+  // Both models answer wherever there is room, and loads come from SliceRatios and OneToOne.
+  return model.Together(study.profile(load.a), load.ctas_a, study.profile(load.b), load.ctas_b).value_or(std::array{0.0, 0.0});
+}
+
+Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLoad& choose, const model::CoRunModel& model,
+                    const std::string& remark, Exhibit& exhibit) {
+  const std::vector<PairLoad> loads = LoadsOf(study, choose);
+  GL_TRY_STATUS(study.MeasurePairs(loads));
+  GL_TRY(unit, PaperIpcUnit(settings, study));
+  Comparison comparison(exhibit, unit);
+  double signed_sum = 0;
+  for (const PairLoad& load : loads) {
+    GL_TRY(measured, study.PairIpc(load));
+    const auto predicted = Predicted(study, load, model);
+    comparison.Add(study.device().id, PairName(study, load.a, load.b), RatioText(load), measured[0] + measured[1],
+                   predicted[0] + predicted[1]);
+    signed_sum += (predicted[0] + predicted[1] - measured[0] - measured[1]) * unit;
+  }
+  exhibit.findings.push_back({study.device().id + ", mean error of IPC", Number("%.3f", comparison.mean()), ""});
+  exhibit.notes.push_back(study.device().id + ": " + std::to_string(comparison.count()) + " pairs, mean absolute error " +
+                          Number("%.3f", comparison.mean()) + ", largest " + Number("%.3f", comparison.most()) + ", mean error " +
+                          Number("%+.3f", signed_sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) + ". " + remark);
+  return {};
+}
+
+Result<Exhibit> Fig8(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
+  for (const LayoutStudies& layouts : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), ModelsChoice, *layouts.front()->model(),
+                               "The paper plots points and prints no number.", exhibit));
+  return exhibit;
+}
+
+Result<Exhibit> Fig9(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig9", "Predicted and measured IPC of pairs, as many blocks of each");
+  const auto one_to_one = [](const KernelStudy& study, std::size_t a, std::size_t b) { return study.OneToOne(a, b); };
+  for (const LayoutStudies& layouts : studies)
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), one_to_one, *layouts.front()->model(),
+                               "The paper plots points and prints no number.", exhibit));
+  return exhibit;
+}
+
+Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "fig10",
+                  .title = "Predicted IPC of kernels with uncoalesced accesses, with and without the third state",
+                  .columns = {"device", "kernel", "uncoalesced", "measured IPC", "predicted IPC", "all coalesced"},
+                  .drawings = {{.caption = "IPC", .unit = "instructions/cycle", .names = {1}, .values = {3, 4, 5}}}};
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    GL_TRY(unit, PaperIpcUnit(settings, *study));
+    for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+      const model::KernelProfile& profile = study->profile(i);
+      if (profile.uncoalesced_share == 0) continue;
+      const model::Resident resident{.kernel = &profile, .ctas = profile.max_resident_ctas};
+      exhibit.rows.push_back({study->device().id, profile.kernel, profile.uncoalesced_share, profile.ipc * unit,
+                              model::PredictIpc(study->sm(), resident) * unit,
+                              model::PredictIpc(study->sm(), resident, {.uncoalesced = false}) * unit});
+    }
+  }
+  exhibit.notes.push_back(
+      "As in the paper, taking all accesses for coalesced overestimates these kernels, and the others have no such accesses.");
+  return exhibit;
+}
+
+Result<Exhibit> Fig11(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit = ComparisonExhibit("fig11", "IPC of pairs predicted as if one warp scheduler served the SM");
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    if (study->device().timing.sm.schedulers < 4) continue;
+    const model::MarkovModel one_scheduler(study->sm(), {.virtual_sm = false});
+    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, one_scheduler,
+                               "As in the paper, the prediction is far too low; compare fig8.", exhibit));
+  }
+  return exhibit;
+}
+
+Result<Exhibit> Fig12(const Settings& settings, const Studies& studies) {
+  static_cast<void>(settings);
+  Exhibit exhibit{.name = "fig12",
+                  .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
+                  .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"},
+                  .drawings = {{.caption = "co-scheduling profit", .unit = "", .names = {1, 2}, .values = {3, 4}}}};
+  for (const LayoutStudies& layouts : studies) {
+    const auto& study = layouts.front();
+    const std::vector<PairLoad> loads = LoadsOf(*study, ModelsChoice);
+    GL_TRY_STATUS(study->MeasurePairs(loads));
+    double sum = 0;
+    for (const PairLoad& load : loads) {
+      GL_TRY(measured, MeasuredProfit(*study, load));
+      const double alone[] = {study->model()->Alone(study->profile(load.a)), study->model()->Alone(study->profile(load.b))};
+      const double predicted = model::CoSchedulingProfit(alone, Predicted(*study, load, *study->model()));
+      exhibit.rows.push_back(
+          {study->device().id, PairName(*study, load.a, load.b), RatioText(load), measured, predicted, std::abs(measured - predicted)});
+      sum += std::abs(measured - predicted);
+    }
+    exhibit.findings.push_back({study->device().id + ", mean error of CP",
+                                Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))), "small"});
+    exhibit.notes.push_back(study->device().id + ": mean absolute error " +
+                            Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) +
+                            ". The paper calls its difference small and prints no number.");
+  }
+  return exhibit;
+}
+
+/// PUR and MUR, for counting pruned pairs.
+model::KernelProfile Point(double pur, double mur) {
+  model::KernelProfile profile;
+  profile.pur = pur;
+  profile.mur = mur;
+  return profile;
+}
+
+std::size_t PrunedPairs(const std::vector<model::KernelProfile>& kernels, double prune_pur, double prune_mur) {
+  std::size_t pruned = 0;
+  for (std::size_t a = 0; a < kernels.size(); ++a) {
+    for (std::size_t b = a + 1; b < kernels.size(); ++b) pruned += model::Prunes(kernels[a], kernels[b], prune_pur, prune_mur);
+  }
+  return pruned;
+}
+
+Result<Exhibit> Table6(const Settings& settings, const Studies& studies) {
+  Exhibit exhibit{.name = "table6",
+                  .title = "Pairs pruned on the C2050: ours / with the PUR and MUR of the paper's Table 4 / the paper's",
+                  .columns = {"alpha_m"}};
+  for (int i = 1; i <= 10; ++i) exhibit.columns.push_back(Number("%.1f", 0.1 * i));
+  const auto layouts = std::ranges::find(studies, "c2050", [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
+  if (layouts == studies.end()) return Error{"table6 is about the c2050; `devices` must name it"};
+  std::vector<model::KernelProfile> ours, papers;
+  const auto& study = layouts->front();
+  for (std::size_t i = 0; i < study->kernels().size(); ++i) {
+    ours.push_back(Point(study->profile(i).pur, study->profile(i).mur));
+    GL_TRY(paper, settings.Numbers("paper.table4.c2050." + study->kernels()[i].traced->name));
+    papers.push_back(Point(paper.at(0), paper.at(1)));
+  }
+  std::size_t equal = 0, cells = 0;
+  for (const std::string& row : settings.Below("paper.table6")) {
+    GL_TRY(printed, settings.Numbers("paper.table6." + row));
+    std::vector<Json> line{row};
+    for (std::size_t i = 0; i < printed.size(); ++i) {
+      const double prune_pur = 0.1 * static_cast<double>(i + 1), prune_mur = std::stod(row);
+      const std::size_t from_paper = PrunedPairs(papers, prune_pur, prune_mur);
+      equal += from_paper == static_cast<std::size_t>(printed[i]);
+      ++cells;
+      line.push_back(std::to_string(PrunedPairs(ours, prune_pur, prune_mur)) + "/" + std::to_string(from_paper) + "/" +
+                     Number("%g", printed[i]));
+    }
+    exhibit.rows.push_back(std::move(line));
+  }
+  exhibit.findings.push_back(
+      {"numbers that the paper's PUR and MUR give", std::to_string(equal) + " of " + std::to_string(cells), std::to_string(cells)});
+  exhibit.notes.push_back("With the paper's PUR and MUR, " + std::to_string(equal) + " of " + std::to_string(cells) +
+                          " numbers are the paper's: pairs are pruned that are close in PUR and in MUR (section 4.3 says \"or\").");
+  return exhibit;
+}
+
+struct Entry {
+  const char* name;
+  Result<Exhibit> (*show)(const Settings& settings, const Studies& studies);
+};
+constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},     {"fig9", Fig9},
+                               {"fig10", Fig10},   {"fig11", Fig11},   {"fig12", Fig12},       {"table6", Table6}, {"fig13", Fig13},
+                               {"fig14", Fig14},   {"probes", Probes}, {"together", Together}, {"pairs", Pairs}};
+
+}  // namespace
+
+std::vector<std::string> KerneletExhibits() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kExhibits) names.emplace_back(entry.name);
+  return names;
+}
+
+Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const Studies& studies) {
+  for (const Entry& entry : kExhibits) {
+    if (entry.name == name) return entry.show(settings, studies);
+  }
+  return Error{"Kernelet's evaluation has no exhibit '" + name + "'"};
+}
+
+}  // namespace gridloom::study

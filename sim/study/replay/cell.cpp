@@ -1,0 +1,186 @@
+#include "sim/study/replay/cell.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "sim/exec/memcheck.h"
+#include "sim/timing/derived.h"
+
+namespace gridloom::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Launches and copies that are told one by one; the first ones.
+constexpr std::size_t kMostWorks = 4000;
+
+constexpr const char* kKindNames[] = {"", "copy to device", "copy to host", "copy on device", "fill", "marker"};  // by timing::WorkKind
+
+/// Kernels and kinds of copies by the order in which they are first met: rows of tables refer to them by number.
+class Names {
+ public:
+  std::size_t Of(const timing::WorkResult& work) {
+    const bool kernel = work.kind == timing::WorkKind::kKernel;
+    const auto [it, inserted] = numbers_.try_emplace({work.kind, work.name}, numbers_.size());
+    if (inserted) list_.push_back(kernel ? exec::DemangledName(work.name) : kKindNames[static_cast<std::size_t>(work.kind)]);
+    return it->second;
+  }
+  const Json& list() const { return list_; }
+
+ private:
+  std::map<std::pair<timing::WorkKind, std::string>, std::size_t> numbers_;
+  Json list_ = Json::array();
+};
+
+Json CountersJson(const timing::Counters& counters) {
+  Json json;
+  for (const timing::CounterInfo& counter : timing::CounterTable()) json[std::string(counter.name)] = counter.value(counters);
+  return json;
+}
+
+Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
+  const timing::Activity activity{device, kernel.cycles, kernel.counters};
+  Json json{{"kernel", exec::DemangledName(kernel.name)},
+            {"symbol", kernel.name},
+            {"launches", kernel.launches},
+            {"kernel_ctas", kernel.ctas},
+            {"kernel_cycles", kernel.cycles},
+            {"kernel_warp_instructions", kernel.warp_instructions},
+            {"kernel_thread_instructions", kernel.thread_instructions},
+            {"kernel_ipc", kernel.cycles == 0 ? 0.0 : static_cast<double>(kernel.warp_instructions) / static_cast<double>(kernel.cycles)},
+            {"bound_by", timing::BoundBy(activity)}};
+  for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
+  json["counters"] = CountersJson(kernel.counters);
+  return json;
+}
+
+Json WorksJson(const std::vector<timing::WorkResult>& works, Names& names) {
+  Json rows = Json::array();
+  std::size_t left_out = 0;
+  for (const timing::WorkResult& work : works) {
+    if (work.kind == timing::WorkKind::kMarker || !work.done()) continue;
+    if (rows.size() == kMostWorks) ++left_out;
+    else rows.push_back({names.Of(work), work.stream, work.submitted, work.started, work.ended});
+  }
+  return {{"columns", {"kernel", "stream", "submitted", "started", "ended"}}, {"left_out", left_out}, {"rows", std::move(rows)}};
+}
+
+/// Counters per interval, one array for each; those that stay 0 are left out.
+Json SamplesJson(const timing::Sampler& sampler) {
+  Json at = Json::array();
+  for (const timing::Sample& sample : sampler.samples()) at.push_back(sample.at);
+  Json counters = Json::object();
+  for (const timing::CounterInfo& info : timing::CounterTable()) {
+    if (info.value(sampler.samples().back().sums) == 0) continue;
+    Json values = Json::array();
+    std::uint64_t before = 0;
+    for (const timing::Sample& sample : sampler.samples()) {
+      const std::uint64_t now = info.value(sample.sums);
+      values.push_back(now - before);
+      before = now;
+    }
+    counters[std::string(info.name)] = std::move(values);
+  }
+  return {{"interval", sampler.interval()}, {"end", std::move(at)}, {"counters", std::move(counters)}};
+}
+
+Json ResidenciesJson(const ReplayResult& result, Names& names) {
+  Json rows = Json::array();
+  for (const timing::Residency& r : result.sampler->residencies()) {
+    rows.push_back({r.sm, names.Of(result.works[r.first_launch]), r.begin, r.end, r.busy, r.first_launch, r.last_launch});
+  }
+  return {{"columns", {"sm", "kernel", "begin", "end", "busy", "first_launch", "last_launch"}},
+          {"resolution", result.sampler->resolution()},
+          {"left_out", result.sampler->residencies_left_out()},
+          {"rows", std::move(rows)}};
+}
+
+Json CtasJson(const ReplayResult& result, Names& names) {
+  Json rows = Json::array();
+  for (const timing::CtaInterval& cta : result.sampler->ctas()) {
+    const timing::CtaPlace& place = cta.place;
+    rows.push_back({place.sm, place.slot, names.Of(result.works[place.launch]), place.launch, place.cta, cta.begin, cta.end});
+  }
+  return {{"columns", {"sm", "slot", "kernel", "launch", "cta", "begin", "end"}},
+          {"left_out", result.sampler->ctas_left_out()},
+          {"rows", std::move(rows)}};
+}
+
+Json TracesJson(const std::vector<TraceIdentity>& traces) {
+  Json json = Json::array();
+  for (const TraceIdentity& trace : traces) json.push_back({{"file", trace.path}, {"bytes", trace.bytes}, {"xxh3", trace.hash}});
+  return json;
+}
+
+Json DeviceJson(const DeviceVariant& device) {
+  Json fields;
+  for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device.spec);
+  return fields;
+}
+
+}  // namespace
+
+Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& result) {
+  const DeviceVariant& device = plan.devices[cell.device];
+  const timing::Activity activity{device.spec, result.cycles, result.counters};
+  Json json{{"format", kCellFormat},
+            {"key", cell.key},
+            {"workload", plan.workloads[cell.workload].name},
+            {"device", device.label},
+            {"policy", cell.policy},
+            {"cycles", result.cycles},
+            {"bound_by", timing::BoundBy(activity)},
+            {"host_seconds", result.host_seconds}};
+  for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
+  json["counters"] = CountersJson(result.counters);
+  json["kernels"] = Json::array();
+  for (const KernelTimes& kernel : result.kernels) json["kernels"].push_back(KernelJson(kernel, device.spec));
+  json["traces"] = TracesJson(plan.traces[cell.workload]);
+  json["device_fields"] = DeviceJson(device);
+  Names names;
+  Json timeline{{"sm_mhz", device.spec.timing.clock.sm_mhz}, {"sms", device.spec.sm.count}, {"kernels", Json()}};
+  timeline["works"] = WorksJson(result.works, names);
+  timeline["samples"] = SamplesJson(*result.sampler);
+  timeline["residencies"] = ResidenciesJson(result, names);
+  timeline["ctas"] = CtasJson(result, names);
+  timeline["kernels"] = names.list();
+  json["timeline"] = std::move(timeline);
+  return json;
+}
+
+Json WithoutTimeline(const Json& cell) {
+  Json json = cell;
+  json.erase("timeline");
+  return json;
+}
+
+Status CellStore::Prepare() const {
+  if (!keeps()) return {};
+  std::error_code error;
+  fs::create_directories(folder_ + "/cells", error);
+  if (error) return Error{"cannot make the folder " + folder_ + "/cells: " + error.message()};
+  // What killed runs were writing; younger files may be those of other runs.
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ + "/cells", error)) {
+    if (entry.path().extension() != ".json" && entry.last_write_time(error) < old) fs::remove(entry.path(), error);
+  }
+  return {};
+}
+
+std::optional<Json> CellStore::Load(const Cell& cell) const {
+  if (!keeps()) return std::nullopt;
+  std::ifstream file(PathOf(cell), std::ios::binary);
+  if (!file) return std::nullopt;
+  Json json = Json::parse(file, nullptr, false);
+  const auto is = [&](const char* key, const auto& value) { return json.contains(key) && json[key] == value; };
+  if (!json.is_object() || !is("format", kCellFormat) || !is("key", cell.key)) return std::nullopt;
+  return json;
+}
+
+Status CellStore::Save(const Cell& cell, const Json& result) const {
+  return keeps() ? report::WriteFile(PathOf(cell), report::JsonText(result) + "\n") : Status();
+}
+
+}  // namespace gridloom::study

@@ -1,0 +1,141 @@
+#include "sim/study/replay/job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+
+#include "scheduler/policy/builtin.h"
+#include "sim/study/measure/kernel_profiles.h"
+#include "sim/timing/engine.h"
+#include "sim/timing/live/trace_player.h"
+
+namespace gridloom::study {
+namespace {
+
+/// CTAs come from a file: however long that takes, nobody waits for the player.
+constexpr unsigned kPatienceMs = 3'600'000;
+
+/// Streams of a trace, numbered from `next` on: two traces share none.
+std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uint64_t stream, std::uint32_t& next) {
+  const auto [it, inserted] = streams.try_emplace(stream, next);
+  if (inserted) ++next;
+  return it->second;
+}
+
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles) {
+  std::uint32_t next_stream = 0, number = 0;
+  for (const auto& file : traces) {
+    const std::uint32_t process = number++;
+    std::map<std::uint64_t, std::uint32_t> streams;
+    for (std::size_t i = 0; i < file->launches().size(); ++i) {
+      const trace::TraceFile::Launch& launch = file->launches()[i];
+      if (!launch.complete) continue;
+      timing::KernelWork work;
+      work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
+      work.source = trace::TraceFile::Source(file, i);
+      work.address_space = process;
+      if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
+      GL_TRY(id, engine.Add(std::move(work)));
+      static_cast<void>(id);
+    }
+  }
+  return {};
+}
+
+std::vector<KernelTimes> ByKernel(const std::vector<timing::WorkResult>& works, const timing::Sampler& sampler) {
+  std::map<std::string, KernelTimes> sums;
+  for (const timing::WorkResult& work : works) {
+    if (work.name.empty() || !work.done()) continue;
+    KernelTimes& sum = sums[work.name];
+    sum.name = work.name;
+    ++sum.launches;
+    sum.ctas += work.ctas;
+    sum.warp_instructions += work.warp_instructions;
+    sum.thread_instructions += work.thread_instructions;
+    sum.cycles += work.ended - work.started;
+  }
+  std::vector<KernelTimes> kernels;
+  for (auto& [name, sum] : sums) {
+    const auto counted = sampler.kernels().find(name);
+    if (counted != sampler.kernels().end()) sum.counters = counted->second;
+    kernels.push_back(std::move(sum));
+  }
+  std::ranges::stable_sort(kernels, std::ranges::greater{}, &KernelTimes::cycles);
+  return kernels;
+}
+
+ReplayResult ResultOf(const timing::Engine& engine, std::shared_ptr<timing::Sampler> sampler) {
+  sampler->Finish(engine);
+  ReplayResult result;
+  result.counters = engine.counters();
+  result.works = engine.results();
+  for (const timing::WorkResult& work : result.works) result.cycles = std::max(result.cycles, work.ended);
+  result.kernels = ByKernel(result.works, *sampler);
+  result.sampler = std::move(sampler);
+  return result;
+}
+
+/// The launches alone.
+Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
+                                   const timing::EngineOptions& options, const model::ProfileTable* profiles,
+                                   std::shared_ptr<timing::Sampler> sampler) {
+  GL_TRY(engine, timing::Engine::Create(device, policy, options));
+  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles));
+  GL_TRY_STATUS(engine->Run());
+  return ResultOf(*engine, std::move(sampler));
+}
+
+/// The whole programs: launches, copies, events, and their calls' time.
+Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy, const Traces& traces,
+                                    const timing::EngineOptions& options, const model::ProfileTable* profiles,
+                                    std::shared_ptr<timing::Sampler> sampler) {
+  GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), {.engine = options, .patience_ms = kPatienceMs}));
+  timing::ProfileFunction profile_of;
+  if (profiles != nullptr) {
+    profile_of = [profiles](const trace::CtaSource& source) { return ProfileOf(*profiles, source.code(), source.shape()); };
+  }
+  GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, profile_of));
+  ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
+  result.cycles = timeline->end();
+  return result;
+}
+
+Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Traces& traces, const model::ProfileFile* profiles) {
+  GL_TRY(config, LoadKerneletConfig());
+  if (profiles != nullptr) return model::SetUpKernelet(*profiles, config);
+  GL_TRY(measured, ProfileTraces(device, traces, config));
+  return model::SetUpKernelet(measured, config);
+}
+
+}  // namespace
+
+Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces, unsigned threads,
+                            const ReplayInputs& inputs, ReplayProgress* progress) {
+  model::KerneletSetup kernelet;
+  if (policy_name.starts_with("kernelet")) {
+    GL_TRY(setup, SetUpFor(device, traces, inputs.profiles));
+    kernelet = std::move(setup);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  auto policy = policy::MakePolicy(policy_name, kernelet.inputs);
+  if (!policy) return Error{"no policy '" + policy_name + "'"};
+  timing::SamplerOptions sampling;
+  if (progress != nullptr) sampling.ended_ctas = &progress->ended_ctas;
+  const auto sampler = std::make_shared<timing::Sampler>(sampling);
+  timing::EngineOptions options;
+  options.threads = threads;
+  options.hooks.observer = sampler.get();
+  if (progress != nullptr) {
+    for (const auto& file : traces) {
+      for (const trace::TraceFile::Launch& launch : file->launches()) progress->ctas += launch.complete ? launch.info.shape.ctas : 0;
+    }
+  }
+  const model::ProfileTable* const profiles = kernelet.profiles.get();
+  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, sampler)
+                                     : ReplayPrograms(device, std::move(policy), traces, options, profiles, sampler));
+  result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace gridloom::study

@@ -1,0 +1,57 @@
+#include "sim/study/replay/options.h"
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "sim/device/device_files.h"
+
+namespace gridloom::study {
+
+Status ReplayOptions::Complete() {
+  if (devices.empty()) devices.emplace_back(sim::kDefaultDevice);
+  if (policies.empty()) policies = {"leftover"};
+  if (!profiles.empty() && devices.size() != 1) return Error{"profiles are of one device: name one with --device"};
+  for (const std::string& text : sets) {
+    GL_TRY(parameter, ParseParameter(text));
+    parameters.push_back(std::move(parameter));
+  }
+  sets.clear();
+  return {};
+}
+
+std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix) {
+  std::vector<Workload> workloads;
+  for (const std::string& trace : traces) {
+    const std::string name = std::filesystem::path(trace).stem().string();
+    if (mix && !workloads.empty()) {
+      workloads[0].name += "+" + name;
+      workloads[0].traces.push_back(trace);
+    } else {
+      workloads.push_back({name, {trace}});
+    }
+  }
+  std::set<std::string> taken;
+  for (Workload& workload : workloads) {
+    const std::string name = workload.name;
+    for (int number = 2; !taken.insert(workload.name).second; ++number) workload.name = name + "-" + std::to_string(number);
+  }
+  return workloads;
+}
+
+Result<ParameterValues> ParseParameter(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  ParameterValues parameter{text.substr(0, equals), {}};
+  if (equals != std::string::npos) {
+    std::istringstream values(text.substr(equals + 1));
+    for (std::string value; std::getline(values, value, ',');) {
+      if (!value.empty()) parameter.values.push_back(value);
+    }
+  }
+  if (parameter.key.empty() || parameter.values.empty()) {
+    return Error{"--set " + text + ": expected a key of the device file and values, such as timing.l1.mshrs=16,32"};
+  }
+  return parameter;
+}
+
+}  // namespace gridloom::study

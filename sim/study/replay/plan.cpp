@@ -1,0 +1,231 @@
+#include "sim/study/replay/plan.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "rewriter/support/suggest.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/device/device_files.h"
+#include "sim/study/replay/cell.h"
+
+namespace gridloom::study {
+namespace {
+
+/// Names of the same kind in an error's sentence.
+std::string Choices(const std::string& what, const std::string& name, const std::vector<std::string>& all) {
+  const std::vector<std::string_view> views(all.begin(), all.end());
+  std::string text = "no " + what + " '" + name + "'; there are ";
+  for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : ", ") + all[i];
+  const std::string_view nearest = NearestName(name, views);
+  return text + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?");
+}
+
+class Hash {
+ public:
+  Hash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void Add(const void* data, std::size_t bytes) { XXH3_64bits_update(state_.get(), data, bytes); }
+  /// Texts are kept apart.
+  void Add(std::string_view text) {
+    const std::uint64_t size = text.size();
+    Add(&size, sizeof size);
+    Add(text.data(), text.size());
+  }
+  std::string Text() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits_digest(state_.get())));
+    return text;
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
+};
+
+Result<TraceIdentity> Identify(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{"cannot read " + path + ": " + std::strerror(errno)};
+  TraceIdentity identity{path, 0, {}};
+  Hash hash;
+  std::vector<char> buffer(1 << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    hash.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    identity.bytes += static_cast<std::uint64_t>(file.gcount());
+  }
+  if (file.bad()) return Error{"cannot read " + path + ": " + std::strerror(errno)};
+  identity.hash = hash.Text();
+  return identity;
+}
+
+Result<DeviceVariant> Change(const DeviceVariant& device, const std::string& key, const std::string& value) {
+  DeviceVariant changed = device;
+  changed.label += " " + key + "=" + value;
+  changed.changes.emplace_back(key, value);
+  GL_TRY(applied, sim::ApplyDeviceText("\"" + key + "\": \"" + value + "\"", "--set " + key + "=" + value, changed.spec));
+  static_cast<void>(applied);
+  return changed;
+}
+
+/// The device in every combination of the parameters' values.
+Result<std::vector<DeviceVariant>> Variants(const std::string& name, const std::vector<ParameterValues>& parameters) {
+  GL_TRY(spec, sim::LoadDevice(name));
+  std::vector<DeviceVariant> variants{{spec.id, spec, {}}};
+  for (const ParameterValues& parameter : parameters) {
+    std::vector<DeviceVariant> next;
+    for (const DeviceVariant& variant : variants) {
+      for (const std::string& value : parameter.values) {
+        GL_TRY(changed, Change(variant, parameter.key, value));
+        next.push_back(std::move(changed));
+      }
+    }
+    variants = std::move(next);
+  }
+  for (const DeviceVariant& variant : variants) {
+    const Status valid = sim::ValidateDevice(variant.spec);
+    if (!valid.ok()) return Error{variant.label + ": " + valid.error().message};
+  }
+  return variants;
+}
+
+/// Everything that a result depends on.
+std::string KeyOf(const std::string& basis, const std::vector<TraceIdentity>& traces, const sim::DeviceSpec& device,
+                  const std::string& policy) {
+  Hash hash;
+  hash.Add(basis);
+  for (const TraceIdentity& trace : traces) hash.Add(trace.hash);
+  for (const sim::DeviceField& field : sim::DeviceFields()) {
+    hash.Add(field.key);
+    hash.Add(sim::FieldText(field, device));
+  }
+  hash.Add(policy);
+  return hash.Text();
+}
+
+/// Letters, digits and a few signs stay; the key keeps names apart.
+std::string FileName(const std::string& workload, const std::string& device, const std::string& policy, const std::string& key) {
+  constexpr std::size_t kLongest = 120;
+  std::string name = workload + "." + device + "." + policy;
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("._+=-", c) != nullptr;
+    if (!plain || c == '\0') c = '_';
+  }
+  if (name.starts_with('.')) name[0] = '_';
+  return name.substr(0, kLongest) + "-" + key;
+}
+
+/// What a policy knows besides the kernels: its parameters in configs/policies, and profiles that it is given.
+Result<std::string> PolicyInputs(const std::string& policy, const ReplayOptions& options) {
+  GL_TRY(devices, sim::DeviceDirectory());
+  const std::string parameters = (devices.parent_path() / "policies" / (policy + ".yaml")).string();
+  std::string inputs;
+  std::error_code error;
+  for (const std::string& file : {std::filesystem::exists(parameters, error) ? parameters : std::string(), options.profiles}) {
+    if (file.empty()) continue;
+    GL_TRY(identity, Identify(file));
+    inputs += identity.hash + " ";
+  }
+  return inputs;
+}
+
+Status SetBaseline(const std::string& text, ReplayPlan& plan) {
+  if (text.empty()) {
+    plan.base_device = plan.devices[0].label;
+    plan.base_policy = plan.policies[0];
+    return {};
+  }
+  std::vector<std::string> labels;
+  for (const DeviceVariant& device : plan.devices) labels.push_back(device.label);
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (std::ranges::find(labels, name) != labels.end()) {
+      plan.base_device = name;
+    } else if (std::ranges::find(plan.policies, name) != plan.policies.end()) {
+      plan.base_policy = name;
+    } else {
+      labels.insert(labels.end(), plan.policies.begin(), plan.policies.end());
+      return Error{"--baseline: " + Choices("device or policy of this run", name, labels)};
+    }
+  }
+  return {};
+}
+
+Status PlanDevices(const ReplayOptions& options, ReplayPlan& plan) {
+  std::set<std::string> labels;
+  for (const std::string& name : options.devices) {
+    GL_TRY(variants, Variants(name, options.parameters));
+    for (DeviceVariant& variant : variants) {
+      if (!labels.insert(variant.label).second) return Error{"device " + variant.label + " is given twice"};
+      plan.devices.push_back(std::move(variant));
+    }
+  }
+  return {};
+}
+
+Status PlanPolicies(const ReplayOptions& options, ReplayPlan& plan) {
+  const auto names = policy::PolicyNames();
+  const std::vector<std::string> all(names.begin(), names.end());
+  for (const std::string& policy : options.policies) {
+    if (std::ranges::find(all, policy) == all.end()) return Error{Choices("policy", policy, all)};
+    if (std::ranges::find(plan.policies, policy) != plan.policies.end()) return Error{"policy " + policy + " is given twice"};
+    plan.policies.push_back(policy);
+  }
+  return {};
+}
+
+/// Each file is read once, however many workloads it belongs to.
+Status PlanWorkloads(const ReplayOptions& options, ReplayPlan& plan) {
+  std::map<std::string, TraceIdentity> known;
+  plan.workloads = options.workloads;
+  for (const Workload& workload : plan.workloads) {
+    plan.traces.emplace_back();
+    for (const std::string& path : workload.traces) {
+      if (!known.contains(path)) {
+        GL_TRY(identity, Identify(path));
+        known.emplace(path, identity);
+      }
+      plan.traces.back().push_back(known.at(path));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ReplayPlan::NameOf(const Cell& cell) const {
+  return workloads[cell.workload].name + " on " + devices[cell.device].label + " under " + cell.policy;
+}
+
+Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {
+  ReplayPlan plan;
+  GL_TRY_STATUS(PlanPolicies(options, plan));
+  GL_TRY_STATUS(PlanDevices(options, plan));
+  GL_TRY_STATUS(PlanWorkloads(options, plan));
+  GL_TRY_STATUS(SetBaseline(options.baseline, plan));
+  // Results of another build may differ.
+  GL_TRY(build, Identify("/proc/self/exe"));
+  std::map<std::string, std::string> basis;
+  for (const std::string& policy : plan.policies) {
+    GL_TRY(inputs, PolicyInputs(policy, options));
+    basis[policy] = build.hash + kCellFormat + inputs + (options.kernels_only ? "kernels only" : "");
+  }
+  for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
+    for (std::size_t d = 0; d < plan.devices.size(); ++d) {
+      for (const std::string& policy : plan.policies) {
+        Cell cell{w, d, policy, KeyOf(basis[policy], plan.traces[w], plan.devices[d].spec, policy), {}};
+        cell.file = FileName(plan.workloads[w].name, plan.devices[d].label, policy, cell.key);
+        plan.cells.push_back(std::move(cell));
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace gridloom::study

@@ -1,0 +1,51 @@
+// Which replays a run consists of, and under which key each one's result is kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/device/device_spec.h"
+#include "sim/study/replay/options.h"
+
+namespace gridloom::study {
+
+/// A device, perhaps with changed numbers.
+struct DeviceVariant {
+  std::string label;  ///< "v100" or "v100 timing.l1.mshrs=16"
+  sim::DeviceSpec spec;
+  std::vector<std::pair<std::string, std::string>> changes;  ///< key and value
+};
+
+/// One replay.
+struct Cell {
+  std::size_t workload = 0, device = 0;  ///< in the plan
+  std::string policy;
+  std::string key;   ///< equal for replays that must give the same: this build, the traces' contents, device, policy
+  std::string file;  ///< name of its result in the report's folder, unique in the plan
+
+  bool operator==(const Cell&) const = default;
+};
+
+struct TraceIdentity {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::string hash;  ///< XXH3 of the contents, 64 bits
+};
+
+struct ReplayPlan {
+  std::vector<Workload> workloads;
+  std::vector<std::vector<TraceIdentity>> traces;  ///< by workload
+  std::vector<DeviceVariant> devices;
+  std::vector<std::string> policies;
+  std::vector<Cell> cells;               ///< workloads, in each devices, in each policies
+  std::string base_device, base_policy;  ///< labels that speed-ups refer to; empty: the same as the cell's
+
+  std::string NameOf(const Cell& cell) const;  ///< "app on v100 under serial"
+};
+
+/// Reads devices and traces' contents. Fails with one sentence on names that do not exist, unreadable files, values that cannot be.
+Result<ReplayPlan> PlanReplays(const ReplayOptions& options);
+
+}  // namespace gridloom::study
