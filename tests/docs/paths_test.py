@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""paths_test.py: every file that README and docs name, in backticks or as the target of a link, is there, and so is every heading.
+"""paths_test.py: every file that README and docs name, in backticks or as the target of a link, is there, and so is every heading; and links
+lead from README to every page.
 
 A name in backticks is taken for a file of the repository when it begins with one of its folders, or when it ends as its sources do. It may be
 a pattern (`lift_*.cpp`, `pass.{h,cpp}`), stand without its ending (`sim/timing/dispatcher`), and leave out the folders in front.
@@ -74,9 +75,22 @@ def missing_in_links(page):
             yield f"{place}: {file.relative_to(ROOT)} has no heading #{anchor}"
 
 
+def unreachable():
+    """Pages that no way of links leads to from README."""
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in found or page.suffix != ".md" or not page.exists():
+            continue
+        found.add(page)
+        waiting += [(page.parent / target.partition("#")[0]).resolve() for _, target in links(page) if not target.startswith("#")]
+    return [f"{page.relative_to(ROOT)}: no link leads here from README" for page in pages() if page not in found]
+
+
 def main():
     files = Files(repository_files())
     problems = [problem for page in pages() for problem in [*missing_in_spans(page, files), *missing_in_links(page)]]
+    problems += unreachable()
     print("\n".join(problems) or "every file that the documents name is there")
     return 1 if problems else 0
 

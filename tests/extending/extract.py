@@ -5,7 +5,8 @@ With FOLDER and KIND it writes what the section of that kind adds and changes in
 repository, and prints the C++ sources among them. Without, it only tries every section and says what does not fit any more.
 
 A block of code whose first line names a file after the language is that file, whole; a block of differences is applied to the repository's
-file: a hunk (hunks are divided by `@@`) has to be found there exactly once.
+file: a hunk (hunks are divided by `@@`) has to be found there exactly once. With `(as it is)` behind the name the block is a part of the
+repository's file, and only has to be in it.
 """
 import pathlib
 import re
@@ -19,10 +20,11 @@ class Unfit(Exception):
 
 
 def sections(page):
-    """Kind to its blocks: (language, path, lines, line number). The kind is the section's heading, with underscores."""
+    """Kind to its blocks: (language, path, lines, line number); language `part` for a part of a file that is there. The
+    kind is the section's heading, with underscores."""
     found, kind, block = {}, None, None
     for number, line in enumerate(page.read_text().splitlines(), 1):
-        opening = re.fullmatch(r"```(\w+) (\S+)", line)
+        opening = re.fullmatch(r"```(\w+) (\S+)( \(as it is\))?", line)
         if block is not None:
             if line == "```":
                 found.setdefault(kind, []).append(block)
@@ -30,7 +32,7 @@ def sections(page):
             else:
                 block[2].append(line)
         elif opening:
-            block = (opening.group(1), opening.group(2), [], number)
+            block = ("part" if opening.group(3) else opening.group(1), opening.group(2), [], number)
         elif line.startswith("## "):
             kind = line[3:].strip().lower().replace(" ", "_")
     return found
@@ -65,6 +67,9 @@ def files_of(page, kind):
     """Path to text of every file that the section has or changes."""
     files = {}
     for language, path, block, number in sections(page)[kind]:
+        if language == "part":
+            changed(path, [" " + line for line in block], number, page)
+            continue
         if language != "diff" and (ROOT / path).exists():
             raise Unfit(f"{page.relative_to(ROOT)}:{number}: {path} is there already; a new file needs another name")
         files[path] = "\n".join(changed(path, block, number, page) if language == "diff" else block) + "\n"
@@ -89,7 +94,7 @@ def main():
             print(";".join(path for path in files if path.endswith(".cpp")), end="")
             return 0
         for kind in sections(page):
-            print(f"{kind}: {len(files_of(page, kind))} files fit")
+            print(f"{kind}: {len(files_of(page, kind))} files, {len(sections(page)[kind])} blocks fit")
         return 0
     except Unfit as problem:
         print(problem, file=sys.stderr)
