@@ -9,7 +9,7 @@ namespace gridloom::analysis {
 
 class DominatorTree {
  public:
-  /// Of the nodes that `root` reaches.
+  /// Computes the dominators of the nodes that `root` reaches.
   DominatorTree(const Graph& graph, NodeId root);
 
   NodeId root() const { return root_; }

@@ -84,8 +84,8 @@ enum class RangeOp : std::uint8_t {
   kMax,
   kShiftRight,  ///< floor(a / 2^b); b uniform
   kAndMask,     ///< a & b with a uniform b
-  kOr,          ///< of two that are not negative
-  kXor,         ///< likewise
+  kOr,          ///< a | b; neither is negative
+  kXor,         ///< a ^ b; neither is negative
   kDivide,      ///< a / b truncated; b uniform and positive
   kRemainder,   ///< a % b, sign of a; b uniform and positive
   kAbsolute,

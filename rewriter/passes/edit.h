@@ -37,9 +37,9 @@ class FunctionEditor {
   /// Declares a register in the function's outermost scope under a name that nothing in the function has: %gl_<hint>, with
   /// a number when that is taken.
   std::string NewRegister(ptx::ScalarType type, std::string_view hint) { return NewVariable(ptx::StateSpace::kReg, type, hint); }
-  /// Likewise a variable in any state space: gl_<hint>.
+  /// Declares a variable in any state space in the same way: gl_<hint>.
   std::string NewVariable(ptx::StateSpace space, ptx::ScalarType type, std::string_view hint);
-  /// Likewise the name of a label, for use inside a text.
+  /// A name of a label that nothing in the function has, for use inside a text.
   std::string NewLabel(std::string_view hint);
 
   /// Statements from text; all of them carry `loc`. Names that are declared nowhere are a broken invariant, as is text that

@@ -22,7 +22,7 @@ struct LinkSymbol {
   Strength strength = Strength::kDeclaration;
   std::size_t module = 0;              ///< of the definition, else of the first declaration
   Variable* variable = nullptr;        ///< the definition, else the first declaration
-  Function* function = nullptr;        ///< likewise
+  Function* function = nullptr;        ///< the definition, else the first declaration
   const Function* original = nullptr;  ///< `function` where it stood in its own module
   bool aliased = false;                ///< `.alias name, …` defines it
   std::uint32_t alignment = 0;         ///< largest explicit alignment of its variables

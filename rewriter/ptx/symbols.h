@@ -40,7 +40,7 @@ class SymbolTable {
 
   /// The innermost meaning of a name, either declared as such or as an element of a range.
   Symbol Find(std::string_view name) const;
-  /// Likewise, without ranges.
+  /// The same, but elements of ranges are not found.
   Symbol FindExact(std::string_view name) const;
 
  private:

@@ -35,7 +35,7 @@ class Tenants {
   void SetLimits(Tenant& tenant, const Limits& limits);
   /// All limits that differ from the configuration.
   const LimitChanges& changes() const { return changes_; }
-  /// Those of accounts whose tenants have not come since.
+  /// Accounts that were kept and whose tenants have not come since.
   const Accounts& absent() const { return absent_; }
 
  private:

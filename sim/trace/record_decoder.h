@@ -134,7 +134,7 @@ class RecordDecoder {
     std::uint64_t form = 0;                 ///< of the RecordSlot
     std::uint32_t in_loop = kNone;          ///< of the slots of the loop, that it lies at
     std::uint32_t count = 0;                ///< of the accesses that lie there
-    Addend first;                           ///< theirs
+    Addend first;                           ///< what the first of these accesses adds
     std::uint32_t others = 0;               ///< where those of the others begin
     std::int32_t stride = 0;                ///< without a pattern
     std::int32_t unit = 0;                  ///< of NearLanes

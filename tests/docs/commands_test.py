@@ -3,7 +3,8 @@
 
 The commands of the pages' blocks, and those in backticks that name a program of this repository, are held against commands.txt, which says
 what to do with each. Of all of them, run or not, and of everything else in backticks that begins with `gridloom`, the names are looked up:
-scripts, build targets and presets, labels of tests, the tool's commands and their options.
+scripts, build targets and presets, labels of tests, the tool's commands and their options. The tables of docs/commands.md and the tool's own
+help are held against each other, too.
 """
 import json
 import os
@@ -16,10 +17,10 @@ import sys
 import tempfile
 import time
 
-from documents import ROOT, block_commands, blocks, is_command, normalized, pages, spans
+from documents import ROOT, block_commands, blocks, example, is_command, normalized, pages, spans
 
 TABLE = ROOT / "tests/docs/commands.txt"
-PATIENCE = 60
+PATIENCE = 180
 # Joins the broker as a CUDA program does, and stays until it is ended.
 CONNECTED = """
 import ctypes, time
@@ -120,6 +121,15 @@ class Names:
             self.options[command] = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", self.help(command)))
         return self.options[command]
 
+    def long_options_of(self, command):
+        """Those that its help lists."""
+        return set(re.findall(r"^  (?:-\w,)?(--[a-z][\w-]*)", self.help(command), re.MULTILINE)) - {"--help"}
+
+    def examples_of(self, command):
+        """The command lines among its help's examples, without what is said of them."""
+        lines = self.help(command).partition("examples:")[2].splitlines()
+        return [re.split(r" {3,}", line.strip())[0] for line in lines if line.startswith("  gridloom ")]
+
     def problems(self, command):
         for words in simple_commands(command):
             yield from self.problems_of(words)
@@ -172,6 +182,32 @@ class Names:
                 yield f"`gridloom {words[0]} --help` knows no {option}"
 
 
+def check_options(names):
+    """docs/commands.md has every option of each command's help and no others, and the examples of the help use those."""
+    page = ROOT / "docs/commands.md"
+    sections = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]
+    texts = {}
+    for section in sections:
+        for command in re.findall(r"[a-z]+", section.splitlines()[0].split("[")[0].replace("gridloom", "")):
+            texts[command] = section
+    problems = []
+    for command in names.commands:
+        text = texts.get(command)
+        if text is None:
+            problems.append(f"{page.relative_to(ROOT)}: no section on `gridloom {command}`")
+            continue
+        wanted = names.long_options_of(command)
+        for other in re.findall(r"options are\s+those of `([a-z]+)`", text):
+            wanted = wanted - names.long_options_of(other)
+        problems += [f"{page.relative_to(ROOT)}: `gridloom {command}` has {option}, and its section does not say so"
+                     for option in sorted(wanted) if not re.search(re.escape(option) + r"(?![\w-])", text)]
+        rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `-")]
+        problems += [f"{page.relative_to(ROOT)}: `gridloom {command}` has no {option}"
+                     for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", " ".join(rows)) if option not in names.options_of(command)]
+        problems += [f"`gridloom {command} --help`: {problem}" for example in names.examples_of(command) for problem in names.problems(example)]
+    return problems
+
+
 def simple_commands(command):
     """The words of each command of a line, without variables set in front of it."""
     lexer = shlex.shlex(command.replace("`", " "), posix=True, punctuation_chars=True)
@@ -215,6 +251,9 @@ class Sandbox:
         os.symlink(os.path.join(self.build, "tests/apps/driver/vectoradd.ptx"), os.path.join(self.files, "kernels.ptx"))
         with open(os.path.join(self.files, "broker.yaml"), "w") as file:
             file.write(broker_example(self.folder))
+        for name, page, word in (("misses.yaml", "docs/commands.md", "mixes:"), ("small.yaml", "docs/devices.md", "inherits:")):
+            with open(os.path.join(self.files, name), "w") as file:
+                file.write(example(ROOT / page, word))
         for name in ("app", "one", "two"):
             self.need("gridloom", "run", "--trace", name + ".gltrace", "--", "./app")
         for name in ("pc", "tea"):
@@ -367,7 +406,7 @@ def check_tables(commands, entries, names):
 def main():
     build = os.path.abspath(sys.argv[1])
     entries, commands, names = read_table(), page_commands(), Names(build)
-    problems = check_tables(commands, entries, names)
+    problems = check_tables(commands, entries, names) + check_options(names)
     skipped, ran = [], 0
     with tempfile.TemporaryDirectory(prefix="gridloom-docs-") as folder:
         sandbox = Sandbox(build, folder)

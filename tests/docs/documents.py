@@ -77,6 +77,15 @@ def blocks(page):
         yield block
 
 
+def example(page, word):
+    """The example of a YAML file on a page that has this word in it."""
+    text = page.read_text()
+    for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if word in block:
+            return block
+    raise RuntimeError(f"{page.relative_to(ROOT)} has no example of YAML with {word} in it any more")
+
+
 def block_commands(page):
     """(place, command) of the blocks. Where lines begin with `$ ` these are the commands, and the others what they print."""
     for block in blocks(page):

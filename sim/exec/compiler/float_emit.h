@@ -32,11 +32,11 @@ class FloatEmitter {
   Exact Sqrt(Value* a);
   /// The one rounding, to f32.
   Value* Round(Exact exact, Rounding rounding);
-  /// Likewise to f64; `exact.high` is the nearest one.
+  /// The one rounding, to f64; `exact.high` is the nearest one.
   Value* RoundF64(Exact exact, Rounding rounding);
   /// To f32 with the last bit set whenever inexact: rounding that again to at most 22 bits is rounding once.
   Value* RoundToOdd(Exact exact);
-  /// Likewise the sum of two f32.
+  /// The sum of two f32, rounded to f32 in the same way.
   Value* AddToOdd(Value* a, Value* b);
 
   /// Subnormal f32 or f64 -> zero of the same sign. For f32 a mark that ExpandFlushes replaces.

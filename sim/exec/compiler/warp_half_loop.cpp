@@ -84,7 +84,7 @@ void WarpFunction::BeginHalfWarp() {
   width_ = kHalf;
 }
 
-/// Of a whole warp's lanes those of the half warp.
+/// The half warp's lanes among those of a whole warp.
 Value* WarpFunction::Pack(Value* lanes) {
   return AsWords(b_, lanes, [&](Value* words) {
     return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {}, {HalfOf(b_, words, 0), places_, HalfOf(b_, words, 1)});

@@ -13,7 +13,7 @@ void ForLanes(std::uint32_t mask, F&& visit) {
   for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(std::countr_zero(mask)));
 }
 
-/// Those of `company` that have the value of `lane`.
+/// The lanes of `company` that have the value of `lane`.
 inline std::uint32_t MatchAny(std::uint32_t company, const std::uint64_t* value, std::uint32_t lane) {
   std::uint32_t same = 0;
   ForLanes(company, [&](std::uint32_t other) { same |= static_cast<std::uint32_t>(value[other] == value[lane]) << other; });

@@ -11,7 +11,7 @@ namespace gridloom::exec {
 
 struct Warp;
 
-/// Of the warps of one unit; touched by its worker's thread alone.
+/// What the warps of one unit wait for; touched by its worker's thread alone.
 class MbarrierWaits {
  public:
   /// The phase that `parity` names, the current one of the object at `place`, is not over for this lane of `warp`.

@@ -28,7 +28,7 @@ using FragmentRegister = void*;
 void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                        const void* metadata, const FragmentRegister* d);
 
-/// Of a sparse A: which k the stored elements of each row have.
+/// Which k the stored elements of each row of a sparse A have.
 struct SparsePositions {
   std::uint8_t k[16][64];
 };

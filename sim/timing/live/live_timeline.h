@@ -207,7 +207,7 @@ class LiveTimeline {
   std::vector<Host> hosts_;
   std::unordered_map<NodeId, Node> nodes_;      ///< that the engine has not got
   std::unordered_map<NodeId, WorkId> work_of_;  ///< of those that the engine has got and that have not ended
-  std::unordered_map<WorkId, NodeId> node_of_;  ///< likewise
+  std::unordered_map<WorkId, NodeId> node_of_;  ///< of the same works, the other way round
   std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
   std::unordered_map<std::uint32_t, Stream> stream_of_;  ///< by the engine's number
   std::uint32_t streams_given_ = 0;
@@ -218,9 +218,9 @@ class LiveTimeline {
   KernelTable table_;
   Cycle last_end_ = 0;
   Cycle now_ = 0;               ///< of the engine when it last stopped
-  std::size_t works_kept_ = 0;  ///< likewise
+  std::size_t works_kept_ = 0;  ///< that the engine kept then
 
-  // Of the simulation's thread while the engine runs.
+  // Used by the simulation's thread alone while the engine runs.
   std::vector<std::tuple<WorkId, WorkResult, Counters>> finished_;
   std::atomic<std::int64_t> loading_{-1};   ///< the host for a CTA of which it waits; -1: none
   std::atomic<std::uint64_t> progress_{0};  ///< CTAs and works so far
