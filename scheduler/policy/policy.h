@@ -43,6 +43,7 @@ struct SmView {
   std::uint32_t free_warps = 0;
   std::uint32_t free_registers = 0;
   std::uint32_t free_shared_bytes = 0;
+  std::uint32_t resident_ctas = 0;  ///< of all kernels; 0: idle
 
   bool Fits(const CtaNeeds& needs) const {
     return free_ctas >= 1 && free_warps >= needs.warps && free_registers >= needs.registers && free_shared_bytes >= needs.shared_bytes;
@@ -60,6 +61,8 @@ struct Slice {
   std::uint64_t kernel = 0;
   std::uint64_t ctas = 0;
   std::uint32_t max_per_sm = 0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
+  /// Multiprocessors that may get them, rising; empty: all. The policy keeps the numbers until it is asked again. A hint on a real GPU.
+  std::span<const std::uint32_t> sms{};
 };
 
 class Policy {

@@ -4,17 +4,42 @@ namespace gridloom::timing {
 namespace {
 
 constexpr CounterInfo kTable[] = {
-#define SM_COUNTER(name, unit, meaning) {#name, unit, meaning, [](const Counters& counters) { return counters.sm.name; }},
+#define SM_COUNTER(name, unit, meaning) {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.sm.name; }},
 #include "sim/timing/counters.def"
-#define MEMORY_COUNTER(name, unit, meaning) {#name, unit, meaning, [](const Counters& counters) { return counters.memory.name; }},
+#define MEMORY_COUNTER(name, unit, meaning) \
+  {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.memory.name; }},
 #include "sim/timing/counters.def"
 };
 
+template <std::size_t count>
+void Add(std::array<std::uint64_t, count>& sums, const std::array<std::uint64_t, count>& others) {
+  for (std::size_t i = 0; i < count; ++i) sums[i] += others[i];
+}
+template <std::size_t count>
+void Subtract(std::array<std::uint64_t, count>& sums, const std::array<std::uint64_t, count>& others) {
+  for (std::size_t i = 0; i < count; ++i) sums[i] -= others[i];
+}
+
 }  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+  sm += other.sm;
+  memory += other.memory;
+  Add(parts, other.parts);
+  return *this;
+}
+
+Counters& Counters::operator-=(const Counters& other) {
+  sm -= other.sm;
+  memory -= other.memory;
+  Subtract(parts, other.parts);
+  return *this;
+}
 
 SmCounters& SmCounters::operator+=(const SmCounters& other) {
 #define SM_COUNTER(name, unit, meaning) name += other.name;
 #include "sim/timing/counters.def"
+  Add(stall_gate, other.stall_gate);
   return *this;
 }
 
@@ -27,6 +52,7 @@ MemoryCounters& MemoryCounters::operator+=(const MemoryCounters& other) {
 SmCounters& SmCounters::operator-=(const SmCounters& other) {
 #define SM_COUNTER(name, unit, meaning) name -= other.name;
 #include "sim/timing/counters.def"
+  Subtract(stall_gate, other.stall_gate);
   return *this;
 }
 

@@ -1,6 +1,8 @@
 // The statistics of the model: plain sums, each kept by the component that it is about. counters.def names them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -10,6 +12,8 @@ namespace gridloom::timing {
 struct SmCounters {
 #define SM_COUNTER(name, unit, meaning) std::uint64_t name = 0;
 #include "sim/timing/counters.def"
+  /// Scheduler cycles without issue in which a gate of a proposed part held warps back, by Ports::warp_gates. A part names it.
+  std::array<std::uint64_t, 4> stall_gate{};
   SmCounters& operator+=(const SmCounters& other);
   SmCounters& operator-=(const SmCounters& other);
   bool operator==(const SmCounters&) const = default;
@@ -27,18 +31,23 @@ struct MemoryCounters {
 struct Counters {
   SmCounters sm;
   MemoryCounters memory;
-  Counters& operator+=(const Counters& other) { return sm += other.sm, memory += other.memory, *this; }
-  Counters& operator-=(const Counters& other) { return sm -= other.sm, memory -= other.memory, *this; }
+  /// Those of the proposed parts, one part's behind the other's (part.h).
+  static constexpr std::size_t kPartCounters = 48;
+  std::array<std::uint64_t, kPartCounters> parts{};
+  Counters& operator+=(const Counters& other);
+  Counters& operator-=(const Counters& other);
   bool operator==(const Counters&) const = default;
 };
 
 /// Name, unit and meaning of a counter, and its value.
 struct CounterInfo {
   std::string_view name, unit, meaning;
-  std::uint64_t (*value)(const Counters&);
+  std::uint64_t (*read)(const Counters&, std::size_t index);
+  std::size_t index = 0;  ///< of a list of counters
+  std::uint64_t value(const Counters& counters) const { return read(counters, index); }
 };
 
-/// All of them, in the order of counters.def.
+/// All of them but those of proposed parts, in the order of counters.def. sim/hardware has those of a device with its parts.
 std::span<const CounterInfo> CounterTable();
 
 }  // namespace gridloom::timing

@@ -1,37 +1,131 @@
 #include "sim/timing/engine.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "rewriter/support/check.h"
+#include "sim/timing/device_input.h"
 
 namespace gridloom::timing {
 namespace {
 
 /// Who looks on or acts between windows sees partitions that are not behind.
-bool MayOverlap(const Parameters& parameters, const EngineOptions& options, unsigned threads) {
-  const bool alone = options.hooks.window == nullptr && options.hooks.observer == nullptr;
+bool MayOverlap(const Parameters& parameters, const EngineOptions& options, const Ports& ports, unsigned threads) {
+  const bool alone = options.observer == nullptr && !ports.needs_partitions();
   return threads > 1 && !options.plain && alone && 2 * parameters.window <= parameters.request_latency + parameters.response_latency;
 }
 
 }  // namespace
 
+/// What parts do to the device.
+class Engine::Input final : public DeviceInput {
+ public:
+  explicit Input(Engine& engine) : engine_(engine) {}
+  const Parameters& parameters() const override { return engine_.parameters_; }
+  Cycle earliest() const override { return earliest_; }
+  Result<WorkId> Add(KernelWork work) override { return engine_.dispatcher_.Add(std::move(work)); }
+  Result<WorkId> Add(CopyWork work) override { return engine_.dispatcher_.Add(std::move(work)); }
+  Result<WorkId> Add(MarkerWork work) override { return engine_.dispatcher_.Add(std::move(work)); }
+  std::uint32_t NewStream() override { return next_stream_++; }
+  Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) override {
+    return engine_.dispatcher_.Extend(kernel, std::move(group));
+  }
+  void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.EndCopy(copy, at); }
+  void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
+  void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }
+  void DropL1(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kDropL1}); }
+  void Send(Cycle at, const PartRequest& request) override {
+    CheckTime(at);
+    const LineHome home = engine_.map_.Home(request.line);
+    engine_.partitions_[home.partition]->Add(Request({.arrival = at + engine_.parameters_.request_latency,
+                                                      .line = home.local,
+                                                      .launch = request.launch,
+                                                      .sm = Request::kNobody,
+                                                      .partition = home.partition,
+                                                      .kind = request.kind,
+                                                      .slice = home.slice,
+                                                      .sectors = request.sectors}));
+    sent_ = true;
+  }
+  void Fail(Error error) override {
+    if (failure_.ok()) failure_ = std::move(error);
+  }
+
+  const Status& failure() const { return failure_; }
+  void SetEarliest(Cycle cycle) { earliest_ = cycle; }
+  /// Requests wait at partitions that have not seen them.
+  bool sent() const { return sent_; }
+  void Taken() { sent_ = false; }
+
+ private:
+  /// Streams of programs are numbered from 0 on.
+  static constexpr std::uint32_t kFirstStream = 1u << 31;
+
+  void CheckTime(Cycle at) const { GL_CHECK(at >= earliest_, "a part acted on a cycle that has been simulated"); }
+  void Command(std::uint32_t sm, const SmCommand& command) {
+    CheckTime(command.at);
+    engine_.sms_[sm]->Add(command);
+  }
+
+  Engine& engine_;
+  Cycle earliest_ = 0;
+  std::uint32_t next_stream_ = kFirstStream;
+  Status failure_;
+  bool sent_ = false;
+};
+
 Result<std::unique_ptr<Engine>> Engine::Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options) {
   auto parameters = Derive(device);
   if (!parameters.ok()) return Error{device.id + ": " + parameters.error().message};
-  return std::unique_ptr<Engine>(new Engine(std::move(*parameters), policy, options));
+  std::unique_ptr<Engine> engine(new Engine(std::move(*parameters), policy, std::move(options)));
+  GL_TRY_STATUS(engine->AttachParts());
+  engine->Build();
+  return engine;
 }
 
 Engine::Engine(Parameters parameters, policy::Policy& policy, EngineOptions options)
     : parameters_(std::move(parameters)),
-      options_(options),
-      threads_(std::clamp(options.threads, 1u, parameters_.device.sm.count)),
-      overlaps_(MayOverlap(parameters_, options_, threads_)),
+      options_(std::move(options)),
+      threads_(std::clamp(options_.threads, 1u, parameters_.device.sm.count)),
       map_(parameters_),
-      dispatcher_(parameters_, policy, options_.hooks, options_.layout, options_.keep_ended) {
+      dispatcher_(parameters_, policy, ports_, options_.observer, options_.layout, options_.keep_ended),
+      input_(std::make_unique<Input>(*this)) {}
+
+Engine::~Engine() = default;
+
+/// Once it is known who is at which port.
+void Engine::Build() {
   for (std::uint32_t s = 0; s < parameters_.device.sm.count; ++s) {
-    sms_.push_back(std::make_unique<Sm>(parameters_, map_, options_.hooks, s, threads_, options_.plain));
+    sms_.push_back(std::make_unique<Sm>(parameters_, map_, ports_, s, threads_, options_.plain));
   }
   for (std::uint32_t p = 0; p < parameters_.timing().dram.channels; ++p) {
-    partitions_.push_back(std::make_unique<MemoryPartition>(parameters_, map_, options_.hooks, p, threads_, options_.plain));
+    partitions_.push_back(std::make_unique<MemoryPartition>(parameters_, map_, ports_, p, threads_, options_.plain));
+  }
+}
+
+Status Engine::AttachParts() {
+  std::size_t counters = 0;
+  for (const auto& part : options_.parts) {
+    part->Attach(ports_, *input_);
+    counters += part->counters();
+  }
+  if (counters > Counters::kPartCounters) {
+    return Error{"the proposed parts have " + std::to_string(counters) + " counters; the model has room for " +
+                 std::to_string(Counters::kPartCounters)};
+  }
+  if (ports_.warp_gates.size() > Ports::kMostGates) {
+    return Error{"more than " + std::to_string(Ports::kMostGates) + " proposed parts hold warps back"};
+  }
+  overlaps_ = MayOverlap(parameters_, options_, ports_, threads_);
+  return {};
+}
+
+void Engine::AddPartCounters(Counters& sum) const {
+  std::size_t first = 0;
+  for (const auto& part : options_.parts) {
+    part->Count(std::span(sum.parts).subspan(first, part->counters()));
+    first += part->counters();
   }
 }
 
@@ -39,6 +133,7 @@ Counters Engine::counters() const {
   Counters sum;
   for (const auto& sm : sms_) sum.sm += sm->counters();
   for (const auto& partition : partitions_) sum.memory += partition->counters();
+  AddPartCounters(sum);
   return sum;
 }
 
@@ -46,6 +141,7 @@ Counters Engine::counters_now() const {
   Counters sum;
   for (const auto& sm : sms_) sum.sm += sm->counters_until(now_);
   for (const auto& partition : partitions_) sum.memory += partition->counters();
+  AddPartCounters(sum);
   return sum;
 }
 
@@ -107,13 +203,17 @@ void Engine::CatchUp(PhaseThreads& threads) {
 Status Engine::Dispatch(Cycle end) {
   for (const auto& sm : sms_) {
     if (!sm->ended().empty()) dispatcher_.Ended(sm->ended());
+    if (!sm->signals().empty()) dispatcher_.Signalled(sm->signals());
   }
-  return dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) { sms_[sm]->Start(std::move(start)); });
+  input_->SetEarliest(end);
+  GL_TRY_STATUS(dispatcher_.Run(end, [&](std::uint32_t sm, CtaStart start) { sms_[sm]->Start(std::move(start)); }));
+  return input_->failure();
 }
 
 /// Nothing happens before that cycle; kNever: nothing at all.
 Cycle Engine::NextEvent() const {
-  Cycle next = dispatcher_.held_back() ? now_ : dispatcher_.next();
+  if (input_->sent()) return now_;
+  Cycle next = std::min(dispatcher_.next(), NextOfSources());
   for (const auto& partition : partitions_) {
     for (unsigned group = 0; group < threads_; ++group) {
       if (!partition->outbox().sealed(group).empty()) return now_;
@@ -122,6 +222,21 @@ Cycle Engine::NextEvent() const {
   }
   for (const auto& sm : sms_) next = std::min(next, sm->next());
   return next;
+}
+
+Cycle Engine::NextOfSources() const {
+  Cycle next = kNever;
+  for (const TimedSource* const source : ports_.sources) next = std::min(next, source->next());
+  return next;
+}
+
+/// Whatever acts at times of its own, before the cycles [begin, end) are simulated.
+Status Engine::RunSources(Cycle begin, Cycle end) {
+  input_->SetEarliest(begin);
+  for (TimedSource* const source : ports_.sources) {
+    if (source->next() < end) source->Run(end);
+  }
+  return input_->failure();
 }
 
 /// Windows begin at multiples of their length, so that what is measured at their ends does not depend on where RunUntil stopped.
@@ -148,10 +263,11 @@ Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
       CatchUp(threads);
       return {};
     }
-    if (options_.hooks.observer != nullptr) options_.hooks.observer->OnWindow(*this, begin);
+    if (options_.observer != nullptr) options_.observer->OnWindow(*this, begin);
     if (next == kNever) return {};
     now_ = begin + window;
-    if (options_.hooks.window != nullptr) options_.hooks.window->OnWindow(begin, now_);
+    if (!ports_.sources.empty()) GL_TRY_STATUS(RunSources(begin, now_));
+    input_->Taken();
     RunWindow(threads, begin);
   }
 }

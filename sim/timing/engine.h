@@ -9,8 +9,9 @@
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
 #include "sim/timing/counters.h"
-#include "sim/timing/dispatcher.h"
+#include "sim/timing/dispatch/dispatcher.h"
 #include "sim/timing/memory/memory_partition.h"
+#include "sim/timing/part.h"
 #include "sim/timing/phase_threads.h"
 #include "sim/timing/sm/sm.h"
 #include "sim/timing/work.h"
@@ -22,7 +23,8 @@ struct EngineOptions {
   bool plain = false;        ///< simulate every component in every cycle, without short cuts: slow, the same results
   Cycle window = 0;          ///< cycles that components are simulated alone; 0: as long as the device allows. Results do not depend on it
   std::uint64_t layout = 0;  ///< where the pages of address spaces lie (memory/address_space.h)
-  Hooks hooks;
+  Parts parts = {};          ///< proposed hardware (sim/hardware); the engine keeps them
+  Observer* observer = nullptr;  ///< looks on
   ThreadTimes* times = nullptr;  ///< if not null, what the host's threads did is added
   /// Keep what is known of works that have ended, for results(). Without it they are let go once they were reported and no work that has
   /// not ended waits for them; works given later cannot wait for them. What is simulated does not depend on it.
@@ -42,6 +44,7 @@ class Engine {
  public:
   /// Fails when the device's latencies contradict each other. The policy must outlive the engine.
   static Result<std::unique_ptr<Engine>> Create(const sim::DeviceSpec& device, policy::Policy& policy, EngineOptions options = {});
+  ~Engine();
 
   /// Gives the device work. Works are given in the order in which the host submits them.
   Result<WorkId> Add(KernelWork work) { return dispatcher_.Add(std::move(work)); }
@@ -70,8 +73,12 @@ class Engine {
   const MemoryCounters& partition_counters(std::size_t partition) const { return partitions_[partition]->counters(); }
 
  private:
+  class Input;
   Engine(Parameters parameters, policy::Policy& policy, EngineOptions options);
 
+  Status AttachParts();
+  void Build();
+  void AddPartCounters(Counters& sum) const;
   void RunSms(unsigned thread, Cycle begin, Cycle end);
   void RunPartitions(unsigned thread, Cycle end);
   void RunWindow(PhaseThreads& threads, Cycle begin);
@@ -80,17 +87,21 @@ class Engine {
   void SealPartitions();
   Status Dispatch(Cycle end);
   Cycle NextEvent() const;
+  Cycle NextOfSources() const;
+  Status RunSources(Cycle begin, Cycle end);
   bool HasReports() const;
   void Report();
 
   const Parameters parameters_;
   const EngineOptions options_;
   const unsigned threads_;
-  const bool overlaps_;  // partitions may stay behind, to be simulated at the same time as SMs
+  Ports ports_;
   AddressMap map_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<Sm>> sms_;                      // SM i is simulated by thread i % threads_
   std::vector<std::unique_ptr<MemoryPartition>> partitions_;  // the other way round, by thread 0 those of the last group
+  std::unique_ptr<Input> input_;
+  bool overlaps_ = false;  // partitions may stay behind, to be simulated at the same time as SMs
   Cycle now_ = 0;
   Cycle behind_ = 0;                              // partitions have still to be simulated until then; 0: they are not behind
   std::map<WorkId, Counters> counters_at_begin_;  // of kernels that run

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/timing/counters.h"
-#include "sim/timing/hooks.h"
+#include "sim/timing/ports.h"
 
 namespace gridloom::timing {
 

@@ -152,7 +152,7 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
   Quotas policy(std::move(quotas));
   Meter meter(std::move(waves), options);
   timing::EngineOptions engine_options;
-  engine_options.hooks.observer = &meter;
+  engine_options.observer = &meter;
   engine_options.layout = options.layout;
   GL_TRY(engine, timing::Engine::Create(device, policy, engine_options));
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
@@ -180,7 +180,7 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
   policy::Leftover policy;
   EndOf skipped(run.skip);
   timing::EngineOptions options;
-  options.hooks.observer = &skipped;
+  options.observer = &skipped;
   options.layout = run.layout;
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::uint32_t number = 0;

@@ -125,7 +125,7 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   const auto sampler = std::make_shared<timing::Sampler>(sampling);
   timing::EngineOptions options;
   options.threads = threads;
-  options.hooks.observer = sampler.get();
+  options.observer = sampler.get();
   if (progress != nullptr) {
     for (const auto& file : traces) {
       for (const trace::TraceFile::Launch& launch : file->launches()) progress->ctas += launch.complete ? launch.info.shape.ctas : 0;

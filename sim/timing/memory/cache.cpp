@@ -23,6 +23,12 @@ Cache::Cache(std::uint32_t size_bytes, std::uint32_t ways)
       ways_per_set_(stride_),
       lines_(std::size_t{size_bytes / (128 * ways)} * stride_),
       guides_(size_bytes / (128 * ways) * guide_bytes_) {
+  Clear();
+}
+
+void Cache::Clear() {
+  std::ranges::fill(lines_, CacheLine{});
+  std::ranges::fill(guides_, std::uint8_t{0});
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (i % stride_ >= ways_) UsesOf(i / stride_)[i % stride_] = kBehind;
   }

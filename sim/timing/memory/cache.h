@@ -38,12 +38,21 @@ class Cache {
   };
   /// The line; if it is not there, puts it, with no sector valid, in place of the least recently used of its set, as used last.
   CacheLine& FindOrInsert(std::uint64_t line, Victim& victim);
+  /// Forgets all lines; `lost` is told of each that is dirty.
+  template <typename Lost>
+  void DropAll(const Lost& lost) {
+    for (CacheLine& line : lines_) {
+      if (line.dirty != 0) lost(Victim{.line = line.line, .dirty = static_cast<std::uint8_t>(line.dirty)});
+    }
+    Clear();
+  }
   void MarkDirty(CacheLine& line, std::uint8_t sectors) {
     line.dirty |= sectors;
     has_been_dirty_ = true;
   }
 
  private:
+  void Clear();
   std::size_t SetOf(std::uint64_t line) const;
   CacheLine* FindIn(std::size_t set, std::uint16_t print, std::uint64_t line);
   /// The parts of a set's guide.

@@ -6,11 +6,11 @@
 
 namespace gridloom::timing {
 
-DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Hooks& hooks, bool plain,
+DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Ports& ports, bool plain,
                          MemoryCounters& counters)
     : spec_(spec),
       partition_(partition),
-      hooks_(hooks),
+      ports_(ports),
       cycles_per_burst_(spec.access_bytes / spec.bytes_per_cycle),
       counters_(counters),
       timing_(spec),
@@ -18,8 +18,8 @@ DramChannel::DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partit
       plain_queue_(plain ? MakePlainDramQueue() : nullptr) {}
 
 void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uint32_t bursts, bool writes, std::uint32_t tag) {
-  if (hooks_.dram != nullptr) {
-    hooks_.dram->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
+  for (DramEvents* const listener : ports_.dram_events) {
+    listener->OnEnqueue(now, {.partition = partition_, .bank = bank, .row = row, .bursts = bursts, .writes = writes});
   }
   const DramEntry entry{
       .row = row, .tag = tag, .bank = static_cast<std::uint16_t>(bank), .bursts = static_cast<std::uint8_t>(bursts), .writes = writes};

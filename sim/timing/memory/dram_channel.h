@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "sim/timing/counters.h"
-#include "sim/timing/hooks.h"
 #include "sim/timing/memory/dram_queue_indexed.h"
+#include "sim/timing/ports.h"
 
 namespace gridloom::timing {
 
@@ -18,7 +18,7 @@ struct DramData {
 
 class DramChannel {
  public:
-  DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Hooks& hooks, bool plain, MemoryCounters& counters);
+  DramChannel(const sim::TimingSpec::Dram& spec, std::uint32_t partition, const Ports& ports, bool plain, MemoryCounters& counters);
 
   /// Requests that may still be added.
   std::uint32_t room() const { return spec_.queue - size_; }
@@ -45,7 +45,7 @@ class DramChannel {
 
   const sim::TimingSpec::Dram& spec_;
   const std::uint32_t partition_;
-  const Hooks& hooks_;
+  const Ports& ports_;
   const std::uint64_t cycles_per_burst_;
   MemoryCounters& counters_;
   DramTiming timing_;

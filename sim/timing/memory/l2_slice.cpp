@@ -9,21 +9,22 @@
 namespace gridloom::timing {
 namespace {
 
-std::uint32_t Count(std::uint8_t mask) { return static_cast<std::uint32_t>(std::popcount(mask)); }
+std::uint32_t CountOf(std::uint8_t mask) { return static_cast<std::uint32_t>(std::popcount(mask)); }
 
 bool IsAtomic(RequestKind kind) { return kind == RequestKind::kAtomic || kind == RequestKind::kReduce; }
-bool IsWrite(RequestKind kind) { return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack; }
+/// Nothing is read for it.
+bool IsWrite(RequestKind kind) { return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush; }
 
 /// Turns the sets of different tags against each other, so that strides spread over the sets.
 std::uint64_t Turn(std::uint32_t tag) { return tag ^ (tag >> 5) ^ (tag >> 11); }
 
 }  // namespace
 
-L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
+L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition, std::uint32_t index,
                  DramChannel& dram, MemoryCounters& counters)
     : parameters_(parameters),
       map_(map),
-      hooks_(hooks),
+      ports_(ports),
       partition_(partition),
       index_(index),
       source_(static_cast<std::uint16_t>(partition * parameters.slices_per_partition() + index)),
@@ -83,7 +84,7 @@ std::uint32_t L2Slice::FindLine(SetTag place) const {
 }
 
 Cycle L2Slice::Occupancy(const Request& request) const {
-  const std::uint32_t sectors = Count(request.sectors());
+  const std::uint32_t sectors = CountOf(request.sectors());
   const Cycle plain = occupancy_[(request.kind() == RequestKind::kRead ? 0 : sectors) * 5 + sectors];
   if (!IsAtomic(request.kind())) return plain;
   return std::max<Cycle>(plain, Cycle{request.lanes()} * parameters_.timing().l2.atomic_interval);
@@ -127,14 +128,50 @@ bool L2Slice::Tick(Cycle now, Outbox<Response>& out) {
   }
   const Cycle occupied = Occupancy(request);
   busy_until_ = now + occupied;
+  Count(request, occupied);
+  return true;
+}
+
+/// What proposed parts send themselves they count themselves.
+void L2Slice::Count(const Request& request, Cycle occupied) {
   counters_.l2_busy_cycles += occupied;
-  counters_.l2_sector_accesses += Count(request.sectors());
+  if (request.sm() == Request::kNobody) return;
+  counters_.l2_sector_accesses += CountOf(request.sectors());
   if (IsAtomic(request.kind())) ++counters_.l2_atomics;
   else ++(IsWrite(request.kind()) ? counters_.l2_writes : counters_.l2_reads);
+}
+
+L2Access L2Slice::AccessOf(const Request& request) const {
+  const LineHome home{
+      .partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()};
+  return {.partition = partition_,
+          .slice = index_,
+          .launch = request.launch(),
+          .sm = request.sm(),
+          .line = map_.Line(home),
+          .kind = request.kind()};
+}
+
+/// Writes the line of the next request back if it is dirty, and drops it. A line whose sectors are on their way waits for them.
+bool L2Slice::Flush(Cycle now) {
+  if (line_ == kNone) return true;
+  Line& line = lines_[line_];
+  if (line.pending != 0) return false;
+  if (line.dirty != 0 && dram_.room() == 0) {
+    room_needed_ = 1;
+    return false;
+  }
+  ++counters_.l2_evictions;
+  if (line.dirty != 0) WriteBack(now, line_);
+  if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(line_));
+  tags_[line_] = kNone;
+  used_[line_] = 0;
+  line = {};
   return true;
 }
 
 bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
+  if (request.kind() == RequestKind::kFlush) return Flush(now);
   std::uint32_t index = line_;
   const bool reads = !IsWrite(request.kind());
   const auto [missing, pending, fetch] = MissingOf(request);
@@ -144,21 +181,14 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
     waits_for_room_only_ = true;  // sectors that nobody has asked for yet do not come
     return false;
   }
-  std::uint64_t ways = 0;
-  if (hooks_.l2 != nullptr) {
-    const std::uint64_t line = map_.Line(
-        {.partition = static_cast<std::uint16_t>(partition_), .slice = static_cast<std::uint8_t>(index_), .local = request.line()});
-    ways = hooks_.l2->OnAccess(
-        now,
-        {.partition = partition_, .slice = index_, .launch = request.launch(), .sm = request.sm(), .line = line, .hit = index != kNone});
-  }
-  if (index == kNone) index = Replace(now, place_, ways == 0 ? ~std::uint64_t{0} : ways, fetch != 0);
+  if (index == kNone) index = Replace(now, request, fetch != 0);
   if (index == kNone) return false;
+  if (ports_.l2 != nullptr) ports_.l2->OnAccess(now, AccessOf(request), PlaceOf(index), line_ != kNone);
 
   Line& line = lines_[index];
   Use(index);
-  counters_.l2_sector_misses += Count(missing);
-  counters_.l2_sector_merges += Count(missing & pending);
+  counters_.l2_sector_misses += CountOf(missing);
+  counters_.l2_sector_merges += CountOf(missing & pending);
   // A request that needs a fetch and nothing else waits with it.
   const bool waits_alone = pending == 0 && line.first_waiter == kNoWaiter;
   if (fetch != 0) Read(now, index, request, fetch, waits_alone);
@@ -182,20 +212,24 @@ void L2Slice::Use(std::uint32_t line) {
   used_[line] = static_cast<std::uint8_t>(++clock | (lines_[line].pending != 0 ? kPinned : 0));
 }
 
-/// The least recently used of the allowed ways that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue
-/// has no room for its dirty sectors (and the read that follows).
-std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads) {
-  const std::uint32_t first = place.set * stride_;
-  const std::uint8_t* used = used_.data() + first;
-  std::uint32_t oldest = FirstLeast(used, stride_);
-  if (ways != ~std::uint64_t{0}) {
-    oldest = kNone;
-    for (std::uint32_t way = 0; way < ways_; ++way) {
-      if ((ways >> way & 1) != 0 && (oldest == kNone || used[way] < used[oldest])) oldest = way;
-    }
-    if (oldest == kNone) return kNone;
+/// The least recently used of some ways of the set that begins at `first`; of all if none of them exists.
+std::uint32_t L2Slice::Oldest(std::uint32_t first, std::uint64_t ways) const {
+  const std::uint8_t* const used = used_.data() + first;
+  std::uint32_t oldest = kNone;
+  for (std::uint32_t way = 0; way < ways_; ++way) {
+    if ((ways >> way & 1) != 0 && (oldest == kNone || used[way] < used[oldest])) oldest = way;
   }
-  if ((used[oldest] & kPinned) != 0) return kNone;
+  return oldest == kNone ? FirstLeast(used, stride_) : oldest;
+}
+
+/// The least recently used way that nothing is outstanding for, emptied; kNone when there is none or DRAM's queue has no room for its
+/// dirty sectors (and the read that follows).
+std::uint32_t L2Slice::Replace(Cycle now, const Request& request, bool also_reads) {
+  const std::uint32_t first = place_.set * stride_;
+  std::uint32_t oldest;
+  if (ports_.l2 == nullptr) oldest = FirstLeast(used_.data() + first, stride_);
+  else oldest = Oldest(first, ports_.l2->Candidates(now, AccessOf(request), place_.set));
+  if ((used_[first + oldest] & kPinned) != 0) return kNone;
   const std::uint32_t victim = first + oldest;
   if (tags_[victim] != kNone) {
     const bool dirty = lines_[victim].dirty != 0;
@@ -206,8 +240,9 @@ std::uint32_t L2Slice::Replace(Cycle now, SetTag place, std::uint64_t ways, bool
     }
     ++counters_.l2_evictions;
     if (dirty) WriteBack(now, victim);
+    if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(victim));
   }
-  tags_[victim] = place.tag;
+  tags_[victim] = place_.tag;
   lines_[victim] = {};
   return victim;
 }
@@ -295,12 +330,12 @@ void L2Slice::Fill(Cycle now, std::uint32_t fetch, Outbox<Response>& out) {
 }
 
 void L2Slice::Answer(Cycle now, std::uint16_t sm, std::uint16_t id, RequestKind kind, std::uint8_t sectors, Outbox<Response>& out) {
-  if (kind == RequestKind::kWriteBack) return;
+  if (kind == RequestKind::kWriteBack || sm == Request::kNobody) return;
   if (kind == RequestKind::kWrite || kind == RequestKind::kReduce) sectors = 0;
   ++counters_.l2_responses;
-  counters_.l2_response_sectors += Count(sectors);
+  counters_.l2_response_sectors += CountOf(sectors);
   // The access takes a cycle; then the packet leaves.
-  const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), Count(sectors));
+  const Cycle sent = out_port_.Send(parameters_.sm_to_l2.Back(now + 1), CountOf(sectors));
   Response& response = out.New(sm);
   response.arrival = sent + parameters_.response_latency;
   response.sm = sm;

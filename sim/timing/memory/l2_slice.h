@@ -23,7 +23,7 @@ class L2Slice {
   static constexpr std::uint32_t kTagSliceMask = (1u << kTagSliceBits) - 1;
 
   /// `index` of the partition. The references must outlive the slice.
-  L2Slice(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t partition, std::uint32_t index,
+  L2Slice(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t partition, std::uint32_t index,
           DramChannel& dram, MemoryCounters& counters);
 
   void Add(const Request& request) { inbox_.Add(request); }
@@ -97,8 +97,13 @@ class L2Slice {
   static constexpr std::uint8_t kPinned = 0x80, kBehind = 0xff;
   void Prefetch(SetTag place) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
+  bool Flush(Cycle now);
+  L2Access AccessOf(const Request& request) const;
+  L2Place PlaceOf(std::uint32_t line) const { return {.set = line / stride_, .way = line % stride_}; }
+  void Count(const Request& request, Cycle occupied);
   void Use(std::uint32_t line);
-  std::uint32_t Replace(Cycle now, SetTag place, std::uint64_t ways, bool also_reads);
+  std::uint32_t Replace(Cycle now, const Request& request, bool also_reads);
+  std::uint32_t Oldest(std::uint32_t first, std::uint64_t ways) const;
   void Read(Cycle now, std::uint32_t line, const Request& request, std::uint8_t sectors, bool waits_alone);
   void WriteBack(Cycle now, std::uint32_t line);
   void AddWaiter(Line& line, const Request& request);
@@ -107,7 +112,7 @@ class L2Slice {
 
   const Parameters& parameters_;
   const AddressMap& map_;
-  const Hooks& hooks_;
+  const Ports& ports_;
   const std::uint32_t partition_, index_;
   const std::uint16_t source_;  ///< of the device
   DramChannel& dram_;

@@ -8,16 +8,16 @@
 
 namespace gridloom::timing {
 
-MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index,
+MemoryPartition::MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index,
                                  std::uint32_t groups, bool plain)
     : parameters_(parameters),
       plain_(plain),
-      dram_(parameters.timing().dram, index, hooks, plain, counters_),
+      dram_(parameters.timing().dram, index, ports, plain, counters_),
       slice_at_(parameters.slices_per_partition(), kNever),
       slice_count_(parameters.slices_per_partition()),
       out_(groups) {
   for (std::uint32_t s = 0; s < parameters.slices_per_partition(); ++s) {
-    slices_.push_back(std::make_unique<L2Slice>(parameters, map, hooks, index, s, dram_, counters_));
+    slices_.push_back(std::make_unique<L2Slice>(parameters, map, ports, index, s, dram_, counters_));
   }
 }
 

@@ -13,7 +13,7 @@ namespace gridloom::timing {
 class MemoryPartition {
  public:
   /// `plain`: every cycle of L2 and DRAM is simulated. `groups`: of SMs, whose answers are kept apart.
-  MemoryPartition(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups,
+  MemoryPartition(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups,
                   bool plain);
   MemoryPartition(const MemoryPartition&) = delete;
   MemoryPartition& operator=(const MemoryPartition&) = delete;

@@ -15,12 +15,14 @@ enum class RequestKind : std::uint8_t {
   kAtomic,     ///< answered with the sectors
   kReduce,     ///< an atomic without a result: answered when done
   kWriteBack,  ///< a dirty line of L1: not answered
+  kFlush,      ///< of a part (device_input.h): the line is written back if it is dirty, and dropped: not answered
 };
 
 /// SM to memory partition; one line of 128 bytes. Three words, since so many wait at their slices.
 class Request {
  public:
   static constexpr unsigned kLineBits = 40;
+  static constexpr std::uint16_t kNobody = 0xffff;  ///< in place of an SM: a part's request, which is not answered
   struct Fields {
     Cycle arrival = 0;       ///< at the L2 slice; SM cycles
     std::uint64_t line = 0;  ///< of the slice, below 2^kLineBits

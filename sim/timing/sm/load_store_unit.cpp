@@ -21,11 +21,11 @@ bool Has(const DecodedOp& op, unsigned flags) { return (op.flags & flags) != 0; 
 
 }  // namespace
 
-LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t sm, bool plain,
+LoadStoreUnit::LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t sm, bool plain,
                              SmCounters& counters)
     : parameters_(parameters),
       map_(map),
-      hooks_(hooks),
+      ports_(ports),
       sm_(sm),
       plain_(plain),
       counters_(counters),
@@ -110,8 +110,7 @@ void LoadStoreUnit::Tick(Cycle now, Outbox<Request>& out) {
 
 /// When all MSHRs are taken and the next line of a load needs one, nothing can be done before an answer comes: the unit need not try.
 void LoadStoreUnit::SleepIfMissing(const Entry& entry) {
-  if (entry.space == trace::Space::kShared || entry.is_store || entry.next_line >= entry.lines.count || hooks_.memory_issue != nullptr)
-    return;
+  if (entry.space == trace::Space::kShared || entry.is_store || entry.next_line >= entry.lines.count || !ports_.line_gates.empty()) return;
   if (entry.cache != CacheId::kNone) {
     const std::uint64_t line = entry.lines.lines[entry.next_line].line;
     known_absent_ =
@@ -133,10 +132,8 @@ void LoadStoreUnit::TickShared(Cycle now, Entry& entry) {
 
 bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
   const MemoryInstruction& instruction = entry.instruction;
-  if (hooks_.memory_issue != nullptr) {
-    const bool writes = Has(*instruction.op, trace::kStore | trace::kAtomic);
-    const Cycle when = hooks_.memory_issue->MayAccess(
-        now, {.sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line.line, .writes = writes});
+  if (!ports_.line_gates.empty()) {
+    const Cycle when = OpenForLine(now, instruction, line.line);
     if (when > now) return Block(when);
   }
   if (entry.is_store && entry.space == trace::Space::kLocal && parameters_.timing().l1.local_write_back) {
@@ -144,6 +141,15 @@ bool LoadStoreUnit::AccessLine(Cycle now, Entry& entry, const LineAccess& line, 
   }
   if (entry.is_store) return Store(now, entry, line, out);
   return entry.cache == CacheId::kNone ? LoadUncached(now, entry, line, out) : LoadCached(now, entry, line, out);
+}
+
+/// When all gates let the line pass.
+Cycle LoadStoreUnit::OpenForLine(Cycle now, const MemoryInstruction& instruction, std::uint64_t line) const {
+  const bool writes = Has(*instruction.op, trace::kStore | trace::kAtomic);
+  const LineIssue issue{.sm = sm_, .warp = instruction.warp, .launch = instruction.launch, .line = line, .writes = writes};
+  Cycle when = now;
+  for (LineGate* const gate : ports_.line_gates) when = std::max(when, gate->MayAccess(now, issue));
+  return when;
 }
 
 bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
@@ -223,6 +229,10 @@ bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, 
   l1.MarkDirty(held, static_cast<std::uint8_t>(line.sectors));
   completions_.push_back({.op = nullptr, .ready = now, .warp = entry.instruction.warp});
   return true;
+}
+
+void LoadStoreUnit::DropL1(Cycle now, Outbox<Request>& out) {
+  caches_[static_cast<std::size_t>(CacheId::kL1)].DropAll([&](const Cache::Victim& victim) { WriteBack(now, victim, out); });
 }
 
 bool LoadStoreUnit::Block(Cycle until) {

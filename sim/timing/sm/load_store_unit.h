@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sim/timing/counters.h"
-#include "sim/timing/hooks.h"
 #include "sim/timing/memory/address_map.h"
 #include "sim/timing/memory/address_space.h"
 #include "sim/timing/memory/cache.h"
@@ -15,20 +14,10 @@
 #include "sim/timing/memory/mshr.h"
 #include "sim/timing/memory/tlb.h"
 #include "sim/timing/parameters.h"
-#include "sim/timing/sm/decoded_code.h"
+#include "sim/timing/ports.h"
+#include "sim/timing/sm/memory_instruction.h"
 
 namespace gridloom::timing {
-
-/// A memory instruction as it is issued.
-struct MemoryInstruction {
-  const DecodedOp* op = nullptr;
-  const trace::CtaTrace* cta = nullptr;
-  trace::MemoryAccess access;
-  std::uint64_t shift = 0;  ///< added to the addresses
-  const AddressSpace* memory = nullptr;
-  std::uint32_t launch = 0;
-  std::uint16_t warp = 0;  ///< of the SM
-};
 
 /// Part of a memory instruction is done: a load (or atomic with a result) whole, a store one packet.
 struct Completion {
@@ -40,7 +29,7 @@ struct Completion {
 class LoadStoreUnit {
  public:
   /// `plain`: searches without short cuts, the reference. The references must outlive the unit.
-  LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t sm, bool plain,
+  LoadStoreUnit(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t sm, bool plain,
                 SmCounters& counters);
 
   bool full() const { return count_ == queue_.size(); }
@@ -56,6 +45,8 @@ class LoadStoreUnit {
     if (HasEntry(response)) mshrs_.Prefetch(response.id);
   }
   void PrefetchSet(const Response& response) const;
+  /// L1 loses all lines; dirty ones go to L2.
+  void DropL1(Cycle now, Outbox<Request>& out);
   /// Takes an answer of L2.
   void Fill(Cycle now, const Response& response, Outbox<Request>& out);
 
@@ -92,6 +83,7 @@ class LoadStoreUnit {
   void TickShared(Cycle now, Entry& entry);
   /// Each returns whether the line is done; else blocked_until_ says when to try again.
   bool AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  Cycle OpenForLine(Cycle now, const MemoryInstruction& instruction, std::uint64_t line) const;
   bool LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool Store(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
@@ -115,7 +107,7 @@ class LoadStoreUnit {
 
   const Parameters& parameters_;
   const AddressMap& map_;
-  const Hooks& hooks_;
+  const Ports& ports_;
   const std::uint32_t sm_;
   const bool plain_;
   SmCounters& counters_;

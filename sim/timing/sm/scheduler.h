@@ -9,6 +9,7 @@
 
 #include "sim/device/timing_spec.h"
 #include "sim/timing/cycle.h"
+#include "sim/timing/ports.h"
 
 namespace gridloom::timing {
 
@@ -52,8 +53,10 @@ struct Scheduler {
   std::array<WarpMask, sim::kPipeCount> by_pipe{};  ///< warps whose next instruction goes to that pipe
   std::array<std::uint64_t, 64> age{};
   WakeWheel wheel;
-  std::uint32_t last = 0;  ///< issued last
-  WarpMask active = 0;     ///< two_level: the warps that it chooses from
+  std::uint32_t last = 0;                             ///< issued last
+  WarpMask active = 0;                                ///< two_level: the warps that it chooses from
+  WarpMask held = 0;                                  ///< a gate does not let the next instruction issue
+  std::array<WarpMask, Ports::kMostGates> held_by{};  ///< of them, by gate
 
   /// The warp to issue among `eligible`, which is not empty.
   std::uint32_t Pick(sim::WarpOrder order, WarpMask eligible) const {
@@ -64,9 +67,17 @@ struct Scheduler {
     }
     return After(last, eligible);
   }
+  void Hold(WarpMask warp, std::size_t gate) {
+    held |= warp;
+    held_by[gate] |= warp;
+  }
+  void LetGo(WarpMask warp) {
+    held &= ~warp;
+    for (WarpMask& mask : held_by) mask &= ~warp;
+  }
   /// two_level: warps that wait for memory or a barrier leave the active ones, ready ones take their places.
   void Refill(std::uint32_t places) {
-    active &= resident & ~memory & ~barrier & ~finished;
+    active &= resident & ~memory & ~barrier & ~finished & ~held;
     for (WarpMask candidates = ready & ~active; candidates != 0 && static_cast<std::uint32_t>(std::popcount(active)) < places;) {
       const WarpMask bit = WarpMask{1} << Oldest(candidates);
       active |= bit;

@@ -6,12 +6,14 @@
 
 namespace gridloom::timing {
 
-Sm::Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain)
+Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups, bool plain)
     : parameters_(parameters),
       timing_(parameters.timing()),
+      ports_(ports),
       index_(index),
       plain_(plain),
-      memory_(parameters, map, hooks, index, plain, counters_),
+      gated_(!ports.warp_gates.empty()),
+      memory_(parameters, map, ports, index, plain, counters_),
       in_port_(parameters.SmInPort()),
       out_(groups),
       warps_(parameters.device.max_warps_per_sm()),
@@ -34,7 +36,13 @@ Cycle Sm::next() const {
   next = std::min(next, std::max(memory_.next(), last_step_ + 1));
   if (!inbox_.empty()) next = std::min(next, std::max(inbox_.next_arrival(), in_port_.free_at()));
   if (!starts_.empty()) next = std::min(next, starts_.front().at);
+  if (!commands_.empty()) next = std::min(next, commands_.front().at);
   return next;
+}
+
+void Sm::Add(const SmCommand& command) {
+  const auto later = std::ranges::upper_bound(commands_, command.at, {}, &SmCommand::at);
+  commands_.insert(later, command);
 }
 
 void Sm::Run(Cycle begin, Cycle end) {
@@ -48,12 +56,15 @@ void Sm::Run(Cycle begin, Cycle end) {
 /// Output end first: what comes back in this cycle can be used in it.
 void Sm::Tick(Cycle now) {
   if (!inbox_.empty()) TakeResponses(now);
+  const bool told = !commands_.empty() && commands_.front().at <= now;
+  if (told) DropL1IfTold(now);
   if (plain_ || memory_.next() <= now) memory_.Tick(now, out_);
   last_step_ = now;
   const bool starts = !starts_.empty() && starts_.front().at <= now;
-  const bool nothing_new = now < next_issue_ && !starts && memory_.completions().empty() && memory_.full() == queue_was_full_;
+  const bool nothing_new = now < next_issue_ && !starts && !told && memory_.completions().empty() && memory_.full() == queue_was_full_;
   if (nothing_new && !plain_) return;
   Account(now);
+  if (told) AskGatesIfTold(now);
   StartCtas(now);
   TakeCompletions(now);
   if (resident_ctas_ > 0) RunSchedulers(now);
@@ -96,6 +107,26 @@ void Sm::RunSchedulers(Cycle now) {
   }
 }
 
+void Sm::DropL1IfTold(Cycle now) {
+  for (const SmCommand& command : commands_) {
+    if (command.at > now) break;
+    if (command.kind == SmCommand::Kind::kDropL1) memory_.DropL1(now, out_);
+  }
+}
+
+/// The last use of the commands that are due.
+void Sm::AskGatesIfTold(Cycle now) {
+  bool ask = false;
+  for (; !commands_.empty() && commands_.front().at <= now; commands_.pop_front()) {
+    ask |= commands_.front().kind == SmCommand::Kind::kAskGates;
+  }
+  for (std::size_t s = 0; ask && s < schedulers_.size(); ++s) {
+    for (WarpMask held = schedulers_[s].held; held != 0; held &= held - 1) {
+      Arm(now, warps_[static_cast<std::size_t>(std::countr_zero(held)) * schedulers_.size() + s]);
+    }
+  }
+}
+
 void Sm::TakeResponses(Cycle now) {
   while (!inbox_.empty() && inbox_.next_arrival() <= now && in_port_.free_at() <= now) {
     const Response& response = inbox_.front();
@@ -122,7 +153,7 @@ void Sm::StartCtas(Cycle now) {
     cta.warp_instructions = cta.thread_instructions = 0;
     cta.running = cta.undrained = static_cast<std::uint32_t>(start.trace->warps.size());
     ++resident_ctas_;
-    for (const trace::WarpTrace& warp : start.trace->warps) StartWarp(now, start, warp);
+    for (std::uint32_t w = 0; w < start.trace->warps.size(); ++w) StartWarp(now, start, w);
     // A warp without instructions has ended; only now, when all of its CTA are there.
     for (const std::uint16_t w : std::vector<std::uint16_t>(cta.warps)) {
       if (warps_[w].op == nullptr) Finish(now, warps_[w]);
@@ -130,10 +161,11 @@ void Sm::StartCtas(Cycle now) {
   }
 }
 
-void Sm::StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& trace) {
+void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   const std::uint16_t slot = FreeWarp();
   Warp& warp = warps_[slot];
   const trace::CtaTrace& cta = *start.trace;
+  const trace::WarpTrace& trace = cta.warps[number];
   warp.state = WarpState::kRunning;
   warp.cta_slot = start.slot;
   warp.code = start.code;
@@ -144,6 +176,12 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& tra
   warp.age = ++next_age_;
   warp.loads = warp.stores = 0;
   warp.parked = 0;
+  warp.granted = false;
+  warp.event = warp.events_end = nullptr;
+  if (!cta.events.empty() && !ports_.cta_events.empty()) {
+    const auto events = trace::EventsOf(cta, number);
+    if (!events.empty()) warp.event = events.data(), warp.events_end = events.data() + events.size();
+  }
   warp.ready.assign(start.code->register_count + 1, 0);
   ctas_[start.slot].warps.push_back(slot);
   ++resident_warps_;
@@ -187,6 +225,15 @@ void Sm::TakeCompletions(Cycle now) {
   completions.clear();
 }
 
+/// Of all CTAs of the launch that are here.
+std::uint64_t Sm::ResidentInstructions(std::uint32_t launch) const {
+  std::uint64_t sum = 0;
+  for (const Cta& cta : ctas_) {
+    if (cta.trace != nullptr && cta.launch == launch) sum += cta.warp_instructions;
+  }
+  return sum;
+}
+
 void Sm::EndIfDrained(Cycle now, Warp& warp) {
   if (warp.loads > 0 || warp.stores > 0) return;
   warp.state = WarpState::kFree;
@@ -204,6 +251,7 @@ void Sm::EndIfDrained(Cycle now, Warp& warp) {
                     .cta = cta.id,
                     .warp_instructions = cta.warp_instructions,
                     .thread_instructions = cta.thread_instructions,
+                    .resident_instructions = ports_.cta_events.empty() ? 0 : ResidentInstructions(cta.launch),
                     .launch = cta.launch,
                     .sm = static_cast<std::uint16_t>(index_),
                     .slot = warp.cta_slot});

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/timing/cta.h"
 #include "sim/timing/memory/inbox.h"
 #include "sim/timing/sm/load_store_unit.h"
 #include "sim/timing/sm/scheduler.h"
@@ -15,34 +16,21 @@
 
 namespace gridloom::timing {
 
-/// The dispatcher's order to start a CTA. It has made sure that there is room.
-struct CtaStart {
-  Cycle at = 0;  ///< first cycle in which its warps can issue
-  std::uint64_t cta = 0;
-  std::uint32_t launch = 0;
-  std::uint16_t slot = 0;  ///< of the SM, free
-  std::shared_ptr<const trace::CtaTrace> trace;
-  trace::Shifts shifts;  ///< as LoadedCta has them
-  const DecodedCode* code = nullptr;
-  const AddressSpace* memory = nullptr;
-};
-
-/// What became of it.
-struct CtaEnd {
-  Cycle at = 0;  ///< all warps have ended, all loads have come back, all stores are accepted
-  std::uint64_t cta = 0;
-  std::uint64_t warp_instructions = 0, thread_instructions = 0;
-  std::uint32_t launch = 0;
-  std::uint16_t sm = 0, slot = 0;
+/// What a part does to an SM at a time (DeviceInput).
+struct SmCommand {
+  enum class Kind : std::uint8_t { kAskGates, kDropL1 };
+  Cycle at = 0;
+  Kind kind = Kind::kAskGates;
 };
 
 class Sm {
  public:
   /// `plain`: every cycle is simulated and every warp looked at; the reference for the short cuts. `groups`: of partitions, whose
   /// requests are kept apart. The references must outlive the SM.
-  Sm(const Parameters& parameters, const AddressMap& map, const Hooks& hooks, std::uint32_t index, std::uint32_t groups, bool plain);
+  Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, std::uint32_t index, std::uint32_t groups, bool plain);
 
   void Start(CtaStart start) { starts_.push_back(std::move(start)); }  ///< in the order of `at`
+  void Add(const SmCommand& command);                                  ///< not before the cycles that have been simulated; in any order
   /// Hands over an answer. After the last of a phase, Prefetch and SortInbox.
   void Add(const Response& response) {
     memory_.PrefetchEntry(response);
@@ -57,6 +45,7 @@ class Sm {
   void SortInbox() { inbox_.Sort(); }
   Outbox<Request>& outbox() { return out_; }
   std::vector<CtaEnd>& ended() { return ended_; }
+  std::vector<CtaSignal>& signals() { return signals_; }
   const SmCounters& counters() const { return counters_; }
   /// With the cycles before `end` that were not visited because nothing changed; all before it must have been simulated.
   SmCounters counters_until(Cycle end) const;
@@ -92,9 +81,12 @@ class Sm {
   Cycle CountSkipped(Cycle now, SmCounters& counters) const;
   void TakeResponses(Cycle now);
   void StartCtas(Cycle now);
-  void StartWarp(Cycle now, const CtaStart& start, const trace::WarpTrace& trace);
+  void StartWarp(Cycle now, const CtaStart& start, std::uint32_t number);
   std::uint16_t FreeWarp() const;
   void TakeCompletions(Cycle now);
+  void DropL1IfTold(Cycle now);
+  void AskGatesIfTold(Cycle now);
+  std::uint64_t ResidentInstructions(std::uint32_t launch) const;
   void EndIfDrained(Cycle now, Warp& warp);
 
   void RunSchedulers(Cycle now);
@@ -112,6 +104,15 @@ class Sm {
   void OpenBarriers(Cycle now, Cta& cta);
   void OpenBarrier(Cycle now, Cta& cta, std::size_t number);
   void Arm(Cycle now, Warp& warp);
+  MemoryInstruction NextAccess(const Warp& warp) const;
+  struct Gated {
+    Cycle until = 0;
+    std::size_t gate = 0;
+  };
+  Gated AskGates(Cycle now, const Warp& warp) const;
+  bool PassesGates(Cycle now, Warp& warp);
+  void WakeGated(Cycle now, Scheduler& scheduler, Warp& warp);
+  void Signal(Cycle now, Warp& warp);
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;
   static std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters);
@@ -128,8 +129,10 @@ class Sm {
 
   const Parameters& parameters_;
   const sim::TimingSpec& timing_;
+  const Ports& ports_;
   const std::uint32_t index_;
   const bool plain_;
+  const bool gated_;  // there are warp gates
   SmCounters counters_;
   LoadStoreUnit memory_;
   Port in_port_;
@@ -137,6 +140,8 @@ class Sm {
   Outbox<Request> out_;
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;
+  std::vector<CtaSignal> signals_;
+  std::deque<SmCommand> commands_;  // in the order of time
 
   std::vector<Warp> warps_;  // warp w belongs to scheduler w % schedulers
   std::vector<Cta> ctas_;    // by slot

@@ -38,8 +38,9 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
   } else {
     for (WarpMask woken = scheduler.wheel.Take(now); woken != 0; woken &= woken - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(woken));
-      const Warp& warp = warps_[lane * schedulers_.size() + index];
-      if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
+      Warp& warp = warps_[lane * schedulers_.size() + index];
+      if (gated_) WakeGated(now, scheduler, warp);
+      else if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
       else scheduler.wheel.Add(now, warp.wake, lane);
     }
   }
@@ -66,6 +67,7 @@ void Sm::TryPair(Cycle now, std::uint32_t index, Warp& warp, const DecodedOp& fi
   const DecodedOp& second = *warp.op;
   if (second.pipe == first.pipe && !timing_.sm.same_pipe_pairs) return;
   if (second.pipe == kMemoryPipe && memory_.full()) return;
+  if (gated_ && AskGates(now, warp).until > now) return;
   Cycle* unit = FreeUnit(now, index, second.pipe);
   if (unit == nullptr) return;
   ++counters_.dual_issues;
@@ -83,6 +85,7 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   counters_.thread_instructions += lanes;
   cta.thread_instructions += lanes;
   warp.next_issue = now + 1;
+  if (warp.event != nullptr) Signal(now, warp);
   switch (op.kind) {
     case OpKind::kArithmetic: warp.SetDestinations(op, now + op.latency); break;
     case OpKind::kBranch:
@@ -113,22 +116,75 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
 }
 
 void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
-  Cta& cta = ctas_[warp.cta_slot];
-  const auto index = static_cast<std::size_t>(&op - warp.code->ops.data());
   ++counters_.memory_instructions;
+  warp.granted = false;
   const bool returns = (op.flags & trace::kStore) == 0;
   if (returns) {
     warp.SetDestinations(op, kNever);
     ++warp.loads;
   }
-  warp.stores += memory_.Accept({.op = &op,
-                                 .cta = cta.trace.get(),
-                                 .access = *warp.access,
-                                 .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
-                                 .memory = cta.memory,
-                                 .launch = cta.launch,
-                                 .warp = static_cast<std::uint16_t>(&warp - warps_.data())});
+  warp.stores += memory_.Accept(NextAccess(warp));
   ++warp.access;
+}
+
+/// The warp's next instruction, one of memory.
+MemoryInstruction Sm::NextAccess(const Warp& warp) const {
+  const Cta& cta = ctas_[warp.cta_slot];
+  const auto index = static_cast<std::size_t>(warp.op - warp.code->ops.data());
+  return {.op = warp.op,
+          .cta = cta.trace.get(),
+          .access = *warp.access,
+          .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
+          .memory = cta.memory,
+          .launch = cta.launch,
+          .warp = static_cast<std::uint16_t>(&warp - warps_.data())};
+}
+
+/// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not above `now`: none.
+Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
+  if (warp.granted || warp.op->kind != OpKind::kMemory || warp.op->space == trace::Space::kShared) return {};
+  const MemoryInstruction instruction = NextAccess(warp);
+  const GatedAccess access{.sm = index_, .cta = ctas_[warp.cta_slot].id, .instruction = instruction};
+  for (std::size_t gate = 0; gate < ports_.warp_gates.size(); ++gate) {
+    const Cycle until = ports_.warp_gates[gate]->MayIssue(now, access);
+    if (until > now) return {.until = until, .gate = gate};
+  }
+  return {};
+}
+
+/// Whether the gates let the warp's next instruction issue, whose registers are ready; else the scheduler looks at it again when they may.
+bool Sm::PassesGates(Cycle now, Warp& warp) {
+  const Gated gated = AskGates(now, warp);
+  if (gated.until <= now) return warp.granted = true;
+  Scheduler& scheduler = schedulers_[warp.scheduler];
+  scheduler.Hold(Bit(warp), gated.gate);
+  warp.wake = gated.until;
+  if (warp.wake != kNever && !plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
+  return false;
+}
+
+/// A warp comes up in the wheel. What gates held back and let go on command may come up a second time.
+void Sm::WakeGated(Cycle now, Scheduler& scheduler, Warp& warp) {
+  const WarpMask bit = Bit(warp);
+  if (warp.state != WarpState::kRunning || (scheduler.ready & bit) != 0 || warp.wake == kNever) return;
+  if (warp.wake > now) return scheduler.wheel.Add(now, warp.wake, warp.index);
+  scheduler.LetGo(bit);
+  if (PassesGates(now, warp)) scheduler.ready |= bit;
+}
+
+/// Tells of the events of the instruction that is being issued.
+void Sm::Signal(Cycle now, Warp& warp) {
+  const Cta& cta = ctas_[warp.cta_slot];
+  const trace::WarpTrace& trace = cta.trace->warps[warp.event->warp];
+  const auto visit = static_cast<std::size_t>(warp.visit - cta.trace->visits.data()) - trace.first_visit - 1;
+  const auto instruction = static_cast<std::size_t>(warp.op - warp.code->ops.data());
+  while (warp.event->visit == visit && warp.event->instruction == instruction) {
+    signals_.push_back(
+        {.at = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
+    if (++warp.event != warp.events_end) continue;
+    warp.event = nullptr;
+    return;
+  }
 }
 
 /// Lanes of a warp may come to a barrier apart. Those that are there first wait while the others go on, which is to be seen by the lanes
@@ -201,10 +257,11 @@ void Sm::Arm(Cycle now, Warp& warp) {
   scheduler.by_pipe[warp.pipe] |= bit;
   scheduler.ready &= ~bit;
   scheduler.memory &= ~bit;
+  if (scheduler.held != 0) scheduler.LetGo(bit);
   const Cycle registers = warp.RegistersReady();
   warp.wake = registers == kNever ? kNever : std::max(registers, warp.next_issue);
   if (warp.wake == kNever) scheduler.memory |= bit;
-  else if (warp.wake <= now) scheduler.ready |= bit;
+  else if (warp.wake <= now) scheduler.ready |= !gated_ || PassesGates(now, warp) ? bit : 0;
   else if (!plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
 }
 
@@ -230,8 +287,13 @@ std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full, SmC
     const bool queue = queue_full && (scheduler.ready & ~scheduler.by_pipe[kMemoryPipe]) == 0;
     return queue ? counters.stall_load_store : counters.stall_pipe;
   }
-  const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished;
+  const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished | scheduler.held;
   if ((scheduler.resident & ~waiting) != 0) return counters.stall_dependency;
+  if (scheduler.held != 0) {
+    std::size_t gate = 0;
+    while (scheduler.held_by[gate] == 0) ++gate;
+    return counters.stall_gate[gate];
+  }
   if (scheduler.memory != 0) return counters.stall_memory;
   if (scheduler.barrier != 0) return counters.stall_barrier;
   return scheduler.finished != 0 ? counters.stall_finish : counters.stall_empty;

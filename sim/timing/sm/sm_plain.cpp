@@ -8,8 +8,10 @@ void Sm::ScanWarps(Cycle now, std::uint32_t index) {
   Scheduler& scheduler = schedulers_[index];
   scheduler.ready = scheduler.memory = scheduler.barrier = scheduler.finished = 0;
   scheduler.by_pipe = {};
+  scheduler.held = 0;
+  scheduler.held_by = {};
   for (std::size_t w = index; w < warps_.size(); w += schedulers_.size()) {
-    const Warp& warp = warps_[w];
+    Warp& warp = warps_[w];
     const WarpMask bit = Bit(warp);
     switch (warp.state) {
       case WarpState::kFree: break;
@@ -19,7 +21,7 @@ void Sm::ScanWarps(Cycle now, std::uint32_t index) {
       case WarpState::kRunning:
         scheduler.by_pipe[warp.op->pipe] |= bit;
         if (warp.RegistersReady() == kNever) scheduler.memory |= bit;
-        else if (warp.RegistersReady() <= now && warp.next_issue <= now) scheduler.ready |= bit;
+        else if (warp.RegistersReady() <= now && warp.next_issue <= now && (!gated_ || PassesGates(now, warp))) scheduler.ready |= bit;
         break;
     }
   }

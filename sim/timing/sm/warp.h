@@ -33,9 +33,12 @@ struct Warp {
   const trace::BlockVisit* visit = nullptr;  ///< after the current one
   const trace::BlockVisit* visits_end = nullptr;
   const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
-  Cycle next_issue = 0;                         ///< not before this cycle
-  Cycle wake = 0;                               ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  const trace::CtaEvent* event = nullptr;       ///< the next one, if somebody wants to know; null: there is none
+  const trace::CtaEvent* events_end = nullptr;
+  Cycle next_issue = 0;  ///< not before this cycle
+  Cycle wake = 0;        ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
+  bool granted = false;      ///< gates have let the next instruction pass
   std::uint32_t loads = 0;   ///< outstanding
   std::uint32_t stores = 0;  ///< packets outstanding
   const DecodedCode* code = nullptr;

@@ -212,12 +212,9 @@ TEST_CASE("Cache_EvictsTheLeastRecentlyUsedOfTheSet") {
   CHECK(cache.Find(12)->valid == 0);
 }
 
-class HitRecorder final : public L2Hook {
+class HitRecorder final : public L2Replacement {
  public:
-  std::uint64_t OnAccess(Cycle, const L2Access& access) override {
-    hit = access.hit;
-    return 0;
-  }
+  void OnAccess(Cycle, const L2Access&, L2Place, bool found) override { hit = found; }
   bool hit = false;
 };
 
@@ -225,9 +222,9 @@ TEST_CASE("L2Slice_LongUseOfOneSet_EvictsTheLeastRecentlyUsed") {
   const Parameters parameters = ParametersOf("v100");
   const AddressMap map(parameters);
   HitRecorder recorder;
-  Hooks hooks;
-  hooks.l2 = &recorder;
-  MemoryPartition partition(parameters, map, hooks, 0, 1, false);
+  Ports ports;
+  ports.l2 = &recorder;
+  MemoryPartition partition(parameters, map, ports, 0, 1, false);
   const std::uint64_t sets = parameters.l2_sets(), ways = parameters.timing().l2.ways;
   std::vector<std::uint64_t> by_use;  // lines of the set, the one used last in front
   std::mt19937_64 random(7);

@@ -1,4 +1,4 @@
-// Streams, hardware queues, concurrent kernels, copies, launch overhead, and the hooks.
+// Streams, hardware queues, concurrent kernels, copies, launch overhead.
 #include <catch2/catch.hpp>
 
 #include "scheduler/policy/builtin.h"
@@ -195,52 +195,6 @@ TEST_CASE("Run_SourceFails_StopsWithItsReason") {
   REQUIRE(engine.ok());
   REQUIRE((*engine)->Add(KernelWork{{}, std::make_shared<Truncated>()}).ok());
   CHECK((*engine)->Run().error().message == "trace ends at CTA 3");
-}
-
-/// Counts what it is told, and holds CTA 1 back from SM 0 and lines of the second mebibyte until cycle 20000.
-class TestHooks final : public CtaHook, public MemoryIssueHook, public L2Hook, public DramHook, public WindowHook {
- public:
-  bool MayStart(Cycle, std::uint32_t, std::uint64_t cta, std::uint32_t sm) override { return cta != 1 || sm != 0; }
-  void OnStart(Cycle, std::uint32_t, std::uint64_t cta, std::uint32_t sm) override { sm_of_[cta] = sm, ++starts; }
-  void OnEnd(Cycle, std::uint32_t, std::uint64_t, std::uint32_t) override { ++ends; }
-  Cycle MayAccess(Cycle now, const MemoryIssue& access) override { return access.line >= 8192 ? std::max<Cycle>(now, 20000) : now; }
-  std::uint64_t OnAccess(Cycle, const L2Access& access) override {
-    lines.push_back(access.line);
-    return 1;
-  }
-  void OnEnqueue(Cycle, const DramRequest&) override { ++dram; }
-  void OnWindow(Cycle begin, Cycle end) override { windows += begin < end ? 1 : 0; }
-  std::array<std::uint32_t, 4> sm_of_{};
-  int starts = 0, ends = 0, dram = 0, windows = 0;
-  std::vector<std::uint64_t> lines;
-};
-
-TEST_CASE("Hooks_SeeWhatHappens_AndTheirAnswersCount") {
-  sim::DeviceSpec device = TestDevice("v100");
-  device.sm.count = 2;
-  CodeBuilder code("load");
-  code.Block();
-  code.Load(Space::kGlobal, 1);
-  code.Op(OpClass::kControl, {}, {1});
-  CtaBuilder cta;
-  cta.Warp();
-  cta.Visit(0);
-  cta.Access(0);
-  const trace::LaunchShape shape{.ctas = 3, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
-  TestHooks hooks;
-  RunOptions options;
-  options.hooks = {.cta = &hooks, .memory_issue = &hooks, .l2 = &hooks, .dram = &hooks, .window = &hooks};
-  // CTA i loads line i * 4096 + 0: the third one's is held back.
-  const Outcome outcome = RunLaunch(device, SameCtas(code.code(), shape, cta.Finish(), 4096 * 128), options);
-  CHECK(hooks.sm_of_[1] == 1);
-  CHECK(hooks.starts == 3);
-  CHECK(hooks.ends == 3);
-  CHECK(hooks.windows > 0);
-  CHECK(hooks.dram == 3);
-  std::ranges::sort(hooks.lines);
-  CHECK(hooks.lines == std::vector<std::uint64_t>{0, 4096, 8192});
-  CHECK(outcome.works[0].ended >= 20000 + device.timing.dram.latency);
-  CHECK(outcome.works[0].ended <= 20000 + device.timing.dram.latency + 20);
 }
 
 }  // namespace

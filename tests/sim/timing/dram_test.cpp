@@ -43,8 +43,8 @@ TEST_CASE("DramChannel_ReadOfAClosedBank_ActivatesThenReads") {
   const sim::TimingSpec::Dram spec = PaperDram();
   for (const bool plain : {false, true}) {
     MemoryCounters counters;
-    const Hooks hooks;
-    DramChannel channel(spec, 0, hooks, plain, counters);
+    const Ports ports;
+    DramChannel channel(spec, 0, ports, plain, counters);
     std::vector<DramData> data;
     channel.Add(10, 3, 5, 2, false, 42);
     CHECK(channel.next() == 10);
@@ -63,8 +63,8 @@ TEST_CASE("DramChannel_ReadOfAClosedBank_ActivatesThenReads") {
 TEST_CASE("DramChannel_RowHits_GoBeforeOlderRequestsOfOtherRows") {
   const sim::TimingSpec::Dram spec = PaperDram();
   MemoryCounters counters;
-  const Hooks hooks;
-  DramChannel channel(spec, 0, hooks, false, counters);
+  const Ports ports;
+  DramChannel channel(spec, 0, ports, false, counters);
   std::vector<DramData> data;
   channel.Add(0, 0, 1, 1, false, 1);
   channel.Add(0, 0, 2, 1, false, 2);  // another row, older than the next
@@ -81,8 +81,8 @@ TEST_CASE("DramChannel_RowHits_GoBeforeOlderRequestsOfOtherRows") {
 /// Gives a channel and its reference the same requests; `busy`: one in so many cycles brings one.
 void CompareWithPlain(const sim::TimingSpec::Dram& spec, std::uint64_t seed, Cycle cycles, std::uint32_t banks, std::uint32_t busy) {
   MemoryCounters a_counters, b_counters;
-  const Hooks hooks;
-  DramChannel a(spec, 0, hooks, false, a_counters), b(spec, 0, hooks, true, b_counters);
+  const Ports ports;
+  DramChannel a(spec, 0, ports, false, a_counters), b(spec, 0, ports, true, b_counters);
   std::vector<DramData> a_data, b_data;
   std::mt19937_64 random(seed);
   std::uint32_t tag = 0;

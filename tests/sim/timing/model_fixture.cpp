@@ -1,6 +1,7 @@
 #include "tests/sim/timing/model_fixture.h"
 
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "scheduler/policy/builtin.h"
 
@@ -20,7 +21,8 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
   engine_options.threads = options.threads;
   engine_options.plain = options.plain;
   engine_options.window = options.window;
-  engine_options.hooks = options.hooks;
+  engine_options.parts = options.parts;
+  engine_options.observer = options.observer;
   auto engine = Engine::Create(device, *policy, engine_options);
   INFO((engine.ok() ? "" : engine.error().message));
   REQUIRE(engine.ok());
@@ -77,8 +79,9 @@ std::string BrokenLaw(const sim::DeviceSpec& device, const Outcome& outcome) {
   };
   std::uint64_t ctas = 0, instructions = 0;
   for (const WorkResult& work : outcome.works) ctas += work.ctas, instructions += work.warp_instructions;
-  const std::uint64_t stalls =
-      sm.stall_pipe + sm.stall_load_store + sm.stall_dependency + sm.stall_memory + sm.stall_barrier + sm.stall_finish + sm.stall_empty;
+  const std::uint64_t stalls = sm.stall_pipe + sm.stall_load_store + sm.stall_dependency + sm.stall_memory + sm.stall_barrier +
+                               sm.stall_finish + sm.stall_empty +
+                               std::accumulate(sm.stall_gate.begin(), sm.stall_gate.end(), std::uint64_t{0});
   const std::uint64_t bytes = (memory.l2_sector_misses - memory.l2_sector_merges) * sim::TimingSpec::kSectorBytes;
   const Law laws[] = {
       {"CTAs started and ended", ctas, sm.ctas},

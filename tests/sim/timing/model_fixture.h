@@ -25,7 +25,8 @@ struct RunOptions {
   bool plain = false;
   Cycle window = 0;
   Cycle step = 0;  ///< simulate so many cycles at a time; 0: all at once
-  Hooks hooks = {};
+  Parts parts = {};
+  Observer* observer = nullptr;
 };
 
 /// A device of configs/devices; stops the test if it cannot be read.

@@ -21,7 +21,7 @@ Observed RunObserved(const sim::DeviceSpec& device, const std::vector<std::share
                      EngineOptions options = {}, Cycle pause = 0) {
   Observed observed;
   observed.policy = policy::MakePolicy("leftover");
-  options.hooks.observer = &observer;
+  options.observer = &observer;
   auto engine = Engine::Create(device, *observed.policy, options);
   REQUIRE(engine.ok());
   observed.engine = *std::move(engine);
@@ -57,8 +57,8 @@ TEST_CASE("Engine_CountersNow_AreThoseOfACycleByCycleSimulation") {
     const sim::DeviceSpec device = RandomDevice(random);
     const auto launches = RandomLaunches(seed, 2);
     Recorder fast, plain;
-    RunObserved(device, launches, fast, {.window = 1, .hooks = {}});
-    RunObserved(device, launches, plain, {.plain = true, .window = 1, .hooks = {}});
+    RunObserved(device, launches, fast, {.window = 1});
+    RunObserved(device, launches, plain, {.plain = true, .window = 1});
     for (const auto& [at, counters] : fast.seen) {
       const auto exact = plain.seen.find(at);
       if (exact == plain.seen.end()) continue;  // plain mode ends in another cycle
@@ -82,7 +82,7 @@ TEST_CASE("Sampler_ChangesNeitherCyclesNorCounters_AndItsSamplesAddUp") {
     Sampler sampler;
     const Observed observed = RunObserved(device, launches, sampler);
     sampler.Finish(*observed.engine);
-    const Outcome looked_at = RunLaunches(device, launches, {.hooks = {.observer = &sampler}}, 2);
+    const Outcome looked_at = RunLaunches(device, launches, {.observer = &sampler}, 2);
     CHECK(Difference(alone, looked_at) == "");
     REQUIRE(!sampler.samples().empty());
     CHECK(observed.engine->counters() == alone.counters);

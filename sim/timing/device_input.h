@@ -1,0 +1,61 @@
+// What a part does to the device, between windows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rewriter/support/result.h"
+#include "sim/timing/memory/message.h"
+#include "sim/timing/parameters.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+/// A request that a part sends to L2 itself. Nobody is answered.
+struct PartRequest {
+  std::uint64_t line = 0;  ///< address / 128, physical
+  /// kRead, kWrite, kReduce, or kFlush: the line is written back if it is dirty, and dropped.
+  RequestKind kind = RequestKind::kRead;
+  std::uint8_t sectors = 0xf;  ///< mask
+  std::uint32_t launch = 0;
+};
+
+/// Only between windows: in the calls of CtaEvents, StartRule, CopyPath, CtaLimit, CtaPlacer and TimedSource. Cycles are SM cycles, and
+/// none of them may lie before earliest().
+class DeviceInput {
+ public:
+  virtual ~DeviceInput() = default;
+  virtual const Parameters& parameters() const = 0;
+  /// The SMs have been simulated up to there. What follows from something that happened at cycle t can be had from t + Parameters::window
+  /// on; what a TimedSource does at t, from t on.
+  virtual Cycle earliest() const = 0;
+
+  // ---- works ----
+  /// Launches from the device. `order.submitted` may be the cycle of the cause, even before earliest().
+  virtual Result<WorkId> Add(KernelWork work) = 0;
+  virtual Result<WorkId> Add(CopyWork work) = 0;
+  virtual Result<WorkId> Add(MarkerWork work) = 0;
+  /// A stream that nobody else has.
+  virtual std::uint32_t NewStream() = 0;
+  /// Further CTAs, of the same code and shape, for a kernel that has not ended (thread-block groups). They follow those it has.
+  virtual Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) = 0;
+  /// Of a copy that a CopyPath took.
+  virtual void EndCopy(WorkId copy, Cycle at) = 0;
+  /// Start rules, limits and the policy are asked again at that cycle. May be the cycle of the cause.
+  virtual void Recheck(Cycle at) = 0;
+
+  // ---- SMs ----
+  /// Accesses that gates hold back are asked for again.
+  virtual void AskGates(std::uint32_t sm, Cycle at) = 0;
+  /// The SM's L1 loses all lines; dirty ones are written back.
+  virtual void DropL1(std::uint32_t sm, Cycle at) = 0;
+
+  // ---- L2 ----
+  /// Leaves at `at` and arrives crossbar.latency later.
+  virtual void Send(Cycle at, const PartRequest& request) = 0;
+
+  /// The simulation cannot go on; it ends with this.
+  virtual void Fail(Error error) = 0;
+};
+
+}  // namespace gridloom::timing

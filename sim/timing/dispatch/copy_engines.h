@@ -1,0 +1,32 @@
+// The copy engines of a device, and what copies and fills take.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/timing/parameters.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+/// One engine serves both directions over PCIe; with more, one serves each. The last one copies and fills on the device: one after the
+/// other, launched like kernels.
+class CopyEngines {
+ public:
+  explicit CopyEngines(const Parameters& parameters);
+
+  std::size_t EngineOf(WorkKind kind) const;
+  bool on_device(std::size_t engine) const { return engine + 1 == busy_.size(); }
+  bool busy(std::size_t engine) const { return busy_[engine]; }
+  void Take(std::size_t engine) { busy_[engine] = true; }
+  void Free(std::size_t engine) { busy_[engine] = false; }
+
+  /// Copies over PCIe have a latency and their bytes; those on the device move at 7/8 of DRAM's peak, as copying kernels do.
+  Cycle Cycles(const WorkResult& copy) const;
+
+ private:
+  const Parameters& parameters_;
+  std::vector<bool> busy_;
+};
+
+}  // namespace gridloom::timing

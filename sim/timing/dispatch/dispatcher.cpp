@@ -1,0 +1,353 @@
+#include "sim/timing/dispatch/dispatcher.h"
+
+#include <algorithm>
+
+#include "rewriter/support/check.h"
+#include "sim/timing/sm/occupancy.h"
+
+namespace gridloom::timing {
+namespace {
+
+/// A copy's end: which engine it leaves, above its number. One that a part does has none.
+constexpr unsigned kEngineAt = 32;
+
+}  // namespace
+
+Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer, std::uint64_t layout,
+                       bool keep_ended)
+    : parameters_(parameters),
+      policy_(policy),
+      ports_(ports),
+      observer_(observer),
+      layout_(layout),
+      works_(parameters, ports, keep_ended),
+      engines_(parameters),
+      placement_(parameters, ports),
+      queues_(parameters.timing().launch.queues) {}
+
+Result<WorkId> Dispatcher::Add(KernelWork work) {
+  const trace::KernelCode& code = work.source->code();
+  const trace::LaunchShape& shape = work.source->shape();
+  GL_TRY(decoded, Decode(code, parameters_.timing()));
+  auto needs = NeedsOf(shape, parameters_.device);
+  if (!needs.ok()) return Error{"kernel " + code.name + ": " + needs.error().message};
+  WorkState state;
+  state.result.name = code.name;
+  state.result.ctas = shape.ctas;
+  state.order = std::move(work.order);
+  state.kernel.source = std::move(work.source);
+  state.kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
+  state.kernel.needs = *needs;
+  state.kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
+  state.kernel.profile = work.profile;
+  state.kernel.owner = work.owner;
+  return Append(std::move(state));
+}
+
+Result<WorkId> Dispatcher::Add(CopyWork work) {
+  constexpr WorkKind kKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost, WorkKind::kCopyOnDevice, WorkKind::kFill};
+  WorkState copy;
+  copy.kind = kKinds[static_cast<std::size_t>(work.direction)];
+  copy.result.bytes = work.bytes;
+  copy.order = std::move(work.order);
+  return Append(std::move(copy));
+}
+
+Result<WorkId> Dispatcher::Add(MarkerWork work) {
+  WorkState marker;
+  marker.kind = WorkKind::kMarker;
+  marker.order = std::move(work.order);
+  return Append(std::move(marker));
+}
+
+Result<WorkId> Dispatcher::Append(WorkState work) {
+  work.result.kind = work.kind;
+  work.result.stream = work.order.stream;
+  work.result.submitted = work.order.submitted;
+  const WorkKind kind = work.kind;
+  const std::uint32_t stream = work.order.stream;
+  const Cycle submitted = work.order.submitted;
+  GL_TRY(id, works_.Append(std::move(work)));
+  if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
+  else (kind == WorkKind::kMarker ? markers_ : copies_).push_back(id);
+  events_.insert({submitted, EventKind::kCheck, 0});
+  return id;
+}
+
+Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
+  if (works_.done(id)) return Error{"a group of CTAs was given to kernel " + std::to_string(id) + ", which has ended"};
+  WorkState& work = works_.at(id);
+  const trace::KernelCode& code = group->code();
+  if (work.kind != WorkKind::kKernel || code.instructions.size() != work.kernel.code->ops.size() || code.name != work.result.name) {
+    return Error{"a group of CTAs of " + code.name + " was given to " + work.result.name + ", which has other code"};
+  }
+  GL_TRY(needs, NeedsOf(group->shape(), parameters_.device));
+  if (needs.warps != work.kernel.needs.warps || needs.registers != work.kernel.needs.registers ||
+      needs.shared_bytes != work.kernel.needs.shared_bytes) {
+    return Error{"a group of CTAs was given to " + work.result.name + " that need something else than its own"};
+  }
+  const std::uint64_t ctas = group->shape().ctas;
+  work.kernel.groups.push_back({.first_cta = work.result.ctas, .source = std::move(group)});
+  work.result.ctas += ctas;
+  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
+  if (kernel != kernels_.end()) kernel->ctas = work.result.ctas;
+  return {};
+}
+
+void Dispatcher::Signalled(std::vector<CtaSignal>& signals) {
+  for (const CtaSignal& signal : signals) {
+    // Within a cycle by SM, and those of one SM in the order in which they were issued.
+    events_.insert({signal.at, EventKind::kCtaSignal, std::uint64_t{signal.place.sm} << 48 | signals_.size()});
+    signals_.push_back(signal);
+  }
+  signals.clear();
+}
+
+void Dispatcher::Ended(std::vector<CtaEnd>& ended) {
+  for (const CtaEnd& end : ended) {
+    // Within a cycle by SM and slot.
+    events_.insert({end.at, EventKind::kCtaEnd, std::uint64_t{end.sm} << 48 | std::uint64_t{end.slot} << 32 | ended_.size()});
+    ended_.push_back(end);
+  }
+  ended.clear();
+}
+
+Status Dispatcher::Run(Cycle end, const StartCta& start) {
+  begun_.clear();
+  finished_.clear();
+  works_.Forget();
+  while (next() < end) {
+    const Cycle now = next();
+    while (next() == now) {
+      const Event event = *events_.begin();
+      events_.erase(events_.begin());
+      Handle(event);
+    }
+    Check(now);
+    GL_TRY_STATUS(Place(now, start));
+  }
+  // All of them happened before `end`.
+  signals_.clear();
+  ended_.clear();
+  return {};
+}
+
+void Dispatcher::Handle(const Event& event) {
+  const auto [now, kind, detail] = event;
+  switch (kind) {
+    case EventKind::kCtaSignal:
+      for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEvent(signals_[detail & 0xffffffffffffu]);
+      break;
+    case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
+    case EventKind::kCopyEnd:
+      if (const std::uint64_t engine = detail >> kEngineAt; engine != 0) engines_.Free(engine - 1);
+      Finish(static_cast<WorkId>(detail), now);
+      break;
+    case EventKind::kCheck: break;
+  }
+}
+
+void Dispatcher::OnCtaEnd(const CtaEnd& end) {
+  WorkState& work = works_.at(end.launch);
+  --work.kernel.resident[end.sm];
+  placement_.Release(end.sm, end.slot, work.kernel.needs);
+  work.result.warp_instructions += end.warp_instructions;
+  work.result.thread_instructions += end.thread_instructions;
+  ++std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id)->finished;
+  // They may have more CTAs for this kernel.
+  for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEnd(end);
+  if (observer_ != nullptr) observer_->OnCtaEnd(end.at, end.place());
+  const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
+  if (kernel->finished == kernel->ctas) EndKernel(kernel, end.at);
+}
+
+void Dispatcher::EndKernel(KernelIterator kernel, Cycle now) {
+  const auto id = static_cast<WorkId>(kernel->id);
+  kernels_.erase(kernel);
+  Finish(id, now);
+  for (CtaEvents* const listener : ports_.cta_events) listener->OnKernelEnd(now, id);
+  if (observer_ != nullptr) observer_->OnKernelEnd(now, id);
+}
+
+/// The launch ended before it had run all of its grid: what has not started is not there.
+void Dispatcher::Cut(KernelIterator kernel, Cycle now) {
+  WorkResult& result = works_.at(static_cast<WorkId>(kernel->id)).result;
+  kernel->ctas = result.ctas = kernel->started;
+  if (result.started == kNever) result.started = now;
+  if (kernel->finished == kernel->ctas) EndKernel(kernel, now);
+}
+
+void Dispatcher::Finish(WorkId id, Cycle now) {
+  works_.Finish(id, now);
+  finished_.push_back(id);
+  events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
+}
+
+/// Lets markers end, copies start, and kernels at the heads of the hardware queues become ready.
+void Dispatcher::Check(Cycle now) {
+  CheckMarkers(now);
+  CheckCopies(now);
+  CheckKernels(now);
+}
+
+bool Dispatcher::MayBegin(WorkId id, Cycle now, bool launched) {
+  if (works_.at(id).order.submitted > now) return false;
+  const Cycle start = launched ? works_.MayLaunch(id, now) : works_.MayStart(id, now);
+  if (start > now && start < kNever) events_.insert({start, EventKind::kCheck, 0});
+  return start <= now;
+}
+
+void Dispatcher::CheckKernels(Cycle now) {
+  for (std::deque<WorkId>& queue : queues_) {
+    while (!queue.empty() && kernels_.size() < parameters_.device.grid.max_resident) {
+      const WorkId id = queue.front();
+      if (!MayBegin(id, now, true)) break;
+      queue.pop_front();
+      MakeReady(id, now);
+    }
+  }
+}
+
+void Dispatcher::MakeReady(WorkId id, Cycle now) {
+  WorkState& work = works_.at(id);
+  work.stage = WorkState::Stage::kRunning;
+  work.kernel.resident.assign(placement_.sms().size(), 0);
+  kernels_.push_back({.id = id,
+                      .stream = work.order.stream,
+                      .ctas = work.result.ctas,
+                      .needs = work.kernel.needs,
+                      .tenant = work.kernel.owner.tenant,
+                      .weight = work.kernel.owner.weight,
+                      .priority = work.kernel.owner.priority,
+                      .profile = work.kernel.profile,
+                      .resident = work.kernel.resident});
+  if (ports_.cta_events.empty()) return;
+  const KernelReady ready{.launch = id,
+                          .stream = work.order.stream,
+                          .source = *work.kernel.source,
+                          .needs = work.kernel.needs,
+                          .fits_per_sm = CtasPerSm(work.kernel.needs, parameters_.device)};
+  for (CtaEvents* const listener : ports_.cta_events) listener->OnKernelReady(now, ready);
+}
+
+/// One that ends may let others end.
+void Dispatcher::CheckMarkers(Cycle now) {
+  for (bool again = true; again;) {
+    again = false;
+    for (auto next = markers_.begin(); next != markers_.end();) {
+      const WorkId id = *next;
+      if (!MayBegin(id, now, false)) {
+        ++next;
+        continue;
+      }
+      next = markers_.erase(next);
+      works_.at(id).result.started = now;
+      Finish(id, now);
+      again = true;
+    }
+  }
+}
+
+void Dispatcher::CheckCopies(Cycle now) {
+  for (auto next = copies_.begin(); next != copies_.end();) {
+    const WorkId id = *next;
+    WorkState& work = works_.at(id);
+    const std::size_t engine = engines_.EngineOf(work.kind);
+    // What copies or fills on the device is a kernel, and is launched like one.
+    const bool on_device = engines_.on_device(engine);
+    const bool others = !on_device && !ports_.copy_paths.empty();
+    if ((engines_.busy(engine) && !others) || !MayBegin(id, now, on_device)) {
+      ++next;
+      continue;
+    }
+    const bool taken = others && std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
+    if (!taken && engines_.busy(engine)) {
+      ++next;
+      continue;
+    }
+    next = copies_.erase(next);
+    work.stage = WorkState::Stage::kRunning;
+    work.result.started = now;
+    if (taken) continue;
+    engines_.Take(engine);
+    events_.insert({now + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
+  }
+}
+
+/// What the policy wants next, of the kernels that limits do not hold back everywhere.
+std::optional<policy::Slice> Dispatcher::NextSlice(Cycle now) {
+  if (limited_.empty()) return policy_.Next({.cycle = now, .kernels = kernels_, .sms = placement_.sms()});
+  unlimited_.clear();
+  std::ranges::copy_if(kernels_, std::back_inserter(unlimited_),
+                       [&](const policy::KernelView& kernel) { return std::ranges::find(limited_, kernel.id) == limited_.end(); });
+  return policy_.Next({.cycle = now, .kernels = unlimited_, .sms = placement_.sms()});
+}
+
+Status Dispatcher::Place(Cycle now, const StartCta& start) {
+  limited_.clear();
+  while (true) {
+    const auto slice = NextSlice(now);
+    if (!slice) break;
+    const auto kernel = std::ranges::find(kernels_, slice->kernel, &policy::KernelView::id);
+    if (kernel == kernels_.end()) return {};
+    std::uint64_t placed = 0;
+    Placed last = Placed::kYes;
+    while (placed < slice->ctas && !kernel->all_started() && last == Placed::kYes) {
+      GL_TRY(done, PlaceOne(now, *kernel, *slice, start));
+      last = done;
+      if (last == Placed::kYes) ++placed;
+    }
+    if (last == Placed::kNoMore) Cut(kernel, now);
+    else if (last == Placed::kLimited) limited_.push_back(kernel->id);
+    else if (placed == 0) return {};
+  }
+  if (const auto again = policy_.Again(); again && *again > now) events_.insert({*again, EventKind::kCheck, 0});
+  return {};
+}
+
+Result<trace::LoadedCta> Dispatcher::Load(KernelState& kernel, std::uint64_t cta) {
+  trace::CtaSource* source = kernel.source.get();
+  std::uint64_t first = 0;
+  for (const KernelState::Group& group : kernel.groups) {
+    if (group.first_cta > cta) break;
+    source = group.source.get();
+    first = group.first_cta;
+  }
+  GL_TRY(loaded, source->Load(cta - first));
+  if (loaded.trace == nullptr) return loaded;
+  GL_TRY_STATUS(trace::ValidateShifts(source->code(), loaded.shifts));
+  if (loaded.trace != kernel.valid) {  // many CTAs share a trace
+    GL_TRY_STATUS(trace::ValidateCta(source->code(), source->shape(), *loaded.trace));
+    kernel.valid = loaded.trace;
+  }
+  return loaded;
+}
+
+Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start) {
+  bool limited = false;
+  const auto chosen = placement_.Choose(now, kernel, slice, limited);
+  if (!chosen) return limited ? Placed::kLimited : Placed::kNoRoom;
+  const auto launch = static_cast<std::uint32_t>(kernel.id);
+  WorkState& work = works_.at(launch);
+  GL_TRY(cta, Load(work.kernel, chosen->cta));
+  if (cta.trace == nullptr) return Placed::kNoMore;
+  const CtaPlacement::Taken taken = placement_.Take(now, chosen->sm, kernel.needs);
+  const CtaPlace place{.launch = launch, .sm = chosen->sm, .slot = taken.slot, .cta = chosen->cta};
+  if (work.result.started == kNever) begun_.push_back(launch);
+  work.result.started = std::min(work.result.started, taken.at);
+  ++work.kernel.resident[chosen->sm];
+  for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaStart(taken.at, place);
+  if (observer_ != nullptr) observer_->OnCtaStart(taken.at, place);
+  start(chosen->sm, {.at = taken.at,
+                     .cta = chosen->cta,
+                     .launch = launch,
+                     .slot = taken.slot,
+                     .trace = std::move(cta.trace),
+                     .shifts = std::move(cta.shifts),
+                     .code = work.kernel.code.get(),
+                     .memory = work.kernel.memory.get()});
+  ++kernel.started;
+  return Placed::kYes;
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,104 @@
+// The front end of a device: kernels, copies and markers become ready in the order of streams (stream_order.h) and hardware queues, and
+// a policy decides whose CTAs start next; where they go is cta_placement.h. Runs between windows, on one thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "scheduler/policy/policy.h"
+#include "sim/timing/dispatch/copy_engines.h"
+#include "sim/timing/dispatch/cta_placement.h"
+#include "sim/timing/dispatch/stream_order.h"
+#include "sim/timing/parameters.h"
+#include "sim/timing/ports.h"
+
+namespace gridloom::timing {
+
+/// A CTA that has ended frees its place at once; a CTA in its place starts launch.cta_cycles later, as does every CTA after the
+/// decision to start it. That is why decisions can be taken after the window in which their causes happened (Parameters::window).
+class Dispatcher {
+ public:
+  /// `layout`: of the pages of address spaces. `keep_ended`: as EngineOptions::keep_ended. `observer` may be null.
+  Dispatcher(const Parameters& parameters, policy::Policy& policy, const Ports& ports, Observer* observer, std::uint64_t layout,
+             bool keep_ended);
+
+  Result<WorkId> Add(KernelWork work);
+  Result<WorkId> Add(CopyWork work);
+  Result<WorkId> Add(MarkerWork work);
+  /// DeviceInput::Extend, EndCopy, Recheck.
+  Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group);
+  void EndCopy(WorkId copy, Cycle at) { events_.insert({at, EventKind::kCopyEnd, copy}); }
+  void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
+
+  /// Of the works that are kept, in the order in which they were given.
+  std::vector<WorkResult> results() const { return works_.results(); }
+  /// Of one that is kept.
+  const WorkResult& result(WorkId id) const { return works_.at(id).result; }
+  bool done(WorkId id) const { return works_.done(id); }
+  std::size_t kept() const { return works_.kept(); }
+
+  /// What CTAs said, and CTAs that ended, in the window just simulated.
+  void Signalled(std::vector<CtaSignal>& signals);
+  void Ended(std::vector<CtaEnd>& ended);
+
+  using StartCta = std::function<void(std::uint32_t sm, CtaStart start)>;
+  /// Acts on everything that happens before `end`, in order of time. Fails when a trace cannot be read.
+  Status Run(Cycle end, const StartCta& start);
+
+  /// Time of the next known event; kNever when it waits for CTAs or has nothing to do.
+  Cycle next() const { return events_.empty() ? kNever : std::get<0>(*events_.begin()); }
+  bool all_done() const { return works_.all_done(); }
+  /// Kernels that got their first CTA, and works that ended, since the last call of Run; in the order of time.
+  const std::vector<WorkId>& begun() const { return begun_; }
+  const std::vector<WorkId>& finished() const { return finished_; }
+
+ private:
+  enum class EventKind : std::uint8_t { kCtaSignal, kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
+  using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
+  using KernelIterator = std::vector<policy::KernelView>::iterator;
+
+  Result<WorkId> Append(WorkState work);
+  void Handle(const Event& event);
+  void OnCtaEnd(const CtaEnd& end);
+  void EndKernel(KernelIterator kernel, Cycle now);
+  void Cut(KernelIterator kernel, Cycle now);
+  void Finish(WorkId id, Cycle now);
+  void Check(Cycle now);
+  void CheckKernels(Cycle now);
+  void CheckCopies(Cycle now);
+  void CheckMarkers(Cycle now);
+  /// Nothing holds the work back now; if something does until a known time, it is looked at again then.
+  bool MayBegin(WorkId id, Cycle now, bool launched);
+  void MakeReady(WorkId id, Cycle now);
+  Status Place(Cycle now, const StartCta& start);
+  std::optional<policy::Slice> NextSlice(Cycle now);
+  enum class Placed : std::uint8_t { kYes, kNoRoom, kLimited, kNoMore };
+  Result<Placed> PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start);
+  Result<trace::LoadedCta> Load(KernelState& kernel, std::uint64_t cta);
+
+  const Parameters& parameters_;
+  policy::Policy& policy_;
+  const Ports& ports_;
+  Observer* const observer_;
+  const std::uint64_t layout_;
+  StreamOrder works_;
+  CopyEngines engines_;
+  CtaPlacement placement_;
+  std::vector<std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
+  std::deque<WorkId> copies_;               // copies that have not started, in the order of submission
+  std::deque<WorkId> markers_;              // that have not ended, likewise
+  std::vector<WorkId> begun_, finished_;
+  std::set<Event> events_;
+  std::vector<CtaSignal> signals_;  // kCtaSignal events refer to them
+  std::vector<CtaEnd> ended_;       // kCtaEnd events likewise
+  std::vector<policy::KernelView> kernels_;
+  std::vector<std::uint64_t> limited_;         // kernels that limits hold back everywhere, in this decision
+  std::vector<policy::KernelView> unlimited_;  // the others
+};
+
+}  // namespace gridloom::timing

@@ -1,0 +1,101 @@
+#include "sim/timing/dispatch/stream_order.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace gridloom::timing {
+
+Result<WorkId> StreamOrder::Append(WorkState work) {
+  const auto id = static_cast<WorkId>(given_);
+  for (const WorkId other : work.order.after) {
+    if (other >= id) return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
+    if (!works_.contains(other)) return Error{"a work waits for work " + std::to_string(other) + ", which has ended and was not kept"};
+  }
+  for (const WorkId other : work.order.after) ++works_.at(other).waiters;
+  std::deque<WorkId>& stream = streams_[work.order.stream];
+  work.has_predecessor = !stream.empty();
+  stream.push_back(id);
+  works_.emplace(id, std::move(work));
+  ++given_;
+  return id;
+}
+
+/// When `id` may start as far as one work is concerned that has not ended.
+Cycle StreamOrder::Allowed(WorkId id, WorkId before, Cycle now) const {
+  Cycle earliest = kNever;
+  for (StartRule* const rule : ports_.start_rules) {
+    earliest = std::min(earliest, rule->MayStart(now, works_.at(id).View(id), works_.at(before).View(before)));
+  }
+  return earliest;
+}
+
+Cycle StreamOrder::MayStart(WorkId id, Cycle now) const {
+  const WorkState& work = works_.at(id);
+  Cycle start = 0;
+  for (const WorkId before : streams_.at(work.order.stream)) {
+    if (before == id) break;
+    start = std::max(start, Allowed(id, before, now));
+    if (start == kNever) return kNever;
+  }
+  for (const WorkId before : work.order.after) {
+    if (works_.at(before).stage == WorkState::Stage::kDone) continue;
+    start = std::max(start, Allowed(id, before, now));
+    if (start == kNever) return kNever;
+  }
+  return start;
+}
+
+Cycle StreamOrder::MayLaunch(WorkId id, Cycle now) const {
+  const WorkState& work = works_.at(id);
+  Cycle start = std::max(MayStart(id, now), work.order.submitted + launch_.kernel_cycles);
+  if (work.has_predecessor) start = std::max(start, work.predecessor_ended + launch_.dependent_cycles);
+  for (const WorkId other : work.order.after) {
+    const Cycle ended = works_.at(other).result.ended;
+    if (ended != kNever) start = std::max(start, ended + launch_.dependent_cycles);
+  }
+  return start;
+}
+
+void StreamOrder::Finish(WorkId id, Cycle now) {
+  WorkState& work = works_.at(id);
+  work.stage = WorkState::Stage::kDone;
+  work.kernel = {};
+  forgettable_.push_back(id);
+  for (const WorkId other : work.order.after) {
+    if (--works_.at(other).waiters == 0) forgettable_.push_back(other);
+  }
+  std::vector<WorkId>().swap(work.order.after);
+  work.result.ended = now;
+  ++done_;
+  const auto stream = streams_.find(work.order.stream);
+  std::erase(stream->second, id);
+  // Whoever waited can start now, or when the overhead of its launch has passed.
+  if (stream->second.empty()) streams_.erase(stream);
+  else works_.at(stream->second.front()).predecessor_ended = now;
+}
+
+void StreamOrder::Forget() {
+  for (const WorkId id : forgettable_) {
+    if (keep_ended_) break;
+    const auto work = works_.find(id);
+    if (work != works_.end() && work->second.stage == WorkState::Stage::kDone && work->second.waiters == 0) works_.erase(work);
+  }
+  forgettable_.clear();
+}
+
+std::vector<WorkResult> StreamOrder::results() const {
+  std::vector<WorkResult> results;
+  results.reserve(works_.size());
+  for (WorkId id = 0; id < given_; ++id) {
+    if (const auto work = works_.find(id); work != works_.end()) results.push_back(work->second.result);
+  }
+  return results;
+}
+
+bool StreamOrder::done(WorkId id) const {
+  const auto work = works_.find(id);
+  return work == works_.end() ? id < given_ : work->second.result.done();
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,56 @@
+// What the dispatcher keeps of a work until it has ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "scheduler/policy/policy.h"
+#include "sim/timing/memory/address_space.h"
+#include "sim/timing/ports.h"
+#include "sim/timing/sm/decoded_code.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+/// What only a kernel has.
+struct KernelState {
+  /// CTAs behind those of the launch itself (DeviceInput::Extend).
+  struct Group {
+    std::uint64_t first_cta = 0;
+    std::shared_ptr<trace::CtaSource> source;
+  };
+  std::shared_ptr<trace::CtaSource> source;
+  std::vector<Group> groups;
+  std::unique_ptr<const DecodedCode> code;       // resident warps point to it
+  std::unique_ptr<const AddressSpace> memory;    // likewise
+  std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
+  policy::CtaNeeds needs;
+  std::uint64_t profile = 0;
+  KernelOwner owner;
+  std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
+};
+
+struct WorkState {
+  enum class Stage : std::uint8_t { kWaiting, kRunning, kDone };
+  WorkOrder order;
+  Stage stage = Stage::kWaiting;
+  WorkKind kind = WorkKind::kKernel;
+  bool has_predecessor = false;  ///< in its stream, when it was submitted
+  Cycle predecessor_ended = 0;
+  KernelState kernel;
+  WorkResult result;
+  std::uint32_t waiters = 0;  ///< works that have not ended and ask for its end
+
+  WorkView View(WorkId id) const {
+    return {.id = id,
+            .kind = kind,
+            .stream = order.stream,
+            .submitted = order.submitted,
+            .bytes = result.bytes,
+            .source = kernel.source.get(),
+            .started = result.started != kNever};
+  }
+};
+
+}  // namespace gridloom::timing

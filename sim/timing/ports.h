@@ -1,0 +1,250 @@
+// Where proposed hardware plugs into the model (docs/hardware.md). Every port is empty by default; an empty port is not asked and costs
+// nothing. A part (part.h) takes its places in them when the engine is made. Lists ask all of their members, in the order of the parts.
+//
+// Who calls. Ports of SMs and of L2 are called while a window of cycles is simulated, by several host threads: each SM and each memory
+// partition is simulated by one thread at a time and up to a window ahead of the others. So what such a port keeps is kept apart for each
+// SM or partition, or is a table that changes between windows only. All other ports are called between windows, by one thread, in the
+// order of simulated time.
+//
+// What makes results independent of windows and threads: a part answers from what was so at the cycle of the question, and what it has
+// learned between windows reaches an SM or L2 no earlier than Parameters::window cycles after the cause (DeviceInput::earliest).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "scheduler/policy/policy.h"
+#include "sim/timing/cta.h"
+#include "sim/timing/cycle.h"
+#include "sim/timing/memory/message.h"
+#include "sim/timing/work.h"
+
+namespace gridloom::timing {
+
+class DeviceInput;
+class Engine;
+class Part;
+struct MemoryInstruction;
+
+// ---- kernels and CTAs: between windows ------------------------------------------------------------------------------------
+
+/// A launch that may run.
+struct KernelReady {
+  std::uint32_t launch = 0;
+  std::uint32_t stream = 0;
+  const trace::CtaSource& source;
+  policy::CtaNeeds needs;
+  std::uint32_t fits_per_sm = 0;  ///< CTAs that an empty SM has room for
+};
+
+/// Told what kernels and CTAs do.
+class CtaEvents {
+ public:
+  virtual ~CtaEvents() = default;
+  virtual void OnKernelReady(Cycle, const KernelReady&) {}
+  /// Told when it is decided, up to launch.cta_cycles before `at`.
+  virtual void OnCtaStart(Cycle, const CtaPlace&) {}
+  /// An instruction of the CTA that the trace has an event for was issued: a launch from the device, released ranges.
+  virtual void OnCtaEvent(const CtaSignal&) {}
+  virtual void OnCtaEnd(const CtaEnd&) {}
+  /// After OnCtaEnd of its last CTA.
+  virtual void OnKernelEnd(Cycle, std::uint32_t /*launch*/) {}
+};
+
+/// A work as a start rule or a copy path sees it.
+struct WorkView {
+  WorkId id = 0;
+  WorkKind kind = WorkKind::kMarker;
+  std::uint32_t stream = 0;
+  Cycle submitted = 0;
+  std::uint64_t bytes = 0;                   ///< of a copy or fill
+  const trace::CtaSource* source = nullptr;  ///< of a kernel that has not ended
+  bool started = false;
+};
+
+/// When a work may start although one that comes before it has not ended. Without rules it waits for the end.
+class StartRule {
+ public:
+  virtual ~StartRule() = default;
+  /// First cycle at which `work` may start as far as `before` is concerned, an earlier work of its stream or one that it has to wait for;
+  /// kNever: not before that one has ended. The answer changes with time and at cycles given to DeviceInput::Recheck only. The earliest
+  /// answer of all rules counts.
+  virtual Cycle MayStart(Cycle now, const WorkView& work, const WorkView& before) = 0;
+};
+
+/// Another way for copies over PCIe than the copy engines.
+class CopyPath {
+ public:
+  virtual ~CopyPath() = default;
+  /// Whether this part does a copy that can start now. Then it says when the copy has ended: DeviceInput::EndCopy.
+  virtual bool Takes(Cycle now, const WorkView& copy) = 0;
+};
+
+/// How many CTAs of a kernel an SM holds, besides what has room and what the policy says.
+class CtaLimit {
+ public:
+  virtual ~CtaLimit() = default;
+  /// Whether an SM that holds `resident` CTAs of the launch may hold one more. The answer changes when a CTA ends, and at cycles given to
+  /// DeviceInput::Recheck. A kernel that is held back everywhere leaves its room to the next ones.
+  virtual bool MayHold(Cycle now, std::uint32_t launch, std::uint32_t sm, std::uint32_t resident) = 0;
+};
+
+/// What a placer chooses from.
+struct PlacementQuery {
+  Cycle now = 0;
+  const policy::KernelView& kernel;
+  const policy::Slice& slice;
+  std::span<const policy::SmView> sms;
+  std::uint32_t next_sm = 0;  ///< the one behind that which got the last CTA
+  std::span<CtaLimit* const> limits;
+
+  /// Room, the slice and all limits let this SM have a CTA of the kernel.
+  bool Allows(std::uint32_t sm) const;
+  /// Only a limit stands in the way.
+  bool OnlyLimited(std::uint32_t sm) const;
+  /// The first allowed SM of the slice from next_sm on, round robin.
+  std::optional<std::uint32_t> RoundRobin() const;
+};
+
+struct Placement {
+  std::uint32_t sm = 0;   ///< PlacementQuery::Allows it
+  std::uint64_t cta = 0;  ///< of the grid; one that has not started
+};
+
+/// Which CTA of the slice that the policy chose goes next, and on which SM. Without one: CTAs in their order, SMs round robin.
+class CtaPlacer {
+ public:
+  virtual ~CtaPlacer() = default;
+  virtual std::optional<Placement> Place(const PlacementQuery& query) = 0;
+};
+
+// ---- SMs: while a window is simulated -------------------------------------------------------------------------------------
+
+/// An access that a warp is about to issue; its registers are ready.
+struct GatedAccess {
+  std::uint32_t sm = 0;
+  std::uint64_t cta = 0;
+  const MemoryInstruction& instruction;
+};
+
+/// May a warp's next memory instruction issue? Part of the scoreboard: while it may not, other warps go on.
+class WarpGate {
+ public:
+  virtual ~WarpGate() = default;
+  /// First cycle at which it may, `now` for at once; it is asked again then. kNever: not before DeviceInput::AskGates. Asked any number of
+  /// times, in any order within a cycle; the answer for a cycle changes only for those from which on AskGates asks again. An access that
+  /// was let through stays so.
+  virtual Cycle MayIssue(Cycle now, const GatedAccess& access) = 0;
+};
+
+/// A line that an SM's load/store unit is about to access in global, local, constant or texture memory.
+struct LineIssue {
+  std::uint32_t sm = 0;
+  std::uint32_t warp = 0;
+  std::uint32_t launch = 0;
+  std::uint64_t line = 0;  ///< address / 128
+  bool writes = false;
+};
+
+/// Holds the load/store unit at a line, and with it all memory instructions of the SM behind it.
+class LineGate {
+ public:
+  virtual ~LineGate() = default;
+  /// First cycle at which the access may go on; `now` for at once. Asked again at that cycle, for the same access.
+  virtual Cycle MayAccess(Cycle now, const LineIssue& line) = 0;
+};
+
+// ---- L2 and DRAM: while a window is simulated; cycles are those of their clocks --------------------------------------------
+
+struct L2Access {
+  std::uint32_t partition = 0, slice = 0;  ///< `slice` of the partition
+  std::uint32_t launch = 0;
+  std::uint32_t sm = 0;    ///< Request::kNobody: a part's
+  std::uint64_t line = 0;  ///< address / 128
+  RequestKind kind = RequestKind::kRead;
+};
+
+/// Where a line is in its slice.
+struct L2Place {
+  std::uint32_t set = 0, way = 0;
+};
+
+/// Who stays in a set of L2, and whose line it is. A part that keeps owners keeps them itself, by slice, set and way.
+class L2Replacement {
+ public:
+  virtual ~L2Replacement() = default;
+  /// Ways of the set that may be given up for a line which is brought in, as a mask; 0: any. The least recently used of them goes, once
+  /// nothing is outstanding for it. Asked again while the request has to wait.
+  virtual std::uint64_t Candidates(Cycle, const L2Access&, std::uint32_t /*set*/) { return 0; }
+  /// A request was taken. `hit`: the line had its place, whether or not its sectors had come; else it was put there.
+  virtual void OnAccess(Cycle, const L2Access&, L2Place, bool /*hit*/) {}
+  /// A line left its place: it was evicted, or flushed.
+  virtual void OnEvict(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, L2Place) {}
+};
+
+struct DramRequest {
+  std::uint32_t partition = 0;
+  std::uint32_t bank = 0;
+  std::uint32_t row = 0;
+  std::uint32_t bursts = 0;
+  bool writes = false;
+};
+
+/// Told what DRAM is asked for.
+class DramEvents {
+ public:
+  virtual ~DramEvents() = default;
+  virtual void OnEnqueue(Cycle dram_cycle, const DramRequest& request) = 0;
+};
+
+// ---- time of its own ------------------------------------------------------------------------------------------------------
+
+/// Something that acts at times of its own: storage, links, tables in memory. Between windows.
+class TimedSource {
+ public:
+  virtual ~TimedSource() = default;
+  /// When it acts next; kNever: when something else happens.
+  virtual Cycle next() const = 0;
+  /// Acts, in the order of time, on all that is due before `end`. What it does to the device it does through DeviceInput, from the cycle
+  /// on at which it acts.
+  virtual void Run(Cycle end) = 0;
+};
+
+// ---- looking on -----------------------------------------------------------------------------------------------------------
+
+/// Looks on: nothing that it does reaches the model. Called by one thread, between windows.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Told when it is decided, up to launch.cta_cycles before `at`.
+  virtual void OnCtaStart(Cycle at, const CtaPlace& place) = 0;
+  virtual void OnCtaEnd(Cycle at, const CtaPlace& place) = 0;
+  /// After OnCtaEnd of its last CTA.
+  virtual void OnKernelEnd(Cycle at, std::uint32_t launch) = 0;
+  /// All cycles before engine.now() have been simulated; nothing happens before `begin`.
+  virtual void OnWindow(const Engine& engine, Cycle begin) = 0;
+};
+
+/// Who is at each port.
+struct Ports {
+  static constexpr std::size_t kMostGates = 4;  ///< each has a counter of its own in SmCounters
+
+  std::vector<CtaEvents*> cta_events;
+  std::vector<StartRule*> start_rules;
+  std::vector<CopyPath*> copy_paths;
+  std::vector<CtaLimit*> cta_limits;
+  CtaPlacer* placer = nullptr;
+  std::vector<WarpGate*> warp_gates;  ///< at most kMostGates
+  std::vector<LineGate*> line_gates;
+  L2Replacement* l2 = nullptr;
+  std::vector<DramEvents*> dram_events;
+  std::vector<TimedSource*> sources;
+
+  /// Somebody acts between windows on what partitions keep, so that these may not stay behind.
+  bool needs_partitions() const { return l2 != nullptr || !dram_events.empty() || !sources.empty(); }
+};
+
+}  // namespace gridloom::timing
