@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "sim/device/yaml_map.h"
 
@@ -40,8 +41,8 @@ const DeviceField* FindField(std::string_view key) {
   return field == std::end(kFields) ? nullptr : &*field;
 }
 
-/// "50 MiB" -> 52428800; the unit is optional and stands for a power of 1024.
-std::optional<std::uint64_t> ParseNumber(std::string_view text) {
+/// The unit stands for a power of 1024.
+std::optional<std::uint64_t> Number(std::string_view text) {
   struct Unit {
     std::string_view name;
     unsigned shift;
@@ -75,13 +76,13 @@ struct SetValue {
 
   /// Each returns what was expected when the text does not fit, else an empty string.
   std::string operator()(std::uint32_t* slot) const {
-    const auto value = ParseNumber(text);
+    const auto value = Number(text);
     if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return "a number below 2^32, optionally with KiB, MiB or GiB";
     *slot = static_cast<std::uint32_t>(*value);
     return {};
   }
   std::string operator()(std::uint64_t* slot) const {
-    const auto value = ParseNumber(text);
+    const auto value = Number(text);
     if (!value) return "a number, optionally with KiB, MiB or GiB";
     *slot = *value;
     return {};
@@ -111,7 +112,7 @@ struct SetValue {
 };
 
 Error UnknownKey(const YamlEntry& entry, std::string_view file) {
-  std::vector<std::string_view> known{"inherits"};
+  std::vector<std::string_view> known{"inherits", "proposed"};
   for (const DeviceField& field : kFields) known.push_back(field.key);
   return UnknownYamlKey(entry, file, known, "docs/devices.md lists the keys");
 }
@@ -201,7 +202,36 @@ Status ValidateTiming(const DeviceSpec& spec) {
   return FirstBroken(rules);
 }
 
+constexpr std::string_view kPartPrefix = "hardware.";
+
+/// `proposed`: one name of a list, or several separated by commas or blanks. The first of a file replaces what it inherits.
+void AddProposed(std::string_view text, bool first, DeviceSpec& spec) {
+  if (first) spec.proposed.clear();
+  constexpr std::string_view kBetween = ", ";
+  for (std::size_t begin = text.find_first_not_of(kBetween); begin != text.npos; begin = text.find_first_not_of(kBetween, begin)) {
+    const std::size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
+    spec.proposed.emplace_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
+/// `hardware.PART.KEY`; names of parts have no dots.
+Status SetPartValue(const YamlEntry& entry, std::string_view file, DeviceSpec& spec) {
+  const std::string where = std::string(file) + ":" + std::to_string(entry.line);
+  const std::string name = entry.key.substr(kPartPrefix.size());
+  const std::size_t dot = name.find('.');
+  if (dot == name.npos) return Error{where + ": '" + entry.key + "' is no key of a proposed part; expected hardware.PART.KEY"};
+  PartValue value{.part = name.substr(0, dot), .key = name.substr(dot + 1), .value = entry.value, .where = where};
+  const auto known =
+      std::ranges::find_if(spec.part_values, [&](const PartValue& other) { return other.part == value.part && other.key == value.key; });
+  if (known != spec.part_values.end()) *known = std::move(value);
+  else spec.part_values.push_back(std::move(value));
+  return {};
+}
+
 }  // namespace
+
+std::optional<std::uint64_t> ParseNumber(std::string_view text) { return Number(text); }
 
 std::span<const DeviceField> DeviceFields() { return kFields; }
 
@@ -219,9 +249,19 @@ std::string FieldText(const DeviceField& field, const DeviceSpec& spec) {
 }
 
 Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file, DeviceSpec& spec) {
-  GL_TRY(entries, ReadYamlMap(text, file));
+  GL_TRY(entries, ReadYamlLists(text, file));
   DeviceText result;
+  bool proposes = false;
   for (const YamlEntry& entry : entries) {
+    if (entry.key == "proposed") {
+      AddProposed(entry.value, !std::exchange(proposes, true), spec);
+      continue;
+    }
+    if (entry.of_list) return Error{std::string(file) + ":" + std::to_string(entry.line) + ": a list is not expected here"};
+    if (entry.key.starts_with(kPartPrefix)) {
+      GL_TRY_STATUS(SetPartValue(entry, file, spec));
+      continue;
+    }
     if (entry.key == "inherits") {
       result.inherits = entry.value;
       continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,15 @@
 #include "sim/device/timing_spec.h"
 
 namespace gridloom::sim {
+
+/// A value that a device file, or an option, gives to a key of a proposed part: `hardware.PART.KEY`. Which parts and keys there are is not
+/// known here (sim/hardware/catalog.h).
+struct PartValue {
+  std::string part, key, value;
+  std::string where;  ///< "FILE:LINE"
+
+  bool operator==(const PartValue&) const = default;
+};
 
 /// Facts of one device. Plain data; a spec that came from LoadDevice or ParseDeviceSpec is complete and validated.
 struct DeviceSpec {
@@ -106,6 +116,9 @@ struct DeviceSpec {
 
   TimingSpec timing;
 
+  std::vector<std::string> proposed;   ///< parts of hardware that no such GPU has, by name; in this order
+  std::vector<PartValue> part_values;  ///< of each key the last one given; also of parts that are not in `proposed`
+
   static constexpr std::uint32_t kWarpSize = 32;  // every CUDA device; the executor is built on it
   std::uint32_t max_warps_per_sm() const { return sm.max_threads / kWarpSize; }
 };
@@ -139,6 +152,9 @@ struct DeviceText {
 /// Sets in `spec` what `text` (the YAML of `file`) gives; keys it does not name stay as they are. An unknown key is an
 /// error that names the nearest right one.
 Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file, DeviceSpec& spec);
+
+/// "50 MiB" -> 52428800; the unit (KiB, MiB, GiB) is optional.
+std::optional<std::uint64_t> ParseNumber(std::string_view text);
 
 /// One sentence about the first limit that contradicts another, if any.
 Status ValidateDevice(const DeviceSpec& spec);

@@ -91,7 +91,7 @@ class Reader {
       key_.reset();
       GL_TRY_STATUS(CheckNew(key, line));
     }
-    entries_.push_back({std::move(key), std::move(text), static_cast<std::uint32_t>(line + 1)});
+    entries_.push_back({std::move(key), std::move(text), static_cast<std::uint32_t>(line + 1), in_list_});
     return {};
   }
 

@@ -17,6 +17,7 @@ struct YamlEntry {
   std::string key;
   std::string value;
   std::uint32_t line = 0;
+  bool of_list = false;  ///< an item of a list
 };
 
 /// All scalars of the first document, in file order. Lists, anchors and a key given twice are errors.

@@ -1,0 +1,150 @@
+#include "sim/hardware/catalog.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "rewriter/support/suggest.h"
+#include "sim/hardware/lazy_ctas.h"
+
+namespace gridloom::hardware {
+namespace {
+
+/// A new part is a pair of files and a row.
+constexpr const PartKind* kKinds[] = {&kLazyCtas};
+
+std::string Near(std::string_view name, std::span<const std::string_view> names) {
+  const std::string_view nearest = NearestName(name, names);
+  return nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?";
+}
+
+std::vector<std::string_view> KindNames() {
+  std::vector<std::string_view> names;
+  for (const PartKind* const kind : kKinds) names.push_back(kind->name);
+  return names;
+}
+
+std::string Where(const sim::PartValue& value) { return value.where.empty() ? "" : value.where + ": "; }
+
+std::string KeyName(const PartKind& kind, const PartKey& key) { return "hardware." + std::string(kind.name) + "." + std::string(key.name); }
+
+std::string Expected(const PartKey& key) {
+  if (key.choices.empty()) return "a number from " + std::to_string(key.least) + " to " + std::to_string(key.most);
+  std::string text;
+  for (std::size_t i = 0; i < key.choices.size(); ++i) {
+    if (i > 0) text += i + 1 == key.choices.size() ? " or " : ", ";
+    text += key.choices[i];
+  }
+  return text;
+}
+
+std::optional<std::uint64_t> Parse(const PartKey& key, std::string_view text) {
+  if (!key.choices.empty()) {
+    const auto choice = std::ranges::find(key.choices, text);
+    if (choice == key.choices.end()) return std::nullopt;
+    return static_cast<std::uint64_t>(choice - key.choices.begin());
+  }
+  const auto value = sim::ParseNumber(text);
+  if (!value || *value < key.least || *value > key.most) return std::nullopt;
+  return value;
+}
+
+/// The values of a part's keys: what the device says, else what the kind does.
+Result<std::vector<std::uint64_t>> ValuesOf(const PartKind& kind, const sim::DeviceSpec& device) {
+  std::vector<std::uint64_t> values;
+  std::vector<std::string_view> names;
+  for (const PartKey& key : kind.keys) {
+    values.push_back(key.value);
+    names.push_back(key.name);
+  }
+  for (const sim::PartValue& given : device.part_values) {
+    if (given.part != kind.name) continue;
+    const auto key = std::ranges::find(kind.keys, given.key, &PartKey::name);
+    if (key == kind.keys.end()) {
+      return Error{Where(given) + "the part " + std::string(kind.name) + " has no key '" + given.key + "'" + Near(given.key, names)};
+    }
+    const auto value = Parse(*key, given.value);
+    if (!value) return Error{Where(given) + KeyName(kind, *key) + " is '" + given.value + "'; expected " + Expected(*key)};
+    values[static_cast<std::size_t>(key - kind.keys.begin())] = *value;
+  }
+  return values;
+}
+
+/// Values of a part that does not exist are mistakes; those of one that the device does not have wait for it.
+Status CheckNames(const sim::DeviceSpec& device) {
+  for (const sim::PartValue& given : device.part_values) {
+    if (Find(given.part) != nullptr) continue;
+    return Error{Where(given) + "there is no proposed part '" + given.part + "'" + Near(given.part, KindNames())};
+  }
+  return {};
+}
+
+std::uint64_t ReadStall(const timing::Counters& counters, std::size_t gate) { return counters.sm.stall_gate[gate]; }
+std::uint64_t ReadPart(const timing::Counters& counters, std::size_t index) { return counters.parts[index]; }
+
+}  // namespace
+
+std::span<const PartKind* const> Kinds() { return kKinds; }
+
+const PartKind* Find(std::string_view name) {
+  const auto kind = std::ranges::find(kKinds, name, &PartKind::name);
+  return kind == std::end(kKinds) ? nullptr : *kind;
+}
+
+Result<std::vector<const PartKind*>> KindsOf(const sim::DeviceSpec& device) {
+  GL_TRY_STATUS(CheckNames(device));
+  std::vector<const PartKind*> kinds;
+  for (const std::string& name : device.proposed) {
+    const PartKind* const kind = Find(name);
+    if (kind == nullptr) {
+      return Error{"there is no proposed part '" + name + "'" + Near(name, KindNames()) + "\n  `gridloom hardware` lists them"};
+    }
+    if (std::ranges::find(kinds, kind) != kinds.end()) return Error{"the proposed part '" + name + "' is there twice"};
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+Result<timing::Parts> Build(const sim::DeviceSpec& device) {
+  GL_TRY(kinds, KindsOf(device));
+  timing::Parts parts;
+  if (kinds.empty()) return parts;
+  GL_TRY(parameters, timing::Derive(device));
+  for (const PartKind* const kind : kinds) {
+    GL_TRY(values, ValuesOf(*kind, device));
+    auto part = kind->make(parameters, values);
+    if (!part.ok()) return Error{"the proposed part " + std::string(kind->name) + ": " + part.error().message};
+    parts.push_back(*std::move(part));
+  }
+  return parts;
+}
+
+Result<std::vector<KeyText>> KeysOf(const sim::DeviceSpec& device) {
+  GL_TRY(kinds, KindsOf(device));
+  std::vector<KeyText> texts;
+  for (const PartKind* const kind : kinds) {
+    GL_TRY(values, ValuesOf(*kind, device));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const PartKey& key = kind->keys[i];
+      texts.push_back({KeyName(*kind, key), key.choices.empty() ? std::to_string(values[i]) : std::string(key.choices[values[i]])});
+    }
+  }
+  return texts;
+}
+
+std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device) {
+  const auto common = timing::CounterTable();
+  std::vector<timing::CounterInfo> counters(common.begin(), common.end());
+  const auto kinds = KindsOf(device);
+  if (!kinds.ok()) return counters;
+  std::size_t gate = 0, index = 0;
+  for (const PartKind* const kind : *kinds) {
+    for (const timing::PartCounter& stall : kind->stalls) counters.push_back({stall.name, stall.unit, stall.meaning, ReadStall, gate++});
+    for (const timing::PartCounter& counter : kind->counters) {
+      counters.push_back({counter.name, counter.unit, counter.meaning, ReadPart, index++});
+    }
+  }
+  return counters;
+}
+
+}  // namespace gridloom::hardware
