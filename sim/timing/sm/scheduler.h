@@ -5,6 +5,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "sim/device/timing_spec.h"
@@ -44,6 +46,15 @@ class WakeWheel {
   std::uint64_t occupied_ = 0;
 };
 
+/// Warps of a scheduler that count as waiting for memory because gates do not let their next instructions issue, by gate.
+struct HeldWarps {
+  std::array<WarpMask, Ports::kMostGates> by_gate{};
+  WarpMask all() const { return std::accumulate(by_gate.begin(), by_gate.end(), WarpMask{0}, std::bit_or<>()); }
+  void LetGo(WarpMask warp) {
+    for (WarpMask& mask : by_gate) mask &= ~warp;
+  }
+};
+
 struct Scheduler {
   WarpMask resident = 0;
   WarpMask ready = 0;   ///< the next instruction could issue but for its pipe
@@ -53,10 +64,8 @@ struct Scheduler {
   std::array<WarpMask, sim::kPipeCount> by_pipe{};  ///< warps whose next instruction goes to that pipe
   std::array<std::uint64_t, 64> age{};
   WakeWheel wheel;
-  std::uint32_t last = 0;                             ///< issued last
-  WarpMask active = 0;                                ///< two_level: the warps that it chooses from
-  WarpMask held = 0;                                  ///< a gate does not let the next instruction issue
-  std::array<WarpMask, Ports::kMostGates> held_by{};  ///< of them, by gate
+  std::uint32_t last = 0;  ///< issued last
+  WarpMask active = 0;     ///< two_level: the warps that it chooses from
 
   /// The warp to issue among `eligible`, which is not empty.
   std::uint32_t Pick(sim::WarpOrder order, WarpMask eligible) const {
@@ -67,17 +76,9 @@ struct Scheduler {
     }
     return After(last, eligible);
   }
-  void Hold(WarpMask warp, std::size_t gate) {
-    held |= warp;
-    held_by[gate] |= warp;
-  }
-  void LetGo(WarpMask warp) {
-    held &= ~warp;
-    for (WarpMask& mask : held_by) mask &= ~warp;
-  }
   /// two_level: warps that wait for memory or a barrier leave the active ones, ready ones take their places.
   void Refill(std::uint32_t places) {
-    active &= resident & ~memory & ~barrier & ~finished & ~held;
+    active &= resident & ~memory & ~barrier & ~finished;
     for (WarpMask candidates = ready & ~active; candidates != 0 && static_cast<std::uint32_t>(std::popcount(active)) < places;) {
       const WarpMask bit = WarpMask{1} << Oldest(candidates);
       active |= bit;

@@ -18,7 +18,8 @@ Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, 
       out_(groups),
       warps_(parameters.device.max_warps_per_sm()),
       ctas_(parameters.device.sm.max_blocks),
-      schedulers_(timing_.sm.schedulers) {
+      schedulers_(timing_.sm.schedulers),
+      held_(gated_ ? timing_.sm.schedulers : 0) {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     warps_[w].scheduler = static_cast<std::uint8_t>(w % schedulers_.size());
     warps_[w].index = static_cast<std::uint8_t>(w / schedulers_.size());
@@ -36,13 +37,13 @@ Cycle Sm::next() const {
   next = std::min(next, std::max(memory_.next(), last_step_ + 1));
   if (!inbox_.empty()) next = std::min(next, std::max(inbox_.next_arrival(), in_port_.free_at()));
   if (!starts_.empty()) next = std::min(next, starts_.front().at);
-  if (!commands_.empty()) next = std::min(next, commands_.front().at);
-  return next;
+  return std::min(next, next_command_);
 }
 
 void Sm::Add(const SmCommand& command) {
   const auto later = std::ranges::upper_bound(commands_, command.at, {}, &SmCommand::at);
   commands_.insert(later, command);
+  next_command_ = commands_.front().at;
 }
 
 void Sm::Run(Cycle begin, Cycle end) {
@@ -56,7 +57,7 @@ void Sm::Run(Cycle begin, Cycle end) {
 /// Output end first: what comes back in this cycle can be used in it.
 void Sm::Tick(Cycle now) {
   if (!inbox_.empty()) TakeResponses(now);
-  const bool told = !commands_.empty() && commands_.front().at <= now;
+  const bool told = next_command_ <= now;
   if (told) DropL1IfTold(now);
   if (plain_ || memory_.next() <= now) memory_.Tick(now, out_);
   last_step_ = now;
@@ -120,8 +121,9 @@ void Sm::AskGatesIfTold(Cycle now) {
   for (; !commands_.empty() && commands_.front().at <= now; commands_.pop_front()) {
     ask |= commands_.front().kind == SmCommand::Kind::kAskGates;
   }
-  for (std::size_t s = 0; ask && s < schedulers_.size(); ++s) {
-    for (WarpMask held = schedulers_[s].held; held != 0; held &= held - 1) {
+  next_command_ = commands_.empty() ? kNever : commands_.front().at;
+  for (std::size_t s = 0; ask && s < held_.size(); ++s) {
+    for (WarpMask held = held_[s].all(); held != 0; held &= held - 1) {
       Arm(now, warps_[static_cast<std::size_t>(std::countr_zero(held)) * schedulers_.size() + s]);
     }
   }

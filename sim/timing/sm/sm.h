@@ -104,6 +104,7 @@ class Sm {
   void OpenBarriers(Cycle now, Cta& cta);
   void OpenBarrier(Cycle now, Cta& cta, std::size_t number);
   void Arm(Cycle now, Warp& warp);
+  void ArmGated(Cycle now, Scheduler& scheduler, Warp& warp);
   MemoryInstruction NextAccess(const Warp& warp) const;
   struct Gated {
     Cycle until = 0;
@@ -115,7 +116,8 @@ class Sm {
   void Signal(Cycle now, Warp& warp);
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;
-  static std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters);
+  std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters) const;
+  std::uint64_t& MemoryStallCounter(const Scheduler& scheduler, SmCounters& counters) const;
 
   // sm_plain.cpp
   void ScanWarps(Cycle now, std::uint32_t scheduler);
@@ -142,10 +144,12 @@ class Sm {
   std::vector<CtaEnd> ended_;
   std::vector<CtaSignal> signals_;
   std::deque<SmCommand> commands_;  // in the order of time
+  Cycle next_command_ = kNever;     // of the first one
 
   std::vector<Warp> warps_;  // warp w belongs to scheduler w % schedulers
   std::vector<Cta> ctas_;    // by slot
   std::vector<Scheduler> schedulers_;
+  std::vector<HeldWarps> held_;                            // by scheduler, if gated_
   std::array<std::vector<Cycle>, sim::kPipeCount> units_;  // free from that cycle on
   std::array<bool, sim::kPipeCount> private_{};            // each scheduler has its own
   std::array<std::size_t, sim::kPipeCount> per_scheduler_{};

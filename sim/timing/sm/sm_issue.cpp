@@ -39,7 +39,8 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
     for (WarpMask woken = scheduler.wheel.Take(now); woken != 0; woken &= woken - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(woken));
       Warp& warp = warps_[lane * schedulers_.size() + index];
-      if (gated_) WakeGated(now, scheduler, warp);
+      if (gated_) [[unlikely]]
+        WakeGated(now, scheduler, warp);
       else if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
       else scheduler.wheel.Add(now, warp.wake, lane);
     }
@@ -85,7 +86,8 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   counters_.thread_instructions += lanes;
   cta.thread_instructions += lanes;
   warp.next_issue = now + 1;
-  if (warp.event != nullptr) Signal(now, warp);
+  if (warp.event != nullptr) [[unlikely]]
+    Signal(now, warp);
   switch (op.kind) {
     case OpKind::kArithmetic: warp.SetDestinations(op, now + op.latency); break;
     case OpKind::kBranch:
@@ -157,7 +159,8 @@ bool Sm::PassesGates(Cycle now, Warp& warp) {
   const Gated gated = AskGates(now, warp);
   if (gated.until <= now) return warp.granted = true;
   Scheduler& scheduler = schedulers_[warp.scheduler];
-  scheduler.Hold(Bit(warp), gated.gate);
+  scheduler.memory |= Bit(warp);
+  held_[warp.scheduler].by_gate[gated.gate] |= Bit(warp);
   warp.wake = gated.until;
   if (warp.wake != kNever && !plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
   return false;
@@ -168,7 +171,8 @@ void Sm::WakeGated(Cycle now, Scheduler& scheduler, Warp& warp) {
   const WarpMask bit = Bit(warp);
   if (warp.state != WarpState::kRunning || (scheduler.ready & bit) != 0 || warp.wake == kNever) return;
   if (warp.wake > now) return scheduler.wheel.Add(now, warp.wake, warp.index);
-  scheduler.LetGo(bit);
+  scheduler.memory &= ~bit;
+  held_[warp.scheduler].LetGo(bit);
   if (PassesGates(now, warp)) scheduler.ready |= bit;
 }
 
@@ -257,11 +261,21 @@ void Sm::Arm(Cycle now, Warp& warp) {
   scheduler.by_pipe[warp.pipe] |= bit;
   scheduler.ready &= ~bit;
   scheduler.memory &= ~bit;
-  if (scheduler.held != 0) scheduler.LetGo(bit);
   const Cycle registers = warp.RegistersReady();
   warp.wake = registers == kNever ? kNever : std::max(registers, warp.next_issue);
+  if (gated_) [[unlikely]]
+    return ArmGated(now, scheduler, warp);
   if (warp.wake == kNever) scheduler.memory |= bit;
-  else if (warp.wake <= now) scheduler.ready |= !gated_ || PassesGates(now, warp) ? bit : 0;
+  else if (warp.wake <= now) scheduler.ready |= bit;
+  else if (!plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
+}
+
+/// The rest of Arm where there are gates.
+void Sm::ArmGated(Cycle now, Scheduler& scheduler, Warp& warp) {
+  const WarpMask bit = Bit(warp);
+  held_[warp.scheduler].LetGo(bit);
+  if (warp.wake == kNever) scheduler.memory |= bit;
+  else if (warp.wake <= now) scheduler.ready |= PassesGates(now, warp) ? bit : 0;
   else if (!plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
 }
 
@@ -281,20 +295,27 @@ void Sm::Finish(Cycle now, Warp& warp) {
   EndIfDrained(now, warp);
 }
 
+/// Of warps that wait for data and warps that gates hold back, the latter count: data would come.
+[[gnu::noinline, gnu::cold]] std::uint64_t& Sm::MemoryStallCounter(const Scheduler& scheduler, SmCounters& counters) const {
+  const HeldWarps& held = held_[static_cast<std::size_t>(&scheduler - schedulers_.data())];
+  const auto gate = std::ranges::find_if(held.by_gate, [](WarpMask warps) { return warps != 0; });
+  if (gate == held.by_gate.end()) return counters.stall_memory;
+  return counters.stall_gate[static_cast<std::size_t>(gate - held.by_gate.begin())];
+}
+
 /// Why the scheduler does not issue: what the warps that are closest to it wait for.
-std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters) {
+std::uint64_t& Sm::StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters) const {
   if (scheduler.ready != 0) {
     const bool queue = queue_full && (scheduler.ready & ~scheduler.by_pipe[kMemoryPipe]) == 0;
     return queue ? counters.stall_load_store : counters.stall_pipe;
   }
-  const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished | scheduler.held;
+  const WarpMask waiting = scheduler.memory | scheduler.barrier | scheduler.finished;
   if ((scheduler.resident & ~waiting) != 0) return counters.stall_dependency;
-  if (scheduler.held != 0) {
-    std::size_t gate = 0;
-    while (scheduler.held_by[gate] == 0) ++gate;
-    return counters.stall_gate[gate];
+  if (scheduler.memory != 0) {
+    if (gated_) [[unlikely]]
+      return MemoryStallCounter(scheduler, counters);
+    return counters.stall_memory;
   }
-  if (scheduler.memory != 0) return counters.stall_memory;
   if (scheduler.barrier != 0) return counters.stall_barrier;
   return scheduler.finished != 0 ? counters.stall_finish : counters.stall_empty;
 }

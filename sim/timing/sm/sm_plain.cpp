@@ -8,8 +8,7 @@ void Sm::ScanWarps(Cycle now, std::uint32_t index) {
   Scheduler& scheduler = schedulers_[index];
   scheduler.ready = scheduler.memory = scheduler.barrier = scheduler.finished = 0;
   scheduler.by_pipe = {};
-  scheduler.held = 0;
-  scheduler.held_by = {};
+  if (gated_) held_[index] = {};
   for (std::size_t w = index; w < warps_.size(); w += schedulers_.size()) {
     Warp& warp = warps_[w];
     const WarpMask bit = Bit(warp);
