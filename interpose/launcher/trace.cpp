@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "interpose/launcher/commands.h"
 #include "rewriter/support/terminal.h"
@@ -56,6 +57,18 @@ std::string Share(double part, double whole) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", whole == 0 ? 0.0 : 100 * part / whole);
   return text;
+}
+
+/// Launches by kernels, of which the host chunks tell.
+std::uint64_t DeviceLaunches(const trace::TraceFile& file) {
+  std::unordered_set<std::uint64_t> launches;
+  std::uint64_t count = 0;
+  for (const trace::HostAction& action : file.actions()) {
+    if (action.kind != trace::HostAction::Kind::kLaunch) continue;
+    count += launches.contains(action.group);
+    launches.insert(action.work);
+  }
+  return count;
 }
 
 class TraceCommand final : public Command {
@@ -124,7 +137,11 @@ class TraceCommand final : public Command {
   }
 
   void PrintJson(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
-    Json json{{"file", path_}, {"bytes", file.bytes()}, {"made_by", file.info()}, {"actions", file.actions().size()}};
+    Json json{{"file", path_},
+              {"bytes", file.bytes()},
+              {"made_by", file.info()},
+              {"actions", file.actions().size()},
+              {"device_launches", DeviceLaunches(file)}};
     json["problem"] = problem.empty() ? Json() : Json(problem);
     json["kernels"] = Json::array();
     for (const auto& [number, sum] : kernels) {

@@ -181,7 +181,7 @@ DeviceGrid::DeviceStream* DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t 
   return found == streams_.end() ? nullptr : &found->second;
 }
 
-DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream) {
+DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) {
   const auto code = kernel_->code();
   std::shared_ptr<Kernel> kernel;
   if (code == nullptr || code->FindKernel(launch.kernel->name, &context_, &kernel) != CUDA_SUCCESS) return DeviceStatus::kInvalidValue;
@@ -207,6 +207,7 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
     Operation operation = std::move(op);
     timeline->AddTo(work_, WorksBefore(cta, stream), stream == kTailLaunch ? HostTimeline::kLastRank : cta, operation);
     op = std::get<KernelOp>(std::move(operation));
+    number = op.work;
   }
   const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta);
   if (stream == kTailLaunch) {

@@ -50,7 +50,7 @@ class DeviceGrid final : public exec::GridChildren {
   /// is complete.
   void Finish();
 
-  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream) override;
+  exec::DeviceStatus Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) override;
   bool Idle(std::uint64_t cta) override;
   void BeginWait() override;
   void EndWait() override;

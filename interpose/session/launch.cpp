@@ -6,6 +6,7 @@
 #include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
+#include "interpose/session/range_checking.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/texture.h"
 #include "sim/exec/slices/slices.h"
@@ -171,6 +172,8 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   const bool brokered = !request.from_device && BrokerLink::WantsSlices(op->grid.count(), context.device().spec().sm.count);
   if (SliceSize() != 0 || brokered) op->kernel->BindSliced(context, &op->bound);
   if (const auto status = ChooseSlices(*op); status != CUDA_SUCCESS) return status;
+  if (RangeChecks* const checks = RangeChecks::Get())
+    static_cast<void>(checks->Find(context.device().memory(), op->bound.program, std::string(info.name)));  // CodeTableOf asks for it
   if (request.from_device) return CUDA_SUCCESS;
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;

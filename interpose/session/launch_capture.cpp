@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interpose/session/log.h"
+#include "interpose/session/range_checking.h"
 #include "interpose/session/tracing.h"
 
 namespace gridloom::session {
@@ -23,6 +24,19 @@ CodeTables& TheTables() {
   return *tables;
 }
 
+/// The kernel as traces and the timing model see it: with release code where ranges are checked.
+struct TracedKernel {
+  std::shared_ptr<exec::Program> program;
+  const exec::KernelInfo* info = nullptr;
+};
+TracedKernel TracedKernelOf(const KernelOp& op) {
+  if (RangeChecks* const checks = RangeChecks::Get()) {
+    const exec::RangedKernel ranged = checks->Find(op.bound.program, std::string(op.bound.info->name));
+    if (ranged.program != nullptr) return {ranged.program, ranged.info};
+  }
+  return {op.bound.program, op.bound.info};
+}
+
 /// Later launches begin later; their distance is of no meaning.
 exec::CountedClocks ClocksOf(const KernelOp& op) {
   constexpr std::uint64_t kBetweenWorks = 1'000'000;
@@ -34,21 +48,23 @@ exec::CountedClocks ClocksOf(const KernelOp& op) {
 }  // namespace
 
 const trace::CodeTable& CodeTableOf(const KernelOp& op) {
+  const TracedKernel kernel = TracedKernelOf(op);
   CodeTables& tables = TheTables();
   const std::lock_guard lock(tables.mutex);
-  auto& table = tables.tables[op.bound.info->function];
+  auto& table = tables.tables[kernel.info->function];
   if (table == nullptr) {
-    tables.programs.push_back(op.bound.program);
-    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(op.bound.program->module(), *op.bound.info->function));
+    tables.programs.push_back(kernel.program);
+    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(kernel.program->module(), *kernel.info->function));
   }
   return *table;
 }
 
 trace::LaunchShape ShapeOf(const KernelOp& op) {
+  const exec::KernelInfo& info = *TracedKernelOf(op).info;
   return {.ctas = op.grid.count(),
           .threads_per_cta = static_cast<std::uint32_t>(op.block.count()),
-          .registers_per_thread = op.bound.info->registers,
-          .shared_bytes = op.bound.info->static_shared_bytes + op.dynamic_shared_bytes};
+          .registers_per_thread = info.registers,
+          .shared_bytes = info.static_shared_bytes + op.dynamic_shared_bytes};
 }
 
 bool MayLaunch(const KernelOp& op) {

@@ -54,21 +54,38 @@ bool RangeChecks::IsWanted(const std::string& kernel) {
   return rows_[kernel].begun++ < most_launches_;
 }
 
-exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch,
-                                   exec::LaunchStats& stats) {
-  std::shared_ptr<exec::RangedProgram> program;
+exec::RangedKernel RangeChecks::Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program, const std::string& kernel) {
   {
     const std::lock_guard lock(mutex_);
-    auto& entry = programs_[launch.program];
-    if (entry == nullptr) entry = std::make_shared<exec::RangedProgram>(launch.program, memory, TheRewrites(), form_);
-    program = entry;
+    auto& entry = programs_[program];
+    if (entry == nullptr) entry = std::make_shared<exec::RangedProgram>(program, memory, TheRewrites(), form_);
   }
+  return Find(program, kernel);
+}
+
+exec::RangedKernel RangeChecks::Find(const std::shared_ptr<exec::Program>& program, const std::string& kernel) {
+  std::shared_ptr<exec::RangedProgram> ranged;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = programs_.find(program); found != programs_.end()) ranged = found->second;
+  }
+  if (ranged == nullptr) return {.program = nullptr, .why_not = "its program was not looked at"};
+  return ranged->Find(kernel);
+}
+
+exec::LaunchFault RangeChecks::Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch,
+                                   exec::LaunchStats& stats) {
   const std::string name(launch.kernel->name);
-  const exec::RangedKernel kernel = program->Find(name);
+  const exec::RangedKernel kernel = Find(memory, launch.program, name);
   exec::RangeFindings findings;
   const bool checked = kernel.program != nullptr && IsWanted(name);
+  exec::LaunchParams unchecked = launch;
+  if (kernel.program != nullptr && launch.records != nullptr) {
+    unchecked.program = kernel.program;
+    unchecked.kernel = kernel.info;
+  }
   exec::LaunchFault fault =
-      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, kMostCtas, findings, &stats) : engine.Run(launch, &stats);
+      checked ? exec::RunWithRanges(engine, memory, launch, kernel, 4096, kMostCtas, findings, &stats) : engine.Run(unchecked, &stats);
   const std::lock_guard lock(mutex_);
   Row& row = rows_[name];
   ++row.launches;

@@ -20,7 +20,11 @@ class RangeChecks {
   /// An error that says what is wrong with the setting.
   static Status CheckSetting();
 
-  /// Runs a grid; with what it finds, when the kernel can be profiled. Thread-safe.
+  /// The kernel of a program that is loaded into `memory`, with release code and its profiler, or why it has none. Thread-safe.
+  exec::RangedKernel Find(exec::DeviceMemory& memory, const std::shared_ptr<exec::Program>& program, const std::string& kernel);
+  /// The same of a program whose kernels have been looked for before.
+  exec::RangedKernel Find(const std::shared_ptr<exec::Program>& program, const std::string& kernel);
+  /// Runs a grid; with what it finds, when the kernel can be profiled. A grid that is traced always has the release code. Thread-safe.
   exec::LaunchFault Run(exec::Engine& engine, exec::DeviceMemory& memory, const exec::LaunchParams& launch, exec::LaunchStats& stats);
   std::string Text() const;
 

@@ -33,8 +33,9 @@ class GridChildren {
   /// Stream handles that every grid has. All others come from CreateStream.
   static constexpr std::uint64_t kBlockStream = 0, kLegacyStream = 1, kPerThreadStream = 2, kTailLaunch = 3, kFireAndForget = 4;
 
-  /// `cta`: linear number of the CTA that launches. `launch` has kernel, shape, shared bytes and parameters.
-  virtual DeviceStatus Launch(const LaunchParams& launch, std::uint64_t cta, std::uint64_t stream) = 0;
+  /// `cta`: linear number of the CTA that launches. `launch` has kernel, shape, shared bytes and parameters. `number` becomes what traces
+  /// call the launched grid; 0: nothing.
+  virtual DeviceStatus Launch(const LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) = 0;
   /// Nothing that this CTA launched is left to finish (tail launches do not count).
   virtual bool Idle(std::uint64_t cta) = 0;
   /// A CTA begins to wait for that, and has ended to.

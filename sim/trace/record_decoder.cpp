@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <tuple>
 #include <utility>
+
+#include "sim/exec/contract/recorded_event.h"
 
 namespace gridloom::trace {
 
@@ -94,6 +97,8 @@ std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& p
   visits_.Close();
   accesses_.Close();
   lanes_.Close();
+  constexpr auto kPlace = [](const CtaEvent& event) { return std::tuple(event.warp, event.visit, event.instruction); };
+  if (!std::ranges::is_sorted(trace_->events, {}, kPlace)) std::ranges::stable_sort(trace_->events, {}, kPlace);
   return std::exchange(trace_, nullptr);
 }
 
@@ -165,6 +170,7 @@ void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size
         EndWarp();
         ++at;
         break;
+      case exec::kEventRecord: at = TakeEvent(at, end); break;
       default: at = TakeGroup(at, end);
     }
   }
@@ -196,6 +202,35 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
     std::fill_n(accesses_.Add(off), off, MemoryAccess{});
   }
   next_ = entry;
+}
+
+static_assert(static_cast<int>(EventKind::kDeviceLaunch) == exec::RecordedEvent::kDeviceLaunch &&
+              static_cast<int>(EventKind::kSetRange) == exec::RecordedEvent::kSetRange &&
+              static_cast<int>(EventKind::kReleaseRange) == exec::RecordedEvent::kReleaseRange);
+
+/// It belongs to the last visit of the instruction's block by its lanes: the others may have gone on before.
+RecordDecoder::Words RecordDecoder::TakeEvent(Words at, Words end) {
+  if (static_cast<std::size_t>(end - at) < exec::RecordedEvent::kWords) return end;
+  const Words next = at + exec::RecordedEvent::kWords;
+  const RecordHeader header = RecordHeader::Unpack(*at);
+  const exec::RecordedEvent recorded = exec::RecordedEvent::At(at);
+  if (header.instruction >= table_.entries.size()) return next;
+  const std::uint32_t instruction = table_.entries[header.instruction].first;
+  for (std::size_t visit = visits_.size(); visit-- > first_visit_;) {
+    const BlockVisit& visited = visits_.begin()[visit];
+    const BasicBlock& block = table_.code.blocks[visited.block];
+    if (instruction < block.first || instruction - block.first >= block.count || (header.mask & ~visited.mask) != 0) continue;
+    trace_->events.push_back({.kind = static_cast<EventKind>(recorded.kind),
+                              .flags = recorded.flags,
+                              .warp = static_cast<std::uint32_t>(trace_->warps.size()),
+                              .visit = static_cast<std::uint32_t>(visit) - first_visit_,
+                              .instruction = instruction,
+                              .lanes = header.mask,
+                              .data = recorded.data});
+    return next;
+  }
+  ++dropped_;
+  return next;
 }
 
 std::uint8_t RecordDecoder::KindOf(const RecordHeader& header) {

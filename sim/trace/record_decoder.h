@@ -91,7 +91,7 @@ class RecordDecoder {
   void EndLaunch();
   /// `sites`, if not null, is filled. A trace that nobody has kept is used again for a later CTA.
   std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites);
-  /// Accesses of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
+  /// Accesses and events of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -211,6 +211,7 @@ class RecordDecoder {
   void EndWarp();
   Words TakeBlocks(Words at, Words end);
   void SkipTo(std::uint32_t entry);
+  Words TakeEvent(Words at, Words end);
   bool TakeBlock(std::uint32_t instruction, std::uint32_t mask);
   Words TakeGroup(Words at, Words end);
   Words TakeAnyGroup(const Plan& plan, Words at, Words end);

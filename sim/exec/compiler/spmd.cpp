@@ -2,6 +2,8 @@
 
 #include <llvm/Support/raw_ostream.h>
 
+#include "sim/exec/contract/recorded_event.h"
+
 namespace gridloom::exec {
 namespace {
 
@@ -255,6 +257,7 @@ llvm::Value* SpmdBuilder::IndirectCall(llvm::Type* result, llvm::Value* function
 
 llvm::Value* SpmdBuilder::CallHelper(Helper helper, llvm::ArrayRef<llvm::Type*> outputs, llvm::ArrayRef<llvm::Value*> inputs,
                                      std::uint64_t imm) {
+  if (record == Recording::kAll && MayRecordEvents(helper, imm)) imm |= std::uint64_t{number} << kEventInstructionShift;
   llvm::Type* result = getVoidTy();
   if (outputs.size() == 1) result = outputs[0];
   if (outputs.size() > 1) result = llvm::StructType::get(getContext(), outputs);

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/contract/recorded_event.h"
 #include "sim/exec/contract/warp_switch.h"
 
 namespace gridloom::exec {
@@ -375,7 +376,13 @@ void WarpFunction::EmitHelperMarker(llvm::CallInst& call, const MarkerInfo& info
   }
   for (unsigned i = in_place ? outputs.size() : 0; i + 1 < call.arg_size(); ++i)
     args.push_back(SpillLanes(slot++, Lanes(call.getArgOperand(i))));
+  const bool records = module_.options.record == Recording::kAll && MayRecordEvents(info.helper, info.imm);
+  if (records) {
+    SaveRecordCursor();
+    ReturnRecordCursor();
+  }
   CallHelper(info.helper, mask_, call.getArgOperand(call.arg_size() - 1), info.imm, args);
+  if (records) TakeRecordCursor();
   if (outputs.empty() || call.use_empty()) return;
   if (!call.getType()->isStructTy()) return Define(&call, ReloadLanes(args[0], WarpType(outputs[0])));
   Value* result = llvm::PoisonValue::get(WarpType(call.getType()));

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "sim/exec/compiler/warp_function.h"
+#include "sim/exec/contract/recorded_event.h"
 
 namespace gridloom::exec {
 
@@ -125,7 +126,9 @@ void WarpFunction::EndWarpRecords() {
 /// Whether a call writes records itself.
 bool WarpFunction::MayRecord(const llvm::CallInst& call) const {
   const MarkerInfo* const marker = module_.MarkerOf(call);
-  if (marker) return marker->kind == MarkerKind::kIndirectCall;
+  if (marker)
+    return marker->kind == MarkerKind::kIndirectCall ||
+           (marker->kind == MarkerKind::kHelper && MayRecordEvents(marker->helper, marker->imm));
   return !call.getCalledFunction() || !call.getCalledFunction()->isIntrinsic();
 }
 

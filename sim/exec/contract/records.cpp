@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "sim/exec/contract/recorded_event.h"
+
 namespace gridloom::exec {
 
 void NearLanes::Expand(std::uint64_t* lanes) const {
@@ -55,6 +57,7 @@ bool RecordReader::Next() {
     return true;
   }
   group_ = nullptr;
+  while (next_ < words_.size() && RecordHeader::Unpack(words_[next_]).kind == kEventRecord) next_ += RecordedEvent::kWords;
   if (next_ >= words_.size()) return false;
   const std::uint64_t word = words_[next_];
   header_ = RecordHeader::Unpack(word);

@@ -6,6 +6,7 @@
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/observe.h"
 #include "sim/exec/runtime/parameter_buffers.h"
 #include "sim/exec/runtime/printf_output.h"
 #include "sim/exec/runtime/program_impl.h"
@@ -20,6 +21,7 @@ constexpr unsigned kMaxParameters = 8;
 struct Caller {
   Warp& warp;
   std::uint32_t lane, line;
+  std::uint64_t imm;  ///< of the helper
   std::uint64_t arg[kMaxParameters];
 
   Launch& launch() const { return LaunchOf(warp); }
@@ -92,7 +94,17 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
   // printf has one buffer for all grids (CUDA C++ Programming Guide, "Formatted Output"): what was printed before a launch stands
   // before anything that the launched grid prints.
   c.services().output->Flush(c.launch().serial);
-  return children->Launch(launch, c.cta(), stream);
+  std::uint64_t number = 0;
+  const DeviceStatus status = children->Launch(launch, c.cta(), stream, number);
+  if (status == DeviceStatus::kSuccess && number != 0) {
+    const std::uint8_t flags = stream == GridChildren::kTailLaunch      ? RecordedEvent::kTailLaunch
+                               : stream == GridChildren::kFireAndForget ? RecordedEvent::kFireAndForget
+                                                                        : std::uint8_t{0};
+    RecordEvent(
+        c.warp, c.lane, c.imm,
+        {.kind = RecordedEvent::kDeviceLaunch, .flags = flags, .data = {number, launch.grid.count(), launch.block.count(), needed}});
+  }
+  return status;
 }
 
 std::uint64_t LaunchDevice(const Caller& c) {
@@ -283,7 +295,7 @@ void Helper_kDeviceRuntime(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line,
   const CallInfo& call = kCalls[imm & 0xff];
   const bool translate = (imm & kDeviceCallByLibrary) != 0 && call.bits == 32;
   auto* const out = static_cast<std::uint64_t*>(args[0]);
-  Caller caller{.warp = WarpOf(ctx), .lane = 0, .line = line, .arg = {}};
+  Caller caller{.warp = WarpOf(ctx), .lane = 0, .line = line, .imm = imm, .arg = {}};
   ForEachLane(mask, [&](std::uint32_t lane) {
     caller.lane = lane;
     for (unsigned i = 0; i < call.inputs; ++i) caller.arg[i] = static_cast<const std::uint64_t*>(args[1 + i])[lane];

@@ -1,7 +1,7 @@
 // What kernels tell of their accesses: records of each one, and ranges of global memory before and after.
 #include "sim/exec/contract/records.h"
 #include "sim/exec/ranges/access_observer.h"
-#include "sim/exec/ranges/range_sink.h"
+#include "sim/exec/ranges/range_pieces.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/observe.h"
 
@@ -79,15 +79,45 @@ void Helper_kFlushRecords(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, 
   warp.cta->unit->FlushRecords(warp, 0);
 }
 
+void RecordEvent(Warp& warp, std::uint32_t lane, std::uint64_t imm, const RecordedEvent& event) {
+  if (LaunchOf(warp).records == nullptr) return;
+  if (warp.ctx.record_cursor > warp.ctx.record_limit) warp.cta->unit->FlushRecords(warp, 0);
+  event.Put(1u << lane, static_cast<std::uint32_t>(imm >> kEventInstructionShift), warp.ctx.record_cursor);
+  warp.ctx.record_cursor += RecordedEvent::kWords;
+}
+
+namespace {
+
+/// Ranges that have nothing in common with their allocation are no events.
+void RecordRange(Warp& warp, std::uint64_t imm, const RangeCall& call) {
+  if (LaunchOf(warp).records == nullptr) return;
+  const auto allocation = ServicesOf(warp).memory->Find(call.array);
+  if (!allocation) return;
+  const RangePieces pieces = ClipRange(call, allocation->base, allocation->base + allocation->bytes);
+  if (pieces.count == 0) return;
+  RecordEvent(warp, call.lane, imm,
+              {.kind = call.op == RangeOp::kSet ? RecordedEvent::kSetRange : RecordedEvent::kReleaseRange,
+               .flags = static_cast<std::uint8_t>(call.flags & (kRangeRead | kRangeWrite)),
+               .data = {pieces.base, pieces.width, pieces.stride, pieces.count}});
+}
+
+}  // namespace
+
 void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::uint64_t imm, void* const* args) {
   Warp& warp = WarpOf(ctx);
-  RangeSink* const sink = LaunchOf(warp).ranges;
-  if (!sink) return;
+  const Launch& launch = LaunchOf(warp);
+  if (launch.ranges == nullptr && launch.records == nullptr) return;
   const auto range = UnpackImm<RangeImm>(imm);
   ForEachLane(mask, [&](std::uint32_t lane) {
     const auto word = [&](int i) { return static_cast<const std::uint64_t*>(args[i])[lane]; };
     const auto flags = [&](int i) { return static_cast<const std::uint32_t*>(args[i])[lane]; };
-    RangeCall call{.op = range.op, .cta_index = CtaNumber(warp), .array = word(0), .base = word(1)};
+    RangeCall call{.op = range.op,
+                   .cta_index = CtaNumber(warp),
+                   .warp = warp.ctx.warp_id,
+                   .lane = lane,
+                   .line = line,
+                   .array = word(0),
+                   .base = word(1)};
     if (range.strided) {
       call.stride = word(2);
       call.count = word(3);
@@ -97,7 +127,8 @@ void Helper_kRange(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::ui
       call.width = word(2) > call.base ? word(2) - call.base : 0;
       call.flags = flags(3);
     }
-    sink->OnRange(call);
+    if (launch.ranges != nullptr) launch.ranges->OnRange(call);
+    RecordRange(warp, imm, call);
   });
 }
 
