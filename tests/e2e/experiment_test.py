@@ -37,6 +37,7 @@ paper:
   behind_opt: {small: 0.7 3.1}
   model_error: {small: 0.08}
   peak_ipc: {small: 1}
+  notes: {table4: "A note of the file."}
 """
 
 
@@ -89,6 +90,16 @@ with tempfile.TemporaryDirectory() as folder:
     kinds = [[block["type"] for block in section["blocks"]] for section in data["sections"]]
     assert all("figures" in part and "bars" in part and "table" in part for part in kinds[:3]), kinds
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
+
+    # The list says what each experiment shows; mistakes are named before anything is measured.
+    listed = json.loads(subprocess.run([gridloom, "experiment", "--list", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+    fig13 = next(one for one in listed if one["name"] == "kernelet-fig13")
+    assert fig13["study"] == "kernelet" and fig13["show"] == ["fig13"], fig13
+    assert all(one["about"] for one in listed), listed
+    for change, words in (("study=kernlet", "did you mean 'kernelet'?"), ("show=fig13a", "did you mean 'fig13'?")):
+        done = subprocess.run([gridloom, "experiment", os.path.join(folder, "experiment.yaml"), "--work", os.path.join(folder, "empty"),
+                               "--set", change], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 125 and words in done.stderr and "measured" not in done.stderr, done.stderr
 
     # Without programs, the traces that come with Gridloom. Allocations may lie elsewhere in them, which moves PC's rows in DRAM: its rate on
     # so small a device changes by some 8 %.

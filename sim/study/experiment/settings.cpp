@@ -37,10 +37,7 @@ bool ParseNumber(const std::string& text, double& number) {
 Error Unknown(const std::string& name) {
   const std::vector<std::string> names = ExperimentNames();
   const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string_view nearest = NearestName(name, views);
-  std::string message = "no experiment '" + name + "'";
-  message += nearest.empty() ? "; `gridloom experiment --list` lists them" : "; did you mean '" + std::string(nearest) + "'?";
-  return Error{message};
+  return Error{"no experiment '" + name + "'" + DidYouMean(name, views, "; `gridloom experiment --list` lists them")};
 }
 
 }  // namespace
@@ -61,6 +58,14 @@ std::vector<std::string> ExperimentNames() {
   }
   std::ranges::sort(names);
   return names;
+}
+
+Result<ExperimentLine> DescribeExperiment(const std::string& name) {
+  GL_TRY(settings, Settings::Load(name));
+  GL_TRY(study, settings.Text("study"));
+  GL_TRY(about, settings.Text("about"));
+  GL_TRY(show, settings.List("show"));
+  return ExperimentLine{.study = std::move(study), .about = std::move(about), .show = std::move(show)};
 }
 
 Result<Settings> Settings::Load(const std::string& name) {
@@ -106,8 +111,7 @@ Status Settings::Set(const std::string& key, const std::string& value) {
   const auto found = values_.find(key);
   if (found == values_.end()) {
     const std::vector<std::string_view> known(order_.begin(), order_.end());
-    const std::string_view nearest = NearestName(key, known);
-    return Error{file_ + " has no '" + key + "'" + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+    return Error{file_ + " has no '" + key + "'" + DidYouMean(key, known)};
   }
   found->second = value;
   return {};

@@ -41,6 +41,13 @@ class Settings {
 
 /// Folder of the experiments, beside that of the devices.
 Result<std::filesystem::path> ExperimentDirectory();
+/// What `--list` says of an experiment.
+struct ExperimentLine {
+  std::string study, about;       ///< about: one line
+  std::vector<std::string> show;  ///< exhibits
+};
+Result<ExperimentLine> DescribeExperiment(const std::string& name);
+
 /// Names of all experiments there, sorted; files that begin with '_' are bases.
 std::vector<std::string> ExperimentNames();
 

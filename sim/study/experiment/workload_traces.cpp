@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <vector>
 
 #include "sim/trace/trace_file.h"
 
@@ -39,7 +42,24 @@ Result<int> RunQuietly(std::vector<std::string> arguments) {
 
 }  // namespace
 
-Result<fs::path> EnsureTrace(const fs::path& program, const std::string& kernel, const fs::path& trace, const fs::path& kept) {
+std::string WorkloadRun::FileName() const {
+  std::string file = study + "-" + name;
+  if (!options.empty() || !arguments.empty()) {
+    std::string words;
+    for (const std::string& word : options) words += word + '\0';
+    words += "--";
+    for (const std::string& word : arguments) words += '\0' + word;
+    char digest[12];
+    std::snprintf(digest, sizeof digest, "-%08x", static_cast<unsigned>(XXH3_64bits(words.data(), words.size())));
+    file += digest;
+  }
+  return file + ".gltrace";
+}
+
+Result<fs::path> TraceOf(const WorkloadRun& run, const Environment& environment) {
+  const std::string file = run.FileName();
+  const fs::path program = environment.programs / run.study / (run.program.empty() ? run.name : run.program);
+  const fs::path trace = environment.work / file, kept = environment.kept / file;
   std::error_code error;
   const bool program_there = fs::exists(program, error);
   // One that an earlier version left, in a format that is no longer read, or a damaged one is as good as none.
@@ -51,10 +71,13 @@ Result<fs::path> EnsureTrace(const fs::path& program, const std::string& kernel,
     return Error{"there is no program " + program.string() +
                  "; it is built with Gridloom's tests where nvcc is found (scripts/build), or give its folder with --programs"};
   }
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return Error{"cannot read /proc/self/exe: " + error.message()};
   const fs::path unfinished = trace.string() + ".unfinished";
-  GL_TRY(code, RunQuietly({self.string(), "run", "--trace", unfinished.string(), "--trace-kernels", kernel, "--", program.string()}));
+  std::vector<std::string> command = {environment.tool.string(), "run", "--trace", unfinished.string()};
+  if (!run.kernel.empty()) command.insert(command.end(), {"--trace-kernels", run.kernel});
+  command.insert(command.end(), run.options.begin(), run.options.end());
+  command.insert(command.end(), {"--", program.string()});
+  command.insert(command.end(), run.arguments.begin(), run.arguments.end());
+  GL_TRY(code, RunQuietly(std::move(command)));
   if (code != 0) return Error{program.string() + " ended with exit code " + std::to_string(code)};
   fs::rename(unfinished, trace, error);
   if (error) return Error{"cannot write " + trace.string() + ": " + error.message()};

@@ -17,13 +17,14 @@ Result<double> PaperIpcUnit(const Settings& settings, const KernelStudy& study) 
   return peak / (sm.schedulers * sm.issue_width);
 }
 
-Result<Exhibit> Table4(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Table4(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit{.name = "table4",
                   .title = "Memory and computational characteristics, ours beside the paper's (p.)",
                   .columns = {"device", "kernel", "PUR", "p. PUR", "MUR", "p. MUR", "occupancy", "p. occ.", "R_m", "uncoalesced"},
                   .drawings = {{.caption = "PUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {2, 3}},
                                {.caption = "MUR, and the paper's (p.)", .unit = "", .names = {1}, .values = {4, 5}}}};
   GL_TRY(unit, settings.Number("mur_unit"));
+  GL_TRY(note, settings.Text("paper.notes.table4"));
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
     double ratio = 0;
@@ -42,12 +43,11 @@ Result<Exhibit> Table4(const Settings& settings, const Studies& studies) {
                             " in the geometric mean.");
   }
   exhibit.notes.push_back("MUR is the share of DRAM's peak bandwidth times " + Number("%g", unit) +
-                          ", the paper's unit (configs/experiments/_kernelet.yaml says why). PUR of the GTX 680 is relative to one "
-                          "instruction a scheduler, which is what the paper's values above 1 fit.");
+                          ", the paper's unit (configs/experiments/_kernelet.yaml says why). " + note);
   return exhibit;
 }
 
-Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig6(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig6",
                   .title = "Overhead of sliced execution, T_s / T_ns - 1, by slice size",
                   .columns = {"device", "kernel", "blocks per SM", "slice", "overhead %", "smallest slice"},
@@ -57,6 +57,8 @@ Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
                                 .names = {1},
                                 .values = {2, 4},
                                 .limit = 20}}};
+  GL_TRY(limit, settings.Number("slicing.overhead"));
+  GL_TRY(launches, settings.Text("paper.notes.fig6.launches"));
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
     double most = 0;
@@ -73,18 +75,17 @@ Result<Exhibit> Fig6(const Settings& settings, const Studies& studies) {
           worst = profile.kernel;
         }
         ++all;
-        small += cost.overhead < 0.02;
+        small += cost.overhead < limit;
       }
     }
-    GL_TRY(paper, settings.Number("paper.most_slicing_overhead." + study->device().id));
-    exhibit.findings.push_back({study->device().id + ", costliest slices", Number("%.1f %%", 100 * most) + " (" + worst + ")",
-                                (paper > 10 ? "" : "almost all below ") + Number("%g %%", paper) + (paper > 10 ? " (sad)" : "")});
+    GL_TRY(finding, settings.Text("paper.findings.fig6." + study->device().id));
+    GL_TRY(note, settings.Text("paper.notes.fig6." + study->device().id));
+    exhibit.findings.push_back({study->device().id + ", costliest slices", Number("%.1f %%", 100 * most) + " (" + worst + ")", finding});
     exhibit.notes.push_back(study->device().id + ": at most " + Number("%.1f", 100 * most) + " % (" + worst + "); " +
-                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than 2 %. The paper: up to " +
-                            Number("%g", paper) + " %" + (paper > 10 ? " (sad), and little from 42 blocks on." : " for almost all sizes."));
+                            std::to_string(small) + " of " + std::to_string(all) + " sizes cost less than " + Number("%g", 100 * limit) +
+                            " %. The paper: " + note);
   }
-  exhibit.notes.push_back(
-      "The host's time for a launch is what the paper's own numbers imply (slicing.launch_interval_us); slices go to 16 streams in turn.");
+  exhibit.notes.push_back(launches + "; slices go to " + std::to_string(kSliceStreams) + " streams in turn.");
   return exhibit;
 }
 
@@ -119,7 +120,7 @@ Exhibit ComparisonExhibit(std::string name, std::string title) {
           .drawings = {{.caption = "IPC", .unit = "instructions/cycle", .names = {1, 2}, .values = {3, 4}}}};
 }
 
-Result<Exhibit> Fig7(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig7(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig7", "Predicted and measured IPC of single kernels, in the paper's unit");
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
@@ -181,24 +182,24 @@ Status ComparePairs(const Settings& settings, KernelStudy& study, const ChooseLo
   return {};
 }
 
-Result<Exhibit> Fig8(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig8(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig8", "Predicted and measured IPC of pairs, in the slice ratio that the model chooses");
+  GL_TRY(note, settings.Text("paper.notes.fig8"));
   for (const LayoutStudies& layouts : studies)
-    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), ModelsChoice, *layouts.front()->model(),
-                               "The paper plots points and prints no number.", exhibit));
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), ModelsChoice, *layouts.front()->model(), note, exhibit));
   return exhibit;
 }
 
-Result<Exhibit> Fig9(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig9(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig9", "Predicted and measured IPC of pairs, as many blocks of each");
   const auto one_to_one = [](const KernelStudy& study, std::size_t a, std::size_t b) { return study.OneToOne(a, b); };
+  GL_TRY(note, settings.Text("paper.notes.fig9"));
   for (const LayoutStudies& layouts : studies)
-    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), one_to_one, *layouts.front()->model(),
-                               "The paper plots points and prints no number.", exhibit));
+    GL_TRY_STATUS(ComparePairs(settings, *layouts.front(), one_to_one, *layouts.front()->model(), note, exhibit));
   return exhibit;
 }
 
-Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig10(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig10",
                   .title = "Predicted IPC of kernels with uncoalesced accesses, with and without the third state",
                   .columns = {"device", "kernel", "uncoalesced", "measured IPC", "predicted IPC", "all coalesced"},
@@ -215,25 +216,26 @@ Result<Exhibit> Fig10(const Settings& settings, const Studies& studies) {
                               model::PredictIpc(study->sm(), resident, {.uncoalesced = false}) * unit});
     }
   }
-  exhibit.notes.push_back(
-      "As in the paper, taking all accesses for coalesced overestimates these kernels, and the others have no such accesses.");
+  GL_TRY(note, settings.Text("paper.notes.fig10"));
+  exhibit.notes.push_back(note);
   return exhibit;
 }
 
-Result<Exhibit> Fig11(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig11(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit = ComparisonExhibit("fig11", "IPC of pairs predicted as if one warp scheduler served the SM");
+  GL_TRY(note, settings.Text("paper.notes.fig11"));
   for (const LayoutStudies& layouts : studies) {
     const auto& study = layouts.front();
     if (study->device().timing.sm.schedulers < 4) continue;
     const model::MarkovModel one_scheduler(study->sm(), {.virtual_sm = false});
-    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, one_scheduler,
-                               "As in the paper, the prediction is far too low; compare fig8.", exhibit));
+    GL_TRY_STATUS(ComparePairs(settings, *study, ModelsChoice, one_scheduler, note, exhibit));
   }
   return exhibit;
 }
 
-Result<Exhibit> Fig12(const Settings& settings, const Studies& studies) {
-  static_cast<void>(settings);
+Result<Exhibit> Fig12(const Settings& settings, const DeviceStudies& studies) {
+  GL_TRY(finding, settings.Text("paper.findings.fig12"));
+  GL_TRY(note, settings.Text("paper.notes.fig12"));
   Exhibit exhibit{.name = "fig12",
                   .title = "Predicted and measured co-scheduling profit CP (Eq. 1), in the slice ratio that the model chooses",
                   .columns = {"device", "kernels", "ratio", "measured CP", "predicted CP", "error"},
@@ -251,11 +253,9 @@ Result<Exhibit> Fig12(const Settings& settings, const Studies& studies) {
           {study->device().id, PairName(*study, load.a, load.b), RatioText(load), measured, predicted, std::abs(measured - predicted)});
       sum += std::abs(measured - predicted);
     }
-    exhibit.findings.push_back({study->device().id + ", mean error of CP",
-                                Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))), "small"});
-    exhibit.notes.push_back(study->device().id + ": mean absolute error " +
-                            Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1))) +
-                            ". The paper calls its difference small and prints no number.");
+    const std::string mean = Number("%.3f", sum / static_cast<double>(std::max<std::size_t>(loads.size(), 1)));
+    exhibit.findings.push_back({study->device().id + ", mean error of CP", mean, finding});
+    exhibit.notes.push_back(study->device().id + ": mean absolute error " + mean + ". " + note);
   }
   return exhibit;
 }
@@ -276,26 +276,30 @@ std::size_t PrunedPairs(const std::vector<model::KernelProfile>& kernels, double
   return pruned;
 }
 
-Result<Exhibit> Table6(const Settings& settings, const Studies& studies) {
-  Exhibit exhibit{.name = "table6",
-                  .title = "Pairs pruned on the C2050: ours / with the PUR and MUR of the paper's Table 4 / the paper's",
-                  .columns = {"alpha_m"}};
-  for (int i = 1; i <= 10; ++i) exhibit.columns.push_back(Number("%.1f", 0.1 * i));
-  const auto layouts = std::ranges::find(studies, "c2050", [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
-  if (layouts == studies.end()) return Error{"table6 is about the c2050; `devices` must name it"};
+Result<Exhibit> Table6(const Settings& settings, const DeviceStudies& studies) {
+  Exhibit exhibit{.name = "table6", .title = "", .columns = {"alpha_m"}};
+  GL_TRY(device, settings.Text("paper.table6.device"));
+  GL_TRY(alphas, settings.Numbers("paper.table6.alpha_p"));
+  GL_TRY(note, settings.Text("paper.notes.table6"));
+  for (const double alpha : alphas) exhibit.columns.push_back(Number("%.1f", alpha));
+  const auto layouts = std::ranges::find(studies, device, [](const LayoutStudies& candidate) { return candidate.front()->device().id; });
+  if (layouts == studies.end()) return Error{"table6 is about the device " + device + "; `devices` must name it"};
+  exhibit.title =
+      "Pairs pruned on the " + layouts->front()->device().name + ": ours / with the PUR and MUR of the paper's Table 4 / the paper's";
   std::vector<model::KernelProfile> ours, papers;
   const auto& study = layouts->front();
   for (std::size_t i = 0; i < study->kernels().size(); ++i) {
     ours.push_back(Point(study->profile(i).pur, study->profile(i).mur));
-    GL_TRY(paper, settings.Numbers("paper.table4.c2050." + study->kernels()[i].traced->name));
+    GL_TRY(paper, settings.Numbers("paper.table4." + device + "." + study->kernels()[i].traced->name));
     papers.push_back(Point(paper.at(0), paper.at(1)));
   }
   std::size_t equal = 0, cells = 0;
-  for (const std::string& row : settings.Below("paper.table6")) {
-    GL_TRY(printed, settings.Numbers("paper.table6." + row));
+  for (const std::string& row : settings.Below("paper.table6.pairs")) {
+    GL_TRY(printed, settings.Numbers("paper.table6.pairs." + row));
+    if (printed.size() != alphas.size()) return Error{"paper.table6.pairs." + row + " must have as many numbers as alpha_p"};
     std::vector<Json> line{row};
     for (std::size_t i = 0; i < printed.size(); ++i) {
-      const double prune_pur = 0.1 * static_cast<double>(i + 1), prune_mur = std::stod(row);
+      const double prune_pur = alphas[i], prune_mur = std::stod(row);
       const std::size_t from_paper = PrunedPairs(papers, prune_pur, prune_mur);
       equal += from_paper == static_cast<std::size_t>(printed[i]);
       ++cells;
@@ -307,13 +311,13 @@ Result<Exhibit> Table6(const Settings& settings, const Studies& studies) {
   exhibit.findings.push_back(
       {"numbers that the paper's PUR and MUR give", std::to_string(equal) + " of " + std::to_string(cells), std::to_string(cells)});
   exhibit.notes.push_back("With the paper's PUR and MUR, " + std::to_string(equal) + " of " + std::to_string(cells) +
-                          " numbers are the paper's: pairs are pruned that are close in PUR and in MUR (section 4.3 says \"or\").");
+                          " numbers are the paper's: " + note);
   return exhibit;
 }
 
 struct Entry {
   const char* name;
-  Result<Exhibit> (*show)(const Settings& settings, const Studies& studies);
+  Result<Exhibit> (*show)(const Settings& settings, const DeviceStudies& studies);
 };
 constexpr Entry kExhibits[] = {{"table4", Table4}, {"fig6", Fig6},     {"fig7", Fig7},         {"fig8", Fig8},     {"fig9", Fig9},
                                {"fig10", Fig10},   {"fig11", Fig11},   {"fig12", Fig12},       {"table6", Table6}, {"fig13", Fig13},
@@ -327,7 +331,7 @@ std::vector<std::string> KerneletExhibits() {
   return names;
 }
 
-Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const Studies& studies) {
+Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const DeviceStudies& studies) {
   for (const Entry& entry : kExhibits) {
     if (entry.name == name) return entry.show(settings, studies);
   }

@@ -13,12 +13,12 @@ namespace gridloom::study {
 /// Of one device, one for each layout of pages; at least one. Of some kernels a pair's rates depend on which rows and banks of DRAM they
 /// share, which is chance on a device, too: what is about schedules is a mean over layouts, the rest is the first one's.
 using LayoutStudies = std::vector<std::unique_ptr<KernelStudy>>;
-using Studies = std::vector<LayoutStudies>;  ///< by device
+using DeviceStudies = std::vector<LayoutStudies>;  ///< by device
 
 /// Names that ShowKernelet knows: fig6 … fig14, table4, table6, pairs, probes, together.
 std::vector<std::string> KerneletExhibits();
 
 /// One of them. Measures pairs where it needs them.
-Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const Studies& studies);
+Result<Exhibit> ShowKernelet(const std::string& name, const Settings& settings, const DeviceStudies& studies);
 
 }  // namespace gridloom::study

@@ -1,9 +1,6 @@
 #include "sim/study/kernelet/kernel_study.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <thread>
 
 #include "scheduler/model/bounded_model.h"
 #include "scheduler/policy/builtin.h"
@@ -12,9 +9,6 @@
 
 namespace gridloom::study {
 namespace {
-
-/// Part of every key. Rises when a change of the timing model, or of how rates are measured, makes old measurements wrong.
-constexpr int kMeasurementVersion = 3;
 
 /// The counters that a measurement of a kernel alone keeps: those that profiling.h reads.
 template <typename Counters>
@@ -33,16 +27,18 @@ auto KeptCounters(Counters& counters) {
                     &counters.memory.l2_busy_cycles};
 }
 
+constexpr std::size_t kAloneNumbers = 3 + std::tuple_size_v<decltype(KeptCounters(std::declval<timing::Counters&>()))>;
+
 std::vector<double> Pack(const CoRunRates& rates) {
   std::vector<double> numbers{rates.parts[0].ctas_per_cycle, rates.parts[0].ipc, static_cast<double>(rates.cycles)};
   for (const std::uint64_t* counter : KeptCounters(rates.counters)) numbers.push_back(static_cast<double>(*counter));
   return numbers;
 }
 
-Result<CoRunRates> Unpack(const std::vector<double>& numbers) {
+/// Of as many numbers as Pack makes.
+CoRunRates Unpack(const std::vector<double>& numbers) {
   CoRunRates rates;
   const auto counters = KeptCounters(rates.counters);
-  if (numbers.size() != 3 + counters.size()) return Error{"a kept measurement has " + std::to_string(numbers.size()) + " numbers"};
   rates.parts.push_back({.ctas_per_cycle = numbers[0], .ipc = numbers[1]});
   rates.cycles = static_cast<timing::Cycle>(numbers[2]);
   for (std::size_t i = 0; i < counters.size(); ++i) *counters[i] = static_cast<std::uint64_t>(numbers[3 + i]);
@@ -83,21 +79,18 @@ class StudyRates final : public Rates {
 }  // namespace
 
 KernelStudy::KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout,
-                         RateCache& cache, unsigned threads, StudyProgress progress)
+                         Measurements& measurements)
     : settings_(settings),
       device_(std::move(device)),
       kernels_(std::move(kernels)),
       layout_(layout),
-      cache_(cache),
-      threads_(std::max(threads, 1u)),
-      progress_(std::move(progress)),
-      device_digest_(DeviceDigest(device_)),
+      measurements_(measurements),
+      device_key_(MeasurementKey(device_)),
       sm_(SmModelOf(device_)) {}
 
 Result<std::unique_ptr<KernelStudy>> KernelStudy::Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                         std::uint64_t layout, RateCache& cache, unsigned threads, StudyProgress progress) {
-  std::unique_ptr<KernelStudy> study(
-      new KernelStudy(settings, std::move(device), std::move(kernels), layout, cache, threads, std::move(progress)));
+                                                         std::uint64_t layout, Measurements& measurements) {
+  std::unique_ptr<KernelStudy> study(new KernelStudy(settings, std::move(device), std::move(kernels), layout, measurements));
   GL_TRY_STATUS(study->ReadSettings());
   GL_TRY_STATUS(study->MeasureKernels());
   return study;
@@ -138,38 +131,11 @@ Status KernelStudy::ReadSettings() {
 }
 
 std::string KernelStudy::Key(std::uint64_t layout, const std::string& what) const {
-  return "v" + std::to_string(kMeasurementVersion) + " " + device_.id + " " + device_digest_ + " layout " + std::to_string(layout) + " " +
-         std::to_string(co_run_.warmup_waves) + "+" + std::to_string(co_run_.measured_waves) + " " + what;
+  return device_key_ + " layout " + std::to_string(layout) + " " + std::to_string(co_run_.warmup_waves) + "+" +
+         std::to_string(co_run_.measured_waves) + " " + what;
 }
 
-/// Runs those that the cache does not have.
-Status KernelStudy::RunJobs(const std::vector<Job>& jobs) {
-  std::vector<const Job*> missing;
-  for (const Job& job : jobs) {
-    if (!cache_.Find(job.key)) missing.push_back(&job);
-  }
-  std::atomic<std::size_t> next{0};
-  std::size_t done = 0;
-  std::mutex mutex;
-  Status status;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < missing.size(); i = next++) {
-      auto numbers = missing[i]->measure();
-      const std::lock_guard lock(mutex);
-      if (!numbers.ok()) status = Error{missing[i]->what + ": " + numbers.error().message};
-      else if (Status added = cache_.Add(missing[i]->key, *numbers); !added) status = added;
-      if (!status) next = missing.size();
-      else if (progress_) progress_(++done, missing.size(), missing[i]->what);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::min<std::size_t>(threads_, missing.size()); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  return status;
-}
-
-KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
+Measurement KernelStudy::Alone(std::size_t kernel) const {
   const auto& traced = kernels_[kernel].traced;
   return {.what = device_.id + ": " + traced->name + " alone",
           .key = Key(layout_, "alone, 12 counters " + traced->digest),
@@ -180,7 +146,7 @@ KernelStudy::Job KernelStudy::AloneJob(std::size_t kernel) const {
           }};
 }
 
-KernelStudy::Job KernelStudy::LoneBlockJob(std::size_t kernel) const {
+Measurement KernelStudy::LoneBlock(std::size_t kernel) const {
   const auto& traced = kernels_[kernel].traced;
   return {.what = device_.id + ": one block of " + traced->name + " on each SM",
           .key = Key(layout_, "one block " + traced->digest),
@@ -192,7 +158,7 @@ KernelStudy::Job KernelStudy::LoneBlockJob(std::size_t kernel) const {
 }
 
 /// `ctas_per_sm` 0: in one launch.
-KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const {
+Measurement KernelStudy::InSlices(std::size_t kernel, std::uint32_t ctas_per_sm) const {
   const StudyKernel& studied = kernels_[kernel];
   // Blocks of the trace are shorter than the paper's; so are the host's launches then.
   const double cycles = launch_interval_us_ * device_.timing.clock.sm_mhz / studied.scale;
@@ -208,7 +174,7 @@ KernelStudy::Job KernelStudy::SliceJob(std::size_t kernel, std::uint32_t ctas_pe
       }};
 }
 
-KernelStudy::Job KernelStudy::PairJob(const PairLoad& load) const {
+Measurement KernelStudy::Pair(const PairLoad& load) const {
   const TracedKernel &a = *kernels_[load.a].traced, &b = *kernels_[load.b].traced;
   const std::string ratio = std::to_string(load.ctas_a) + ":" + std::to_string(load.ctas_b);
   return {.what = device_.id + ": " + a.name + " and " + b.name + " " + ratio,
@@ -222,20 +188,21 @@ KernelStudy::Job KernelStudy::PairJob(const PairLoad& load) const {
 }
 
 Status KernelStudy::MeasureKernels() {
-  std::vector<Job> jobs;
+  std::vector<Measurement> jobs;
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     GL_TRY(needs, timing::NeedsOf(kernels_[i].traced->shape, device_));
     needs_.push_back(needs);
     full_.push_back(timing::CtasPerSm(needs, device_));
-    jobs.push_back(AloneJob(i));
-    jobs.push_back(LoneBlockJob(i));
-    for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(SliceJob(i, ctas));
+    jobs.push_back(Alone(i));
+    jobs.push_back(LoneBlock(i));
+    for (std::uint32_t ctas = 0; ctas <= full_[i]; ++ctas) jobs.push_back(InSlices(i, ctas));
   }
-  GL_TRY_STATUS(RunJobs(jobs));
+  GL_TRY_STATUS(measurements_.Make(jobs));
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
-    GL_TRY(alone, Unpack(*cache_.Find(AloneJob(i).key)));
+    GL_TRY(numbers, measurements_.Get(Alone(i), kAloneNumbers));
+    const CoRunRates alone = Unpack(numbers);
     alone_.push_back(alone.parts[0].ctas_per_cycle);
-    const double lone_ipc = cache_.Find(LoneBlockJob(i).key)->at(0);
+    GL_TRY(lone_ipc, measurements_.GetNumber(LoneBlock(i)));
     GL_TRY(profile, ProfileFrom(*kernels_[i].traced, device_, alone, lone_ipc));
     profile.mur *= mur_unit_;
     GL_TRY_STATUS(TakeSlices(i, profile));
@@ -248,11 +215,11 @@ Status KernelStudy::MeasureKernels() {
 
 /// Slicing overheads from the cache, and the smallest slice within the limit.
 Status KernelStudy::TakeSlices(std::size_t kernel, model::KernelProfile& profile) {
-  const double whole = cache_.Find(SliceJob(kernel, 0).key)->at(0);
+  GL_TRY(whole, measurements_.GetNumber(InSlices(kernel, 0)));
   std::vector<SliceCost> costs;
   profile.smallest_slice = std::uint64_t{full_[kernel]} * device_.sm.count;
   for (std::uint32_t ctas = full_[kernel]; ctas >= 1; --ctas) {
-    const double cycles = cache_.Find(SliceJob(kernel, ctas).key)->at(0);
+    GL_TRY(cycles, measurements_.GetNumber(InSlices(kernel, ctas)));
     costs.push_back({.ctas_per_sm = ctas, .overhead = cycles / whole - 1});
     if (costs.back().overhead <= slicing_limit_) profile.smallest_slice = std::uint64_t{ctas} * device_.sm.count;
   }
@@ -302,12 +269,12 @@ std::uint32_t KernelStudy::LeftOver(std::size_t first, std::size_t next) const {
 }
 
 Status KernelStudy::MeasurePairs(const std::vector<PairLoad>& loads) {
-  std::vector<Job> jobs;
+  std::vector<Measurement> jobs;
   for (PairLoad load : loads) {
     if (load.a > load.b) load = {load.b, load.a, load.ctas_b, load.ctas_a};
-    jobs.push_back(PairJob(load));
+    jobs.push_back(Pair(load));
   }
-  GL_TRY_STATUS(RunJobs(jobs));
+  GL_TRY_STATUS(measurements_.Make(jobs));
   for (const PairLoad& load : loads) {
     GL_TRY(ipc, PairIpc(load));
     measured_->Set(profile(load.a), load.ctas_a, profile(load.b), load.ctas_b, ipc);
@@ -322,11 +289,8 @@ Result<std::array<double, 2>> KernelStudy::PairIpc(const PairLoad& load) {
   }
   const std::array<std::size_t, 4> memo{load.a, load.b, load.ctas_a, load.ctas_b};
   if (const auto known = pair_ipc_.find(memo); known != pair_ipc_.end()) return known->second;
-  const Job job = PairJob(load);
-  GL_TRY_STATUS(RunJobs({job}));
-  const auto numbers = cache_.Find(job.key);
-  if (!numbers || numbers->size() != 2) return Error{job.what + ": what was kept of its measurement is damaged"};
-  return pair_ipc_[memo] = {(*numbers)[0], (*numbers)[1]};
+  GL_TRY(numbers, measurements_.Get(Pair(load), 2));
+  return pair_ipc_[memo] = {numbers[0], numbers[1]};
 }
 
 Result<KernelStudy::PairProbe> KernelStudy::ProbePair(const PairLoad& load) {
@@ -368,16 +332,15 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
             std::to_string(plan_options_.prune_pur) + " " + std::to_string(plan_options_.prune_mur) + " slices";
     for (std::size_t i = 0; i < kernels_.size(); ++i) what += " " + std::to_string(profile(i).smallest_slice);
   }
-  const Job job{.what = device_.id + ": all kernels together under " + policy,
-                .key = Key(layout_, what),
-                .measure = [&]() -> Result<std::vector<double>> {
-                  const auto made = policy::MakePolicy(policy, {.planner = planner});
-                  if (made == nullptr) return Error{"no policy '" + policy + "'"};
-                  GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
-                  return std::vector<double>{static_cast<double>(cycles)};
-                }};
-  GL_TRY_STATUS(RunJobs({job}));
-  return cache_.Find(job.key)->at(0);
+  const Measurement job{.what = device_.id + ": all kernels together under " + policy,
+                        .key = Key(layout_, what),
+                        .measure = [&]() -> Result<std::vector<double>> {
+                          const auto made = policy::MakePolicy(policy, {.planner = planner});
+                          if (made == nullptr) return Error{"no policy '" + policy + "'"};
+                          GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
+                          return std::vector<double>{static_cast<double>(cycles)};
+                        }};
+  return measurements_.GetNumber(job);
 }
 
 Result<double> KernelStudy::TogetherInTwoLevels(policy::CoSchedulePlanner* planner) {

@@ -13,7 +13,7 @@
 #include "sim/study/experiment/settings.h"
 #include "sim/study/measure/arrivals.h"
 #include "sim/study/measure/co_run.h"
-#include "sim/study/measure/rate_cache.h"
+#include "sim/study/measure/measurements.h"
 
 namespace gridloom::study {
 
@@ -35,15 +35,12 @@ struct SliceCost {
   double overhead = 0;            ///< T_s / T_ns - 1 (section 5.2)
 };
 
-/// Progress of measurements: how many are done, of how many, what the last one was.
-using StudyProgress = std::function<void(std::size_t done, std::size_t all, const std::string& what)>;
-
 class KernelStudy {
  public:
-  /// Measures every kernel alone and in slices, on `threads` threads. `layout`: of the pages of the kernels' processes
-  /// (timing::EngineOptions). `settings` and `cache` must outlive the study.
+  /// Measures every kernel alone and in slices. `layout`: of the pages of the kernels' processes (timing::EngineOptions). `settings` and
+  /// `measurements` must outlive the study.
   static Result<std::unique_ptr<KernelStudy>> Create(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels,
-                                                     std::uint64_t layout, RateCache& cache, unsigned threads, StudyProgress progress);
+                                                     std::uint64_t layout, Measurements& measurements);
 
   const sim::DeviceSpec& device() const { return device_; }
   const model::SmModel& sm() const { return sm_; }
@@ -90,20 +87,14 @@ class KernelStudy {
   Result<double> TogetherInTwoLevels(policy::CoSchedulePlanner* planner);
 
  private:
-  struct Job {
-    std::string what, key;
-    std::function<Result<std::vector<double>>()> measure;
-  };
-
-  KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout, RateCache& cache,
-              unsigned threads, StudyProgress progress);
+  KernelStudy(const Settings& settings, sim::DeviceSpec device, std::vector<StudyKernel> kernels, std::uint64_t layout,
+              Measurements& measurements);
   Status ReadSettings();
-  Status RunJobs(const std::vector<Job>& jobs);
   std::string Key(std::uint64_t layout, const std::string& what) const;
-  Job AloneJob(std::size_t kernel) const;
-  Job LoneBlockJob(std::size_t kernel) const;
-  Job SliceJob(std::size_t kernel, std::uint32_t ctas_per_sm) const;
-  Job PairJob(const PairLoad& load) const;
+  Measurement Alone(std::size_t kernel) const;
+  Measurement LoneBlock(std::size_t kernel) const;
+  Measurement InSlices(std::size_t kernel, std::uint32_t ctas_per_sm) const;
+  Measurement Pair(const PairLoad& load) const;
   Status MeasureKernels();
   Status TakeSlices(std::size_t kernel, model::KernelProfile& profile);
 
@@ -111,10 +102,8 @@ class KernelStudy {
   const sim::DeviceSpec device_;
   const std::vector<StudyKernel> kernels_;
   const std::uint64_t layout_;
-  RateCache& cache_;
-  const unsigned threads_;
-  const StudyProgress progress_;
-  const std::string device_digest_;
+  Measurements& measurements_;
+  const std::string device_key_;
   model::SmModel sm_;
   CoRunOptions co_run_;
   model::PlanOptions plan_options_;

@@ -161,7 +161,7 @@ Status AddPair(const LayoutStudies& layouts, std::size_t a, std::size_t b, Exhib
 
 }  // namespace
 
-Result<Exhibit> Pairs(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Pairs(const Settings& settings, const DeviceStudies& studies) {
   static_cast<void>(settings);
   Exhibit exhibit{
       .name = "pairs",
@@ -181,13 +181,16 @@ Result<Exhibit> Pairs(const Settings& settings, const Studies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig13(const Settings& settings, const Studies& studies) {
-  Exhibit exhibit{.name = "fig13",
-                  .title = "Total time of the four mixes under BASE, Kernelet and OPT",
-                  .columns = {"device", "mix", "BASE s", "Kernelet s", "OPT s", "over BASE %", "least", "most", "behind OPT %",
-                              "least behind", "most behind", "side by side %"},
-                  .drawings = {{.caption = "total time of 1000 instances of each kernel", .unit = "s", .names = {1}, .values = {2, 3, 4}},
-                               {.caption = "Kernelet over BASE", .unit = "%", .names = {1}, .values = {5}, .ranges = {{5, {6, 7}}}}}};
+Result<Exhibit> Fig13(const Settings& settings, const DeviceStudies& studies) {
+  GL_TRY(instances, settings.Number("arrivals.instances"));
+  Exhibit exhibit{
+      .name = "fig13",
+      .title = "Total time of the four mixes under BASE, Kernelet and OPT",
+      .columns = {"device", "mix", "BASE s", "Kernelet s", "OPT s", "over BASE %", "least", "most", "behind OPT %", "least behind",
+                  "most behind", "side by side %"},
+      .drawings = {
+          {.caption = Number("total time of %.0f instances of each kernel", instances), .unit = "s", .names = {1}, .values = {2, 3, 4}},
+          {.caption = "Kernelet over BASE", .unit = "%", .names = {1}, .values = {5}, .ranges = {{5, {6, 7}}}}}};
   for (const LayoutStudies& layouts : studies) {
     const std::string& id = layouts.front()->device().id;
     for (const auto& study : layouts) GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
@@ -224,7 +227,7 @@ Result<Exhibit> Fig13(const Settings& settings, const Studies& studies) {
   return exhibit;
 }
 
-Result<Exhibit> Fig14(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Fig14(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit{.name = "fig14",
                   .title = "Total time of random schedules, MC, relative to Kernelet's",
                   .columns = {"device", "mix", "part of schedules %", "time / Kernelet's", "longer %"},
@@ -237,6 +240,8 @@ Result<Exhibit> Fig14(const Settings& settings, const Studies& studies) {
   GL_TRY(names, settings.List("monte_carlo.mixes"));
   GL_TRY(seed, settings.Number("arrivals.seed"));
   GL_TRY(instances, settings.Number("monte_carlo.instances"));
+  GL_TRY(finding, settings.Text("paper.findings.fig14"));
+  GL_TRY(note, settings.Text("paper.notes.fig14"));
   const auto count = static_cast<std::uint64_t>(instances);
   for (const LayoutStudies& layouts : studies) {
     const std::string& id = layouts.front()->device().id;
@@ -254,23 +259,24 @@ Result<Exhibit> Fig14(const Settings& settings, const Studies& studies) {
       for (const unsigned percent : {0u, 1u, 5u, 10u, 25u, 50u, 75u, 90u, 95u, 99u, 100u})
         AddRow(exhibit, id, name, percent, times[(times.size() - 1) * percent / 100]);
       const std::string of = Number(" of %.0f in each layout", schedules);
-      exhibit.findings.push_back({id + ", " + name + ": random schedules better than Kernelet", better + of, "none of 1000"});
+      exhibit.findings.push_back({id + ", " + name + ": random schedules better than Kernelet", better + of, finding});
       exhibit.notes.push_back(id + ", " + name + ": " + better + of + " (" + std::to_string(count) +
                               " instances of each kernel) are better than Kernelet; the best takes " + Number("%.4f", times.front()) +
-                              " of its time. The paper: none is better.");
+                              " of its time. The paper: " + note);
     }
   }
   exhibit.notes.push_back("The curves are those of the schedules of all layouts, each beside Kernelet in its layout.");
   return exhibit;
 }
 
-Result<Exhibit> Probes(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Probes(const Settings& settings, const DeviceStudies& studies) {
   Exhibit exhibit{.name = "probes",
                   .title = "Beyond the paper: Kernelet that tries a pair on the device before it keeps it",
                   .columns = {"device", "mix", "Kernelet %", "with probes %", "least", "most", "OPT %", "probes"},
                   .drawings = {{.caption = "over BASE", .unit = "%", .names = {1}, .values = {2, 3, 6}, .ranges = {{3, {4, 5}}}}}};
   GL_TRY(seed, settings.Number("arrivals.seed"));
   GL_TRY(instances, settings.Number("arrivals.instances"));
+  GL_TRY(note, settings.Text("paper.notes.probes"));
   for (const LayoutStudies& layouts : studies) {
     for (const auto& study : layouts) GL_TRY_STATUS(study->MeasurePairs(AllLoads(*study)));
     for (const std::string& name : settings.Below("mixes")) {
@@ -292,12 +298,12 @@ Result<Exhibit> Probes(const Settings& settings, const Studies& studies) {
   exhibit.notes.push_back("Time saved over BASE as in fig13: BASE's time / the policy's - 1. " + LayoutsNote(studies.front()));
   exhibit.notes.push_back(
       "A pair that is chosen for the first time in a slice ratio runs so for as many waves as are measured; what it reaches takes the "
-      "place "
-      "of what the model predicted, and the choice is made again. The paper's scheduler trusts its model.");
+      "place of what the model predicted, and the choice is made again. " +
+      note);
   return exhibit;
 }
 
-Result<Exhibit> Together(const Settings& settings, const Studies& studies) {
+Result<Exhibit> Together(const Settings& settings, const DeviceStudies& studies) {
   static_cast<void>(settings);
   Exhibit exhibit{
       .name = "together",
@@ -326,8 +332,7 @@ Result<Exhibit> Together(const Settings& settings, const Studies& studies) {
   exhibit.notes.push_back(LayoutsNote(studies.front()));
   exhibit.notes.push_back(
       "Launches are those of the traces, with 4 to 50 loads of the device; the two levels leave out how one launch ends while the next "
-      "begins, "
-      "which counts for more here than with the paper's launches. Theirs beside `serial` is BASE's.");
+      "begins, which counts for more here than with the paper's launches. Theirs beside `serial` is BASE's.");
   return exhibit;
 }
 

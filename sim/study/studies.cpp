@@ -1,0 +1,32 @@
+#include "sim/study/studies.h"
+
+#include <algorithm>
+
+#include "rewriter/support/suggest.h"
+#include "sim/study/kernelet/kernelet.h"
+
+namespace gridloom::study {
+namespace {
+
+constexpr StudyRow kStudies[] = {
+    {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
+};
+
+}  // namespace
+
+std::span<const StudyRow> Studies() { return kStudies; }
+
+Result<std::unique_ptr<Study>> CreateStudy(const Settings& settings, const Environment& environment) {
+  GL_TRY(name, settings.Text("study"));
+  const auto row = std::ranges::find(kStudies, name, &StudyRow::name);
+  if (row != std::end(kStudies)) return row->create(settings, environment);
+  std::vector<std::string_view> names;
+  std::string all;
+  for (const StudyRow& known : kStudies) {
+    names.push_back(known.name);
+    all += (all.empty() ? "; there is " : ", ") + std::string(known.name);
+  }
+  return Error{settings.name() + ": no study '" + name + "'" + DidYouMean(name, names, all)};
+}
+
+}  // namespace gridloom::study
