@@ -7,8 +7,8 @@ namespace gridloom::analysis {
 
 using ptx::Instruction;
 using ptx::Mod;
-using ptx::Opcode;
 using ptx::StateSpace;
+using ptx::Trait;
 
 namespace {
 
@@ -23,7 +23,7 @@ std::vector<const ptx::AddressOperand*> AddressesOf(const Instruction& instructi
 bool MayBeGlobal(StateSpace space) { return space == StateSpace::kNone || space == StateSpace::kGlobal || space == StateSpace::kGeneric; }
 
 /// ld, st, atom and the like: one address, the type says how many bytes.
-AccessClass Plain(const Instruction& instruction, bool reads, bool writes) {
+AccessClass Typed(const Instruction& instruction) {
   AccessClass result;
   const StateSpace space = instruction.space();
   if (!MayBeGlobal(space)) return result;
@@ -33,6 +33,7 @@ AccessClass Plain(const Instruction& instruction, bool reads, bool writes) {
     result.unknown = "its address cannot be read";
     return result;
   }
+  const bool reads = instruction.Has(Trait::kReads | Trait::kAtomic), writes = instruction.Has(Trait::kWrites);
   result.accesses.push_back({reads, writes, addresses[0], bytes, space != StateSpace::kGlobal});
   return result;
 }
@@ -73,6 +74,8 @@ Shape ShapeOf(const Instruction& instruction) {
   return {};
 }
 
+bool IsFragmentAccess(const Instruction& instruction) { return instruction.Has(Mod::kLoad) || instruction.Has(Mod::kStore); }
+
 /// wmma.load.a, .b, .c and wmma.store.d (ISA 9.7.14.4): fragments are an m by k, k by n or m by n matrix, one row or column of
 /// which is contiguous.
 AccessClass Matrix(const Instruction& instruction) {
@@ -110,25 +113,12 @@ AccessClass Other(const Instruction& instruction) {
 }  // namespace
 
 AccessClass ClassifyAccess(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::kLd:
-    case Opcode::kLdu: return Plain(instruction, true, false);
-    case Opcode::kSt: return Plain(instruction, false, true);
-    case Opcode::kAtom:
-    case Opcode::kRed: return Plain(instruction, true, true);
-    case Opcode::kCp: return Copy(instruction);
-    case Opcode::kWmma: return Matrix(instruction);
-    case Opcode::kPrefetch:
-    case Opcode::kPrefetchu:
-    case Opcode::kApplypriority:
-    case Opcode::kCreatepolicy:
-    case Opcode::kIsspacep:
-    case Opcode::kLdmatrix:
-    case Opcode::kStmatrix:
-    case Opcode::kMbarrier: return {};
-    default: break;
-  }
+  if (instruction.Has(Trait::kTyped)) return Typed(instruction);
+  if (instruction.Has(Trait::kCopies)) return Copy(instruction);
+  if (instruction.Has(Trait::kHint | Trait::kRows)) return {};
   switch (instruction.info().cls) {
+    case ptx::OpClass::kTensor: return IsFragmentAccess(instruction) ? Matrix(instruction) : Other(instruction);
+    case ptx::OpClass::kMbarrier:  // in shared memory
     case ptx::OpClass::kTexture:
     case ptx::OpClass::kCall:
     case ptx::OpClass::kBranch: return {};

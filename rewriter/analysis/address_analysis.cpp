@@ -57,7 +57,7 @@ AddressAnalysis::AddressAnalysis(const ptx::Module& module, const CallGraph& cal
     for (const CfgInstruction& at : cfg.instructions()) {
       const AccessClass access = ClassifyAccess(*at.instruction);
       context.writes_global |= !access.unknown.empty() || std::ranges::any_of(access.accesses, &MemoryAccess::writes);
-      context.exits_in_callees |= function != node && at.instruction->opcode == ptx::Opcode::kExit;
+      context.exits_in_callees |= function != node && at.instruction->Has(ptx::Trait::kExits);
     }
     for (const CallSite& call : calls.calls(function)) context.writes_global |= call.unknown_target;
   }

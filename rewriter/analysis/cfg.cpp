@@ -8,18 +8,15 @@ namespace gridloom::analysis {
 namespace {
 
 using ptx::Instruction;
-using ptx::Opcode;
+using ptx::Trait;
 
 /// How an instruction ends its block; nothing when control goes on to the next instruction.
 std::optional<BlockEnd> EndOf(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::kBra: return BlockEnd::kBranch;
-    case Opcode::kBrx: return BlockEnd::kIndirect;
-    case Opcode::kExit: return BlockEnd::kExit;
-    case Opcode::kRet: return BlockEnd::kReturn;
-    case Opcode::kTrap: return BlockEnd::kTrap;
-    default: break;
-  }
+  if (instruction.Has(Trait::kIndirect)) return BlockEnd::kIndirect;
+  if (instruction.Has(Trait::kBranches)) return BlockEnd::kBranch;
+  if (instruction.Has(Trait::kExits)) return BlockEnd::kExit;
+  if (instruction.Has(Trait::kReturns)) return BlockEnd::kReturn;
+  if (instruction.Has(Trait::kFaults)) return BlockEnd::kTrap;
   const ptx::Function* callee = CalleeOf(instruction);
   if (callee != nullptr && callee->noreturn) return BlockEnd::kNoReturnCall;
   return std::nullopt;
@@ -28,7 +25,7 @@ std::optional<BlockEnd> EndOf(const Instruction& instruction) {
 }  // namespace
 
 const ptx::Operand* CallTargetOf(const Instruction& instruction) {
-  if (instruction.opcode != Opcode::kCall) return nullptr;
+  if (!instruction.Has(Trait::kCalls)) return nullptr;
   // call (results), function, (arguments), targets
   const auto it = std::find_if(instruction.operands.begin(), instruction.operands.end(),
                                [](const ptx::Operand& operand) { return operand.kind != ptx::OperandKind::kList; });
@@ -100,7 +97,7 @@ std::vector<BlockId> Cfg::Targets(const Instruction& branch) {
     }
   };
   for (const ptx::Operand& operand : branch.operands) {
-    if (operand.kind == ptx::OperandKind::kLabel || (branch.opcode == Opcode::kBra && operand.kind == ptx::OperandKind::kName)) {
+    if (operand.kind == ptx::OperandKind::kLabel || (!branch.Has(Trait::kIndirect) && operand.kind == ptx::OperandKind::kName)) {
       add(operand);
     } else if (operand.directive != nullptr) {
       for (const ptx::Operand& target : operand.directive->targets) add(target);

@@ -115,8 +115,7 @@ bool Transfer::uniform() const {
 
 ValueRef Transfer::Run() {
   const auto type = instruction.type();
-  const bool moves = instruction.opcode == Opcode::kMov || instruction.opcode == Opcode::kSelp || instruction.opcode == Opcode::kCvta;
-  if (!moves && (!ptx::IsInteger(type) || ptx::Info(type).lanes != 1)) return nullptr;
+  if (!instruction.Has(ptx::Trait::kMovesBits) && (!ptx::IsInteger(type) || ptx::Info(type).lanes != 1)) return nullptr;
   if (instruction.Has(Mod::kSat) || ReadsCarry(instruction) || WritesCarry(instruction)) return nullptr;
   const auto it = std::ranges::find(kTransfers, instruction.opcode, &Row::opcode);
   return it == kTransfers.end() || operands.size() != it->operands ? nullptr : (this->*it->apply)();

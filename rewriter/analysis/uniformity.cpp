@@ -10,8 +10,8 @@
 namespace gridloom::analysis {
 
 using ptx::Instruction;
-using ptx::Opcode;
 using ptx::Special;
+using ptx::Trait;
 
 namespace {
 
@@ -45,7 +45,7 @@ bool MakesDivergent(const Instruction& instruction, bool is_entry) {
   if (!ptx::IsArithmetic(instruction.info().cls)) {
     const auto space = instruction.space();
     const bool param = is_entry && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kParamEntry);
-    if (instruction.opcode != Opcode::kLd || (!param && space != ptx::StateSpace::kConst)) return true;
+    if (!instruction.Has(Trait::kReads) || (!param && space != ptx::StateSpace::kConst)) return true;
   }
   bool divergent = ReadsCarry(instruction) || WritesCarry(instruction);
   for (const ptx::Operand& operand : instruction.operands) {

@@ -13,6 +13,7 @@ using ptx::Opcode;
 using ptx::Operand;
 using ptx::OperandKind;
 using ptx::StateSpace;
+using ptx::Trait;
 
 Walker::Walker(WalkContext& context, const ptx::Function& function, ParamValues arguments, Place place)
     : context_(context),
@@ -433,10 +434,10 @@ void Walker::DefineAll(const Instruction& instruction, const ValueRef& value) {
 void Walker::WalkInstruction(const CfgInstruction& at) {
   const Instruction& instruction = *at.instruction;
   WalkMemory(instruction);
-  if (instruction.opcode == Opcode::kCall) return WalkCall(instruction);
-  const bool loads = instruction.opcode == Opcode::kLd || instruction.opcode == Opcode::kLdu;
-  if (loads) return WalkLoad(instruction);
-  if (instruction.opcode == Opcode::kSt) return WalkStoreParam(instruction);
+  if (instruction.Has(Trait::kCalls)) return WalkCall(instruction);
+  if (instruction.Has(Trait::kTyped) && !instruction.Has(Trait::kAtomic)) {
+    return instruction.Has(Trait::kReads) ? WalkLoad(instruction) : WalkStoreParam(instruction);
+  }
   unsigned bits = 0;
   VisitDefs(instruction, [&](const Operand& operand) {
     if (bits == 0) bits = BitsOf(operand);

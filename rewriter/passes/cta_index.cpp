@@ -221,7 +221,7 @@ bool IsVector(const Operand& operand) { return ValuesOf(operand).count() == 3; }
 
 void IndexRewriter::ReplaceOperands(Instruction& instruction, Replacement& replacement) {
   // mov.u32 %r1, %ctaid.x: computed right into %r1.
-  const bool move = instruction.opcode == ptx::Opcode::kMov && instruction.operands.size() == 2;
+  const bool move = instruction.info().cls == ptx::OpClass::kMove && instruction.operands.size() == 2;
   if (move && IsVector(instruction.operands[1])) return ReplaceVectorMove(instruction, replacement);
   const bool plain = move && !instruction.guard && instruction.operands[0].kind == OperandKind::kRegister &&
                      instruction.operands[0].element == 0 && instruction.operands[0].variable->vector == 1;

@@ -18,10 +18,10 @@ using analysis::NodeId;
 using analysis::RegisterId;
 using ptx::Instruction;
 using ptx::Mod;
-using ptx::Opcode;
 using ptx::Operand;
 using ptx::OperandKind;
 using ptx::StateSpace;
+using ptx::Trait;
 
 /// Memory that other CTAs write.
 bool IsCommon(StateSpace space) { return space == StateSpace::kGlobal || space == StateSpace::kNone || space == StateSpace::kGeneric; }
@@ -30,27 +30,25 @@ bool IsAnyOf(const Instruction& instruction, std::initializer_list<Mod> mods) {
   return std::ranges::any_of(mods, [&](Mod mod) { return instruction.Has(mod); });
 }
 
+/// ld, atom: from an address in a state space, in which it may change.
+bool IsTypedRead(const Instruction& instruction) {
+  return instruction.Has(Trait::kReads) && instruction.Has(Trait::kTyped) && !instruction.Has(Trait::kReadOnly);
+}
+
 /// A read that sees what another CTA writes while it runs.
 bool IsStrongRead(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::kAtom: return IsCommon(instruction.space());
-    case Opcode::kMultimem:
-    case Opcode::kSuld: return true;
-    case Opcode::kLd:
-      return IsCommon(instruction.space()) && IsAnyOf(instruction, {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv});
-    case Opcode::kUnknown: return true;
-    default: return false;
-  }
+  if (instruction.info().cls == ptx::OpClass::kUnknown) return true;
+  if (!IsTypedRead(instruction)) return instruction.Has(Trait::kStrong);
+  return IsCommon(instruction.space()) &&
+         (instruction.Has(Trait::kStrong) || IsAnyOf(instruction, {Mod::kVolatile, Mod::kRelaxed, Mod::kAcquire, Mod::kMmio, Mod::kCv}));
 }
 
 /// One that does so only in an ill-formed program, or with a fence.
 bool IsWeakRead(const Instruction& instruction) {
-  return instruction.opcode == Opcode::kLd && IsCommon(instruction.space()) && !instruction.Has(Mod::kNc) && !IsStrongRead(instruction);
+  return IsTypedRead(instruction) && IsCommon(instruction.space()) && !instruction.Has(Mod::kNc) && !IsStrongRead(instruction);
 }
 
-bool IsFence(const Instruction& instruction) {
-  return (instruction.opcode == Opcode::kMembar || instruction.opcode == Opcode::kFence) && !instruction.Has(Mod::kCta);
-}
+bool IsFence(const Instruction& instruction) { return instruction.info().cls == ptx::OpClass::kFence && !instruction.Has(Mod::kCta); }
 
 bool IsMalloc(const ptx::Function& function) { return function.name == "malloc" || function.name == "cudaMalloc"; }
 
@@ -161,7 +159,7 @@ bool WaitFinder::HasFence(const BlockSet& loop) const {
   bool found = false;
   ForEachInstruction(loop, [&](std::uint32_t at) {
     found |= IsFence(At(at));
-    if (At(at).opcode != Opcode::kCall) return;
+    if (!At(at).Has(Trait::kCalls)) return;
     const Summary* const callee = SummaryOf(At(at));
     found |= callee != nullptr && callee->fence;
   });
@@ -170,7 +168,7 @@ bool WaitFinder::HasFence(const BlockSet& loop) const {
 
 bool WaitFinder::IsSource(const BlockSet& loop, std::uint32_t at, bool fences) const {
   const Instruction& instruction = At(at);
-  if (instruction.opcode == Opcode::kCall) {
+  if (instruction.Has(Trait::kCalls)) {
     const Summary* const callee = SummaryOf(instruction);
     return callee != nullptr && callee->reads;
   }
@@ -192,7 +190,7 @@ bool WaitFinder::IsSource(const BlockSet& loop, std::uint32_t at, bool fences) c
 bool WaitFinder::Reads(std::uint32_t at, const Taint& taint) const {
   const Instruction& instruction = At(at);
   if (std::ranges::any_of(rounds_.reads(at), [&](RegisterId id) { return taint.registers[id]; })) return true;
-  const bool loads = instruction.opcode == Opcode::kLd || instruction.opcode == Opcode::kLdmatrix || instruction.opcode == Opcode::kAtom;
+  const bool loads = IsTypedRead(instruction) || (instruction.Has(Trait::kReads) && instruction.Has(Trait::kRows));
   if (loads && instruction.space() == StateSpace::kParam) {
     bool found = false;
     ptx::VisitOperand(const_cast<Operand&>(instruction.operands.back()),
@@ -229,7 +227,7 @@ bool WaitFinder::Step(const BlockSet& loop, std::uint32_t at, bool fences, Taint
   const bool source = IsSource(loop, at, fences);
   if (source && taint.source == nullptr) taint.source = &instruction;
   const bool reads = Reads(at, taint);
-  if (instruction.opcode == Opcode::kCall) return StepCall(at, reads, taint);
+  if (instruction.Has(Trait::kCalls)) return StepCall(at, reads, taint);
   if (!source && !reads) return false;
   bool changed = false;
   for (const RegisterId id : rounds_.writes(at)) {
@@ -304,7 +302,7 @@ Summary Summarize(const ptx::Function& function) {
       summary.read = instruction;
     }
     summary.fence |= IsFence(*instruction);
-    summary.ends_thread |= instruction->opcode == Opcode::kExit || instruction->opcode == Opcode::kTrap;
+    summary.ends_thread |= instruction->Has(Trait::kExits | Trait::kFaults);
   });
   return summary;
 }

@@ -60,7 +60,7 @@ std::optional<std::string> WhyNot(const Instruction& instruction) {
   if (instruction.opcode == Opcode::kIsspacep) return "it asks whether an address is in constant memory";
   const bool bank =
       std::ranges::any_of(instruction.modifiers, [](const ptx::Modifier& modifier) { return modifier.text.starts_with("const["); });
-  if (bank || (instruction.opcode != Opcode::kLd && instruction.opcode != Opcode::kCvta))
+  if (bank || (!instruction.Has(ptx::Trait::kReads) && instruction.opcode != Opcode::kCvta))
     return "it uses constant memory in " + instruction.FullName();
   return std::nullopt;
 }

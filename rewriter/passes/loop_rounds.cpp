@@ -16,6 +16,7 @@ using ptx::Mod;
 using ptx::Opcode;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::Trait;
 
 namespace {
 
@@ -25,12 +26,19 @@ bool IsPlainRegister(const Operand& operand) {
   return operand.kind == OperandKind::kRegister && operand.element == 0 && !operand.negated && !operand.minus && operand.selector.empty();
 }
 
+bool IsMove(const Instruction& instruction) { return instruction.info().cls == ptx::OpClass::kMove; }
+
 /// Computes from its operands alone.
 bool IsPure(const Instruction& instruction) {
   const ptx::OpClass cls = instruction.info().cls;
   if (ptx::IsArithmetic(cls)) return cls != ptx::OpClass::kVideo && !ptx::ReadsCarry(instruction);
   const ptx::StateSpace space = instruction.space();
-  return instruction.opcode == Opcode::kLd && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kConst);
+  return instruction.Has(Trait::kReads) && (space == ptx::StateSpace::kParam || space == ptx::StateSpace::kConst);
+}
+
+/// What it reads stays as it is unless somebody writes there.
+bool IsPlainLoad(const Instruction& instruction) {
+  return instruction.Has(Trait::kReads) && instruction.Has(Trait::kTyped) && !instruction.Has(Trait::kAtomic);
 }
 
 bool IsOrdered(const Instruction& setp) {
@@ -144,7 +152,7 @@ bool LoopRounds::IsBound(const BlockSet& loop, const Operand& operand, bool orde
       if (!loop[cfg_.instructions()[write].block]) continue;
       const Instruction& instruction = At(write);
       const auto& operands = instruction.operands;
-      const bool loads = instruction.opcode == Opcode::kLd && std::ranges::none_of(kStrong, [&](Mod mod) { return instruction.Has(mod); });
+      const bool loads = IsPlainLoad(instruction) && std::ranges::none_of(kStrong, [&](Mod mod) { return instruction.Has(mod); });
       if (loads && operands.size() == 2 && IsInvariant(loop, operands[1])) continue;
       if (!IsPure(instruction) || writes(write).size() != 1 || !std::all_of(operands.begin() + 1, operands.end(), is_bound)) return false;
     }
@@ -197,7 +205,7 @@ bool LoopRounds::IsCounter(const BlockSet& loop, BlockId block, const Operand& o
     if (write == kNone || !OnEveryRound(loop, block, cfg_.instructions()[write].block)) return false;
     const Instruction& instruction = At(write);
     const auto& operands = instruction.operands;
-    if (instruction.opcode == Opcode::kMov) {
+    if (IsMove(instruction)) {
       at = IdOf(operands[1]);
       continue;
     }
@@ -256,7 +264,7 @@ bool LoopRounds::MayRepeat(const BlockSet& loop, RegisterId id) const {
     for (const std::uint32_t write : written_by_[at]) {
       if (found || !loop[cfg_.instructions()[write].block]) continue;
       const ptx::StateSpace space = At(write).space();
-      if (At(write).opcode == Opcode::kLd && space == ptx::StateSpace::kLocal) continue;
+      if (At(write).Has(Trait::kReads) && space == ptx::StateSpace::kLocal) continue;
       const std::size_t guards = At(write).guard ? 1 : 0;  // the last of what is read, and no part of the value
       found = std::any_of(reads(write).begin(), reads(write).end() - static_cast<std::ptrdiff_t>(guards), changes);
     }
@@ -270,7 +278,7 @@ bool LoopRounds::MayRepeat(const BlockSet& loop, RegisterId id) const {
 RegisterId LoopRounds::CopiedFrom(const BlockSet& loop, RegisterId id) const {
   for (int i = 0; i < kDepth; ++i) {
     const std::uint32_t write = OnlyWrite(loop, id);
-    if (write == kNone || At(write).opcode != Opcode::kMov) return id;
+    if (write == kNone || !IsMove(At(write))) return id;
     const RegisterId from = IdOf(At(write).operands[1]);
     if (from == analysis::kNoRegister) return id;
     id = from;
@@ -290,14 +298,13 @@ bool LoopRounds::IsSwapRetry(const BlockSet& loop, BlockId block) const {
   if (a == analysis::kNoRegister || b == analysis::kNoRegister) return false;
   for (const auto& [was, old] : {std::pair(a, b), std::pair(b, a)}) {
     const std::uint32_t swap = OnlyWrite(loop, was);
-    if (swap == kNone || At(swap).opcode != Opcode::kAtom || !At(swap).Has(Mod::kCas)) continue;
+    if (swap == kNone || !At(swap).Has(Trait::kAtomic) || !At(swap).Has(Mod::kCas)) continue;
     const auto& operands = At(swap).operands;
     if (operands.size() < 4 || IdOf(operands[2]) != old || was == old) continue;
     if (!OnEveryRound(loop, block, cfg_.instructions()[swap].block) || !IsInvariant(loop, operands[1])) continue;
     // What is compared is what the swap before found; copies pass on the previous round's value.
     const std::uint32_t copy = OnlyWrite(loop, old);
-    if (copy != kNone && At(copy).opcode == Opcode::kMov && CopiedFrom(loop, old) == was &&
-        OnEveryRound(loop, block, cfg_.instructions()[copy].block)) {
+    if (copy != kNone && IsMove(At(copy)) && CopiedFrom(loop, old) == was && OnEveryRound(loop, block, cfg_.instructions()[copy].block)) {
       return true;
     }
   }

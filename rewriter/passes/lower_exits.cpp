@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kParam = "gl_ended";
 
-bool IsExit(const Instruction& instruction) { return instruction.opcode == ptx::Opcode::kExit; }
+bool IsExit(const Instruction& instruction) { return instruction.Has(ptx::Trait::kExits); }
 
 bool Calls(const Instruction& instruction, const std::set<std::string>& functions) {
   const ptx::Function* callee = analysis::CalleeOf(instruction);

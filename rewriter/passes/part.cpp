@@ -79,7 +79,7 @@ class Part {
   void LeadCallsToCopies(Function& function) {
     ptx::VisitStatements(*function.body, [&](ptx::Statement& statement) {
       auto* const call = std::get_if<ptx::Instruction>(&statement);
-      if (call == nullptr || call->opcode != ptx::Opcode::kCall) return;
+      if (call == nullptr || !call->Has(ptx::Trait::kCalls)) return;
       auto* const target = const_cast<ptx::Operand*>(analysis::CallTargetOf(*call));
       if (target == nullptr || target->function == nullptr) return;
       const auto copy = copies_.find(target->function->name);

@@ -106,7 +106,7 @@ std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& edito
         instruction->info().cls == ptx::OpClass::kCall)
       break;
     const auto& operands = instruction->operands;
-    const bool reads_x = instruction->opcode == ptx::Opcode::kMov && operands.size() == 2 && operands[1].text == "%tid.x";
+    const bool reads_x = instruction->info().cls == ptx::OpClass::kMove && operands.size() == 2 && operands[1].text == "%tid.x";
     if (!reads_x || operands[0].kind != ptx::OperandKind::kRegister || operands[0].variable == nullptr) continue;
     const ptx::Symbol symbol = editor.Find(operands[0].text);
     if (symbol.variable != operands[0].variable || symbol.index != operands[0].index || ptx::BytesOf(symbol.variable->type) != 4) continue;
@@ -128,7 +128,7 @@ std::string ThreadIndex(const ptx::Function& kernel, const FunctionEditor& edito
 void RedirectEnds(ptx::Function& kernel, ptx::Label& end) {
   EditStatements(*kernel.body, [&](Statement& statement, Replacement&) {
     auto* instruction = std::get_if<Instruction>(&statement);
-    if (instruction == nullptr || (instruction->opcode != ptx::Opcode::kExit && instruction->opcode != ptx::Opcode::kRet)) return;
+    if (instruction == nullptr || !instruction->Has(ptx::Trait::kExits | ptx::Trait::kReturns)) return;
     instruction->opcode = ptx::Opcode::kBra;
     instruction->name = "bra";
     instruction->modifiers.clear();

@@ -13,7 +13,7 @@ OperandUse UseOfCall(const Instruction& instruction, std::size_t n) {
 
 OperandUse UseOf(const Instruction& instruction, const Form* form, std::size_t n) {
   if (instruction.operands[n].kind == OperandKind::kAddress) return {};
-  if (instruction.opcode == Opcode::kCall) return UseOfCall(instruction, n);
+  if (instruction.Has(Trait::kCalls)) return UseOfCall(instruction, n);
   const OperandForm* operand = form != nullptr ? form->At(n, instruction.operands.size()) : nullptr;
   if (operand == nullptr) return {.reads = true, .writes = true};
   return {.reads = operand->reads(), .writes = operand->writes()};
@@ -21,9 +21,7 @@ OperandUse UseOf(const Instruction& instruction, const Form* form, std::size_t n
 
 }  // namespace detail
 
-bool ReadsCarry(const Instruction& instruction) {
-  return instruction.opcode == Opcode::kAddc || instruction.opcode == Opcode::kSubc || instruction.opcode == Opcode::kMadc;
-}
+bool ReadsCarry(const Instruction& instruction) { return instruction.Has(Trait::kReadsCarry); }
 
 bool WritesCarry(const Instruction& instruction) { return instruction.Has(Mod::kCc); }
 

@@ -133,11 +133,7 @@ Form ParseForm(const FormRow& row) {
   return form;
 }
 
-constexpr std::size_t kOpcodeCount = 1
-#define PTX_OPCODE(...) +1
-#include "rewriter/ptx/opcodes.def"
-#undef PTX_OPCODE
-    ;
+constexpr std::size_t kOpcodeCount = kOpcodeInfo.size();
 
 // Rows of each opcode stand together (checked), so a table per opcode is a range of the rows.
 struct FormTable {

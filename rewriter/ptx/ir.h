@@ -151,6 +151,8 @@ struct Instruction {
   std::vector<Operand> operands;    ///< in source order, destinations first (see OpcodeInfo)
 
   const OpcodeInfo& info() const { return Info(opcode); }
+  /// Whether its opcode has one of these traits.
+  bool Has(Trait any) const { return info().Has(any); }
   bool Has(Mod mod) const;
   /// The n-th type modifier (.u32, .f16x2, .b8x16 …) in source order, or kNone. cvt.f32.s32: type(0)=f32, type(1)=s32.
   ScalarType type(std::size_t n = 0) const;

@@ -5,13 +5,6 @@
 namespace gridloom::ptx {
 namespace {
 
-constexpr OpcodeInfo kOpcodes[] = {
-    {"", OpClass::kUnknown, 0, 0, 0},
-#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs) {text, OpClass::cls, dsts, min_srcs, max_srcs},
-#include "rewriter/ptx/opcodes.def"
-#undef PTX_OPCODE
-};
-
 constexpr std::string_view kModifiers[] = {
     "",
     "",
@@ -23,12 +16,10 @@ constexpr std::string_view kModifiers[] = {
 
 }  // namespace
 
-const OpcodeInfo& Info(Opcode opcode) { return kOpcodes[static_cast<std::size_t>(opcode)]; }
-
 std::optional<Opcode> OpcodeFromText(std::string_view text) {
   static const auto* index = [] {
     auto* map = new std::unordered_map<std::string_view, Opcode>;
-    for (std::size_t i = 1; i < std::size(kOpcodes); ++i) map->emplace(kOpcodes[i].text, static_cast<Opcode>(i));
+    for (std::size_t i = 1; i < std::size(kOpcodeInfo); ++i) map->emplace(kOpcodeInfo[i].text, static_cast<Opcode>(i));
     return map;
   }();
   const auto it = index->find(text);

@@ -35,7 +35,7 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   for (const Operand& operand : instruction.operands) {
     if (!VerifyUndefined(operand)) return;
   }
-  if (instruction.opcode == Opcode::kCall) return VerifyCall(instruction);
+  if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   const Form* form = FormOf(instruction);
   if (form == nullptr || !VerifyTypes(instruction, *form)) return;
   CheckNeeds(instruction.loc, instruction.FullName(), NeedsOf(instruction, *form));

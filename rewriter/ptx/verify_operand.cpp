@@ -113,7 +113,7 @@ bool Verifier::VerifyPair(const Instruction& instruction, const OperandForm& for
 
 bool Verifier::VerifyVector(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
   const unsigned width = instruction.vector_width();
-  if (instruction.opcode == Opcode::kMov && width == 1) return VerifyPacked(instruction, form, operand);
+  if (instruction.info().cls == OpClass::kMove && width == 1) return VerifyPacked(instruction, form, operand);
   if (form.per_vector && width != operand.elements.size()) {
     return Fail(operand, "'" + instruction.FullName() + "' expects " + (width == 1 ? "a scalar" : std::to_string(width) + " elements") +
                              ", found " + std::to_string(operand.elements.size()));
@@ -201,25 +201,18 @@ bool Verifier::VerifySpecial(const Instruction& instruction, const OperandForm& 
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
   // The one that is a constant.
   if (operand.text == "WARP_SZ") return true;
-  const bool readable = instruction.opcode == Opcode::kMov || instruction.opcode == Opcode::kCvt;
-  return readable || Mismatch(instruction, operand, "a register (special registers are read by mov)");
+  return instruction.Has(Trait::kTakesSpecial) || Mismatch(instruction, operand, "a register (special registers are read by mov)");
 }
 
 bool Verifier::VerifySymbol(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
-  switch (instruction.opcode) {
-    case Opcode::kCvta: {
-      const StateSpace wanted = SpaceModifier(instruction, 0);
-      const bool fits = operand.variable != nullptr && Plain(operand.variable->space) == wanted;
-      return fits || Mismatch(instruction, operand, "a variable in ." + std::string(TextOf(wanted)));
-    }
-    case Opcode::kMov:
-    case Opcode::kMapa:
-    case Opcode::kGetctarank:
-    case Opcode::kIsspacep:
-    case Opcode::kIstypep: return true;
-    default: return form.rule == TypeRule::kAny || Mismatch(instruction, operand, "a register (mov takes an address)");
+  if (instruction.opcode == Opcode::kCvta) {
+    const StateSpace wanted = SpaceModifier(instruction, 0);
+    const bool fits = operand.variable != nullptr && Plain(operand.variable->space) == wanted;
+    return fits || Mismatch(instruction, operand, "a variable in ." + std::string(TextOf(wanted)));
   }
+  const bool takes = instruction.Has(Trait::kTakesAddress) || form.rule == TypeRule::kAny;
+  return takes || Mismatch(instruction, operand, "a register (mov takes an address)");
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -228,8 +221,8 @@ bool Verifier::VerifySymbol(const Instruction& instruction, const OperandForm& f
 
 bool Verifier::VerifyMemory(const Instruction& instruction, const Operand& operand) {
   const AddressOperand& address = *operand.address;
-  const bool query = instruction.opcode == Opcode::kTxq || instruction.opcode == Opcode::kSuq;
-  if (instruction.info().cls == OpClass::kTexture && !query && address.elements.empty()) {
+  const bool fetches = instruction.info().cls == OpClass::kTexture && !instruction.Has(Trait::kQueries);
+  if (fetches && address.elements.empty()) {
     return Mismatch(instruction, operand, "coordinates after the texture or surface");
   }
   return address.base.empty() || VerifyMemoryBase(instruction, address.base.front());

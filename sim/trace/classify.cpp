@@ -8,12 +8,13 @@ namespace gridloom::trace {
 namespace {
 
 using ptx::Mod;
-using ptx::Opcode;
 using ptx::OperandKind;
 using ptx::ScalarType;
 using ptx::StateSpace;
+using ptx::Trait;
 
 constexpr std::uint32_t kMaxWidth = 16;
+constexpr std::uint32_t kMatrixRow = 16;  // bytes of a row of ldmatrix and stmatrix
 
 /// Generic accesses are global ones with kGeneric: which they are is known only when they run.
 Space SpaceOf(StateSpace space) {
@@ -41,6 +42,12 @@ std::uint8_t FlagsOf(const ptx::Instruction& inst) {
   return flags;
 }
 
+/// An atomic that returns what was there is no store: the warp waits for it.
+std::uint8_t DirectionOf(const ptx::Instruction& inst) {
+  const bool stores = inst.Has(Trait::kWrites) && !inst.Has(Trait::kReads);
+  return static_cast<std::uint8_t>((stores ? kStore : 0) | (inst.Has(Trait::kAtomic) ? kAtomic : 0));
+}
+
 /// One access of `bytes` a lane, as entries no wider than kMaxWidth.
 void AddAccess(std::vector<Instruction>& out, Space space, std::uint32_t bytes, std::uint8_t flags) {
   if (space == Space::kParameter) bytes = std::min(bytes, kMaxWidth);
@@ -60,14 +67,10 @@ std::uint32_t AccessBytes(const ptx::Instruction& inst) { return std::max(ptx::B
 /// Texel fetches and surface accesses. Texels lie within a sector, so that where each begins is enough; what surface
 /// instructions access is counted in bytes.
 void AddImage(std::vector<Instruction>& out, const ptx::Instruction& inst) {
-  switch (inst.opcode) {
-    case Opcode::kTex:
-    case Opcode::kTld4: return AddAccess(out, Space::kTexture, 1, kReadOnly);
-    case Opcode::kSuld: return AddAccess(out, Space::kGlobal, AccessBytes(inst), 0);
-    case Opcode::kSust: return AddAccess(out, Space::kGlobal, inst.Has(Mod::kP) ? 1 : AccessBytes(inst), kStore);
-    case Opcode::kSured: return AddAccess(out, Space::kGlobal, AccessBytes(inst), kAtomic | kStore);
-    default: return out.push_back({});
-  }
+  if (inst.Has(Trait::kQueries)) return out.push_back({});
+  if (inst.Has(Trait::kReadOnly)) return AddAccess(out, Space::kTexture, 1, kReadOnly);
+  const std::uint8_t direction = DirectionOf(inst);
+  AddAccess(out, Space::kGlobal, direction == kStore && inst.Has(Mod::kP) ? 1 : AccessBytes(inst), direction);
 }
 
 struct MatrixShape {
@@ -82,9 +85,8 @@ MatrixShape MatrixShapeOf(const ptx::Instruction& inst) {
   return shape;
 }
 
-/// Rows of 16 bytes for ldmatrix and stmatrix; an equal piece of the matrix for wmma.load and wmma.store.
-std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
-  if (inst.opcode != Opcode::kWmma) return 16;
+/// Of wmma.load and wmma.store: an equal piece of the matrix.
+std::uint32_t FragmentBytes(const ptx::Instruction& inst) {
   const auto [m, n, k] = MatrixShapeOf(inst);
   const auto has = [&](std::string_view text) {
     return inst.Has(Mod::kLoad) &&
@@ -97,20 +99,11 @@ std::uint32_t MatrixBytes(const ptx::Instruction& inst) {
 void AddMemory(std::vector<Instruction>& out, const ptx::Instruction& inst) {
   const Space space = SpaceOf(inst.space());
   const std::uint8_t flags = FlagsOf(inst);
-  switch (inst.opcode) {
-    case Opcode::kLd:
-    case Opcode::kLdu: return AddAccess(out, space, AccessBytes(inst), flags);
-    case Opcode::kSt: return AddAccess(out, space, AccessBytes(inst), flags | kStore);
-    case Opcode::kAtom: return AddAccess(out, space, AccessBytes(inst), flags | kAtomic);
-    case Opcode::kRed: return AddAccess(out, space, AccessBytes(inst), flags | kAtomic | kStore);
-    case Opcode::kLdmatrix: return AddAccess(out, space, 16, flags);
-    case Opcode::kStmatrix: return AddAccess(out, space, 16, flags | kStore);
-    case Opcode::kPrefetch:
-    case Opcode::kPrefetchu: return AddAccess(out, Space::kGlobal, 1, kPrefetch);
-    default: break;
-  }
+  if (inst.Has(Trait::kTyped)) return AddAccess(out, space, AccessBytes(inst), flags | DirectionOf(inst));
+  if (inst.Has(Trait::kRows)) return AddAccess(out, space, kMatrixRow, flags | DirectionOf(inst));
+  if (inst.Has(Trait::kPrefetches)) return AddAccess(out, Space::kGlobal, 1, kPrefetch);
   // cp.async and its bulk forms: out of global into shared memory, past the registers.
-  if (inst.opcode == Opcode::kCp && inst.Has(Mod::kAsync) && !inst.operands.empty() && inst.operands[0].kind == OperandKind::kAddress) {
+  if (inst.Has(Trait::kCopies) && inst.Has(Mod::kAsync) && !inst.operands.empty() && inst.operands[0].kind == OperandKind::kAddress) {
     const std::uint32_t bytes = inst.operands.size() > 2 && inst.operands[2].kind == OperandKind::kInt
                                     ? static_cast<std::uint32_t>(inst.operands[2].int_literal.value)
                                     : kMaxWidth;
@@ -167,7 +160,7 @@ std::uint64_t TensorWork(const ptx::Instruction& inst) {
   std::uint64_t work = std::uint64_t{shape.m} * shape.n * shape.k;
   // wmma of halves names the types of c and d only; else those of d, a, b and c follow each other.
   const std::uint32_t bits = inst.type(2) == ptx::ScalarType::kNone ? 16 : ptx::BitsOf(inst.type(1));
-  if (inst.opcode == Opcode::kWgmma) work /= 4;                            // of four warps
+  if (inst.Has(Trait::kWarpGroup)) work /= 4;                              // of four warps
   if (inst.Has(Mod::kSp) || inst.Has(Mod::kSpOrderedMetadata)) work /= 2;  // half of the elements are 0
   if (shape.m * shape.n * shape.k == 8 * 8 * 4 && bits == 16) work *= 4;   // by each eight lanes
   return bits == 1 ? work / 16 : bits == 64 ? work * 16 : work * bits / 16;
@@ -197,9 +190,9 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf
     case ptx::OpClass::kAtomic:
     case ptx::OpClass::kMem: AddMemory(out, inst); break;
     case ptx::OpClass::kTensor:
-      if (inst.opcode == Opcode::kWmma && !inst.Has(Mod::kMma)) {
-        AddAccess(out, SpaceOf(inst.space()), MatrixBytes(inst), FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
-      } else if (inst.opcode == Opcode::kWgmma && !inst.Has(Mod::kMmaAsync)) {
+      if (inst.Has(Mod::kLoad) || inst.Has(Mod::kStore)) {
+        AddAccess(out, SpaceOf(inst.space()), FragmentBytes(inst), FlagsOf(inst) | (inst.Has(Mod::kStore) ? kStore : 0));
+      } else if (inst.Has(Trait::kWarpGroup) && !inst.Has(Mod::kMmaAsync)) {
         out.push_back({});  // its groups are not modelled
       } else {
         out.push_back(Tensor(inst));
@@ -216,12 +209,10 @@ std::vector<Instruction> Classify(const ptx::Instruction& inst, const ConstantOf
     case ptx::OpClass::kSfu: out.push_back(Simple(RootClass(inst, OpClass::kSfu))); break;
     case ptx::OpClass::kVideo: out.push_back(Simple(OpClass::kInt)); break;
     case ptx::OpClass::kMove: out.push_back(Simple(OpClass::kInt)); break;
-    case ptx::OpClass::kAlu: {
-      const bool selects = inst.opcode == Opcode::kSelp || inst.opcode == Opcode::kSlct;
-      out.push_back(Simple(selects ? OpClass::kInt : ArithmeticClass(inst, OpClass::kInt)));
+    case ptx::OpClass::kAlu:
+      out.push_back(Simple(inst.Has(Trait::kMovesBits) ? OpClass::kInt : ArithmeticClass(inst, OpClass::kInt)));
       break;
-    }
-    case ptx::OpClass::kControl: out.push_back(Simple(inst.opcode == Opcode::kRet ? OpClass::kBranch : OpClass::kControl)); break;
+    case ptx::OpClass::kControl: out.push_back(Simple(inst.Has(Trait::kReturns) ? OpClass::kBranch : OpClass::kControl)); break;
     case ptx::OpClass::kTexture: AddImage(out, inst); break;
     case ptx::OpClass::kMbarrier:  // their phases are not modelled
     case ptx::OpClass::kUnknown: out.push_back({}); break;

@@ -105,7 +105,7 @@ class RegisterConstants {
       const auto writer = writers_.find({at->variable, at->index});
       if (writer == writers_.end() || writer->second == nullptr) return std::nullopt;
       const ptx::Instruction& instruction = *writer->second;
-      if (instruction.opcode != ptx::Opcode::kMov || instruction.guard || instruction.operands.size() != 2) return std::nullopt;
+      if (instruction.info().cls != ptx::OpClass::kMove || instruction.guard || instruction.operands.size() != 2) return std::nullopt;
       at = &instruction.operands[1];
     }
     return std::nullopt;

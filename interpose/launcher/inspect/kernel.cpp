@@ -49,8 +49,7 @@ void AddRegisters(const ptx::Variable& variable, KernelReport& report) {
 
 /// Which barrier an instruction uses; empty when none. A warp's own barrier is not one of the block's.
 std::string BarrierOf(const ptx::Instruction& instruction) {
-  using ptx::Opcode;
-  if (instruction.opcode != Opcode::kBar && instruction.opcode != Opcode::kBarrier) return "";
+  if (instruction.info().cls != ptx::OpClass::kBarrier) return "";
   const auto has = [&](std::string_view text) {
     return std::ranges::any_of(instruction.modifiers, [&](const ptx::Modifier& modifier) { return modifier.text == text; });
   };

@@ -47,7 +47,7 @@ Space FunctionLifter::SpaceOf(StateSpace space) const {
 // A scalar parameter whose address is taken (`mov.b64 %rd, param`) must lie in memory.
 void FunctionLifter::FindAddressedParams() {
   for (const Item& item : items_) {
-    if (!item.instruction || item.instruction->opcode == Opcode::kCall) continue;
+    if (!item.instruction || item.instruction->Has(ptx::Trait::kCalls)) continue;
     for (const Operand& operand : item.instruction->operands) {
       if (operand.kind == OperandKind::kSymbol && operand.variable) addressed_params_.insert(operand.variable);
     }
@@ -86,9 +86,8 @@ void FunctionLifter::PlaceParams() {
   bool has_alloca = false, copies_params = false;
   for (const Item& item : items_) {
     if (!item.instruction) continue;
-    const Opcode opcode = item.instruction->opcode;
-    has_alloca |= opcode == Opcode::kAlloca || opcode == Opcode::kStacksave || opcode == Opcode::kStackrestore;
-    copies_params |= opcode == Opcode::kCvta && IsParamSpace(item.instruction->space());
+    has_alloca |= item.instruction->Has(ptx::Trait::kMovesStack);
+    copies_params |= item.instruction->opcode == Opcode::kCvta && IsParamSpace(item.instruction->space());
   }
   if (copies_params && function_.is_entry) {
     kernel_param_copy_ = RoundUp(frame_bytes_, 128);

@@ -22,7 +22,8 @@ Value* FunctionLifter::MbarrierAddress(const Operand& operand, StateSpace space)
   return place.space == Space::kShared ? b_.ToGeneric(Space::kShared, place.address) : place.address;
 }
 
-void FunctionLifter::LiftMbarrier(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mbarrier>(const Instruction& inst) {
   Value* one = b_.getInt32(1);
   auto space = [&] { return inst.space(); };
   if (inst.Has(Mod::kPendingCount)) {
@@ -66,7 +67,8 @@ void FunctionLifter::LiftMbarrier(const Instruction& inst) {
 }
 
 // cp.async and relatives.
-void FunctionLifter::LiftCp(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Cp>(const Instruction& inst) {
   const bool bulk = inst.Has(Mod::kBulk);
   if (inst.Has(Mod::kCommitGroup) || inst.Has(Mod::kWaitGroup) || inst.Has(Mod::kWaitAll)) return;
   if (bulk && (HasText(inst, "commit_group") || HasText(inst, "wait_group") || HasText(inst, "prefetch"))) return;
@@ -337,7 +339,8 @@ constexpr MapField kMapFields[] = {
 
 // tensormap.replace.tile.field{.ss}.b1024.type [map], {axis,} value: a store to the field; what it makes of the map is looked at when
 // the map is used. tensormap.cp_fenceproxy.…  [to], [from], 128 copies.
-void FunctionLifter::LiftTensormap(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Tensormap>(const Instruction& inst) {
   if (inst.Has(Mod::kCpFenceproxy)) {
     const std::vector<StateSpace> spaces = CopySpaces(inst);
     return CopyBytes(SpaceOf(spaces[0]), AddressOf(Op(0), spaces[0]), SpaceOf(spaces[1]), AddressOf(Op(1), spaces[1]),
@@ -378,7 +381,8 @@ void FunctionLifter::LiftAsyncTail(const Instruction& inst, std::size_t values) 
 }
 
 // mapa: the place in CTA b's shared window that corresponds to a place in ours; getctarank: whose window it is.
-void FunctionLifter::LiftMapa(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mapa>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool shared =
       inst.space() == StateSpace::kShared || inst.space() == StateSpace::kSharedCluster || inst.space() == StateSpace::kSharedCta;

@@ -48,7 +48,8 @@ AtomicOp FunctionLifter::AtomicOpOf(const Instruction& inst, ScalarType type) co
 }
 
 // atom d, [a], b {, c};  red [a], b. Vector forms are atomic element by element.
-void FunctionLifter::LiftAtom(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Atom>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_red = inst.opcode == Opcode::kRed;
   const std::size_t first = is_red ? 0 : 1;

@@ -5,7 +5,8 @@ namespace gridloom::exec {
 
 Value* FunctionLifter::Ctlz(Value* a) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, b_.getFalse()); }
 
-void FunctionLifter::LiftBitCount(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::BitCount>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   if (inst.opcode == Opcode::kBrev) return Write(Op(0), b_.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, a), type);
@@ -14,7 +15,8 @@ void FunctionLifter::LiftBitCount(const Instruction& inst) {
 }
 
 // bfind: place of the highest bit that is not a sign bit, -1 when there is none; .shiftamt: its distance from the top.
-void FunctionLifter::LiftBfind(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bfind>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   const unsigned top = a->getType()->getIntegerBitWidth() - 1;
@@ -27,7 +29,8 @@ void FunctionLifter::LiftBfind(const Instruction& inst) {
 
 // fns: place of the n-th set bit of `mask` counted from `base`, upwards for a positive `offset`, downwards for a negative
 // one; offset 0 asks for bit `base` itself. Searched by halves, counting set bits.
-void FunctionLifter::LiftFns(const Instruction&) {
+template <>
+void FunctionLifter::Lift<semantic::Fns>(const Instruction&) {
   Value* mask = Read(Op(1), ScalarType::kB32);
   Value* base = Read(Op(2), ScalarType::kU32);
   Value* offset = Read(Op(3), ScalarType::kS32);
@@ -61,7 +64,8 @@ Value* FunctionLifter::LowMask(llvm::Type* type, Value* length) {
   return b_.CreateNot(ShiftOrZero(llvm::Constant::getAllOnesValue(type), length, true));
 }
 
-void FunctionLifter::LiftBfe(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bfe>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   Value* position = b_.CreateAnd(Read(Op(2), ScalarType::kU32), 0xff);
@@ -79,7 +83,8 @@ void FunctionLifter::LiftBfe(const Instruction& inst) {
   Write(Op(0), b_.CreateSelect(empty, llvm::Constant::getNullValue(a->getType()), field), type);
 }
 
-void FunctionLifter::LiftBfi(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bfi>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   Value* b = Read(Op(2), type);
@@ -91,7 +96,8 @@ void FunctionLifter::LiftBfi(const Instruction& inst) {
 }
 
 // szext: zero- or sign-extends the low b bits; .clamp takes more than 31 as the whole word, .wrap as b modulo 32.
-void FunctionLifter::LiftSzext(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Szext>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   Value* b = Read(Op(2), ScalarType::kU32);
@@ -108,7 +114,8 @@ void FunctionLifter::LiftSzext(const Instruction& inst) {
 }
 
 // bmsk: b ones from bit a on, cut at the top.
-void FunctionLifter::LiftBmsk(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bmsk>(const Instruction& inst) {
   Value* position = Read(Op(1), ScalarType::kU32);
   Value* length = Read(Op(2), ScalarType::kU32);
   if (!inst.Has(Mod::kClamp)) {

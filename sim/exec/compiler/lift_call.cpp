@@ -52,7 +52,8 @@ FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
   return call;
 }
 
-void FunctionLifter::LiftCall(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Call>(const Instruction& inst) {
   const Call call = ParseCall(inst);
   const ptx::Function* target = call.callee->function;
   if (target && !FindReplaced(target->name)) {

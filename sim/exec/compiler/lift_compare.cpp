@@ -82,7 +82,8 @@ Value* FunctionLifter::Combine(const Instruction& inst, Value* compared, std::si
 }
 
 // setp: p, or p|q where q is the outcome of the opposite comparison (for packed types, of the upper half).
-void FunctionLifter::LiftSetp(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Setp>(const Instruction& inst) {
   const std::vector<Value*> compared = Compare(inst, inst.type());
   const bool pair = Op(0).kind == OperandKind::kPair;
   Value* p = Combine(inst, compared[0], 3);
@@ -93,7 +94,8 @@ void FunctionLifter::LiftSetp(const Instruction& inst) {
 }
 
 // set: 1.0 for a float destination, all ones for an integer one.
-void FunctionLifter::LiftSet(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Set>(const Instruction& inst) {
   const ScalarType to = inst.type(0), from = inst.type(1);
   std::vector<Value*> lanes = Compare(inst, from);
   const unsigned bits = ptx::BitsOf(to) / static_cast<unsigned>(lanes.size());
@@ -107,13 +109,15 @@ void FunctionLifter::LiftSet(const Instruction& inst) {
   Write(Op(0), JoinLanes(lanes, TypeOf(to)), to);
 }
 
-void FunctionLifter::LiftSelp(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Selp>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Write(Op(0), b_.CreateSelect(ReadPredicate(Op(3)), Read(Op(1), type), Read(Op(2), type)), type);
 }
 
 // slct: c >= 0 ? a : b; a NaN selects b.
-void FunctionLifter::LiftSlct(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Slct>(const Instruction& inst) {
   const ScalarType type = inst.type(0), test = inst.type(1);
   Value* c = Read(Op(3), test);
   Value* zero = llvm::Constant::getNullValue(c->getType());
@@ -124,7 +128,8 @@ void FunctionLifter::LiftSlct(const Instruction& inst) {
 }
 
 // mov, with packing `mov.b64 d, {lo, hi}` and unpacking `mov.b64 {lo, hi}, a`; vectors move component by component.
-void FunctionLifter::LiftMov(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mov>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const Operand& dst = Op(0);
   const Operand& src = Op(1);

@@ -3,7 +3,8 @@
 
 namespace gridloom::exec {
 
-void FunctionLifter::LiftBra(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bra>(const Instruction& inst) {
   const Operand& target = Op(0);
   if (target.kind != OperandKind::kLabel) Refuse("branch target '" + std::string(target.text) + "' is not a label");
   llvm::BasicBlock* block = BlockOf(*target.label);
@@ -18,7 +19,8 @@ void FunctionLifter::LiftBra(const Instruction& inst) {
 }
 
 // brx.idx index, list: an index beyond the list is undefined behaviour; it goes to the last target.
-void FunctionLifter::LiftBrx(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Brx>(const Instruction& inst) {
   const ptx::LabelDirective* list = Op(1).directive;
   if (!list || list->targets.empty()) RefuseInstruction("needs a .branchtargets list");
   Value* index = Read(Op(0), ScalarType::kU32);
@@ -32,9 +34,13 @@ void FunctionLifter::LiftBrx(const Instruction& inst) {
   terminated_ = true;
 }
 
-void FunctionLifter::LiftRet(const Instruction&) { EmitReturn(); }
+template <>
+void FunctionLifter::Lift<semantic::Ret>(const Instruction&) {
+  EmitReturn();
+}
 
-void FunctionLifter::LiftExit(const Instruction&) {
+template <>
+void FunctionLifter::Lift<semantic::Exit>(const Instruction&) {
   terminated_ = true;
   if (function_.is_entry) {
     b_.CreateRetVoid();
@@ -50,12 +56,19 @@ void FunctionLifter::LiftExit(const Instruction&) {
 }
 
 // trap and brkpt end the grid with an error; there is no debugger to stop in.
-void FunctionLifter::LiftTrap(const Instruction& inst) { b_.CallHelper(Helper::kTrap, {}, {}, inst.opcode == Opcode::kBrkpt ? 1 : 0); }
+template <>
+void FunctionLifter::Lift<semantic::Trap>(const Instruction& inst) {
+  b_.CallHelper(Helper::kTrap, {}, {}, inst.opcode == Opcode::kBrkpt ? 1 : 0);
+}
 
-void FunctionLifter::LiftNanosleep(const Instruction&) { b_.CallHelper(Helper::kNanosleep, {}, {Read(Op(0), ScalarType::kU32)}); }
+template <>
+void FunctionLifter::Lift<semantic::Nanosleep>(const Instruction&) {
+  b_.CallHelper(Helper::kNanosleep, {}, {Read(Op(0), ScalarType::kU32)});
+}
 
 // bar.sync a {, b};  bar.arrive a, b;  bar.red.op d, a {, b}, {!}c;  bar.warp.sync mask;  barrier{.cta} likewise.
-void FunctionLifter::LiftBar(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Bar>(const Instruction& inst) {
   if (inst.Has(Mod::kWarp)) {
     b_.Sync({}, Read(Op(0), ScalarType::kB32), {});
     return;

@@ -30,7 +30,8 @@ Rounding RoundingOf(const Instruction& inst) {
 
 }  // namespace
 
-void FunctionLifter::LiftCvt(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Cvt>(const Instruction& inst) {
   const ScalarType to = inst.type(0), from = inst.type(1);
   auto simple = [](ScalarType type) {
     return ptx::IsInteger(type) ? ptx::BitsOf(type) >= 8 && ptx::BitsOf(type) <= 64 && ptx::Info(type).lanes == 1

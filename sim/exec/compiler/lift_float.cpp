@@ -84,7 +84,8 @@ void FunctionLifter::LiftFloatArithmetic(const Instruction& inst) {
 }
 
 // fma, and mad of the floating types, which is the same.
-void FunctionLifter::LiftFma(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Fma>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const ScalarType factor = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
   const bool ftz = inst.Has(Mod::kFtz);
@@ -174,7 +175,8 @@ void FunctionLifter::LiftSign(const Instruction& inst) {
 }
 
 // testp: zeros count as normal numbers.
-void FunctionLifter::LiftTestp(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Testp>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* x = Read(Op(1), type);
   Value* magnitude = emit_.Abs(x);
@@ -196,13 +198,15 @@ void FunctionLifter::LiftTestp(const Instruction& inst) {
 }
 
 // copysign d, a, b: the value of b with the sign of a.
-void FunctionLifter::LiftCopysign(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Copysign>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Write(Op(0), b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, Read(Op(2), type), Read(Op(1), type)), type);
 }
 
 // rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh
-void FunctionLifter::LiftFloatUnary(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::FloatUnary>(const Instruction& inst) {
   if (inst.opcode == Opcode::kAbs || inst.opcode == Opcode::kNeg) return LiftSign(inst);
   const ScalarType type = inst.type();
   std::vector<Value*> lanes = ReadFloatLanes(Op(1), type, inst.Has(Mod::kFtz));

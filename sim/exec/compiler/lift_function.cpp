@@ -99,11 +99,10 @@ bool FunctionLifter::LiftInstruction(const Instruction& inst) {
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
   const Handler handler = HandlerFor(inst.opcode);
-  if (!handler) RefuseInstruction();
   if (!inst.guard) {
     (this->*handler)(inst);
   } else if (inst.opcode == Opcode::kBra) {
-    LiftBra(inst);
+    Lift<semantic::Bra>(inst);
   } else if (IsPure(inst)) {
     guard_ = GuardValue(*inst.guard);
     (this->*handler)(inst);

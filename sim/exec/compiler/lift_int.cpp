@@ -47,7 +47,8 @@ void FunctionLifter::LiftCarry(const Instruction& inst, Value* a, Value* b, bool
   b_.CreateStore(out, CarrySlot());
 }
 
-void FunctionLifter::LiftAddSub(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::AddSub>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return LiftFloatArithmetic(inst);
   const bool subtract = inst.opcode == Opcode::kSub || inst.opcode == Opcode::kSubc;
@@ -85,16 +86,18 @@ Value* FunctionLifter::Product(const Instruction& inst, ScalarType& type) {
   return b_.CreateMul(Resize(a, TypeOf(type), is_signed), Resize(b, TypeOf(type), is_signed));
 }
 
-void FunctionLifter::LiftMul(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mul>(const Instruction& inst) {
   ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return LiftFloatArithmetic(inst);
   Value* product = Product(inst, type);
   Write(Op(0), product, type);
 }
 
-void FunctionLifter::LiftMad(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mad>(const Instruction& inst) {
   ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFma(inst);
+  if (ptx::IsFloat(type)) return Lift<semantic::Fma>(inst);
   Value* product = Product(inst, type);
   Value* c = Read(Op(3), type);
   if (inst.Has(Mod::kCc) || inst.opcode == Opcode::kMadc) return LiftCarry(inst, product, c, false);
@@ -103,7 +106,8 @@ void FunctionLifter::LiftMad(const Instruction& inst) {
 }
 
 // mul24, mad24: product of the low 24 bits; .lo its bits 0 to 31, .hi its bits 16 to 47.
-void FunctionLifter::LiftMul24(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mul24>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_signed = IsSignedType(type);
   auto narrow = [&](const Operand& operand) {
@@ -121,7 +125,8 @@ void FunctionLifter::LiftMul24(const Instruction& inst) {
 }
 
 // Division by zero gives all ones, as hardware does; the most negative number divided by -1 wraps.
-void FunctionLifter::LiftDivRem(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::DivRem>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return LiftFloatDivide(inst);
   const bool is_signed = IsSignedType(type);
@@ -140,7 +145,8 @@ void FunctionLifter::LiftDivRem(const Instruction& inst) {
 }
 
 // sad: c + |a - b|
-void FunctionLifter::LiftSad(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Sad>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const bool is_signed = IsSignedType(type);
   Value* a = Read(Op(1), type);
@@ -149,9 +155,10 @@ void FunctionLifter::LiftSad(const Instruction& inst) {
   Write(Op(0), b_.CreateAdd(Read(Op(3), type), difference), type);
 }
 
-void FunctionLifter::LiftAbsNeg(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::AbsNeg>(const Instruction& inst) {
   const ScalarType type = inst.type();
-  if (ptx::IsFloat(type)) return LiftFloatUnary(inst);
+  if (ptx::IsFloat(type)) return Lift<semantic::FloatUnary>(inst);
   Value* a = Read(Op(1), type);
   Value* negated = b_.CreateNeg(a);
   if (inst.opcode == Opcode::kAbs) negated = b_.CreateSelect(b_.CreateICmpSLT(a, llvm::Constant::getNullValue(a->getType())), negated, a);
@@ -165,7 +172,8 @@ Value* FunctionLifter::MinMax(Value* a, Value* b, bool is_signed, bool max) {
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 
-void FunctionLifter::LiftMinMax(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::MinMax>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return LiftFloatMinMax(inst);
   const bool max = inst.opcode == Opcode::kMax;
@@ -178,7 +186,8 @@ void FunctionLifter::LiftMinMax(const Instruction& inst) {
 }
 
 // dp4a: c + sum of four byte products; dp2a: c + a.h0 * b.b0 + a.h1 * b.b1, or b2 and b3 with .hi.
-void FunctionLifter::LiftDotProduct(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::DotProduct>(const Instruction& inst) {
   const bool four = inst.opcode == Opcode::kDp4a;
   const ScalarType a_type = inst.type(0), b_type = inst.type(1);
   const std::vector<Value*> a = SplitLanes(Read(Op(1), a_type), four ? 4 : 2);

@@ -43,7 +43,8 @@ Value* FunctionLifter::ShiftSigned(Value* a, Value* count) {
   return b_.CreateAShr(a, b_.CreateZExtOrTrunc(MinMax(count, last, false, false), a->getType()));
 }
 
-void FunctionLifter::LiftLogic(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Logic>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   Value* result = nullptr;
@@ -56,12 +57,14 @@ void FunctionLifter::LiftLogic(const Instruction& inst) {
   Write(Op(0), result, type);
 }
 
-void FunctionLifter::LiftCnot(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Cnot>(const Instruction& inst) {
   Value* a = Read(Op(1), inst.type());
   Write(Op(0), b_.CreateZExt(b_.CreateICmpEQ(a, llvm::Constant::getNullValue(a->getType())), a->getType()), inst.type());
 }
 
-void FunctionLifter::LiftShift(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Shift>(const Instruction& inst) {
   const ScalarType type = inst.type();
   Value* a = Read(Op(1), type);
   Value* count = Read(Op(2), ScalarType::kU32);
@@ -70,7 +73,8 @@ void FunctionLifter::LiftShift(const Instruction& inst) {
 }
 
 // shf.l/.r: the upper or lower word of {b, a} shifted.
-void FunctionLifter::LiftFunnelShift(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::FunnelShift>(const Instruction& inst) {
   Value* a = Read(Op(1), ScalarType::kB32);
   Value* b = Read(Op(2), ScalarType::kB32);
   Value* count = Read(Op(3), ScalarType::kU32);
@@ -90,7 +94,8 @@ Value* FunctionLifter::Lut3(Value* a, Value* b, Value* c, unsigned table) {
 }
 
 // lop3.b32 d, a, b, c, table;  lop3.BoolOp.b32 d|p, a, b, c, table, q:  p = (d != 0) BoolOp q
-void FunctionLifter::LiftLop3(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Lop3>(const Instruction& inst) {
   const bool pair = Op(0).kind == OperandKind::kPair;
   if (Op(4).kind != OperandKind::kInt) RefuseInstruction("needs a constant table");
   Value* result = Lut3(Read(Op(1), ScalarType::kB32), Read(Op(2), ScalarType::kB32), Read(Op(3), ScalarType::kB32),
@@ -102,7 +107,8 @@ void FunctionLifter::LiftLop3(const Instruction& inst) {
 }
 
 // prmt: each result byte is a byte of {b, a}, in the default mode chosen by a nibble whose top bit replicates its sign.
-void FunctionLifter::LiftPrmt(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Prmt>(const Instruction& inst) {
   Value* a = Read(Op(1), ScalarType::kB32);
   Value* b = Read(Op(2), ScalarType::kB32);
   Value* selector = Read(Op(3), ScalarType::kB32);

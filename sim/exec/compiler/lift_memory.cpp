@@ -17,7 +17,8 @@ bool IsOneAccess(std::size_t width, unsigned element_bytes) { return width > 1 &
 
 }  // namespace
 
-void FunctionLifter::LiftLd(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Ld>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (type == ScalarType::kNone) RefuseInstruction("has no type");
   const std::vector<Operand> dst = Components(Op(0));
@@ -50,7 +51,8 @@ void FunctionLifter::LiftLd(const Instruction& inst) {
   }
 }
 
-void FunctionLifter::LiftSt(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::St>(const Instruction& inst) {
   if (inst.Has(Mod::kBulk)) return LiftBulkStore(inst);
   const ScalarType type = inst.type();
   if (type == ScalarType::kNone) RefuseInstruction("has no type");
@@ -79,7 +81,8 @@ void FunctionLifter::LiftSt(const Instruction& inst) {
 }
 
 // cvta.space: offset in the window -> generic; cvta.to.space: back. Global and constant addresses are generic as they are.
-void FunctionLifter::LiftCvta(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Cvta>(const Instruction& inst) {
   const ScalarType type = inst.type();
   const StateSpace space = inst.space();
   Value* address = Resize(Read(Op(1), Op(1).kind == OperandKind::kSymbol ? ScalarType::kB64 : type), b_.getInt64Ty(), false);
@@ -108,7 +111,8 @@ void FunctionLifter::LiftCvta(const Instruction& inst) {
   Write(Op(0), Resize(address, TypeOf(type), false), type);
 }
 
-void FunctionLifter::LiftIsspacep(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Isspacep>(const Instruction& inst) {
   const ScalarType type = ScalarType::kB64;
   Value* address = Read(Op(1), type);
   Value* result = nullptr;
@@ -122,7 +126,8 @@ void FunctionLifter::LiftIsspacep(const Instruction& inst) {
 }
 
 // alloca d, size {, align}; stacksave, stackrestore: the top of the thread's local memory above this function's frame.
-void FunctionLifter::LiftAlloca(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Alloca>(const Instruction& inst) {
   const ScalarType type = inst.type();
   llvm::Type* i64 = b_.getInt64Ty();
   if (inst.opcode == Opcode::kStackrestore) {
@@ -146,7 +151,8 @@ void FunctionLifter::Fence(std::uint64_t imm) { b_.CallHelper(Helper::kFence, {}
 
 // membar and fence.sc order everything; the weaker fences, and those between proxies (which are one and the same memory
 // here), only keep accesses in order.
-void FunctionLifter::LiftFence(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Fence>(const Instruction& inst) {
   const bool full = inst.opcode == Opcode::kMembar ? !inst.Has(Mod::kProxy) : inst.Has(Mod::kSc);
   Fence(full && !inst.Has(Mod::kCta) ? kFenceFull : kFenceOrder);
 }
@@ -154,9 +160,13 @@ void FunctionLifter::LiftFence(const Instruction& inst) {
 // Caches are not modelled: hints to them are legal no-ops (prefetch, prefetchu, applypriority), and discard leaves undefined bytes as they
 // are. So are setmaxnreg (there is no register file to share), pmevent (no counters), griddepcontrol (grids that depend on each other run
 // one after the other).
-void FunctionLifter::LiftNoOp(const Instruction&) {}
+template <>
+void FunctionLifter::Lift<semantic::NoOp>(const Instruction&) {}
 
 // A cache policy is only ever passed on to cache hints.
-void FunctionLifter::LiftCreatepolicy(const Instruction&) { Write(Op(0), b_.getInt64(0), ScalarType::kB64); }
+template <>
+void FunctionLifter::Lift<semantic::Createpolicy>(const Instruction&) {
+  Write(Op(0), b_.getInt64(0), ScalarType::kB64);
+}
 
 }  // namespace gridloom::exec

@@ -166,7 +166,8 @@ void FunctionLifter::WriteFragment(const Operand& operand, Value* result, unsign
 }
 
 // mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c {, metadata, selector};  wmma.mma likewise
-void FunctionLifter::LiftMma(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Mma>(const Instruction& inst) {
   const MmaImm imm = MmaImmOf(inst);
   const bool wide = imm.a() == MatrixType::kF64;
   llvm::SmallVector<Value*, 24> inputs;
@@ -179,8 +180,9 @@ void FunctionLifter::LiftMma(const Instruction& inst) {
   WriteFragment(Op(0), b_.CallHelper(Helper::kMma, outputs, inputs, PackImm(imm)), count, wide);
 }
 
-void FunctionLifter::LiftWmma(const Instruction& inst) {
-  if (inst.Has(Mod::kMma)) return LiftMma(inst);
+template <>
+void FunctionLifter::Lift<semantic::Wmma>(const Instruction& inst) {
+  if (inst.Has(Mod::kMma)) return Lift<semantic::Mma>(inst);
   const bool load = inst.Has(Mod::kLoad);
   const std::optional<MatrixShape> shape = ShapeOf(inst);
   const std::optional<MatrixType> type = MatrixTypeOf(inst.type());
@@ -259,7 +261,8 @@ MatrixRowsImm FunctionLifter::MatrixRowsImmOf(const Instruction& inst, Space spa
 }
 
 // ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type r, [p]
-void FunctionLifter::LiftLdmatrix(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Ldmatrix>(const Instruction& inst) {
   const Place place = Locate(Op(1), inst.space());
   const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
   const unsigned count = imm.matrices * (imm.bytes ? 2u : 1u);
@@ -270,7 +273,8 @@ void FunctionLifter::LiftLdmatrix(const Instruction& inst) {
 }
 
 // stmatrix.sync.aligned.shape.num{.trans}{.ss}.type [p], r
-void FunctionLifter::LiftStmatrix(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Stmatrix>(const Instruction& inst) {
   const Place place = Locate(Op(0), inst.space());
   const MatrixRowsImm imm = MatrixRowsImmOf(inst, place.space);
   if (Components(Op(1)).size() != imm.matrices) RefuseInstruction("has a source of another size");
@@ -281,7 +285,8 @@ void FunctionLifter::LiftStmatrix(const Instruction& inst) {
 }
 
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
-void FunctionLifter::LiftMovmatrix(const Instruction&) {
+template <>
+void FunctionLifter::Lift<semantic::Movmatrix>(const Instruction&) {
   Write(Op(0), b_.CallHelper(Helper::kTransposeMatrix, {b_.getInt32Ty()}, {Read(Op(1), ScalarType::kB32)}), ScalarType::kB32);
 }
 

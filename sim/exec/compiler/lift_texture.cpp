@@ -157,7 +157,8 @@ void FunctionLifter::ReadTextureOperands(TextureImm& imm, ScalarType type, std::
 
 // tex{.base,.level,.grad}.geom.v4.dtype.ctype d{|p}, [a, {b,} c] {, lod | dPdx, dPdy} {, e} {, f}
 // tld4.comp.geom.v4.dtype.f32 d{|p}, [a, {b,} c] {, e} {, f}
-void FunctionLifter::LiftTexture(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Texture>(const Instruction& inst) {
   const bool gather = inst.opcode == Opcode::kTld4;
   const std::optional<ImageGeometry> geometry = GeometryOf(inst);
   const std::optional<std::uint8_t> component = ComponentOf(inst);
@@ -188,7 +189,8 @@ void FunctionLifter::LiftTexture(const Instruction& inst) {
 }
 
 // txq{.level}.query.b32 d, [a] {, lod};  suq.query.b32 d, [a]
-void FunctionLifter::LiftImageQuery(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::ImageQuery>(const Instruction& inst) {
   const std::optional<ImageQuery> query = QueryOf(inst);
   if (!query) RefuseInstruction();
   const ImageQueryImm imm{.query = *query, .surface = inst.opcode == Opcode::kSuq, .has_level = inst.Has(Mod::kLevel)};
@@ -200,7 +202,8 @@ void FunctionLifter::LiftImageQuery(const Instruction& inst) {
   Write(Op(0), b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, inputs, PackImm(imm)), ScalarType::kB32);
 }
 
-void FunctionLifter::LiftIstypep(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Istypep>(const Instruction& inst) {
   const ImageQuery query = inst.type() == ScalarType::kSurfRef ? ImageQuery::kIsSurface : ImageQuery::kIsTexture;
   Value* found = b_.CallHelper(Helper::kImageQuery, {b_.getInt32Ty()}, {ImageHandle(Op(1))}, PackImm(ImageQueryImm{.query = query}));
   Write(Op(0), b_.CreateICmpNE(found, b_.getInt32(0)), ScalarType::kPred);
@@ -232,7 +235,8 @@ void FunctionLifter::RecordImage(Helper locate, AccessKind kind, std::size_t byt
 }
 
 // suld.b.geom{.cop}.vec.dtype.clamp d, [a, b];  sust.b or .p  [a, b], c
-void FunctionLifter::LiftSurface(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Surface>(const Instruction& inst) {
   const bool load = inst.opcode == Opcode::kSuld;
   const ScalarType type = inst.type();
   const std::vector<Operand> values = Components(Op(load ? 0 : 1));
@@ -252,7 +256,8 @@ void FunctionLifter::LiftSurface(const Instruction& inst) {
 }
 
 // sured.b or .p .op.geom.ctype.clamp [a, b], c
-void FunctionLifter::LiftSurfaceReduce(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::SurfaceReduce>(const Instruction& inst) {
   const ScalarType type = inst.type();
   SurfaceImm imm = SurfaceImmOf(inst, type, 1);
   imm.op = AtomicOpOf(inst, imm.formatted ? (imm.bytes == 8 ? ScalarType::kS64 : ScalarType::kS32) : type);

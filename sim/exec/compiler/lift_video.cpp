@@ -88,7 +88,8 @@ Value* FunctionLifter::ClampTo(Value* value, unsigned bits, bool is_signed) {
 
 // vop.dtype.atype.btype{.sat} d{.dsel}, a{.asel}, b{.bsel} {, c}; vset has no dtype.
 //   tmp = a op b;  tmp = saturate(tmp, size of dsel);  d = op2 ? op2(tmp, c) : dsel ? merge(tmp, c) : tmp
-void FunctionLifter::LiftVideoScalar(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
   const VideoOp op = OpOf(inst.opcode);
   const std::size_t first = op == VideoOp::kSet ? 0 : 1;
   const ScalarType a_type = inst.type(first), b_type = inst.type(first + 1);
@@ -121,7 +122,8 @@ void FunctionLifter::LiftVideoScalar(const Instruction& inst) {
 }
 
 // vmad.dtype.atype.btype{.sat}{.shr7,.shr15} d, {-}a, {-}b, {-}c;  .po adds one more
-void FunctionLifter::LiftVmad(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Vmad>(const Instruction& inst) {
   auto has = [&](std::string_view text) {
     for (const ptx::Modifier& modifier : inst.modifiers) {
       if (modifier.text == text) return true;
@@ -158,7 +160,8 @@ void FunctionLifter::LiftVmad(const Instruction& inst) {
 
 // vop2 and vop4: lanes of a and b picked out of the pair {b, a}; lanes the mask of d leaves out come from c, or with .add
 // all lanes are added up on c.
-void FunctionLifter::LiftVideoSimd(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::VideoSimd>(const Instruction& inst) {
   const bool is_set = OpOf(inst.opcode) == VideoOp::kSet;
   const unsigned lanes = IsQuad(inst.opcode) ? 4 : 2;
   const unsigned bits = 32 / lanes;

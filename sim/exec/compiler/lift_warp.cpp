@@ -32,7 +32,8 @@ std::optional<Mode> ModeOf(const Instruction& inst, std::initializer_list<std::p
 }  // namespace
 
 // vote.{all,any,uni}.pred p, {!}a;  vote.ballot.b32 d, {!}a
-void FunctionLifter::LiftVote(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Vote>(const Instruction& inst) {
   const auto mode = ModeOf<VoteMode>(
       inst, {{Mod::kBallot, VoteMode::kBallot}, {Mod::kAny, VoteMode::kAny}, {Mod::kAll, VoteMode::kAll}, {Mod::kUni, VoteMode::kUni}});
   if (!mode) RefuseInstruction();
@@ -49,7 +50,8 @@ void FunctionLifter::LiftVote(const Instruction& inst) {
 }
 
 // shfl d|p, a, b, c: lane arithmetic of the ISA, 9.7.9.6. c holds the segment mask in bits 8 to 12, the clamp in bits 0 to 4.
-void FunctionLifter::LiftShfl(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Shfl>(const Instruction& inst) {
   Value* value = Read(Op(1), ScalarType::kB32);
   Value* b = b_.CreateAnd(Read(Op(2), ScalarType::kU32), 31);
   Value* c = Read(Op(3), ScalarType::kU32);
@@ -76,10 +78,14 @@ void FunctionLifter::LiftShfl(const Instruction& inst) {
   if (pair) Write(Op(0).elements[1], valid, ScalarType::kPred);
 }
 
-void FunctionLifter::LiftActivemask(const Instruction&) { Write(Op(0), b_.ActiveMask(), ScalarType::kB32); }
+template <>
+void FunctionLifter::Lift<semantic::Activemask>(const Instruction&) {
+  Write(Op(0), b_.ActiveMask(), ScalarType::kB32);
+}
 
 // elect.sync d|p, members: the lowest active member leads.
-void FunctionLifter::LiftElect(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Elect>(const Instruction& inst) {
   Value* members = SyncMembers(inst);
   Value* active = b_.CreateAnd(Sync(SyncOp::kElect, 0, members, {}), members);
   Value* leader = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, active, b_.getFalse());
@@ -90,7 +96,8 @@ void FunctionLifter::LiftElect(const Instruction& inst) {
 }
 
 // match.any.sync d, a, members: lanes with our value; match.all.sync d|p: the members when all values are the same, else 0.
-void FunctionLifter::LiftMatch(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Match>(const Instruction& inst) {
   const bool all = inst.Has(Mod::kAll);
   Value* value = b_.CreateZExt(Read(Op(1), inst.type()), b_.getInt64Ty());
   Value* members = SyncMembers(inst);
@@ -102,7 +109,8 @@ void FunctionLifter::LiftMatch(const Instruction& inst) {
 }
 
 // redux.sync.op.type d, a, members
-void FunctionLifter::LiftRedux(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Redux>(const Instruction& inst) {
   static constexpr std::pair<Mod, ReduxOp> kOps[] = {{Mod::kAdd, ReduxOp::kAdd}, {Mod::kMin, ReduxOp::kMin}, {Mod::kMax, ReduxOp::kMax},
                                                      {Mod::kAnd, ReduxOp::kAnd}, {Mod::kOr, ReduxOp::kOr},   {Mod::kXor, ReduxOp::kXor}};
   const ScalarType type = inst.type();

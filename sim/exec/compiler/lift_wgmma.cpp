@@ -61,7 +61,8 @@ GroupMmaImm FunctionLifter::GroupMmaImmOf(const Instruction& inst) const {
 }
 
 // wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a | a-descriptor, b-descriptor, scale-d, …
-void FunctionLifter::LiftWgmma(const Instruction& inst) {
+template <>
+void FunctionLifter::Lift<semantic::Wgmma>(const Instruction& inst) {
   if (HasText(inst, "fence") || inst.Has(Mod::kCommitGroup)) return;
   if (inst.Has(Mod::kWaitGroup)) {
     b_.Barrier(BarrierOp::kWarpGroup, b_.getInt32(0), b_.getInt32(0), b_.getFalse());

@@ -1,5 +1,6 @@
 // Inside of the lifter. ModuleLifter owns what a whole lifting shares; a FunctionLifter lifts one function, instruction by
-// instruction, through the table in lift_table.cpp. An instruction group is one lift_*.cpp file of member functions.
+// instruction: the last column of the instruction table (rewriter/ptx/opcodes.def) says by which function. An instruction group is one
+// lift_*.cpp file of them.
 #pragma once
 
 #include <algorithm>
@@ -100,89 +101,26 @@ class ModuleLifter {
   bool initializers_noted_ = false;
 };
 
+/// The last column of the instruction table, as tags for FunctionLifter::Lift.
+namespace semantic {
+struct None;
+#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) struct meaning;
+#include "rewriter/ptx/opcodes.def"
+#undef PTX_OPCODE
+}  // namespace semantic
+
 class FunctionLifter {
  public:
   FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir);
   void Run();
 
-  /// The member function that lifts an opcode, or null.
+  /// The member function that lifts an opcode, or refuses it.
   using Handler = void (FunctionLifter::*)(const Instruction&);
   static Handler HandlerFor(Opcode opcode);
 
-  // One per group of opcodes; see lift_table.cpp for which goes where.
-  void LiftAddSub(const Instruction& inst);
-  void LiftMul(const Instruction& inst);
-  void LiftMad(const Instruction& inst);
-  void LiftMul24(const Instruction& inst);
-  void LiftDivRem(const Instruction& inst);
-  void LiftSad(const Instruction& inst);
-  void LiftAbsNeg(const Instruction& inst);
-  void LiftMinMax(const Instruction& inst);
-  void LiftDotProduct(const Instruction& inst);
-  void LiftLogic(const Instruction& inst);
-  void LiftCnot(const Instruction& inst);
-  void LiftShift(const Instruction& inst);
-  void LiftFunnelShift(const Instruction& inst);
-  void LiftLop3(const Instruction& inst);
-  void LiftPrmt(const Instruction& inst);
-  void LiftBitCount(const Instruction& inst);
-  void LiftBfind(const Instruction& inst);
-  void LiftFns(const Instruction& inst);
-  void LiftBfe(const Instruction& inst);
-  void LiftBfi(const Instruction& inst);
-  void LiftSzext(const Instruction& inst);
-  void LiftBmsk(const Instruction& inst);
-  void LiftSetp(const Instruction& inst);
-  void LiftSet(const Instruction& inst);
-  void LiftSelp(const Instruction& inst);
-  void LiftSlct(const Instruction& inst);
-  void LiftMov(const Instruction& inst);
-  void LiftCvt(const Instruction& inst);
-  void LiftFma(const Instruction& inst);
-  void LiftFloatUnary(const Instruction& inst);
-  void LiftTestp(const Instruction& inst);
-  void LiftCopysign(const Instruction& inst);
-  void LiftLd(const Instruction& inst);
-  void LiftSt(const Instruction& inst);
-  void LiftAtom(const Instruction& inst);
-  void LiftCvta(const Instruction& inst);
-  void LiftIsspacep(const Instruction& inst);
-  void LiftAlloca(const Instruction& inst);
-  void LiftFence(const Instruction& inst);
-  void LiftNoOp(const Instruction& inst);
-  void LiftCreatepolicy(const Instruction& inst);
-  void LiftBra(const Instruction& inst);
-  void LiftBrx(const Instruction& inst);
-  void LiftRet(const Instruction& inst);
-  void LiftExit(const Instruction& inst);
-  void LiftTrap(const Instruction& inst);
-  void LiftCall(const Instruction& inst);
-  void LiftBar(const Instruction& inst);
-  void LiftNanosleep(const Instruction& inst);
-  void LiftVote(const Instruction& inst);
-  void LiftShfl(const Instruction& inst);
-  void LiftActivemask(const Instruction& inst);
-  void LiftElect(const Instruction& inst);
-  void LiftMatch(const Instruction& inst);
-  void LiftRedux(const Instruction& inst);
-  void LiftVideoScalar(const Instruction& inst);
-  void LiftVideoSimd(const Instruction& inst);
-  void LiftVmad(const Instruction& inst);
-  void LiftMbarrier(const Instruction& inst);
-  void LiftCp(const Instruction& inst);
-  void LiftMapa(const Instruction& inst);
-  void LiftTensormap(const Instruction& inst);
-  void LiftTexture(const Instruction& inst);
-  void LiftImageQuery(const Instruction& inst);
-  void LiftIstypep(const Instruction& inst);
-  void LiftSurface(const Instruction& inst);
-  void LiftSurfaceReduce(const Instruction& inst);
-  void LiftMma(const Instruction& inst);
-  void LiftWmma(const Instruction& inst);
-  void LiftWgmma(const Instruction& inst);
-  void LiftLdmatrix(const Instruction& inst);
-  void LiftStmatrix(const Instruction& inst);
-  void LiftMovmatrix(const Instruction& inst);
+  /// Lifts the opcodes of one semantic; each is a function in the lift_*.cpp file of its group.
+  template <typename Semantic>
+  void Lift(const Instruction& inst);
 
  private:
   // ------------------------------------------------------------------------------------------------------ lift_function.cpp
@@ -404,5 +342,11 @@ class FunctionLifter {
   Value* frame_base_ = nullptr;              ///< i64
   llvm::AllocaInst* dynamic_top_ = nullptr;  ///< end of the frame including alloca
 };
+
+#define PTX_OPCODE(name, text, cls, dsts, min_srcs, max_srcs, traits, meaning) \
+  template <>                                                                  \
+  void FunctionLifter::Lift<semantic::meaning>(const Instruction& inst);
+#include "rewriter/ptx/opcodes.def"
+#undef PTX_OPCODE
 
 }  // namespace gridloom::exec

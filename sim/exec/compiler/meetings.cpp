@@ -33,22 +33,10 @@ void Lower(SpmdModule& spmd, llvm::CallInst& sync) {
   sync.eraseFromParent();
 }
 
-unsigned ExchangeCalls(SyncOp op) { return op == SyncOp::kBarrier ? 0 : op == SyncOp::kUni ? 2 : 1; }
-
-/// How many operands of the first of them are inputs. The rest is the members and the line.
-unsigned InputCount(SyncOp op) {
-  switch (op) {
-    case SyncOp::kBarrier:
-    case SyncOp::kElect: return 0;
-    case SyncOp::kShuffle: return 3;
-    default: return 1;
-  }
-}
-
 /// What Exchange has made: the calls behind `sync`.
 llvm::SmallVector<llvm::CallInst*, 2> ExchangeBehind(const SpmdModule& spmd, llvm::CallInst& sync, SyncOp op) {
   llvm::SmallVector<llvm::CallInst*, 2> calls;
-  for (llvm::Instruction* at = sync.getNextNode(); at && calls.size() < ExchangeCalls(op); at = at->getNextNode()) {
+  for (llvm::Instruction* at = sync.getNextNode(); at && calls.size() < Info(op).calls; at = at->getNextNode()) {
     auto* call = llvm::dyn_cast<llvm::CallInst>(at);
     if (call && call->getCalledFunction() && spmd.Find(call->getCalledFunction())) calls.push_back(call);
   }
@@ -62,7 +50,7 @@ void MakeMeeting(SpmdModule& spmd, llvm::CallInst& sync) {
   SpmdBuilder b(spmd);
   b.SetInsertPoint(&sync);
   llvm::SmallVector<llvm::Value*, 4> values{sync.getArgOperand(0)};
-  for (unsigned i = 0; i < InputCount(op); ++i) values.push_back(exchange[0]->getArgOperand(i));
+  for (unsigned i = 0; i < Info(op).inputs; ++i) values.push_back(exchange[0]->getArgOperand(i));
   llvm::SmallVector<llvm::Type*, 4> types;
   for (llvm::Value* value : values) types.push_back(value->getType());
   b.CreateCall(spmd.Marker({.kind = MarkerKind::kMeet, .imm = imm}, b.getVoidTy(), types), values);

@@ -200,12 +200,14 @@ llvm::Value* SpmdBuilder::Barrier(BarrierOp op, llvm::Value* id, llvm::Value* th
 namespace {
 
 llvm::Type* ExchangeType(llvm::IRBuilder<>& b, SyncOp op) {
-  switch (op) {
-    case SyncOp::kBarrier: return b.getVoidTy();
-    case SyncOp::kUni: return b.getInt1Ty();
-    case SyncOp::kMatchAll: return llvm::StructType::get(b.getContext(), {b.getInt32Ty(), b.getInt1Ty()});
-    default: return b.getInt32Ty();
+  switch (Info(op).result) {
+    case SyncValue::kNone: return b.getVoidTy();
+    case SyncValue::kPredicate: return b.getInt1Ty();
+    case SyncValue::kWord: return b.getInt32Ty();
+    case SyncValue::kLong: return b.getInt64Ty();
+    case SyncValue::kWordAndPredicate: return llvm::StructType::get(b.getContext(), {b.getInt32Ty(), b.getInt1Ty()});
   }
+  return nullptr;
 }
 
 }  // namespace

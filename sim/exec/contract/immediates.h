@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace gridloom::exec {
@@ -97,8 +98,27 @@ constexpr std::uint64_t ReduxImm(ReduxOp op, ReduxType type) {
   return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(type) << 8;
 }
 
-/// What the lanes of a member mask do together (.sync instructions): kBarrier is bar.warp.sync.
-enum class SyncOp : std::uint8_t { kBarrier, kElect, kBallot, kUni, kShuffle, kMatchAny, kMatchAll, kRedux };
+/// What the lanes of a member mask do together (sync_ops.def).
+enum class SyncOp : std::uint8_t {
+#define GL_SYNC_OP(name, inputs, first, result, calls) name,
+#include "sim/exec/contract/sync_ops.def"
+#undef GL_SYNC_OP
+};
+enum class SyncValue : std::uint8_t { kNone, kPredicate, kWord, kLong, kWordAndPredicate };
+struct SyncOpInfo {
+  std::uint8_t inputs;  ///< of a lane
+  SyncValue first;      ///< sort of the first input
+  SyncValue result;
+  std::uint8_t calls;  ///< that SpmdBuilder::Exchange makes
+};
+constexpr SyncOpInfo Info(SyncOp op) {
+  constexpr SyncOpInfo kInfo[] = {
+#define GL_SYNC_OP(name, inputs, first, result, calls) {inputs, SyncValue::first, SyncValue::result, calls},
+#include "sim/exec/contract/sync_ops.def"
+#undef GL_SYNC_OP
+  };
+  return kInfo[static_cast<std::size_t>(op)];
+}
 enum class ShuffleMode : std::uint8_t { kUp, kDown, kBfly, kIdx };
 enum class VoteMode : std::uint8_t { kAll, kAny, kUni, kBallot };
 /// imm of kSync, kWarpSync, kMeet and the helper kMeet. Lanes meet in .sync instructions with the same one.

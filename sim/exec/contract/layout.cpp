@@ -89,7 +89,7 @@ struct Reachability {
     if (variables.insert(variable).second) variables.insert(Definition(module, variable));
   }
   void Enter(const ptx::Instruction& instruction) {
-    if (instruction.opcode != ptx::Opcode::kCall) return;
+    if (!instruction.Has(ptx::Trait::kCalls)) return;
     const bool indirect = std::any_of(instruction.operands.begin(), instruction.operands.end(),
                                       [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::kRegister; });
     if (!indirect || initializers_done) return;
@@ -211,19 +211,10 @@ void AppendInstructions(const ptx::Block& block, std::vector<const ptx::Instruct
 }  // namespace
 
 bool EndsBlock(const ptx::Instruction& instruction) {
-  switch (instruction.info().cls) {
-    case ptx::OpClass::kBranch:
-    case ptx::OpClass::kCall: return true;
-    default: break;
-  }
-  switch (instruction.opcode) {
-    case ptx::Opcode::kExit:
-    case ptx::Opcode::kRet:
-    case ptx::Opcode::kTrap: return true;
-    // Lanes of a warp may come to it apart, and leave it together.
-    case ptx::Opcode::kBarrier: return !instruction.Has(ptx::Mod::kAligned) && !instruction.Has(ptx::Mod::kCluster);
-    default: return false;
-  }
+  using enum ptx::Trait;
+  if (instruction.Has(kBranches | kCalls | kReturns | kExits | kFaults)) return true;
+  // Lanes of a warp may come to it apart, and leave it together.
+  return instruction.Has(kUnaligned) && !instruction.Has(ptx::Mod::kAligned) && !instruction.Has(ptx::Mod::kCluster);
 }
 
 InstructionNumbers NumberInstructions(const ptx::Module& module, const ptx::Function& kernel) {

@@ -92,19 +92,16 @@ void ReleaseComplete(WarpMeetings& m, std::uint32_t lanes) {
 void StoreInputs(WarpMeetings& m, std::uint32_t mask, SyncOp op, void* const* inputs) {
   const auto words = [&](std::size_t input) { return static_cast<const std::uint32_t*>(inputs[input]); };
   ForLanes(mask, [&](std::uint32_t lane) {
-    switch (op) {
-      case SyncOp::kBarrier:
-      case SyncOp::kElect: return;
-      case SyncOp::kBallot:
-      case SyncOp::kUni: m.value[lane] = *words(0) >> lane & 1; return;
-      case SyncOp::kShuffle:
-        m.value[lane] = words(0)[lane];
-        m.source[lane] = words(1)[lane];
-        m.valid = (m.valid & ~(1u << lane)) | (*words(2) & 1u << lane);
-        return;
-      case SyncOp::kMatchAny:
-      case SyncOp::kMatchAll: m.value[lane] = static_cast<const std::uint64_t*>(inputs[0])[lane]; return;
-      case SyncOp::kRedux: m.value[lane] = words(0)[lane]; return;
+    switch (Info(op).first) {
+      case SyncValue::kNone:
+      case SyncValue::kWordAndPredicate: break;
+      case SyncValue::kPredicate: m.value[lane] = *words(0) >> lane & 1; break;
+      case SyncValue::kWord: m.value[lane] = words(0)[lane]; break;
+      case SyncValue::kLong: m.value[lane] = static_cast<const std::uint64_t*>(inputs[0])[lane]; break;
+    }
+    if (Info(op).inputs == 3) {
+      m.source[lane] = words(1)[lane];
+      m.valid = (m.valid & ~(1u << lane)) | (*words(2) & 1u << lane);
     }
   });
 }

@@ -43,7 +43,7 @@ bool UsesGridWorkspace(const ptx::Block& block) {
     if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
       for (const ptx::Operand& operand : instruction->operands) {
         if (operand.kind == ptx::OperandKind::kSpecial && (operand.text == "%envreg1" || operand.text == "%envreg2")) return true;
-        if (instruction->opcode == ptx::Opcode::kCall && operand.text == kGetHandle) return true;
+        if (instruction->Has(ptx::Trait::kCalls) && operand.text == kGetHandle) return true;
       }
     } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
       if (UsesGridWorkspace(**nested)) return true;

@@ -1,5 +1,6 @@
 #include "rewriter/ptx/form.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -12,11 +13,7 @@ using namespace gridloom::ptx;
 
 namespace {
 
-constexpr std::size_t kOpcodeCount = 1
-#define PTX_OPCODE(...) +1
-#include "rewriter/ptx/opcodes.def"
-#undef PTX_OPCODE
-    ;
+constexpr std::size_t kOpcodeCount = kOpcodeInfo.size();
 
 // Registers that one instruction defines and uses, as text: "def %r1 %p1 use %r2 %rd1 guard %p2".
 std::string DefsAndUses(const std::string& text) {
@@ -59,6 +56,37 @@ TEST_CASE("Forms_OperandCountsAreThoseOfTheOpcodeTable") {
     }
   }
 }
+
+bool HasAddress(Opcode opcode) {
+  return std::ranges::any_of(FormsOf(opcode), [](const Form& form) {
+    return std::ranges::any_of(form.operands, [](const OperandForm& operand) { return operand.access == Access::kMemory; });
+  });
+}
+
+TEST_CASE("Traits_AgreeWithClassesAndForms") {
+  for (std::size_t i = 1; i < kOpcodeCount; ++i) {
+    const auto opcode = static_cast<Opcode>(i);
+    const OpcodeInfo& info = Info(opcode);
+    INFO(info.text);
+    // What loads, stores or is atomic says so; nothing accesses memory without an address.
+    if (info.cls == OpClass::kLoad) CHECK(info.Has(Trait::kReads));
+    if (info.cls == OpClass::kStore) CHECK(info.Has(Trait::kWrites));
+    CHECK((info.cls == OpClass::kAtomic ? info.Has(Trait::kAtomic) : !info.Has(Trait::kAtomic) || info.cls == OpClass::kTexture));
+    if (info.Has(Trait::kReads | Trait::kWrites | Trait::kTyped | Trait::kRows | Trait::kCopies | Trait::kHint)) CHECK(HasAddress(opcode));
+    if (info.Has(Trait::kTyped | Trait::kRows)) CHECK(info.Has(Trait::kReads | Trait::kWrites));
+    if (info.Has(Trait::kAtomic)) CHECK(info.Has(Trait::kWrites));
+    if (info.Has(Trait::kPrefetches)) CHECK(info.Has(Trait::kHint));
+    // Where control goes is the class's affair, too.
+    CHECK(info.Has(Trait::kBranches) == (info.cls == OpClass::kBranch));
+    CHECK(info.Has(Trait::kCalls) == (info.cls == OpClass::kCall));
+    if (info.Has(Trait::kReturns | Trait::kExits | Trait::kFaults)) CHECK(info.cls == OpClass::kControl);
+    if (ptx::IsArithmetic(info.cls))
+      CHECK_FALSE(info.Has(Trait::kReads | Trait::kWrites | Trait::kBranches | Trait::kCalls | Trait::kExits));
+  }
+}
+
+static_assert(Info(Opcode::kUnknown).traits == Trait{});
+static_assert(Info(Opcode::kLd).Has(Trait::kReads) && !Info(Opcode::kLd).Has(Trait::kWrites | Trait::kAtomic));
 
 TEST_CASE("DefUse_FollowsTheForm") {
   CHECK(DefsAndUses("add.s32 %r1, %r2, 5;") == "def %r1 use %r2");
