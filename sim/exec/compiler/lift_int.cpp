@@ -105,6 +105,31 @@ void FunctionLifter::Lift<semantic::Mad>(const Instruction& inst) {
   Write(Op(0), sum, type);
 }
 
+// clmad.{lo,hi}.u64 d, a, b, c (ISA 9.3, 9.7.1.5): half of the product of polynomials over GF(2), xor c. Factors of every fourth bit have
+// an ordinary product whose columns stand four bits apart. A column adds up 16 ones at most, its parity is its lowest bit, and only in the
+// last one do they make a carry, which leaves the 64 bits. The high half is the low one of the factors with their bits in reverse.
+template <>
+void FunctionLifter::Lift<semantic::Clmad>(const Instruction& inst) {
+  constexpr std::uint64_t kEveryFourth = 0x1111'1111'1111'1111;
+  const bool high = inst.Has(Mod::kHi);
+  if ((!high && !inst.Has(Mod::kLo)) || inst.type() != ScalarType::kU64) RefuseInstruction();
+  const auto turned = [&](Value* x) { return high ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, x) : x; };
+  Value* a = turned(Read(Op(1), ScalarType::kU64));
+  Value* b = turned(Read(Op(2), ScalarType::kU64));
+  Value* product = b_.getInt64(0);
+  for (unsigned column = 0; column < 4; ++column) {
+    Value* sum = b_.getInt64(0);
+    for (unsigned bit = 0; bit < 4; ++bit) {
+      Value* x = b_.CreateAnd(a, kEveryFourth << bit);
+      Value* y = b_.CreateAnd(b, kEveryFourth << (column + 4 - bit) % 4);
+      sum = b_.CreateXor(sum, b_.CreateMul(x, y));
+    }
+    product = b_.CreateOr(product, b_.CreateAnd(sum, kEveryFourth << column));
+  }
+  if (high) product = b_.CreateLShr(turned(product), 1);
+  Write(Op(0), b_.CreateXor(product, Read(Op(3), ScalarType::kU64)), ScalarType::kU64);
+}
+
 // mul24, mad24: product of the low 24 bits; .lo its bits 0 to 31, .hi its bits 16 to 47.
 template <>
 void FunctionLifter::Lift<semantic::Mul24>(const Instruction& inst) {

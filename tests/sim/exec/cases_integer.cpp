@@ -163,6 +163,20 @@ void AddSaturated(std::vector<InstructionCase>& cases) {
                         [=](const Values& in) { return clamp((std::int64_t{in.s32(0)} * in.s32(1) >> 32) + in.s32(2)); }));
 }
 
+/// As schoolbooks multiply, without carries.
+void AddCarryless(std::vector<InstructionCase>& cases) {
+  for (const bool high : {false, true}) {
+    const std::string text = std::string("clmad.") + (high ? "hi" : "lo") + ".u64 %d0, %s0, %s1, %s2;";
+    cases.push_back(Exact(text, "u64", {"u64", "u64", "u64"}, [=](const Values& in) {
+      U128 product = 0;
+      for (unsigned bit = 0; bit < 64; ++bit) {
+        if ((in.v[1] >> bit & 1) != 0) product ^= static_cast<U128>(in.v[0]) << bit;
+      }
+      return static_cast<std::uint64_t>(high ? product >> 64 : product) ^ in.v[2];
+    }));
+  }
+}
+
 template <typename Lane>
 std::uint64_t Lanes16(const Values& in, Lane lane) {
   return (static_cast<std::uint64_t>(lane(in.v[0] & 0xffff, in.v[1] & 0xffff)) & 0xffff) |
@@ -235,6 +249,7 @@ std::vector<InstructionCase> IntegerCases() {
   AddWide(cases, kTypes[3], "s64");
   AddCarry(cases);
   AddMul24(cases);
+  AddCarryless(cases);
   AddSaturated(cases);
   AddPacked(cases);
   AddDot(cases);
