@@ -76,6 +76,14 @@ def files_of(page, kind):
     return files
 
 
+def check_count(page, kind):
+    """The page's table says how many files a kind takes, tests aside."""
+    paths = {path for _, path, _, _ in sections(page)[kind] if not path.startswith("tests/")}
+    row = re.search(rf"^\| \[{kind.replace('_', ' ')}\]\(#[a-z-]+\) \| (\d+) \|", page.read_text(), re.MULTILINE)
+    if not row or int(row.group(1)) != len(paths):
+        raise Unfit(f"{page.relative_to(ROOT)}: a {kind.replace('_', ' ')} takes {len(paths)} files; the table says {row and row.group(1)}")
+
+
 def write(folder, files):
     """Leaves files alone that are right, so that nothing is compiled again."""
     for path, text in files.items():
@@ -94,6 +102,7 @@ def main():
             print(";".join(path for path in files if path.endswith(".cpp")), end="")
             return 0
         for kind in sections(page):
+            check_count(page, kind)
             print(f"{kind}: {len(files_of(page, kind))} files, {len(sections(page)[kind])} blocks fit")
         return 0
     except Unfit as problem:
