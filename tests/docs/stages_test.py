@@ -68,7 +68,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "scale.ptx").write_text("\n".join(next(b[3] for b in blocks if b[0] == "ptx")) + "\n")
-        subprocess.run([sys.argv[1], "--ptx", "scale.ptx", "--block", "128", "--cpu", "x86-64-v3", "--runs", "1", "--ir", "scale.ll",
+        subprocess.run([pathlib.Path(sys.argv[1]).resolve(), "--ptx", "scale.ptx", "--block", "128", "--cpu", "x86-64-v3", "--runs", "1", "--ir", "scale.ll",
                         "--object", "scale.o"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         stages = dict(re.findall(r"^; ---- (.*)\n((?:(?!; ----).*\n)*)", (folder / "scale.ll").read_text(), re.MULTILINE))
         objdump = shutil.which("objdump")
