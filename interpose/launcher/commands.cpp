@@ -13,6 +13,7 @@ constexpr CommandRow kCommands[] = {
      "  gridloom run --memcheck -- ./app               name each bad access of a kernel\n"
      "  gridloom run --leak-check --memcheck-json found.json --error-exitcode 99 -- ./app\n"
      "  gridloom run --timing --timing-device v100 -- ./app   simulated time: its events read it, a table shows the kernels\n"
+     "  gridloom run --timing --hardware lazy-ctas -- ./app   and with a proposed part of hardware (gridloom hardware)\n"
      "  gridloom run --trace app.gltrace -- ./app      keep what its kernels did, for replay\n"
      "  gridloom run --log debug --log-file run.log -- ./app\n"
      "  gridloom run --dry-run --device a100 -- ./app  the environment that does the same\n"
@@ -44,12 +45,15 @@ constexpr CommandRow kCommands[] = {
      "  gridloom replay --policy serial,leftover --mix one.gltrace two.gltrace   two programs share a GPU\n"
      "  gridloom replay --device v100,h200 --report report app.gltrace           report/report.html; go on after an interruption\n"
      "  gridloom replay --set timing.l1.mshrs=16,32,64 --report report app.gltrace\n"
+     "  gridloom replay --hardware none --hardware lazy-ctas app.gltrace         without and with a proposed part\n"
+     "  gridloom replay --hardware lazy-ctas --set hardware.lazy-ctas.watch=1,2 app.gltrace\n"
      "  gridloom replay --json app.gltrace | jq '.[].counters.dram_read_bytes'\n",
      MakeReplay},
     {"compare", "Run a program once and say what it would take on several devices, under several policies.",
      "[OPTIONS of replay] -- PROGRAM [ARGUMENTS...]",
      "  gridloom compare --device a100,h200 -- ./app 1000000\n"
      "  gridloom compare --device v100 --policy serial,leftover -- ./app\n"
+     "  gridloom compare --device gtx480 --hardware none --hardware lazy-ctas --report report -- ./app\n"
      "  gridloom compare --device a100,h200 --trace app.gltrace -- ./app   keep the trace for later replays\n"
      "  gridloom compare --device a100,h200 --json -- ./app | jq '.[].seconds'\n",
      MakeCompare},
@@ -62,6 +66,7 @@ constexpr CommandRow kCommands[] = {
     {"sweep", "Run the replays that a file describes, here or as array jobs of Slurm.", "[OPTIONS] FILE.yaml",
      "  gridloom sweep study.yaml                      through Slurm where sbatch is found, else here\n"
      "  gridloom sweep --on local --jobs 8 study.yaml\n"
+     "  gridloom sweep --hardware none --hardware lazy-ctas study.yaml   without and with a proposed part\n"
      "  gridloom sweep --on slurm --no-wait study.yaml submit only; later:\n"
      "  gridloom sweep --gather study.yaml             the report, and what is missing\n",
      MakeSweep},
@@ -91,6 +96,12 @@ constexpr CommandRow kCommands[] = {
      "  gridloom devices h200\n"
      "  gridloom devices --json ./my-gpu.yaml\n",
      MakeDevices},
+    {"hardware", "List the proposed parts of hardware, or show all about one.", "[OPTIONS] [PART]",
+     "  gridloom hardware\n"
+     "  gridloom hardware lazy-ctas\n"
+     "  gridloom hardware --json | jq '.[].counters[].name'\n"
+     "  gridloom hardware --markdown > docs/hardware-reference.md\n",
+     MakeHardware},
     {"doctor", "Say what is wrong with this machine, and the command that mends it.", "[OPTIONS]",
      "  gridloom doctor\n"
      "  gridloom doctor --json\n",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interpose/launcher/command.h"
+#include "rewriter/support/result.h"
 
 namespace gridloom::launcher {
 
@@ -14,6 +15,8 @@ class TraceReplay : public Command {
  public:
   /// In place of those that were given as arguments. Before Run.
   virtual void SetTraces(std::vector<std::string> traces) = 0;
+  /// Whether devices, parts, keys and policies can be, once the options were parsed.
+  virtual Status Check() = 0;
 };
 std::unique_ptr<TraceReplay> MakeTraceReplay();
 
@@ -21,6 +24,7 @@ std::unique_ptr<Command> MakeRun();
 std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeRewrite();
 std::unique_ptr<Command> MakeDevices();
+std::unique_ptr<Command> MakeHardware();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeTrace();
 std::unique_ptr<Command> MakeReplay();

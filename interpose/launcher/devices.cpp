@@ -6,6 +6,7 @@
 #include "interpose/launcher/commands.h"
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
+#include "sim/hardware/catalog.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -28,6 +29,14 @@ Json ToJson(const sim::DeviceSpec& spec) {
                          std::holds_alternative<sim::NamedChoice>(slot);
     const std::string text = sim::FieldText(field, spec);
     (*place)[std::string(key)] = is_text ? Json(text) : Json::parse(text);
+  }
+  if (!spec.proposed.empty()) device["proposed"] = spec.proposed;
+  if (const auto keys = hardware::KeysOf(spec); keys.ok()) {
+    for (const hardware::KeyText& key : *keys) {
+      const std::string_view name = std::string_view(key.key).substr(std::string_view("hardware.").size());
+      const std::size_t dot = name.find('.');
+      device["hardware"][std::string(name.substr(0, dot))][std::string(name.substr(dot + 1))] = key.value;
+    }
   }
   return device;
 }
@@ -86,6 +95,7 @@ class Devices final : public Command {
   int Show() const {
     const auto device = sim::LoadDevice(name_);
     if (!device.ok()) return Fail(device.error().message);
+    if (const Status parts = hardware::Check(*device); !parts.ok()) return Fail(parts.error().message);
     if (json_) {
       Print(ToJson(*device).dump(2) + "\n");
       return kExitOk;
@@ -94,6 +104,9 @@ class Devices final : public Command {
     for (const sim::DeviceField& field : sim::DeviceFields()) {
       if (field.key == "name" || field.key == "description") continue;
       table.Add({std::string(field.key), sim::FieldText(field, *device), std::string(field.meaning)});
+    }
+    for (const hardware::KeyText& field : hardware::FieldsOf(*device)) {
+      table.Add({field.key, field.value, std::string(hardware::MeaningOf(field.key))});
     }
     Print(Coloured(Colour::kBold, device->name) + "  " + device->description + "\n\n" + table.Text(0));
     return kExitOk;

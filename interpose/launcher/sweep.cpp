@@ -37,6 +37,13 @@ class SweepCommand final : public Command {
         ->type_name("PLACE")
         ->check(CLI::IsMember({"auto", "local", "slurm"}));
     app.add_option("--report,-r", report_, "folder for results and report (default: what the file says)")->type_name("DIR");
+    app.add_option("--hardware", hardware_,
+                   "proposed parts in place of what the file says, or `none`; again to compare with other parts (see `gridloom replay`)")
+        ->type_name("NAME,...")
+        ->allow_extra_args(false);
+    app.add_option("--set", sets_, "a key of the device file, or hardware.PART.KEY, and its values, besides the file's parameters")
+        ->type_name("KEY=VALUE,...")
+        ->allow_extra_args(false);
     app.add_option("--jobs,-j", jobs_, "local: replays at the same time (default: one per core)")->type_name("N");
     app.add_flag("--write", write_, "slurm: write the job's script and do not submit it");
     app.add_flag("--no-wait", no_wait_, "slurm: submit and do not wait; --gather makes the report later");
@@ -62,6 +69,8 @@ class SweepCommand final : public Command {
     plan.options = std::move(sweep.replays);
     slurm_ = sweep.slurm;
     if (!report_.empty()) plan.options.report = fs::absolute(report_).lexically_normal().string();
+    if (!hardware_.empty()) plan.options.hardware = hardware_;
+    plan.options.sets = sets_;
     plan.options.command = command_;
     plan.options.jobs = jobs_;
     GL_TRY_STATUS(plan.options.Complete());
@@ -182,6 +191,7 @@ class SweepCommand final : public Command {
   }
 
   std::string path_, where_ = "auto", report_, command_;
+  std::vector<std::string> hardware_, sets_;
   SlurmRequest slurm_;
   unsigned jobs_ = 0;
   int task_ = -1, exit_code_ = kExitOk;

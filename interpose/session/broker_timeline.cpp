@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "interpose/session/log.h"
+#include "sim/hardware/catalog.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/trace_records.h"
 
@@ -211,6 +212,17 @@ std::optional<double> BrokerTimeline::EndNs(std::uint64_t work) {
 
 std::string BrokerTimeline::problem() const { return channel_->lost() ? "the broker, which simulated it, is gone" : std::string(); }
 
+namespace {
+
+/// The broker's device may have other proposed parts than the file of that name says.
+Status ReadParts(trace::ByteReader& in, sim::DeviceSpec& device) {
+  const std::string parts(in.Text()), values(in.Text());
+  if (in.failed()) return Error{"the broker's answer is damaged"};
+  return hardware::Equip(parts.empty() ? "none" : parts, values, device);
+}
+
+}  // namespace
+
 TimingTable BrokerTimeline::Finish() {
   TimingTable table{.device = device_, .policy = policy_, .cycles = 0, .kernels = {}, .counters = {}, .problem = {}};
   const auto answer = channel_->Ask(FrameKind::kFinish, {});
@@ -223,6 +235,7 @@ TimingTable BrokerTimeline::Finish() {
   auto kernels = timing::KernelTable::Get(in);
   if (kernels.ok()) table.kernels = std::move(kernels).value();
   else table.problem = kernels.error().message;
+  if (Status equipped = ReadParts(in, table.device); kernels.ok() && !equipped.ok()) table.problem = equipped.error().message;
   if (answer->answer != FrameAnswer::kYes) table.problem = "the broker has ended the simulation";
   for (const timing::KernelTimes& kernel : table.kernels.Kernels()) table.counters += kernel.during;
   return table;

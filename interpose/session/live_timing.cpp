@@ -16,6 +16,7 @@
 #include "rewriter/support/quantity.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
+#include "sim/hardware/catalog.h"
 
 namespace gridloom::session {
 namespace {
@@ -24,10 +25,17 @@ using trace::HostAction;
 
 std::string PolicyName() { return TheSettings().policy.value_or("leftover"); }
 
-Result<sim::DeviceSpec> TimedDevice() {
+Result<sim::DeviceSpec> NamedDevice() {
   const auto& name = TheSettings().timing_device;
   if (!name || name->empty()) return Process::Get().first_device().spec();
   return sim::LoadDevice(*name);
+}
+
+/// With its proposed parts.
+Result<sim::DeviceSpec> TimedDevice() {
+  GL_TRY(device, NamedDevice());
+  GL_TRY_STATUS(hardware::Equip(TheSettings().hardware.value_or(""), TheSettings().timing_set.value_or(""), device));
+  return device;
 }
 
 Result<unsigned> HostThreads() {
@@ -55,6 +63,9 @@ Status LiveTiming::CheckSettings() {
   if (link != nullptr && link->timed()) {
     if (settings.policy) return Error{"the broker simulates time, under a policy of its own: leave out --policy"};
     if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
+    if (settings.hardware || settings.timing_set) {
+      return Error{"the broker simulates time, on a device of its own: leave out --hardware and --set"};
+    }
     if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice"};
     return {};
   }

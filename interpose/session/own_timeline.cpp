@@ -3,6 +3,7 @@
 #include "interpose/session/log.h"
 #include "rewriter/support/check.h"
 #include "scheduler/policy/builtin.h"
+#include "sim/hardware/catalog.h"
 
 namespace gridloom::session {
 
@@ -12,6 +13,8 @@ Result<std::unique_ptr<Timeline>> OwnTimeline::Create(const sim::DeviceSpec& dev
   timing::LiveTimeline::Options live;
   live.engine.threads = options.threads;
   live.engine.keep_ended = false;
+  GL_TRY(parts, hardware::Build(device));
+  live.engine.parts = std::move(parts);
   GL_TRY(timeline, timing::LiveTimeline::Create(device, policy::MakePolicy(options.policy), std::move(live)));
   return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), options));
 }

@@ -85,6 +85,7 @@ constexpr Key<DaemonConfig> kKeys[] = {
        c.timing = t == "true";
        return t == "true" || t == "false";
      }},
+    {"hardware", "names of proposed parts, or none", [](DaemonConfig& c, std::string_view t) { return !(c.hardware = t).empty(); }},
     {"timing_threads", "a number of threads",
      [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_threads) && c.timing_threads > 0 && c.timing_threads <= 256; }},
     {"timing_wait_for", "a number of programs", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_wait_for); }},

@@ -41,9 +41,10 @@ struct DaemonConfig {
   std::uint32_t slice_timeout_s = 120;  ///< a session whose slice takes longer is dropped; 0: never
   std::uint32_t hello_timeout_s = 5;
   std::uint32_t most_sessions = 512;
-  bool timing = false;                        ///< simulate the tenants' time on the device
-  std::uint32_t timing_threads = 1;           ///< of the host, for that
-  std::uint32_t timing_wait_for = 0;          ///< simulated time begins when so many sessions are there; 0: at once
+  std::string hardware;               ///< proposed parts of the simulated device in place of its own, "a,b" or "none"; empty: its own
+  bool timing = false;                ///< simulate the tenants' time on the device
+  std::uint32_t timing_threads = 1;   ///< of the host, for that
+  std::uint32_t timing_wait_for = 0;  ///< simulated time begins when so many sessions are there; 0: at once
   std::uint32_t timing_patience_ms = 10'000;  ///< a program that says nothing for so long does not hold others' time back
   std::string state;                          ///< folder of accounts.json and audit.jsonl
   std::uint32_t http_port = 0;                ///< 0: no metrics and no dashboard

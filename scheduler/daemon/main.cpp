@@ -20,6 +20,7 @@
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
 #include "sim/device/device_files.h"
+#include "sim/hardware/catalog.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::broker {
@@ -106,6 +107,7 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
 Result<std::unique_ptr<TimingService>> MakeTiming(const DaemonConfig& config) {
   if (!config.timing) return std::unique_ptr<TimingService>();
   GL_TRY(device, sim::LoadDevice(config.device));
+  GL_TRY_STATUS(hardware::Equip(config.hardware, "", device));
   TimingService::Options options;
   options.policy = config.policy;
   options.threads = config.timing_threads;
@@ -125,7 +127,7 @@ Result<std::unique_ptr<TimingService>> MakeTiming(const DaemonConfig& config) {
 
 /// What the command line sets; it wins over the file.
 struct Arguments {
-  std::string config, socket, device, policy, profiles, state;
+  std::string config, socket, device, policy, profiles, hardware, state;
   std::uint32_t http_port = 0;
   std::string http_token_file;
   bool timing = false, quiet = false;
@@ -142,6 +144,9 @@ struct Arguments {
     app.add_option("--timing-threads", timing_threads, "--timing: threads that simulate (default: 1); times are the same")
         ->check(CLI::Range(1u, 256u))
         ->type_name("N");
+    app.add_option("--hardware", hardware,
+                   "--timing, with these proposed parts in place of the device's own (`gridloom hardware` lists them), or `none`")
+        ->type_name("NAME,...");
     app.add_option("--timing-wait-for", timing_wait_for,
                    "--timing: begin when so many programs are there, all at the same simulated time (default: each when it comes)")
         ->type_name("N");
@@ -164,9 +169,10 @@ struct Arguments {
     if (!profiles.empty()) result.profiles = profiles;
     if (!state.empty()) result.state = state;
     if (result.state == "off") result.state.clear();
+    if (!hardware.empty()) result.hardware = hardware;
     if (timing_threads != 0) result.timing_threads = timing_threads;
     if (timing_wait_for != 0) result.timing_wait_for = timing_wait_for;
-    result.timing = result.timing || timing || timing_threads != 0 || timing_wait_for != 0;
+    result.timing = result.timing || timing || !hardware.empty() || timing_threads != 0 || timing_wait_for != 0;
     if (http_port != 0) result.http_port = http_port;
     if (!http_token_file.empty()) {
       GL_TRY(token, ReadSecret(http_token_file));
@@ -185,6 +191,7 @@ constexpr const char* kExamples =
     "  gridloom daemon --config /etc/gridloom.yaml       limits and tenants from a file\n"
     "  gridloom daemon --policy priority --device a100\n"
     "  gridloom daemon --timing --device c2050           and simulate what their kernels take on a C2050\n"
+    "  gridloom daemon --timing --hardware lazy-ctas     and with a proposed part of hardware\n"
     "  gridloom daemon --http 9430 --http-token-file ~/.gridloom-token\n";
 
 int Main(int argc, char** argv) {

@@ -362,7 +362,12 @@ void TenantChannel::Send(std::uint64_t question, FrameAnswer answer, double ns, 
   out.Varint(question);
   out.Fixed(answer);
   out.Fixed(ns);
-  if (table != nullptr) table->Put(out);
+  if (table != nullptr) {
+    table->Put(out);
+    // What the counters of proposed parts are called the tenant knows when it knows the parts.
+    out.Text(service_.parts_);
+    out.Text(service_.part_values_);
+  }
   const std::lock_guard lock(send_mutex_);
   protocol::SendFrame(socket_.get(), FrameKind::kAnswer, out.bytes());
   // The program's end: it holds nobody back while it does what is left.

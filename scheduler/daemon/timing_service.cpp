@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduler/daemon/tenant_channel.h"
+#include "sim/hardware/catalog.h"
 
 namespace gridloom::broker {
 
@@ -61,6 +62,10 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timing::LiveTimeline::Options timeline;
   timeline.engine.threads = service->options_.threads;
   timeline.engine.keep_ended = false;
+  GL_TRY(parts, hardware::Build(device));
+  timeline.engine.parts = std::move(parts);
+  service->parts_ = hardware::PartsText(device);
+  service->part_values_ = hardware::ValuesText(device);
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };

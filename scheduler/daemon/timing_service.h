@@ -75,6 +75,7 @@ class TimingService final : public Simulation {
   const Options options_;
   SwitchablePolicy* policy_ = nullptr;  ///< the timeline's
   std::shared_ptr<timing::TraceStore> store_;
+  std::string parts_, part_values_;  ///< proposed hardware of the device, as hardware::Equip takes it
 
   mutable std::mutex mutex_;       ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
   std::vector<HostRecord> hosts_;  ///< by timing::HostId

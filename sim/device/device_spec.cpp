@@ -204,20 +204,20 @@ Status ValidateTiming(const DeviceSpec& spec) {
 
 constexpr std::string_view kPartPrefix = "hardware.";
 
-/// `proposed`: one name of a list, or several separated by commas or blanks. The first of a file replaces what it inherits.
-void AddProposed(std::string_view text, bool first, DeviceSpec& spec) {
-  if (first) spec.proposed.clear();
-  constexpr std::string_view kBetween = ", ";
-  for (std::size_t begin = text.find_first_not_of(kBetween); begin != text.npos; begin = text.find_first_not_of(kBetween, begin)) {
-    const std::size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
-    spec.proposed.emplace_back(text.substr(begin, end - begin));
+/// `none` stands for no part.
+void AddProposed(std::string_view names, DeviceSpec& spec) {
+  constexpr std::string_view kBetween = ", +";
+  for (std::size_t begin = names.find_first_not_of(kBetween); begin != names.npos; begin = names.find_first_not_of(kBetween, begin)) {
+    const std::size_t end = std::min(names.find_first_of(kBetween, begin), names.size());
+    const std::string_view name = names.substr(begin, end - begin);
+    if (name != "none") spec.proposed.emplace_back(name);
     begin = end;
   }
 }
 
 /// `hardware.PART.KEY`; names of parts have no dots.
 Status SetPartValue(const YamlEntry& entry, std::string_view file, DeviceSpec& spec) {
-  const std::string where = std::string(file) + ":" + std::to_string(entry.line);
+  const std::string where = PlaceOf(entry, file);
   const std::string name = entry.key.substr(kPartPrefix.size());
   const std::size_t dot = name.find('.');
   if (dot == name.npos) return Error{where + ": '" + entry.key + "' is no key of a proposed part; expected hardware.PART.KEY"};
@@ -226,6 +226,17 @@ Status SetPartValue(const YamlEntry& entry, std::string_view file, DeviceSpec& s
       std::ranges::find_if(spec.part_values, [&](const PartValue& other) { return other.part == value.part && other.key == value.key; });
   if (known != spec.part_values.end()) *known = std::move(value);
   else spec.part_values.push_back(std::move(value));
+  return {};
+}
+
+/// A key with one value that is no `inherits`. Adds what it set to `keys`.
+Status SetKey(const YamlEntry& entry, std::string_view file, DeviceSpec& spec, std::vector<std::string_view>& keys) {
+  if (entry.key.starts_with(kPartPrefix)) return SetPartValue(entry, file, spec);
+  const DeviceField* field = FindField(entry.key);
+  if (field == nullptr) return UnknownKey(entry, file);
+  const std::string expected = std::visit(SetValue{entry.value}, field->slot(spec));
+  if (!expected.empty()) return Error{PlaceOf(entry, file) + ": " + entry.key + " is '" + entry.value + "'; expected " + expected};
+  keys.push_back(field->key);
   return {};
 }
 
@@ -254,28 +265,37 @@ Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file,
   bool proposes = false;
   for (const YamlEntry& entry : entries) {
     if (entry.key == "proposed") {
-      AddProposed(entry.value, !std::exchange(proposes, true), spec);
-      continue;
-    }
-    if (entry.of_list) return Error{std::string(file) + ":" + std::to_string(entry.line) + ": a list is not expected here"};
-    if (entry.key.starts_with(kPartPrefix)) {
-      GL_TRY_STATUS(SetPartValue(entry, file, spec));
-      continue;
-    }
-    if (entry.key == "inherits") {
+      if (!std::exchange(proposes, true)) spec.proposed.clear();  // those that it inherits
+      AddProposed(entry.value, spec);
+    } else if (entry.of_list) {
+      return Error{PlaceOf(entry, file) + ": a list is not expected here"};
+    } else if (entry.key == "inherits") {
       result.inherits = entry.value;
-      continue;
+    } else {
+      GL_TRY_STATUS(SetKey(entry, file, spec, result.keys));
     }
-    const DeviceField* field = FindField(entry.key);
-    if (field == nullptr) return UnknownKey(entry, file);
-    const std::string expected = std::visit(SetValue{entry.value}, field->slot(spec));
-    if (!expected.empty()) {
-      return Error{std::string(file) + ":" + std::to_string(entry.line) + ": " + entry.key + " is '" + entry.value + "'; expected " +
-                   expected};
-    }
-    result.keys.push_back(field->key);
   }
   return result;
+}
+
+Status SetDeviceKey(const std::string& key, const std::string& value, std::string_view place, DeviceSpec& spec) {
+  if (key == "proposed") {
+    Propose(value, spec);
+    return {};
+  }
+  std::vector<std::string_view> keys;
+  return SetKey({.key = key, .value = value}, place, spec, keys);
+}
+
+void Propose(std::string_view names, DeviceSpec& spec) {
+  spec.proposed.clear();
+  AddProposed(names, spec);
+}
+
+std::string DeviceLabel(const DeviceSpec& spec) {
+  std::string label = spec.id;
+  for (const std::string& part : spec.proposed) label += " + " + part;
+  return label;
 }
 
 Status ValidateDevice(const DeviceSpec& spec) {

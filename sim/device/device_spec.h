@@ -153,6 +153,15 @@ struct DeviceText {
 /// error that names the nearest right one.
 Result<DeviceText> ApplyDeviceText(std::string_view text, std::string_view file, DeviceSpec& spec);
 
+/// Sets one key, as a line of a device file would. `place`: where it was asked for, for errors: "--set KEY=VALUE".
+Status SetDeviceKey(const std::string& key, const std::string& value, std::string_view place, DeviceSpec& spec);
+
+/// The parts of `names`, separated by commas, blanks or `+`, in place of those that the device has; "none" and "": no parts.
+void Propose(std::string_view names, DeviceSpec& spec);
+
+/// What tells the device from others: "v100", or "v100 + lazy-ctas" with proposed parts.
+std::string DeviceLabel(const DeviceSpec& spec);
+
 /// "50 MiB" -> 52428800; the unit (KiB, MiB, GiB) is optional.
 std::optional<std::uint64_t> ParseNumber(std::string_view text);
 

@@ -16,8 +16,8 @@ namespace gridloom::sim {
 struct YamlEntry {
   std::string key;
   std::string value;
-  std::uint32_t line = 0;
-  bool of_list = false;  ///< an item of a list
+  std::uint32_t line = 0;  ///< from 1; 0: `file` says where it stands
+  bool of_list = false;    ///< an item of a list
 };
 
 /// All scalars of the first document, in file order. Lists, anchors and a key given twice are errors.
@@ -25,6 +25,9 @@ Result<std::vector<YamlEntry>> ReadYamlMap(std::string_view text, std::string_vi
 
 /// Likewise, with lists of scalars: each item is an entry with the list's key.
 Result<std::vector<YamlEntry>> ReadYamlLists(std::string_view text, std::string_view file);
+
+/// "FILE:LINE", or "FILE" without a line.
+std::string PlaceOf(const YamlEntry& entry, std::string_view file);
 
 /// "FILE:LINE: unknown key 'polices'; did you mean 'policies'?"; without a near one, `otherwise` says where the keys are listed.
 Error UnknownYamlKey(const YamlEntry& entry, std::string_view file, std::span<const std::string_view> known, std::string_view otherwise);

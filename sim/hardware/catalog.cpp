@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "rewriter/support/suggest.h"
@@ -26,17 +27,7 @@ std::vector<std::string_view> KindNames() {
 
 std::string Where(const sim::PartValue& value) { return value.where.empty() ? "" : value.where + ": "; }
 
-std::string KeyName(const PartKind& kind, const PartKey& key) { return "hardware." + std::string(kind.name) + "." + std::string(key.name); }
-
-std::string Expected(const PartKey& key) {
-  if (key.choices.empty()) return "a number from " + std::to_string(key.least) + " to " + std::to_string(key.most);
-  std::string text;
-  for (std::size_t i = 0; i < key.choices.size(); ++i) {
-    if (i > 0) text += i + 1 == key.choices.size() ? " or " : ", ";
-    text += key.choices[i];
-  }
-  return text;
-}
+std::string Expected(const PartKey& key) { return (key.choices.empty() ? "a number from " : "") + RangeText(key); }
 
 std::optional<std::uint64_t> Parse(const PartKey& key, std::string_view text) {
   if (!key.choices.empty()) {
@@ -79,6 +70,7 @@ Status CheckNames(const sim::DeviceSpec& device) {
   return {};
 }
 
+std::uint64_t ReadGate(const timing::SmCounters& counters, std::size_t gate) { return counters.stall_gate[gate]; }
 std::uint64_t ReadStall(const timing::Counters& counters, std::size_t gate) { return counters.sm.stall_gate[gate]; }
 std::uint64_t ReadPart(const timing::Counters& counters, std::size_t index) { return counters.parts[index]; }
 
@@ -86,19 +78,37 @@ std::uint64_t ReadPart(const timing::Counters& counters, std::size_t index) { re
 
 std::span<const PartKind* const> Kinds() { return kKinds; }
 
+std::string KeyName(const PartKind& kind, const PartKey& key) { return "hardware." + std::string(kind.name) + "." + std::string(key.name); }
+
+std::string ValueText(const PartKey& key, std::uint64_t value) {
+  return key.choices.empty() ? std::to_string(value) : std::string(key.choices[value]);
+}
+
+std::string RangeText(const PartKey& key) {
+  if (key.choices.empty()) return std::to_string(key.least) + " to " + std::to_string(key.most);
+  std::string text;
+  for (std::size_t i = 0; i < key.choices.size(); ++i) {
+    if (i > 0) text += i + 1 == key.choices.size() ? " or " : ", ";
+    text += key.choices[i];
+  }
+  return text;
+}
+
 const PartKind* Find(std::string_view name) {
   const auto kind = std::ranges::find(kKinds, name, &PartKind::name);
   return kind == std::end(kKinds) ? nullptr : *kind;
+}
+
+Result<const PartKind*> FindOrSuggest(std::string_view name) {
+  if (const PartKind* const kind = Find(name)) return kind;
+  return Error{"there is no proposed part '" + std::string(name) + "'" + Near(name, KindNames()) + "\n  `gridloom hardware` lists them"};
 }
 
 Result<std::vector<const PartKind*>> KindsOf(const sim::DeviceSpec& device) {
   GL_TRY_STATUS(CheckNames(device));
   std::vector<const PartKind*> kinds;
   for (const std::string& name : device.proposed) {
-    const PartKind* const kind = Find(name);
-    if (kind == nullptr) {
-      return Error{"there is no proposed part '" + name + "'" + Near(name, KindNames()) + "\n  `gridloom hardware` lists them"};
-    }
+    GL_TRY(kind, FindOrSuggest(name));
     if (std::ranges::find(kinds, kind) != kinds.end()) return Error{"the proposed part '" + name + "' is there twice"};
     kinds.push_back(kind);
   }
@@ -125,8 +135,7 @@ Result<std::vector<KeyText>> KeysOf(const sim::DeviceSpec& device) {
   for (const PartKind* const kind : kinds) {
     GL_TRY(values, ValuesOf(*kind, device));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const PartKey& key = kind->keys[i];
-      texts.push_back({KeyName(*kind, key), key.choices.empty() ? std::to_string(values[i]) : std::string(key.choices[values[i]])});
+      texts.push_back({KeyName(*kind, kind->keys[i]), ValueText(kind->keys[i], values[i])});
     }
   }
   return texts;
@@ -139,12 +148,81 @@ std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device) {
   if (!kinds.ok()) return counters;
   std::size_t gate = 0, index = 0;
   for (const PartKind* const kind : *kinds) {
-    for (const timing::PartCounter& stall : kind->stalls) counters.push_back({stall.name, stall.unit, stall.meaning, ReadStall, gate++});
+    for (const PartStall& stall : kind->stalls) counters.push_back({stall.name, "cycles", stall.meaning, ReadStall, gate++});
     for (const timing::PartCounter& counter : kind->counters) {
       counters.push_back({counter.name, counter.unit, counter.meaning, ReadPart, index++});
     }
   }
   return counters;
+}
+
+std::vector<timing::SchedulerState> StatesOf(const sim::DeviceSpec& device) {
+  const auto common = timing::SchedulerStates();
+  std::vector<timing::SchedulerState> states(common.begin(), common.end());
+  const auto kinds = KindsOf(device);
+  if (!kinds.ok()) return states;
+  std::size_t gate = 0;
+  for (const PartKind* const kind : *kinds) {
+    for (const PartStall& stall : kind->stalls) states.push_back({stall.name, stall.label, ReadGate, gate++});
+  }
+  return states;
+}
+
+std::string PartsText(const sim::DeviceSpec& device) {
+  std::string text;
+  for (const std::string& name : device.proposed) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+std::string ValuesText(const sim::DeviceSpec& device) {
+  std::string text;
+  const auto keys = KeysOf(device);
+  if (!keys.ok()) return text;
+  for (const KeyText& key : *keys) text += (text.empty() ? "" : ",") + key.key + "=" + key.value;
+  return text;
+}
+
+std::vector<KeyText> FieldsOf(const sim::DeviceSpec& device) {
+  std::vector<KeyText> fields;
+  if (device.proposed.empty()) return fields;
+  fields.push_back({"proposed", PartsText(device)});
+  if (auto keys = KeysOf(device); keys.ok()) fields.insert(fields.end(), keys->begin(), keys->end());
+  return fields;
+}
+
+Status Equip(std::string_view parts, std::string_view values, sim::DeviceSpec& device) {
+  if (!parts.empty()) sim::Propose(parts, device);
+  std::istringstream list{std::string(values)};
+  for (std::string item; std::getline(list, item, ',');) {
+    const std::size_t equals = item.find('=');
+    if (equals == 0 || equals == item.npos || equals + 1 == item.size()) {
+      return Error{"--set " + item + ": expected a key of the device file and a value, such as timing.l1.mshrs=16"};
+    }
+    GL_TRY_STATUS(sim::SetDeviceKey(item.substr(0, equals), item.substr(equals + 1), "--set " + item, device));
+  }
+  if (!values.empty()) GL_TRY_STATUS(sim::ValidateDevice(device));
+  return Check(device);
+}
+
+Status Check(const sim::DeviceSpec& device) {
+  GL_TRY(parts, Build(device));
+  static_cast<void>(parts);
+  for (const sim::PartValue& value : device.part_values) {
+    if (std::ranges::find(device.proposed, value.part) == device.proposed.end() && value.where.starts_with("--set")) {
+      return Error{value.where + ": the device has no part " + value.part + "; --hardware " + value.part + " gives it one"};
+    }
+  }
+  return {};
+}
+
+std::string_view MeaningOf(std::string_view key) {
+  if (key == "proposed") return "parts of hardware that no such GPU has";
+  for (const PartKind* const kind : kKinds) {
+    for (const PartKey& known : kind->keys) {
+      if (key == KeyName(*kind, known)) return known.meaning;
+    }
+  }
+  return "";
 }
 
 }  // namespace gridloom::hardware

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "sim/device/device_spec.h"
 #include "sim/hardware/part_kind.h"
 #include "sim/timing/counters.h"
+#include "sim/timing/derived.h"
 
 namespace gridloom::hardware {
 
@@ -17,6 +19,15 @@ std::span<const PartKind* const> Kinds();
 
 /// The kind of that name, or null.
 const PartKind* Find(std::string_view name);
+/// Likewise; else an error with the nearest right name.
+Result<const PartKind*> FindOrSuggest(std::string_view name);
+
+/// "hardware.lazy-ctas.watch"
+std::string KeyName(const PartKind& kind, const PartKey& key);
+/// As device files have it.
+std::string ValueText(const PartKey& key, std::uint64_t value);
+/// "1 to 32", "off or on"
+std::string RangeText(const PartKey& key);
 
 /// The kinds that a device has, in the order of its file. Fails on names that do not exist (with the nearest right one) and on parts
 /// that are there twice.
@@ -32,8 +43,28 @@ struct KeyText {
 };
 Result<std::vector<KeyText>> KeysOf(const sim::DeviceSpec& device);
 
+/// What a device file would say of its parts: `proposed`, and KeysOf as far as it can be. Nothing of a device without parts. Keys of
+/// results, hashes and tables of a device have them behind sim::DeviceFields.
+std::vector<KeyText> FieldsOf(const sim::DeviceSpec& device);
+/// What one of these keys means, in a few words.
+std::string_view MeaningOf(std::string_view key);
+
+/// What Build and its callers would fail on, as one sentence; also values that an option (`--set`) gives to a part that the device does not
+/// have.
+Status Check(const sim::DeviceSpec& device);
+
+/// What options ask of a device: parts in place of its own ("a,b"; "none"), and values of keys ("KEY=VALUE,..."); empty texts ask nothing.
+/// Checks it, too.
+Status Equip(std::string_view parts, std::string_view values, sim::DeviceSpec& device);
+/// Its parts, and the values of their keys, as Equip takes them.
+std::string PartsText(const sim::DeviceSpec& device);
+std::string ValuesText(const sim::DeviceSpec& device);
+
 /// Every counter of the device's engines: timing::CounterTable, then stall reasons and counters of its parts. Of a device that KindsOf
 /// fails on, the first alone.
 std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device);
+
+/// Likewise all that its schedulers do, with waiting for the parts' gates.
+std::vector<timing::SchedulerState> StatesOf(const sim::DeviceSpec& device);
 
 }  // namespace gridloom::hardware

@@ -22,6 +22,13 @@ struct PartKey {
   std::span<const std::string_view> choices{};  ///< the names; least and most mean nothing then
 };
 
+/// Scheduler cycles without issue in which one of its warp gates held warps back.
+struct PartStall {
+  std::string_view name;   ///< of the counter: "stall_release"
+  std::string_view label;  ///< in a word or two: what bounds work that spends most of its time there
+  std::string_view meaning;
+};
+
 /// Values of all keys of a kind, in the order of their declaration.
 using PartValues = std::span<const std::uint64_t>;
 
@@ -31,7 +38,7 @@ struct PartKind {
   std::string_view source;   ///< who published it where
   std::span<const PartKey> keys;
   std::span<const timing::PartCounter> counters;
-  std::span<const timing::PartCounter> stalls;  ///< reasons, one for each of its warp gates
+  std::span<const PartStall> stalls;  ///< one for each of its warp gates
   /// A new one for an engine of that device. Fails with a sentence on what its values contradict.
   Result<std::shared_ptr<timing::Part>> (*make)(const timing::Parameters& parameters, PartValues values);
 };

@@ -53,15 +53,20 @@ constexpr DerivedInfo kTable[] = {
     {"dram_share", "share", "of the command cycles of all channels, those with a busy data bus", DramUse},
 };
 
+template <std::uint64_t SmCounters::*counter>
+std::uint64_t Read(const SmCounters& counters, std::size_t) {
+  return counters.*counter;
+}
+
 constexpr SchedulerState kStates[] = {
-    {"issue_cycles", "issue", &SmCounters::issue_cycles},
-    {"stall_pipe", "execution units", &SmCounters::stall_pipe},
-    {"stall_load_store", "load/store units", &SmCounters::stall_load_store},
-    {"stall_dependency", "dependences", &SmCounters::stall_dependency},
-    {"stall_memory", "memory", &SmCounters::stall_memory},
-    {"stall_barrier", "barriers", &SmCounters::stall_barrier},
-    {"stall_finish", "stores", &SmCounters::stall_finish},
-    {"stall_empty", "too few warps", &SmCounters::stall_empty},
+    {"issue_cycles", "issue", Read<&SmCounters::issue_cycles>},
+    {"stall_pipe", "execution units", Read<&SmCounters::stall_pipe>},
+    {"stall_load_store", "load/store units", Read<&SmCounters::stall_load_store>},
+    {"stall_dependency", "dependences", Read<&SmCounters::stall_dependency>},
+    {"stall_memory", "memory", Read<&SmCounters::stall_memory>},
+    {"stall_barrier", "barriers", Read<&SmCounters::stall_barrier>},
+    {"stall_finish", "stores", Read<&SmCounters::stall_finish>},
+    {"stall_empty", "too few warps", Read<&SmCounters::stall_empty>},
 };
 
 }  // namespace
@@ -76,10 +81,10 @@ double Derived(std::string_view name, const Activity& activity) {
 
 std::span<const SchedulerState> SchedulerStates() { return kStates; }
 
-std::string_view BoundBy(const Activity& activity) {
+std::string_view BoundBy(const Activity& activity, std::span<const SchedulerState> states) {
   constexpr double kMostOfTheTime = 0.7;
   if (DramUse(activity) > kMostOfTheTime) return "DRAM bandwidth";
-  return std::ranges::max(kStates, {}, [&](const SchedulerState& state) { return activity.counters.sm.*state.value; }).label;
+  return std::ranges::max(states, {}, [&](const SchedulerState& state) { return state.value(activity.counters.sm); }).label;
 }
 
 }  // namespace gridloom::timing

@@ -34,13 +34,17 @@ double Derived(std::string_view name, const Activity& activity);
 
 /// What a scheduler of an SM with a CTA does in a cycle: one of these.
 struct SchedulerState {
-  std::string_view counter;  ///< in CounterTable()
+  std::string_view counter;  ///< its name
   std::string_view label;    ///< in a word or two: what bounds work that spends most of its time there
-  std::uint64_t SmCounters::*value;
+  std::uint64_t (*read)(const SmCounters&, std::size_t index);
+  std::size_t index = 0;  ///< of a list of counters
+  std::uint64_t value(const SmCounters& counters) const { return read(counters, index); }
 };
+/// All of them but waiting for gates of proposed parts. sim/hardware has those of a device with its parts.
 std::span<const SchedulerState> SchedulerStates();
 
-/// "DRAM bandwidth" where its buses were busy most of the time, else the label of what the schedulers did most often.
-std::string_view BoundBy(const Activity& activity);
+/// "DRAM bandwidth" where its buses were busy most of the time, else the label of what the schedulers did most often. `states`: all of the
+/// device.
+std::string_view BoundBy(const Activity& activity, std::span<const SchedulerState> states = SchedulerStates());
 
 }  // namespace gridloom::timing

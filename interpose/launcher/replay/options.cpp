@@ -11,8 +11,14 @@ void DescribeReplay(CLI::App& app, study::ReplayOptions& options) {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--set", options.sets,
-                 "a key of the device file and the values that it takes; again for another key, in every combination")
+  app.add_option("--hardware", options.hardware,
+                 "proposed parts that the devices get in place of their own (`gridloom hardware` lists them), or `none`; again to compare "
+                 "with other parts: --hardware none --hardware lazy-ctas")
+      ->type_name("NAME,...")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--set", options.sets,
+         "a key of the device file, or hardware.PART.KEY, and the values that it takes; again for another key, in every combination")
       ->type_name("KEY=VALUE,...")
       ->allow_extra_args(false);
   app.add_option("--report,-r", options.report,

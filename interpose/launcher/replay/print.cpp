@@ -3,6 +3,7 @@
 #include "interpose/launcher/command.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
+#include "sim/hardware/catalog.h"
 #include "sim/study/report/files.h"
 
 namespace gridloom::launcher {
@@ -38,7 +39,18 @@ void PrintComparison(const ReplayRun& run) {
   if (!table.empty()) Print(table.Text(0) + "\n");
 }
 
-void PrintCell(const Json& cell) {
+/// What the proposed parts of the device counted: their reasons to wait, and their counters.
+std::string PartCounters(const Json& cell, const sim::DeviceSpec& device) {
+  Table table({"  counted by proposed parts", ">", "", ""});
+  const auto counters = hardware::CountersOf(device);
+  for (std::size_t i = timing::CounterTable().size(); i < counters.size(); ++i) {
+    const std::string name(counters[i].name);
+    table.Add({"  " + name, Count(cell["counters"], name.c_str()), std::string(counters[i].unit), std::string(counters[i].meaning)});
+  }
+  return table.empty() ? "" : table.Text(0) + "\n";
+}
+
+void PrintCell(const Json& cell, const sim::DeviceSpec& device) {
   Print(Coloured(Colour::kBold, Name(cell, "workload") + " on " + Name(cell, "device")) + ", policy " + Name(cell, "policy") + ": " +
         Count(cell, "cycles") + " cycles, " + Text("%.3f ms", Value(cell, "seconds") * 1e3) + "\n\n");
   Table table({">launches", ">CTAs", ">cycles", ">time us", ">IPC", ">occupancy", ">DRAM GB/s", "bound by", "kernel"});
@@ -53,7 +65,7 @@ void PrintCell(const Json& cell) {
         Text("%.2f", Value(cell, "ipc")) + ", bound by " + Name(cell, "bound_by") + "\n  L1 hits " +
         Text("%.1f %%", 100 * Value(cell, "l1_hit_share")) + ", L2 hits " + Text("%.1f %%", 100 * Value(cell, "l2_hit_share")) + ", DRAM " +
         Text("%.1f GB/s", Value(cell, "dram_gb_s")) + "\n  simulated in " + Text("%.2f s", host) + ", " +
-        Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n");
+        Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n" + PartCounters(cell, device));
 }
 
 }  // namespace
@@ -66,7 +78,7 @@ int PrintReplay(const study::ReplayRun& run, bool json) {
     const CellOutcome& outcome = run.cells[i];
     if (!outcome.ok()) exit_code = Fail(run.plan.NameOf(run.plan.cells[i]) + ": " + outcome.problem);
     else if (json) all.push_back(outcome.result);
-    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result);
+    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result, run.plan.devices[run.plan.cells[i].device].spec);
   }
   if (json) Print(report::JsonText(all, 2) + "\n");
   return exit_code;

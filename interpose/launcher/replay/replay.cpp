@@ -29,6 +29,11 @@ class ReplayCommand final : public TraceReplay {
 
   void SetTraces(std::vector<std::string> traces) override { traces_ = std::move(traces); }
 
+  Status Check() override {
+    GL_TRY_STATUS(options_.Complete());
+    return study::CheckNames(options_);
+  }
+
   int Run() override {
     options_.workloads = study::WorkloadsOf(traces_, mix_);
     const Status complete = options_.Complete();

@@ -13,8 +13,6 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
-#include "scheduler/policy/builtin.h"
-#include "sim/device/device_files.h"
 #include "sim/trace/trace_file.h"
 #include "sim/trace/trace_names.h"
 
@@ -54,16 +52,6 @@ std::string ValueOf(const std::vector<std::string>& arguments, std::initializer_
   return "";
 }
 
-std::vector<std::string> SplitByCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end != at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 /// Its options are those of `replay`, which does the second half.
 class CompareCommand final : public Command {
  public:
@@ -77,8 +65,6 @@ class CompareCommand final : public Command {
     const auto end = std::ranges::find(arguments, "--");
     std::vector<std::string> own(arguments.begin(), end);
     if (end != arguments.end()) program_.assign(end + 1, arguments.end());
-    devices_ = SplitByCommas(ValueOf(own, {"--device", "-d"}));
-    policies_ = SplitByCommas(ValueOf(own, {"--policy", "-p"}));
     json_ = std::ranges::find(own, "--json") != own.end();
     trace_ = ValueOf(own, {"--trace"});
     if (trace_.empty() && !folder_.path().empty()) trace_ = folder_.path() / "program.gltrace";
@@ -91,7 +77,8 @@ class CompareCommand final : public Command {
   int Run() override {
     if (program_.empty()) return Fail("no program to run\n  for example: gridloom compare --device a100,h200 -- ./app");
     if (trace_.empty()) return Fail(std::string("cannot make a temporary folder: ") + std::strerror(errno));
-    if (const Status names = CheckNames(); !names.ok()) return Fail(names.error().message);
+    // What is misspelt should be said before the program has run for an hour.
+    if (const Status names = replay_->Check(); !names.ok()) return Fail(names.error().message);
     const int status = RunProgram();
     if (status != 0) {
       return Fail("nothing is compared: the program ended with " +
@@ -108,22 +95,6 @@ class CompareCommand final : public Command {
   }
 
  private:
-  /// What is misspelt should be said before the program has run for an hour.
-  Status CheckNames() const {
-    for (const std::string& name : devices_) GL_TRY_STATUS(DeviceStatus(name));
-    const auto known = policy::PolicyNames();
-    for (const std::string& name : policies_) {
-      if (std::ranges::find(known, name) == known.end()) return Error{"no policy '" + name + "'"};
-    }
-    return {};
-  }
-
-  static Status DeviceStatus(const std::string& name) {
-    GL_TRY(device, sim::LoadDevice(name));
-    static_cast<void>(device);
-    return {};
-  }
-
   std::string ProcessTraces() const { return trace_ + ".%p"; }
 
   /// Gives the traces of processes with launches their names: that of the only one, or numbered ones in the order of the
@@ -178,7 +149,7 @@ class CompareCommand final : public Command {
   const TemporaryFolder folder_;
   std::unique_ptr<TraceReplay> replay_;
   std::string trace_, kept_;
-  std::vector<std::string> program_, devices_, policies_;
+  std::vector<std::string> program_;
   bool json_ = false, mixed_ = false;
 };
 

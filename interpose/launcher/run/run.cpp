@@ -14,6 +14,8 @@
 #include "interpose/launcher/run/options.h"
 #include "rewriter/support/terminal.h"
 #include "scheduler/protocol/socket.h"
+#include "sim/device/device_files.h"
+#include "sim/hardware/catalog.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -117,6 +119,26 @@ class RunProgram final : public Command {
     return connection.ok() ? Status() : Status(connection.error());
   }
 
+  /// What parts and keys the simulated device gets can be said to be wrong before the program runs.
+  static Status CheckTimedDevice(const std::vector<Assignment>& environment) {
+    const auto variable = [](const char* name) {
+      const char* const value = std::getenv(name);
+      return std::string(value == nullptr ? "" : value);
+    };
+    std::string seen = variable("GRIDLOOM_DEVICE"), timed = variable("GRIDLOOM_TIMING_DEVICE");
+    std::string parts = variable("GRIDLOOM_HARDWARE"), values = variable("GRIDLOOM_TIMING_SET");
+    for (const auto& [name, value] : environment) {
+      if (name == "GRIDLOOM_DEVICE") seen = value;
+      if (name == "GRIDLOOM_TIMING_DEVICE") timed = value;
+      if (name == "GRIDLOOM_HARDWARE") parts = value;
+      if (name == "GRIDLOOM_TIMING_SET") values = value;
+    }
+    const std::string name = !timed.empty() ? timed : !seen.empty() ? seen : std::string(sim::kDefaultDevice);
+    if (name == "real" || (parts.empty() && values.empty())) return {};
+    GL_TRY(device, sim::LoadDevice(name));
+    return hardware::Equip(parts, values, device);
+  }
+
   Result<std::vector<Assignment>> Environment() const {
     std::vector<Assignment> environment;
     for (std::size_t i = 0; i < RunOptions().size(); ++i) {
@@ -127,6 +149,7 @@ class RunProgram final : public Command {
       environment.insert(environment.end(), assignments.begin(), assignments.end());
     }
     GL_TRY_STATUS(CheckBroker(environment));
+    GL_TRY_STATUS(CheckTimedDevice(environment));
     const auto shim = FindLibrary(kShim);
     if (!shim) {
       return Error{"cannot find " + std::string(kShim) + " beside " + ToolDirectory().string() +

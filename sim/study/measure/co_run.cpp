@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/policy/leftover.h"
+#include "sim/hardware/catalog.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/sm/occupancy.h"
 
@@ -34,10 +35,8 @@ class Quotas final : public policy::Policy {
 };
 
 timing::Counters Difference(const timing::Counters& end, const timing::Counters& begin) {
-  timing::Counters difference;
-#define SM_COUNTER(name, unit, meaning) difference.sm.name = end.sm.name - begin.sm.name;
-#define MEMORY_COUNTER(name, unit, meaning) difference.memory.name = end.memory.name - begin.memory.name;
-#include "sim/timing/counters.def"
+  timing::Counters difference = end;
+  difference -= begin;
   return difference;
 }
 
@@ -154,6 +153,8 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
   timing::EngineOptions engine_options;
   engine_options.observer = &meter;
   engine_options.layout = options.layout;
+  GL_TRY(hardware_parts, hardware::Build(device));
+  engine_options.parts = std::move(hardware_parts);
   GL_TRY(engine, timing::Engine::Create(device, policy, engine_options));
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     timing::KernelWork work;
@@ -182,6 +183,8 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
   timing::EngineOptions options;
   options.observer = &skipped;
   options.layout = run.layout;
+  GL_TRY(parts, hardware::Build(device));
+  options.parts = std::move(parts);
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::uint32_t number = 0;
   for (std::uint64_t first = 0; first < run.ctas; first += slice, ++number) {
@@ -208,6 +211,8 @@ Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std
                               policy::Policy& policy, std::uint64_t layout) {
   timing::EngineOptions options;
   options.layout = layout;
+  GL_TRY(parts, hardware::Build(device));
+  options.parts = std::move(parts);
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   for (std::uint32_t i = 0; i < kernels.size(); ++i) {
     timing::KernelWork work;

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "sim/hardware/catalog.h"
+
 namespace gridloom::study {
 
 using Json = nlohmann::json;
@@ -48,6 +50,7 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
 std::string DeviceDigest(const sim::DeviceSpec& device) {
   std::string text;
   for (const sim::DeviceField& field : sim::DeviceFields()) text += std::string(field.key) + "=" + sim::FieldText(field, device) + "\n";
+  for (const hardware::KeyText& field : hardware::FieldsOf(device)) text += field.key + "=" + field.value + "\n";
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
   return hash;

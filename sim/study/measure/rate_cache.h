@@ -33,7 +33,7 @@ class RateCache {
   std::unordered_map<std::string, std::vector<double>> numbers_;  // by key
 };
 
-/// All values of a device, hashed: part of keys.
+/// All values of a device and of its proposed parts, hashed: part of keys.
 std::string DeviceDigest(const sim::DeviceSpec& device);
 
 }  // namespace gridloom::study

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/exec/memcheck.h"
+#include "sim/hardware/catalog.h"
 #include "sim/timing/derived.h"
 
 namespace gridloom::study {
@@ -34,9 +35,9 @@ class Names {
   Json list_ = Json::array();
 };
 
-Json CountersJson(const timing::Counters& counters) {
+Json CountersJson(const timing::Counters& counters, const sim::DeviceSpec& device) {
   Json json;
-  for (const timing::CounterInfo& counter : timing::CounterTable()) json[std::string(counter.name)] = counter.value(counters);
+  for (const timing::CounterInfo& counter : hardware::CountersOf(device)) json[std::string(counter.name)] = counter.value(counters);
   return json;
 }
 
@@ -50,9 +51,9 @@ Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
             {"kernel_warp_instructions", kernel.warp_instructions},
             {"kernel_thread_instructions", kernel.thread_instructions},
             {"kernel_ipc", kernel.cycles == 0 ? 0.0 : static_cast<double>(kernel.warp_instructions) / static_cast<double>(kernel.cycles)},
-            {"bound_by", timing::BoundBy(activity)}};
+            {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device))}};
   for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
-  json["counters"] = CountersJson(kernel.counters);
+  json["counters"] = CountersJson(kernel.counters, device);
   return json;
 }
 
@@ -68,11 +69,11 @@ Json WorksJson(const std::vector<timing::WorkResult>& works, Names& names) {
 }
 
 /// Counters per interval, one array for each; those that stay 0 are left out.
-Json SamplesJson(const timing::Sampler& sampler) {
+Json SamplesJson(const timing::Sampler& sampler, const sim::DeviceSpec& device) {
   Json at = Json::array();
   for (const timing::Sample& sample : sampler.samples()) at.push_back(sample.at);
   Json counters = Json::object();
-  for (const timing::CounterInfo& info : timing::CounterTable()) {
+  for (const timing::CounterInfo& info : hardware::CountersOf(device)) {
     if (info.value(sampler.samples().back().sums) == 0) continue;
     Json values = Json::array();
     std::uint64_t before = 0;
@@ -117,6 +118,7 @@ Json TracesJson(const std::vector<TraceIdentity>& traces) {
 Json DeviceJson(const DeviceVariant& device) {
   Json fields;
   for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device.spec);
+  for (const hardware::KeyText& field : hardware::FieldsOf(device.spec)) fields[field.key] = field.value;
   return fields;
 }
 
@@ -131,10 +133,10 @@ Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& resu
             {"device", device.label},
             {"policy", cell.policy},
             {"cycles", result.cycles},
-            {"bound_by", timing::BoundBy(activity)},
+            {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device.spec))},
             {"host_seconds", result.host_seconds}};
   for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
-  json["counters"] = CountersJson(result.counters);
+  json["counters"] = CountersJson(result.counters, device.spec);
   json["kernels"] = Json::array();
   for (const KernelTimes& kernel : result.kernels) json["kernels"].push_back(KernelJson(kernel, device.spec));
   json["traces"] = TracesJson(plan.traces[cell.workload]);
@@ -142,7 +144,7 @@ Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& resu
   Names names;
   Json timeline{{"sm_mhz", device.spec.timing.clock.sm_mhz}, {"sms", device.spec.sm.count}, {"kernels", Json()}};
   timeline["works"] = WorksJson(result.works, names);
-  timeline["samples"] = SamplesJson(*result.sampler);
+  timeline["samples"] = SamplesJson(*result.sampler, device.spec);
   timeline["residencies"] = ResidenciesJson(result, names);
   timeline["ctas"] = CtasJson(result, names);
   timeline["kernels"] = names.list();

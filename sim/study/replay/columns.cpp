@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rewriter/support/check.h"
+#include "sim/hardware/catalog.h"
 #include "sim/timing/derived.h"
 
 namespace gridloom::study {
@@ -38,37 +39,39 @@ const std::vector<Column> kInterval{
 };
 
 /// Derived figures and counters follow in every file.
-std::vector<Column> Columns(std::initializer_list<const std::vector<Column>*> first) {
+std::vector<Column> Columns(std::initializer_list<const std::vector<Column>*> first, CounterList counters) {
   std::vector<Column> columns;
   for (const auto* list : first) columns.insert(columns.end(), list->begin(), list->end());
   for (const timing::DerivedInfo& info : timing::DerivedTable()) {
     const Kind kind = info.unit == "share" ? Kind::kShare : info.unit == "s" ? Kind::kTime : Kind::kReal;
     columns.push_back({std::string(info.name), std::string(info.unit), std::string(info.meaning), kind});
   }
-  for (const timing::CounterInfo& info : timing::CounterTable())
+  for (const timing::CounterInfo& info : counters)
     columns.push_back({std::string(info.name), std::string(info.unit), std::string(info.meaning), Kind::kCount});
   return columns;
 }
 
-/// The counters of one interval. Those that a timeline leaves out stayed 0.
-timing::Counters CountersOf(const Json& samples, std::size_t interval) {
+/// A counter in one interval. Those that a timeline leaves out stayed 0.
+std::uint64_t ValueOf(const Json& samples, std::string_view name, std::size_t interval) {
+  const auto found = samples["counters"].find(std::string(name));
+  return found == samples["counters"].end() ? 0 : (*found)[interval].get<std::uint64_t>();
+}
+
+/// What derived figures are made of.
+timing::Counters ModelCounters(const Json& samples, std::size_t interval) {
   timing::Counters counters;
-  const auto value = [&](const char* name) {
-    const auto found = samples["counters"].find(name);
-    return found == samples["counters"].end() ? 0 : (*found)[interval].get<std::uint64_t>();
-  };
-#define SM_COUNTER(name, unit, meaning) counters.sm.name = value(#name);
+#define SM_COUNTER(name, unit, meaning) counters.sm.name = ValueOf(samples, #name, interval);
 #include "sim/timing/counters.def"
-#define MEMORY_COUNTER(name, unit, meaning) counters.memory.name = value(#name);
+#define MEMORY_COUNTER(name, unit, meaning) counters.memory.name = ValueOf(samples, #name, interval);
 #include "sim/timing/counters.def"
   return counters;
 }
 
 }  // namespace
 
-std::vector<Column> RunColumns() { return Columns({&kIdentity, &kRun}); }
-std::vector<Column> KernelColumns() { return Columns({&kIdentity, &kKernel}); }
-std::vector<Column> IntervalColumns() { return Columns({&kInterval}); }
+std::vector<Column> RunColumns(CounterList counters) { return Columns({&kIdentity, &kRun}, counters); }
+std::vector<Column> KernelColumns(CounterList counters) { return Columns({&kIdentity, &kKernel}, counters); }
+std::vector<Column> IntervalColumns(CounterList counters) { return Columns({&kInterval}, counters); }
 
 std::vector<Column> Select(const std::vector<Column>& columns, const std::vector<std::string>& names) {
   std::vector<Column> selected;
@@ -107,15 +110,16 @@ Json KernelRecord(const Json& run_record, const Json& kernel) {
 
 std::vector<Json> IntervalRecords(const Json& cell, const sim::DeviceSpec& device) {
   const Json& samples = cell["timeline"]["samples"];
+  const std::vector<timing::CounterInfo> list = hardware::CountersOf(device);
   std::vector<Json> records;
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < samples["end"].size(); ++i) {
     const std::uint64_t end = samples["end"][i].get<std::uint64_t>();
-    const timing::Counters counters = CountersOf(samples, i);
+    const timing::Counters counters = ModelCounters(samples, i);
     const timing::Activity activity{device, end - begin, counters};
     Json record{{"begin", begin}, {"end", end}};
     for (const timing::DerivedInfo& info : timing::DerivedTable()) record[std::string(info.name)] = info.value(activity);
-    for (const timing::CounterInfo& info : timing::CounterTable()) record["counters"][std::string(info.name)] = info.value(counters);
+    for (const timing::CounterInfo& info : list) record["counters"][std::string(info.name)] = ValueOf(samples, info.name, i);
     records.push_back(std::move(record));
     begin = end;
   }

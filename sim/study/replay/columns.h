@@ -1,6 +1,7 @@
 // The columns of a report's tables and CSV files. docs/reports.md lists them; a test compares.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sim/study/replay/run.h"
@@ -8,12 +9,15 @@
 
 namespace gridloom::study {
 
+/// Counters of the devices that a table is about: hardware::CountersOf, or those of the model alone.
+using CounterList = std::span<const timing::CounterInfo>;
+
 /// Of runs.csv: one row per replay.
-std::vector<report::Column> RunColumns();
+std::vector<report::Column> RunColumns(CounterList counters = timing::CounterTable());
 /// Of kernels.csv: one row per replay and kernel.
-std::vector<report::Column> KernelColumns();
+std::vector<report::Column> KernelColumns(CounterList counters = timing::CounterTable());
 /// Of intervals/*.csv: one row per interval of a replay.
-std::vector<report::Column> IntervalColumns();
+std::vector<report::Column> IntervalColumns(CounterList counters = timing::CounterTable());
 
 /// The columns of these names, in this order; a name that is not there is a mistake of ours.
 std::vector<report::Column> Select(const std::vector<report::Column>& columns, const std::vector<std::string>& names);

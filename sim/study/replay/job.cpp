@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scheduler/policy/builtin.h"
+#include "sim/hardware/catalog.h"
 #include "sim/study/measure/kernel_profiles.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/live/trace_player.h"
@@ -126,6 +127,8 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   timing::EngineOptions options;
   options.threads = threads;
   options.observer = sampler.get();
+  GL_TRY(parts, hardware::Build(device));
+  options.parts = std::move(parts);
   if (progress != nullptr) {
     for (const auto& file : traces) {
       for (const trace::TraceFile::Launch& launch : file->launches()) progress->ctas += launch.complete ? launch.info.shape.ctas : 0;

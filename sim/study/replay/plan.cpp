@@ -16,10 +16,13 @@
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
+#include "sim/hardware/catalog.h"
 #include "sim/study/replay/cell.h"
 
 namespace gridloom::study {
 namespace {
+
+constexpr const char* kProposed = "proposed";
 
 /// Names of the same kind in an error's sentence.
 std::string Choices(const std::string& what, const std::string& name, const std::vector<std::string>& all) {
@@ -65,34 +68,78 @@ Result<TraceIdentity> Identify(const std::string& path) {
   return identity;
 }
 
-Result<DeviceVariant> Change(const DeviceVariant& device, const std::string& key, const std::string& value) {
-  DeviceVariant changed = device;
-  changed.label += " " + key + "=" + value;
-  changed.changes.emplace_back(key, value);
-  GL_TRY(applied, sim::ApplyDeviceText("\"" + key + "\": \"" + value + "\"", "--set " + key + "=" + value, changed.spec));
-  static_cast<void>(applied);
-  return changed;
+Status Change(const std::string& key, const std::string& value, DeviceVariant& device) {
+  GL_TRY_STATUS(sim::SetDeviceKey(key, value, "--set " + key + "=" + value, device.spec));
+  if (key == kProposed) {
+    device.label = sim::DeviceLabel(device.spec);
+  } else {
+    device.label += " " + key + "=" + value;
+  }
+  device.changes.emplace_back(key, value);
+  return {};
 }
 
-/// The device in every combination of the parameters' values.
-Result<std::vector<DeviceVariant>> Variants(const std::string& name, const std::vector<ParameterValues>& parameters) {
-  GL_TRY(spec, sim::LoadDevice(name));
-  std::vector<DeviceVariant> variants{{spec.id, spec, {}}};
-  for (const ParameterValues& parameter : parameters) {
-    std::vector<DeviceVariant> next;
-    for (const DeviceVariant& variant : variants) {
-      for (const std::string& value : parameter.values) {
-        GL_TRY(changed, Change(variant, parameter.key, value));
-        next.push_back(std::move(changed));
-      }
-    }
-    variants = std::move(next);
-  }
+/// The part of a key `hardware.PART.KEY`; empty for other keys.
+std::string PartOf(const std::string& key) {
+  constexpr std::string_view kPrefix = "hardware.";
+  if (!key.starts_with(kPrefix)) return "";
+  const std::string rest = key.substr(kPrefix.size());
+  return rest.substr(0, rest.find('.'));
+}
+
+bool HasPart(const DeviceVariant& device, const std::string& part) {
+  return std::ranges::find(device.spec.proposed, part) != device.spec.proposed.end();
+}
+
+/// The device with each value of the parameter; alone when the parameter is one of a part that it does not have.
+Status Vary(const ParameterValues& parameter, std::vector<DeviceVariant>& variants) {
+  std::vector<DeviceVariant> next;
+  const std::string part = PartOf(parameter.key);
   for (const DeviceVariant& variant : variants) {
-    const Status valid = sim::ValidateDevice(variant.spec);
+    const bool applies = part.empty() || HasPart(variant, part);
+    if (!applies) next.push_back(variant);
+    for (const std::string& value : parameter.values) {
+      if (!applies) break;
+      next.push_back(variant);
+      GL_TRY_STATUS(Change(parameter.key, value, next.back()));
+    }
+  }
+  variants = std::move(next);
+  return {};
+}
+
+/// The device with each choice of parts, in every combination of the parameters' values.
+Result<std::vector<DeviceVariant>> Variants(const std::string& name, const ReplayOptions& options) {
+  GL_TRY(spec, sim::LoadDevice(name));
+  std::vector<DeviceVariant> variants;
+  for (const std::string& parts : options.hardware) {
+    variants.push_back({"", spec, {}});
+    sim::Propose(parts, variants.back().spec);
+  }
+  if (variants.empty()) variants.push_back({"", spec, {}});
+  for (DeviceVariant& variant : variants) variant.label = sim::DeviceLabel(variant.spec);
+  // Which parts there are decides which other parameters matter.
+  std::vector<ParameterValues> parameters = options.parameters;
+  std::ranges::stable_partition(parameters, [](const ParameterValues& parameter) { return parameter.key == kProposed; });
+  for (const ParameterValues& parameter : parameters) GL_TRY_STATUS(Vary(parameter, variants));
+  for (const DeviceVariant& variant : variants) {
+    Status valid = sim::ValidateDevice(variant.spec);
+    if (valid.ok()) valid = hardware::Check(variant.spec);
     if (!valid.ok()) return Error{variant.label + ": " + valid.error().message};
   }
   return variants;
+}
+
+/// Values for a part that no device has are a mistake: of a name, or the part was forgotten.
+Status CheckParts(const ReplayOptions& options, const std::vector<DeviceVariant>& devices) {
+  for (const ParameterValues& parameter : options.parameters) {
+    const std::string part = PartOf(parameter.key);
+    if (part.empty() || std::ranges::any_of(devices, [&](const DeviceVariant& device) { return HasPart(device, part); })) continue;
+    DeviceVariant scratch;
+    GL_TRY_STATUS(Change(parameter.key, parameter.values[0], scratch));
+    GL_TRY_STATUS(hardware::Check(scratch.spec));
+  }
+  return {};
 }
 
 /// Everything that a result depends on.
@@ -104,6 +151,10 @@ std::string KeyOf(const std::string& basis, const std::vector<TraceIdentity>& tr
   for (const sim::DeviceField& field : sim::DeviceFields()) {
     hash.Add(field.key);
     hash.Add(sim::FieldText(field, device));
+  }
+  for (const hardware::KeyText& field : hardware::FieldsOf(device)) {
+    hash.Add(field.key);
+    hash.Add(field.value);
   }
   hash.Add(policy);
   return hash.Text();
@@ -160,13 +211,13 @@ Status SetBaseline(const std::string& text, ReplayPlan& plan) {
 Status PlanDevices(const ReplayOptions& options, ReplayPlan& plan) {
   std::set<std::string> labels;
   for (const std::string& name : options.devices) {
-    GL_TRY(variants, Variants(name, options.parameters));
+    GL_TRY(variants, Variants(name, options));
     for (DeviceVariant& variant : variants) {
       if (!labels.insert(variant.label).second) return Error{"device " + variant.label + " is given twice"};
       plan.devices.push_back(std::move(variant));
     }
   }
-  return {};
+  return CheckParts(options, plan.devices);
 }
 
 Status PlanPolicies(const ReplayOptions& options, ReplayPlan& plan) {
@@ -197,10 +248,36 @@ Status PlanWorkloads(const ReplayOptions& options, ReplayPlan& plan) {
   return {};
 }
 
+/// Those of `more` that are not there yet by name.
+template <typename Row>
+void AddNew(const std::vector<Row>& more, std::string_view Row::*name, std::vector<Row>& rows) {
+  for (const Row& row : more) {
+    if (std::ranges::find(rows, row.*name, name) == rows.end()) rows.push_back(row);
+  }
+}
+
 }  // namespace
 
 std::string ReplayPlan::NameOf(const Cell& cell) const {
   return workloads[cell.workload].name + " on " + devices[cell.device].label + " under " + cell.policy;
+}
+
+Status CheckNames(const ReplayOptions& options) {
+  ReplayPlan plan;
+  GL_TRY_STATUS(PlanPolicies(options, plan));
+  return PlanDevices(options, plan);
+}
+
+std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan) {
+  std::vector<timing::CounterInfo> counters;
+  for (const DeviceVariant& device : plan.devices) AddNew(hardware::CountersOf(device.spec), &timing::CounterInfo::name, counters);
+  return counters;
+}
+
+std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan) {
+  std::vector<timing::SchedulerState> states;
+  for (const DeviceVariant& device : plan.devices) AddNew(hardware::StatesOf(device.spec), &timing::SchedulerState::counter, states);
+  return states;
 }
 
 Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {

@@ -8,12 +8,14 @@
 
 #include "sim/device/device_spec.h"
 #include "sim/study/replay/options.h"
+#include "sim/timing/counters.h"
+#include "sim/timing/derived.h"
 
 namespace gridloom::study {
 
-/// A device, perhaps with changed numbers.
+/// A device, perhaps with proposed parts and changed numbers.
 struct DeviceVariant {
-  std::string label;  ///< "v100" or "v100 timing.l1.mshrs=16"
+  std::string label;  ///< "v100", "v100 timing.l1.mshrs=16" or "v100 + lazy-ctas hardware.lazy-ctas.watch=2"
   sim::DeviceSpec spec;
   std::vector<std::pair<std::string, std::string>> changes;  ///< key and value
 };
@@ -44,6 +46,14 @@ struct ReplayPlan {
 
   std::string NameOf(const Cell& cell) const;  ///< "app on v100 under serial"
 };
+
+/// Whether devices, parts of hardware, keys and policies can be what `options` says: fails as PlanReplays, without a look at traces.
+Status CheckNames(const ReplayOptions& options);
+
+/// Counters of all devices of the plan: those of the model, then those of the parts that some have.
+std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan);
+/// Likewise what their schedulers do.
+std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan);
 
 /// Reads devices and traces' contents. Fails with one sentence on names that do not exist, unreadable files, values that cannot be.
 Result<ReplayPlan> PlanReplays(const ReplayOptions& options);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "sim/exec/memcheck.h"
+#include "sim/hardware/catalog.h"
 #include "sim/study/replay/columns.h"
 #include "sim/timing/derived.h"
 
@@ -107,13 +108,14 @@ void AddStates(const ReplayRun& run, report::Page& page) {
   constexpr std::size_t kMost = 48;
   page.Section("Where the time goes");
   std::vector<std::string> parts;
-  for (const timing::SchedulerState& state : timing::SchedulerStates()) parts.emplace_back(state.label);
+  const std::vector<timing::SchedulerState> states = StatesOf(run.plan);
+  for (const timing::SchedulerState& state : states) parts.emplace_back(state.label);
   std::vector<report::Shares> rows;
   for (const std::size_t i : Finished(run)) {
     if (rows.size() == kMost) break;
     report::Shares shares{ShortName(run.plan, run.plan.cells[i], true), {}};
-    for (const timing::SchedulerState& state : timing::SchedulerStates())
-      shares.values.push_back(run.cells[i].result["counters"][std::string(state.counter)].get<double>());
+    const Json& counters = run.cells[i].result["counters"];  // a device without the part has not its reason to wait
+    for (const timing::SchedulerState& state : states) shares.values.push_back(counters.value(std::string(state.counter), 0.0));
     rows.push_back(std::move(shares));
   }
   page.Add(report::Divided("What the SMs' schedulers did, in cycles in which the SM had a CTA", parts, rows));
@@ -146,7 +148,7 @@ void AddStatistics(const ReplayRun& run, report::Page& page) {
   heads.push_back({"unit", "", "", report::Kind::kText});
   heads.push_back({"meaning", "", "", report::Kind::kText});
   std::vector<Json> rows;
-  for (const Column& column : RunColumns()) {
+  for (const Column& column : RunColumns(CountersOf(run.plan))) {
     if (column.kind == report::Kind::kText) continue;
     Json row{column.name};
     for (const std::size_t i : finished) row.push_back(Row({column}, RunRecord(run, i))[0]);
@@ -157,6 +159,13 @@ void AddStatistics(const ReplayRun& run, report::Page& page) {
   page.Add(report::Table("Statistics", heads, rows));
   if (all > kMost)
     page.Add(report::Paragraph("The first " + std::to_string(kMost) + " of " + std::to_string(all) + " replays; runs.csv has all."));
+}
+
+/// The value of a key of proposed parts; empty for a device that has not the part.
+std::string PartField(const sim::DeviceSpec& device, const std::string& key) {
+  const auto fields = hardware::FieldsOf(device);
+  const auto field = std::ranges::find(fields, key, &hardware::KeyText::key);
+  return field == fields.end() ? "" : field->value;
 }
 
 void AddConfiguration(const ReplayRun& run, const ReplayOptions& options, report::Page& page) {
@@ -184,6 +193,17 @@ void AddConfiguration(const ReplayRun& run, const ReplayOptions& options, report
     for (std::size_t d = 0; d < shown; ++d) row.push_back(sim::FieldText(field, plan.devices[d].spec));
     rows.push_back(std::move(row));
   }
+  std::vector<std::string> keys;  // of proposed parts that some of them have
+  for (std::size_t d = 0; d < shown; ++d) {
+    for (const hardware::KeyText& field : hardware::FieldsOf(plan.devices[d].spec)) {
+      if (std::ranges::find(keys, field.key) == keys.end()) keys.push_back(field.key);
+    }
+  }
+  for (const std::string& key : keys) {
+    Json row{key};
+    for (std::size_t d = 0; d < shown; ++d) row.push_back(PartField(plan.devices[d].spec, key));
+    rows.push_back(std::move(row));
+  }
   page.Add(report::Table("Devices", heads, rows));
 }
 
@@ -202,7 +222,8 @@ Json ReportJson(const ReplayRun& run, const ReplayOptions& options) {
 
 Status WriteTables(const ReplayRun& run, const std::string& folder) {
   std::vector<Json> runs, kernels;
-  const std::vector<Column> run_columns = RunColumns(), kernel_columns = KernelColumns();
+  const std::vector<timing::CounterInfo> counters = CountersOf(run.plan);
+  const std::vector<Column> run_columns = RunColumns(counters), kernel_columns = KernelColumns(counters);
   for (const std::size_t i : Finished(run)) {
     const Json record = RunRecord(run, i);
     runs.push_back(Row(run_columns, record));
@@ -213,7 +234,7 @@ Status WriteTables(const ReplayRun& run, const std::string& folder) {
 }
 
 Status WriteTimeline(const std::string& folder, const std::string& name, const Json& cell, const sim::DeviceSpec& device) {
-  const std::vector<Column> columns = IntervalColumns();
+  const std::vector<Column> columns = IntervalColumns(hardware::CountersOf(device));
   std::vector<Json> rows;
   for (const Json& record : IntervalRecords(cell, device)) rows.push_back(Row(columns, record));
   GL_TRY_STATUS(report::WriteFile(folder + "/intervals/" + name + ".csv", report::Csv(columns, rows)));

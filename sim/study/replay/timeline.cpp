@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/hardware/catalog.h"
 #include "sim/study/replay/columns.h"
 #include "sim/study/replay/report.h"
 #include "sim/timing/derived.h"
@@ -81,15 +82,15 @@ Block KernelTable(const Json& cell, const KernelNames& names) {
   return report::Table("Kernels", columns, rows);
 }
 
-Block KernelStates(const Json& cell, const KernelNames& names) {
+Block KernelStates(const Json& cell, const KernelNames& names, const std::vector<timing::SchedulerState>& states) {
   constexpr std::size_t kMost = 12;
   std::vector<std::string> parts;
-  for (const timing::SchedulerState& state : timing::SchedulerStates()) parts.emplace_back(state.label);
+  for (const timing::SchedulerState& state : states) parts.emplace_back(state.label);
   std::vector<report::Shares> rows;
   for (const Json& kernel : cell["kernels"]) {
     if (rows.size() == kMost) break;
     report::Shares shares{names.of(kernel["kernel"]), {}};
-    for (const timing::SchedulerState& state : timing::SchedulerStates())
+    for (const timing::SchedulerState& state : states)
       shares.values.push_back(kernel["counters"][std::string(state.counter)].get<double>());
     rows.push_back(std::move(shares));
   }
@@ -167,7 +168,7 @@ std::vector<Block> ChartBlocks(const Json& cell, const sim::DeviceSpec& device) 
   }
   // Of all schedulers of the device, so that what is missing to 100 % are SMs without a CTA.
   std::vector<report::Series> states;
-  for (const timing::SchedulerState& state : timing::SchedulerStates()) {
+  for (const timing::SchedulerState& state : hardware::StatesOf(device)) {
     states.push_back({std::string(state.label), {}});
     std::uint64_t begin = 0;
     for (const Json& record : records) {
@@ -204,7 +205,7 @@ std::string LeftOut(const Json& timeline, const sim::DeviceSpec& device) {
 
 std::vector<Block> TimelineBlocks(const Json& cell, const sim::DeviceSpec& device) {
   const KernelNames names(cell);
-  std::vector<Block> blocks{KernelTable(cell, names), KernelStates(cell, names)};
+  std::vector<Block> blocks{KernelTable(cell, names), KernelStates(cell, names, hardware::StatesOf(device))};
   const std::string left_out = LeftOut(cell["timeline"], device);
   if (!left_out.empty()) blocks.push_back(report::Paragraph(left_out));
   blocks.push_back(SmTimeline(cell, names, device));

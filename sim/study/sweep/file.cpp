@@ -34,11 +34,22 @@ std::vector<Key> Keys(Read& read) {
   const auto text = [](std::string_view name, std::string& value) { return Key{name, &value, nullptr, nullptr}; };
   const auto list = [](std::string_view name, std::vector<std::string>& value) { return Key{name, nullptr, &value, nullptr}; };
   const auto number = [](std::string_view name, unsigned& value) { return Key{name, nullptr, nullptr, &value}; };
-  return {text("title", replays.title),        text("report", replays.report),           text("baseline", replays.baseline),
-          list("traces", read.traces),         list("devices", replays.devices),         list("policies", replays.policies),
-          number("threads", replays.threads),  text("slurm.partition", slurm.partition), text("slurm.account", slurm.account),
-          text("slurm.time", slurm.time),      text("slurm.memory", slurm.memory),       number("slurm.cpus", slurm.cpus),
-          number("slurm.tasks", slurm.tasks),  number("slurm.at_once", slurm.at_once),   number("slurm.retries", slurm.retries),
+  return {text("title", replays.title),
+          text("report", replays.report),
+          text("baseline", replays.baseline),
+          list("traces", read.traces),
+          list("devices", replays.devices),
+          list("policies", replays.policies),
+          list("hardware", replays.hardware),
+          number("threads", replays.threads),
+          text("slurm.partition", slurm.partition),
+          text("slurm.account", slurm.account),
+          text("slurm.time", slurm.time),
+          text("slurm.memory", slurm.memory),
+          number("slurm.cpus", slurm.cpus),
+          number("slurm.tasks", slurm.tasks),
+          number("slurm.at_once", slurm.at_once),
+          number("slurm.retries", slurm.retries),
           list("slurm.options", slurm.options)};
 }
 

@@ -20,6 +20,7 @@ ReplayOptions OptionsFrom(const Json& json) {
   for (const Json& parameter : json.at("parameters"))
     options.parameters.push_back({parameter.at("key").get<std::string>(), parameter.at("values").get<std::vector<std::string>>()});
   options.devices = json.at("devices").get<std::vector<std::string>>();
+  options.hardware = json.value("hardware", std::vector<std::string>());
   options.policies = json.at("policies").get<std::vector<std::string>>();
   options.baseline = json.at("baseline").get<std::string>();
   options.title = json.at("title").get<std::string>();
@@ -36,6 +37,7 @@ Status SaveSweep(const SweepPlan& plan) {
   Json json{{"format", kFormat}, {"tasks", plan.tasks}};
   for (const Workload& workload : options.workloads) json["workloads"].push_back({{"name", workload.name}, {"traces", workload.traces}});
   json["devices"] = options.devices;
+  if (!options.hardware.empty()) json["hardware"] = options.hardware;
   json["policies"] = options.policies;
   json["parameters"] = Json::array();
   for (const ParameterValues& parameter : options.parameters)

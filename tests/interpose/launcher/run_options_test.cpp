@@ -49,6 +49,8 @@ TEST_CASE("Assignments_AreWhatTheShimReads") {
   CHECK(Assignments(Option("--memcheck-json"), "-")->at(1).second == "-");
   CHECK(*Assignments(Option("--quiet"), "") == std::vector<Assignment>{{"GRIDLOOM_SUMMARY", "0"}, {"GRIDLOOM_LOG", "error"}});
   CHECK(Assignments(Option("--log-file"), "x.log")->at(0).second.starts_with("/"));
+  CHECK(*Assignments(Option("--hardware"), "lazy-ctas") ==
+        std::vector<Assignment>{{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_HARDWARE", "lazy-ctas"}});
   CHECK(Assignments(Option("--cache"), "off")->at(0).second == "off");
 }
 

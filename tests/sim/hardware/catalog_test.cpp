@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <set>
 
+#include "sim/hardware/reference.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::hardware {
@@ -39,12 +42,15 @@ TEST_CASE("Catalog_Kinds_AreSortedAndCompletelyDescribed") {
       if (key.choices.empty()) CHECK((key.least <= key.value && key.value <= key.most));
       else CHECK(key.value < key.choices.size());
     }
-    for (const auto list : {kind->counters, kind->stalls}) {
-      for (const timing::PartCounter& counter : list) {
-        INFO(counter.name);
-        CHECK(counters.insert(counter.name).second);  // no two of a device have one name
-        CHECK((!counter.unit.empty() && !counter.meaning.empty()));
-      }
+    for (const timing::PartCounter& counter : kind->counters) {
+      INFO(counter.name);
+      CHECK(counters.insert(counter.name).second);  // no two of a device have one name
+      CHECK((!counter.unit.empty() && !counter.meaning.empty()));
+    }
+    for (const PartStall& stall : kind->stalls) {
+      INFO(stall.name);
+      CHECK((counters.insert(stall.name).second && stall.name.starts_with("stall_")));
+      CHECK((!stall.label.empty() && !stall.meaning.empty()));
     }
     const auto parts = Build(With("proposed: " + std::string(kind->name)));
     REQUIRE(parts.ok());
@@ -98,6 +104,47 @@ TEST_CASE("CountersOf_ADeviceWithParts_AreThoseOfTheModelAndTheParts") {
   values.parts[1] = 17;
   CHECK(counters[common + 1].name == "lazy_limits");
   CHECK(counters[common + 1].value(values) == 17);
+}
+
+TEST_CASE("FieldsOf_ADevice_AreItsPartsAndTheirKeys_NoneWithoutParts") {
+  CHECK(FieldsOf(With("hardware: {lazy-ctas: {watch: 3}}")).empty());
+  const auto fields = FieldsOf(With("proposed: lazy-ctas\nhardware: {lazy-ctas: {watch: 3}}"));
+  REQUIRE(fields.size() == 5);
+  CHECK((fields[0].key == "proposed" && fields[0].value == "lazy-ctas"));
+  CHECK((fields[2].key == "hardware.lazy-ctas.watch" && fields[2].value == "3"));
+  for (const KeyText& field : fields) CHECK(!MeaningOf(field.key).empty());
+}
+
+TEST_CASE("Equip_GivesPartsInPlaceOfTheDevicesOwn_AndValues") {
+  sim::DeviceSpec device = timing::TestDevice("v100");
+  REQUIRE(Equip("", "", device).ok());
+  CHECK(sim::DeviceLabel(device) == "v100");
+  REQUIRE(Equip("lazy-ctas", "hardware.lazy-ctas.watch=4,timing.l1.mshrs=16", device).ok());
+  CHECK(sim::DeviceLabel(device) == "v100 + lazy-ctas");
+  CHECK(PartsText(device) == "lazy-ctas");
+  CHECK(KeysOf(device)->at(1).value == "4");
+  CHECK(device.timing.l1.mshrs == 16);
+  device.part_values.clear();
+  REQUIRE(Equip("none", "", device).ok());
+  CHECK(device.proposed.empty());
+  const auto error = [](std::string_view parts, std::string_view values) {
+    sim::DeviceSpec spec = timing::TestDevice("v100");
+    const Status status = Equip(parts, values, spec);
+    return status.ok() ? "" : status.error().message;
+  };
+  CHECK(error("lazy-cta", "").find("did you mean 'lazy-ctas'?") != std::string::npos);
+  CHECK(error("", "timing.l1.mshrs") == "--set timing.l1.mshrs: expected a key of the device file and a value, such as timing.l1.mshrs=16");
+  CHECK(error("", "timing.l1.mshr=4") == "--set timing.l1.mshr=4: unknown key 'timing.l1.mshr'; did you mean 'timing.l1.mshrs'?");
+  CHECK(error("", "timing.l1.mshrs=5000") == "timing.l1.mshrs must be at most 4096");
+  CHECK(error("lazy-ctas", "hardware.lazy-ctas.blok=1").find("did you mean 'block'?") != std::string::npos);
+  CHECK(error("", "hardware.lazy-ctas.block=1").find("the device has no part lazy-ctas") != std::string::npos);
+}
+
+TEST_CASE("Docs_HardwareReference_IsWhatThePartsSay") {
+  std::ifstream file("docs/hardware-reference.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  INFO("regenerate it: gridloom hardware --markdown > docs/hardware-reference.md");
+  CHECK(page == ReferencePage());
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_CASE("Derived_SchedulerStates_AreAllCyclesOfTheSchedulers") {
   const sim::DeviceSpec device = TestDevice("k20c");
   const Outcome outcome = RunLaunches(device, RandomLaunches(3, 2), {}, 2);
   std::uint64_t sum = 0;
-  for (const SchedulerState& state : SchedulerStates()) sum += outcome.counters.sm.*state.value;
+  for (const SchedulerState& state : SchedulerStates()) sum += state.value(outcome.counters.sm);
   CHECK(sum == outcome.counters.sm.resident_cycles * device.timing.sm.schedulers);
 }
 
@@ -210,6 +210,13 @@ TEST_CASE("Derived_Values_FollowFromTheCounters") {
   CHECK(Derived("occupancy", activity) == 0);  // nothing resident
   counters.sm.stall_barrier = 7;
   CHECK(BoundBy(activity) == "barriers");
+  // A gate of a proposed part is one more thing that schedulers wait for; its words come from outside.
+  std::vector<SchedulerState> states(SchedulerStates().begin(), SchedulerStates().end());
+  states.push_back({"stall_gate", "the gate", [](const SmCounters& sm, std::size_t gate) { return sm.stall_gate[gate]; }, 1});
+  counters.sm.stall_gate[1] = counters.sm.stall_barrier + 1;
+  CHECK(BoundBy(activity, states) == "the gate");
+  counters.sm.stall_gate[1] = 0;
+  CHECK(BoundBy(activity, states) == "barriers");
   counters.memory.dram_busy_cycles = 1'000'000;
   CHECK(BoundBy(activity) == "DRAM bandwidth");
 }

@@ -87,6 +87,93 @@ TEST_CASE("Plan_NamesThatDoNotExist_AreErrorsWithTheNearestOne") {
   CHECK(!ParseParameter("=3").ok());
 }
 
+std::vector<std::string> Labels(const ReplayPlan& plan) {
+  std::vector<std::string> labels;
+  for (const DeviceVariant& device : plan.devices) labels.push_back(device.label);
+  return labels;
+}
+
+TEST_CASE("Plan_ChoicesOfHardware_AreVariantsOfEachDevice_AndTheirKeysVaryThoseThatHaveThePart") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  options.policies = {"leftover"};
+  const auto plain = PlanReplays(options);
+  options.hardware = {"none", "lazy-ctas"};
+  options.parameters = {{"hardware.lazy-ctas.watch", {"1", "2"}}};
+  const auto plan = PlanReplays(options);
+  INFO((plan.ok() ? "" : plan.error().message));
+  REQUIRE(plan.ok());
+  CHECK(Labels(*plan) ==
+        std::vector<std::string>{"gtx480", "gtx480 + lazy-ctas hardware.lazy-ctas.watch=1", "gtx480 + lazy-ctas hardware.lazy-ctas.watch=2",
+                                 "v100", "v100 + lazy-ctas hardware.lazy-ctas.watch=1", "v100 + lazy-ctas hardware.lazy-ctas.watch=2"});
+  CHECK(plan->base_device == "gtx480");
+  std::set<std::string> keys;
+  for (const Cell& cell : plan->cells) keys.insert(cell.key);
+  CHECK(keys.size() == 6);
+  // Without parts nothing is another, results that were kept least of all.
+  CHECK(plan->cells[0].key == plain->cells[0].key);
+  // --set proposed says the same as --hardware.
+  options.hardware.clear();
+  options.parameters = {{"hardware.lazy-ctas.watch", {"1", "2"}}, {"proposed", {"none", "lazy-ctas"}}};
+  const auto set = PlanReplays(options);
+  REQUIRE(set.ok());
+  CHECK(Labels(*set) == Labels(*plan));
+  CHECK(set->cells == plan->cells);
+}
+
+TEST_CASE("Plan_MistakesAboutHardware_AreNamedAsTheyWereGiven") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  options.devices = {"gtx480"};
+  const auto error = [&](std::vector<std::string> hardware, std::vector<ParameterValues> parameters) {
+    options.hardware = std::move(hardware);
+    options.parameters = std::move(parameters);
+    CHECK(!CheckNames(options).ok());
+    return ErrorOf(options);
+  };
+  CHECK(error({"lazy-cats"}, {}).find("there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?") != std::string::npos);
+  CHECK(error({"lazy-ctas"}, {{"hardware.lazy-ctas.wach", {"2"}}}) ==
+        "gtx480 + lazy-ctas hardware.lazy-ctas.wach=2: --set hardware.lazy-ctas.wach=2: the part lazy-ctas has no key 'wach'; did you mean "
+        "'watch'?");
+  CHECK(error({"lazy-ctas"}, {{"hardware.lazy-ctas.watch", {"0"}}}).find("is '0'; expected a number from 1 to 1024") != std::string::npos);
+  CHECK(error({}, {{"hardware.lazy-ctas.watch", {"2"}}}) ==
+        "--set hardware.lazy-ctas.watch=2: the device has no part lazy-ctas; --hardware lazy-ctas gives it one");
+  CHECK(error({}, {{"hardware.lazy-cats.watch", {"2"}}}) ==
+        "--set hardware.lazy-cats.watch=2: there is no proposed part 'lazy-cats'; did you mean 'lazy-ctas'?");
+  CHECK(error({}, {{"timing.l1.mshr", {"16"}}}) ==
+        "--set timing.l1.mshr=16: unknown key 'timing.l1.mshr'; did you mean 'timing.l1.mshrs'?");
+  CHECK(error({"none", "none"}, {}) == "device gtx480 is given twice");
+}
+
+TEST_CASE("Report_OfADeviceWithAPart_HasItsCountersAndKeys_WhereTheDeviceWithoutHasNone") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  options.devices = {"gtx480"};
+  options.policies = {"leftover"};
+  options.hardware = {"none", "lazy-ctas"};
+  const auto run = RunReplay(options);
+  INFO((run.ok() ? "" : run.error().message));
+  REQUIRE(run.ok());
+  const Json json = Json::parse(folder.Read("report/report.json"));
+  REQUIRE(json["runs"].size() == 2);
+  const Json &without = json["runs"][0], &with = json["runs"][1];
+  CHECK((!without["counters"].contains("lazy_decisions") && with["counters"].contains("lazy_decisions")));
+  CHECK(with["kernels"][0]["counters"].contains("block_ctas"));
+  CHECK((!without["device_fields"].contains("proposed") && with["device_fields"]["proposed"] == "lazy-ctas"));
+  CHECK(with["device_fields"]["hardware.lazy-ctas.watch"] == "1");
+  const std::string runs = folder.Read("report/runs.csv");
+  const std::vector<timing::CounterInfo> counters = CountersOf(run->plan);
+  CHECK(counters.size() > timing::CounterTable().size());
+  CHECK(Words(runs.substr(0, runs.find('\r'))) == Names(RunColumns(counters)));
+  const auto head = [&](std::size_t cell) {
+    const std::string intervals = folder.Read("report/intervals/" + run->plan.cells[cell].file + ".csv");
+    return intervals.substr(0, intervals.find('\r'));
+  };
+  CHECK(head(0).find("lazy_limits") == std::string::npos);
+  CHECK(head(1).find("lazy_limits") != std::string::npos);
+  CHECK(folder.Read("report/report.html").find("hardware.lazy-ctas.block") != std::string::npos);
+}
+
 TEST_CASE("Report_FilesHaveTheDocumentedColumns_AndNoHostileName") {
   const ReplayFolder folder;
   const ReplayOptions options = folder.Options();

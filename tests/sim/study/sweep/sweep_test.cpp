@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 TEST_CASE("Sweep_ReadsItsFile") {
   const auto sweep = ParseSweep(
       "title: study\ntraces: [a.gltrace, /x/b.gltrace]\nmixes:\n  both: [a.gltrace, b.gltrace]\ndevices: [v100, ./mine.yaml]\n"
-      "policies: serial\nparameters:\n  timing.l1.mshrs: [16, 32]\nslurm:\n  partition: main\n  cpus: 2\n  options: [\"--nice=5\"]\n",
+      "policies: serial\nhardware: [none, lazy-ctas+other]\nparameters:\n  timing.l1.mshrs: [16, 32]\nslurm:\n  partition: main\n  cpus: "
+      "2\n  options: [\"--nice=5\"]\n",
       "/sweeps/s.yaml");
   INFO((sweep.ok() ? "" : sweep.error().message));
   REQUIRE(sweep.ok());
@@ -25,6 +26,7 @@ TEST_CASE("Sweep_ReadsItsFile") {
   CHECK(replays.workloads[2].name == "both");
   CHECK(replays.devices == std::vector<std::string>{"v100", "/sweeps/mine.yaml"});
   CHECK(replays.policies == std::vector<std::string>{"serial"});
+  CHECK(replays.hardware == std::vector<std::string>{"none", "lazy-ctas+other"});
   CHECK(replays.parameters[0].values == std::vector<std::string>{"16", "32"});
   CHECK(replays.report == "/sweeps/s-report");
   CHECK(sweep->slurm.cpus == 2);
@@ -51,6 +53,7 @@ TEST_CASE("Sweep_PlanComesBack_AndAnotherTraceIsRefused") {
   SweepPlan plan;
   plan.options = folder.Options();
   plan.options.parameters = {{"timing.l1.mshrs", {"16", "32"}}};
+  plan.options.hardware = {"none", "lazy-ctas"};
   fs::create_directories(plan.options.report);
   plan.replays = *PlanReplays(plan.options);
   plan.tasks = 3;
