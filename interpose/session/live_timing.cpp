@@ -14,6 +14,7 @@
 #include "interpose/session/slicing.h"
 #include "interpose/session/timing_table.h"
 #include "rewriter/support/quantity.h"
+#include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
@@ -24,6 +25,19 @@ namespace {
 using trace::HostAction;
 
 std::string PolicyName() { return TheSettings().policy.value_or("leftover"); }
+
+/// The file of profiles that was given belongs to a policy that needs some, and can be read.
+Status CheckProfiles() {
+  GL_TRY(policy, policy::FindPolicy(PolicyName()));
+  const auto& profiles = TheSettings().profiles;
+  if (!profiles) return {};
+  if (!policy->needs.Has(policy::Need::kProfiles)) {
+    return Error{"policy " + PolicyName() + " needs no profiles of kernels: leave out --profiles, or choose one that does with --policy"};
+  }
+  GL_TRY(file, model::LoadProfiles(*profiles));
+  static_cast<void>(file);
+  return {};
+}
 
 Result<sim::DeviceSpec> NamedDevice() {
   const auto& name = TheSettings().timing_device;
@@ -62,6 +76,7 @@ Status LiveTiming::CheckSettings() {
   const BrokerLink* const link = BrokerLink::Get();
   if (link != nullptr && link->timed()) {
     if (settings.policy) return Error{"the broker simulates time, under a policy of its own: leave out --policy"};
+    if (settings.profiles) return Error{"the broker simulates time, with profiles of its own: leave out --profiles"};
     if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
     if (settings.hardware || settings.timing_set) {
       return Error{"the broker simulates time, on a device of its own: leave out --hardware and --set"};
@@ -71,11 +86,7 @@ Status LiveTiming::CheckSettings() {
   }
   if (!IsOn(settings.timing)) return {};
   if (link != nullptr && link->connected()) return Error{"the broker does not simulate time: start it with `gridloom daemon --timing`"};
-  if (policy::MakePolicy(PolicyName()) == nullptr) {
-    std::string names;
-    for (const std::string_view name : policy::PolicyNames()) names += (names.empty() ? "" : ", ") + std::string(name);
-    return Error{"GRIDLOOM_POLICY=" + PolicyName() + " is no policy; there are " + names};
-  }
+  GL_TRY_STATUS(CheckProfiles());
   if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice, or --timing"};
   GL_TRY(device, TimedDevice());
   GL_TRY(threads, HostThreads());
@@ -93,7 +104,9 @@ Result<std::unique_ptr<Timeline>> MakeTimeline() {
         std::make_unique<BrokerTimeline>(link->TakeTiming(), std::move(device), link->client().welcome().policy));
   }
   GL_TRY(device, TimedDevice());
-  return OwnTimeline::Create(device, {.policy = PolicyName(), .threads = *HostThreads(), .store_bytes = *StoreBytes()});
+  return OwnTimeline::Create(
+      device,
+      {.policy = PolicyName(), .profiles = TheSettings().profiles.value_or(""), .threads = *HostThreads(), .store_bytes = *StoreBytes()});
 }
 
 }  // namespace

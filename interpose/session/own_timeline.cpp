@@ -2,7 +2,6 @@
 
 #include "interpose/session/log.h"
 #include "rewriter/support/check.h"
-#include "scheduler/policy/builtin.h"
 #include "sim/hardware/catalog.h"
 
 namespace gridloom::session {
@@ -15,12 +14,18 @@ Result<std::unique_ptr<Timeline>> OwnTimeline::Create(const sim::DeviceSpec& dev
   live.engine.keep_ended = false;
   GL_TRY(parts, hardware::Build(device));
   live.engine.parts = std::move(parts);
-  GL_TRY(timeline, timing::LiveTimeline::Create(device, policy::MakePolicy(options.policy), std::move(live)));
-  return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), options));
+  const auto tell = [](const std::string& sentence) { LogFormat(LogLevel::kWarn, "%s", sentence.c_str()); };
+  GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = options.profiles, .tell = tell}));
+  GL_TRY(policy, supply->Make(options.policy));
+  live.profiler = [supply](std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(source); };
+  GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), std::move(live)));
+  return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), std::move(supply), options));
 }
 
-OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, const Options& options)
+OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply,
+                         const Options& options)
     : timeline_(std::move(timeline)),
+      supply_(std::move(supply)),
       policy_(options.policy),
       host_(timeline_->AddHost()),
       store_(std::make_shared<timing::TraceStore>(options.store_bytes)) {}
@@ -95,6 +100,7 @@ TimingTable OwnTimeline::Finish() {
           .cycles = timeline_->end(),
           .kernels = timeline_->Kernels(),
           .counters = timeline_->counters(),
+          .profiled = supply_->cost(),
           .problem = timeline_->problem()};
 }
 

@@ -6,6 +6,7 @@
 
 #include "interpose/session/timeline.h"
 #include "rewriter/support/result.h"
+#include "sim/study/measure/policy_supply.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
 
@@ -15,6 +16,7 @@ class OwnTimeline final : public Timeline {
  public:
   struct Options {
     std::string policy;
+    std::string profiles;  ///< file with profiles of kernels; empty: those that the policy needs are measured
     unsigned threads = 1;
     std::uint64_t store_bytes = 0;
   };
@@ -31,10 +33,11 @@ class OwnTimeline final : public Timeline {
   TimingTable Finish() override;
 
  private:
-  OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, const Options& options);
+  OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply, const Options& options);
   timing::Place PlaceOf(const trace::HostAction& action) const;
 
   const std::unique_ptr<timing::LiveTimeline> timeline_;
+  const std::shared_ptr<const study::PolicySupply> supply_;
   const std::string policy_;
   const timing::HostId host_;
   const std::shared_ptr<timing::TraceStore> store_;

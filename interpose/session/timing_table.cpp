@@ -82,6 +82,11 @@ std::string TimingText(const TimingTable& table) {
   std::string text = Format("\ngridloom: simulated on %s, policy %s: %.3f ms, %llu cycles\n", sim::DeviceLabel(device).c_str(),
                             table.policy.c_str(), Milliseconds(table.cycles, device), static_cast<unsigned long long>(table.cycles));
   if (!table.problem.empty()) text += "the simulation ended early: " + table.problem + "\n";
+  if (table.profiled.kernels != 0) {
+    text += Format("profiled for the policy: %llu kernels, %.3f million warp instructions simulated besides the program's %.3f\n",
+                   static_cast<unsigned long long>(table.profiled.kernels), static_cast<double>(table.profiled.warp_instructions) / 1e6,
+                   static_cast<double>(table.counters.sm.warp_instructions) / 1e6);
+  }
   text += Format("%-40s %8s %14s %11s %7s %9s %10s  %s\n", "kernel", "launches", "cycles", "time ms", "IPC", "occupancy", "DRAM GB/s",
                  "bound by");
   for (const KernelTimes& kernel : table.kernels.Kernels()) {
@@ -110,6 +115,7 @@ void WriteTimingJson(const TimingTable& table, const std::string& path) {
             {"cycles", table.cycles},
             {"bound_by", timing::BoundBy(activity, hardware::StatesOf(table.device))}};
   for (const hardware::KeyText& field : hardware::FieldsOf(table.device)) json["hardware"][field.key] = field.value;
+  json["profiled"] = {{"kernels", table.profiled.kernels}, {"warp_instructions", table.profiled.warp_instructions}};
   json["problem"] = table.problem.empty() ? Json() : Json(table.problem);
   for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
   json["kernels"] = Json::array();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/study/measure/policy_supply.h"
 #include "sim/timing/kernel_table.h"
 
 namespace gridloom::session {
@@ -14,7 +15,8 @@ struct TimingTable {
   std::uint64_t cycles = 0;  ///< until the program and the last work had ended
   timing::KernelTable kernels;
   timing::Counters counters;
-  std::string problem;  ///< empty, or why the simulation ended early
+  study::PolicySupply::Cost profiled{};  ///< for the policy, besides
+  std::string problem;                   ///< empty, or why the simulation ended early
 };
 
 std::string TimingText(const TimingTable& table);

@@ -53,7 +53,7 @@ int WaitForEvents(int epoll, std::span<epoll_event> events, std::optional<std::u
 
 }  // namespace
 
-Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation)
+Broker::Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation)
     : config_(std::move(config)),
       device_(std::move(device)),
       log_(std::move(log)),
@@ -65,7 +65,7 @@ Broker::~Broker() {
 }
 
 Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
-                                               Simulation* simulation) {
+                                               sched::Simulation* simulation) {
   device.policy_inputs.fair_wait = config.fair_wait_us * std::uint64_t{1000};
   std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log), simulation));
   GL_TRY_STATUS(broker->Open());
@@ -90,8 +90,8 @@ Status Broker::Open() {
   }
   started_ = last_housekeeping_ = now();
   tenants_ = std::make_unique<Tenants>(config_, accounts, std::move(changes));
-  auto policy = policy::MakePolicy(config_.policy, device_.policy_inputs);
-  if (policy == nullptr) return Error{"there is no policy '" + config_.policy + "'"};
+  policy_ = config_.policy;
+  GL_TRY(policy, RealPolicy(policy_));
   const sched::Scheduler::Options options{
       .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000, .resident_kernels = device_.resident_kernels};
   scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
@@ -113,6 +113,16 @@ Status Broker::Open() {
   }
   audit_.Note("start", {{"pid", getpid()}, {"socket", config_.socket}, {"device", device_.id}, {"policy", config_.policy}});
   return {};
+}
+
+/// What grants launches. Where time is simulated the choice acts there, and may need what there is in simulated time alone; when launches
+/// really begin decides nothing then.
+Result<std::unique_ptr<policy::Policy>> Broker::RealPolicy(const std::string& name) const {
+  auto policy = policy::MakePolicy(name, device_.policy_inputs);
+  if (policy.ok() || simulation_ == nullptr || !policy::FindPolicy(name).ok()) return policy;
+  const std::string instead = DaemonConfig().policy;
+  log_("policy " + name + " acts in simulated time; the kernels really run under " + instead);
+  return policy::MakePolicy(instead, device_.policy_inputs);
 }
 
 std::uint64_t Broker::now() { return protocol::NowNs(); }
@@ -392,7 +402,7 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
                                   .memory_bytes = MemoryLimit(tenant),
                                   .tenant = tenant.config.name,
                                   .device = device_.id,
-                                  .policy = std::string(scheduler_->policy())};
+                                  .policy = policy_};
   const bool sent =
       channel ? protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell(), channel.get()})
               : protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell()});

@@ -16,10 +16,10 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/core/scheduler.h"
+#include "scheduler/core/simulation.h"
 #include "scheduler/daemon/audit.h"
 #include "scheduler/daemon/config.h"
 #include "scheduler/daemon/session.h"
-#include "scheduler/daemon/simulation.h"
 #include "scheduler/daemon/tenants.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
@@ -35,7 +35,7 @@ struct DeviceFacts {
   std::uint32_t resident_kernels = 0;
   std::uint64_t memory_bytes = 0;
   FactsFunction facts;
-  policy::PolicyInputs policy_inputs{};  ///< for policies that want to know more
+  policy::PolicyInputs policy_inputs{};  ///< what policies may need, in real time
   /// Plans a little of what the policy would like to know; false when there is nothing. Called when there is time, not in decisions.
   std::function<bool()> plan{};
 };
@@ -45,7 +45,7 @@ class Broker final : private sched::Engine {
   /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator.
   /// `simulation`: what simulates the tenants' time; null: time is real. It must outlive the broker.
   static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
-                                                Simulation* simulation = nullptr);
+                                                sched::Simulation* simulation = nullptr);
   ~Broker() override;
 
   /// Serves until Stop; then says goodbye to all, and writes the accounts.
@@ -70,7 +70,7 @@ class Broker final : private sched::Engine {
   const sched::Scheduler& scheduler() const { return *scheduler_; }
 
  private:
-  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, Simulation* simulation);
+  Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation);
   Status Open();
 
   std::uint64_t now() override;
@@ -97,6 +97,7 @@ class Broker final : private sched::Engine {
   void Memory(Session& session, std::uint64_t bytes);
   void PublishMemory(const Tenant& tenant);
   void Schedule(const Tenant& tenant);
+  Result<std::unique_ptr<policy::Policy>> RealPolicy(const std::string& name) const;
   std::uint64_t MemoryLimit(const Tenant& tenant) const;
   /// Ends a session at the end of this turn; tells it why where a reason is given.
   void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});
@@ -116,10 +117,11 @@ class Broker final : private sched::Engine {
   DaemonConfig config_;
   const DeviceFacts device_;
   const std::function<void(const std::string&)> log_;
-  Simulation* const simulation_;
+  sched::Simulation* const simulation_;
   Audit audit_;
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<sched::Scheduler> scheduler_;
+  std::string policy_;  ///< the operator's choice; in simulated time, where there is one
   protocol::Fd listener_, epoll_, wake_;
   protocol::AdaptiveSpin spin_;
   bool spinning_ = false;  ///< since the last record

@@ -46,6 +46,7 @@ struct Key {
   std::string_view name;
   std::string_view expected;
   bool (*set)(T& target, std::string_view text);
+  std::string (*why)(std::string_view text) = nullptr;  ///< more about a value that is not taken
 };
 
 constexpr Key<Limits> kLimitKeys[] = {
@@ -72,7 +73,8 @@ constexpr Key<DaemonConfig> kKeys[] = {
      }},
     {"device", "a device that `gridloom devices` lists, or a file",
      [](DaemonConfig& c, std::string_view t) { return !(c.device = t).empty(); }},
-    {"policy", "a policy", [](DaemonConfig& c, std::string_view t) { return policy::MakePolicy(c.policy = t) != nullptr; }},
+    {"policy", "a policy", [](DaemonConfig& c, std::string_view t) { return policy::FindPolicy(c.policy = t).ok(); },
+     [](std::string_view t) { return policy::FindPolicy(t).error().message; }},
     {"profiles", "a file", [](DaemonConfig& c, std::string_view t) { return !(c.profiles = t).empty(); }},
     {"quantum_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.quantum_us); }},
     {"fair_wait_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.fair_wait_us); }},
@@ -100,7 +102,8 @@ Status Apply(const Key<T> (&keys)[N], T& target, std::string_view key, const sim
   for (const Key<T>& known : keys) {
     if (known.name != key) continue;
     if (known.set(target, entry.value)) return {};
-    return Error{where + entry.key + " is '" + entry.value + "'; expected " + std::string(known.expected)};
+    return Error{where + entry.key + " is '" + entry.value + "'; expected " + std::string(known.expected) +
+                 (known.why == nullptr ? "" : ": " + known.why(entry.value))};
   }
   std::vector<std::string_view> names;
   for (const Key<T>& known : keys) names.push_back(known.name);

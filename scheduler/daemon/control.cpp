@@ -92,18 +92,14 @@ Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request&
 
 Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Request& request) {
   if (!request.target.empty()) {
-    auto policy = policy::MakePolicy(request.target, device_.policy_inputs);
-    if (policy == nullptr) {
-      std::string names;
-      for (const std::string_view name : policy::PolicyNames()) names += (names.empty() ? "" : ", ") + std::string(name);
-      return Error{"there is no policy '" + request.target + "'; there are " + names};
-    }
+    GL_TRY(policy, RealPolicy(request.target));
+    if (simulation_ != nullptr) GL_TRY_STATUS(simulation_->SetPolicy(request.target));
     scheduler_->SetPolicy(std::move(policy));
-    if (simulation_ != nullptr) static_cast<void>(simulation_->SetPolicy(request.target));  // it knows the same names
+    policy_ = request.target;
     dirty_ = true;
     audit_.Note("policy", {{"by_uid", session.peer.uid}, {"policy", request.target}});
   }
-  return Json{{"policy", scheduler_->policy()}};
+  return Json{{"policy", policy_}};
 }
 
 Json Broker::TenantState(const Tenant& tenant) const {
@@ -146,7 +142,7 @@ Json Broker::SessionState(const Session& session) const {
 Json Broker::State() const {
   Json state{{"pid", getpid()},
              {"device", device_.id},
-             {"policy", scheduler_->policy()},
+             {"policy", policy_},
              {"uptime_seconds", static_cast<double>(protocol::NowNs() - started_) / 1e9},
              {"decisions", scheduler_->decisions()},
              {"pumps", counters_.pumps},
@@ -162,6 +158,8 @@ Json Broker::State() const {
   if (simulation_ != nullptr) {
     const std::string problem = simulation_->problem();
     state["simulated"] = {{"now_seconds", simulation_->now_seconds()}, {"end_seconds", simulation_->end_seconds()}};
+    const sched::SimulatedProfiling profiling = simulation_->profiling();
+    state["simulated"]["profiled"] = {{"kernels", profiling.kernels}, {"warp_instructions", profiling.warp_instructions}};
     state["simulated"]["problem"] = problem.empty() ? Json() : Json(problem);
   }
   for (const Tenant& tenant : tenants_->all()) {

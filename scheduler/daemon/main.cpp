@@ -11,16 +11,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
-#include "scheduler/daemon/timing_service.h"
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
+#include "sim/tenants/timing_service.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::broker {
@@ -52,27 +53,37 @@ std::string DefaultState() {
   return {};
 }
 
+void Say(const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); }
+
 /// Profiles by KernelHash, since a record has no room for long names, and warps of a block.
 class KernelProfiles {
  public:
   KernelProfiles() = default;
-  KernelProfiles(const model::ProfileFile& file, const model::ProfileTable& table) {
+  /// `path`: of the file, for what there is to say about kernels that it lacks.
+  KernelProfiles(std::string path, const model::ProfileFile& file, const model::ProfileTable& table) : path_(std::move(path)) {
     for (const model::KernelProfile& kernel : file.kernels) {
       const std::uint32_t warps = kernel.needs.warps;
       profiles_[{protocol::KernelHash(kernel.kernel), warps}] = table.Find(kernel.kernel, warps);
     }
   }
-  /// 0: none describes such a launch.
-  std::uint64_t Find(std::uint64_t hash, std::uint32_t warps) const {
-    const auto found = profiles_.find({hash, warps});
-    return found != profiles_.end() ? found->second : 0;
+  /// 0: none describes such a launch. Where there are profiles of others the operator hears of it, once for each kernel.
+  std::uint64_t Find(const protocol::LaunchRecord& launch, std::uint32_t warps) {
+    if (const auto found = profiles_.find({launch.kernel, warps}); found != profiles_.end()) return found->second;
+    if (!path_.empty() && told_.insert(launch.kernel).second) {
+      Say("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
+          std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
+    }
+    return 0;
   }
 
  private:
+  std::string path_;
+  std::set<std::uint64_t> told_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> profiles_;
 };
 
-Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file) {
+/// `tells`: of kernels without a profile; where time is simulated the simulation does.
+Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file, bool tells) {
   GL_TRY(device, sim::LoadDevice(name));
   DeviceFacts facts;
   facts.id = device.id;
@@ -85,10 +96,10 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
     GL_TRY(file, model::LoadProfiles(profile_file));
     GL_TRY(setup, model::SetUpKernelet(file, {}, true));
     facts.plan = [planner = setup.planner] { return planner->Advance(); };
-    profiles = KernelProfiles(file, *setup.profiles);
+    profiles = KernelProfiles(tells ? profile_file : "", file, *setup.profiles);
     facts.policy_inputs = setup.inputs;
   }
-  facts.facts = [device, profiles](const protocol::LaunchRecord& launch) {
+  facts.facts = [device, profiles](const protocol::LaunchRecord& launch) mutable {
     trace::LaunchShape shape;
     shape.ctas = launch.ctas;
     shape.threads_per_cta = launch.threads_per_cta;
@@ -98,31 +109,24 @@ Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_
     const policy::SmView sm = timing::EmptySm(device);
     auto needs = timing::NeedsOf(shape, device);
     if (!needs.ok()) needs = policy::CtaNeeds{sm.free_warps, sm.free_registers, sm.free_shared_bytes};
-    return Result<LaunchFacts>(LaunchFacts{*needs, profiles.Find(launch.kernel, shape.warps_per_cta())});
+    return Result<LaunchFacts>(LaunchFacts{*needs, profiles.Find(launch, shape.warps_per_cta())});
   };
   return facts;
 }
 
 /// The timing model, when the configuration wants one; else nothing.
-Result<std::unique_ptr<TimingService>> MakeTiming(const DaemonConfig& config) {
-  if (!config.timing) return std::unique_ptr<TimingService>();
+Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& config) {
+  if (!config.timing) return std::unique_ptr<tenants::TimingService>();
   GL_TRY(device, sim::LoadDevice(config.device));
   GL_TRY_STATUS(hardware::Equip(config.hardware, "", device));
-  TimingService::Options options;
+  tenants::TimingService::Options options;
   options.policy = config.policy;
   options.threads = config.timing_threads;
   options.wait_for = config.timing_wait_for;
   options.patience_ms = config.timing_patience_ms;
-  if (!config.profiles.empty()) {
-    // A planner of its own: it is asked by another thread than the broker's.
-    GL_TRY(file, model::LoadProfiles(config.profiles));
-    GL_TRY(setup, model::SetUpKernelet(file));
-    options.inputs = setup.inputs;
-    options.profile = [profiles = KernelProfiles(file, *setup.profiles)](const std::string& kernel, std::uint32_t warps) {
-      return profiles.Find(protocol::KernelHash(kernel), warps);
-    };
-  }
-  return TimingService::Create(std::move(device), std::move(options));
+  options.profiles = config.profiles;
+  options.tell = Say;
+  return tenants::TimingService::Create(std::move(device), std::move(options));
 }
 
 /// What the command line sets; it wins over the file.
@@ -139,7 +143,10 @@ struct Arguments {
     app.add_option("--device,-d", device, "the virtual GPU that the tenants share (default: h200)")->type_name("NAME|FILE");
     app.add_option("--policy,-p", policy, "how launches are scheduled (default: fair); `gridloom limits --policy` changes it live")
         ->type_name("NAME");
-    app.add_option("--profiles", profiles, "profiles of kernels, for policy kernelet (docs/kernelet.md)")->type_name("FILE");
+    app.add_option(
+           "--profiles", profiles,
+           "profiles of kernels, for policies that need them (docs/kernelet.md); with --timing kernels can be profiled as they come")
+        ->type_name("FILE");
     app.add_flag("--timing", timing, "simulate the programs' time on the device, all of them together (docs/broker.md)");
     app.add_option("--timing-threads", timing_threads, "--timing: threads that simulate (default: 1); times are the same")
         ->check(CLI::Range(1u, 256u))
@@ -209,14 +216,13 @@ int Main(int argc, char** argv) {
   }
   auto config = arguments.Config();
   if (!config.ok()) return Fail(config.error().message);
-  auto facts = FactsOf(config->device, config->profiles);
+  auto facts = FactsOf(config->device, config->profiles, !config->timing);
   if (!facts.ok()) return Fail(facts.error().message);
   RaiseDescriptorLimit();
   const bool quiet = arguments.quiet;
   auto timing = MakeTiming(*config);
   if (!timing.ok()) return Fail(timing.error().message);
-  auto broker = Broker::Create(
-      *config, std::move(*facts), [](const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); }, timing->get());
+  auto broker = Broker::Create(*config, std::move(*facts), Say, timing->get());
   if (!broker.ok()) return Fail(broker.error().message);
   g_broker = broker->get();
   struct sigaction action {};

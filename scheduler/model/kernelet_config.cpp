@@ -40,6 +40,8 @@ using Text = std::string_view;
 constexpr Key kKeys[] = {
     {"overhead_percent", "a number from 0 to 100", [](Config& c, Text t) { return SetNumber(c.overhead_percent, t, 0.0, 100.0); }},
     {"launch_interval_us", "a number from 0 to 1000", [](Config& c, Text t) { return SetNumber(c.launch_interval_us, t, 0.0, 1000.0); }},
+    {"profile_instructions", "a whole number",
+     [](Config& c, Text t) { return SetNumber(c.profile_instructions, t, std::uint64_t{0}, std::uint64_t{1} << 32); }},
     {"prune.pur", "a number from 0 to 10", [](Config& c, Text t) { return SetNumber(c.plan.prune_pur, t, 0.0, 10.0); }},
     {"prune.mur", "a number from 0 to 10", [](Config& c, Text t) { return SetNumber(c.plan.prune_mur, t, 0.0, 10.0); }},
     {"ratio", "`balanced` or `best`",

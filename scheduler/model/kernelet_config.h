@@ -1,6 +1,7 @@
 // Parameters of the policy `kernelet`, as configs/policies/kernelet.yaml gives them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -18,6 +19,8 @@ struct KerneletConfig {
   /// kernel, and a ratio need not balance their times; but among ratios that differ by
   /// less than slices may cost, balance decides.
   PlanOptions plan{.prune_mur = 0.5, .ratio = PlanOptions::Ratio::kBest, .ratio_tolerance = 0.02, .least_profit = 0.02};
+  /// Of each measurement, for each SM, where a kernel is profiled while its program runs; 0: any number.
+  std::uint64_t profile_instructions = 50'000;
   ModelOptions model{};
   double bounds = 0.9;  ///< part of the SM's resources that the model's answers are kept within (bounded_model.h); 0: the chain alone
   policy::KerneletOptions policy{};

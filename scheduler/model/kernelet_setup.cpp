@@ -6,18 +6,23 @@
 namespace gridloom::model {
 
 Result<KerneletSetup> SetUpKernelet(const ProfileFile& file, const KerneletConfig& config, bool deferred) {
-  GL_TRY_STATUS(Validate(file.sm));
   auto profiles = std::make_shared<ProfileTable>();
   for (const KernelProfile& profile : file.kernels) {
     GL_TRY(id, profiles->Add(profile));
     static_cast<void>(id);
   }
+  return SetUpKernelet(file.sm, std::move(profiles), config, deferred);
+}
+
+Result<KerneletSetup> SetUpKernelet(const SmModel& sm, std::shared_ptr<const ProfileTable> profiles, const KerneletConfig& config,
+                                    bool deferred) {
+  GL_TRY_STATUS(Validate(sm));
   KerneletSetup setup;
   setup.profiles = profiles;
-  const std::shared_ptr<const CoRunModel> model = MakeCoRunModel(file.sm, config.model, config.bounds);
-  setup.planner = std::make_shared<GreedyPlanner>(file.sm, profiles, model, config.plan, deferred);
-  setup.inputs = {.planner = setup.planner, .learning_planner = setup.planner, .kernelet = config.policy};
-  if (!deferred) setup.inputs.learning_planner = std::make_shared<LearningPlanner>(file.sm, profiles, model, config.plan);
+  const std::shared_ptr<const CoRunModel> model = MakeCoRunModel(sm, config.model, config.bounds);
+  setup.planner = std::make_shared<GreedyPlanner>(sm, profiles, model, config.plan, deferred);
+  setup.inputs = {.planner = setup.planner, .kernelet = config.policy};
+  if (!deferred) setup.inputs.learning_planner = std::make_shared<LearningPlanner>(sm, profiles, model, config.plan);
   return setup;
 }
 

@@ -1,5 +1,8 @@
 #include "scheduler/policy/builtin.h"
 
+#include <algorithm>
+
+#include "rewriter/support/suggest.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/leftover.h"
 #include "scheduler/policy/priority.h"
@@ -20,29 +23,64 @@ std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
   return std::make_unique<Kernelet>(inputs.learning_planner, inputs.kernelet, "kernelet-probing");
 }
 
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Policy> (*make)(const PolicyInputs& inputs);
+constexpr PolicyInfo kPolicies[] = {
+    {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
+    {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
+    {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},
+    {"leftover", "the next kernel begins when all blocks of the one before have started", {}, Make<Leftover>},
+    {"priority", "the most urgent kernel first, among equals the one that waits longest", {}, Make<Priority>},
+    {"serial", "one kernel after the other", {}, Make<Serial>},
 };
 
-constexpr Entry kPolicies[] = {
-    {"fair", MakeFair},           {"kernelet", MakeKernelet},   {"kernelet-probing", MakeProbing},
-    {"leftover", Make<Leftover>}, {"priority", Make<Priority>}, {"serial", Make<Serial>},
+/// What a need is, how it can be had, and whether it is there.
+struct NeedInfo {
+  Need need;
+  std::string_view what, how;
+  bool (*given)(const PolicyInputs& inputs);
 };
+
+constexpr NeedInfo kNeeds[] = {
+    {Need::kProfiles, "profiles of kernels",
+     "give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes one), or simulate time with --timing, where "
+     "kernels are profiled as they come",
+     [](const PolicyInputs& inputs) { return inputs.planner != nullptr; }},
+    {Need::kLearning, "simulated time, in which it measures pairs of kernels", "use --timing",
+     [](const PolicyInputs& inputs) { return inputs.learning_planner != nullptr; }},
+};
+
+std::string ListOfNames() {
+  std::string names;
+  for (const PolicyInfo& policy : kPolicies) names += (names.empty() ? "" : ", ") + std::string(policy.name);
+  return names;
+}
 
 }  // namespace
 
-std::unique_ptr<Policy> MakePolicy(std::string_view name, const PolicyInputs& inputs) {
-  for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.make(inputs);
-  }
-  return nullptr;
-}
+std::span<const PolicyInfo> Policies() { return kPolicies; }
 
 std::vector<std::string_view> PolicyNames() {
   std::vector<std::string_view> names;
-  for (const Entry& entry : kPolicies) names.push_back(entry.name);
+  for (const PolicyInfo& policy : kPolicies) names.push_back(policy.name);
   return names;
+}
+
+Result<const PolicyInfo*> FindPolicy(std::string_view name) {
+  const auto* const found = std::ranges::find(kPolicies, name, &PolicyInfo::name);
+  if (found != std::end(kPolicies)) return found;
+  const std::string_view nearest = NearestName(name, PolicyNames());
+  return Error{"no policy '" + std::string(name) + "'; there are " + ListOfNames() +
+               (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+}
+
+Result<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyInputs& inputs) {
+  GL_TRY(policy, FindPolicy(name));
+  std::string missing;
+  for (const NeedInfo& info : kNeeds) {
+    if (!policy->needs.Has(info.need) || info.given(inputs)) continue;
+    missing += (missing.empty() ? " needs " : ", and ") + std::string(info.what) + ": " + std::string(info.how);
+  }
+  if (!missing.empty()) return Error{"policy " + std::string(name) + missing};
+  return policy->make(inputs);
 }
 
 }  // namespace gridloom::policy

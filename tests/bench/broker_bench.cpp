@@ -19,6 +19,7 @@
 #include "scheduler/protocol/client.h"
 #include "scheduler/protocol/wait.h"
 #include "tests/bench/broker_launch.h"
+#include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom {
 namespace {
@@ -121,7 +122,8 @@ struct Instant final : sched::Engine {
 /// One slice ends, one decision: with so many tenants that have a launch ready each.
 void Decisions(std::string_view name, std::uint32_t tenants, int count) {
   Instant engine;
-  sched::Scheduler scheduler({.sms = kSms, .empty_sm = kSm, .quantum = 5'000'000}, engine, policy::MakePolicy(name));
+  sched::Scheduler scheduler({.sms = kSms, .empty_sm = kSm, .quantum = 5'000'000}, engine,
+                             policy::MakePolicy(name, policy::NoPairs()).value());
   for (std::uint32_t t = 1; t <= tenants; ++t) {
     scheduler.SetTenant(t, {.weight = 1.0 + t % 7});
     scheduler.Submit({.tenant = t,

@@ -56,7 +56,7 @@ void Decision(benchmark::State& state) {
   KerneletConfig config;
   config.model.max_states = 16;
   const KerneletSetup setup = *SetUpKernelet(file, config);
-  const auto policy = gridloom::policy::MakePolicy("kernelet", setup.inputs);
+  const auto policy = gridloom::policy::MakePolicy("kernelet", setup.inputs).value();
   std::vector<gridloom::policy::SmView> sms(132, file.sm.empty);
   std::vector<gridloom::policy::KernelView> kernels;
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(state.range(0)); ++i)

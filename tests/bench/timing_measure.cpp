@@ -43,7 +43,7 @@ Measurement Measure(const sim::DeviceSpec& device, const std::vector<std::shared
   Measurement best;
   const double until = WallSeconds() + seconds;
   do {
-    const auto policy = policy::MakePolicy("leftover");
+    const auto policy = policy::MakePolicy("leftover").value();
     auto engine = Engine::Create(device, *policy, options);
     if (!engine.ok()) std::exit(1);
     for (std::uint32_t i = 0; i < sources.size(); ++i) {

@@ -7,8 +7,7 @@ namespace gridloom::policy {
 namespace {
 
 TEST_CASE("Shortest_StartsTheKernelWithTheFewestBlocksLeft") {
-  const auto policy = MakePolicy("shortest");
-  REQUIRE(policy != nullptr);
+  const auto policy = MakePolicy("shortest").value();
   CHECK(policy->name() == "shortest");
   const KernelView kernels[] = {
       {.id = 1, .ctas = 100, .started = 10}, {.id = 2, .ctas = 400, .started = 370}, {.id = 3, .ctas = 5, .started = 5}};
@@ -22,7 +21,7 @@ TEST_CASE("Shortest_StartsTheKernelWithTheFewestBlocksLeft") {
 
 TEST_CASE("Shortest_WithNothingLeft_StartsNothing") {
   const KernelView kernels[] = {{.id = 3, .ctas = 5, .started = 5}};
-  CHECK_FALSE(MakePolicy("shortest")->Next({.cycle = 0, .kernels = kernels, .sms = {}}));
+  CHECK_FALSE(MakePolicy("shortest").value()->Next({.cycle = 0, .kernels = kernels, .sms = {}}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "scheduler/daemon/session.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
+#include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom {
 namespace {
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Silent engine;
   const auto names = policy::PolicyNames();
   sched::Scheduler scheduler({.sms = 3, .empty_sm = Sm(), .quantum = data[0] % 2 * 1000u}, engine,
-                             policy::MakePolicy(names[data[1] % names.size()]));
+                             policy::MakePolicy(names[data[1] % names.size()], policy::NoPairs()).value());
   scheduler.SetTenant(1, {.in_flight = 5});
   broker::Session session(1, protocol::Fd(), {}, 0);
   if (!session.Admit(1).ok()) return 0;
@@ -63,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   session.Abandon(scheduler);
   Require(scheduler.launches() == 0 && scheduler.in_flight(1) == 0 && scheduler.waiting(1) == 0);
-  scheduler.SetPolicy(policy::MakePolicy("leftover"));
+  scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   scheduler.SetTenant(2, {});
   scheduler.Submit(
       {.tenant = 2, .owner = 2, .kernel = ~std::uint64_t{0}, .ctas = 12, .needs = {.warps = 1}, .divisible = false, .name = "after"});

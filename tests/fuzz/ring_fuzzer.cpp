@@ -9,6 +9,7 @@
 #include "scheduler/core/scheduler.h"
 #include "scheduler/daemon/session.h"
 #include "scheduler/policy/builtin.h"
+#include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom {
 namespace {
@@ -51,7 +52,7 @@ struct Tenant final : sched::Engine {
       : scheduler({.sms = 3,
                    .empty_sm = {.free_ctas = 4, .free_warps = 32, .free_registers = 65536, .free_shared_bytes = 65536},
                    .quantum = 1000},
-                  *this, policy::MakePolicy(policy)) {
+                  *this, policy::MakePolicy(policy, policy::NoPairs()).value()) {
     scheduler.SetTenant(1, {.in_flight = 5});
     Require(session.Admit(1).ok());
   }
@@ -118,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   tenant.session.Abandon(tenant.scheduler);
   Require(tenant.scheduler.launches() == 0 && tenant.scheduler.in_flight(1) == 0 && tenant.scheduler.waiting(1) == 0);
   // Whoever comes after has the whole device.
-  tenant.scheduler.SetPolicy(policy::MakePolicy("leftover"));
+  tenant.scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   tenant.scheduler.SetTenant(2, {});
   tenant.scheduler.Submit(
       {.tenant = 2, .owner = 2, .kernel = ~std::uint64_t{0}, .ctas = 12, .needs = {.warps = 1}, .divisible = false, .name = "after"});

@@ -39,7 +39,7 @@ void Device(std::string_view text) {
   Require(base.ok());
   sim::DeviceSpec device = *base;
   if (!sim::ApplyDeviceText(text, "device.yaml", device).ok() || !sim::ValidateDevice(device).ok() || !IsSmall(device)) return;
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   const auto engine = timing::Engine::Create(device, *policy);
   if (engine.ok()) Require((*engine)->Run().ok());
 }

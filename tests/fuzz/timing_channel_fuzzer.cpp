@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "scheduler/daemon/timing_service.h"
 #include "scheduler/protocol/frames.h"
 #include "sim/device/device_files.h"
+#include "sim/tenants/timing_service.h"
 #include "sim/trace/trace_records.h"
 
 namespace gridloom {
@@ -22,7 +22,7 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-Fd Join(broker::TimingService& service, std::uint64_t session) {
+Fd Join(tenants::TimingService& service, std::uint64_t session) {
   auto socket = service.Join(
       {.session = session, .tenant = static_cast<std::uint32_t>(session), .tenant_name = "tenant", .program = "fuzzer", .limits = {}});
   Require(socket.ok());
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > kMost) return 0;
   static const auto device = sim::LoadDevice("fermi-8");
   Require(device.ok());
-  auto service = broker::TimingService::Create(*device, {.policy = "leftover", .patience_ms = 1});
+  auto service = tenants::TimingService::Create(*device, {.policy = "leftover", .patience_ms = 1});
   Require(service.ok());
   const Fd good = Join(**service, 1);
   {

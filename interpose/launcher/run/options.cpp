@@ -8,6 +8,7 @@
 
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
+#include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 
@@ -50,12 +51,14 @@ Result<std::string> CheckThreads(const std::string& text) { return CheckThreadCo
 Result<std::string> CheckTimingThreads(const std::string& text) { return CheckThreadCount("--timing-threads", text, 256); }
 
 Result<std::string> CheckPolicy(const std::string& name) {
-  const auto names = policy::PolicyNames();
-  if (std::ranges::find(names, name) != names.end()) return name;
-  std::string all;
-  for (const std::string_view known : names) all += (all.empty() ? "" : ", ") + std::string(known);
-  const std::string_view nearest = NearestName(name, names);
-  return Error{"no policy '" + name + "'; there are " + all + (nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?")};
+  GL_TRY(policy, policy::FindPolicy(name));
+  return std::string(policy->name);
+}
+
+Result<std::string> CheckProfiles(const std::string& path) {
+  GL_TRY(file, model::LoadProfiles(path));
+  static_cast<void>(file);
+  return fs::absolute(path).string();
 }
 
 Result<std::string> CheckNumber(const char* option, const std::string& text, unsigned most) {
@@ -202,6 +205,11 @@ const std::vector<RunOption>& Options() {
        "--timing, with launches scheduled by this policy (default: leftover)",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
        CheckPolicy},
+      {"--profiles",
+       "FILE",
+       "--timing, with profiles of kernels from a file, for a policy that needs them (default: kernels are profiled as they come)",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_PROFILES", "{}"}},
+       CheckProfiles},
       {"--timing-device",
        "NAME|FILE",
        "--timing, simulated on another device than the one that the program sees: a program of today on a GPU of old",

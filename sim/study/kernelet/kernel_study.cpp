@@ -335,8 +335,7 @@ Result<double> KernelStudy::TogetherWhole(const std::string& policy, const std::
   const Measurement job{.what = device_.id + ": all kernels together under " + policy,
                         .key = Key(layout_, what),
                         .measure = [&]() -> Result<std::vector<double>> {
-                          const auto made = policy::MakePolicy(policy, {.planner = planner});
-                          if (made == nullptr) return Error{"no policy '" + policy + "'"};
+                          GL_TRY(made, policy::MakePolicy(policy, {.planner = planner}));
                           GL_TRY(cycles, MeasureTogether(device_, kernels, *made, layout_));
                           return std::vector<double>{static_cast<double>(cycles)};
                         }};

@@ -1,6 +1,7 @@
 #include "sim/study/measure/co_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "scheduler/policy/leftover.h"
 #include "sim/hardware/catalog.h"
@@ -57,19 +58,21 @@ class Meter final : public timing::Observer {
     launch.end = at;
   }
   void OnWindow(const timing::Engine& engine, Cycle) override {
-    if (!warm_ && AllHave(options_.warmup_waves)) {
-      warm_ = true;
-      begin_ = engine.now();
-      at_begin_ = engine.counters_now();
-    }
-    if (warm_ && !done_ && AllHave(options_.warmup_waves + options_.measured_waves)) {
-      done_ = true;
-      cycles_ = engine.now() - begin_;
-      counters_ = Difference(engine.counters_now(), at_begin_);
+    if (done_) return;
+    if (!warm_ && AllHave(options_.warmup_waves)) warm_ = Mark::At(engine);
+    if (warm_ && AllHave(options_.warmup_waves + options_.measured_waves)) return Finish(engine, *warm_);
+    if (options_.effort.most == 0 || ++windows_ % kWindowsALook != 0) return;
+    const std::uint64_t simulated = engine.counters_now().sm.warp_instructions;
+    if (!third_ && simulated >= options_.effort.most / 3) {
+      third_ = Mark::At(engine);
+    } else if (third_ && simulated >= options_.effort.most) {
+      cut_ = true;
+      Finish(engine, *third_);
     }
   }
 
   bool done() const { return done_; }
+  bool cut() const { return cut_; }  ///< waves are missing: only cycles() and counters() say something
   Cycle cycles() const { return cycles_; }
   const timing::Counters& counters() const { return counters_; }
   double CtasPerCycle(std::size_t number) const {
@@ -83,15 +86,28 @@ class Meter final : public timing::Observer {
     std::uint64_t wave = 0, ended = 0;
     Cycle begin = 0, end = 0;  // of the last block of the last warm-up wave, and of the last whole wave
   };
+  struct Mark {
+    Cycle at = 0;
+    timing::Counters counters;
+    static Mark At(const timing::Engine& engine) { return {.at = engine.now(), .counters = engine.counters_now()}; }
+  };
+  static constexpr std::uint64_t kWindowsALook = 16;  // counters are sums over the device
   bool AllHave(std::uint64_t waves) const {
     return std::ranges::all_of(launches_, [&](const Launch& launch) { return launch.ended >= waves * launch.wave; });
+  }
+  void Finish(const timing::Engine& engine, const Mark& begin) {
+    done_ = true;
+    cycles_ = engine.now() - begin.at;
+    counters_ = Difference(engine.counters_now(), begin.counters);
   }
 
   const CoRunOptions options_;
   std::vector<Launch> launches_;
-  bool warm_ = false, done_ = false;
-  Cycle begin_ = 0, cycles_ = 0;
-  timing::Counters at_begin_, counters_;
+  std::optional<Mark> warm_, third_;
+  std::uint64_t windows_ = 0;
+  bool done_ = false, cut_ = false;
+  Cycle cycles_ = 0;
+  timing::Counters counters_;
 };
 
 /// When so many blocks had ended.
@@ -142,6 +158,7 @@ Status CheckRoom(const sim::DeviceSpec& device, std::span<const CoRunPart> parts
 
 Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const CoRunPart> parts, const CoRunOptions& options) {
   GL_TRY_STATUS(CheckRoom(device, parts));
+  if (options.effort.most != 0 && parts.size() != 1) return Error{"only measurements of one kernel can be bounded"};
   std::vector<std::uint32_t> quotas;
   std::vector<std::uint64_t> waves;
   for (const CoRunPart& part : parts) {
@@ -166,9 +183,15 @@ Result<CoRunRates> MeasureCoRun(const sim::DeviceSpec& device, std::span<const C
   }
   GL_TRY_STATUS(engine->RunUntil(timing::kNever, [&] { return meter.done(); }));
   if (!meter.done()) return Error{device.id + ": the device stands still"};
+  if (options.effort.simulated != nullptr) *options.effort.simulated += engine->counters().sm.warp_instructions;
   CoRunRates rates;
   rates.cycles = meter.cycles();
   rates.counters = meter.counters();
+  if (meter.cut()) {
+    const double ipc = static_cast<double>(rates.counters.sm.warp_instructions) / static_cast<double>(rates.cycles * device.sm.count);
+    rates.parts.push_back({.ctas_per_cycle = ipc * device.sm.count / parts[0].kernel->instructions_per_cta, .ipc = ipc});
+    return rates;
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double ctas = meter.CtasPerCycle(i);
     rates.parts.push_back({.ctas_per_cycle = ctas, .ipc = ctas * parts[i].kernel->instructions_per_cta / device.sm.count});
@@ -197,14 +220,20 @@ Result<Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr
     static_cast<void>(id);
   }
   GL_TRY_STATUS(engine->Run());
+  if (run.simulated != nullptr) *run.simulated += engine->counters().sm.warp_instructions;
   if (run.skip == 0) return LastEnd(*engine);
   return LastEnd(*engine) + engine->parameters().timing().launch.kernel_cycles - skipped.at();
 }
 
-SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, Cycle launch_interval) {
+SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, Cycle launch_interval,
+                     std::uint64_t* simulated) {
   constexpr std::uint64_t kSkippedLoads = 2, kLoads = 6;  // of the device
   const std::uint64_t load = full * device.sm.count;
-  return {.ctas = kLoads * load, .slice = ctas_per_sm * device.sm.count, .launch_interval = launch_interval, .skip = kSkippedLoads * load};
+  return {.ctas = kLoads * load,
+          .slice = ctas_per_sm * device.sm.count,
+          .launch_interval = launch_interval,
+          .skip = kSkippedLoads * load,
+          .simulated = simulated};
 }
 
 Result<Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,

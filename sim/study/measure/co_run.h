@@ -22,11 +22,19 @@ struct CoRunPart {
   std::uint32_t ctas_per_sm = 0;
 };
 
+/// What a measurement may simulate, and what measurements did.
+struct Effort {
+  std::uint64_t most = 0;              ///< warp instructions, about; 0: any number
+  std::uint64_t* simulated = nullptr;  ///< if not null, warp instructions are added
+};
+
 /// A wave of a kernel is as many blocks as the device holds of it.
 struct CoRunOptions {
   std::uint32_t warmup_waves = 1;    ///< of every kernel, before its rate is measured
   std::uint32_t measured_waves = 2;  ///< of the slowest kernel; the others do whole waves meanwhile
   std::uint64_t layout = 0;          ///< of pages (timing::EngineOptions)
+  /// With `most`, which is for one kernel alone: what has not done its waves by then is measured from a third of them on.
+  Effort effort{};
 };
 
 struct CoRunRates {
@@ -51,13 +59,15 @@ struct SlicedRun {
   std::uint64_t ctas = 0, slice = 0;
   timing::Cycle launch_interval = 0;
   std::uint64_t skip = 0;
-  std::uint64_t layout = 0;  ///< of pages (timing::EngineOptions)
+  std::uint64_t layout = 0;            ///< of pages (timing::EngineOptions)
+  std::uint64_t* simulated = nullptr;  ///< as Effort::simulated
 };
 inline constexpr std::uint32_t kSliceStreams = 16;
 Result<timing::Cycle> MeasureSliced(const sim::DeviceSpec& device, const std::shared_ptr<const TracedKernel>& kernel, const SlicedRun& run);
 
 /// The run that says what slices of `ctas_per_sm` blocks (0: one launch) for each SM cost a kernel of which an SM holds `full` blocks.
-SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, timing::Cycle launch_interval);
+SlicedRun SlicingRun(const sim::DeviceSpec& device, std::uint64_t full, std::uint64_t ctas_per_sm, timing::Cycle launch_interval,
+                     std::uint64_t* simulated = nullptr);
 
 /// Cycles for all blocks of all kernels, launched at once into a stream each, under a policy that knows kernel i as profile i + 1.
 Result<timing::Cycle> MeasureTogether(const sim::DeviceSpec& device, std::span<const std::shared_ptr<const TracedKernel>> kernels,

@@ -38,10 +38,19 @@ Result<std::shared_ptr<const TracedKernel>> Load(const Chosen& chosen, std::uint
 
 }  // namespace
 
+Result<model::KernelProfile> MeasureProfile(const std::shared_ptr<const TracedKernel>& kernel, const sim::DeviceSpec& device,
+                                            const model::KerneletConfig& config, const Effort& effort) {
+  const SliceLimit slices{.overhead = config.overhead_percent / 100,
+                          .launch_interval = static_cast<timing::Cycle>(config.launch_interval_us * device.timing.clock.sm_mhz),
+                          .effort = effort};
+  GL_TRY(profile, ProfileKernel(kernel, device, {.effort = effort}));
+  GL_TRY(smallest, MeasureSmallestSlice(kernel, device, profile, slices));
+  profile.smallest_slice = smallest;
+  return profile;
+}
+
 Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::TraceFile>>& traces,
                                          const model::KerneletConfig& config) {
-  const SliceLimit slices{.overhead = config.overhead_percent / 100,
-                          .launch_interval = static_cast<timing::Cycle>(config.launch_interval_us * device.timing.clock.sm_mhz)};
   std::map<std::pair<std::string, std::uint32_t>, Chosen> kernels;  // by name and warps of a block
   for (const auto& file : traces) {
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
@@ -55,9 +64,7 @@ Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const st
   for (const auto& [kind, chosen] : kernels) {
     GL_TRY(needs, timing::NeedsOf(chosen.get().info.shape, device));
     GL_TRY(kernel, Load(chosen, std::uint64_t{timing::CtasPerSm(needs, device)} * device.sm.count));
-    GL_TRY(profile, ProfileKernel(kernel, device));
-    GL_TRY(smallest, MeasureSmallestSlice(kernel, device, profile, slices));
-    profile.smallest_slice = smallest;
+    GL_TRY(profile, MeasureProfile(kernel, device, config));
     profiles.kernels.push_back(std::move(profile));
   }
   return profiles;

@@ -242,11 +242,14 @@ Result<std::uint64_t> MeasureSmallestSlice(const std::shared_ptr<const TracedKer
     const double slice_cycles = static_cast<double>(ctas_per_sm * sms) / ctas_per_cycle;
     const bool launched_in_time = 2 * static_cast<double>(limit.launch_interval) <= slice_cycles;
     if (launched_in_time && kSliceStreams * ctas_per_sm >= 2 * full) return true;
+    const SlicedRun sliced_run = SlicingRun(device, full, ctas_per_sm, limit.launch_interval, limit.effort.simulated);
+    const double instructions = static_cast<double>(sliced_run.ctas) * profile.instructions_per_cta;
+    if (limit.effort.most != 0 && instructions > static_cast<double>(limit.effort.most)) return false;
     if (!whole) {
-      GL_TRY(cycles, MeasureSliced(device, kernel, SlicingRun(device, full, 0, limit.launch_interval)));
+      GL_TRY(cycles, MeasureSliced(device, kernel, SlicingRun(device, full, 0, limit.launch_interval, limit.effort.simulated)));
       whole = cycles;
     }
-    GL_TRY(sliced, MeasureSliced(device, kernel, SlicingRun(device, full, ctas_per_sm, limit.launch_interval)));
+    GL_TRY(sliced, MeasureSliced(device, kernel, sliced_run));
     return static_cast<double>(sliced) <= (1 + limit.overhead) * static_cast<double>(*whole);
   };
   std::uint64_t least = 1, enough = full;  // the answer is in between

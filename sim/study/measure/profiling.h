@@ -43,6 +43,7 @@ Result<model::KernelProfile> ProfileKernel(const std::shared_ptr<const TracedKer
 struct SliceLimit {
   double overhead = 0.02;  ///< part of the kernel's time
   timing::Cycle launch_interval = 0;
+  Effort effort{};  ///< a measurement that would simulate more is not made; then only sizes count that need none
 };
 /// Thread blocks of the smallest slice within the limit, a multiple of the device's SMs; a full load of the device if none is. Sizes are
 /// found by halving and measured, but where the host launches twice as fast as slices end and streams hold two loads of the device: then

@@ -113,14 +113,14 @@ Result<model::KerneletSetup> SetUpFor(const sim::DeviceSpec& device, const Trace
 
 Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& policy_name, const Traces& traces, unsigned threads,
                             const ReplayInputs& inputs, ReplayProgress* progress) {
+  GL_TRY(known, policy::FindPolicy(policy_name));
   model::KerneletSetup kernelet;
-  if (policy_name.starts_with("kernelet")) {
+  if (known->needs.Has(policy::Need::kProfiles)) {
     GL_TRY(setup, SetUpFor(device, traces, inputs.profiles));
     kernelet = std::move(setup);
   }
   const auto begin = std::chrono::steady_clock::now();
-  auto policy = policy::MakePolicy(policy_name, kernelet.inputs);
-  if (!policy) return Error{"no policy '" + policy_name + "'"};
+  GL_TRY(policy, policy::MakePolicy(policy_name, kernelet.inputs));
   timing::SamplerOptions sampling;
   if (progress != nullptr) sampling.ended_ctas = &progress->ended_ctas;
   const auto sampler = std::make_shared<timing::Sampler>(sampling);

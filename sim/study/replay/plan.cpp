@@ -221,10 +221,9 @@ Status PlanDevices(const ReplayOptions& options, ReplayPlan& plan) {
 }
 
 Status PlanPolicies(const ReplayOptions& options, ReplayPlan& plan) {
-  const auto names = policy::PolicyNames();
-  const std::vector<std::string> all(names.begin(), names.end());
   for (const std::string& policy : options.policies) {
-    if (std::ranges::find(all, policy) == all.end()) return Error{Choices("policy", policy, all)};
+    GL_TRY(known, policy::FindPolicy(policy));
+    static_cast<void>(known);
     if (std::ranges::find(plan.policies, policy) != plan.policies.end()) return Error{"policy " + policy + " is given twice"};
     plan.policies.push_back(policy);
   }

@@ -38,7 +38,14 @@ Cycle CyclesOf(std::uint64_t ns, std::uint32_t mhz) { return (ns * mhz + 999) / 
 
 Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
                                                            Options options) {
+  ProfilingPolicy* profiling = nullptr;
+  if (options.profiler) {
+    auto outer = std::make_unique<ProfilingPolicy>(std::move(policy), options.profiler);
+    profiling = outer.get();
+    policy = std::move(outer);
+  }
   std::unique_ptr<LiveTimeline> timeline(new LiveTimeline(std::move(policy), options));
+  timeline->profiling_ = profiling;
   EngineOptions engine_options = options.engine;
   engine_options.on_finished = [self = timeline.get()](WorkId id, const WorkResult& work, const Counters& during) {
     self->finished_.emplace_back(id, work, during);
@@ -399,13 +406,7 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   WorkOrder end_order{.stream = stream, .submitted = order.submitted, .after = {}};
   Result<WorkId> begin = WorkId{0};
   switch (node.kind) {
-    case WorkKind::kKernel:
-      begin = engine_->Add(KernelWork{.order = std::move(order),
-                                      .source = std::move(node.source),
-                                      .profile = node.place.profile,
-                                      .owner = node.place.owner,
-                                      .address_space = node.place.host});
-      break;
+    case WorkKind::kKernel: begin = FeedKernel(std::move(order), node); break;
     case WorkKind::kCopyToDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToDevice, node.bytes}); break;
     case WorkKind::kCopyToHost: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToHost, node.bytes}); break;
     case WorkKind::kCopyOnDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kOnDevice, node.bytes}); break;
@@ -431,6 +432,18 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   return last;
 }
 
+Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
+  std::shared_ptr<ProfilingPolicy::Source> profiled;
+  if (profiling_ != nullptr) node.source = profiled = std::make_shared<ProfilingPolicy::Source>(std::move(node.source));
+  GL_TRY(work, engine_->Add(KernelWork{.order = std::move(order),
+                                       .source = std::move(node.source),
+                                       .profile = node.place.profile,
+                                       .owner = node.place.owner,
+                                       .address_space = node.place.host}));
+  if (profiled != nullptr) profiling_->Expect(work, std::move(profiled));
+  return work;
+}
+
 void LiveTimeline::Fail(const std::string& why) {
   if (problem_.empty()) problem_ = why;
   changed_.notify_all();
@@ -440,6 +453,7 @@ bool LiveTimeline::Collect() {
   bool awaited = false;
   for (const auto& [work, result, during] : finished_) {
     table_.Add(result, during);
+    if (profiling_ != nullptr) profiling_->Forget(work);
     if (options_.on_ended) options_.on_ended(stream_of_.at(result.stream).host, result, during);
     last_end_ = std::max(last_end_, result.ended);
     const auto found = node_of_.find(work);

@@ -22,6 +22,7 @@
 #include "scheduler/policy/policy.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/kernel_table.h"
+#include "sim/timing/live/profiling_policy.h"
 
 namespace gridloom::timing {
 
@@ -59,6 +60,7 @@ class LiveTimeline {
     unsigned patience_ms = 3000;
     /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
     std::function<void(HostId host, const WorkResult& work, const Counters& during)> on_ended = {};
+    Profiler profiler = {};  ///< of all kernels; called by the simulation's thread, in the order of simulated time
   };
   static Result<std::unique_ptr<LiveTimeline>> Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
                                                       Options options);
@@ -184,7 +186,7 @@ class LiveTimeline {
   Result<Cycle> Feed();
   /// What has ended with the work: its node, unless the node is a group that goes on.
   Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after);
-  Result<WorkId> FeedOne(NodeId id, WorkOrder order);
+  Result<WorkId> FeedKernel(WorkOrder order, Node& node);
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
   std::uint32_t NewStream(Stream stream);
@@ -197,6 +199,7 @@ class LiveTimeline {
   }
 
   const std::unique_ptr<policy::Policy> policy_;
+  ProfilingPolicy* profiling_ = nullptr;  ///< it, where there is a profiler
   const Options options_;
   std::unique_ptr<Engine> engine_;
   Cycle call_ = 0, answer_ = 0;

@@ -41,6 +41,18 @@ void Call(const char* name, Parameters... parameters) {
   }
 }
 
+/// Waits for no other stream. To be made when there is a Program.
+class Stream {
+ public:
+  Stream() { Call("cuStreamCreate", &stream_, 1u); }
+  Stream(const Stream&) = delete;
+  ~Stream() { Call("cuStreamDestroy_v2", stream_); }
+  Handle get() const { return stream_; }
+
+ private:
+  Handle stream_ = nullptr;
+};
+
 /// A context on device 0 and one module from PTX text.
 class Program {
  public:
@@ -61,15 +73,24 @@ class Program {
   };
   template <class... Values>
   void Launch(const char* kernel, Shape grid, Shape block, Values... values) {
-    Handle function = nullptr, stream = nullptr;
+    LaunchIn(nullptr, kernel, grid, block, values...);
+    Call("cuCtxSynchronize");
+  }
+  /// Does not wait.
+  template <class... Values>
+  void Start(const Stream& stream, const char* kernel, Shape grid, Shape block, Values... values) {
+    LaunchIn(stream.get(), kernel, grid, block, values...);
+  }
+
+ private:
+  template <class... Values>
+  void LaunchIn(Handle stream, const char* kernel, Shape grid, Shape block, Values... values) {
+    Handle function = nullptr;
     Call("cuModuleGetFunction", &function, module_, kernel);
     void* parameters[] = {&values...};
     void** extra = nullptr;
     Call("cuLaunchKernel", function, grid.x, grid.y, grid.z, block.x, block.y, block.z, 0u, stream, static_cast<void**>(parameters), extra);
-    Call("cuCtxSynchronize");
   }
-
- private:
   Handle module_ = nullptr;
 };
 

@@ -26,7 +26,7 @@ struct Fixture {
   Scheduler scheduler;
 
   explicit Fixture(std::string_view policy = "leftover", std::uint64_t quantum = 0)
-      : scheduler({.sms = 4, .empty_sm = kSm, .quantum = quantum, .burst = 2000}, engine, policy::MakePolicy(policy)) {
+      : scheduler({.sms = 4, .empty_sm = kSm, .quantum = quantum, .burst = 2000}, engine, policy::MakePolicy(policy).value()) {
     scheduler.SetTenant(1, {});
     scheduler.SetTenant(2, {});
   }
@@ -121,7 +121,7 @@ TEST_CASE("SetPolicy_Live_DecidesTheNextSlice") {
   const LaunchId first = f.Submit(4), second = f.Submit(4, 2);
   f.scheduler.Pump();
   CHECK_FALSE(f.engine.granted.contains(second));
-  f.scheduler.SetPolicy(policy::MakePolicy("leftover"));
+  f.scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   f.scheduler.Pump();
   CHECK(f.engine.granted[first] == 4);
   CHECK(f.engine.granted[second] == 4);

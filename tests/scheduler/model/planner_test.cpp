@@ -151,7 +151,7 @@ TEST_CASE("SetUpKernelet_GivesThePolicyThatPlansWithTheseProfiles") {
   for (std::uint64_t id = 1; id <= 4; ++id) file.kernels.push_back(*table->Get(id));
   const auto setup = SetUpKernelet(file);
   REQUIRE(setup.ok());
-  const auto policy = policy::MakePolicy("kernelet", setup->inputs);
+  const auto policy = policy::MakePolicy("kernelet", setup->inputs).value();
   const std::vector<policy::SmView> sms(14, Fermi().empty);
   std::vector<policy::KernelView> kernels;
   for (std::uint64_t i = 0; i < 4; ++i)

@@ -1,29 +1,107 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 
 #include "scheduler/policy/builtin.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/limited.h"
+#include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom::policy {
 namespace {
 
 std::optional<Slice> Ask(std::string_view name, const std::vector<KernelView>& kernels) {
   const std::vector<SmView> sms(2, SmView{.free_ctas = 8, .free_warps = 48, .free_registers = 32768, .free_shared_bytes = 49152});
-  return MakePolicy(name)->Next({.cycle = 5, .kernels = kernels, .sms = sms});
+  return MakePolicy(name, NoPairs()).value()->Next({.cycle = 5, .kernels = kernels, .sms = sms});
 }
 
 TEST_CASE("MakePolicy_KnowsEveryNameAndNoOther") {
   const auto names = PolicyNames();
   CHECK(std::ranges::is_sorted(names));
   for (const std::string_view name : names) {
-    const auto policy = MakePolicy(name);
-    REQUIRE(policy != nullptr);
-    CHECK(policy->name() == name);
+    const auto policy = MakePolicy(name, NoPairs());
+    REQUIRE(policy.ok());
+    CHECK((*policy)->name() == name);
   }
-  CHECK(MakePolicy("nothing") == nullptr);
+  CHECK_FALSE(MakePolicy("nothing").ok());
+}
+
+TEST_CASE("MakePolicy_OfAMisspeltName_NamesTheNearest") {
+  struct Row {
+    std::string_view given, nearest;
+  };
+  for (const auto& [given, nearest] :
+       {Row{"kernlet", "kernelet"}, Row{"left-over", "leftover"}, Row{"kernelet-probin", "kernelet-probing"}}) {
+    const std::string message = MakePolicy(given).error().message;
+    CHECK(message.starts_with("no policy '" + std::string(given) + "'; there are fair, kernelet, "));
+    CHECK(message.ends_with("; did you mean '" + std::string(nearest) + "'?"));
+  }
+  CHECK(MakePolicy("round-robin").error().message.find("did you mean") == std::string::npos);
+}
+
+TEST_CASE("Policies_EachSaysWhatItIs") {
+  for (const PolicyInfo& policy : Policies()) {
+    CHECK_FALSE(policy.summary.empty());
+    CHECK(policy.summary.find('\n') == std::string_view::npos);
+    CHECK(*FindPolicy(policy.name) == &policy);
+  }
+}
+
+TEST_CASE("Policies_EachStandsInTheListOfTheDocs") {
+  std::ifstream file("docs/commands.md");
+  const std::string page{std::istreambuf_iterator(file), {}};
+  for (const PolicyInfo& policy : Policies()) {
+    INFO(policy.name);
+    CHECK(page.find("| `" + std::string(policy.name) + "` | " + std::string(policy.summary)) != std::string::npos);
+  }
+}
+
+/// What each policy says when it is given nothing, or only a part of what it needs.
+TEST_CASE("MakePolicy_WithoutWhatItNeeds_SaysWhatIsMissingAndHowToGetIt") {
+  const PolicyInputs planner{.planner = NoPairs().planner}, learning{.learning_planner = NoPairs().learning_planner};
+  const std::string profiles =
+      "profiles of kernels: give a file of them with --profiles (`gridloom replay --write-profiles FILE TRACE` makes one)";
+  const std::string time = "simulated time, in which it measures pairs of kernels: use --timing";
+  struct Row {
+    std::string_view name;
+    const PolicyInputs& given;
+    std::vector<std::string> missing;
+  };
+  const PolicyInputs nothing{}, all = NoPairs();
+  const Row rows[] = {
+      {"fair", nothing, {}},
+      {"leftover", nothing, {}},
+      {"priority", nothing, {}},
+      {"serial", nothing, {}},
+      {"kernelet", nothing, {profiles}},
+      {"kernelet", planner, {}},
+      {"kernelet", learning, {profiles}},
+      {"kernelet-probing", nothing, {profiles, time}},
+      {"kernelet-probing", planner, {time}},
+      {"kernelet-probing", learning, {profiles}},
+      {"kernelet-probing", all, {}},
+  };
+  for (const auto& [name, given, missing] : rows) {
+    INFO(name);
+    const auto policy = MakePolicy(name, given);
+    REQUIRE(policy.ok() == missing.empty());
+    if (policy.ok()) continue;
+    CHECK(policy.error().message.starts_with("policy " + std::string(name) + " needs "));
+    for (const std::string& what : {profiles, time}) {
+      const bool said = policy.error().message.find(what) != std::string::npos;
+      CHECK(said == (std::ranges::find(missing, what) != missing.end()));
+    }
+  }
+}
+
+TEST_CASE("Needs_OfSeveral_HaveEachAndNoOther") {
+  constexpr Needs none, one{Need::kLearning}, both{Need::kProfiles, Need::kLearning};
+  STATIC_REQUIRE(none.empty());
+  STATIC_REQUIRE((one.Has(Need::kLearning) && !one.Has(Need::kProfiles) && !one.empty()));
+  STATIC_REQUIRE((both.Has(Need::kLearning) && both.Has(Need::kProfiles)));
 }
 
 TEST_CASE("Next_NothingReady_IsNothing") {
@@ -58,7 +136,7 @@ TEST_CASE("Next_Priority_MoreUrgentKernelGoesFirst") {
 
 /// A device for 16 blocks of one kind. Tenants with endless kernels; `seconds[t]` is how long a block of tenant t takes.
 struct FairDevice {
-  std::unique_ptr<Policy> policy = MakePolicy("fair");
+  std::unique_ptr<Policy> policy = MakePolicy("fair").value();
   std::vector<KernelView> kernels;
   std::uint64_t free = 16, now = 0;
   std::multimap<std::uint64_t, std::size_t> ends;
@@ -212,7 +290,7 @@ TEST_CASE("Fair_TenantThatStaysAwayLonger_IsNotWaitedFor") {
 TEST_CASE("Limited_Caps_AreKept_AndWhoOwesIsAskedAgainInTime") {
   constexpr std::uint64_t kUntil = 1'000'000, kDuration = 50;
   const double caps[2] = {0.2, 0.5};
-  Limited limited(MakePolicy("leftover"), 1000, [&](std::uint32_t tenant) { return Limited::Limits{.cap = caps[tenant]}; });
+  Limited limited(MakePolicy("leftover").value(), 1000, [&](std::uint32_t tenant) { return Limited::Limits{.cap = caps[tenant]}; });
   std::vector<KernelView> kernels;
   std::uint64_t ends[2] = {};
   double had[2] = {};
@@ -247,7 +325,7 @@ TEST_CASE("Limited_Caps_AreKept_AndWhoOwesIsAskedAgainInTime") {
 }
 
 TEST_CASE("Limited_InFlight_LetsTheFirstOnesTakePart") {
-  Limited limited(MakePolicy("leftover"), 1000,
+  Limited limited(MakePolicy("leftover").value(), 1000,
                   [](std::uint32_t tenant) { return tenant == 1 ? Limited::Limits{.in_flight = 2} : Limited::Limits{}; });
   const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
   std::vector<KernelView> kernels = {

@@ -73,7 +73,7 @@ std::shared_ptr<trace::CtaSource> Reader() {
 
 /// Bytes that DRAM reads for two launches, one after the other.
 std::uint64_t ReadFor(std::uint32_t first, std::uint32_t second, bool plain) {
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   EngineOptions options;
   options.layout = 3;
   options.plain = plain;

@@ -47,7 +47,7 @@ TEST_CASE("Streams_OneHardwareQueue_HoldsBackWhatStandsBehindAWaitingKernel") {
   for (const bool hyper_q : {false, true}) {
     sim::DeviceSpec device = TestDevice("k20c");
     device.timing.launch.queues = hyper_q ? 32 : 1;
-    const auto policy = policy::MakePolicy("leftover");
+    const auto policy = policy::MakePolicy("leftover").value();
     auto engine = Engine::Create(device, *policy);
     REQUIRE(engine.ok());
     for (const std::uint32_t stream : {0u, 0u, 1u}) {
@@ -134,7 +134,7 @@ TEST_CASE("ResidentKernels_AreLimited") {
 
 TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
   const sim::DeviceSpec device = TestDevice("v100");
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy);
   REQUIRE(engine.ok());
   const auto copy = [&](std::uint32_t stream, CopyDirection direction) {
@@ -160,7 +160,7 @@ TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
 
 TEST_CASE("Add_WhatCanNeverRun_IsRefusedWithTheReason") {
   const sim::DeviceSpec device = TestDevice("gtx480");
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy);
   REQUIRE(engine.ok());
   CHECK((*engine)->Add(KernelWork{{}, Adds(1, 1, 50000)}).error().message ==
@@ -190,7 +190,7 @@ TEST_CASE("Run_SourceFails_StopsWithItsReason") {
    private:
     std::shared_ptr<trace::CtaSource> inner_ = Adds(5, 10);
   };
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(TestDevice("v100"), *policy);
   REQUIRE(engine.ok());
   REQUIRE((*engine)->Add(KernelWork{{}, std::make_shared<Truncated>()}).ok());

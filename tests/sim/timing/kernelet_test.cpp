@@ -113,7 +113,7 @@ TEST_CASE("Kernelet_ComplementaryKernels_TakeLessTimeThanLeftover_AboutAsPredict
   const auto computes =
       static_cast<std::uint64_t>(waits * profiles->Get(1)->instructions_per_cta / ipc[0] * ipc[1] / profiles->Get(2)->instructions_per_cta);
   const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Waits(waits), Computes(computes)};
-  const auto leftover = policy::MakePolicy("leftover"), kernelet = policy::MakePolicy("kernelet", {.planner = planner});
+  const auto leftover = policy::MakePolicy("leftover").value(), kernelet = policy::MakePolicy("kernelet", {.planner = planner}).value();
   const Cycle apart = Run(device, *leftover, *profiles, launches), together = Run(device, *kernelet, *profiles, launches);
   INFO("leftover " << apart << ", kernelet " << together << ", CP " << schedule->profit << ", blocks " << schedule->parts[0].ctas_per_sm
                    << " + " << schedule->parts[1].ctas_per_sm);
@@ -121,11 +121,11 @@ TEST_CASE("Kernelet_ComplementaryKernels_TakeLessTimeThanLeftover_AboutAsPredict
   CHECK(saved > 0.5 * schedule->profit);
   CHECK(saved < 1.5 * schedule->profit);
   // The same again: decisions depend on nothing else.
-  const auto again = policy::MakePolicy("kernelet", {.planner = planner});
+  const auto again = policy::MakePolicy("kernelet", {.planner = planner}).value();
   CHECK(Run(device, *again, *profiles, launches) == together);
-  // Without profiles, and without a planner, it is `leftover`.
-  const auto blind = policy::MakePolicy("kernelet");
-  CHECK(Run(device, *blind, model::ProfileTable(), launches) == apart);
+  // Without a planner it is `leftover`.
+  policy::Kernelet blind;
+  CHECK(Run(device, blind, model::ProfileTable(), launches) == apart);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Fixture {
     options.engine.threads = threads;
     options.engine.keep_ended = keep_ended;
     options.patience_ms = patience_ms;
-    auto made = LiveTimeline::Create(device, policy::MakePolicy("leftover"), options);
+    auto made = LiveTimeline::Create(device, policy::MakePolicy("leftover").value(), options);
     REQUIRE(made.ok());
     timeline = *std::move(made);
     host = timeline->AddHost();
@@ -431,7 +431,7 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   CHECK(direct.timeline->EndOf(grandchild) == direct.timeline->EndOf(*parent));
   CHECK(direct.timeline->EndOf(*parent) < direct.timeline->EndOf(after));
 
-  auto played = LiveTimeline::Create(Device(), policy::MakePolicy("leftover"), {});
+  auto played = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), {});
   REQUIRE(played.ok());
   REQUIRE(PlayTraces(**played, {trace}).ok());
   CHECK((*played)->end() == direct.timeline->end());

@@ -16,7 +16,7 @@ sim::DeviceSpec TestDevice(const std::string& name) {
 
 Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& launches,
                     const RunOptions& options, std::uint32_t streams) {
-  const auto policy = policy::MakePolicy(options.policy);
+  const auto policy = policy::MakePolicy(options.policy).value();
   EngineOptions engine_options;
   engine_options.threads = options.threads;
   engine_options.plain = options.plain;

@@ -251,7 +251,7 @@ struct ShortPath final : CopyPath {
 TEST_CASE("CopyPath_TakesCopies_AndSaysWhenTheyEnd") {
   const sim::DeviceSpec device = TestDevice("v100");
   ShortPath path;
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy, {.parts = {Borrow(path)}});
   REQUIRE(engine.ok());
   REQUIRE((*engine)->Add(CopyWork{{.stream = 0, .submitted = 0, .after = {}}, CopyDirection::kToDevice, 1u << 30}).ok());
@@ -351,7 +351,7 @@ struct Launcher final : CtaEvents {
 TEST_CASE("CtaEvents_ComeWhenTheirInstructionIsIssued_AndLaunchKernelsWhileTheirParentRuns") {
   sim::DeviceSpec device = TestDevice("v100");
   Launcher launcher;
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy, {.parts = {Borrow(launcher)}});
   REQUIRE(engine.ok());
   REQUIRE((*engine)->Add(KernelWork{{}, WithEvents(1, 4000, {0, 10, 10, 3998})}).ok());
@@ -406,7 +406,7 @@ TEST_CASE("DeviceInput_Fail_EndsTheSimulationWithThePartsWords") {
     void OnCtaEnd(const CtaEnd&) override { input->Fail(Error{"no page table"}); }
     DeviceInput* input = nullptr;
   } failing;
-  const auto policy = policy::MakePolicy("leftover");
+  const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(TestDevice("v100"), *policy, {.parts = {Borrow(failing)}});
   REQUIRE(engine.ok());
   REQUIRE((*engine)->Add(KernelWork{{}, Adds(1, 10)}).ok());

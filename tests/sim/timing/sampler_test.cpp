@@ -20,7 +20,7 @@ struct Observed {
 Observed RunObserved(const sim::DeviceSpec& device, const std::vector<std::shared_ptr<trace::CtaSource>>& launches, Observer& observer,
                      EngineOptions options = {}, Cycle pause = 0) {
   Observed observed;
-  observed.policy = policy::MakePolicy("leftover");
+  observed.policy = policy::MakePolicy("leftover").value();
   options.observer = &observer;
   auto engine = Engine::Create(device, *observed.policy, options);
   REQUIRE(engine.ok());

@@ -1,5 +1,5 @@
 // The broker's timing model as sessions see it: through their channels, in good order, hostile, gone.
-#include "scheduler/daemon/timing_service.h"
+#include "sim/tenants/timing_service.h"
 
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 #include "sim/trace/trace_records.h"
 #include "tests/sim/timing/synthetic.h"
 
-namespace gridloom::broker {
+namespace gridloom::tenants {
 namespace {
 
 using protocol::FrameAnswer;
@@ -427,10 +427,22 @@ TEST_CASE("TimingService_CtasThatNeverCome_AreAViolationWhenNothingRuns") {
 
 TEST_CASE("TimingService_PolicyChangedLive_ActsOnWhatComesThen") {
   Fixture f({.policy = "serial"});
-  CHECK_FALSE(f.service->SetPolicy("no such policy"));
-  CHECK(f.service->SetPolicy("leftover"));
+  CHECK_FALSE(f.service->SetPolicy("no such policy").ok());
+  CHECK(f.service->SetPolicy("leftover").ok());
   const auto program = f.Join(1);
   REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(4, 100)}));
+}
+
+TEST_CASE("TimingService_PolicyThatNeedsProfiles_GetsThemFromTheLaunchesThatComeThen") {
+  Fixture f({.policy = "leftover"});
+  const auto program = f.Join(1);
+  REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(4, 100)}));
+  CHECK(f.service->profiling().kernels == 0);
+  CHECK(f.service->SetPolicy("kernelet").ok());
+  REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(4, 100)}));
+  REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(4, 100)}));
+  CHECK(f.service->profiling().kernels == 1);
+  CHECK(f.service->profiling().warp_instructions > 400);
 }
 
 TEST_CASE("Frames_LargerThanAllowed_AreAnError") {
@@ -442,4 +454,4 @@ TEST_CASE("Frames_LargerThanAllowed_AreAnError") {
 }
 
 }  // namespace
-}  // namespace gridloom::broker
+}  // namespace gridloom::tenants

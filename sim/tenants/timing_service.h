@@ -11,26 +11,25 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/daemon/simulation.h"
-#include "scheduler/policy/builtin.h"
+#include "scheduler/core/simulation.h"
 #include "scheduler/policy/limited.h"
 #include "sim/device/device_spec.h"
+#include "sim/study/measure/policy_supply.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
 
-namespace gridloom::broker {
+namespace gridloom::tenants {
 
 class TenantChannel;
 class SwitchablePolicy;
 
-class TimingService final : public Simulation {
+class TimingService final : public sched::Simulation {
  public:
   struct Options {
     std::string policy = "fair";
-    policy::PolicyInputs inputs{};  ///< used by the simulation's thread alone
-    /// KernelView::profile of launches of that kernel with blocks of so many warps; empty: none has one.
-    std::function<std::uint64_t(const std::string& kernel, std::uint32_t warps)> profile{};
-    unsigned threads = 1;           ///< of the host, for the simulation
+    std::string profiles{};  ///< file with profiles of kernels; empty: those that the policy needs are measured as launches come
+    std::function<void(const std::string& sentence)> tell{};  ///< for the operator; on the simulation's thread
+    unsigned threads = 1;                                     ///< of the host, for the simulation
     unsigned wait_for = 0;          ///< nothing is simulated until so many sessions are there; they begin at the same time
     unsigned patience_ms = 10'000;  ///< a host that says nothing for so long does not hold the others back
     std::uint64_t trace_bytes = std::uint64_t{1} << 30;  ///< of memory for traces that wait; beyond it a temporary file
@@ -39,15 +38,17 @@ class TimingService final : public Simulation {
   ~TimingService() override;
 
   void OnViolation(Violation violation) override;
-  Result<protocol::Fd> Join(const SimulatedSession& session) override;
+  Result<protocol::Fd> Join(const sched::SimulatedSession& session) override;
   void Leave(std::uint64_t session) override;
   void Watch(std::uint64_t session, bool active, std::uint32_t timeout_s) override;
-  bool SetPolicy(std::string_view name) override;
+  /// Launches that may run later have what it needs of them.
+  Status SetPolicy(std::string_view name) override;
   void SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) override;
   double now_seconds() const override;
   double end_seconds() const override;
   std::string problem() const override { return timeline_->problem(); }
-  SimulatedUsage usage(std::uint32_t tenant) const override;
+  sched::SimulatedUsage usage(std::uint32_t tenant) const override;
+  sched::SimulatedProfiling profiling() const override;
   timing::LiveTimeline::Kept kept() const { return timeline_->kept(); }
 
  private:
@@ -73,13 +74,14 @@ class TimingService final : public Simulation {
   };
 
   const Options options_;
+  std::shared_ptr<study::PolicySupply> supply_;
   SwitchablePolicy* policy_ = nullptr;  ///< the timeline's
   std::shared_ptr<timing::TraceStore> store_;
   std::string parts_, part_values_;  ///< proposed hardware of the device, as hardware::Equip takes it
 
   mutable std::mutex mutex_;       ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
   std::vector<HostRecord> hosts_;  ///< by timing::HostId
-  std::map<std::uint32_t, SimulatedUsage> usage_;
+  std::map<std::uint32_t, sched::SimulatedUsage> usage_;
   std::map<std::uint32_t, sched::TenantLimits> limits_;
   double end_cycles_ = 0;
   Violation violation_;
@@ -94,4 +96,4 @@ class TimingService final : public Simulation {
   std::thread watch_;
 };
 
-}  // namespace gridloom::broker
+}  // namespace gridloom::tenants

@@ -1,4 +1,4 @@
-// What the broker knows of a timing model that simulates all of its tenants on one device. Called on the broker's thread.
+// What a broker knows of whatever simulates all of its tenants on one device. Called on the broker's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,25 @@
 #include "scheduler/core/scheduler.h"
 #include "scheduler/protocol/socket.h"
 
-namespace gridloom::broker {
+namespace gridloom::sched {
 
 /// A session that takes part, and whose it is.
 struct SimulatedSession {
   std::uint64_t session = 0;
   std::uint32_t tenant = 0;
   std::string tenant_name, program;
-  sched::TenantLimits limits;
+  TenantLimits limits;
 };
 
 /// What a tenant's launches took, of those that have ended.
 struct SimulatedUsage {
   std::uint64_t kernels = 0;
   double seconds = 0;  ///< sum over its launches, from each one's first CTA to its last one's end
+};
+
+/// What profiling kernels for the policy took so far.
+struct SimulatedProfiling {
+  std::uint64_t kernels = 0, warp_instructions = 0;
 };
 
 class Simulation {
@@ -42,9 +47,9 @@ class Simulation {
   /// CTAs or works of it is a violation.
   virtual void Watch(std::uint64_t session, bool active, std::uint32_t timeout_s) = 0;
 
-  /// For launches from now on. False: there is no such policy.
-  virtual bool SetPolicy(std::string_view name) = 0;
-  virtual void SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) = 0;
+  /// For launches from now on. Fails when there is no such policy, or not what it needs.
+  virtual Status SetPolicy(std::string_view name) = 0;
+  virtual void SetLimits(std::uint32_t tenant, const TenantLimits& limits) = 0;
 
   /// How far the device has been simulated, and when the last work ended.
   virtual double now_seconds() const = 0;
@@ -52,6 +57,7 @@ class Simulation {
   /// Empty, or why nothing is simulated any more.
   virtual std::string problem() const = 0;
   virtual SimulatedUsage usage(std::uint32_t tenant) const = 0;
+  virtual SimulatedProfiling profiling() const = 0;
 };
 
-}  // namespace gridloom::broker
+}  // namespace gridloom::sched

@@ -12,23 +12,23 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduler/daemon/simulation.h"
+#include "scheduler/core/simulation.h"
 #include "scheduler/protocol/frames.h"
 #include "sim/timing/live/live_timeline.h"
 #include "sim/trace/trace_file.h"
 
-namespace gridloom::broker {
+namespace gridloom::tenants {
 
 class TimingService;
 class TenantSource;
 
 class TenantChannel {
  public:
-  TenantChannel(TimingService& service, SimulatedSession session, protocol::Fd socket);
+  TenantChannel(TimingService& service, sched::SimulatedSession session, protocol::Fd socket);
   /// Ends it.
   ~TenantChannel();
 
-  const SimulatedSession& session() const { return session_; }
+  const sched::SimulatedSession& session() const { return session_; }
   void Start();
   /// From any thread: the tenant is not listened to any more.
   void End();
@@ -72,7 +72,7 @@ class TenantChannel {
   void Touch();
 
   TimingService& service_;
-  const SimulatedSession session_;
+  const sched::SimulatedSession session_;
   const protocol::Fd socket_;
   std::thread thread_;
   std::atomic<bool> ended_{false};
@@ -95,4 +95,4 @@ class TenantChannel {
   std::atomic<unsigned> waiting_{0};
 };
 
-}  // namespace gridloom::broker
+}  // namespace gridloom::tenants

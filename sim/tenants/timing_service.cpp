@@ -1,14 +1,14 @@
-#include "scheduler/daemon/timing_service.h"
+#include "sim/tenants/timing_service.h"
 
 #include <algorithm>
 #include <atomic>
 #include <tuple>
 #include <utility>
 
-#include "scheduler/daemon/tenant_channel.h"
 #include "sim/hardware/catalog.h"
+#include "sim/tenants/tenant_channel.h"
 
-namespace gridloom::broker {
+namespace gridloom::tenants {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -53,8 +53,9 @@ TimingService::TimingService(Options options)
 
 Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec device, Options options) {
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
-  auto policy = policy::MakePolicy(service->options_.policy, service->options_.inputs);
-  if (policy == nullptr) return Error{"there is no policy '" + service->options_.policy + "'"};
+  GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = service->options_.profiles, .tell = service->options_.tell}));
+  service->supply_ = std::move(supply);
+  GL_TRY(policy, service->supply_->Make(service->options_.policy));
   auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
                                                        [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
   service->policy_ = switchable.get();
@@ -66,6 +67,7 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timeline.engine.parts = std::move(parts);
   service->parts_ = hardware::PartsText(device);
   service->part_values_ = hardware::ValuesText(device);
+  timeline.profiler = [supply = service->supply_](std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(source); };
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };
@@ -102,7 +104,7 @@ void TimingService::Report(std::uint64_t session, const std::string& why) {
 
 // ---- sessions -----------------------------------------------------------------------------------------------------------
 
-Result<protocol::Fd> TimingService::Join(const SimulatedSession& session) {
+Result<protocol::Fd> TimingService::Join(const sched::SimulatedSession& session) {
   GL_TRY(ends, protocol::MakeChannel());
   SetLimits(session.tenant, session.limits);
   auto channel = std::make_unique<TenantChannel>(*this, session, std::move(ends.first));
@@ -199,7 +201,7 @@ void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, c
   if (!record.gone) record.table.Add(work, during);
   end_cycles_ = std::max(end_cycles_, static_cast<double>(work.ended));
   if (work.kind != timing::WorkKind::kKernel) return;
-  SimulatedUsage& usage = usage_[record.tenant];
+  sched::SimulatedUsage& usage = usage_[record.tenant];
   ++usage.kernels;
   usage.seconds += static_cast<double>(work.ended - work.started) / (mhz * 1e6);
 }
@@ -229,11 +231,10 @@ policy::Limited::Limits TimingService::LimitsOf(std::uint32_t tenant) const {
   return {.cap = limits->second.cap, .in_flight = limits->second.in_flight};
 }
 
-bool TimingService::SetPolicy(std::string_view name) {
-  auto policy = policy::MakePolicy(name, options_.inputs);
-  if (policy == nullptr) return false;
+Status TimingService::SetPolicy(std::string_view name) {
+  GL_TRY(policy, supply_->Make(name));
   policy_->Set(std::move(policy));
-  return true;
+  return {};
 }
 
 void TimingService::SetLimits(std::uint32_t tenant, const sched::TenantLimits& limits) {
@@ -248,10 +249,15 @@ double TimingService::end_seconds() const {
   return timeline_->Nanoseconds(static_cast<timing::Cycle>(end_cycles_)) / 1e9;
 }
 
-SimulatedUsage TimingService::usage(std::uint32_t tenant) const {
+sched::SimulatedUsage TimingService::usage(std::uint32_t tenant) const {
   const std::lock_guard lock(mutex_);
   const auto found = usage_.find(tenant);
-  return found != usage_.end() ? found->second : SimulatedUsage{};
+  return found != usage_.end() ? found->second : sched::SimulatedUsage{};
 }
 
-}  // namespace gridloom::broker
+sched::SimulatedProfiling TimingService::profiling() const {
+  const study::PolicySupply::Cost cost = supply_->cost();
+  return {.kernels = cost.kernels, .warp_instructions = cost.warp_instructions};
+}
+
+}  // namespace gridloom::tenants

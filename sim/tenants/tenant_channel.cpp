@@ -1,4 +1,4 @@
-#include "scheduler/daemon/tenant_channel.h"
+#include "sim/tenants/tenant_channel.h"
 
 #include <sys/socket.h>
 
@@ -6,12 +6,12 @@
 #include <unordered_set>
 
 #include "rewriter/support/check.h"
-#include "scheduler/daemon/timing_service.h"
+#include "sim/tenants/timing_service.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/trace_records.h"
 
-namespace gridloom::broker {
+namespace gridloom::tenants {
 
 using protocol::FrameAnswer;
 using protocol::FrameKind;
@@ -73,7 +73,7 @@ class TenantSource final : public trace::CtaSource {
   std::unordered_set<std::uint64_t> came_;
 };
 
-TenantChannel::TenantChannel(TimingService& service, SimulatedSession session, protocol::Fd socket)
+TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession session, protocol::Fd socket)
     : service_(service), session_(std::move(session)), socket_(std::move(socket)) {}
 
 TenantChannel::~TenantChannel() {
@@ -209,7 +209,6 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
   }
   GL_TRY(place, PlaceOf(action));
   const auto& code = codes_[info.kernel];
-  if (service_.options_.profile) place.profile = service_.options_.profile(code->name, info.shape.warps_per_cta());
   auto source = std::make_shared<TenantSource>(code, info.shape, service_.store_);
   const timing::Place copy = place;
   timing::LiveTimeline& timeline = *service_.timeline_;
@@ -374,4 +373,4 @@ void TenantChannel::Send(std::uint64_t question, FrameAnswer answer, double ns, 
   if (table != nullptr) service_.timeline_->RemoveHost(host);
 }
 
-}  // namespace gridloom::broker
+}  // namespace gridloom::tenants

@@ -1,0 +1,82 @@
+// What policies need where time is simulated: profiles of kernels, from a file or measured on the timing model when a kernel may first run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "rewriter/support/result.h"
+#include "scheduler/model/kernelet_setup.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/device/device_spec.h"
+#include "sim/trace/kernel_trace.h"
+
+namespace gridloom::study {
+
+/// For one simulated device. A kernel is profiled as `replay` does it (kernel_profiles.h), from the first thread blocks of its first
+/// launch, on a device of its own: the simulation waits for it, simulated time does not. So a profile follows from the program alone,
+/// whoever shares the device with it. What it may cost is KerneletConfig::profile_instructions.
+///
+/// Make and cost may be called from any thread, Profile from that of the simulation alone.
+class PolicySupply {
+ public:
+  struct Options {
+    std::string profiles{};                                   ///< file of them; empty: they are measured
+    std::function<void(const std::string& sentence)> tell{};  ///< about each kernel that gets no profile, once
+  };
+  /// Fails when the file makes no sense.
+  static Result<std::shared_ptr<PolicySupply>> Create(const sim::DeviceSpec& device, Options options);
+
+  /// The policy with all that it needs. Launches that may run from now on have what it needs of them.
+  Result<std::unique_ptr<policy::Policy>> Make(std::string_view name);
+
+  /// As timing::Profiler: the number of the launch's profile, and a source that still gives all of its blocks.
+  std::uint64_t Profile(std::shared_ptr<trace::CtaSource>& source);
+
+  struct Cost {
+    std::uint64_t kernels = 0;            ///< profiled
+    std::uint64_t warp_instructions = 0;  ///< simulated for it
+  };
+  Cost cost() const;
+
+ private:
+  PolicySupply(const sim::DeviceSpec& device, Options options) : device_(device), options_(std::move(options)) {}
+  Result<policy::PolicyInputs> Inputs();
+  std::uint64_t Look(const trace::CtaSource& source);
+  Result<std::uint64_t> Measure(std::shared_ptr<trace::CtaSource>& source, std::uint64_t most_blocks, std::uint64_t* blocks);
+  void Tell(const std::string& kernel, const std::string& why);
+
+  /// Launches that a profile describes: hash of the code, threads, registers, shared memory.
+  using Kind = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  struct Profiled {
+    std::uint64_t id = 0;      ///< 0: it has none
+    std::uint64_t blocks = 0;  ///< that it was made from
+    bool failed = false;       ///< and will again
+  };
+
+  const sim::DeviceSpec device_;
+  const Options options_;
+  std::optional<model::ProfileFile> file_;
+  std::atomic<bool> wanted_{false};  ///< the policy made last needs profiles; set after what the simulation's thread reads
+  std::atomic<std::uint64_t> kernels_{0}, warp_instructions_{0};
+
+  std::mutex mutex_;  ///< guards what follows until it is there; then it does not change
+  bool ready_ = false;
+  model::KerneletConfig config_;
+  policy::PolicyInputs inputs_;
+
+  // Of the simulation's thread.
+  std::shared_ptr<model::ProfileTable> table_;
+  std::map<Kind, Profiled> kinds_;
+  std::set<std::string> told_;
+};
+
+}  // namespace gridloom::study
