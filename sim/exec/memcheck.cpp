@@ -88,6 +88,7 @@ std::string_view NameOf(MemcheckKind kind) {
 }
 
 std::string DemangledName(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;  // "Mix" is no type either
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 ? text.get() : name;

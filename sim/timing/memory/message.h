@@ -96,8 +96,17 @@ class Outbox {
   /// waiting, which cannot read many small stores as one.
   Message& New(std::uint32_t receiver) { return open_[count_.Remainder(receiver)].emplace_back(); }
   void Add(std::uint32_t receiver, const Message& message) { open_[count_.Remainder(receiver)].push_back(message); }
-  /// When neither the component nor its receivers run; what was sealed before must have been taken.
-  void Seal() { open_.swap(sealed_); }
+  /// When neither the component nor its receivers run. What was sealed before and was not taken comes first.
+  void Seal() {
+    for (std::size_t group = 0; group < open_.size(); ++group) {
+      if (sealed_[group].empty()) {
+        open_[group].swap(sealed_[group]);
+      } else {
+        sealed_[group].insert(sealed_[group].end(), open_[group].begin(), open_[group].end());
+        open_[group].clear();
+      }
+    }
+  }
   std::vector<Message>& sealed(std::size_t group) { return sealed_[group]; }
 
  private:

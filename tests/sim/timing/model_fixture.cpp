@@ -23,6 +23,7 @@ Outcome RunLaunches(const sim::DeviceSpec& device, const std::vector<std::shared
   engine_options.window = options.window;
   engine_options.parts = options.parts;
   engine_options.observer = options.observer;
+  if (options.reports) engine_options.on_finished = [](WorkId, const WorkResult&, const Counters&) {};
   auto engine = Engine::Create(device, *policy, engine_options);
   INFO((engine.ok() ? "" : engine.error().message));
   REQUIRE(engine.ok());

@@ -27,6 +27,7 @@ struct RunOptions {
   Cycle step = 0;  ///< simulate so many cycles at a time; 0: all at once
   Parts parts = {};
   Observer* observer = nullptr;
+  bool reports = false;  ///< somebody is told of each work that ends
 };
 
 /// A device of configs/devices; stops the test if it cannot be read.

@@ -59,5 +59,19 @@ TEST_CASE("Engine_RunAgain_OnTwoThreads_InShortWindows_GivesTheSame") {
   }
 }
 
+/// Before a report partitions catch up with the SMs, between two of the windows in which they stay behind.
+TEST_CASE("Engine_ThatReportsWorks_OnTwoThreads_GivesTheSame") {
+  for (std::uint64_t seed = 2000; seed < 2012; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    Case made{RandomDevice(random), {}, 3, "leftover"};
+    for (int i = 0; i < 9; ++i) made.launches.push_back(RandomLaunch(random));
+    const Outcome once = RunCase(made, {.reports = true});
+    REQUIRE(Difference(once, RunCase(made, {})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.threads = 2, .reports = true})) == "");
+    REQUIRE(Difference(once, RunCase(made, {.threads = 3, .reports = true})) == "");
+  }
+}
+
 }  // namespace
 }  // namespace gridloom::timing
