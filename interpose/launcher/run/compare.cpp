@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -67,7 +68,7 @@ class CompareCommand final : public Command {
     if (end != arguments.end()) program_.assign(end + 1, arguments.end());
     json_ = std::ranges::find(own, "--json") != own.end();
     trace_ = ValueOf(own, {"--trace"});
-    if (trace_.empty() && !folder_.path().empty()) trace_ = folder_.path() / "program.gltrace";
+    if (trace_.empty() && !folder_.path().empty()) trace_ = folder_.path() / (TraceName() + ".gltrace");
     mixed_ = std::ranges::find(own, "--mix") != own.end();
     own = replay_->Split(std::move(own));
     own.push_back(trace_);  // what `replay` replays
@@ -124,6 +125,12 @@ class CompareCommand final : public Command {
     return path.parent_path() / (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
   }
 
+  /// Workloads are named after their traces. Names of traces may have placeholders (sim/trace/trace_names.h).
+  std::string TraceName() const {
+    const std::string name = program_.empty() ? "" : std::filesystem::path(program_.front()).filename().string();
+    const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; });
+    return plain && !name.empty() ? name : "program";
+  }
   /// The program's exit code, or minus the signal that ended it.
   int RunProgram() const {
     const std::string self = ToolDirectory() / "gridloom";
