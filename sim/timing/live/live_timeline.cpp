@@ -454,7 +454,9 @@ bool LiveTimeline::Collect() {
   for (const auto& [work, result, during] : finished_) {
     table_.Add(result, during);
     if (profiling_ != nullptr) profiling_->Forget(work);
-    if (options_.on_ended) options_.on_ended(stream_of_.at(result.stream).host, result, during);
+    // Streams of proposed parts, which launch kernels themselves, are no host's.
+    const auto owner = stream_of_.find(result.stream);
+    if (options_.on_ended && owner != stream_of_.end()) options_.on_ended(owner->second.host, result, during);
     last_end_ = std::max(last_end_, result.ended);
     const auto found = node_of_.find(work);
     if (found == node_of_.end()) continue;  // a group's begin

@@ -12,6 +12,7 @@
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/trace_player.h"
 #include "tests/sim/timing/model_fixture.h"
+#include "tests/sim/timing/test_part.h"
 
 namespace gridloom::timing {
 namespace {
@@ -438,6 +439,41 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   CHECK((*played)->counters() == direct.timeline->counters());
   CHECK((*played)->Kernels().Kernels()[0].launches == 6);
   CHECK((*played)->Kernels().Kernels()[0].cycles == direct.timeline->Kernels().Kernels()[0].cycles);
+}
+
+/// A part's works are nobody's: they are simulated, stand in the table, and no host is told of them.
+TEST_CASE("LiveTimeline_WorksThatAPartLaunches_BelongToNoHost") {
+  struct Follower final : CtaEvents {
+    void Attach(Ports& ports, DeviceInput& device) {
+      ports.cta_events.push_back(this);
+      input = &device;
+    }
+    void OnCtaEnd(const CtaEnd& end) override {
+      if (launched++ != 0) return;
+      KernelWork work;
+      work.order.stream = input->NewStream();
+      work.order.submitted = end.at;
+      work.source = Adds(3, 50);
+      if (!input->Add(std::move(work)).ok()) input->Fail(Error{"not taken"});
+    }
+    DeviceInput* input = nullptr;
+    int launched = 0;
+  } follower;
+  int told = 0;
+  LiveTimeline::Options options;
+  options.engine.parts = {Borrow(follower)};
+  options.on_ended = [&](HostId, const WorkResult&, const Counters&) { ++told; };
+  auto timeline = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), options);
+  REQUIRE(timeline.ok());
+  const HostId host = (*timeline)->AddHost();
+  Place place;
+  place.host = host;
+  REQUIRE((*timeline)->AddKernel(std::move(place), Adds(1, 100)).ok());
+  REQUIRE((*timeline)->Finish().ok());
+  CHECK(told == 1);
+  REQUIRE((*timeline)->Kernels().Kernels().size() == 1);
+  CHECK((*timeline)->Kernels().Kernels()[0].launches == 2);
+  CHECK((*timeline)->Kernels().Kernels()[0].ctas == 4);
 }
 
 }  // namespace
