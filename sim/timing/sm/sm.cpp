@@ -179,10 +179,12 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   warp.loads = warp.stores = 0;
   warp.parked = 0;
   warp.granted = false;
-  warp.event = warp.events_end = nullptr;
+  warp.has_event = false;
   if (!cta.events.empty() && !ports_.cta_events.empty()) {
     const auto events = trace::EventsOf(cta, number);
-    if (!events.empty()) warp.event = events.data(), warp.events_end = events.data() + events.size();
+    warp.has_event = !events.empty();
+    warp.event = events.data();
+    warp.events_end = events.data() + events.size();
   }
   warp.ready.assign(start.code->register_count + 1, 0);
   ctas_[start.slot].warps.push_back(slot);

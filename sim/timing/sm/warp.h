@@ -25,6 +25,7 @@ struct Warp {
   std::uint8_t index = 0;    ///< within the scheduler: bit of its masks
   std::uint8_t pipe = 0;     ///< of the next instruction
   std::uint8_t barrier = 0;  ///< kBarrier, or some lanes are there: at which
+  bool has_event = false;    ///< `event` is one that somebody wants to know of
   std::uint16_t cta_slot = 0;
   std::uint32_t mask = 0;         ///< active lanes of the current block
   std::uint32_t parked = 0;       ///< lanes that are at a barrier already, while others go on
@@ -33,16 +34,17 @@ struct Warp {
   const trace::BlockVisit* visit = nullptr;  ///< after the current one
   const trace::BlockVisit* visits_end = nullptr;
   const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
-  const trace::CtaEvent* event = nullptr;       ///< the next one, if somebody wants to know; null: there is none
-  const trace::CtaEvent* events_end = nullptr;
-  Cycle next_issue = 0;  ///< not before this cycle
-  Cycle wake = 0;        ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  Cycle next_issue = 0;                         ///< not before this cycle
+  Cycle wake = 0;                               ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
-  bool granted = false;      ///< gates have let the next instruction pass
   std::uint32_t loads = 0;   ///< outstanding
   std::uint32_t stores = 0;  ///< packets outstanding
   const DecodedCode* code = nullptr;
   std::vector<Cycle> ready;  ///< by register; [0] stays 0. kNever: a load has not come back
+  // Behind what every warp needs in every cycle.
+  const trace::CtaEvent* event = nullptr;  ///< the next one, if has_event
+  const trace::CtaEvent* events_end = nullptr;
+  bool granted = false;  ///< gates have let the next instruction pass
 
   /// When the next instruction finds its registers ready, those that it writes included.
   Cycle RegistersReady() const {

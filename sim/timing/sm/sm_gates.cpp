@@ -1,0 +1,75 @@
+// What proposed parts have to do with the issue of instructions: gates that hold warps back, and events that are told of. Apart from
+// sm_issue.cpp, whose loops go faster when nothing lies between them.
+#include <algorithm>
+
+#include "sim/timing/sm/sm.h"
+
+namespace gridloom::timing {
+
+/// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not above `now`: none.
+Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
+  if (warp.granted || warp.op->kind != OpKind::kMemory || warp.op->space == trace::Space::kShared) return {};
+  const MemoryInstruction instruction = NextAccess(warp);
+  const GatedAccess access{.sm = index_, .cta = ctas_[warp.cta_slot].id, .instruction = instruction};
+  for (std::size_t gate = 0; gate < ports_.warp_gates.size(); ++gate) {
+    const Cycle until = ports_.warp_gates[gate]->MayIssue(now, access);
+    if (until > now) return {.until = until, .gate = gate};
+  }
+  return {};
+}
+
+/// Whether the gates let the warp's next instruction issue, whose registers are ready; else the scheduler looks at it again when they may.
+bool Sm::PassesGates(Cycle now, Warp& warp) {
+  const Gated gated = AskGates(now, warp);
+  if (gated.until <= now) return warp.granted = true;
+  Scheduler& scheduler = schedulers_[warp.scheduler];
+  scheduler.memory |= Bit(warp);
+  held_[warp.scheduler].by_gate[gated.gate] |= Bit(warp);
+  warp.wake = gated.until;
+  if (warp.wake != kNever && !plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
+  return false;
+}
+
+/// A warp comes up in the wheel. What gates held back and let go on command may come up a second time.
+void Sm::WakeGated(Cycle now, Scheduler& scheduler, Warp& warp) {
+  const WarpMask bit = Bit(warp);
+  if (warp.state != WarpState::kRunning || (scheduler.ready & bit) != 0 || warp.wake == kNever) return;
+  if (warp.wake > now) return scheduler.wheel.Add(now, warp.wake, warp.index);
+  scheduler.memory &= ~bit;
+  held_[warp.scheduler].LetGo(bit);
+  if (PassesGates(now, warp)) scheduler.ready |= bit;
+}
+
+/// Tells of the events of the instruction that is being issued.
+void Sm::Signal(Cycle now, Warp& warp) {
+  const Cta& cta = ctas_[warp.cta_slot];
+  const trace::WarpTrace& trace = cta.trace->warps[warp.event->warp];
+  const auto visit = static_cast<std::size_t>(warp.visit - cta.trace->visits.data()) - trace.first_visit - 1;
+  const auto instruction = static_cast<std::size_t>(warp.op - warp.code->ops.data());
+  while (warp.event->visit == visit && warp.event->instruction == instruction) {
+    signals_.push_back(
+        {.at = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
+    if (++warp.event != warp.events_end) continue;
+    warp.has_event = false;
+    return;
+  }
+}
+
+/// The rest of Arm where there are gates.
+void Sm::ArmGated(Cycle now, Scheduler& scheduler, Warp& warp) {
+  const WarpMask bit = Bit(warp);
+  held_[warp.scheduler].LetGo(bit);
+  if (warp.wake == kNever) scheduler.memory |= bit;
+  else if (warp.wake <= now) scheduler.ready |= PassesGates(now, warp) ? bit : 0;
+  else if (!plain_) scheduler.wheel.Add(now, warp.wake, warp.index);
+}
+
+/// Of warps that wait for data and warps that gates hold back, the latter count: data would come.
+std::uint64_t& Sm::MemoryStallCounter(const Scheduler& scheduler, SmCounters& counters) const {
+  const HeldWarps& held = held_[static_cast<std::size_t>(&scheduler - schedulers_.data())];
+  const auto gate = std::ranges::find_if(held.by_gate, [](WarpMask warps) { return warps != 0; });
+  if (gate == held.by_gate.end()) return counters.stall_memory;
+  return counters.stall_gate[static_cast<std::size_t>(gate - held.by_gate.begin())];
+}
+
+}  // namespace gridloom::timing
