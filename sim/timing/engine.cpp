@@ -107,7 +107,11 @@ void Engine::Build() {
 Status Engine::AttachParts() {
   std::size_t counters = 0;
   for (const auto& part : options_.parts) {
+    const CtaPlacer* const placer = ports_.placer;
+    const L2Replacement* const l2 = ports_.l2;
     part->Attach(ports_, *input_);
+    if (placer != nullptr && ports_.placer != placer) return Error{"two proposed parts place CTAs; only one can"};
+    if (l2 != nullptr && ports_.l2 != l2) return Error{"two proposed parts choose who stays in L2; only one can"};
     counters += part->counters();
   }
   if (counters > Counters::kPartCounters) {

@@ -397,6 +397,13 @@ TEST_CASE("Extend_AddsCtasToARunningKernel_OfItsOwnCodeAlone") {
   CHECK(grown.counters.sm.warp_instructions == 70);
 }
 
+TEST_CASE("Ports_ForOnePart_RefuseASecondOne") {
+  const auto policy = policy::MakePolicy("leftover").value();
+  const auto engine = Engine::Create(TestDevice("v100"), *policy, {.parts = {std::make_shared<IdlePart>(), std::make_shared<IdlePart>()}});
+  REQUIRE_FALSE(engine.ok());
+  CHECK(engine.error().message == "two proposed parts place CTAs; only one can");
+}
+
 TEST_CASE("DeviceInput_Fail_EndsTheSimulationWithThePartsWords") {
   struct Failing final : CtaEvents {
     void Attach(Ports& ports, DeviceInput& device) {
