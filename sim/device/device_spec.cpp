@@ -41,26 +41,6 @@ const DeviceField* FindField(std::string_view key) {
   return field == std::end(kFields) ? nullptr : &*field;
 }
 
-/// The unit stands for a power of 1024.
-std::optional<std::uint64_t> Number(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    unsigned shift;
-  };
-  static constexpr Unit kUnits[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
-  for (const Unit& candidate : kUnits) {
-    if (candidate.name != unit) continue;
-    if (value > (std::numeric_limits<std::uint64_t>::max() >> candidate.shift)) return std::nullopt;
-    return value << candidate.shift;
-  }
-  return std::nullopt;
-}
-
 /// "lrr, gto or two_level"
 std::string OneOf(std::span<const char* const> names) {
   std::string list;
@@ -76,13 +56,13 @@ struct SetValue {
 
   /// Each returns what was expected when the text does not fit, else an empty string.
   std::string operator()(std::uint32_t* slot) const {
-    const auto value = Number(text);
+    const auto value = ParseNumber(text);
     if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return "a number below 2^32, optionally with KiB, MiB or GiB";
     *slot = static_cast<std::uint32_t>(*value);
     return {};
   }
   std::string operator()(std::uint64_t* slot) const {
-    const auto value = Number(text);
+    const auto value = ParseNumber(text);
     if (!value) return "a number, optionally with KiB, MiB or GiB";
     *slot = *value;
     return {};
@@ -242,7 +222,25 @@ Status SetKey(const YamlEntry& entry, std::string_view file, DeviceSpec& spec, s
 
 }  // namespace
 
-std::optional<std::uint64_t> ParseNumber(std::string_view text) { return Number(text); }
+/// The unit stands for a power of 1024.
+std::optional<std::uint64_t> ParseNumber(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    unsigned shift;
+  };
+  static constexpr Unit kUnits[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  for (const Unit& candidate : kUnits) {
+    if (candidate.name != unit) continue;
+    if (value > (std::numeric_limits<std::uint64_t>::max() >> candidate.shift)) return std::nullopt;
+    return value << candidate.shift;
+  }
+  return std::nullopt;
+}
 
 std::span<const DeviceField> DeviceFields() { return kFields; }
 
