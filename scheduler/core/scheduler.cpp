@@ -5,12 +5,6 @@
 #include "rewriter/support/check.h"
 
 namespace gridloom::sched {
-namespace {
-
-constexpr std::size_t kKernelsRemembered = 4096;
-
-}  // namespace
-
 Scheduler::Scheduler(const Options& options, Engine& engine, std::unique_ptr<policy::Policy> policy)
     : options_(options), engine_(engine), policy_(std::move(policy)), room_(options.sms, options.empty_sm) {
   GL_CHECK(options.sms > 0, "a device without multiprocessors");
@@ -192,13 +186,11 @@ std::optional<std::uint64_t> Scheduler::Pump() {
   return next;
 }
 
-/// How many CTAs a slice of the launch may have at most.
-std::uint64_t Scheduler::MostOf(const Launch& launch, std::uint64_t wanted) const {
+/// How many CTAs a slice may have at most, where a CTA takes so long; null: nothing is known of the kernel.
+std::uint64_t Scheduler::MostOf(const double* time_per_cta, std::uint64_t wanted) const {
   if (options_.quantum == 0) return wanted;
-  const auto known = time_per_cta_.find(KernelKey(launch.info));
-  // Nothing is known of the kernel: a CTA for each multiprocessor tells.
-  if (known == time_per_cta_.end()) return std::min<std::uint64_t>(wanted, options_.sms);
-  const double ctas = static_cast<double>(options_.quantum) / std::max(known->second, 1e-3);
+  if (time_per_cta == nullptr) return std::min<std::uint64_t>(wanted, options_.sms);  // a CTA for each multiprocessor tells
+  const double ctas = static_cast<double>(options_.quantum) / std::max(*time_per_cta, 1e-3);
   return ctas >= static_cast<double>(wanted) ? wanted : std::max<std::uint64_t>(static_cast<std::uint64_t>(ctas), 1);
 }
 
@@ -215,14 +207,15 @@ std::uint64_t Scheduler::Start(const policy::Slice& slice) {
   } else {
     // What is granted and has not run counts: grants that come while a slice runs make it no longer than it may be.
     const std::uint64_t ahead = view->started - view->finished;
-    const std::uint64_t most = MostOf(launch, want + ahead);
+    const double* const time_per_cta = tenants_.at(launch.info.tenant).times.Find(launch.info.kernel);
+    const std::uint64_t most = MostOf(time_per_cta, want + ahead);
     if (most <= ahead) return 0;
     want = std::min(want, most - ahead);
     const std::uint64_t taken = room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &grant.holding);
     if (taken == 0) return 0;
     // CTAs that are known to be short need no room of their own: they take that of the slice's first ones, as in a grid that is
     // larger than the device. Without a quantum nothing is known of them.
-    if (options_.quantum == 0 || !time_per_cta_.contains(KernelKey(launch.info))) want = taken;
+    if (options_.quantum == 0 || time_per_cta == nullptr) want = taken;
   }
   if (view->started == view->finished) {
     ++running_;
@@ -238,10 +231,7 @@ std::uint64_t Scheduler::Start(const policy::Slice& slice) {
 
 void Scheduler::Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took) {
   if (options_.quantum == 0) return;
-  if (time_per_cta_.size() >= kKernelsRemembered) time_per_cta_.clear();
-  const double each = static_cast<double>(took) / static_cast<double>(ctas);
-  const auto [at, added] = time_per_cta_.try_emplace(KernelKey(launch.info), each);
-  if (!added) at->second += (each - at->second) / 4;
+  tenants_.at(launch.info.tenant).times.Learn(launch.info.kernel, static_cast<double>(took) / static_cast<double>(ctas));
 }
 
 /// When a tenant that waits only for its cap may go on.

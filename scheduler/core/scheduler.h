@@ -18,6 +18,7 @@
 #include "rewriter/support/result.h"
 #include "scheduler/core/device_room.h"
 #include "scheduler/core/engine.h"
+#include "scheduler/core/kernel_times.h"
 #include "scheduler/policy/cap_credit.h"
 #include "scheduler/policy/policy.h"
 
@@ -110,6 +111,7 @@ class Scheduler {
     std::uint32_t in_flight = 0;   ///< launches that take part
     std::deque<LaunchId> waiting;  ///< launches that may take part once fewer do
     policy::CapCredit credit;      ///< device time that the cap leaves
+    KernelTimes times;
   };
 
   using StreamKey = std::pair<std::uint64_t, std::uint64_t>;  // owner, stream
@@ -119,10 +121,9 @@ class Scheduler {
   void Charge();
   std::span<const policy::KernelView> Candidates();
   std::uint64_t Start(const policy::Slice& slice);
-  std::uint64_t MostOf(const Launch& launch, std::uint64_t wanted) const;
+  std::uint64_t MostOf(const double* time_per_cta, std::uint64_t wanted) const;
   void Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took);
   std::optional<std::uint64_t> NextCredit() const;
-  static std::uint64_t KernelKey(const LaunchInfo& info) { return info.kernel * 0x9e3779b97f4a7c15ULL + info.tenant; }
 
   const Options options_;
   Engine& engine_;
@@ -138,7 +139,6 @@ class Scheduler {
   std::vector<policy::KernelView> kernels_;     ///< in the order in which they became ready
   std::vector<policy::KernelView> candidates_;  ///< without those of tenants over their caps
   std::set<LaunchId> to_announce_;
-  std::unordered_map<std::uint64_t, double> time_per_cta_;  ///< by kernel and tenant
 };
 
 }  // namespace gridloom::sched

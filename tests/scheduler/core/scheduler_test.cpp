@@ -31,10 +31,13 @@ struct Fixture {
     scheduler.SetTenant(2, {});
   }
   LaunchId Submit(std::uint64_t ctas, std::uint32_t tenant = 1, std::uint64_t stream = 0, bool divisible = true) {
+    return SubmitKernel(tenant, ctas, tenant, stream, divisible);
+  }
+  LaunchId SubmitKernel(std::uint64_t kernel, std::uint64_t ctas, std::uint32_t tenant, std::uint64_t stream = 0, bool divisible = true) {
     return scheduler.Submit({.tenant = tenant,
                              .owner = tenant,
                              .stream = stream,
-                             .kernel = tenant,
+                             .kernel = kernel,
                              .ctas = ctas,
                              .needs = {.warps = 1},
                              .divisible = divisible,
@@ -192,6 +195,59 @@ TEST_CASE("Cap_HoldsAlsoWhereNobodyElseWantsTheDevice") {
     CHECK(loop.WorkOf(1) == Approx(0.3).margin(0.02));
     CHECK(loop.WorkOf(2) == Approx(0.45).margin(0.02));
   }
+}
+
+/// A slice of the tenant's kernel runs and takes `ns`; answers how many CTAs it had.
+std::uint64_t RunSlice(Fixture& f, std::uint32_t tenant, std::uint64_t kernel, std::uint64_t ctas, std::uint64_t ns) {
+  const LaunchId id = f.SubmitKernel(kernel, ctas, tenant);
+  f.scheduler.Pump();
+  const std::uint64_t granted = f.engine.granted[id];
+  f.engine.time += ns;
+  REQUIRE(f.scheduler.Progress(id, granted).ok());
+  REQUIRE(f.scheduler.End(id, false).ok());
+  return granted;
+}
+
+TEST_CASE("Estimates_OfATenant_AreItsOwnWhateverOthersCallTheirKernels") {
+  constexpr std::uint64_t kKernel = 12345, kOften = 0x9e3779b97f4a7c15ULL;
+  std::uint64_t inverse = kOften;  // Newton: kOften * inverse == 1, so that kernels of two tenants could be given one mixed number
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kOften * inverse;
+  Fixture f("leftover", 1000);
+  RunSlice(f, 1, kKernel, 100, 40);  // 4 CTAs, as nothing is known of it: 10 ns each
+  CHECK(RunSlice(f, 1, kKernel, 1000, 1000) == 100);
+  for (const std::uint64_t kernel : {kKernel, kKernel - inverse, kKernel + inverse, kKernel ^ 1}) {
+    for (int i = 0; i < 20; ++i) RunSlice(f, 2, kernel, 1, 1'000'000);
+  }
+  CHECK(RunSlice(f, 1, kKernel, 1000, 1000) == 100);
+}
+
+TEST_CASE("Estimates_OfATenant_OutliveAFloodOfOthersKernelsAndOfItsOwn") {
+  Fixture f("leftover", 1000);
+  RunSlice(f, 1, 7, 100, 40);
+  for (std::uint64_t kernel = 100; kernel < 10'100; ++kernel) RunSlice(f, 2, kernel, 1, 1);
+  CHECK(RunSlice(f, 1, 7, 1000, 1000) == 100);
+  for (std::uint64_t kernel = 100; kernel < 10'100; ++kernel) {
+    RunSlice(f, 1, kernel, 1, 1);
+    if (kernel % 300 == 0) CHECK(RunSlice(f, 1, 7, 1000, 1000) == 100);  // what runs now and then stays known
+  }
+  CHECK(RunSlice(f, 1, 101, 1000, 1000) == 4);  // what has not run for long is forgotten
+}
+
+TEST_CASE("KernelTimes_KeepsNoMoreThanItMay_AndWhatIsUsed") {
+  KernelTimes times;
+  CHECK(times.Find(1) == nullptr);
+  times.Learn(1, 100);
+  CHECK(*times.Find(1) == 100);
+  times.Learn(1, 200);
+  CHECK(*times.Find(1) == 125);
+  for (std::uint64_t kernel = 2; kernel < 100'000; ++kernel) {
+    times.Learn(kernel, 5);
+    REQUIRE(times.size() <= KernelTimes::kMost);
+    if (kernel % 400 == 0) times.Learn(1, 125);
+  }
+  REQUIRE(times.Find(1) != nullptr);
+  CHECK(*times.Find(1) == 125);
+  CHECK(times.Find(2) == nullptr);
 }
 
 TEST_CASE("Priority_MoreUrgentTenant_HasTheDevice") {
