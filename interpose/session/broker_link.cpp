@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <fstream>
 
 #include "interpose/session/log.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "rewriter/passes/slice_range.h"
+#include "scheduler/protocol/secret.h"
 
 namespace gridloom::session {
 
@@ -26,10 +26,7 @@ constexpr std::uint64_t kMemoryPiece = 32u << 20;
 Result<std::string> Token() {
   const auto& path = TheSettings().token_file;
   if (!path || path->empty()) return std::string();
-  std::ifstream file(*path);
-  std::string line;
-  if (!std::getline(file, line)) return Error{"cannot read the token file " + *path};
-  return line;
+  return protocol::ReadSecret(*path, false);  // a group may share a tenant, and its file
 }
 
 /// True: embedded.
@@ -55,9 +52,7 @@ Status BrokerLink::Start() {
   options.token = std::move(token);
   options.program = program_invocation_short_name;
   options.reconnect = alone;
-  options.log = [alone](bool warning, const std::string& text) {
-    Log(warning ? LogLevel::kWarn : LogLevel::kInfo, alone && warning ? text + "; the program goes on without it" : text);
-  };
+  options.log = [](bool warning, const std::string& text) { Log(warning ? LogLevel::kWarn : LogLevel::kInfo, text); };
   GL_TRY(client, protocol::Client::Connect(std::move(options), alone));
   const protocol::Welcome welcome = client->welcome();
   if (!welcome.tenant.empty()) {

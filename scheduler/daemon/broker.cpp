@@ -250,7 +250,8 @@ std::optional<std::uint64_t> Broker::SleepTime() const {
   const auto consider = [&](std::uint64_t at) {
     if (!next || at < *next) next = at;
   };
-  const bool slices = config_.slice_timeout_s != 0 && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
+  const bool limited = config_.slice_timeout_s != 0 || config_.grant_timeout() != 0;
+  const bool slices = limited && (scheduler_->launches() != 0 || (simulation_ != nullptr && !admitted_.empty()));
   if (unadmitted_ != 0 || slices || (accounts_dirty_ && !config_.state.empty())) consider(last_housekeeping_ + kNsPerS);
   if (!next) return std::nullopt;
   const std::uint64_t at = protocol::NowNs();
@@ -300,17 +301,19 @@ void Broker::Housekeep() {
     if (!session->admitted()) {
       // Where places get scarce, who says nothing has to go sooner.
       const bool scarce = sessions_.size() * 2 > config_.most_sessions || unadmitted_ * 4 >= config_.most_sessions;
-      const std::uint64_t limit = scarce ? kNsPerS : config_.hello_timeout_s * kNsPerS;
-      if (last_housekeeping_ - session->since > limit) Drop(*session, "refused", "it said nothing in time");
+      const bool answered = session->answer.pending;
+      const std::uint64_t limit = scarce && !answered ? kNsPerS : config_.hello_timeout_s * kNsPerS;
+      const std::uint64_t since = answered ? session->answer.since : session->since;
+      if (last_housekeeping_ - since > limit)
+        Drop(*session, "refused", answered ? "it did not read its answer" : "it said nothing in time");
       continue;
     }
-    if (config_.slice_timeout_s == 0) continue;
-    if (simulation_ != nullptr) simulation_->Watch(session->id, session->announced() != 0, config_.slice_timeout_s);
-    const std::uint64_t oldest = session->OldestSlice();
-    if (oldest != 0 && last_housekeeping_ > oldest && last_housekeeping_ - oldest > config_.slice_timeout_s * kNsPerS) {
-      Drop(*session, "timeout", "a slice took longer than " + std::to_string(config_.slice_timeout_s) + " s",
-           protocol::GoodbyeReason::kViolation);
+    if (simulation_ != nullptr && config_.slice_timeout_s != 0) {
+      simulation_->Watch(session->id, session->announced() != 0, config_.slice_timeout_s);
     }
+    const std::string overdue =
+        session->Overdue(last_housekeeping_, {.slice = config_.slice_timeout_s * kNsPerS, .grant = config_.grant_timeout() * kNsPerS});
+    if (!overdue.empty()) Drop(*session, "timeout", overdue, protocol::GoodbyeReason::kViolation);
   }
   if (accounts_dirty_) SaveAccounts();
 }
@@ -350,8 +353,16 @@ void Broker::Accept() {
   }
 }
 
+void Broker::WatchSocket(const Session& session, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = Tag(kSocket, session.id);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, session.socket(), &event);
+}
+
 void Broker::OnSocket(Session& session) {
-  for (int i = 0; i < 16 && !session.doomed; ++i) {
+  if (session.answer.pending) SendAnswer(session);
+  for (int i = 0; i < 16 && !session.doomed && !session.answer.pending; ++i) {
     const auto received = protocol::Receive(session.socket(), false);
     if (!received.ok()) return Drop(session, "violation", received.error().message, protocol::GoodbyeReason::kViolation);
     if (received->state == protocol::Received::State::kNothing) return;

@@ -105,6 +105,8 @@ class Broker final : private sched::Engine {
 
   // ---- operators (control.cpp)
   void Request(Session& session, const protocol::Request& request);
+  void SendAnswer(Session& session);
+  void WatchSocket(const Session& session, std::uint32_t events);
   Result<nlohmann::ordered_json> Answer(const Session& session, const protocol::Request& request);
   Result<nlohmann::ordered_json> AnswerLimits(const Session& session, const protocol::Request& request);
   Result<nlohmann::ordered_json> AnswerKill(const Session& session, const protocol::Request& request);

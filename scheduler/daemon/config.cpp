@@ -1,12 +1,7 @@
 #include "scheduler/daemon/config.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -15,6 +10,8 @@
 #include "rewriter/support/suggest.h"
 #include "rewriter/support/whole_file.h"
 #include "scheduler/policy/builtin.h"
+#include "scheduler/protocol/record.h"
+#include "scheduler/protocol/secret.h"
 #include "sim/device/yaml_map.h"
 
 namespace gridloom::broker {
@@ -80,6 +77,7 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"fair_wait_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.fair_wait_us); }},
     {"spin_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.spin_us); }},
     {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},
+    {"grant_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.grant_timeout_s.emplace()); }},
     {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
     {"most_sessions", "a number of processes", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
     {"timing", "true or false",
@@ -122,11 +120,16 @@ Status ApplyTenant(TenantConfig& tenant, std::string_view key, const sim::YamlEn
     return {};
   }
   if (key == "token_file") {
-    GL_TRY(token, ReadSecret(entry.value));
+    GL_TRY(token, protocol::ReadSecret(entry.value, true));
     tenant.token = std::move(token);
     return {};
   }
   return Apply(kLimitKeys, tenant.limits, key, entry, file);
+}
+
+/// Names go into logs, tables and fixed fields of messages, where other characters become question marks: nobody could be that tenant.
+bool IsTenantName(std::string_view name) {
+  return !name.empty() && name.size() <= 60 && std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 }  // namespace
@@ -149,18 +152,6 @@ Status CheckLimits(const Limits& limits) {
   return {};
 }
 
-Result<std::string> ReadSecret(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return Error{"cannot read the token file " + path};
-  if ((info.st_mode & 077) != 0) return Error{"others may read the token file " + path + "; `chmod 600 " + path + "` mends it"};
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || line.size() < 8 || line.size() > 200) {
-    return Error{"the first line of the token file " + path + " is no secret of 8 to 200 characters"};
-  }
-  return line;
-}
-
 Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* config) {
   GL_TRY(entries, sim::ReadYamlMap(text, file));
   // Defaults first, whatever the order in the file: a tenant begins with them.
@@ -172,14 +163,18 @@ Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* c
     const std::string_view key = entry.key;
     if (key.starts_with("default.")) continue;
     if (key == "http_token_file") {
-      GL_TRY(token, ReadSecret(entry.value));
+      GL_TRY(token, protocol::ReadSecret(entry.value, true));
       config->http_token = std::move(token);
     } else if (key.starts_with("tenants.")) {
       const std::size_t dot = key.find('.', 8);
       if (dot == std::string_view::npos)
         return Error{std::string(file) + ":" + std::to_string(entry.line) + ": a tenant is a map of limits"};
       const std::string name(key.substr(8, dot - 8));
-      if (name.size() > 60) return Error{std::string(file) + ": the name of tenant '" + name + "' is longer than 60 characters"};
+      if (!IsTenantName(name)) {
+        return Error{std::string(file) + ":" + std::to_string(entry.line) +
+                     ": the name of a tenant has to be 1 to 60 printable characters of " + "ASCII; it is '" +
+                     protocol::FieldText(name.data(), name.size()) + "'"};
+      }
       auto tenant = std::ranges::find(config->tenants, name, &TenantConfig::name);
       if (tenant == config->tenants.end()) {
         config->tenants.push_back({.name = name, .uid = {}, .token = {}, .limits = config->defaults});

@@ -38,7 +38,9 @@ struct DaemonConfig {
   std::uint64_t quantum_us = 5000;      ///< a slice is meant to take no longer; 0: as long as it takes
   std::uint32_t spin_us = 20;           ///< how long both sides spin before they sleep
   std::uint32_t fair_wait_us = 100;     ///< how long `fair` waits for a tenant under its share that has just left; 0: not at all
-  std::uint32_t slice_timeout_s = 120;  ///< a session whose slice takes longer is dropped; 0: never
+  std::uint32_t slice_timeout_s = 120;  ///< a session whose slice has no CTA that finishes for so long is dropped; 0: never
+  /// And one whose grant has not run to its end after so long, whatever it reports of it; 0: never. Not given: ten times slice_timeout_s.
+  std::optional<std::uint32_t> grant_timeout_s;
   std::uint32_t hello_timeout_s = 5;
   std::uint32_t most_sessions = 512;
   std::string hardware;               ///< proposed parts of the simulated device in place of its own, "a,b" or "none"; empty: its own
@@ -51,14 +53,13 @@ struct DaemonConfig {
   std::string http_token;
   Limits defaults;  ///< of tenants that the configuration does not name
   std::vector<TenantConfig> tenants;
+
+  std::uint64_t grant_timeout() const { return grant_timeout_s.value_or(10 * std::uint64_t{slice_timeout_s}); }
 };
 
 /// Reads the YAML text of `file` over `config`. An unknown key is an error that names the nearest right one.
 Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* config);
 Status LoadConfig(const std::string& path, DaemonConfig* config);
-
-/// The first line of a file that only its owner may read.
-Result<std::string> ReadSecret(const std::string& path);
 
 /// 0.25 or 25%.
 std::optional<double> ParsePart(std::string_view text);

@@ -1,9 +1,11 @@
 // What operators ask of the broker, and what there is to see.
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 
 #include "rewriter/support/suggest.h"
@@ -16,15 +18,34 @@ using Json = nlohmann::ordered_json;
 
 void Broker::Request(Session& session, const protocol::Request& request) {
   // The socket's permissions say who may be a tenant; operating the broker takes its own user, or root.
-  const bool allowed = session.peer.uid == geteuid() || session.peer.uid == 0;
+  const bool allowed = session.peer.user_known && (session.peer.uid == geteuid() || session.peer.uid == 0);
   const auto answer = allowed ? Answer(session, request) : Result<Json>(Error{"only the broker's user and root may do that"});
-  const std::string text = answer.ok() ? answer->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : answer.error().message;
-  for (std::size_t at = 0; at == 0 || at < text.size(); at += protocol::kMaxText) {
-    const protocol::Text part{protocol::MessageType::kReply, answer.ok() ? 0u : 1u, at + protocol::kMaxText < text.size(),
-                              text.substr(at, protocol::kMaxText)};
-    // Who does not read its answer is not waited for.
-    if (!protocol::Send(session.socket(), Format(part), false)) return Drop(session, "disconnect", "");
+  session.answer = {.text = answer.ok() ? answer->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : answer.error().message,
+                    .code = answer.ok() ? 0u : 1u,
+                    .since = now(),
+                    .pending = true};
+  SendAnswer(session);
+  if (!allowed && session.answer.pending) Drop(session, "disconnect", "");  // nobody else is waited for
+}
+
+/// Sends as much of an operator's answer as the socket takes now. While something is left the broker hears of the socket when it takes
+/// more, and reads no further question from it: one answer is all that waits for an operator, and for hello_timeout_s at most.
+void Broker::SendAnswer(Session& session) {
+  Session::AnswerState& answer = session.answer;
+  const bool waited = answer.at != 0;
+  while (answer.pending) {
+    const bool more = answer.at + protocol::kMaxText < answer.text.size();
+    const protocol::Text part{protocol::MessageType::kReply, answer.code, more, answer.text.substr(answer.at, protocol::kMaxText)};
+    if (!protocol::Send(session.socket(), Format(part), false)) {
+      if (errno != EAGAIN && errno != EWOULDBLOCK) return Drop(session, "disconnect", "");
+      break;
+    }
+    answer.at += protocol::kMaxText;
+    answer.pending = more;
   }
+  if (!answer.pending) answer = {};
+  // Hanging up one way is no news while something is to be said the other way.
+  if (waited || answer.pending) WatchSocket(session, answer.pending ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
 }
 
 Result<Json> Broker::Answer(const Session& session, const protocol::Request& request) {

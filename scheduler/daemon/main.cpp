@@ -19,6 +19,7 @@
 #include "scheduler/daemon/config.h"
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
+#include "scheduler/protocol/secret.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
 #include "sim/tenants/timing_service.h"
@@ -69,14 +70,18 @@ class KernelProfiles {
   /// 0: none describes such a launch. Where there are profiles of others the operator hears of it, once for each kernel.
   std::uint64_t Find(const protocol::LaunchRecord& launch, std::uint32_t warps) {
     if (const auto found = profiles_.find({launch.kernel, warps}); found != profiles_.end()) return found->second;
-    if (!path_.empty() && told_.insert(launch.kernel).second) {
-      Say("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
-          std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
+    // What tenants call their kernels does not fill memory or the log.
+    if (!path_.empty() && told_.size() < kMostTold && told_.insert(launch.kernel).second) {
+      if (told_.size() == kMostTold) Say("further kernels without a profile are not named");
+      else
+        Say("kernel " + launch.name + " has no profile, and is scheduled without one: " + path_ + " has none of it with blocks of " +
+            std::to_string(warps) + (warps == 1 ? " warp" : " warps"));
     }
     return 0;
   }
 
  private:
+  static constexpr std::size_t kMostTold = 256;
   std::string path_;
   std::set<std::uint64_t> told_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> profiles_;
@@ -182,7 +187,7 @@ struct Arguments {
     result.timing = result.timing || timing || !hardware.empty() || timing_threads != 0 || timing_wait_for != 0;
     if (http_port != 0) result.http_port = http_port;
     if (!http_token_file.empty()) {
-      GL_TRY(token, ReadSecret(http_token_file));
+      GL_TRY(token, protocol::ReadSecret(http_token_file, true));
       result.http_token = std::move(token);
     }
     if (result.http_port != 0 && result.http_token.empty())

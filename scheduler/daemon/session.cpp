@@ -89,14 +89,22 @@ Result<Session::Slot*> Session::SlotOf(const Record& record) {
 
 Status Session::Progress(Slot& slot, std::uint64_t done, sched::Scheduler& scheduler) {
   GL_TRY_STATUS(scheduler.Progress(slot.id, done));
+  if (done == slot.done) return {};  // a report of nothing is no sign of life
   slot.done = done;
   slot.since = protocol::NowNs();
+  if (done >= slot.turn_end) {
+    slot.turn_end = slot.granted;
+    slot.turn_since = slot.since;
+  }
   return {};
 }
 
 void Session::Grant(std::uint32_t index, std::uint64_t end, std::uint64_t now) {
   Slot& slot = slots_[index];
-  if (slot.granted == slot.done) slot.since = now;
+  if (slot.granted == slot.done) {
+    slot.since = slot.turn_since = now;
+    slot.turn_end = end;
+  }
   slot.granted = end;
   protocol::Mailbox& mailbox = segment_->layout().mailboxes[index];
   mailbox.granted.store(end, std::memory_order_seq_cst);
@@ -113,13 +121,16 @@ void Session::Abandon(sched::Scheduler& scheduler) {
   announced_ = 0;
 }
 
-std::uint64_t Session::OldestSlice() const {
-  std::uint64_t oldest = 0;
-  if (announced_ == 0) return oldest;
+std::string Session::Overdue(std::uint64_t now, const Patience& patience) const {
+  if (announced_ == 0) return {};
+  const auto over = [now](std::uint64_t since, std::uint64_t limit) { return limit != 0 && now > since && now - since > limit; };
+  const auto seconds = [](std::uint64_t ns) { return std::to_string(ns / 1'000'000'000) + " s"; };
   for (const Slot& slot : slots_) {
-    if (slot.granted > slot.done && (oldest == 0 || slot.since < oldest)) oldest = slot.since;
+    if (slot.granted <= slot.done) continue;
+    if (over(slot.since, patience.slice)) return "a slice took longer than " + seconds(patience.slice);
+    if (over(slot.turn_since, patience.grant)) return "a grant had not run after " + seconds(patience.grant);
   }
-  return oldest;
+  return {};
 }
 
 std::string Session::RunningKernel() const {

@@ -38,6 +38,16 @@ class Session {
   std::uint64_t launches = 0;  ///< announced so far
   bool doomed = false;         ///< ends with the current turn of the loop
 
+  /// What an operator is told and has not read yet.
+  struct AnswerState {
+    std::string text;
+    std::size_t at = 0;  ///< so much of it is sent
+    std::uint32_t code = 0;
+    std::uint64_t since = 0;  ///< when it was asked for
+    bool pending = false;
+  };
+  AnswerState answer;
+
   int socket() const { return socket_.get(); }
   bool admitted() const { return segment_.has_value(); }
   /// Makes ring and doorbell. After it the session may launch.
@@ -59,8 +69,13 @@ class Session {
   void Grant(std::uint32_t slot, std::uint64_t end, std::uint64_t now);
   /// Takes all its launches from the scheduler.
   void Abandon(sched::Scheduler& scheduler);
-  /// When the slice that has run longest began; 0: none runs.
-  std::uint64_t OldestSlice() const;
+  /// How long, in ns, the broker waits for what it has granted; 0: for ever.
+  struct Patience {
+    std::uint64_t slice = 0;  ///< without a CTA that finishes
+    std::uint64_t grant = 0;  ///< until a grant has run to its end, whatever is reported of it
+  };
+  /// Why what runs of this session is waited for no longer; empty: it is.
+  std::string Overdue(std::uint64_t now, const Patience& patience) const;
   std::uint32_t announced() const { return announced_; }
   /// Name of a kernel that runs, for listings.
   std::string RunningKernel() const;
@@ -70,7 +85,10 @@ class Session {
     std::uint64_t launch = 0;  ///< the tenant's number; 0: free
     sched::LaunchId id = 0;
     std::uint64_t granted = 0, done = 0;
-    std::uint64_t since = 0;  ///< when the slice that runs began
+    std::uint64_t since = 0;  ///< when the slice that runs began, or a CTA of it was the last one to finish
+    /// What was granted when everything granted before had run, and since when it could run. What is granted meanwhile is the next turn:
+    /// so grants that are made larger as they run age none the less, and how many there were has not to be kept.
+    std::uint64_t turn_end = 0, turn_since = 0;
     std::string name;
   };
 

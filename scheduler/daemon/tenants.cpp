@@ -52,7 +52,14 @@ Tenant* Tenants::Find(const std::string& name) {
 
 Result<Tenant*> Tenants::Identify(const protocol::Peer& peer, const std::string& name, const std::string& token) {
   Tenant* tenant = nullptr;
-  if (!name.empty()) {
+  if (!peer.user_known) {
+    // All users without a number here have the same one: it makes nobody a tenant. A secret does.
+    tenant = Find(name);
+    if (tenant == nullptr || tenant->config.uid || tenant->config.token.empty()) {
+      return Error{"your user has no number in the broker's user namespace (it sees " + std::to_string(peer.uid) +
+                   "); be a tenant that has a token and no uid (--tenant, --token-file)"};
+    }
+  } else if (!name.empty()) {
     tenant = Find(name);
   } else {
     const auto at = std::ranges::find_if(tenants_, [&](const Tenant& t) { return t.config.uid == peer.uid; });

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Client>> Client::Connect(Options options, bool later) {
   } else if (!later) {
     return connection.error();
   } else {
-    client->Say(true, connection.error().message);
+    client->Say(true, connection.error().message + "; the program goes on without it, and joins it when it can");
   }
   // Signals are the program's: none is delivered to our thread.
   sigset_t all, old;
@@ -132,7 +132,10 @@ void Client::ThreadMain() {
       connected_.store(false, std::memory_order_release);
       Lose(*connection);
       if (over && !stop_) return;
-      if (!stop_) Say(true, "the broker on " + options_.socket + " is gone");
+      if (!stop_) {
+        Say(true, "the broker on " + options_.socket + " is gone" +
+                      (options_.reconnect ? "; the program goes on without it, and joins it again when it is back" : ""));
+      }
       const std::lock_guard lock(mutex_);
       current_ = nullptr;
       wait_ms = 100;
@@ -152,7 +155,10 @@ void Client::ThreadMain() {
     }
     if (memory_ != 0) Ask(**connection, memory_);
     connected_.store(true, std::memory_order_release);
-    Say(true, "the broker on " + options_.socket + " is back");
+    const bool was_there = (*connection)->number > 1;
+    Say(true, "the broker on " + options_.socket + (was_there ? " is back" : " is there") +
+                  ", and schedules this program's launches from now on" +
+                  (was_there && (*connection)->welcome.timing ? "; their time is simulated no more" : ""));
   }
 }
 

@@ -117,7 +117,8 @@ Result<Message> ParseMessage(std::span<const std::byte> bytes) {
   switch (header.type) {
     case MessageType::kHello: {
       GL_TRY(raw, Copy<RawHello>(bytes));
-      return Message(Hello{Get(raw.tenant), Get(raw.token), Get(raw.program)});
+      // A secret is compared and never shown: its bytes are what they are.
+      return Message(Hello{Get(raw.tenant), std::string(raw.token, strnlen(raw.token, sizeof raw.token)), Get(raw.program)});
     }
     case MessageType::kWelcome: {
       GL_TRY(raw, Copy<RawWelcome>(bytes));

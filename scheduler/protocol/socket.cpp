@@ -10,6 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+
+#include "scheduler/protocol/server_check.h"
 
 namespace gridloom::protocol {
 namespace {
@@ -48,6 +54,20 @@ Status CheckFolder(const std::string& path) {
   return {};
 }
 
+Result<Fd> ConnectToAnybody(const std::string& path, unsigned timeout_ms) {
+  GL_TRY(address, AddressOf(path));
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return Failed("cannot make a socket for", path);
+  if (timeout_ms != 0) {
+    const timeval timeout{timeout_ms / 1000, static_cast<suseconds_t>(timeout_ms % 1000) * 1000};
+    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  }
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  if (errno == ENOENT || errno == ECONNREFUSED) return Error{"no broker answers on " + path + "; start one with `gridloom daemon`"};
+  return Failed("cannot connect to the broker on", path);
+}
+
 }  // namespace
 
 Fd::~Fd() {
@@ -67,7 +87,7 @@ Result<Fd> Listen(const std::string& path, mode_t mode) {
   struct stat info {};
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) return Error{path + " exists and is no socket"};
-    if (Connect(path).ok()) return Error{"another broker listens on " + path};
+    if (ConnectToAnybody(path, 0).ok()) return Error{"another broker listens on " + path};
     if (unlink(path.c_str()) != 0) return Failed("cannot remove the old socket", path);
   }
   Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -83,17 +103,11 @@ Result<Fd> Listen(const std::string& path, mode_t mode) {
 }
 
 Result<Fd> Connect(const std::string& path, unsigned timeout_ms) {
-  GL_TRY(address, AddressOf(path));
-  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd) return Failed("cannot make a socket for", path);
-  if (timeout_ms != 0) {
-    const timeval timeout{timeout_ms / 1000, static_cast<suseconds_t>(timeout_ms % 1000) * 1000};
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  }
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-  if (errno == ENOENT || errno == ECONNREFUSED) return Error{"no broker answers on " + path + "; start one with `gridloom daemon`"};
-  return Failed("cannot connect to the broker on", path);
+  GL_TRY(fd, ConnectToAnybody(path, timeout_ms));
+  GL_TRY(server, PeerOf(fd.get()));
+  GL_TRY(way, WalkTo(path));
+  GL_TRY_STATUS(CheckServer(way, server, geteuid()));
+  return fd;
 }
 
 Result<Received> Receive(int fd, bool wait) {
@@ -152,11 +166,30 @@ bool Send(int fd, std::span<const std::byte> bytes, bool wait, std::initializer_
   return size == static_cast<ssize_t>(bytes.size());
 }
 
+bool IsOneUser(uid_t uid, std::string_view uid_map, uid_t overflow) {
+  if (uid != overflow) return true;
+  std::istringstream lines{std::string(uid_map)};
+  std::uint64_t mapped = 0;
+  for (std::uint64_t inside = 0, outside = 0, count = 0; lines >> inside >> outside >> count;) mapped += count;
+  return mapped >= std::numeric_limits<std::uint32_t>::max();  // all that there can be: -1 is no user
+}
+
 Result<Peer> PeerOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return Error{"cannot tell who connected"};
-  return Peer{credentials.pid, credentials.uid, credentials.gid};
+  Peer peer{credentials.pid, credentials.uid, credentials.gid};
+  static const uid_t overflow = [] {  // of the machine, set before anything of ours starts
+    std::ifstream file("/proc/sys/kernel/overflowuid");
+    uid_t number = 65534;
+    file >> number;
+    return file ? number : 65534;
+  }();
+  if (peer.uid == overflow) {
+    std::ifstream file("/proc/self/uid_map");
+    peer.user_known = IsOneUser(peer.uid, std::string(std::istreambuf_iterator(file), {}), overflow);
+  }
+  return peer;
 }
 
 }  // namespace gridloom::protocol

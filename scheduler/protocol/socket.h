@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,8 @@ std::string DefaultSocketPath();
 /// A missing folder is made, owner-only; a folder in which others may put files is an error.
 Result<Fd> Listen(const std::string& path, mode_t mode);
 
-/// A connection; an error that says what to do when nobody listens. Blocking, or with `timeout_ms` for sends and receives.
+/// A connection to a broker whom one may tell a secret (server_check.h); an error that says what to do when nobody listens, or who does
+/// is not to be trusted. Blocking, or with `timeout_ms` for sends and receives.
 Result<Fd> Connect(const std::string& path, unsigned timeout_ms = 0);
 
 struct Received {
@@ -61,7 +63,13 @@ struct Peer {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
+  bool user_known = true;  ///< false: `uid` stands for all users that this process' user namespace has no number for
 };
+/// Who is on the other side: who connected, or, of a connection that we made, who listens.
 Result<Peer> PeerOf(int fd);
+
+/// Whether a user's number that the kernel tells is that of one user. `uid_map`: the text of /proc/self/uid_map, `overflow` the number
+/// that it tells of users that the map lacks. Where it lacks some that number says nothing, even if the map has a user of that number.
+bool IsOneUser(uid_t uid, std::string_view uid_map, uid_t overflow);
 
 }  // namespace gridloom::protocol

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "scheduler/daemon/tenants.h"
+#include "scheduler/protocol/secret.h"
 
 namespace gridloom::broker {
 namespace {
@@ -63,10 +64,62 @@ TEST_CASE("ApplyConfig_WrongValue_SaysWhatIsExpected") {
 
 TEST_CASE("ReadSecret_FileThatOthersMayRead_IsRefused") {
   const std::string open = SecretFile("a-long-secret", 0644), closed = SecretFile("a-long-secret", 0600), trivial = SecretFile("x", 0600);
-  CHECK(ReadSecret(open).error().message.find("chmod 600") != std::string::npos);
-  CHECK(*ReadSecret(closed) == "a-long-secret");
-  CHECK_FALSE(ReadSecret(trivial).ok());
+  CHECK(protocol::ReadSecret(open, true).error().message.find("chmod 600") != std::string::npos);
+  CHECK(*protocol::ReadSecret(open, false) == "a-long-secret");  // a tenant's own: a group may share it
+  CHECK(*protocol::ReadSecret(closed, true) == "a-long-secret");
+  CHECK_FALSE(protocol::ReadSecret(trivial, true).ok());
   for (const std::string& path : {open, closed, trivial}) unlink(path.c_str());
+}
+
+TEST_CASE("ReadSecret_AnyBytesButZeroAndTheLineEnd_AreASecret") {
+  const std::string bytes = "p\xc3\xa4ssw\xff\x01\x80rd";
+  const std::string file = SecretFile(bytes + "\nand another line", 0600), zero = SecretFile(std::string("12345\0"
+                                                                                                         "6789",
+                                                                                                         10),
+                                                                                             0600);
+  const std::string longest = SecretFile(std::string(200, 'x') + "\n", 0600), longer = SecretFile(std::string(201, 'x') + "\n", 0600);
+  CHECK(*protocol::ReadSecret(file, true) == bytes);
+  CHECK(protocol::ReadSecret(zero, true).error().message.find("none of them zero") != std::string::npos);
+  CHECK(protocol::ReadSecret(longest, true)->size() == 200);
+  CHECK_FALSE(protocol::ReadSecret(longer, true).ok());
+  CHECK_FALSE(protocol::ReadSecret(file + "-that-is-not-there", true).ok());
+  for (const std::string& path : {file, zero, longest, longer}) unlink(path.c_str());
+}
+
+TEST_CASE("ApplyConfig_NameThatNobodyCouldSay_IsAnError") {
+  CHECK(ErrorOf("tenants:\n  zo\xc3\xab: {weight: 2}\n").find("broker.yaml:2: the name of a tenant") != std::string::npos);
+  CHECK(ErrorOf("tenants:\n  " + std::string(61, 'a') + ": {weight: 2}\n").find("the name of a tenant") != std::string::npos);
+}
+
+TEST_CASE("ApplyConfig_GrantTimeout_IsTenSliceTimeoutsUnlessGiven") {
+  CHECK(DaemonConfig().grant_timeout() == 1200);
+  DaemonConfig config;
+  REQUIRE(ApplyConfig("slice_timeout_s: 30\n", "broker.yaml", &config).ok());
+  CHECK(config.grant_timeout() == 300);
+  REQUIRE(ApplyConfig("grant_timeout_s: 45\n", "broker.yaml", &config).ok());
+  CHECK(config.grant_timeout() == 45);
+  REQUIRE(ApplyConfig("grant_timeout_s: 0\n", "broker.yaml", &config).ok());
+  CHECK(config.grant_timeout() == 0);
+}
+
+TEST_CASE("Identify_OfUsersWithoutANumberHere_MakesNoTenantThatTheyShare") {
+  DaemonConfig config;
+  config.tenants.push_back({.name = "secret", .uid = {}, .token = "a-long-secret", .limits = {}});
+  config.tenants.push_back({.name = "nobody", .uid = 65534, .token = {}, .limits = {}});
+  config.tenants.push_back({.name = "open", .uid = {}, .token = {}, .limits = {}});
+  config.tenants.push_back({.name = "both", .uid = 65534, .token = "a-long-secret", .limits = {}});
+  Tenants tenants(config, {});
+  const protocol::Peer unmapped{.pid = 1, .uid = 65534, .gid = 65534, .user_known = false};
+  for (const char* name : {"", "nobody", "open", "both", "uid-65534", "secret"}) {
+    INFO(name);
+    const auto who = tenants.Identify(unmapped, name, name == std::string("both") ? "a-long-secret" : "");
+    REQUIRE_FALSE(who.ok());
+    CHECK(who.error().message.find(name == std::string("secret") ? "needs its token" : "user namespace") != std::string::npos);
+  }
+  CHECK(tenants.all().size() == 4);
+  CHECK((*tenants.Identify(unmapped, "secret", "a-long-secret"))->config.name == "secret");
+  const protocol::Peer known{.pid = 1, .uid = 65534, .gid = 65534};
+  CHECK((*tenants.Identify(known, "", ""))->config.name == "nobody");
 }
 
 TEST_CASE("Identify_NamesUsersAndTokens") {

@@ -3,8 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <mutex>
 
 #include "scheduler/protocol/segment.h"
 #include "tests/scheduler/daemon/broker_fixture.h"
@@ -187,6 +191,87 @@ TEST_CASE("Slice_ThatTakesTooLong_CostsItsPlace") {
   CHECK(f.AuditText().find("\"event\":\"timeout\"") != std::string::npos);
 }
 
+/// A launch of which a liar reports something again and again, under a policy, beside an honest one that wants the whole device.
+struct SlowLaunch {
+  BrokerFixture broker;
+  std::unique_ptr<Liar> liar;
+  std::unique_ptr<protocol::Client> honest;
+  std::future<protocol::Verdict> honest_launch;
+  std::uint64_t records = 0, done = 0;
+
+  explicit SlowLaunch(const char* policy) {
+    Limits low, high;
+    low.scheduling.cap = 0.1;
+    high.scheduling.weight = 100;
+    broker.config.policy = policy;
+    broker.config.slice_timeout_s = 1;
+    broker.config.grant_timeout_s = 2;
+    broker.config.tenants = {{.name = "liar", .uid = {}, .token = {}, .limits = low},
+                             {.name = "honest", .uid = {}, .token = {}, .limits = high}};
+    broker.Start();
+    liar = std::make_unique<Liar>(broker);
+    RawRecord launch = Liar::Launch(records++, 0, 1);
+    launch.value = 1'000'000'000;
+    launch.flags = 0;  // it cannot be divided: all of it is one grant
+    liar->Push(launch);
+    while (liar->segment->layout().mailboxes[0].granted == 0) std::this_thread::yield();
+    honest = broker.Join("honest");
+    honest_launch = std::async(std::launch::async, [this] { return RunLaunch(*honest, 20); });
+  }
+  void Report(std::uint64_t more) { liar->Push(Liar::Of(RecordKind::kProgress, records++, 1, done += more)); }
+};
+
+/// Seconds until all honest launches have run, with `more` CTAs reported of each liar's launch five times a second.
+double SecondsUntilTheHonestOnesRan(std::vector<std::unique_ptr<SlowLaunch>>& all, std::uint64_t more) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+  const auto ran = [](const auto& one) { return one->honest_launch.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  while (!std::ranges::all_of(all, ran) && passed() < 20) {
+    for (const auto& one : all) {
+      if (!ran(one)) one->Report(more);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return passed();
+}
+
+TEST_CASE("Reports_OfNothing_AreNoSignOfLife") {
+  std::vector<std::unique_ptr<SlowLaunch>> all;
+  all.push_back(std::make_unique<SlowLaunch>("fair"));
+  CHECK(SecondsUntilTheHonestOnesRan(all, 0) < 4);  // a slice's second, and one until the broker looks
+  CHECK(all[0]->honest_launch.get() == Verdict::kGranted);
+  CHECK(all[0]->broker.AuditText().find("a slice took longer than 1 s") != std::string::npos);
+}
+
+TEST_CASE("Reports_OfOneCtaNowAndThen_DoNotKeepTheDeviceUnderAnyPolicy") {
+  std::vector<std::unique_ptr<SlowLaunch>> all;
+  for (const char* policy : {"fair", "leftover", "priority", "serial"}) all.push_back(std::make_unique<SlowLaunch>(policy));
+  CHECK(SecondsUntilTheHonestOnesRan(all, 1) < 6);
+  for (const auto& one : all) {
+    INFO(one->broker.config.policy);
+    CHECK(one->honest_launch.get() == Verdict::kGranted);
+    CHECK(one->broker.AuditText().find("a grant had not run after 2 s") != std::string::npos);
+  }
+}
+
+TEST_CASE("Grants_ThatRunToTheirEnds_MayBeAsManyAsALaunchNeeds") {
+  BrokerFixture f;
+  f.config.slice_timeout_s = f.config.grant_timeout_s.emplace(1);
+  f.Start();
+  const auto client = f.Join("slow");
+  protocol::Client::Ticket ticket;
+  REQUIRE(client->Announce(LaunchOf(80), &ticket) == Verdict::kGranted);
+  std::uint64_t granted = 0;
+  for (std::uint64_t done = 0; done < 80; done = granted) {  // ten slices of a third of a second each
+    REQUIRE(client->Wait(ticket, done, &granted) == Verdict::kGranted);
+    std::this_thread::sleep_for(std::chrono::milliseconds(350));
+    client->Progress(ticket, granted);
+  }
+  client->End(ticket, 80, false);
+  CHECK(f.Eventually([&] { return f.TenantState("slow")["launches"] == 1; }));
+  CHECK(f.State()["dropped_total"] == 0);
+}
+
 TEST_CASE("SigkillOfATenant_AtAnyPoint_FreesItsShareAtOnce") {
   BrokerFixture f;
   f.config.slice_timeout_s = 0;
@@ -251,6 +336,56 @@ TEST_CASE("Kill_ByAnOperator_EndsTheSessionForGood") {
   CHECK(victim->end_reason() == "an operator ended this session");
   CHECK(victim->Announce(LaunchOf(1), &ticket) == Verdict::kEnded);
   CHECK(RunLaunch(*other, 20) == Verdict::kGranted);
+}
+
+TEST_CASE("BrokerThatGoesAndComes_IsSaidToBeWhatItIs") {
+  BrokerFixture f;
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  protocol::Client::Options options;
+  options.socket = f.config.socket;
+  options.log = [&](bool, const std::string& line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+  };
+  const auto said = [&](std::size_t count) {
+    return f.Eventually([&] {
+      const std::lock_guard lock(mutex);
+      return lines.size() >= count;
+    });
+  };
+  const auto client = protocol::Client::Connect(options, true);
+  REQUIRE(client.ok());
+  f.Start();
+  REQUIRE(said(2));
+  f.Stop();
+  REQUIRE(said(3));
+  f.Start();
+  REQUIRE(said(4));
+  CHECK(RunLaunch(**client, 8) == Verdict::kGranted);  // it does what it says
+  const std::string broker = "the broker on " + f.config.socket;
+  CHECK(lines[0].find("; the program goes on without it, and joins it when it can") != std::string::npos);
+  CHECK(lines[1] == broker + " is there, and schedules this program's launches from now on");
+  CHECK(lines[2] == broker + " is gone; the program goes on without it, and joins it again when it is back");
+  CHECK(lines[3] == broker + " is back, and schedules this program's launches from now on");
+}
+
+TEST_CASE("BrokerThatGoes_OfAProgramThatEndsWithIt_IsSaidToBeGone_AndNoMore") {
+  BrokerFixture f;
+  f.Start();
+  std::string said;
+  protocol::Client::Options options;
+  options.socket = f.config.socket;
+  options.reconnect = false;
+  options.log = [&](bool, const std::string& line) { said += line; };
+  {
+    const auto client = protocol::Client::Connect(options);
+    REQUIRE(client.ok());
+    f.Stop();
+    CHECK(f.Eventually([&] { return !(*client)->connected(); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(said == "the broker on " + f.config.socket + " is gone");
 }
 
 TEST_CASE("BrokerThatGoes_IsNoticedWhileWaiting_AndARestartReadmits") {

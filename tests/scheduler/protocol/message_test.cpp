@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "scheduler/protocol/socket.h"
+
 namespace gridloom::protocol {
 namespace {
 
@@ -48,6 +50,25 @@ TEST_CASE("ParseMessage_TextsWithControlCharacters_AreTamed") {
   const auto hello = ParseMessage(Format(Hello{"al\x1b[2Jice\n", "", ""}));
   REQUIRE(hello.ok());
   CHECK(std::get<Hello>(*hello).tenant == "al?[2Jice?");
+}
+
+TEST_CASE("ParseMessage_Secret_KeepsEveryByte") {
+  std::string secret;
+  for (int byte = 1; byte < 256; ++byte) secret += static_cast<char>(byte);
+  const auto hello = ParseMessage(Format(Hello{"alice", secret, "app"}));
+  REQUIRE(hello.ok());
+  CHECK(std::get<Hello>(*hello).token == secret);
+}
+
+TEST_CASE("IsOneUser_NumberOfThoseWithoutANumber_IsNobodysWhereSomeHaveNone") {
+  constexpr std::string_view kAll = "         0          0 4294967295\n", kTwo = "0 1000 1\n1 100000 65536\n";
+  CHECK(IsOneUser(65534, kAll, 65534));
+  CHECK(IsOneUser(1000, kTwo, 65534));
+  CHECK_FALSE(IsOneUser(65534, kTwo, 65534));  // one of the namespace's own, or any of those outside
+  CHECK_FALSE(IsOneUser(65534, "0 1000 1\n", 65534));
+  CHECK_FALSE(IsOneUser(65534, "", 65534));
+  CHECK_FALSE(IsOneUser(65534, "rubbish", 65534));
+  CHECK(IsOneUser(65534, "0 0 2000000000\n2000000000 2000000000 2294967295\n", 65534));
 }
 
 TEST_CASE("Format_TextsThatDoNotFit_AreCut") {

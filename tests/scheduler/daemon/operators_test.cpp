@@ -1,0 +1,80 @@
+// What operators ask of a broker of many tenants, and operators that do not read what they are told.
+#include <catch2/catch.hpp>
+
+#include "scheduler/cli/ask.h"
+#include "tests/scheduler/daemon/broker_fixture.h"
+
+namespace gridloom::broker {
+namespace {
+
+using protocol::Verdict;
+
+/// A broker whose configuration names so many tenants.
+struct ManyTenants : BrokerFixture {
+  explicit ManyTenants(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      config.tenants.push_back({.name = "a-tenant-with-a-name-of-usual-length-" + std::to_string(i), .uid = {}, .token = {}, .limits = {}});
+    }
+    Start();
+  }
+  const std::string& name(std::size_t i) const { return config.tenants[i].name; }
+};
+
+TEST_CASE("Ps_OfManyTenants_ComesWhole") {
+  for (const unsigned count : {1000u, 4096u}) {
+    INFO(count);
+    ManyTenants f(count);
+    const auto state = Ask(f.config.socket, protocol::Request{});
+    if (!state.ok()) FAIL(state.error().message);
+    REQUIRE((*state)["tenants"].size() == count);
+    CHECK((*state)["tenants"][count - 1]["name"] == f.name(count - 1));
+  }
+}
+
+TEST_CASE("Ps_OfAnOperatorThatReadsSlowly_ComesWhole_AndKeepsNobodyWaiting") {
+  ManyTenants f(4096);
+  const auto client = f.Join(f.name(0));
+  const auto slow = protocol::Connect(f.config.socket, 5000);
+  REQUIRE(slow.ok());
+  for (int i = 0; i < 3; ++i) REQUIRE(protocol::Send(slow->get(), Format(protocol::Request{}), true));  // the second waits for the first
+  for (int answers = 0; answers < 3; ++answers) {
+    std::string text;
+    for (bool more = true; more;) {
+      const auto received = protocol::Receive(slow->get(), true);
+      REQUIRE(received.ok());
+      const auto message = protocol::ParseMessage(received->bytes);
+      REQUIRE(message.ok());
+      const auto& part = std::get<protocol::Text>(*message);
+      text += part.text;
+      more = part.more;
+      if (text.size() % 5 == 0) CHECK(RunLaunch(*client, 20) == Verdict::kGranted);
+    }
+    const auto state = nlohmann::json::parse(text, nullptr, false);
+    REQUIRE(state.is_object());
+    CHECK(state["tenants"].size() == 4096);
+  }
+}
+
+TEST_CASE("Operator_ThatDoesNotRead_LosesItsConnectionInTime") {
+  ManyTenants f(4096);
+  f.Stop();
+  f.config.hello_timeout_s = 1;
+  f.Start();
+  const auto deaf = protocol::Connect(f.config.socket, 5000);
+  REQUIRE(deaf.ok());
+  REQUIRE(protocol::Send(deaf->get(), Format(protocol::Request{}), true));
+  CHECK(f.Eventually([&] { return f.AuditText().find("it did not read its answer") != std::string::npos; }));
+  const auto client = f.Join(f.name(0));
+  CHECK(RunLaunch(*client, 20) == Verdict::kGranted);
+  // It hung up, and left while something waits: nothing turns in circles and nobody else notices.
+  {
+    const auto gone = protocol::Connect(f.config.socket, 5000);
+    REQUIRE(gone.ok());
+    REQUIRE(protocol::Send(gone->get(), Format(protocol::Request{}), true));
+  }
+  CHECK(RunLaunch(*client, 20) == Verdict::kGranted);
+  CHECK(Ask(f.config.socket, protocol::Request{}).ok());
+}
+
+}  // namespace
+}  // namespace gridloom::broker
