@@ -1,10 +1,12 @@
 #include "scheduler/daemon/web.h"
 
-#include <httplib.h>
-
+#include <algorithm>
 #include <chrono>
-#include <future>
-#include <thread>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "scheduler/daemon/http_server.h"
 
 namespace gridloom::broker {
 
@@ -93,68 +95,99 @@ table('sessions',['pid','tenant','program','memory','launches','in flight','kern
 mib(x.memory_bytes),x.launches,x.in_flight,x.kernel]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
 setTimeout(tick,1000)}tick()</script>)page";
 
-class WebServer final : public Web {
+/// What the broker's thread has said of its state, until the server's thread takes it.
+struct StateBox {
+  std::mutex mutex;
+  std::optional<Json> state;
+};
+
+/// The page, and the state in two forms. However many ask, the broker is asked one question at a time and kApart between two of
+/// them: all who wait when a question goes out share its answer, and its text.
+class WebServer final : public Web, private HttpHandler {
  public:
-  explicit WebServer(Broker& broker) : broker_(broker) {}
-  ~WebServer() override {
-    server_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
+  explicit WebServer(Broker& broker) : broker_(broker), page_(std::make_shared<const std::string>(kPage)) {}
+  ~WebServer() override { server_.reset(); }
 
   Status Listen() {
     if (broker_.config().http_token.empty()) return Error{"metrics and dashboard need a secret"};  // else no secret would be the right one
-    server_.new_task_queue = [] { return new httplib::ThreadPool(2); };
-    server_.set_payload_max_length(1024);
-    server_.set_read_timeout(5, 0);
-    // The library's own choice lets another process listen on the same port, and take requests with the secret in them.
-    server_.set_socket_options([](socket_t socket) {
-      const int on = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    });
-    Serve("/", "text/html; charset=utf-8", [](const Json&) { return std::string(kPage); });
-    Serve("/state", "application/json", [](const Json& state) { return state.dump(-1, ' ', false, Json::error_handler_t::replace); });
-    Serve("/metrics", "text/plain; version=0.0.4", MetricsText);
-    const int port = static_cast<int>(broker_.config().http_port);
-    if (!server_.bind_to_port("127.0.0.1", port)) return Error{"cannot serve HTTP on port " + std::to_string(port) + " of 127.0.0.1"};
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::yield();  // stop() before that is not heard
+    GL_TRY(server, HttpServer::Start(broker_.config().http_port, *this));
+    server_ = std::move(server);
     return {};
   }
 
  private:
-  bool Allowed(const httplib::Request& request) const {
+  using Clock = std::chrono::steady_clock;
+  using Text = std::shared_ptr<const std::string>;
+  static constexpr std::chrono::milliseconds kApart{20};
+
+  void OnStart(std::function<void()> wake) override { wake_ = std::move(wake); }
+
+  bool Allowed(const HttpRequest& request) const override {
     const std::string& secret = broker_.config().http_token;
-    const std::string given = request.has_param("token") ? request.get_param_value("token") : request.get_header_value("Authorization");
-    const std::string wanted = request.has_param("token") ? secret : "Bearer " + secret;
+    const std::string& given = request.token ? *request.token : request.authorization;
+    const std::string wanted = request.token ? secret : "Bearer " + secret;
     // As long for every wrong guess of the right length.
     unsigned different = given.size() == wanted.size() ? 0 : 1;
     for (std::size_t i = 0; i < std::min(given.size(), wanted.size()); ++i) different |= static_cast<unsigned>(given[i] ^ wanted[i]);
     return different == 0;
   }
 
-  template <typename Make>
-  void Serve(const char* path, const char* type, Make make) {
-    server_.Get(path, [this, type, make](const httplib::Request& request, httplib::Response& response) {
-      response.set_header("Cache-Control", "no-store");
-      if (!Allowed(request)) {
-        response.status = 401;
-        response.set_content("the secret is missing or wrong\n", "text/plain");
-        return;
+  std::optional<HttpAnswer> Answer(const HttpRequest& request, std::uint64_t* ticket) override {
+    if (request.path == "/") return HttpAnswer{.type = "text/html; charset=utf-8", .body = page_};
+    const bool metrics = request.path == "/metrics";
+    if (!metrics && request.path != "/state") return HttpProblem(404);
+    TakeState();
+    if (*ticket == 0) *ticket = questions_ + 1;  // a question that is under way may have been answered before this request came
+    if (*ticket > answers_) {
+      Ask();
+      return std::nullopt;
+    }
+    Text& text = metrics ? metrics_ : json_;
+    if (text == nullptr) {
+      text =
+          std::make_shared<const std::string>(metrics ? MetricsText(state_) : state_.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    return HttpAnswer{.type = metrics ? "text/plain; version=0.0.4" : "application/json", .body = text};
+  }
+
+  int AgainMs() const override {
+    if (questions_ != answers_) return -1;  // it will be told
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(asked_ + kApart - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+
+  void Ask() {
+    const auto now = Clock::now();
+    if (questions_ != answers_ || now < asked_ + kApart) return;
+    asked_ = now;
+    ++questions_;
+    broker_.Post([&broker = broker_, box = box_, wake = wake_] {
+      {
+        const std::lock_guard lock(box->mutex);
+        box->state = broker.State();
       }
-      const auto state = std::make_shared<std::promise<Json>>();
-      auto answer = state->get_future();
-      broker_.Post([this, state] { state->set_value(broker_.State()); });
-      if (answer.wait_for(std::chrono::seconds(2)) != std::future_status::ready) {
-        response.status = 503;
-        return;
-      }
-      response.set_content(make(answer.get()), type);
+      wake();
     });
   }
 
+  void TakeState() {
+    const std::lock_guard lock(box_->mutex);
+    if (!box_->state) return;
+    state_ = std::move(*box_->state);
+    box_->state.reset();
+    json_ = metrics_ = nullptr;
+    answers_ = questions_;
+  }
+
   Broker& broker_;
-  httplib::Server server_;
-  std::thread thread_;
+  const Text page_;
+  const std::shared_ptr<StateBox> box_ = std::make_shared<StateBox>();  ///< shared with a question that is answered late
+  std::function<void()> wake_;
+  std::uint64_t questions_ = 0, answers_ = 0;  ///< asked of the broker, and answered
+  Clock::time_point asked_{};
+  Json state_;
+  Text json_, metrics_;                 ///< of state_, once somebody wants them
+  std::unique_ptr<HttpServer> server_;  ///< its thread calls what an HttpHandler has
 };
 
 }  // namespace
