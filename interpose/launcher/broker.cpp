@@ -111,6 +111,10 @@ class Kill final : public BrokerCommand {
     return Show({.verb = Verb::kKill, .target = who_, .fields = process_ ? 1u : 0u}, [](const nlohmann::ordered_json& answer) {
       std::string text = "ended:";
       for (const auto& pid : answer["killed"]) text += " " + std::to_string(pid.get<int>());
+      text += "\n";
+      if (!answer.contains("not_signalled")) return text;
+      text += "not signalled, as this kernel (before Linux 6.5) does not tell for certain which processes they are:";
+      for (const auto& pid : answer["not_signalled"]) text += " " + std::to_string(pid.get<int>());
       return text + "\n";
     });
   }

@@ -1,11 +1,13 @@
 #include "scheduler/daemon/accounts.h"
 
+#include <charconv>
+
 #include "scheduler/daemon/state_file.h"
 
 namespace gridloom::broker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr const char* kFile = "accounts.json";
 
 /// The names in the file.
 template <typename Account, typename Visit>
@@ -36,19 +38,26 @@ Result<Accounts> ParseAccounts(std::string_view text, const std::string& path) {
 }
 
 std::string AccountsText(const Accounts& accounts) {
-  Json tenants = Json::object();
+  TenantsText text;
   for (const auto& [name, account] : accounts) {
-    Json& fields = tenants[name] = Json::object();
-    ForEachField(account, [&](const char* key, const auto& value) { fields[key] = value; });
+    std::string fields;
+    ForEachField(account, [&](const char* key, const auto& value) {
+      fields += fields.empty() ? "{\"" : ", \"";
+      fields += key;
+      fields += "\": ";
+      char number[40];
+      fields.append(number, std::to_chars(number, number + sizeof number, value).ptr);
+    });
+    text.Add(name, fields + "}");
   }
-  return TenantsText(std::move(tenants));
+  return text.Finish();
 }
 
-Result<Accounts> ReadAccounts(const std::string& path) {
-  GL_TRY(text, ReadStateFile(path));
-  return text ? ParseAccounts(*text, path) : Accounts{};
+Result<Accounts> ReadAccounts(StateFolder& folder) {
+  GL_TRY(text, folder.Read(kFile));
+  return text ? ParseAccounts(*text, folder.path() + "/" + kFile) : Accounts{};
 }
 
-Status WriteAccounts(const std::string& path, const Accounts& accounts) { return ReplaceFile(path, AccountsText(accounts)); }
+Status WriteAccounts(StateFolder& folder, const Accounts& accounts) { return folder.Replace(kFile, AccountsText(accounts)); }
 
 }  // namespace gridloom::broker

@@ -1,5 +1,5 @@
 // The broker: one thread that sleeps in epoll, or spins for a moment after something happened. It owns the scheduler, the
-// tenants and the sessions; whoever else wants something of it posts a function.
+// tenants and the sessions; whoever else wants something of it posts a function. It never waits for a disk (StateWriter does).
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,11 @@
 #include "rewriter/support/result.h"
 #include "scheduler/core/scheduler.h"
 #include "scheduler/core/simulation.h"
-#include "scheduler/daemon/audit.h"
 #include "scheduler/daemon/config.h"
+#include "scheduler/daemon/listener.h"
+#include "scheduler/daemon/places.h"
 #include "scheduler/daemon/session.h"
+#include "scheduler/daemon/state_writer.h"
 #include "scheduler/daemon/tenants.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
@@ -40,12 +42,13 @@ struct DeviceFacts {
   std::function<bool()> plan{};
 };
 
-class Broker final : private sched::Engine {
+class Broker final : private sched::Engine, private SessionHost {
  public:
-  /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator.
+  /// Listens, and has read the accounts, when it returns. `log` takes one line for the operator, on a thread of the broker's.
   /// `simulation`: what simulates the tenants' time; null: time is real. It must outlive the broker.
+  /// `disk`: what the state folder is on; null: as it is.
   static Result<std::unique_ptr<Broker>> Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
-                                                sched::Simulation* simulation = nullptr);
+                                                sched::Simulation* simulation = nullptr, std::shared_ptr<Disk> disk = nullptr);
   ~Broker() override;
 
   /// Serves until Stop; then says goodbye to all, and writes the accounts.
@@ -54,6 +57,8 @@ class Broker final : private sched::Engine {
   void Stop();
   /// Runs a function on the broker's thread. Thread-safe.
   void Post(std::function<void()> function);
+  /// Waits until the state folder has what has happened so far, or its disk has refused it. Not on the broker's thread.
+  void WaitForDisk();
 
   /// Everything there is to see; on the broker's thread.
   nlohmann::ordered_json State() const;
@@ -71,10 +76,15 @@ class Broker final : private sched::Engine {
 
  private:
   Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation);
-  Status Open();
+  Status Open(std::shared_ptr<Disk> disk);
+  Status OpenState(std::shared_ptr<Disk> disk);
+  std::uint32_t MostSessions() const;
 
   std::uint64_t now() override;
   void Grant(sched::LaunchId launch, std::uint64_t end) override;
+  void OnMemory(Session& session, std::uint64_t bytes) override;
+  void OnSubmit(sched::LaunchId launch, Session& session, std::uint32_t slot) override;
+  void OnEnd(sched::LaunchId launch) override;
 
   // ---- the loop
   bool TakeRecords();
@@ -89,18 +99,19 @@ class Broker final : private sched::Engine {
   void RunPosted();
 
   // ---- sessions
-  const char* TooMany(uid_t uid) const;
   void Accept();
+  bool Connect(protocol::Fd socket);
+  void Listen(bool on);
   void OnSocket(Session& session);
   void Hello(Session& session, const protocol::Hello& hello);
   void Refuse(Session& session, const std::string& why);
-  void Memory(Session& session, std::uint64_t bytes);
   void PublishMemory(const Tenant& tenant);
   void Schedule(const Tenant& tenant);
   Result<std::unique_ptr<policy::Policy>> RealPolicy(const std::string& name) const;
   std::uint64_t MemoryLimit(const Tenant& tenant) const;
   /// Ends a session at the end of this turn; tells it why where a reason is given.
   void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});
+  void Leave(Session& session, std::string_view event);
   void Reap();
 
   // ---- operators (control.cpp)
@@ -120,16 +131,18 @@ class Broker final : private sched::Engine {
   const DeviceFacts device_;
   const std::function<void(const std::string&)> log_;
   sched::Simulation* const simulation_;
-  Audit audit_;
+  std::unique_ptr<StateWriter> writer_;
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<sched::Scheduler> scheduler_;
   std::string policy_;  ///< the operator's choice; in simulated time, where there is one
-  protocol::Fd listener_, epoll_, wake_;
+  std::unique_ptr<Listener> listener_;
+  protocol::Fd epoll_, wake_;
   protocol::AdaptiveSpin spin_;
   bool spinning_ = false;  ///< since the last record
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
   std::vector<Session*> admitted_;
-  std::unordered_map<sched::LaunchId, std::pair<Session*, std::uint32_t>> owners_;
+  std::unordered_map<sched::LaunchId, std::pair<Session*, std::uint32_t>> owners_;  ///< of launches that have not ended
+  std::vector<std::uint32_t> left_;  ///< tenants of sessions that have ended since the accounts were saved
   std::uint64_t next_session_ = 1;
   std::uint64_t started_ = 0, last_activity_ = 0, last_poll_ = 0, last_housekeeping_ = 0, last_plan_ = 0;
   std::uint64_t pump_began_ = 0;
@@ -137,8 +150,8 @@ class Broker final : private sched::Engine {
   bool dirty_ = false;           ///< the policy has to be asked
   bool accounts_dirty_ = false;  ///< something was used since the accounts were written
   bool doomed_ = false;          ///< some session ends with this turn
-  bool accounts_failed_ = false;
-  std::size_t unadmitted_ = 0;
+  std::optional<Places> places_;
+  std::optional<std::uint64_t> listen_again_;  ///< nobody is accepted until then: there were no descriptors
   std::atomic<bool> stop_{false};
   Counters counters_;
   std::mutex posted_mutex_;

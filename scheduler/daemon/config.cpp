@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <iterator>
-#include <map>
+#include <unordered_map>
 
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
@@ -80,6 +79,18 @@ constexpr Key<DaemonConfig> kKeys[] = {
     {"grant_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.grant_timeout_s.emplace()); }},
     {"hello_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.hello_timeout_s) && c.hello_timeout_s > 0; }},
     {"most_sessions", "a number of processes", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions); }},
+    {"most_sessions_per_user", "a number of processes",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.most_sessions_per_user) && c.most_sessions_per_user > 0; }},
+    {"audit_file", "bytes such as 16M, at least 64K",
+     [](DaemonConfig& c, std::string_view t) {
+       const auto bytes = ParseBytes(t);
+       if (bytes) c.audit.file_bytes = *bytes;
+       return bytes.has_value() && *bytes >= 64 << 10;
+     }},
+    {"audit_files", "a number of files from 1 to 100",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.audit.files) && c.audit.files >= 1 && c.audit.files <= 100; }},
+    {"audit_lines_per_minute", "a number of lines",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.audit.lines_per_minute) && c.audit.lines_per_minute > 0; }},
     {"timing", "true or false",
      [](DaemonConfig& c, std::string_view t) {
        c.timing = t == "true";
@@ -154,6 +165,8 @@ Status CheckLimits(const Limits& limits) {
 
 Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* config) {
   GL_TRY(entries, sim::ReadYamlMap(text, file));
+  std::unordered_map<std::string, std::size_t> places;  // of tenants
+  for (std::size_t i = 0; i < config->tenants.size(); ++i) places.emplace(config->tenants[i].name, i);
   // Defaults first, whatever the order in the file: a tenant begins with them.
   for (const sim::YamlEntry& entry : entries) {
     if (!entry.key.starts_with("default.")) continue;
@@ -175,12 +188,9 @@ Status ApplyConfig(std::string_view text, std::string_view file, DaemonConfig* c
                      ": the name of a tenant has to be 1 to 60 printable characters of " + "ASCII; it is '" +
                      protocol::FieldText(name.data(), name.size()) + "'"};
       }
-      auto tenant = std::ranges::find(config->tenants, name, &TenantConfig::name);
-      if (tenant == config->tenants.end()) {
-        config->tenants.push_back({.name = name, .uid = {}, .token = {}, .limits = config->defaults});
-        tenant = std::prev(config->tenants.end());
-      }
-      GL_TRY_STATUS(ApplyTenant(*tenant, key.substr(dot + 1), entry, file));
+      const auto [at, added] = places.try_emplace(name, config->tenants.size());
+      if (added) config->tenants.push_back({.name = name, .uid = {}, .token = {}, .limits = config->defaults});
+      GL_TRY_STATUS(ApplyTenant(config->tenants[at->second], key.substr(dot + 1), entry, file));
     } else {
       GL_TRY_STATUS(Apply(kKeys, *config, key, entry, file));
     }

@@ -11,6 +11,7 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/core/scheduler.h"
+#include "scheduler/daemon/audit.h"
 
 namespace gridloom::broker {
 
@@ -43,13 +44,15 @@ struct DaemonConfig {
   std::optional<std::uint32_t> grant_timeout_s;
   std::uint32_t hello_timeout_s = 5;
   std::uint32_t most_sessions = 512;
+  std::uint32_t most_sessions_per_user = 0;  ///< of users other than the broker's own; 0: a quarter of most_sessions
   std::string hardware;               ///< proposed parts of the simulated device in place of its own, "a,b" or "none"; empty: its own
   bool timing = false;                ///< simulate the tenants' time on the device
   std::uint32_t timing_threads = 1;   ///< of the host, for that
   std::uint32_t timing_wait_for = 0;  ///< simulated time begins when so many sessions are there; 0: at once
   std::uint32_t timing_patience_ms = 10'000;  ///< a program that says nothing for so long does not hold others' time back
-  std::string state;                          ///< folder of accounts.json and audit.jsonl
-  std::uint32_t http_port = 0;                ///< 0: no metrics and no dashboard
+  std::string state;                          ///< folder of accounts.json, limits.json and audit.jsonl
+  AuditBounds audit;
+  std::uint32_t http_port = 0;  ///< 0: no metrics and no dashboard
   std::string http_token;
   Limits defaults;  ///< of tenants that the configuration does not name
   std::vector<TenantConfig> tenants;

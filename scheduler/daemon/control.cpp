@@ -55,7 +55,7 @@ Result<Json> Broker::Answer(const Session& session, const protocol::Request& req
     case protocol::Verb::kKill: return AnswerKill(session, request);
     case protocol::Verb::kPolicy: return AnswerPolicy(session, request);
     case protocol::Verb::kShutdown:
-      audit_.Note("shutdown", {{"by_uid", session.peer.uid}});
+      writer_->Note("shutdown", {{"by_uid", session.peer.uid}});
       stop_ = true;
       return Json{{"stopping", true}};
   }
@@ -80,16 +80,13 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
   GL_TRY_STATUS(CheckLimits(limits));
   if (request.fields != 0) {
     tenants_->SetLimits(*tenant, limits);
-    if (!config_.state.empty()) {
-      const Status written = WriteLimits(config_.state + "/limits.json", tenants_->changes());
-      if (!written.ok()) log_(written.error().message + "; the limits end with the broker");
-    }
+    writer_->SaveLimits(tenants_->changes());
     Schedule(*tenant);
     if (simulation_ != nullptr) simulation_->SetLimits(tenant->id, limits.scheduling);
     PublishMemory(*tenant);
     dirty_ = true;
     Json note = TenantState(*tenant)["limits"];
-    audit_.Note("limits", {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
+    writer_->Note("limits", {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
   }
   return TenantState(*tenant);
 }
@@ -99,16 +96,22 @@ Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request&
   const char* const end = request.target.data() + request.target.size();
   const bool is_pid = std::from_chars(request.target.data(), end, pid).ptr == end && !request.target.empty();
   const Tenant* const tenant = tenants_->Find(request.target);
-  Json killed = Json::array();
+  const bool process_too = request.fields != 0;
+  Json killed = Json::array(), unsure = Json::array();
   for (Session* const other : admitted_) {
     if (other->doomed || (is_pid ? other->peer.pid != pid : tenant == nullptr || other->tenant != tenant->id)) continue;
     killed.push_back(other->peer.pid);
     Drop(*other, "kill", "an operator ended this session", protocol::GoodbyeReason::kKilled);
-    if (request.fields != 0 && other->process) syscall(SYS_pidfd_send_signal, other->process.get(), SIGKILL, nullptr, 0);
+    if (!process_too) continue;
+    // Its number may be another process's by now, who would be killed in its place.
+    if (!other->process.certain) unsure.push_back(other->peer.pid);
+    else syscall(SYS_pidfd_send_signal, other->process.pidfd.get(), SIGKILL, nullptr, 0);
   }
   if (killed.empty()) return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
-  audit_.Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", request.fields != 0}});
-  return Json{{"killed", std::move(killed)}};
+  writer_->Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", process_too}, {"not_signalled", unsure}});
+  Json answer{{"killed", std::move(killed)}};
+  if (!unsure.empty()) answer["not_signalled"] = std::move(unsure);
+  return answer;
 }
 
 Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Request& request) {
@@ -118,7 +121,7 @@ Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Reques
     scheduler_->SetPolicy(std::move(policy));
     policy_ = request.target;
     dirty_ = true;
-    audit_.Note("policy", {{"by_uid", session.peer.uid}, {"policy", request.target}});
+    writer_->Note("policy", {{"by_uid", session.peer.uid}, {"policy", request.target}});
   }
   return Json{{"policy", policy_}};
 }
@@ -173,7 +176,10 @@ Json Broker::State() const {
              {"sessions_total", counters_.sessions},
              {"refused_total", counters_.refused},
              {"dropped_total", counters_.dropped},
-             {"audit_lines_lost", audit_.lost()},
+             {"audit_lines_lost", writer_->lost()},
+             {"wakeups", counters_.wakeups},
+             {"launches_known", owners_.size()},
+             {"places", {{"silent", places_->silent()}}},
              {"tenants", Json::array()},
              {"sessions", Json::array()}};
   if (simulation_ != nullptr) {

@@ -5,7 +5,9 @@
 namespace gridloom::broker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
+
+constexpr const char* kFile = "limits.json";
 
 /// The names in the file.
 template <typename Limits, typename Visit>
@@ -46,16 +48,18 @@ Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path)
 }
 
 std::string LimitsText(const LimitChanges& changes) {
-  Json tenants = Json::object();
-  for (const auto& [name, change] : changes) tenants[name] = {{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}};
-  return TenantsText(std::move(tenants));
+  TenantsText text;
+  for (const auto& [name, change] : changes) {
+    text.Add(name, Json{{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}}.dump());
+  }
+  return text.Finish();
 }
 
-Result<LimitChanges> ReadLimits(const std::string& path) {
-  GL_TRY(text, ReadStateFile(path));
-  return text ? ParseLimits(*text, path) : LimitChanges{};
+Result<LimitChanges> ReadLimits(StateFolder& folder) {
+  GL_TRY(text, folder.Read(kFile));
+  return text ? ParseLimits(*text, folder.path() + "/" + kFile) : LimitChanges{};
 }
 
-Status WriteLimits(const std::string& path, const LimitChanges& changes) { return ReplaceFile(path, LimitsText(changes)); }
+Status WriteLimits(StateFolder& folder, const LimitChanges& changes) { return folder.Replace(kFile, LimitsText(changes)); }
 
 }  // namespace gridloom::broker

@@ -8,6 +8,7 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/daemon/config.h"
+#include "scheduler/daemon/state_folder.h"
 
 namespace gridloom::broker {
 
@@ -20,8 +21,8 @@ struct ChangedLimits {
 using LimitChanges = std::map<std::string, ChangedLimits>;
 
 /// Nothing when there is no file yet; an error when it cannot be understood.
-Result<LimitChanges> ReadLimits(const std::string& path);
-Status WriteLimits(const std::string& path, const LimitChanges& changes);
+Result<LimitChanges> ReadLimits(StateFolder& folder);
+Status WriteLimits(StateFolder& folder, const LimitChanges& changes);
 
 /// The same for the file's text; `path` names it in errors.
 Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path);

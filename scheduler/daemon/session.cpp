@@ -18,8 +18,7 @@ Status Session::Admit(std::uint32_t tenant_id) {
   return {};
 }
 
-Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts,
-                                    const MemoryFunction& memory, const SubmitFunction& submitted) {
+Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host) {
   std::uint32_t taken = 0;
   for (; taken < most; ++taken) {
     const std::uint64_t sequence = reader_->taken();
@@ -27,16 +26,15 @@ Result<std::uint32_t> Session::Take(std::uint32_t most, sched::Scheduler& schedu
     if (!raw) break;
     GL_TRY(record, protocol::ParseRecord(*raw, sequence));
     copied_bytes += record.copied_bytes;
-    GL_TRY_STATUS(Handle(record, scheduler, facts, memory, submitted));
+    GL_TRY_STATUS(Handle(record, scheduler, facts, host));
   }
   return taken;
 }
 
-Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
-                       const SubmitFunction& submitted) {
-  if (const auto* launch = std::get_if<protocol::LaunchRecord>(&record.body)) return Launch(record, *launch, scheduler, facts, submitted);
+Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host) {
+  if (const auto* launch = std::get_if<protocol::LaunchRecord>(&record.body)) return Launch(record, *launch, scheduler, facts, host);
   if (const auto* wanted = std::get_if<protocol::MemoryRecord>(&record.body)) {
-    memory(*this, wanted->bytes);
+    host.OnMemory(*this, wanted->bytes);
     return {};
   }
   GL_TRY(slot, SlotOf(record));
@@ -44,13 +42,14 @@ Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const 
   const auto& end = std::get<protocol::EndRecord>(record.body);
   if (end.done != 0) GL_TRY_STATUS(Progress(*slot, end.done, scheduler));
   GL_TRY_STATUS(scheduler.End(slot->id, end.faulted));
+  host.OnEnd(slot->id);
   *slot = {};
   --announced_;
   return {};
 }
 
 Status Session::Launch(const Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler, const FactsFunction& facts,
-                       const SubmitFunction& submitted) {
+                       SessionHost& host) {
   Slot& slot = slots_[record.slot];
   if (slot.launch != 0) return Error{"slot " + std::to_string(record.slot) + " has a launch already"};
   if (record.launch != launches + 1) {
@@ -75,7 +74,7 @@ Status Session::Launch(const Record& record, const protocol::LaunchRecord& launc
                               .profile = known->profile,
                               .divisible = launch.divisible,
                               .name = launch.name});
-  submitted(slot.id, *this, record.slot);
+  host.OnSubmit(slot.id, *this, record.slot);
   return {};
 }
 
@@ -112,10 +111,11 @@ void Session::Grant(std::uint32_t index, std::uint64_t end, std::uint64_t now) {
   if (mailbox.sleepers.load(std::memory_order_seq_cst) != 0) protocol::FutexWakeAll(mailbox.bell);
 }
 
-void Session::Abandon(sched::Scheduler& scheduler) {
+void Session::Abandon(sched::Scheduler& scheduler, SessionHost& host) {
   for (Slot& slot : slots_) {
     if (slot.launch == 0) continue;
     static_cast<void>(scheduler.End(slot.id, false).ok());  // it is known: every slot with a launch is
+    host.OnEnd(slot.id);
     slot = {};
   }
   announced_ = 0;

@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "rewriter/support/result.h"
 #include "scheduler/core/scheduler.h"
+#include "scheduler/daemon/peer_process.h"
 #include "scheduler/protocol/segment.h"
 #include "scheduler/protocol/socket.h"
 
@@ -22,6 +24,20 @@ struct LaunchFacts {
 /// An error when no multiprocessor can hold a CTA of the launch.
 using FactsFunction = std::function<Result<LaunchFacts>(const protocol::LaunchRecord&)>;
 
+class Session;
+
+/// Who is told what a session's records ask for, beyond the scheduler.
+class SessionHost {
+ public:
+  virtual void OnMemory(Session& session, std::uint64_t bytes) = 0;
+  /// A new launch, and the slot of the session's that it has until it ends.
+  virtual void OnSubmit(sched::LaunchId launch, Session& session, std::uint32_t slot) = 0;
+  virtual void OnEnd(sched::LaunchId launch) = 0;
+
+ protected:
+  ~SessionHost() = default;
+};
+
 class Session {
  public:
   Session(std::uint64_t id, protocol::Fd socket, const protocol::Peer& peer, std::uint64_t now)
@@ -30,13 +46,13 @@ class Session {
   const std::uint64_t id;
   const protocol::Peer peer;
   const std::uint64_t since;  ///< when it connected
-  protocol::Fd process;       ///< pidfd; empty when the kernel has none
+  PeerProcess process;
   std::string program;
   std::uint32_t tenant = 0;
   std::uint64_t memory_bytes = 0;
-  std::uint64_t copied_bytes = 0;
-  std::uint64_t launches = 0;  ///< announced so far
-  bool doomed = false;         ///< ends with the current turn of the loop
+  std::uint64_t copied_bytes = 0;  ///< that are on no account yet
+  std::uint64_t launches = 0;      ///< announced so far
+  bool doomed = false;             ///< ends with the current turn of the loop
 
   /// What an operator is told and has not read yet.
   struct AnswerState {
@@ -56,19 +72,13 @@ class Session {
   int doorbell() const { return doorbell_.get(); }
   bool has_records() const { return reader_ && !reader_->empty(); }
 
-  /// What a record asks for, beyond the scheduler.
-  using MemoryFunction = std::function<void(Session&, std::uint64_t bytes)>;
-  /// Tells which slot of which session a new launch is.
-  using SubmitFunction = std::function<void(sched::LaunchId, Session&, std::uint32_t slot)>;
-
   /// Takes up to `most` records; answers how many. An error: the session has broken the protocol.
-  Result<std::uint32_t> Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
-                             const SubmitFunction& submitted);
+  Result<std::uint32_t> Take(std::uint32_t most, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host);
 
   /// Tells the tenant that the CTAs before `end` of the launch in this slot may run.
   void Grant(std::uint32_t slot, std::uint64_t end, std::uint64_t now);
   /// Takes all its launches from the scheduler.
-  void Abandon(sched::Scheduler& scheduler);
+  void Abandon(sched::Scheduler& scheduler, SessionHost& host);
   /// How long, in ns, the broker waits for what it has granted; 0: for ever.
   struct Patience {
     std::uint64_t slice = 0;  ///< without a CTA that finishes
@@ -92,10 +102,9 @@ class Session {
     std::string name;
   };
 
-  Status Handle(const protocol::Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, const MemoryFunction& memory,
-                const SubmitFunction& submitted);
+  Status Handle(const protocol::Record& record, sched::Scheduler& scheduler, const FactsFunction& facts, SessionHost& host);
   Status Launch(const protocol::Record& record, const protocol::LaunchRecord& launch, sched::Scheduler& scheduler,
-                const FactsFunction& facts, const SubmitFunction& submitted);
+                const FactsFunction& facts, SessionHost& host);
   Result<Slot*> SlotOf(const protocol::Record& record);
   Status Progress(Slot& slot, std::uint64_t done, sched::Scheduler& scheduler);
 

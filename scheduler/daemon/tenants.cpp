@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 namespace gridloom::broker {
 namespace {
 
@@ -27,7 +25,7 @@ Tenant& Tenants::Add(TenantConfig config) {
   Tenant tenant;
   tenant.id = static_cast<std::uint32_t>(tenants_.size() + 1);
   if (const auto account = absent_.find(config.name); account != absent_.end()) {
-    tenant.before = account->second;
+    tenant.before = tenant.saved = account->second;
     absent_.erase(account);
   }
   tenant.configured = config.limits;
@@ -36,7 +34,10 @@ Tenant& Tenants::Add(TenantConfig config) {
     else changes_.erase(change);
   }
   tenant.config = std::move(config);
-  return tenants_.emplace_back(std::move(tenant));
+  Tenant& added = tenants_.emplace_back(std::move(tenant));
+  by_name_.try_emplace(added.config.name, &added);
+  if (added.config.uid) by_user_.try_emplace(*added.config.uid, &added);
+  return added;
 }
 
 void Tenants::SetLimits(Tenant& tenant, const Limits& limits) {
@@ -46,8 +47,8 @@ void Tenants::SetLimits(Tenant& tenant, const Limits& limits) {
 }
 
 Tenant* Tenants::Find(const std::string& name) {
-  const auto at = std::ranges::find(tenants_, name, [](const Tenant& tenant) { return tenant.config.name; });
-  return at != tenants_.end() ? &*at : nullptr;
+  const auto at = by_name_.find(name);
+  return at != by_name_.end() ? at->second : nullptr;
 }
 
 Result<Tenant*> Tenants::Identify(const protocol::Peer& peer, const std::string& name, const std::string& token) {
@@ -61,9 +62,8 @@ Result<Tenant*> Tenants::Identify(const protocol::Peer& peer, const std::string&
     }
   } else if (!name.empty()) {
     tenant = Find(name);
-  } else {
-    const auto at = std::ranges::find_if(tenants_, [&](const Tenant& t) { return t.config.uid == peer.uid; });
-    if (at != tenants_.end()) tenant = &*at;
+  } else if (const auto at = by_user_.find(peer.uid); at != by_user_.end()) {
+    tenant = at->second;
   }
   if (tenant == nullptr) {
     // A name of one's own choice is for the broker's own user; others are who they are.

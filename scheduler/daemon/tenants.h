@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "rewriter/support/result.h"
 #include "scheduler/daemon/accounts.h"
@@ -13,13 +15,17 @@
 
 namespace gridloom::broker {
 
+class Session;
+
 struct Tenant {
   std::uint32_t id = 0;
   TenantConfig config;
   Limits configured;  ///< without what an operator has changed
   std::uint32_t sessions = 0;
+  std::vector<Session*> members;   ///< those sessions
   std::uint64_t memory_bytes = 0;  ///< of all its sessions
   Account before;                  ///< what the scheduler does not count: earlier runs of the broker, bytes
+  Account saved;                   ///< as the writer of the accounts has it
 };
 
 class Tenants {
@@ -45,6 +51,8 @@ class Tenants {
   Accounts absent_;
   LimitChanges changes_;
   std::deque<Tenant> tenants_;  ///< id is the place, from 1; never removed
+  std::unordered_map<std::string, Tenant*> by_name_;
+  std::unordered_map<uid_t, Tenant*> by_user_;  ///< the first one that only this user may be
 };
 
 }  // namespace gridloom::broker

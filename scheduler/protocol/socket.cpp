@@ -81,6 +81,8 @@ std::string DefaultSocketPath() {
   return "/tmp/gridloom-" + std::to_string(getuid()) + "/broker.sock";
 }
 
+Status MakeSocketFolder(const std::string& path) { return CheckFolder(path); }
+
 Result<Fd> Listen(const std::string& path, mode_t mode) {
   GL_TRY(address, AddressOf(path));
   GL_TRY_STATUS(CheckFolder(path));

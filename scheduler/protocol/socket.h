@@ -39,6 +39,9 @@ class Fd {
 /// $GRIDLOOM_SOCKET, else $XDG_RUNTIME_DIR/gridloom.sock, else /tmp/gridloom-UID/broker.sock.
 std::string DefaultSocketPath();
 
+/// Makes the socket's folder, owner-only, where it is missing; a folder in which others may put files is an error.
+Status MakeSocketFolder(const std::string& path);
+
 /// A listening socket with these permissions. A socket that nobody listens on any more is replaced; one in use is an error.
 /// A missing folder is made, owner-only; a folder in which others may put files is an error.
 Result<Fd> Listen(const std::string& path, mode_t mode);

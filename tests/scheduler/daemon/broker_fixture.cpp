@@ -31,8 +31,9 @@ void BrokerFixture::Start() {
   device.resident_kernels = 32;
   device.memory_bytes = 1 << 20;
   device.facts = [](const protocol::LaunchRecord& launch) { return LaunchFacts{.needs = {.warps = launch.threads_per_cta / 32}}; };
-  auto made = Broker::Create(config, device, [](const std::string&) {});
-  REQUIRE(made.ok());
+  auto made = Broker::Create(
+      config, device, [](const std::string&) {}, nullptr, disk);
+  if (!made.ok()) FAIL(made.error().message);
   broker_ = std::move(made).value();
   thread_ = std::thread([this] { static_cast<void>(broker_->Run().ok()); });
 }
@@ -91,6 +92,12 @@ bool BrokerFixture::Eventually(const std::function<bool()>& condition) {
 }
 
 std::string BrokerFixture::AuditText() const {
+  if (broker_ != nullptr) {
+    std::promise<void> here;  // what was asked before has been noted
+    broker_->Post([&] { here.set_value(); });
+    here.get_future().wait();
+    broker_->WaitForDisk();
+  }
   std::ifstream file(config.state + "/audit.jsonl");
   std::ostringstream text;
   text << file.rdbuf();

@@ -28,10 +28,12 @@ class BrokerFixture {
   nlohmann::ordered_json TenantState(const std::string& name);
   /// Waits until the condition holds; false after ten seconds.
   static bool Eventually(const std::function<bool()>& condition);
+  /// All of the audit log, once it is on disk.
   std::string AuditText() const;
 
   DaemonConfig config;
   std::string folder;
+  std::shared_ptr<Disk> disk;  ///< null: as it is
 
  private:
   std::unique_ptr<Broker> broker_;
