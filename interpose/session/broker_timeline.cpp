@@ -32,6 +32,7 @@ class RemoteCtas final : public trace::CtaSink {
   void Push(std::uint64_t cta, trace::LoadedCta trace) override {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
+    if (trace::BytesOf(*trace.trace) > protocol::kMaxCtaBytes) return TooMuch(1);
     if (!encoder_) encoder_.emplace(code_);
     encoder_->Encode(trace, content_);
     ctas_.push_back(cta);
@@ -49,6 +50,10 @@ class RemoteCtas final : public trace::CtaSink {
   }
 
  private:
+  void TooMuch(std::size_t ctas) {
+    LogFormat(LogLevel::kWarn, "what %zu CTAs of %s did is too much to tell the broker: they take no simulated time", ctas,
+              code_.name.c_str());
+  }
   void Flush() {
     if (ctas_.empty()) return;
     ByteWriter out;
@@ -57,8 +62,7 @@ class RemoteCtas final : public trace::CtaSink {
       std::memcpy(out.Grow(content_.size()), content_.bytes().data(), content_.size());
       channel_->Send(FrameKind::kCtas, out);
     } else {
-      LogFormat(LogLevel::kWarn, "what %zu CTAs of %s did is too much to tell the broker: they take no simulated time", ctas_.size(),
-                code_.name.c_str());
+      TooMuch(ctas_.size());
     }
     ctas_.clear();
     content_.Clear();

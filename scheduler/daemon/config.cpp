@@ -101,6 +101,20 @@ constexpr Key<DaemonConfig> kKeys[] = {
      [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_threads) && c.timing_threads > 0 && c.timing_threads <= 256; }},
     {"timing_wait_for", "a number of programs", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_wait_for); }},
     {"timing_patience_ms", "milliseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_patience_ms); }},
+    {"timing_memory", "bytes such as 2G, at least 16M",
+     [](DaemonConfig& c, std::string_view t) {
+       const auto bytes = ParseBytes(t);
+       if (bytes) c.timing_memory = *bytes;
+       return bytes.has_value() && *bytes >= 16 << 20;
+     }},
+    {"timing_disk", "bytes such as 16G",
+     [](DaemonConfig& c, std::string_view t) {
+       const auto bytes = ParseBytes(t);
+       if (bytes) c.timing_disk = *bytes;
+       return bytes.has_value();
+     }},
+    {"timing_launch_s", "simulated seconds",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_launch_s) && c.timing_launch_s >= 0 && c.timing_launch_s <= 1e6; }},
     {"state", "a folder", [](DaemonConfig& c, std::string_view t) { return !(c.state = t).empty(); }},
     {"http_port", "a port", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.http_port) && c.http_port < 65536; }},
 };

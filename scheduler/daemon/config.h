@@ -50,7 +50,10 @@ struct DaemonConfig {
   std::uint32_t timing_threads = 1;   ///< of the host, for that
   std::uint32_t timing_wait_for = 0;  ///< simulated time begins when so many sessions are there; 0: at once
   std::uint32_t timing_patience_ms = 10'000;  ///< a program that says nothing for so long does not hold others' time back
-  std::string state;                          ///< folder of accounts.json, limits.json and audit.jsonl
+  // What the processes of one tenant may take for it:
+  std::uint64_t timing_memory = std::uint64_t{2} << 30, timing_disk = std::uint64_t{16} << 30;  ///< bytes
+  double timing_launch_s = 10;  ///< simulated time of one launch; 0: as long as it likes
+  std::string state;            ///< folder of accounts.json, limits.json and audit.jsonl
   AuditBounds audit;
   std::uint32_t http_port = 0;  ///< 0: no metrics and no dashboard
   std::string http_token;

@@ -129,6 +129,8 @@ Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& c
   options.threads = config.timing_threads;
   options.wait_for = config.timing_wait_for;
   options.patience_ms = config.timing_patience_ms;
+  options.tenant = {.bytes = config.timing_memory, .disk_bytes = config.timing_disk};
+  options.launch_seconds = config.timing_launch_s;
   options.profiles = config.profiles;
   options.tell = Say;
   return tenants::TimingService::Create(std::move(device), std::move(options));

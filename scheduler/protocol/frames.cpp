@@ -68,7 +68,15 @@ bool SendFrame(int fd, FrameKind kind, std::span<const std::uint8_t> bytes) {
   return true;
 }
 
-Result<std::optional<Frame>> ReceiveFrame(int fd) {
+std::vector<std::uint8_t> FrameBytes(FrameKind kind, std::span<const std::uint8_t> bytes) {
+  const FrameHeader header{static_cast<std::uint32_t>(kind), static_cast<std::uint32_t>(bytes.size())};
+  std::vector<std::uint8_t> frame(sizeof header + bytes.size());
+  std::memcpy(frame.data(), &header, sizeof header);
+  if (!bytes.empty()) std::memcpy(frame.data() + sizeof header, bytes.data(), bytes.size());
+  return frame;
+}
+
+Result<std::optional<Frame>> ReceiveFrame(int fd, const std::function<bool(std::size_t bytes)>& take) {
   FrameHeader header;
   if (!ReadAll(fd, reinterpret_cast<std::uint8_t*>(&header), sizeof header)) return std::optional<Frame>();
   if (!IsKind(header.kind)) return Error{"a frame of unknown kind " + std::to_string(header.kind)};
@@ -76,9 +84,14 @@ Result<std::optional<Frame>> ReceiveFrame(int fd) {
   Frame frame{static_cast<FrameKind>(header.kind), {}};
   while (frame.bytes.size() < header.bytes) {
     const std::size_t at = frame.bytes.size();
-    const std::size_t piece = std::min<std::size_t>(header.bytes - at, kPiece);
-    frame.bytes.resize(at + piece);
-    if (!ReadAll(fd, frame.bytes.data() + at, piece)) return std::optional<Frame>();
+    const std::size_t end = at + std::min<std::size_t>(header.bytes - at, kPiece);
+    if (const std::size_t has = frame.bytes.capacity(); has < end) {
+      const std::size_t wanted = std::min<std::size_t>(std::max(end, 2 * has), header.bytes);
+      if (take && !take(wanted - has)) return Error{"a frame of " + std::to_string(header.bytes) + " bytes, for which there is no memory"};
+      frame.bytes.reserve(wanted);
+    }
+    frame.bytes.resize(end);
+    if (!ReadAll(fd, frame.bytes.data() + at, end - at)) return std::optional<Frame>();
   }
   return std::optional<Frame>(std::move(frame));
 }

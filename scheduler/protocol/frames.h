@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -35,6 +36,8 @@ enum class FrameAnswer : std::uint8_t { kNo, kYes, kUnknown };
 
 /// No frame is larger. The trace of one CTA that would be is left out.
 inline constexpr std::size_t kMaxFrameBytes = 64u << 20;
+/// Nor may a trace take more memory once it is unpacked: loops take few bytes of a frame, however often they are gone round.
+inline constexpr std::size_t kMaxCtaBytes = 128u << 20;
 
 struct Frame {
   FrameKind kind = FrameKind::kCode;
@@ -47,7 +50,11 @@ Result<std::pair<Fd, Fd>> MakeChannel();
 /// Waits until it is on its way. False when the other side is gone. One thread at a time.
 bool SendFrame(int fd, FrameKind kind, std::span<const std::uint8_t> bytes);
 
-/// Waits for the next one; nothing when the other side has gone. An error when it is too large or of no kind.
-Result<std::optional<Frame>> ReceiveFrame(int fd);
+/// Its bytes as they are sent.
+std::vector<std::uint8_t> FrameBytes(FrameKind kind, std::span<const std::uint8_t> bytes);
+
+/// Waits for the next one; nothing when the other side has gone. An error when it is too large or of no kind, or when `take`, which is
+/// asked before memory for so many further bytes is taken, says no.
+Result<std::optional<Frame>> ReceiveFrame(int fd, const std::function<bool(std::size_t bytes)>& take = {});
 
 }  // namespace gridloom::protocol

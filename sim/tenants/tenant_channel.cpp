@@ -1,13 +1,15 @@
 #include "sim/tenants/tenant_channel.h"
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <cerrno>
+#include <system_error>
 
 #include "rewriter/support/check.h"
 #include "sim/tenants/timing_service.h"
-#include "sim/timing/live/live_source.h"
 #include "sim/trace/cta_codec.h"
 #include "sim/trace/trace_records.h"
 
@@ -15,103 +17,113 @@ namespace gridloom::tenants {
 
 using protocol::FrameAnswer;
 using protocol::FrameKind;
+using timing::LiveTimeline;
 using timing::NodeId;
 using trace::HostAction;
 
 namespace {
 
 // More than any program has; what lies beyond is not worth the memory.
-constexpr std::size_t kMostWorks = 1u << 26, kMostCodes = 1u << 16, kMostQuestions = 256;
+constexpr std::size_t kMostWorks = 1u << 26, kMostCodes = 1u << 16, kMostQuestions = 256, kMostAsked = 1u << 14, kMostWaits = 1u << 16;
 constexpr std::uint64_t kMostCtas = 1u << 28;
 /// Groups in groups: graphs in graphs, grids that launch grids (24 levels in CUDA).
 constexpr unsigned kMostDepth = 64;
 
+// What things take of memory, here and in the model.
+constexpr std::uint64_t kWorkBytes = 2048;   ///< a work that has not ended
+constexpr std::uint64_t kWaitBytes = 32;     ///< one that it waits for
+constexpr std::uint64_t kEndBytes = 8;       ///< the time when one ended
+constexpr std::uint64_t kCodeBytes = 8192;   ///< a kernel, its row in tables included,
+constexpr std::uint64_t kCodeTimes = 4;      ///< and so many times the bytes that describe it: as they came, and as the model reads them
+constexpr std::uint64_t kDecoderBytes = 64;  ///< for each instruction, while CTAs are unpacked
+
+/// How often a session whose questions wait looks whether the model waits for it.
+constexpr int kLookEveryMs = 500;
+
 Error Bad(const std::string& what) { return Error{"to the timing model: " + what}; }
 Error Damaged() { return Bad("a frame that is damaged"); }
 
-/// Ends what it counts.
-class Counted {
- public:
-  explicit Counted(std::atomic<unsigned>& count) : count_(count) { ++count_; }
-  ~Counted() { --count_; }
-  Counted(const Counted&) = delete;
-
- private:
-  std::atomic<unsigned>& count_;
-};
-
 }  // namespace
 
-/// A tenant's launch. Whatever goes wrong with it, the model gets CTAs that it can simulate: those that are lost are empty.
-class TenantSource final : public trace::CtaSource {
- public:
-  TenantSource(std::shared_ptr<const trace::KernelCode> code, const trace::LaunchShape& shape, std::shared_ptr<timing::TraceStore> store)
-      : code_(std::move(code)), live_(*code_, shape, std::move(store)) {}
-
-  const trace::KernelCode& code() const override { return *code_; }
-  const trace::LaunchShape& shape() const override { return live_.shape(); }
-  Result<trace::LoadedCta> Load(std::uint64_t index) override {
-    auto cta = live_.Load(index);
-    if (cta.ok()) return cta;
-    auto empty = std::make_shared<trace::CtaTrace>();
-    empty->warps.resize(shape().warps_per_cta());
-    return trace::LoadedCta{std::move(empty), {}};
-  }
-
-  /// On the channel's thread. False: that CTA is not the launch's, or has come before.
-  bool Push(std::uint64_t cta, trace::LoadedCta trace) {
-    if (cta >= shape().ctas || trace.trace->warps.size() != shape().warps_per_cta() || !came_.insert(cta).second) return false;
-    live_.Push(cta, std::move(trace));
-    return true;
-  }
-  void Close() { live_.Close(); }
-  void Abandon() { live_.Abandon(); }
-
- private:
-  const std::shared_ptr<const trace::KernelCode> code_;
-  timing::LiveSource live_;
-  std::unordered_set<std::uint64_t> came_;
-};
-
-TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession session, protocol::Fd socket)
-    : service_(service), session_(std::move(session)), socket_(std::move(socket)) {}
+TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession session, std::shared_ptr<TenantAccount> account,
+                             protocol::Fd socket, protocol::Fd bell)
+    : service_(service),
+      session_(std::move(session)),
+      account_(std::move(account)),
+      socket_(std::move(socket)),
+      bell_(std::move(bell)),
+      code_charge_(account_),
+      work_charge_(account_) {}
 
 TenantChannel::~TenantChannel() {
   End();
   if (thread_.joinable()) thread_.join();
 }
 
-void TenantChannel::Start() {
-  thread_ = std::thread([this] { Main(); });
+Status TenantChannel::Start() {
+  try {
+    thread_ = std::thread([this] { Main(); });
+  } catch (const std::system_error& error) {
+    return Error{std::string("there is no thread for the timing model: ") + error.what()};
+  }
+  return {};
 }
 
 void TenantChannel::End() { shutdown(socket_.get(), SHUT_RDWR); }
 
 void TenantChannel::Main() {
-  const bool begins = service_.Begin(*this);
-  Touch();
-  while (begins) {
-    const auto frame = protocol::ReceiveFrame(socket_.get());
-    if (frame.ok() && !*frame) break;
-    const Status status = frame.ok() ? Handle(**frame) : Status(Bad(frame.error().message));
-    if (status.ok()) continue;
-    service_.Report(session_.session, status.error().message);
-    break;
+  if (service_.Begin(*this)) {
+    Touch();
+    if (const Status status = Serve(); !status.ok()) service_.Report(session_.session, status.error().message);
+    End();
+    Close();
   }
-  End();
-  if (begins) Close();
   ended_.store(true, std::memory_order_release);
 }
 
-/// What runs on the device of what the tenant gave ends with the CTAs that have started; the rest is dropped.
+/// Until the tenant is gone, or has said what makes no sense.
+Status TenantChannel::Serve() {
+  while (SendOut()) {
+    const bool sends = !out_.empty();
+    // Who does not take its answers is not listened to.
+    pollfd watched[] = {{socket_.get(), static_cast<short>(sends ? POLLOUT : POLLIN), 0}, {bell_.get(), POLLIN, 0}};
+    const int ready = poll(watched, std::size(watched), waiting_ != 0 ? kLookEveryMs : -1);
+    if (ready < 0 && errno != EINTR) return {};
+    if (ready <= 0) {
+      service_.timeline_->GiveUpStalled(host);
+      continue;
+    }
+    if (watched[1].revents != 0) TakeReplies();
+    if ((watched[0].revents & (POLLERR | POLLNVAL)) != 0 || (sends && (watched[0].revents & POLLHUP) != 0)) return {};
+    if (sends || watched[0].revents == 0) continue;
+    bool gone = false;
+    GL_TRY_STATUS(Read(&gone));
+    if (gone) return {};
+  }
+  return {};
+}
+
+/// One frame, whose memory the tenant pays for until it is handled.
+Status TenantChannel::Read(bool* gone) {
+  Charge charge(account_);
+  const auto frame = protocol::ReceiveFrame(socket_.get(), [&](std::size_t bytes) { return charge.Add(bytes); });
+  if (!frame.ok()) return Bad(frame.error().message);
+  *gone = !frame->has_value();
+  return *gone ? Status() : Handle(**frame);
+}
+
+/// What the tenant gave ends: what runs on the device with the instructions that it is at, the rest is dropped.
 void TenantChannel::Close() {
-  for (const auto& given : given_) {
-    if (const auto source = given.lock()) source->Abandon();
+  {
+    const std::lock_guard lock(given_mutex_);
+    for (const auto& given : given_) {
+      if (const auto source = given.lock()) source->Abandon();
+    }
   }
   for (const auto& [work, depth] : groups_) service_.timeline_->CloseGroup(timing::NodeOf(host, work));
-  service_.timeline_->DropHost(host);
-  for (Question& question : questions_) question.thread.join();
-  service_.Forget(host);
+  service_.timeline_->DropHost(host);  // answers all that it was asked
+  sources_.clear();
+  codes_.clear();
   owes_ = 0;
 }
 
@@ -129,6 +141,28 @@ void TenantChannel::SetAwayAfter(std::chrono::steady_clock::time_point now, std:
   if (last_said_ == std::chrono::steady_clock::time_point{} || away_ || waiting_ != 0 || owes() || now - last_said_ < patience) return;
   away_ = true;
   service_.timeline_->SetAway(host, true);
+}
+
+void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most) {
+  if (most == 0) return;
+  std::string late;
+  {
+    const std::lock_guard lock(given_mutex_);
+    for (const auto& given : given_) {
+      const auto source = given.lock();
+      if (source == nullptr || source->begun() == timing::kNever || now < source->begun() || now - source->begun() <= most) continue;
+      late = source->code().name;
+      break;
+    }
+  }
+  if (late.empty()) return;
+  service_.Report(session_.session, Bad("a launch of " + late + " ran for more than " + std::to_string(service_.options_.launch_seconds) +
+                                        " simulated seconds (timing_launch_s)")
+                                        .message);
+}
+
+Error TenantChannel::NoMemory(const std::string& what) const {
+  return Bad(what + " needs more memory than the " + std::to_string(account_->limits().bytes >> 20) + " MiB of its tenant (timing_memory)");
 }
 
 // ---- frames -------------------------------------------------------------------------------------------------------------
@@ -156,6 +190,7 @@ Status TenantChannel::Handle(const protocol::Frame& frame) {
 
 Status TenantChannel::HandleCode(trace::ByteReader in) {
   if (codes_.size() >= kMostCodes) return Bad("too many kernels");
+  if (!code_charge_.Add(kCodeBytes + kCodeTimes * in.left())) return NoMemory("a kernel");
   GL_TRY(code, trace::GetCode(in));
   codes_.push_back(std::make_shared<const trace::KernelCode>(std::move(code)));
   return {};
@@ -171,6 +206,8 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
     return Bad("work " + std::to_string(action.work) + " where " + std::to_string(works_ + 1) + " has to come");
   }
   if (works_ >= kMostWorks) return Bad("too many works");
+  if (action.after.size() > kMostWaits) return Bad("a work that waits for " + std::to_string(action.after.size()) + " others");
+  GL_TRY_STATUS(PayWork(action.after.size()));
   timing::Place place{.host = host, .stream = action.stream, .after = {}, .group = 0, .rank = action.rank};
   for (const std::uint64_t before : action.after) {
     if (before == 0) continue;
@@ -186,6 +223,15 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
   }
   place.owner = service_.OwnerOf(session_.tenant);
   return place;
+}
+
+/// Works that have ended are paid back when there is not enough for a further one: the model knows how many there are.
+Status TenantChannel::PayWork(std::size_t waits) {
+  const std::uint64_t price = kWorkBytes + waits * kWaitBytes;
+  if (work_charge_.Add(price)) return {};
+  const LiveTimeline::Open open = service_.timeline_->OpenOf(host);
+  work_charge_.ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
+  return work_charge_.Add(price) ? Status() : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));
 }
 
 Status TenantChannel::Append(const HostAction& action, NodeId node, bool group) {
@@ -209,20 +255,30 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
   }
   GL_TRY(place, PlaceOf(action));
   const auto& code = codes_[info.kernel];
-  auto source = std::make_shared<TenantSource>(code, info.shape, service_.store_);
-  const timing::Place copy = place;
-  timing::LiveTimeline& timeline = *service_.timeline_;
-  auto node = opens ? timeline.OpenKernel(std::move(place), source) : timeline.AddKernel(std::move(place), source);
-  // One that the device has no room for takes no time; everything else goes on.
-  if (!node.ok()) node = opens ? timeline.OpenGroup(copy) : timeline.AddMarker(copy);
+  auto source = std::make_shared<TenantSource>(
+      code, info.shape,
+      TenantSource::Owner{.account = account_,
+                          .now = [&service = service_] { return service.timeline_->now(); },
+                          .problem = [&service = service_,
+                                      session = session_.session](const std::string& why) { service.Report(session, Bad(why).message); }});
+  LiveTimeline& timeline = *service_.timeline_;
+  NodeId node = 0;
+  if (timeline.CheckKernel(*source).ok()) {
+    GL_TRY(added, opens ? timeline.OpenKernel(std::move(place), source) : timeline.AddKernel(std::move(place), source));
+    node = added;
+  } else {
+    // One that the device has no room or no units for takes no time; everything else goes on.
+    node = opens ? timeline.OpenGroup(std::move(place)) : timeline.AddMarker(std::move(place));
+  }
   Give(source);
   sources_.emplace(action.work, std::move(source));
   ++owes_;
-  return Append(action, *node, opens);
+  return Append(action, node, opens);
 }
 
 /// Remembers a source as long as the model has it.
 void TenantChannel::Give(const std::shared_ptr<TenantSource>& source) {
+  const std::lock_guard lock(given_mutex_);
   if (given_.size() >= most_given_) {
     std::erase_if(given_, [](const auto& given) { return given.expired(); });
     most_given_ = std::max(kGivenAtFirst, 2 * given_.size());
@@ -234,9 +290,9 @@ Status TenantChannel::HandleAction(trace::ByteReader in) {
   const HostAction action = trace::GetAction(in);
   if (in.failed()) return Damaged();
   GL_TRY(place, PlaceOf(action));
-  timing::LiveTimeline& timeline = *service_.timeline_;
+  LiveTimeline& timeline = *service_.timeline_;
   const auto copy = [&](timing::CopyDirection direction) { return timeline.AddCopy(std::move(place), direction, action.bytes); };
-  if (action.bytes > std::uint64_t{1} << 50) return Bad("a copy of " + std::to_string(action.bytes) + " bytes");
+  if (action.bytes > service_.most_copy_bytes_) return Bad("a copy of " + std::to_string(action.bytes) + " bytes");
   switch (action.kind) {
     case HostAction::Kind::kCopyToDevice: return Append(action, copy(timing::CopyDirection::kToDevice), false);
     case HostAction::Kind::kCopyToHost: return Append(action, copy(timing::CopyDirection::kToHost), false);
@@ -277,10 +333,18 @@ Status TenantChannel::HandleCtas(trace::ByteReader in) {
     cta = last;
   }
   if (in.failed()) return Damaged();
-  trace::CtaDecoder decoder(source->code());
+  Charge decoding(account_);
+  if (!decoding.Add(ctas.size() * sizeof ctas[0] + source->code().instructions.size() * kDecoderBytes)) return NoMemory("unpacking CTAs");
+  trace::CtaDecoder decoder(source->code(), account_.get());
   for (const std::uint64_t cta : ctas) {
-    GL_TRY(trace, decoder.Decode(in));
-    if (!source->Push(cta, std::move(trace))) return Bad("CTA " + std::to_string(cta) + ", which the launch does not have");
+    auto trace = decoder.Decode(in);
+    if (!trace.ok()) return Bad(trace.error().message);
+    switch (source->Push(cta, std::move(trace).value())) {
+      case TenantSource::Pushed::kYes: break;
+      case TenantSource::Pushed::kNotOfLaunch: return Bad("CTA " + std::to_string(cta) + ", which the launch does not have");
+      case TenantSource::Pushed::kNoMemory: return NoMemory("a CTA that waits");
+      case TenantSource::Pushed::kLost: return Bad(source->lost());
+    }
   }
   if (in.left() != 0) return Damaged();
   return {};
@@ -301,76 +365,108 @@ Status TenantChannel::HandleEndLaunch(trace::ByteReader in) {
 Status TenantChannel::HandleQuestion(FrameKind kind, trace::ByteReader in) {
   const std::uint64_t number = in.Varint();
   std::vector<NodeId> nodes;
-  if (kind == FrameKind::kFinish) {
-    for (std::uint64_t work = 1; work <= works_; ++work) nodes.push_back(timing::NodeOf(host, work));
-  } else {
-    const std::uint64_t count = kind == FrameKind::kEnd ? 1 : in.Count();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      GL_TRY(node, NodeOf(in.Varint()));
-      nodes.push_back(node);
-    }
+  const std::uint64_t count = kind == FrameKind::kFinish ? 0 : kind == FrameKind::kEnd ? 1 : in.Count();
+  if (count > kMostAsked - asked_nodes_) return Bad("questions about too many works at a time");
+  for (std::uint64_t i = 0; i < count; ++i) {
+    GL_TRY(node, NodeOf(in.Varint()));
+    nodes.push_back(node);
   }
   if (in.failed()) return Damaged();
-  for (auto question = questions_.begin(); question != questions_.end();) {
-    if (!question->done.load(std::memory_order_acquire)) {
-      ++question;
-      continue;
-    }
-    question->thread.join();
-    question = questions_.erase(question);
+  LiveTimeline& timeline = *service_.timeline_;
+  if (kind == FrameKind::kEnd) {
+    const auto end = timeline.EndOf(nodes.front());
+    Answer(number, end ? FrameAnswer::kYes : FrameAnswer::kUnknown, end ? timeline.Nanoseconds(*end) : 0);
+    return {};
   }
-  if (questions_.size() >= kMostQuestions) return Bad("too many questions at a time");
-  if (kind == FrameKind::kFinish) {
-    for (auto& [work, source] : sources_) source->Close();  // what a program leaves running does not come to an end on a GPU either
-  }
-  Question& question = questions_.emplace_back();
-  question.thread = std::thread([this, number, kind, nodes = std::move(nodes), &question]() mutable {
-    Answer(number, kind, std::move(nodes));
-    question.done.store(true, std::memory_order_release);
-  });
+  if (waiting_ >= kMostQuestions) return Bad("too many questions at a time");
+  ++waiting_;
+  asked_nodes_ += nodes.size();
+  auto replies = Replies({.question = number, .kind = kind, .nodes = nodes.size()});
+  if (kind == FrameKind::kWait) timeline.AskForEnd(host, std::move(nodes), std::move(replies));
+  else if (kind == FrameKind::kAsk) timeline.AskWhether(host, std::move(nodes), std::move(replies));
+  else Finish(std::move(replies));
   return {};
 }
 
-void TenantChannel::Answer(std::uint64_t question, FrameKind kind, std::vector<NodeId> nodes) {
-  timing::LiveTimeline& timeline = *service_.timeline_;
-  const Counted waiting(waiting_);
-  const auto ns_of = [&](std::optional<timing::Cycle> cycle) { return cycle ? timeline.Nanoseconds(*cycle) : 0; };
-  if (kind == FrameKind::kEnd) {
-    const auto end = timeline.EndOf(nodes.front());
-    return Send(question, end ? FrameAnswer::kYes : FrameAnswer::kUnknown, ns_of(end), nullptr);
-  }
-  if (kind == FrameKind::kAsk) {
-    switch (timeline.Poll(host, nodes)) {
-      case timing::LiveTimeline::Answer::kYes: return Send(question, FrameAnswer::kYes, 0, nullptr);
-      case timing::LiveTimeline::Answer::kNo: return Send(question, FrameAnswer::kNo, 0, nullptr);
-      case timing::LiveTimeline::Answer::kUnknown: return Send(question, FrameAnswer::kUnknown, 0, nullptr);
-    }
-  }
-  const timing::Cycle before = timeline.HostTime(host);
-  const bool all = timeline.WaitFor(host, nodes);
-  const FrameAnswer answer = all ? FrameAnswer::kYes : FrameAnswer::kUnknown;
-  if (kind == FrameKind::kWait) return Send(question, answer, 0, nullptr);
-  timing::Cycle end = before;  // asking for the end is no part of the program
-  for (const NodeId node : nodes) end = std::max(end, timeline.EndOf(node).value_or(0));
-  const timing::KernelTable table = service_.TableOf(host);
-  Send(question, answer, ns_of(end - std::min(end, begin)), &table);
+/// Asking for the end is no part of the program: the time before it counts.
+void TenantChannel::Finish(LiveTimeline::AnswerFunction replies) {
+  for (auto& [work, source] : sources_) source->Close();  // what a program leaves running does not come to an end on a GPU either
+  if (!finish_asked_) finish_asked_ = service_.timeline_->HostTime(host);
+  service_.timeline_->AskForEndOfAll(host, std::move(replies));
 }
 
-void TenantChannel::Send(std::uint64_t question, FrameAnswer answer, double ns, const timing::KernelTable* table) {
+/// What the model calls with its answer: the channel's thread sends it.
+LiveTimeline::AnswerFunction TenantChannel::Replies(Reply reply) {
+  return [this, reply](LiveTimeline::Answer answer) mutable {
+    reply.answer = answer;
+    {
+      const std::lock_guard lock(replies_mutex_);
+      replies_.push_back(reply);
+    }
+    const std::uint64_t one = 1;
+    static_cast<void>(!write(bell_.get(), &one, sizeof one));
+  };
+}
+
+void TenantChannel::TakeReplies() {
+  std::uint64_t count = 0;
+  static_cast<void>(!read(bell_.get(), &count, sizeof count));
+  std::vector<Reply> replies;
+  {
+    const std::lock_guard lock(replies_mutex_);
+    replies.swap(replies_);
+  }
+  for (const Reply& reply : replies) {
+    --waiting_;
+    asked_nodes_ -= reply.nodes;
+    if (reply.kind == FrameKind::kFinish) {
+      AnswerFinish(reply);
+      continue;
+    }
+    constexpr FrameAnswer kAnswers[] = {FrameAnswer::kYes, FrameAnswer::kNo, FrameAnswer::kUnknown};
+    Answer(reply.question, kAnswers[static_cast<std::size_t>(reply.answer)], 0);
+  }
+}
+
+void TenantChannel::Answer(std::uint64_t question, FrameAnswer answer, double ns) {
   trace::ByteWriter out;
   out.Varint(question);
   out.Fixed(answer);
   out.Fixed(ns);
-  if (table != nullptr) {
-    table->Put(out);
-    // What the counters of proposed parts are called the tenant knows when it knows the parts.
-    out.Text(service_.parts_);
-    out.Text(service_.part_values_);
+  Put(out);
+}
+
+void TenantChannel::AnswerFinish(const Reply& reply) {
+  LiveTimeline& timeline = *service_.timeline_;
+  const timing::Cycle end = std::max(*finish_asked_, timeline.LastEnd(host));
+  trace::ByteWriter out;
+  out.Varint(reply.question);
+  out.Fixed(reply.answer == LiveTimeline::Answer::kYes ? FrameAnswer::kYes : FrameAnswer::kUnknown);
+  out.Fixed(timeline.Nanoseconds(end - std::min(end, begin)));
+  service_.TableOf(host).Put(out);
+  // What the counters of proposed parts are called the tenant knows when it knows the parts.
+  out.Text(service_.parts_);
+  out.Text(service_.part_values_);
+  Put(out);
+  timeline.RemoveHost(host);  // the program's end: it holds nobody back while it does what is left
+}
+
+void TenantChannel::Put(const trace::ByteWriter& content) {
+  const std::vector<std::uint8_t> frame = protocol::FrameBytes(FrameKind::kAnswer, content.bytes());
+  out_.insert(out_.end(), frame.begin(), frame.end());
+}
+
+bool TenantChannel::SendOut() {
+  while (sent_ < out_.size()) {
+    const ssize_t put = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (put <= 0) return false;
+    sent_ += static_cast<std::size_t>(put);
   }
-  const std::lock_guard lock(send_mutex_);
-  protocol::SendFrame(socket_.get(), FrameKind::kAnswer, out.bytes());
-  // The program's end: it holds nobody back while it does what is left.
-  if (table != nullptr) service_.timeline_->RemoveHost(host);
+  out_.clear();
+  sent_ = 0;
+  return true;
 }
 
 }  // namespace gridloom::tenants

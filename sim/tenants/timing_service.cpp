@@ -1,5 +1,7 @@
 #include "sim/tenants/timing_service.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <tuple>
@@ -42,14 +44,13 @@ namespace {
 /// The broker has a queue for each stream of each tenant and gives the device what is ready: how many queues the device has itself
 /// decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = 4096;
-constexpr milliseconds kWatchEvery{200};
+constexpr milliseconds kAttendEvery{200};
 /// Simulated time whose part a tenant with a cap may save up: some kernels.
 constexpr std::uint64_t kBurstUs = 1000;
 
 }  // namespace
 
-TimingService::TimingService(Options options)
-    : options_(std::move(options)), store_(std::make_shared<timing::TraceStore>(options_.trace_bytes)), begun_(options_.wait_for == 0) {}
+TimingService::TimingService(Options options) : options_(std::move(options)), begun_(options_.wait_for == 0) {}
 
 Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec device, Options options) {
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
@@ -63,6 +64,7 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timing::LiveTimeline::Options timeline;
   timeline.engine.threads = service->options_.threads;
   timeline.engine.keep_ended = false;
+  timeline.keep_table = false;
   GL_TRY(parts, hardware::Build(device));
   timeline.engine.parts = std::move(parts);
   service->parts_ = hardware::PartsText(device);
@@ -71,15 +73,17 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };
+  timeline.on_forgotten = [raw = service.get()](timing::HostId host) { raw->Forget(host); };
+  service->most_copy_bytes_ = device.memory.size_bytes;
   GL_TRY(made, timing::LiveTimeline::Create(device, std::move(switchable), std::move(timeline)));
   service->timeline_ = std::move(made);
-  service->watch_ = std::thread([raw = service.get()] { raw->WatchHosts(); });
+  service->attends_ = std::thread([raw = service.get()] { raw->AttendHosts(); });
   return service;
 }
 
 TimingService::~TimingService() {
-  std::map<std::uint64_t, std::unique_ptr<TenantChannel>> channels;
-  std::vector<std::unique_ptr<TenantChannel>> leaving;
+  std::map<std::uint64_t, std::shared_ptr<TenantChannel>> channels;
+  Channels leaving;
   {
     const std::lock_guard lock(channels_mutex_);
     stop_ = true;
@@ -87,7 +91,7 @@ TimingService::~TimingService() {
     leaving.swap(leaving_);
     changed_.notify_all();
   }
-  if (watch_.joinable()) watch_.join();
+  if (attends_.joinable()) attends_.join();
   channels.clear();
   leaving.clear();
 }
@@ -106,40 +110,65 @@ void TimingService::Report(std::uint64_t session, const std::string& why) {
 
 Result<protocol::Fd> TimingService::Join(const sched::SimulatedSession& session) {
   GL_TRY(ends, protocol::MakeChannel());
+  protocol::Fd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) return Error{"no descriptors are left"};
   SetLimits(session.tenant, session.limits);
-  auto channel = std::make_unique<TenantChannel>(*this, session, std::move(ends.first));
+  const auto channel = std::make_shared<TenantChannel>(*this, session, AccountOf(session.tenant), std::move(ends.first), std::move(bell));
+  GL_TRY_STATUS(channel->Start());
   const std::lock_guard lock(channels_mutex_);
-  TenantChannel& added = *(channels_[session.session] = std::move(channel));
-  if (!begun_ && channels_.size() >= options_.wait_for) {
-    // All at the same time, in an order that does not depend on who came first.
-    std::vector<TenantChannel*> all;
-    for (const auto& [number, waiting] : channels_) all.push_back(waiting.get());
-    std::ranges::sort(all, {}, [](const TenantChannel* one) {
-      return std::tie(one->session().tenant_name, one->session().program, one->session().session);
-    });
-    for (TenantChannel* const one : all) AddHost(*one);
-    begun_ = true;
-  } else if (begun_) {
-    AddHost(added);
-  }
-  added.Start();
+  channels_[session.session] = channel;
+  came_ = true;
   changed_.notify_all();
   return std::move(ends.second);
 }
 
-/// Holding channels_mutex_.
-void TimingService::AddHost(TenantChannel& channel) {
-  channel.host = timeline_->AddHost();
-  channel.begin = timeline_->HostTime(channel.host);
-  channel.has_host = true;
+std::shared_ptr<TenantAccount> TimingService::AccountOf(std::uint32_t tenant) {
   const std::lock_guard lock(mutex_);
-  hosts_.resize(std::max<std::size_t>(hosts_.size(), channel.host + std::size_t{1}));
-  hosts_[channel.host].tenant = channel.session().tenant;
+  auto account = accounts_[tenant].lock();
+  if (account == nullptr) accounts_[tenant] = account = std::make_shared<TenantAccount>(options_.tenant);
+  return account;
+}
+
+std::uint64_t TimingService::bytes(std::uint32_t tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = accounts_.find(tenant);
+  const auto account = known != accounts_.end() ? known->second.lock() : nullptr;
+  return account != nullptr ? account->bytes() : 0;
+}
+
+/// Sessions whose turn to begin has come. Holding channels_mutex_.
+TimingService::Channels TimingService::TakeBeginning() {
+  if (!begun_ && channels_.size() < options_.wait_for) return {};
+  Channels beginning;
+  for (const auto& [number, channel] : channels_) {
+    if (!std::exchange(channel->begins, true)) beginning.push_back(channel);
+  }
+  if (!begun_) {
+    // All at the same time, in an order that does not depend on who came first.
+    std::ranges::sort(beginning, {},
+                      [](const auto& one) { return std::tie(one->session().tenant_name, one->session().program, one->session().session); });
+  }
+  begun_ = true;
+  return beginning;
+}
+
+void TimingService::AddHosts(const Channels& channels) {
+  for (const auto& channel : channels) {
+    channel->host = timeline_->AddHost();
+    channel->begin = timeline_->HostTime(channel->host);
+    const auto record = std::make_shared<HostRecord>();
+    record->tenant = channel->session().tenant;
+    const std::lock_guard lock(mutex_);
+    hosts_[channel->host] = record;
+  }
+  const std::lock_guard lock(channels_mutex_);
+  for (const auto& channel : channels) channel->has_host = true;
+  changed_.notify_all();
 }
 
 bool TimingService::Begin(TenantChannel& channel) {
   std::unique_lock lock(channels_mutex_);
-  changed_.wait(lock, [&] { return channel.has_host || channel.left || stop_; });
+  changed_.wait(lock, [&] { return channel.has_host || (channel.left && !channel.begins) || stop_; });
   return channel.has_host;
 }
 
@@ -169,26 +198,35 @@ void TimingService::Watch(std::uint64_t session, bool active, std::uint32_t time
   if (late) Report(session, "the timing model waits for what it does not say");
 }
 
-/// Looks now and then who has gone quiet, and buries who has gone.
-void TimingService::WatchHosts() {
+/// Lets sessions begin; looks now and then who has gone quiet, and whose launches run for too long; buries who has gone.
+void TimingService::AttendHosts() {
+  const auto most = static_cast<timing::Cycle>(options_.launch_seconds * 1e6 * timeline_->parameters().timing().clock.sm_mhz);
   std::unique_lock lock(channels_mutex_);
   while (!stop_) {
-    std::vector<std::unique_ptr<TenantChannel>> gone;
+    came_ = false;
+    Channels gone, there;
     std::erase_if(leaving_, [&](auto& channel) {
       if (!channel->ended()) return false;
       gone.push_back(std::move(channel));
       return true;
     });
-    const auto now = steady_clock::now();
+    const Channels beginning = TakeBeginning();
     for (const auto& [session, channel] : channels_) {
-      if (channel->has_host && !channel->ended()) channel->SetAwayAfter(now, milliseconds(options_.patience_ms));
+      if (channel->has_host && !channel->ended()) there.push_back(channel);
     }
     lock.unlock();
+    AddHosts(beginning);
+    const auto now = steady_clock::now();
+    for (const auto& channel : there) {
+      channel->SetAwayAfter(now, milliseconds(options_.patience_ms));
+      channel->CheckRunningTime(timeline_->now(), most);
+    }
     gone.clear();
+    there.clear();
     lock.lock();
     // Without sessions nothing wakes.
-    if (channels_.empty() && leaving_.empty()) changed_.wait(lock, [&] { return stop_ || !channels_.empty() || !leaving_.empty(); });
-    else changed_.wait_for(lock, kWatchEvery, [&] { return stop_; });
+    if (channels_.empty() && leaving_.empty()) changed_.wait(lock, [&] { return stop_ || came_ || !leaving_.empty(); });
+    else changed_.wait_for(lock, kAttendEvery, [&] { return stop_ || came_; });
   }
 }
 
@@ -196,25 +234,38 @@ void TimingService::WatchHosts() {
 
 void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
   const double mhz = timeline_->parameters().timing().clock.sm_mhz;
-  const std::lock_guard lock(mutex_);
-  HostRecord& record = hosts_[host];
-  if (!record.gone) record.table.Add(work, during);
-  end_cycles_ = std::max(end_cycles_, static_cast<double>(work.ended));
-  if (work.kind != timing::WorkKind::kKernel) return;
-  sched::SimulatedUsage& usage = usage_[record.tenant];
-  ++usage.kernels;
-  usage.seconds += static_cast<double>(work.ended - work.started) / (mhz * 1e6);
+  std::shared_ptr<HostRecord> record;
+  {
+    const std::lock_guard lock(mutex_);
+    end_cycles_ = std::max(end_cycles_, static_cast<double>(work.ended));
+    const auto known = hosts_.find(host);
+    if (known == hosts_.end()) return;
+    record = known->second;
+    if (work.kind == timing::WorkKind::kKernel) {
+      sched::SimulatedUsage& usage = usage_[record->tenant];
+      ++usage.kernels;
+      usage.seconds += static_cast<double>(work.ended - work.started) / (mhz * 1e6);
+    }
+  }
+  const std::lock_guard lock(record->mutex);
+  record->table.Add(work, during);
 }
 
 timing::KernelTable TimingService::TableOf(timing::HostId host) {
-  const std::lock_guard lock(mutex_);
-  return hosts_[host].table;
+  std::shared_ptr<HostRecord> record;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = hosts_.find(host); known != hosts_.end()) record = known->second;
+  }
+  if (record == nullptr) return {};
+  const std::lock_guard lock(record->mutex);
+  return record->table;
 }
 
 void TimingService::Forget(timing::HostId host) {
+  std::shared_ptr<HostRecord> record;
   const std::lock_guard lock(mutex_);
-  hosts_[host].gone = true;
-  hosts_[host].table = {};
+  if (auto known = hosts_.extract(host)) record = std::move(known.mapped());
 }
 
 timing::KernelOwner TimingService::OwnerOf(std::uint32_t tenant) const {

@@ -15,6 +15,7 @@
 #include "scheduler/policy/limited.h"
 #include "sim/device/device_spec.h"
 #include "sim/study/measure/policy_supply.h"
+#include "sim/tenants/tenant_account.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
 
@@ -23,6 +24,8 @@ namespace gridloom::tenants {
 class TenantChannel;
 class SwitchablePolicy;
 
+/// What the broker's thread calls waits for nobody who waits for the model: neither for its lock nor for a session.
+
 class TimingService final : public sched::Simulation {
  public:
   struct Options {
@@ -30,9 +33,10 @@ class TimingService final : public sched::Simulation {
     std::string profiles{};  ///< file with profiles of kernels; empty: those that the policy needs are measured as launches come
     std::function<void(const std::string& sentence)> tell{};  ///< for the operator; on the simulation's thread
     unsigned threads = 1;                                     ///< of the host, for the simulation
-    unsigned wait_for = 0;          ///< nothing is simulated until so many sessions are there; they begin at the same time
-    unsigned patience_ms = 10'000;  ///< a host that says nothing for so long does not hold the others back
-    std::uint64_t trace_bytes = std::uint64_t{1} << 30;  ///< of memory for traces that wait; beyond it a temporary file
+    unsigned wait_for = 0;           ///< nothing is simulated until so many sessions are there; they begin at the same time
+    unsigned patience_ms = 10'000;   ///< a host that says nothing for so long does not hold the others back
+    TenantAccount::Limits tenant{};  ///< what the sessions of one tenant may take of memory and disk
+    double launch_seconds = 10;      ///< simulated time after which a launch ends its session; 0: none
   };
   static Result<std::unique_ptr<TimingService>> Create(sim::DeviceSpec device, Options options);
   ~TimingService() override;
@@ -50,6 +54,8 @@ class TimingService final : public sched::Simulation {
   sched::SimulatedUsage usage(std::uint32_t tenant) const override;
   sched::SimulatedProfiling profiling() const override;
   timing::LiveTimeline::Kept kept() const { return timeline_->kept(); }
+  /// What a tenant's sessions have of memory now.
+  std::uint64_t bytes(std::uint32_t tenant) const;
 
  private:
   friend class TenantChannel;
@@ -57,43 +63,48 @@ class TimingService final : public sched::Simulation {
   void Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during);
   /// Waits until the session's turn to begin has come: it has a host. False when it has left before.
   bool Begin(TenantChannel& channel);
-  void AddHost(TenantChannel& channel);
+  using Channels = std::vector<std::shared_ptr<TenantChannel>>;
+  Channels TakeBeginning();
+  void AddHosts(const Channels& channels);
   /// What the host's works took so far.
   timing::KernelTable TableOf(timing::HostId host);
   void Forget(timing::HostId host);
   timing::KernelOwner OwnerOf(std::uint32_t tenant) const;
   policy::Limited::Limits LimitsOf(std::uint32_t tenant) const;
   void Report(std::uint64_t session, const std::string& why);
-  void WatchHosts();
+  void AttendHosts();
+  std::shared_ptr<TenantAccount> AccountOf(std::uint32_t tenant);
 
   /// What is known of a host's works that have ended.
   struct HostRecord {
     std::uint32_t tenant = 0;
-    bool gone = false;
+    std::mutex mutex;  ///< guards what follows
     timing::KernelTable table;
   };
 
   const Options options_;
   std::shared_ptr<study::PolicySupply> supply_;
   SwitchablePolicy* policy_ = nullptr;  ///< the timeline's
-  std::shared_ptr<timing::TraceStore> store_;
-  std::string parts_, part_values_;  ///< proposed hardware of the device, as hardware::Equip takes it
+  std::uint64_t most_copy_bytes_ = 0;   ///< what the device has
+  std::string parts_, part_values_;     ///< proposed hardware of the device, as hardware::Equip takes it
 
-  mutable std::mutex mutex_;       ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
-  std::vector<HostRecord> hosts_;  ///< by timing::HostId
+  mutable std::mutex mutex_;  ///< guards what follows; the timeline's lock may be held when it is taken, never the other way round
+  std::map<timing::HostId, std::shared_ptr<HostRecord>> hosts_;     ///< that the model knows
+  std::map<std::uint32_t, std::weak_ptr<TenantAccount>> accounts_;  ///< of tenants that are there, or of which traces are
   std::map<std::uint32_t, sched::SimulatedUsage> usage_;
   std::map<std::uint32_t, sched::TenantLimits> limits_;
   double end_cycles_ = 0;
   Violation violation_;
 
-  mutable std::mutex channels_mutex_;  ///< guards what follows; taken before the timeline's lock
+  mutable std::mutex channels_mutex_;  ///< guards what follows; nobody who holds it waits for another one
   std::condition_variable changed_;
-  std::map<std::uint64_t, std::unique_ptr<TenantChannel>> channels_;
-  std::vector<std::unique_ptr<TenantChannel>> leaving_;
+  std::map<std::uint64_t, std::shared_ptr<TenantChannel>> channels_;
+  Channels leaving_;
   bool begun_ = false, stop_ = false;
+  bool came_ = false;  ///< a session, since the service's thread has looked
 
   std::unique_ptr<timing::LiveTimeline> timeline_;
-  std::thread watch_;
+  std::thread attends_;
 };
 
 }  // namespace gridloom::tenants

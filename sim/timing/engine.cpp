@@ -276,6 +276,11 @@ Status Engine::RunUntil(Cycle limit, const std::function<bool()>& stop) {
   }
 }
 
+void Engine::Cancel(WorkId id) {
+  dispatcher_.Cancel(id);
+  for (const auto& sm : sms_) sm->Add({.at = now_, .kind = SmCommand::Kind::kCancel, .launch = id});
+}
+
 Status Engine::Run() {
   GL_TRY_STATUS(RunUntil(kNever, {}));
   if (!dispatcher_.all_done()) return Error{"the device stands still: the policy starts none of the kernels that are ready"};

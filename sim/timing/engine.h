@@ -51,6 +51,12 @@ class Engine {
   Result<WorkId> Add(CopyWork work) { return dispatcher_.Add(std::move(work)); }
   Result<WorkId> Add(MarkerWork work) { return dispatcher_.Add(std::move(work)); }
 
+  /// Why Add would fail for the code of a kernel. From any thread.
+  Status CheckCode(const trace::KernelCode& code) const { return timing::CheckCode(code, parameters_.timing()); }
+  /// Nobody wants the work any more: it gets no further CTAs, the warps that run of it end with the instructions that they are at, a copy
+  /// that has not started moves nothing.
+  void Cancel(WorkId id);
+
   /// Simulates until all work is done. Fails when a trace cannot be read, or nothing can go on.
   Status Run();
   /// Simulates whole windows that end by `limit`, until `stop` says so after one of them or nothing is left to do before `limit`.

@@ -202,8 +202,8 @@ void CtaEncoder::EncodeLanes(const CtaTrace& cta, const MemoryAccess& access, st
 // Decoding
 // ---------------------------------------------------------------------------------------------------------------------
 
-CtaDecoder::CtaDecoder(const KernelCode& code)
-    : code_(code), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
+CtaDecoder::CtaDecoder(const KernelCode& code, TraceKeeper* keeper)
+    : code_(code), keeper_(keeper), index_(code), accesses_(AccessCount(code)), predictor_(code.instructions.size()), shared_(accesses_) {
   for (const Instruction& instruction : code.instructions) {
     if (instruction.has_access()) moves_.push_back(instruction.space != Space::kShared);
   }
@@ -218,11 +218,12 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
   if ((flags & ~kCtaFlags) != 0 || ((flags & kHasEvents) != 0 && ago != 0)) in.Fail();
   if (!in.failed() && (flags & kHasEvents) != 0) DecodeEvents(in, trace);
   if (!in.failed() && ago == 0) {
-    shared_.Add(std::make_shared<const CtaTrace>(std::move(trace)));
+    shared_.Add(keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)));
     ago = 1;
   }
   LoadedCta cta;
   if (!in.failed()) DecodeShifts(in, (flags & kExpected) != 0, shared_.At(ago), cta);
+  if (too_large_) return Error{"kernel " + code_.name + ": a CTA's trace takes more than " + std::to_string(most_bytes_) + " bytes"};
   if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
 }
@@ -265,8 +266,18 @@ void CtaDecoder::DecodeEvents(ByteReader& in, CtaTrace& cta) {
   if (!in.failed() && !ValidateEvents(code_, cta).ok()) in.Fail();
 }
 
+bool CtaDecoder::HasRoom(ByteReader& in, const CtaTrace& cta, std::uint64_t visits) {
+  const std::uint64_t bytes = (cta.visits.size() + visits) * sizeof(BlockVisit) + cta.accesses.size() * sizeof(MemoryAccess) +
+                              cta.lanes.size() * sizeof(std::uint32_t);
+  if (bytes <= most_bytes_) return true;
+  too_large_ = true;
+  in.Fail();
+  return false;
+}
+
 CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
   CtaTrace cta;
+  if (keeper_ != nullptr) most_bytes_ = keeper_->most_bytes();
   cta.patterns.resize(std::min<std::uint64_t>(in.Count(sizeof(LanePattern)), MemoryAccess::kPatterns));
   for (LanePattern& pattern : cta.patterns) pattern = in.Fixed<LanePattern>();
   const std::uint64_t warps = in.Count();
@@ -279,7 +290,7 @@ CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
     for (std::uint32_t v = 0; v < warp.visit_count && !in.failed(); ++v) {
       const BlockVisit& visit = cta.visits[warp.first_visit + v];
       for (const std::uint32_t i : index_.Of(visit.block)) {
-        if (in.failed()) break;
+        if (in.failed() || !HasRoom(in, cta, 0)) break;
         DecodeAccess(in, cta, i, visit.mask);
       }
     }
@@ -303,7 +314,7 @@ bool CtaDecoder::DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp) {
     if (word & 2) mask = in.Fixed<std::uint32_t>();
     const std::uint64_t run = word & 1 ? in.Varint() : 1;
     if (run == 0 || run > count - done || block < 0 || block >= static_cast<std::int64_t>(code_.blocks.size()) || mask == 0) in.Fail();
-    if (in.failed()) break;
+    if (in.failed() || !HasRoom(in, cta, run)) break;
     cta.visits.insert(cta.visits.end(), run, {static_cast<std::uint32_t>(block), mask});
     done += run;
   }

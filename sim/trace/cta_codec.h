@@ -111,10 +111,22 @@ class CtaEncoder {
   PackedLanes packed_;
 };
 
+/// Who lets a decoder make traces of bytes, where these come from somebody who is not trusted: a few bytes can say that a warp went round
+/// a loop a hundred million times.
+class TraceKeeper {
+ public:
+  virtual ~TraceKeeper() = default;
+  /// What the next trace may take of memory.
+  virtual std::uint64_t most_bytes() const = 0;
+  virtual std::shared_ptr<const CtaTrace> Keep(CtaTrace trace) = 0;
+};
+
 class CtaDecoder {
  public:
-  explicit CtaDecoder(const KernelCode& code);
-  /// The next CTA; an error when the bytes are none. What it gives satisfies ValidateCta and ValidateShifts.
+  /// Without a keeper traces are as large as a file may make them.
+  explicit CtaDecoder(const KernelCode& code, TraceKeeper* keeper = nullptr);
+  /// The next CTA; an error when the bytes are none, or more than the keeper allows. What it gives satisfies ValidateCta and
+  /// ValidateShifts.
   Result<LoadedCta> Decode(ByteReader& in);
 
  private:
@@ -125,8 +137,13 @@ class CtaDecoder {
   void DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask);
 
   void DecodeLanes(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint8_t flags, MemoryAccess& access);
+  /// False, and the reader fails, when the trace with so many further visits is too large.
+  bool HasRoom(ByteReader& in, const CtaTrace& cta, std::uint64_t visits);
 
   const KernelCode& code_;
+  TraceKeeper* const keeper_;
+  std::uint64_t most_bytes_ = ~std::uint64_t{0};  ///< of this trace
+  bool too_large_ = false;
   const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;

@@ -81,6 +81,12 @@ Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t in
 
 }  // namespace
 
+std::uint64_t BytesOf(const CtaTrace& cta) {
+  const auto bytes = [](const auto& table) { return std::uint64_t{table.capacity()} * sizeof table[0]; };
+  return sizeof cta + bytes(cta.warps) + bytes(cta.visits) + bytes(cta.accesses) + bytes(cta.lanes) + bytes(cta.patterns) +
+         bytes(cta.events);
+}
+
 std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp) {
   const auto events = std::ranges::equal_range(cta.events, warp, {}, &CtaEvent::warp);
   return {events.begin(), events.end()};

@@ -155,6 +155,8 @@ struct CtaTrace {
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
   std::vector<CtaEvent> events;       ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
 };
+/// What it takes of memory, what its tables could still grow by included.
+std::uint64_t BytesOf(const CtaTrace& cta);
 /// The events of one warp.
 std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp);
 

@@ -46,12 +46,6 @@ bool AllIn(std::uint32_t mask, const std::uint64_t* lanes, std::uint64_t low, st
   return true;
 }
 
-std::size_t BytesOf(const CtaTrace& trace) {
-  return trace.visits.capacity() * sizeof(BlockVisit) + trace.accesses.capacity() * sizeof(MemoryAccess) +
-         trace.lanes.capacity() * sizeof(std::uint32_t) + trace.patterns.capacity() * sizeof(LanePattern) +
-         trace.events.capacity() * sizeof(CtaEvent);
-}
-
 }  // namespace
 
 RecordDecoder::RecordDecoder(const CodeTable& table) : table_(table), entries_(table.code.instructions.size() + 1) {

@@ -29,11 +29,6 @@ std::uint64_t HashOf(const trace::KernelCode& code) {
   return hash;
 }
 
-std::uint64_t BytesOf(const trace::CtaTrace& cta) {
-  return cta.warps.size() * sizeof cta.warps[0] + cta.visits.size() * sizeof cta.visits[0] + cta.accesses.size() * sizeof cta.accesses[0] +
-         cta.lanes.size() * sizeof cta.lanes[0] + cta.patterns.size() * sizeof cta.patterns[0];
-}
-
 /// Takes the first blocks of a source before the model asks for them, and gives them when it does.
 class ReadAhead final : public trace::CtaSource {
  public:
@@ -56,7 +51,7 @@ class ReadAhead final : public trace::CtaSource {
       GL_TRY_STATUS(trace::ValidateShifts(code(), cta.shifts));
       GL_TRY_STATUS(trace::ValidateCta(code(), shape(), *cta.trace));
       flat.push_back(trace::FlatTrace(code(), std::move(cta)));
-      bytes += BytesOf(*flat.back());
+      bytes += trace::BytesOf(*flat.back());
     }
     return flat;
   }

@@ -25,10 +25,24 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       placement_(parameters, ports),
       queues_(parameters.timing().launch.queues) {}
 
+Result<std::shared_ptr<const DecodedCode>> Dispatcher::DecodedOf(const trace::KernelCode& code) {
+  std::weak_ptr<const DecodedCode>& known = decoded_[&code];
+  auto decoded = known.lock();
+  if (decoded != nullptr) return decoded;
+  GL_TRY(made, Decode(code, parameters_.timing()));
+  decoded = std::make_shared<const DecodedCode>(std::move(made));
+  known = decoded;
+  if (decoded_.size() > most_decoded_) {
+    std::erase_if(decoded_, [](const auto& entry) { return entry.second.expired(); });
+    most_decoded_ = std::max<std::size_t>(64, 2 * decoded_.size());
+  }
+  return decoded;
+}
+
 Result<WorkId> Dispatcher::Add(KernelWork work) {
   const trace::KernelCode& code = work.source->code();
   const trace::LaunchShape& shape = work.source->shape();
-  GL_TRY(decoded, Decode(code, parameters_.timing()));
+  GL_TRY(decoded, DecodedOf(code));
   auto needs = NeedsOf(shape, parameters_.device);
   if (!needs.ok()) return Error{"kernel " + code.name + ": " + needs.error().message};
   WorkState state;
@@ -36,7 +50,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.result.ctas = shape.ctas;
   state.order = std::move(work.order);
   state.kernel.source = std::move(work.source);
-  state.kernel.code = std::make_unique<const DecodedCode>(std::move(decoded));
+  state.kernel.code = std::move(decoded);
   state.kernel.needs = *needs;
   state.kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   state.kernel.profile = work.profile;
@@ -69,7 +83,7 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   const Cycle submitted = work.order.submitted;
   GL_TRY(id, works_.Append(std::move(work)));
   if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
-  else (kind == WorkKind::kMarker ? markers_ : copies_).push_back(id);
+  else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});
   return id;
 }
@@ -177,8 +191,31 @@ void Dispatcher::Cut(KernelIterator kernel, Cycle now) {
   if (kernel->finished == kernel->ctas) EndKernel(kernel, now);
 }
 
+void Dispatcher::Cancel(WorkId id) {
+  if (!works_.Has(id)) return;
+  WorkState& work = works_.at(id);
+  work.kernel.cancelled = true;
+  if (work.kind != WorkKind::kKernel && work.stage == WorkState::Stage::kWaiting) work.result.bytes = 0;
+}
+
+/// Puts a work aside until what it waits for has ended. False when nothing is known to hold it back so long.
+bool Dispatcher::Park(WorkId id) {
+  if (!ports_.start_rules.empty()) return false;
+  const auto blocker = works_.Blocker(id);
+  if (!blocker) return false;
+  parked_[*blocker].push_back(id);
+  return true;
+}
+
+void Dispatcher::Unpark(WorkId blocker) {
+  auto parked = parked_.extract(blocker);
+  if (parked.empty()) return;
+  for (const WorkId id : parked.mapped()) (works_.at(id).kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
+}
+
 void Dispatcher::Finish(WorkId id, Cycle now) {
   works_.Finish(id, now);
+  Unpark(id);
   finished_.push_back(id);
   events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
 }
@@ -237,12 +274,12 @@ void Dispatcher::CheckMarkers(Cycle now) {
     for (auto next = markers_.begin(); next != markers_.end();) {
       const WorkId id = *next;
       if (!MayBegin(id, now, false)) {
-        ++next;
+        next = Park(id) ? markers_.erase(next) : std::next(next);
         continue;
       }
-      next = markers_.erase(next);
       works_.at(id).result.started = now;
-      Finish(id, now);
+      Finish(id, now);  // those that waited for it alone come behind it
+      next = markers_.erase(next);
       again = true;
     }
   }
@@ -256,8 +293,12 @@ void Dispatcher::CheckCopies(Cycle now) {
     // What copies or fills on the device is a kernel, and is launched like one.
     const bool on_device = engines_.on_device(engine);
     const bool others = !on_device && !ports_.copy_paths.empty();
-    if ((engines_.busy(engine) && !others) || !MayBegin(id, now, on_device)) {
+    if (engines_.busy(engine) && !others) {
       ++next;
+      continue;
+    }
+    if (!MayBegin(id, now, on_device)) {
+      next = Park(id) ? copies_.erase(next) : std::next(next);
       continue;
     }
     const bool taken = others && std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
@@ -306,6 +347,7 @@ Status Dispatcher::Place(Cycle now, const StartCta& start) {
 }
 
 Result<trace::LoadedCta> Dispatcher::Load(KernelState& kernel, std::uint64_t cta) {
+  if (kernel.cancelled) return trace::LoadedCta{};
   trace::CtaSource* source = kernel.source.get();
   std::uint64_t first = 0;
   for (const KernelState::Group& group : kernel.groups) {

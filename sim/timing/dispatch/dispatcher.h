@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -34,6 +36,8 @@ class Dispatcher {
   Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group);
   void EndCopy(WorkId copy, Cycle at) { events_.insert({at, EventKind::kCopyEnd, copy}); }
   void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
+  /// Nobody wants the work any more: a kernel gets no further CTAs, a copy that has not started moves nothing.
+  void Cancel(WorkId id);
 
   /// Of the works that are kept, in the order in which they were given.
   std::vector<WorkResult> results() const { return works_.results(); }
@@ -72,6 +76,9 @@ class Dispatcher {
   void CheckKernels(Cycle now);
   void CheckCopies(Cycle now);
   void CheckMarkers(Cycle now);
+  bool Park(WorkId id);
+  void Unpark(WorkId blocker);
+  Result<std::shared_ptr<const DecodedCode>> DecodedOf(const trace::KernelCode& code);
   /// Nothing holds the work back now; if something does until a known time, it is looked at again then.
   bool MayBegin(WorkId id, Cycle now, bool launched);
   void MakeReady(WorkId id, Cycle now);
@@ -90,8 +97,13 @@ class Dispatcher {
   CopyEngines engines_;
   CtaPlacement placement_;
   std::vector<std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
-  std::deque<WorkId> copies_;               // copies that have not started, in the order of submission
-  std::deque<WorkId> markers_;              // that have not ended, likewise
+  std::set<WorkId> copies_;                 // copies that have not started, but for those that are parked
+  std::set<WorkId> markers_;                // that have not ended, likewise
+  // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
+  std::unordered_map<WorkId, std::vector<WorkId>> parked_;
+  // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.
+  std::unordered_map<const trace::KernelCode*, std::weak_ptr<const DecodedCode>> decoded_;
+  std::size_t most_decoded_ = 64;  // more are looked through for those that are gone
   std::vector<WorkId> begun_, finished_;
   std::set<Event> events_;
   std::vector<CtaSignal> signals_;  // kCtaSignal events refer to them

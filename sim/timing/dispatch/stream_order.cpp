@@ -1,6 +1,8 @@
 #include "sim/timing/dispatch/stream_order.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -38,7 +40,7 @@ Cycle StreamOrder::MayStart(WorkId id, Cycle now) const {
     start = std::max(start, Allowed(id, before, now));
     if (start == kNever) return kNever;
   }
-  for (const WorkId before : work.order.after) {
+  for (const WorkId before : std::span(work.order.after).subspan(EndedBefore(work))) {
     if (works_.at(before).stage == WorkState::Stage::kDone) continue;
     start = std::max(start, Allowed(id, before, now));
     if (start == kNever) return kNever;
@@ -46,9 +48,28 @@ Cycle StreamOrder::MayStart(WorkId id, Cycle now) const {
   return start;
 }
 
+/// How many of the works that it waits for, from the first one on, have ended. Nobody looks at them again.
+std::size_t StreamOrder::EndedBefore(const WorkState& work) const {
+  while (work.ended_before < work.order.after.size() && works_.at(work.order.after[work.ended_before]).stage == WorkState::Stage::kDone) {
+    ++work.ended_before;
+  }
+  return work.ended_before;
+}
+
+std::optional<WorkId> StreamOrder::Blocker(WorkId id) const {
+  const WorkState& work = works_.at(id);
+  const std::deque<WorkId>& stream = streams_.at(work.order.stream);
+  const auto place = std::ranges::lower_bound(stream, id);  // the one before it ends after all others
+  if (place != stream.begin()) return *std::prev(place);
+  const std::size_t ended = EndedBefore(work);
+  return ended < work.order.after.size() ? std::optional(work.order.after[ended]) : std::nullopt;
+}
+
 Cycle StreamOrder::MayLaunch(WorkId id, Cycle now) const {
   const WorkState& work = works_.at(id);
-  Cycle start = std::max(MayStart(id, now), work.order.submitted + launch_.kernel_cycles);
+  const Cycle may_start = MayStart(id, now);
+  if (may_start == kNever) return kNever;
+  Cycle start = std::max(may_start, work.order.submitted + launch_.kernel_cycles);
   if (work.has_predecessor) start = std::max(start, work.predecessor_ended + launch_.dependent_cycles);
   for (const WorkId other : work.order.after) {
     const Cycle ended = works_.at(other).result.ended;
@@ -69,7 +90,8 @@ void StreamOrder::Finish(WorkId id, Cycle now) {
   work.result.ended = now;
   ++done_;
   const auto stream = streams_.find(work.order.stream);
-  std::erase(stream->second, id);
+  if (stream->second.front() == id) stream->second.pop_front();
+  else std::erase(stream->second, id);
   // Whoever waited can start now, or when the overhead of its launch has passed.
   if (stream->second.empty()) streams_.erase(stream);
   else works_.at(stream->second.front()).predecessor_ended = now;

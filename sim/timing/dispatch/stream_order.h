@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,8 @@ class StreamOrder {
   Cycle MayStart(WorkId id, Cycle now) const;
   /// The same for a work that is launched as kernels are: with the times that a launch takes.
   Cycle MayLaunch(WorkId id, Cycle now) const;
+  /// A work that has not ended and has to before this one may start; where rules do not say otherwise.
+  std::optional<WorkId> Blocker(WorkId id) const;
   void Finish(WorkId id, Cycle now);
   /// Lets go of works that have ended and that nobody asks for any more. What ended since the last call must have been reported.
   void Forget();
@@ -41,6 +44,7 @@ class StreamOrder {
 
  private:
   Cycle Allowed(WorkId id, WorkId before, Cycle now) const;
+  std::size_t EndedBefore(const WorkState& work) const;
 
   const sim::TimingSpec::Launch& launch_;
   const Ports& ports_;

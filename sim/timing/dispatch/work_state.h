@@ -22,12 +22,13 @@ struct KernelState {
   };
   std::shared_ptr<trace::CtaSource> source;
   std::vector<Group> groups;
-  std::unique_ptr<const DecodedCode> code;       // resident warps point to it
+  std::shared_ptr<const DecodedCode> code;       // resident warps point to it; works of one KernelCode share it
   std::unique_ptr<const AddressSpace> memory;    // likewise
   std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
   policy::CtaNeeds needs;
   std::uint64_t profile = 0;
   KernelOwner owner;
+  bool cancelled = false;               ///< it gets no further CTAs
   std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
 };
 
@@ -40,7 +41,8 @@ struct WorkState {
   Cycle predecessor_ended = 0;
   KernelState kernel;
   WorkResult result;
-  std::uint32_t waiters = 0;  ///< works that have not ended and ask for its end
+  std::uint32_t waiters = 0;             ///< works that have not ended and ask for its end
+  mutable std::size_t ended_before = 0;  ///< of order.after, those from the first one on that are known to have ended
 
   WorkView View(WorkId id) const {
     return {.id = id,

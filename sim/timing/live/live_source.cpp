@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "sim/trace/chunk.h"
 
@@ -18,10 +20,7 @@ constexpr std::uint64_t kBatchBytes = 4u << 20;  // of CTAs as the model reads t
 /// What a CTA takes of memory; a trace that is shared counts where it has no shifts.
 std::uint64_t BytesOf(const trace::LoadedCta& loaded) {
   if (!loaded.shifts.empty()) return sizeof loaded + loaded.shifts.size() * sizeof(std::uint64_t);
-  const trace::CtaTrace& cta = *loaded.trace;
-  return sizeof cta + cta.warps.size() * sizeof(trace::WarpTrace) + cta.visits.size() * sizeof(trace::BlockVisit) +
-         cta.accesses.size() * sizeof(trace::MemoryAccess) + cta.lanes.size() * sizeof(std::uint32_t) +
-         cta.patterns.size() * sizeof(trace::LanePattern) + cta.events.size() * sizeof(trace::CtaEvent);
+  return trace::BytesOf(*loaded.trace);
 }
 
 /// A file without a name, in the folder for temporary files.
@@ -42,11 +41,14 @@ TraceStore::~TraceStore() {
 
 std::uint64_t TraceStore::file_bytes() const {
   const std::lock_guard lock(mutex_);
-  return end_;
+  return used_;
 }
 
 Result<std::uint64_t> TraceStore::Write(trace::ByteSpan bytes) {
   const std::lock_guard lock(mutex_);
+  if (bytes.size() > most_file_bytes_ - std::min(used_, most_file_bytes_)) {
+    return Error{"traces that wait for the timing model take more than " + std::to_string(most_file_bytes_) + " bytes of disk"};
+  }
   if (fd_ < 0) fd_ = OpenStore();
   if (fd_ < 0) return Error{std::string("cannot make a temporary file for traces: ") + std::strerror(errno)};
   const std::uint64_t offset = end_;
@@ -57,15 +59,20 @@ Result<std::uint64_t> TraceStore::Write(trace::ByteSpan bytes) {
     done += static_cast<std::size_t>(put);
   }
   end_ += bytes.size();
-  ++written_;
+  used_ += bytes.size();
   return offset;
 }
 
-void TraceStore::Release() {
+void TraceStore::Release(std::uint64_t offset, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (--written_ != 0) return;
+  used_ -= bytes;
+  // Gives the disk back as far as the file system can; a file that is not needed any more begins anew.
+  if (used_ != 0) {
+    static_cast<void>(fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes)));
+    return;
+  }
   end_ = 0;
-  static_cast<void>(ftruncate(fd_, 0));  // gives the disk back; writing over it would do, too
+  static_cast<void>(ftruncate(fd_, 0));
 }
 
 Result<std::vector<std::uint8_t>> TraceStore::Read(std::uint64_t offset, std::uint64_t count) {
@@ -88,7 +95,7 @@ void LiveSource::Drop() {
   store_->Give(bytes);
   ready_.clear();
   for (const Batch& batch : batches_) {
-    if (batch.bytes != 0) store_->Release();
+    if (batch.bytes != 0) store_->Release(batch.offset, batch.bytes);
   }
   batches_.clear();
   place_.clear();
@@ -112,6 +119,11 @@ void LiveSource::Close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   changed_.notify_all();
+}
+
+std::string LiveSource::problem() {
+  const std::lock_guard lock(mutex_);
+  return problem_;
 }
 
 void LiveSource::Abandon() {
@@ -175,7 +187,7 @@ Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
     GL_TRY(chunk, trace::ReadChunk(packed, 0));
     GL_TRY(raw, trace::Decompress(chunk));
     trace::ByteReader in(raw);
-    trace::CtaDecoder decoder(code_);
+    trace::CtaDecoder decoder(code_, keeper_);
     while (in.left() != 0) {
       GL_TRY(cta, decoder.Decode(in));
       batch.ctas.push_back(std::move(cta));
@@ -185,8 +197,7 @@ Result<trace::LoadedCta> LiveSource::Unpack(std::uint64_t index) {
   place_.erase(index);
   if (--batch.left == 0) {
     batch.ctas = {};
-    batch.bytes = 0;
-    store_->Release();
+    store_->Release(batch.offset, std::exchange(batch.bytes, 0));
   }
   return cta;
 }

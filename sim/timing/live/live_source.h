@@ -22,7 +22,9 @@ namespace gridloom::timing {
 /// file that has no name. Producers are never held back: a kernel's blocks may wait for each other.
 class TraceStore {
  public:
-  explicit TraceStore(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  /// `most_file_bytes`: of what the file holds; Write fails beyond.
+  explicit TraceStore(std::uint64_t most_bytes, std::uint64_t most_file_bytes = ~std::uint64_t{0})
+      : most_bytes_(most_bytes), most_file_bytes_(most_file_bytes) {}
   ~TraceStore();
   TraceStore(const TraceStore&) = delete;
   TraceStore& operator=(const TraceStore&) = delete;
@@ -34,23 +36,24 @@ class TraceStore {
   /// Where in the file they begin.
   Result<std::uint64_t> Write(trace::ByteSpan bytes);
   Result<std::vector<std::uint8_t>> Read(std::uint64_t offset, std::uint64_t bytes);
-  /// What one Write wrote is not needed any more. When nothing is, the file begins anew.
-  void Release();
-  std::uint64_t file_bytes() const;
+  /// What one Write wrote is not needed any more.
+  void Release(std::uint64_t offset, std::uint64_t bytes);
+  std::uint64_t file_bytes() const;  ///< that are needed
 
  private:
-  const std::uint64_t most_bytes_;
+  const std::uint64_t most_bytes_, most_file_bytes_;
   std::atomic<std::uint64_t> bytes_{0};
   mutable std::mutex mutex_;
   int fd_ = -1;
-  std::uint64_t end_ = 0, written_ = 0;  ///< bytes; parts that are needed
+  std::uint64_t end_ = 0, used_ = 0;  ///< where the next part goes; bytes of parts that are needed
 };
 
 class LiveSource final : public trace::CtaSource, public trace::CtaSink {
  public:
-  /// `code` must outlive the source.
-  LiveSource(const trace::KernelCode& code, trace::LaunchShape shape, std::shared_ptr<TraceStore> store)
-      : code_(code), shape_(shape), store_(std::move(store)) {}
+  /// `code` must outlive the source. `keeper`: of traces that come back from the store, as CtaDecoder's; it may be null.
+  LiveSource(const trace::KernelCode& code, trace::LaunchShape shape, std::shared_ptr<TraceStore> store,
+             trace::TraceKeeper* keeper = nullptr)
+      : code_(code), shape_(shape), store_(std::move(store)), keeper_(keeper) {}
   ~LiveSource() override;
 
   const trace::KernelCode& code() const override { return code_; }
@@ -61,6 +64,8 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
 
   void Push(std::uint64_t cta, trace::LoadedCta trace) override;
   void Close() override;
+  /// Empty, or why CTAs that came are lost.
+  std::string problem();
   /// Nobody wants to know any more what the launch took: what has not been loaded is dropped.
   void Abandon();
 
@@ -78,6 +83,7 @@ class LiveSource final : public trace::CtaSource, public trace::CtaSink {
   const trace::KernelCode& code_;
   const trace::LaunchShape shape_;
   const std::shared_ptr<TraceStore> store_;
+  trace::TraceKeeper* const keeper_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closed_ = false;

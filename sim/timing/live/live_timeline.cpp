@@ -48,8 +48,7 @@ Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec
   timeline->profiling_ = profiling;
   EngineOptions engine_options = options.engine;
   engine_options.on_finished = [self = timeline.get()](WorkId id, const WorkResult& work, const Counters& during) {
-    self->finished_.emplace_back(id, work, during);
-    ++self->progress_;
+    self->OnFinished(id, work, during);
   };
   GL_TRY(engine, Engine::Create(device, *timeline->policy_, engine_options));
   timeline->engine_ = std::move(engine);
@@ -76,30 +75,54 @@ LiveTimeline::~LiveTimeline() {
 
 // ---- hosts --------------------------------------------------------------------------------------------------------------
 
-HostId LiveTimeline::AddHost() {
-  const std::lock_guard lock(mutex_);
-  Host host;
-  host.clock = now_;
-  hosts_.push_back(std::move(host));
-  return static_cast<HostId>(hosts_.size() - 1);
+LiveTimeline::Host* LiveTimeline::Find(HostId host) {
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() ? &found->second : nullptr;
 }
 
-void LiveTimeline::RemoveHost(HostId host) {
+const LiveTimeline::Host* LiveTimeline::Find(HostId host) const {
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() ? &found->second : nullptr;
+}
+
+/// A host that could not submit anything can again: the device may not be simulated beyond its time.
+void LiveTimeline::Look() {
+  look_ = true;
+  ++version_;
+  work_.notify_one();
+}
+
+HostId LiveTimeline::AddHost() {
   const std::lock_guard lock(mutex_);
-  hosts_[host].gone = true;
+  const HostId id = next_host_++;
+  hosts_[id].clock = now_;
+  Look();
+  return id;
+}
+
+void LiveTimeline::RemoveHost(HostId id) {
+  const std::lock_guard lock(mutex_);
+  Host* const host = Find(id);
+  if (host == nullptr) return;
+  host->gone = true;
+  AnswerAllOf(id);
   ++version_;
   work_.notify_one();
   changed_.notify_all();
 }
 
-void LiveTimeline::DropHost(HostId host) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (const NodeId call : std::exchange(hosts_[host].calls, {})) DropNode(call);
-    hosts_[host].dropped = true;
-    Forget(host);
+void LiveTimeline::DropHost(HostId id) {
+  RemoveHost(id);
+  const std::lock_guard lock(mutex_);
+  Host* const host = Find(id);
+  if (host == nullptr || host->dropped) return;
+  for (const NodeId call : std::exchange(host->calls, {})) DropNode(call);
+  host->dropped = true;
+  if (host->running != 0) {
+    dropped_.push_back(id);
+    Look();
   }
-  RemoveHost(host);
+  Forget(id);
 }
 
 /// It, and what belongs to it, ends now without having begun.
@@ -108,41 +131,54 @@ void LiveTimeline::DropNode(NodeId id) {
   if (found == nodes_.end()) return;
   const Node node = std::move(found->second);
   nodes_.erase(found);
-  SetEnd(id, now_);
+  SetEnd(id, now_, node.place.after.size());
+  TellWaiters(id, now_);
   for (const NodeId member : node.members) DropNode(member);
 }
 
-void LiveTimeline::SetEnd(NodeId node, Cycle end) {
-  Host& host = hosts_[HostOf(node)];
-  host.ends[IndexOf(node)] = end;
+/// 0 when it is not known any more.
+Cycle LiveTimeline::End(NodeId node) const {
+  const Host* const host = node != 0 ? Find(HostOf(node)) : nullptr;
+  return host != nullptr ? host->ends[IndexOf(node)] : 0;
+}
+
+void LiveTimeline::SetEnd(NodeId node, Cycle end, std::size_t waits) {
+  Host& host = hosts_.at(HostOf(node));
+  host.ends.Set(IndexOf(node), end);
   --host.running;
+  host.waits -= waits;
 }
 
 /// Once nothing of the host's runs any more.
-void LiveTimeline::Forget(HostId host) {
-  if (!hosts_[host].forgotten()) return;
-  std::vector<Cycle>().swap(hosts_[host].ends);
-  const auto first = streams_.lower_bound({host, 0}), last = streams_.lower_bound({host + 1, 0});
+void LiveTimeline::Forget(HostId id) {
+  const auto host = hosts_.find(id);
+  if (host == hosts_.end() || !host->second.forgotten()) return;
+  const auto first = streams_.lower_bound({id, 0}), last = streams_.lower_bound({id + 1, 0});
   for (auto stream = first; stream != last; ++stream) stream_of_.erase(stream->second);
   streams_.erase(first, last);
+  last_end_ = std::max(last_end_, host->second.clock);
+  hosts_.erase(host);
+  if (options_.on_forgotten) options_.on_forgotten(id);
 }
 
-void LiveTimeline::SetAway(HostId host, bool away) {
+void LiveTimeline::SetAway(HostId id, bool away) {
   const std::lock_guard lock(mutex_);
-  hosts_[host].away = away;
-  if (!away) hosts_[host].clock = std::max(hosts_[host].clock, now_);
-  ++version_;
-  work_.notify_one();
+  Host* const host = Find(id);
+  if (host == nullptr) return;
+  host->away = away;
+  if (!away) host->clock = std::max<Cycle>(host->clock, now_);
+  Look();
 }
 
-Cycle LiveTimeline::HostTime(HostId host) const {
+Cycle LiveTimeline::HostTime(HostId id) const {
   const std::lock_guard lock(mutex_);
-  return hosts_[host].clock;
+  const Host* const host = Find(id);
+  return host != nullptr ? host->clock : 0;
 }
 
-void LiveTimeline::Advance(HostId host, Cycle cycles) {
+void LiveTimeline::Advance(HostId id, Cycle cycles) {
   const std::lock_guard lock(mutex_);
-  hosts_[host].clock += cycles;
+  hosts_.at(id).clock += cycles;
   ++version_;
   work_.notify_one();
 }
@@ -151,12 +187,13 @@ void LiveTimeline::Advance(HostId host, Cycle cycles) {
 
 NodeId LiveTimeline::Append(Place place, Node node) {
   const std::lock_guard lock(mutex_);
-  Host& host = hosts_[place.host];
+  Host& host = hosts_.at(place.host);
   GL_CHECK(!host.dropped, "a host that was dropped submits nothing");
-  host.ends.push_back(kNever);
+  host.ends.Add(node.kind == WorkKind::kMarker && !node.is_group);
   const NodeId id = NodeOf(place.host, host.ends.size());
   if (!problem_.empty()) return id;
   ++host.running;
+  host.waits += place.after.size();
   const auto group = place.group == 0 ? nodes_.end() : nodes_.find(place.group);
   if (group != nodes_.end()) {
     node.submitted = group->second.submitted;
@@ -167,7 +204,13 @@ NodeId LiveTimeline::Append(Place place, Node node) {
     host.calls.push_back(id);
   }
   node.place = std::move(place);
+  const NodeId outer = node.place.group;
+  const bool opens = !node.closed;
+  node.open = opens ? 1 : 0;
   nodes_.emplace(id, std::move(node));
+  for (auto around = nodes_.find(outer); opens && around != nodes_.end(); around = nodes_.find(around->second.place.group)) {
+    ++around->second.open;
+  }
   ++version_;
   work_.notify_one();
   return id;
@@ -176,15 +219,21 @@ NodeId LiveTimeline::Append(Place place, Node node) {
 Status LiveTimeline::CheckKernel(const trace::CtaSource& source) const {
   const auto needs = NeedsOf(source.shape(), engine_->parameters().device);
   if (!needs.ok()) return Error{"kernel " + source.code().name + ": " + needs.error().message};
-  return trace::ValidateCode(source.code());
+  return engine_->CheckCode(source.code());
 }
 
-Result<NodeId> LiveTimeline::AddKernel(Place place, std::shared_ptr<trace::CtaSource> source) {
+Result<NodeId> LiveTimeline::AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens) {
   GL_TRY_STATUS(CheckKernel(*source));
   Node node;
   node.kind = WorkKind::kKernel;
   node.source = std::make_shared<WatchedSource>(std::move(source), place.host, loading_, progress_);
+  node.is_group = opens;
+  node.closed = !opens;
   return Append(std::move(place), std::move(node));
+}
+
+Result<NodeId> LiveTimeline::AddKernel(Place place, std::shared_ptr<trace::CtaSource> source) {
+  return AppendKernel(std::move(place), std::move(source), false);
 }
 
 NodeId LiveTimeline::AddCopy(Place place, CopyDirection direction, std::uint64_t bytes) {
@@ -205,83 +254,44 @@ NodeId LiveTimeline::OpenGroup(Place place) {
 }
 
 Result<NodeId> LiveTimeline::OpenKernel(Place place, std::shared_ptr<trace::CtaSource> source) {
-  GL_TRY_STATUS(CheckKernel(*source));
-  Node node;
-  node.kind = WorkKind::kKernel;
-  node.source = std::make_shared<WatchedSource>(std::move(source), place.host, loading_, progress_);
-  node.is_group = true;
-  node.closed = false;
-  return Append(std::move(place), std::move(node));
+  return AppendKernel(std::move(place), std::move(source), true);
 }
 
 void LiveTimeline::CloseGroup(NodeId group) {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(group);
-  if (found == nodes_.end()) return;
+  if (found == nodes_.end() || found->second.closed) return;
   found->second.closed = true;
+  for (auto around = found; around != nodes_.end(); around = nodes_.find(around->second.place.group)) --around->second.open;
   ++version_;
   work_.notify_one();
 }
 
-// ---- answers ------------------------------------------------------------------------------------------------------------
-
-bool LiveTimeline::WaitFor(HostId host, std::span<const NodeId> nodes) {
-  Lock lock(mutex_);
-  hosts_[host].clock += call_;
-  bool all = true;
-  for (const NodeId node : nodes) all = WaitForOne(host, node, lock) && all;
-  return all;
-}
-
-bool LiveTimeline::WaitForOne(HostId host, NodeId node, Lock& lock) {
-  if (node == 0) return true;
-  if (Done(node)) {
-    hosts_[host].clock = std::max(hosts_[host].clock, End(node) + answer_);
-    return true;
-  }
-  hosts_[host].waits.push_back(node);
-  ++version_;
-  work_.notify_one();
-  while (!Done(node) && problem_.empty() && !hosts_[host].gone) {
-    const std::uint64_t progress = progress_;
-    const auto patience = std::chrono::milliseconds(options_.patience_ms);
-    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && !Done(node) && Stalled(host, progress)) break;
-  }
-  if (Done(node)) return true;  // Collect has set the clock
-  auto& waits = hosts_[host].waits;
-  if (const auto mine = std::ranges::find(waits, node); mine != waits.end()) waits.erase(mine);
-  return false;
-}
-
-LiveTimeline::Answer LiveTimeline::Poll(HostId host, std::span<const NodeId> nodes) {
-  Lock lock(mutex_);
-  hosts_[host].clock += call_;
-  const Cycle clock = hosts_[host].clock;
-  ++version_;
-  work_.notify_one();
-  const auto done = [&] { return std::ranges::all_of(nodes, [&](NodeId node) { return Done(node); }); };
-  std::uint64_t progress = progress_;
-  while (!done() && (HeldBack(host) || reached_ != version_) && problem_.empty() && !hosts_[host].gone) {
-    const auto patience = std::chrono::milliseconds(options_.patience_ms);
-    if (changed_.wait_for(lock, patience) == std::cv_status::timeout && Stalled(host, progress)) return Answer::kUnknown;
-    progress = progress_;
-  }
-  if (!problem_.empty()) return Answer::kUnknown;
-  const bool by_now = std::ranges::all_of(nodes, [&](NodeId node) { return node == 0 || (Done(node) && End(node) <= clock); });
-  return by_now ? Answer::kYes : Answer::kNo;
-}
+// ---- what there is to see -----------------------------------------------------------------------------------------------
 
 std::optional<Cycle> LiveTimeline::EndOf(NodeId node) const {
   const std::lock_guard lock(mutex_);
-  if (node == 0 || hosts_[HostOf(node)].forgotten() || !Done(node)) return std::nullopt;
+  const Host* const host = node != 0 ? Find(HostOf(node)) : nullptr;
+  if (host == nullptr || !host->ends.known(IndexOf(node)) || !Done(node)) return std::nullopt;
   return End(node);
+}
+
+Cycle LiveTimeline::LastEnd(HostId id) const {
+  const std::lock_guard lock(mutex_);
+  const Host* const host = Find(id);
+  return host != nullptr ? host->ends.last() : 0;
+}
+
+LiveTimeline::Open LiveTimeline::OpenOf(HostId id) const {
+  const std::lock_guard lock(mutex_);
+  const Host* const host = Find(id);
+  return host != nullptr ? Open{.works = host->running, .waits = host->waits} : Open{};
 }
 
 Status LiveTimeline::Finish() {
   Lock lock(mutex_);
   finishing_ = true;
-  ++version_;
-  work_.notify_one();
+  Look();
   // Reached: what is left in the memory system when the last work has ended is simulated, too, whoever waited for it.
   changed_.wait(lock, [&] { return (nodes_.empty() && work_of_.empty() && reached_ == version_) || !problem_.empty(); });
   if (!problem_.empty()) return Error{problem_};
@@ -302,218 +312,18 @@ Counters LiveTimeline::counters() const {
   return engine_->counters();
 }
 
-Cycle LiveTimeline::now() const {
-  const std::lock_guard lock(mutex_);
-  return now_;
-}
-
 Cycle LiveTimeline::end() const {
   const std::lock_guard lock(mutex_);
   Cycle end = last_end_;
-  for (const Host& host : hosts_) end = std::max(end, host.clock);
+  for (const auto& [id, host] : hosts_) end = std::max(end, host.clock);
   return end;
 }
 
 LiveTimeline::Kept LiveTimeline::kept() const {
   const std::lock_guard lock(mutex_);
-  Kept kept{.works = works_kept_, .ends = 0, .streams = stream_of_.size()};
-  for (const Host& host : hosts_) kept.ends += host.ends.size();
+  Kept kept{.works = works_kept_, .ends = 0, .streams = stream_of_.size(), .hosts = hosts_.size()};
+  for (const auto& [id, host] : hosts_) kept.ends += host.ends.kept();
   return kept;
-}
-
-std::string LiveTimeline::problem() const {
-  const std::lock_guard lock(mutex_);
-  return problem_;
-}
-
-// ---- the simulation -----------------------------------------------------------------------------------------------------
-
-Cycle LiveTimeline::Horizon() const {
-  Cycle horizon = kNever;
-  if (finishing_) return horizon;
-  for (const Host& host : hosts_) {
-    if (!host.gone && !host.away && host.waits.empty()) horizon = std::min(horizon, host.clock);
-  }
-  return horizon;
-}
-
-/// No other host can still submit something that comes before.
-bool LiveTimeline::Safe(const Host& of, Cycle submitted) const {
-  if (finishing_) return true;
-  return std::ranges::all_of(hosts_, [&](const Host& host) {
-    if (&host == &of || host.gone || host.away || !host.waits.empty()) return true;
-    return submitted < host.clock || (submitted == host.clock && &of < &host);
-  });
-}
-
-bool LiveTimeline::HeldBack(HostId of) const {
-  if (finishing_) return false;
-  return std::ranges::any_of(
-      hosts_, [&](const Host& host) { return !host.gone && !host.away && host.waits.empty() && host.clock < hosts_[of].clock; });
-}
-
-bool LiveTimeline::Known(const Node& node) const {
-  if (finishing_) return true;
-  return node.closed && std::ranges::all_of(node.members, [&](NodeId member) { return Known(nodes_.at(member)); });
-}
-
-Result<Cycle> LiveTimeline::Feed() {
-  while (true) {
-    Host* first = nullptr;
-    for (Host& host : hosts_) {
-      if (host.calls.empty()) continue;
-      if (first == nullptr || nodes_.at(host.calls.front()).submitted < nodes_.at(first->calls.front()).submitted) first = &host;
-    }
-    if (first == nullptr) return kNever;
-    const NodeId id = first->calls.front();
-    const Node& node = nodes_.at(id);
-    if (!Safe(*first, node.submitted)) return node.submitted;
-    if (!Known(node)) return node.submitted;
-    first->calls.pop_front();
-    GL_TRY(work, FeedNode(id, StreamOf(node.place), {}));
-    static_cast<void>(work);
-  }
-}
-
-std::uint32_t LiveTimeline::StreamOf(const Place& place) {
-  const auto [stream, added] = streams_.try_emplace({place.host, place.stream}, 0);
-  if (added) stream->second = NewStream({.host = place.host, .of_one = false});
-  return stream->second;
-}
-
-std::uint32_t LiveTimeline::NewStream(Stream stream) {
-  stream_of_.emplace(streams_given_, stream);
-  return streams_given_++;
-}
-
-std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
-  std::vector<WorkId> works;
-  for (const NodeId before : node.place.after) {
-    // One that has ended did so before this one was submitted, or the host would have had to know it in advance.
-    if (const auto work = work_of_.find(before); work != work_of_.end()) works.push_back(work->second);
-  }
-  return works;
-}
-
-Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after) {
-  Node node = std::move(nodes_.at(id));
-  nodes_.erase(id);
-  WorkOrder order;
-  order.stream = stream;
-  order.submitted = std::max(node.submitted, engine_->now());
-  order.after = WorksBefore(node);
-  order.after.insert(order.after.end(), after.begin(), after.end());
-  WorkOrder end_order{.stream = stream, .submitted = order.submitted, .after = {}};
-  Result<WorkId> begin = WorkId{0};
-  switch (node.kind) {
-    case WorkKind::kKernel: begin = FeedKernel(std::move(order), node); break;
-    case WorkKind::kCopyToDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToDevice, node.bytes}); break;
-    case WorkKind::kCopyToHost: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kToHost, node.bytes}); break;
-    case WorkKind::kCopyOnDevice: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kOnDevice, node.bytes}); break;
-    case WorkKind::kFill: begin = engine_->Add(CopyWork{std::move(order), CopyDirection::kFill, node.bytes}); break;
-    case WorkKind::kMarker: begin = engine_->Add(MarkerWork{std::move(order)}); break;
-  }
-  if (!begin.ok()) return begin;
-  WorkId last = *begin;
-  if (!node.members.empty()) {
-    std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
-    std::vector<WorkId> before = {*begin};
-    for (const NodeId member : node.members) {
-      if (nodes_.at(member).place.rank == Place::kLastRank) before.insert(before.end(), end_order.after.begin(), end_order.after.end());
-      // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
-      GL_TRY(work, FeedNode(member, NewStream({.host = node.place.host, .of_one = true}), before));
-      end_order.after.push_back(work);
-    }
-    GL_TRY(end, engine_->Add(MarkerWork{std::move(end_order)}));
-    last = end;
-  }
-  work_of_[id] = last;
-  node_of_[last] = id;
-  return last;
-}
-
-Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
-  std::shared_ptr<ProfilingPolicy::Source> profiled;
-  if (profiling_ != nullptr) node.source = profiled = std::make_shared<ProfilingPolicy::Source>(std::move(node.source));
-  GL_TRY(work, engine_->Add(KernelWork{.order = std::move(order),
-                                       .source = std::move(node.source),
-                                       .profile = node.place.profile,
-                                       .owner = node.place.owner,
-                                       .address_space = node.place.host}));
-  if (profiled != nullptr) profiling_->Expect(work, std::move(profiled));
-  return work;
-}
-
-void LiveTimeline::Fail(const std::string& why) {
-  if (problem_.empty()) problem_ = why;
-  changed_.notify_all();
-}
-
-bool LiveTimeline::Collect() {
-  bool awaited = false;
-  for (const auto& [work, result, during] : finished_) {
-    table_.Add(result, during);
-    if (profiling_ != nullptr) profiling_->Forget(work);
-    // Streams of proposed parts, which launch kernels themselves, are no host's.
-    const auto owner = stream_of_.find(result.stream);
-    if (options_.on_ended && owner != stream_of_.end()) options_.on_ended(owner->second.host, result, during);
-    last_end_ = std::max(last_end_, result.ended);
-    const auto found = node_of_.find(work);
-    if (found == node_of_.end()) continue;  // a group's begin
-    const NodeId node = found->second;
-    node_of_.erase(found);
-    work_of_.erase(node);
-    SetEnd(node, result.ended);
-    if (const auto stream = stream_of_.find(result.stream); stream->second.of_one) stream_of_.erase(stream);
-    for (Host& host : hosts_) {
-      if (std::erase(host.waits, node) == 0) continue;
-      host.clock = std::max(host.clock, result.ended + answer_);
-      awaited = true;
-    }
-    Forget(HostOf(node));
-  }
-  finished_.clear();
-  now_ = engine_->now();
-  works_kept_ = engine_->kept();
-  return awaited;
-}
-
-void LiveTimeline::Main() {
-  Lock lock(mutex_);
-  while (!stop_) {
-    const std::uint64_t version = version_;
-    const Result<Cycle> fed = Feed();
-    if (!fed.ok()) {
-      Fail(fed.error().message);
-      break;
-    }
-    const Cycle limit = std::min(*fed, Horizon());
-    std::vector<WorkId> awaited;
-    for (const Host& host : hosts_) {
-      for (const NodeId node : host.waits) {
-        if (const auto work = work_of_.find(node); work != work_of_.end()) awaited.push_back(work->second);
-      }
-    }
-    lock.unlock();
-    const Status status = engine_->RunUntil(
-        limit, [&] { return interrupt_ || std::ranges::any_of(awaited, [&](WorkId work) { return engine_->done(work); }); });
-    lock.lock();
-    if (!status.ok()) {
-      Fail(status.error().message);
-      break;
-    }
-    const bool woke = Collect();
-    if (!woke && version == version_) {
-      reached_ = version;
-      if (limit == kNever && !engine_->all_done()) {
-        Fail("the device stands still: nothing that it was given can begin");
-        break;
-      }
-    }
-    changed_.notify_all();
-    if (!woke) work_.wait(lock, [&] { return stop_ || version != version_; });
-  }
-  changed_.notify_all();
 }
 
 }  // namespace gridloom::timing

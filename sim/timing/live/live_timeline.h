@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -11,17 +12,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/kernel_table.h"
+#include "sim/timing/live/host_ends.h"
 #include "sim/timing/live/profiling_policy.h"
 
 namespace gridloom::timing {
@@ -61,6 +65,10 @@ class LiveTimeline {
     /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
     std::function<void(HostId host, const WorkResult& work, const Counters& during)> on_ended = {};
     Profiler profiler = {};  ///< of all kernels; called by the simulation's thread, in the order of simulated time
+    /// For Kernels(). A service that runs for ever keeps none: programs name as many kernels as they like.
+    bool keep_table = true;
+    /// Told when all that is known of a host that was dropped is let go; as on_ended.
+    std::function<void(HostId host)> on_forgotten = {};
   };
   static Result<std::unique_ptr<LiveTimeline>> Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
                                                       Options options);
@@ -74,9 +82,10 @@ class LiveTimeline {
   HostId AddHost();
   /// It submits no more; what it submitted goes on. Its waits return.
   void RemoveHost(HostId host);
-  /// As RemoveHost; what the device has not got yet of what it submitted is dropped. Its sources must have been abandoned. When the last
-  /// of its works has ended all that is known of them is let go: EndOf knows no times of them any more, and whoever waits for them
-  /// waits no time.
+  /// As RemoveHost, of a program that is gone: what the device has not got yet of what it submitted is dropped, and what runs on the
+  /// device ends with the instructions that its warps are at. Its sources must have been abandoned. When the last of its works has
+  /// ended all that is known of them and of the host is let go: EndOf knows no times of them any more, and whoever waits for them waits
+  /// no time.
   void DropHost(HostId host);
   /// An away host holds nobody back. When it is back its clock is not earlier than what has been simulated.
   void SetAway(HostId host, bool away);
@@ -87,6 +96,8 @@ class LiveTimeline {
   // ---- works ------------------------------------------------------------------------------------------------------------
   /// Fails when a CTA does not fit on the device.
   Result<NodeId> AddKernel(Place place, std::shared_ptr<trace::CtaSource> source);
+  /// Why AddKernel and OpenKernel would fail.
+  Status CheckKernel(const trace::CtaSource& source) const;
   NodeId AddCopy(Place place, CopyDirection direction, std::uint64_t bytes);
   /// Ends when all before it has: an event that is recorded, or with `after`, one that is waited for.
   NodeId AddMarker(Place place);
@@ -103,11 +114,25 @@ class LiveTimeline {
   bool WaitFor(HostId host, std::span<const NodeId> nodes);
   bool WaitFor(HostId host, NodeId node) { return WaitFor(host, std::span(&node, 1)); }
   enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
+  /// Takes the answer to a question, once: while the question is asked or later, on any thread, with the timeline's lock held. It must
+  /// not wait, nor call back.
+  using AnswerFunction = std::function<void(Answer)>;
+  /// As WaitFor without waiting for it: kYes when all have ended, kUnknown when the host had to give up.
+  void AskForEnd(HostId host, std::vector<NodeId> nodes, AnswerFunction answer);
+  /// The same for all that the host has given.
+  void AskForEndOfAll(HostId host, AnswerFunction answer);
+  /// As Poll.
+  void AskWhether(HostId host, std::vector<NodeId> nodes, AnswerFunction answer);
+  /// Gives up the host's questions that have waited in vain for patience_ms. Whoever asks without waiting calls it now and then.
+  void GiveUpStalled(HostId host);
   /// Whether the works have ended at the host's time: the host asks and goes on. Costs a call. Unknown when it had to give up.
   Answer Poll(HostId host, std::span<const NodeId> nodes);
   Answer Poll(HostId host, NodeId node) { return Poll(host, std::span(&node, 1)); }
-  /// When the work ended, if that has been simulated.
+  /// When the work ended, if that has been simulated. Of markers for as long as their host is there; of other works it is let go some
+  /// thousands of works after the host could see it.
   std::optional<Cycle> EndOf(NodeId node) const;
+  /// When the last of the host's works that have ended did; 0 when none has.
+  Cycle LastEnd(HostId host) const;
   /// Simulates all that was submitted to its end, as if every host waited for it. Only works that were closed and sources that give
   /// all their CTAs come to an end.
   Status Finish();
@@ -117,11 +142,12 @@ class LiveTimeline {
   KernelTable Kernels() const;
   /// Of the whole device. After Finish.
   Counters counters() const;
-  Cycle now() const;
+  /// Does not wait for anybody.
+  Cycle now() const { return now_.load(std::memory_order_relaxed); }
   /// When the last work and the last host had ended.
   Cycle end() const;
-  /// Empty, or why nothing is simulated any more.
-  std::string problem() const;
+  /// Empty, or why nothing is simulated any more. Does not wait for anybody.
+  std::string problem() const { return failed_.load(std::memory_order_acquire) ? problem_ : std::string(); }
   const Parameters& parameters() const { return engine_->parameters(); }
   /// The device. After Finish.
   const Engine& engine() const { return *engine_; }
@@ -130,24 +156,52 @@ class LiveTimeline {
     std::size_t works = 0;    ///< the device's
     std::size_t ends = 0;     ///< times of works
     std::size_t streams = 0;  ///< those that works of groups have to themselves included
+    std::size_t hosts = 0;
   };
   Kept kept() const;
+  /// What the host has given that has not ended: works, and works that they wait for.
+  struct Open {
+    std::uint64_t works = 0, waits = 0;
+  };
+  Open OpenOf(HostId host) const;
 
  private:
+  using QuestionId = std::uint64_t;
+  using Clock = std::chrono::steady_clock;
+  /// What a host waits for, or wants to know.
+  struct Question {
+    HostId host = 0;
+    bool waits = false;         ///< the host's clock goes on with what it waits for; else it asks whether works have ended
+    bool all = false;           ///< for all that the host has given
+    std::vector<NodeId> nodes;  ///< each of them once in waiters_ until it has ended
+    std::size_t left = 0;       ///< of them
+    Cycle asked = 0;            ///< the host's clock
+    std::uint64_t version = 0;  ///< of the timeline
+    // For GiveUpStalled.
+    std::uint64_t progress = 0;
+    Clock::time_point since{};
+    AnswerFunction answer;
+  };
   struct Host {
     Cycle clock = 0;
-    std::vector<NodeId> waits;  ///< of its threads; not empty: it waits
+    std::set<QuestionId> questions;  ///< that are open
+    std::size_t waiting = 0;         ///< of them, those in which it waits; not 0: it submits nothing
     bool away = false, gone = false, dropped = false;
-    std::deque<NodeId> calls;                                   ///< works that the engine has not got, in the order of submission
-    std::vector<Cycle> ends;                                    ///< of its works; kNever: it has not ended
-    std::uint64_t running = 0;                                  ///< works that have not ended
-    bool forgotten() const { return dropped && running == 0; }  ///< there are no ends any more
+    std::deque<NodeId> calls;                ///< works that the engine has not got, in the order of submission
+    HostEnds ends;                           ///< of its works
+    std::uint64_t running = 0, waits = 0;    ///< works that have not ended, and what they wait for
+    std::deque<std::uint32_t> idle_streams;  ///< the device's numbers of streams in which nothing was left to do when they were put here
+    bool active() const { return !gone && !away && waiting == 0; }
+    bool forgotten() const { return dropped && running == 0; }
   };
   struct Stream {
     HostId host = 0;
-    bool of_one = false;  ///< for one work of a group
+    bool of_one = false;      ///< for one work of a group
+    std::uint64_t name = 0;   ///< the host's
+    std::uint64_t works = 0;  ///< that the device has and that have not ended
+    bool listed = false;      ///< in Host::idle_streams
   };
-  /// A work until it has ended.
+  /// A work until the device has it.
   struct Node {
     Place place;
     Cycle submitted = 0;
@@ -155,48 +209,65 @@ class LiveTimeline {
     std::shared_ptr<trace::CtaSource> source;
     std::uint64_t bytes = 0;
     bool is_group = false, closed = true;
+    std::uint64_t open = 0;  ///< groups that are not closed: of its members, of theirs, and itself
     std::vector<NodeId> members;
+  };
+  /// A work that the device has, until it has ended.
+  struct Given {
+    WorkId begin = 0, work = 0;  ///< with the second it has ended; they differ where it is a group with members
+    std::size_t waits = 0;
   };
   using Lock = std::unique_lock<std::mutex>;
 
   LiveTimeline(std::unique_ptr<policy::Policy> policy, Options options);
   NodeId Append(Place place, Node node);
   void DropNode(NodeId id);
-  Status CheckKernel(const trace::CtaSource& source) const;
+  Result<NodeId> AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens);
   static HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
   static std::size_t IndexOf(NodeId node) { return (node & 0xffffffffu) - 1; }  ///< in Host::ends
+  Host* Find(HostId host);
+  const Host* Find(HostId host) const;
   /// kNever: it has not ended. 0 when it is not known any more, which moves nobody's clock.
-  Cycle End(NodeId node) const {
-    if (node == 0 || hosts_[HostOf(node)].forgotten()) return 0;
-    return hosts_[HostOf(node)].ends[IndexOf(node)];
-  }
+  Cycle End(NodeId node) const;
   bool Done(NodeId node) const { return End(node) != kNever; }
-  void SetEnd(NodeId node, Cycle end);
-  void Forget(HostId host);
-  bool WaitForOne(HostId host, NodeId node, Lock& lock);
-  /// Everything that belongs to the node is known.
-  bool Known(const Node& node) const;
+  void SetEnd(NodeId node, Cycle end, std::size_t waits);
+  void Forget(HostId id);
+  /// The simulation looks anew at what hosts may still submit.
+  void Look();
+
+  // ---- questions (live_questions.cpp)
+  void Ask(Question question);
+  Answer AskAndWait(Question question);
+  bool TellWaiters(NodeId node, Cycle end);
+  void Answered(QuestionId id, Answer answer);
+  Answer Now(const Question& question) const;
+  void AnswerAllOf(HostId host);
+  void AnswerReached(std::uint64_t version, Cycle horizon);
+  void GiveUp(HostId host);
+
+  // ---- the simulation (live_simulation.cpp)
   void Main();
   /// Before that time no host submits anything.
   Cycle Horizon() const;
-  bool Safe(const Host& host, Cycle submitted) const;
-  /// The device cannot be simulated up to the host's time yet: another one may still submit something before.
-  bool HeldBack(HostId host) const;
+  bool Safe(HostId id, Cycle submitted) const;
   /// Gives the engine what is sure to come next; the time of a group that it cannot give yet, or kNever.
   Result<Cycle> Feed();
   /// What has ended with the work: its node, unless the node is a group that goes on.
   Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after);
+  Result<WorkId> FeedBegin(WorkOrder order, Node& node);
   Result<WorkId> FeedKernel(WorkOrder order, Node& node);
+  Result<WorkId> FeedMembers(Node& node, WorkId begin, WorkOrder end);
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
+  std::optional<std::uint32_t> IdleStream(Host& host);
   std::uint32_t NewStream(Stream stream);
+  void CancelDropped();
+  void Prepare();
+  void OnFinished(WorkId id, const WorkResult& work, const Counters& during);
   /// Takes over what has ended; whether somebody waited for some of it.
   bool Collect();
+  void CollectStream(std::uint32_t stream);
   void Fail(const std::string& why);
-  /// The simulation has waited for one and the same CTA of this host's since `progress`.
-  bool Stalled(HostId host, std::uint64_t progress) const {
-    return loading_.load() == static_cast<std::int64_t>(host) && progress_.load() == progress;
-  }
 
   const std::unique_ptr<policy::Policy> policy_;
   ProfilingPolicy* profiling_ = nullptr;  ///< it, where there is a profiler
@@ -207,27 +278,38 @@ class LiveTimeline {
   mutable std::mutex mutex_;
   std::condition_variable work_;     ///< for the simulation
   std::condition_variable changed_;  ///< for those who wait
-  std::vector<Host> hosts_;
+  std::map<HostId, Host> hosts_;     ///< that are there, or of which works are
+  HostId next_host_ = 0;
   std::unordered_map<NodeId, Node> nodes_;      ///< that the engine has not got
-  std::unordered_map<NodeId, WorkId> work_of_;  ///< of those that the engine has got and that have not ended
-  std::unordered_map<WorkId, NodeId> node_of_;  ///< of the same works, the other way round
+  std::unordered_map<NodeId, Given> work_of_;   ///< of those that the engine has got and that have not ended
+  std::unordered_map<WorkId, NodeId> node_of_;  ///< of the same works, the other way round; changed by the simulation's thread alone
   std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
   std::unordered_map<std::uint32_t, Stream> stream_of_;  ///< by the engine's number
   std::uint32_t streams_given_ = 0;
-  std::uint64_t version_ = 0;  ///< counts calls
-  std::uint64_t reached_ = 0;  ///< the version all of whose consequences are simulated
+  std::map<QuestionId, Question> questions_;
+  std::unordered_multimap<NodeId, QuestionId> waiters_;
+  std::set<QuestionId> asking_, for_all_;  ///< those in which hosts do not wait; Question::all
+  std::vector<NodeId> asked_for_;          ///< in questions that the simulation's thread has not seen
+  QuestionId next_question_ = 1;
+  std::vector<HostId> dropped_;  ///< whose works still run on the device
+  std::uint64_t version_ = 0;    ///< counts calls
+  std::uint64_t reached_ = 0;    ///< the version all of whose consequences are simulated
   bool stop_ = false, finishing_ = false;
-  std::string problem_;
+  std::string problem_;  ///< does not change once failed_ is set
   KernelTable table_;
-  Cycle last_end_ = 0;
-  Cycle now_ = 0;               ///< of the engine when it last stopped
-  std::size_t works_kept_ = 0;  ///< that the engine kept then
+  Cycle last_end_ = 0;          ///< of a work, or the clock of a host that is gone
+  std::size_t works_kept_ = 0;  ///< that the engine kept when it last stopped
 
   // Used by the simulation's thread alone while the engine runs.
   std::vector<std::tuple<WorkId, WorkResult, Counters>> finished_;
+  // When the engine has to stop before it has come as far as it may:
+  std::unordered_set<WorkId> awaited_;              ///< when one of these ends,
+  std::unordered_map<HostId, std::uint64_t> left_;  ///< or so many works of a host have
+  bool stops_ = false;
+  std::atomic<Cycle> now_{0};               ///< of the engine
   std::atomic<std::int64_t> loading_{-1};   ///< the host for a CTA of which it waits; -1: none
   std::atomic<std::uint64_t> progress_{0};  ///< CTAs and works so far
-  std::atomic<bool> interrupt_{false};
+  std::atomic<bool> interrupt_{false}, look_{false}, failed_{false};
   std::thread thread_;
 };
 

@@ -53,22 +53,30 @@ DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCo
 
 }  // namespace
 
-Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
+Status CheckCode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
   GL_TRY_STATUS(trace::ValidateCode(code));
+  for (std::size_t i = 0; i < code.instructions.size(); ++i) {
+    const trace::Instruction& instruction = code.instructions[i];
+    const auto where = [&] { return "kernel " + code.name + ", instruction " + std::to_string(i); };
+    if (instruction.destinations + instruction.sources > 255) return Error{where() + ": more than 255 registers"};
+    if (timing.units_of(timing.of(instruction.op).pipe) == 0) {
+      return Error{where() + ": the device has no unit for its class (timing.units." +
+                   sim::kPipeNames[static_cast<std::size_t>(timing.of(instruction.op).pipe)] + " is 0)"};
+    }
+  }
+  return {};
+}
+
+Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing) {
+  GL_TRY_STATUS(CheckCode(code, timing));
   DecodedCode decoded;
   decoded.operands = code.operands;
   decoded.blocks = code.blocks;
   decoded.register_count = code.register_count;
   decoded.ops.reserve(code.instructions.size());
+  decoded.access_number.reserve(code.instructions.size());
   std::uint32_t accesses = 0;
-  for (std::size_t i = 0; i < code.instructions.size(); ++i) {
-    const trace::Instruction& instruction = code.instructions[i];
-    const std::string where = "kernel " + code.name + ", instruction " + std::to_string(i);
-    if (instruction.destinations + instruction.sources > 255) return Error{where + ": more than 255 registers"};
-    if (timing.units_of(timing.of(instruction.op).pipe) == 0) {
-      return Error{where + ": the device has no unit for its class (timing.units." +
-                   sim::kPipeNames[static_cast<std::size_t>(timing.of(instruction.op).pipe)] + " is 0)"};
-    }
+  for (const trace::Instruction& instruction : code.instructions) {
     decoded.ops.push_back(DecodeOne(instruction, code, timing));
     decoded.access_number.push_back(accesses);
     if (instruction.has_access()) ++accesses;

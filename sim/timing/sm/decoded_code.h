@@ -41,6 +41,8 @@ struct DecodedCode {
 };
 
 /// Fails if the tables are inconsistent (trace::ValidateCode) or the device lacks a pipe that an instruction needs.
+Status CheckCode(const trace::KernelCode& code, const sim::TimingSpec& timing);
+/// Fails as CheckCode does.
 Result<DecodedCode> Decode(const trace::KernelCode& code, const sim::TimingSpec& timing);
 
 }  // namespace gridloom::timing

@@ -65,7 +65,7 @@ void Sm::Tick(Cycle now) {
   const bool nothing_new = now < next_issue_ && !starts && !told && memory_.completions().empty() && memory_.full() == queue_was_full_;
   if (nothing_new && !plain_) return;
   Account(now);
-  if (told) AskGatesIfTold(now);
+  if (told) ObeyIfTold(now);
   StartCtas(now);
   TakeCompletions(now);
   if (resident_ctas_ > 0) RunSchedulers(now);
@@ -116,16 +116,34 @@ void Sm::DropL1IfTold(Cycle now) {
 }
 
 /// The last use of the commands that are due.
-void Sm::AskGatesIfTold(Cycle now) {
+void Sm::ObeyIfTold(Cycle now) {
   bool ask = false;
   for (; !commands_.empty() && commands_.front().at <= now; commands_.pop_front()) {
     ask |= commands_.front().kind == SmCommand::Kind::kAskGates;
+    if (commands_.front().kind == SmCommand::Kind::kCancel) Cancel(commands_.front().launch);
   }
   next_command_ = commands_.empty() ? kNever : commands_.front().at;
   for (std::size_t s = 0; ask && s < held_.size(); ++s) {
     for (WarpMask held = held_[s].all(); held != 0; held &= held - 1) {
       Arm(now, warps_[static_cast<std::size_t>(std::countr_zero(held)) * schedulers_.size() + s]);
     }
+  }
+}
+
+/// Warps of the launch have nothing behind their next instruction, and those that are still to start nothing at all.
+void Sm::Cancel(std::uint32_t launch) {
+  for (Warp& warp : warps_) {
+    const bool runs = warp.state != WarpState::kFree && warp.state != WarpState::kFinished;
+    if (!runs || ctas_[warp.cta_slot].launch != launch) continue;
+    warp.visits_end = warp.visit;
+    warp.block_end = warp.op + 1;
+    warp.has_event = false;
+  }
+  for (CtaStart& start : starts_) {
+    if (start.launch != launch) continue;
+    auto nothing = std::make_shared<trace::CtaTrace>();
+    nothing->warps.resize(start.trace->warps.size());
+    start.trace = std::move(nothing);
   }
 }
 

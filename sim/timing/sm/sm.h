@@ -16,11 +16,12 @@
 
 namespace gridloom::timing {
 
-/// What a part does to an SM at a time (DeviceInput).
+/// What a part does to an SM at a time (DeviceInput), or whoever gives the works.
 struct SmCommand {
-  enum class Kind : std::uint8_t { kAskGates, kDropL1 };
+  enum class Kind : std::uint8_t { kAskGates, kDropL1, kCancel };
   Cycle at = 0;
   Kind kind = Kind::kAskGates;
+  std::uint32_t launch = 0;  ///< kCancel: its warps end
 };
 
 class Sm {
@@ -85,7 +86,8 @@ class Sm {
   std::uint16_t FreeWarp() const;
   void TakeCompletions(Cycle now);
   void DropL1IfTold(Cycle now);
-  void AskGatesIfTold(Cycle now);
+  void ObeyIfTold(Cycle now);
+  void Cancel(std::uint32_t launch);
   std::uint64_t ResidentInstructions(std::uint32_t launch) const;
   void EndIfDrained(Cycle now, Warp& warp);
 

@@ -1,0 +1,283 @@
+// The simulation of a live timeline: what the device gets and when, how far it may be simulated, what came of it.
+#include <algorithm>
+#include <utility>
+
+#include "sim/timing/live/live_timeline.h"
+
+namespace gridloom::timing {
+namespace {
+
+/// Streams of one host that lie idle and keep their numbers.
+constexpr std::size_t kIdleStreams = 1024;
+
+}  // namespace
+
+Cycle LiveTimeline::Horizon() const {
+  Cycle horizon = kNever;
+  if (finishing_) return horizon;
+  for (const auto& [id, host] : hosts_) {
+    if (host.active()) horizon = std::min(horizon, host.clock);
+  }
+  return horizon;
+}
+
+/// No other host can still submit something that comes before.
+bool LiveTimeline::Safe(HostId of, Cycle submitted) const {
+  if (finishing_) return true;
+  return std::ranges::all_of(hosts_, [&](const auto& entry) {
+    const auto& [id, host] = entry;
+    return id == of || !host.active() || submitted < host.clock || (submitted == host.clock && of < id);
+  });
+}
+
+// ---- what the device gets -----------------------------------------------------------------------------------------------
+
+Result<Cycle> LiveTimeline::Feed() {
+  while (true) {
+    HostId from = 0;
+    Host* first = nullptr;
+    for (auto& [id, host] : hosts_) {
+      if (host.calls.empty()) continue;
+      if (first != nullptr && nodes_.at(host.calls.front()).submitted >= nodes_.at(first->calls.front()).submitted) continue;
+      first = &host;
+      from = id;
+    }
+    if (first == nullptr) return kNever;
+    const NodeId id = first->calls.front();
+    const Node& node = nodes_.at(id);
+    const bool known = node.open == 0 || finishing_;  // everything that belongs to it
+    if (!known || !Safe(from, node.submitted)) return node.submitted;
+    first->calls.pop_front();
+    GL_TRY(work, FeedNode(id, StreamOf(node.place), {}));
+    static_cast<void>(work);
+  }
+}
+
+std::uint32_t LiveTimeline::StreamOf(const Place& place) {
+  const auto [stream, added] = streams_.try_emplace({place.host, place.stream}, 0);
+  if (!added) return stream->second;
+  Host& host = hosts_.at(place.host);
+  const auto idle = IdleStream(host);
+  stream->second = idle ? *idle : NewStream({.host = place.host, .of_one = false, .name = place.stream, .works = 0});
+  stream_of_.at(stream->second).name = place.stream;
+  return stream->second;
+}
+
+/// The number of a stream in which nothing is left to do, where the host has many of them: it means another stream from now on.
+std::optional<std::uint32_t> LiveTimeline::IdleStream(Host& host) {
+  while (host.idle_streams.size() > kIdleStreams) {
+    const std::uint32_t number = host.idle_streams.front();
+    host.idle_streams.pop_front();
+    const auto stream = stream_of_.find(number);
+    if (stream == stream_of_.end()) continue;
+    stream->second.listed = false;
+    if (stream->second.works != 0) continue;
+    streams_.erase({stream->second.host, stream->second.name});
+    return number;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t LiveTimeline::NewStream(Stream stream) {
+  stream_of_.emplace(streams_given_, stream);
+  return streams_given_++;
+}
+
+std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
+  std::vector<WorkId> works;
+  for (const NodeId before : node.place.after) {
+    // One that has ended did so before this one was submitted, or the host would have had to know it in advance.
+    if (const auto given = work_of_.find(before); given != work_of_.end()) works.push_back(given->second.work);
+  }
+  return works;
+}
+
+Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after) {
+  Node node = std::move(nodes_.at(id));
+  nodes_.erase(id);
+  WorkOrder order;
+  order.stream = stream;
+  order.submitted = std::max(node.submitted, engine_->now());
+  order.after = WorksBefore(node);
+  order.after.insert(order.after.end(), after.begin(), after.end());
+  const WorkOrder end{.stream = stream, .submitted = order.submitted, .after = {}};
+  ++stream_of_.at(stream).works;
+  GL_TRY(begin, FeedBegin(std::move(order), node));
+  WorkId last = begin;
+  if (!node.members.empty()) {
+    ++stream_of_.at(stream).works;
+    GL_TRY(whole, FeedMembers(node, begin, end));
+    last = whole;
+  }
+  work_of_[id] = {.begin = begin, .work = last, .waits = node.place.after.size()};
+  node_of_[last] = id;
+  if (waiters_.contains(id)) awaited_.insert(last);
+  return last;
+}
+
+Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node) {
+  const auto copy = [&](CopyDirection direction) { return engine_->Add(CopyWork{std::move(order), direction, node.bytes}); };
+  switch (node.kind) {
+    case WorkKind::kKernel: return FeedKernel(std::move(order), node);
+    case WorkKind::kCopyToDevice: return copy(CopyDirection::kToDevice);
+    case WorkKind::kCopyToHost: return copy(CopyDirection::kToHost);
+    case WorkKind::kCopyOnDevice: return copy(CopyDirection::kOnDevice);
+    case WorkKind::kFill: return copy(CopyDirection::kFill);
+    case WorkKind::kMarker: break;
+  }
+  return engine_->Add(MarkerWork{std::move(order)});
+}
+
+/// The works of a group, and the one that ends when all of them have.
+Result<WorkId> LiveTimeline::FeedMembers(Node& node, WorkId begin, WorkOrder end) {
+  std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
+  const std::vector<WorkId> at_begin = {begin};
+  for (const NodeId member : node.members) {
+    const bool last = nodes_.at(member).place.rank == Place::kLastRank;
+    // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
+    const std::uint32_t stream = NewStream({.host = node.place.host, .of_one = true, .name = 0, .works = 0});
+    GL_TRY(work, FeedNode(member, stream, last && !end.after.empty() ? end.after : at_begin));
+    if (last) end.after.clear();  // it ends after all of them: whoever waits for it waits for them
+    end.after.push_back(work);
+  }
+  return engine_->Add(MarkerWork{std::move(end)});
+}
+
+Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
+  std::shared_ptr<ProfilingPolicy::Source> profiled;
+  if (profiling_ != nullptr) node.source = profiled = std::make_shared<ProfilingPolicy::Source>(std::move(node.source));
+  GL_TRY(work, engine_->Add(KernelWork{.order = std::move(order),
+                                       .source = std::move(node.source),
+                                       .profile = node.place.profile,
+                                       .owner = node.place.owner,
+                                       .address_space = node.place.host}));
+  if (profiled != nullptr) profiling_->Expect(work, std::move(profiled));
+  return work;
+}
+
+// ---- what came of it ------------------------------------------------------------------------------------------------------
+
+void LiveTimeline::Fail(const std::string& why) {
+  if (problem_.empty()) problem_ = why;
+  failed_.store(true, std::memory_order_release);
+  for (const auto& [id, host] : hosts_) AnswerAllOf(id);
+  changed_.notify_all();
+}
+
+/// While the engine runs.
+void LiveTimeline::OnFinished(WorkId id, const WorkResult& work, const Counters& during) {
+  finished_.emplace_back(id, work, during);
+  ++progress_;
+  if (awaited_.erase(id) != 0) stops_ = true;
+  if (left_.empty()) return;
+  const auto node = node_of_.find(id);
+  if (node == node_of_.end()) return;
+  const auto host = left_.find(HostOf(node->second));
+  if (host != left_.end() && --host->second == 0) stops_ = true;
+}
+
+bool LiveTimeline::Collect() {
+  bool awaited = false;
+  for (const auto& [work, result, during] : finished_) {
+    if (options_.keep_table) table_.Add(result, during);
+    if (profiling_ != nullptr) profiling_->Forget(work);
+    // Streams of proposed parts, which launch kernels themselves, are no host's.
+    const auto owner = stream_of_.find(result.stream);
+    if (options_.on_ended && owner != stream_of_.end()) options_.on_ended(owner->second.host, result, during);
+    last_end_ = std::max(last_end_, result.ended);
+    if (owner != stream_of_.end()) CollectStream(result.stream);
+    const auto found = node_of_.find(work);
+    if (found == node_of_.end()) continue;  // a group's begin
+    const NodeId node = found->second;
+    node_of_.erase(found);
+    SetEnd(node, result.ended, work_of_.at(node).waits);
+    work_of_.erase(node);
+    awaited |= TellWaiters(node, result.ended);
+    Forget(HostOf(node));
+  }
+  finished_.clear();
+  for (auto& [id, host] : hosts_) {
+    if (host.ends.has_complete() && host.clock >= answer_) host.ends.LetGo(host.clock - answer_);
+  }
+  now_ = engine_->now();
+  works_kept_ = engine_->kept();
+  return awaited;
+}
+
+/// A work of the stream has ended.
+void LiveTimeline::CollectStream(std::uint32_t number) {
+  Stream& stream = stream_of_.at(number);
+  if (--stream.works != 0) return;
+  if (stream.of_one) {
+    stream_of_.erase(number);
+  } else if (!stream.listed) {
+    stream.listed = true;
+    hosts_.at(stream.host).idle_streams.push_back(number);
+  }
+}
+
+// ---- the loop -------------------------------------------------------------------------------------------------------------
+
+/// What runs on the device of hosts that were dropped ends.
+void LiveTimeline::CancelDropped() {
+  for (const HostId host : std::exchange(dropped_, {})) {
+    for (const auto& [node, given] : work_of_) {
+      if (HostOf(node) == host) engine_->Cancel(given.begin);
+    }
+  }
+}
+
+/// When the engine has to stop, so that hosts hear of what they wait for.
+void LiveTimeline::Prepare() {
+  for (const NodeId node : asked_for_) {
+    if (const auto given = work_of_.find(node); given != work_of_.end()) awaited_.insert(given->second.work);
+  }
+  asked_for_.clear();
+  left_.clear();
+  for (const QuestionId id : for_all_) {
+    const HostId host = questions_.at(id).host;
+    left_[host] = hosts_.at(host).running;
+  }
+  stops_ = false;
+}
+
+void LiveTimeline::Main() {
+  Lock lock(mutex_);
+  while (!stop_) {
+    look_ = false;
+    const std::uint64_t version = version_;
+    CancelDropped();
+    const Result<Cycle> fed = Feed();
+    if (!fed.ok()) {
+      Fail(fed.error().message);
+      break;
+    }
+    const Cycle horizon = Horizon(), limit = std::min(*fed, horizon);
+    Prepare();
+    lock.unlock();
+    const Status status = engine_->RunUntil(limit, [&] {
+      now_.store(engine_->now(), std::memory_order_relaxed);
+      return interrupt_ || look_ || stops_;
+    });
+    lock.lock();
+    if (!status.ok()) {
+      Fail(status.error().message);
+      break;
+    }
+    const bool looks = look_ || stops_;  // it stopped before it had come as far as it may
+    const bool woke = Collect() || looks;
+    if (!woke) {
+      reached_ = version;
+      AnswerReached(version, horizon);
+      if (version == version_ && limit == kNever && !engine_->all_done()) {
+        Fail("the device stands still: nothing that it was given can begin");
+        break;
+      }
+    }
+    changed_.notify_all();
+    if (!woke) work_.wait(lock, [&] { return stop_ || look_ || version != version_; });
+  }
+  changed_.notify_all();
+}
+
+}  // namespace gridloom::timing
