@@ -78,7 +78,7 @@ Status Broker::OpenState(std::shared_ptr<Disk> disk) {
 }
 
 /// No more than there are descriptors for.
-std::uint32_t Broker::MostSessions() const {
+std::uint32_t Broker::MostSessions() {
   const std::uint32_t each = simulation_ != nullptr ? 7 : 4;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / each > config_.most_sessions + kOtherDescriptors) {
@@ -87,7 +87,9 @@ std::uint32_t Broker::MostSessions() const {
   const rlim_t rest = limit.rlim_cur > kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : 0;
   const std::uint32_t most = std::max<std::uint32_t>(static_cast<std::uint32_t>(rest / each), 1);
   if (most >= config_.most_sessions) return config_.most_sessions;
-  log_("at most " + std::to_string(most) + " sessions: a process may have no more than " + std::to_string(limit.rlim_cur) + " descriptors");
+  const std::string told =
+      "at most " + std::to_string(most) + " sessions: a process may have no more than " + std::to_string(limit.rlim_cur) + " descriptors";
+  Post([this, told] { log_(told); });
   return most;
 }
 
@@ -103,10 +105,10 @@ Status Broker::Open(std::shared_ptr<Disk> disk) {
       .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000, .resident_kernels = device_.resident_kernels};
   scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
   for (const Tenant& tenant : tenants_->all()) Schedule(tenant);
-  places_.emplace(MostSessions(), config_.most_sessions_per_user, geteuid());
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_ || !wake_) return Error{"no descriptors are left"};
+  places_.emplace(MostSessions(), config_.most_sessions_per_user, geteuid());
   GL_TRY_STATUS(Watch(epoll_.get(), listener_->fd(), EPOLLIN, Tag(kListener)));
   GL_TRY_STATUS(Watch(epoll_.get(), wake_.get(), EPOLLIN, Tag(kWake)));
   if (simulation_ != nullptr) {
@@ -292,6 +294,7 @@ void Broker::Poll(std::optional<std::uint64_t> timeout_ns) {
     if (session == sessions_.end() || session->second->doomed) continue;
     // A process may end while a child of it still has the socket.
     if ((tag & 7) == kProcess) Drop(*session->second, "disconnect", "its process has ended");
+    else if (session->second->answer.pending && (events[i].events & EPOLLHUP) != 0) Drop(*session->second, "disconnect", "");
     else OnSocket(*session->second);
   }
   if (listen_again_ && now() >= *listen_again_) Listen(true);

@@ -21,8 +21,10 @@
 #include "scheduler/daemon/listener.h"
 #include "scheduler/daemon/places.h"
 #include "scheduler/daemon/session.h"
+#include "scheduler/daemon/state_view.h"
 #include "scheduler/daemon/state_writer.h"
 #include "scheduler/daemon/tenants.h"
+#include "scheduler/daemon/worker.h"
 #include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/message.h"
 #include "scheduler/protocol/wait.h"
@@ -62,6 +64,8 @@ class Broker final : private sched::Engine, private SessionHost {
 
   /// Everything there is to see; on the broker's thread.
   nlohmann::ordered_json State() const;
+  /// The same, to be made JSON of elsewhere.
+  StateView View() const;
   const DaemonConfig& config() const { return config_; }
 
   struct Counters {
@@ -78,7 +82,7 @@ class Broker final : private sched::Engine, private SessionHost {
   Broker(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log, sched::Simulation* simulation);
   Status Open(std::shared_ptr<Disk> disk);
   Status OpenState(std::shared_ptr<Disk> disk);
-  std::uint32_t MostSessions() const;
+  std::uint32_t MostSessions();
 
   std::uint64_t now() override;
   void Grant(sched::LaunchId launch, std::uint64_t end) override;
@@ -122,8 +126,9 @@ class Broker final : private sched::Engine, private SessionHost {
   Result<nlohmann::ordered_json> AnswerLimits(const Session& session, const protocol::Request& request);
   Result<nlohmann::ordered_json> AnswerKill(const Session& session, const protocol::Request& request);
   Result<nlohmann::ordered_json> AnswerPolicy(const Session& session, const protocol::Request& request);
-  nlohmann::ordered_json TenantState(const Tenant& tenant) const;
-  nlohmann::ordered_json SessionState(const Session& session) const;
+  void MakeState(Session& session);
+  TenantView ViewOf(const Tenant& tenant) const;
+  SessionView ViewOf(const Session& session) const;
 
   void SaveAccounts();
 
@@ -156,6 +161,7 @@ class Broker final : private sched::Engine, private SessionHost {
   Counters counters_;
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
+  Worker reporter_;  ///< makes texts; last, as it posts
 };
 
 }  // namespace gridloom::broker

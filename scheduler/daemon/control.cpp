@@ -16,23 +16,47 @@ namespace gridloom::broker {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+std::string TextOf(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
 void Broker::Request(Session& session, const protocol::Request& request) {
   // The socket's permissions say who may be a tenant; operating the broker takes its own user, or root.
   const bool allowed = session.peer.user_known && (session.peer.uid == geteuid() || session.peer.uid == 0);
+  session.answer = {};
+  session.answer.since = now();
+  session.answer.pending = true;
+  if (allowed && request.verb == protocol::Verb::kPs) return MakeState(session);
   const auto answer = allowed ? Answer(session, request) : Result<Json>(Error{"only the broker's user and root may do that"});
-  session.answer = {.text = answer.ok() ? answer->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : answer.error().message,
-                    .code = answer.ok() ? 0u : 1u,
-                    .since = now(),
-                    .pending = true};
+  session.answer.text = answer.ok() ? TextOf(*answer) : answer.error().message;
+  session.answer.code = answer.ok() ? 0u : 1u;
   SendAnswer(session);
   if (!allowed && session.answer.pending) Drop(session, "disconnect", "");  // nobody else is waited for
+}
+
+/// The text is made by another thread; until it is there nothing is heard of the operator but its going.
+void Broker::MakeState(Session& session) {
+  session.answer.being_made = true;
+  WatchSocket(session, 0);
+  reporter_.Do([this, id = session.id, view = std::make_shared<const StateView>(View())] {
+    const auto text = std::make_shared<std::string>(TextOf(ToJson(*view)));
+    Post([this, id, text] {
+      const auto at = sessions_.find(id);
+      if (at == sessions_.end() || at->second->doomed) return;
+      at->second->answer.text = std::move(*text);
+      at->second->answer.being_made = false;
+      SendAnswer(*at->second);
+    });
+  });
 }
 
 /// Sends as much of an operator's answer as the socket takes now. While something is left the broker hears of the socket when it takes
 /// more, and reads no further question from it: one answer is all that waits for an operator, and for hello_timeout_s at most.
 void Broker::SendAnswer(Session& session) {
   Session::AnswerState& answer = session.answer;
-  const bool waited = answer.at != 0;
+  if (answer.being_made) return;
   while (answer.pending) {
     const bool more = answer.at + protocol::kMaxText < answer.text.size();
     const protocol::Text part{protocol::MessageType::kReply, answer.code, more, answer.text.substr(answer.at, protocol::kMaxText)};
@@ -45,12 +69,12 @@ void Broker::SendAnswer(Session& session) {
   }
   if (!answer.pending) answer = {};
   // Hanging up one way is no news while something is to be said the other way.
-  if (waited || answer.pending) WatchSocket(session, answer.pending ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
+  WatchSocket(session, answer.pending ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
 }
 
 Result<Json> Broker::Answer(const Session& session, const protocol::Request& request) {
   switch (request.verb) {
-    case protocol::Verb::kPs: return State();
+    case protocol::Verb::kPs: break;  // Request has seen to it
     case protocol::Verb::kLimits: return AnswerLimits(session, request);
     case protocol::Verb::kKill: return AnswerKill(session, request);
     case protocol::Verb::kPolicy: return AnswerPolicy(session, request);
@@ -85,10 +109,10 @@ Result<Json> Broker::AnswerLimits(const Session& session, const protocol::Reques
     if (simulation_ != nullptr) simulation_->SetLimits(tenant->id, limits.scheduling);
     PublishMemory(*tenant);
     dirty_ = true;
-    Json note = TenantState(*tenant)["limits"];
+    Json note = ToJson(ViewOf(*tenant))["limits"];
     writer_->Note("limits", {{"by_uid", session.peer.uid}, {"tenant", tenant->config.name}, {"limits", std::move(note)}});
   }
-  return TenantState(*tenant);
+  return ToJson(ViewOf(*tenant));
 }
 
 Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request& request) {
@@ -126,44 +150,36 @@ Result<Json> Broker::AnswerPolicy(const Session& session, const protocol::Reques
   return Json{{"policy", policy_}};
 }
 
-Json Broker::TenantState(const Tenant& tenant) const {
-  const Account account = AccountOf(tenant);
-  const sched::TenantLimits& limits = tenant.config.limits.scheduling;
-  return {{"name", tenant.config.name},
-          {"sessions", tenant.sessions},
-          {"limits",
-           {{"weight", limits.weight},
-            {"cap", limits.cap},
-            {"priority", limits.priority},
-            {"in_flight", limits.in_flight},
-            {"memory_bytes", MemoryLimit(tenant)}}},
-          {"in_flight", scheduler_->in_flight(tenant.id)},
-          {"waiting", scheduler_->waiting(tenant.id)},
-          {"memory_bytes", tenant.memory_bytes},
-          {"peak_memory_bytes", account.peak_memory_bytes},
-          {"launches", account.launches},
-          {"faults", account.faults},
-          {"slices", account.slices},
-          {"ctas", account.ctas},
-          {"copied_bytes", account.copied_bytes},
-          {"device_seconds", account.device_seconds},
-          {"simulated_seconds", account.simulated_seconds}};
+TenantView Broker::ViewOf(const Tenant& tenant) const {
+  TenantView view{.name = tenant.config.name,
+                  .sessions = tenant.sessions,
+                  .limits = tenant.config.limits,
+                  .memory_bytes = tenant.memory_bytes,
+                  .account = AccountOf(tenant)};
+  view.limits.memory_bytes = MemoryLimit(tenant);
+  if (scheduler_->knows(tenant.id)) {
+    view.in_flight = scheduler_->in_flight(tenant.id);
+    view.waiting = scheduler_->waiting(tenant.id);
+  }
+  return view;
 }
 
-Json Broker::SessionState(const Session& session) const {
-  return {{"session", session.id},
-          {"pid", session.peer.pid},
-          {"uid", session.peer.uid},
-          {"tenant", tenants_->at(session.tenant).config.name},
-          {"program", session.program},
-          {"connected_seconds", static_cast<double>(protocol::NowNs() - session.since) / 1e9},
-          {"launches", session.launches},
-          {"in_flight", session.announced()},
-          {"memory_bytes", session.memory_bytes},
-          {"kernel", session.RunningKernel()}};
+SessionView Broker::ViewOf(const Session& session) const {
+  return {.session = session.id,
+          .pid = session.peer.pid,
+          .uid = session.peer.uid,
+          .tenant = tenants_->at(session.tenant).config.name,
+          .program = session.program,
+          .kernel = session.RunningKernel(),
+          .connected_seconds = static_cast<double>(protocol::NowNs() - session.since) / 1e9,
+          .launches = session.launches,
+          .memory_bytes = session.memory_bytes,
+          .in_flight = session.announced()};
 }
 
-Json Broker::State() const {
+Json Broker::State() const { return ToJson(View()); }
+
+StateView Broker::View() const {
   Json state{{"pid", getpid()},
              {"device", device_.id},
              {"policy", policy_},
@@ -179,9 +195,7 @@ Json Broker::State() const {
              {"audit_lines_lost", writer_->lost()},
              {"wakeups", counters_.wakeups},
              {"launches_known", owners_.size()},
-             {"places", {{"silent", places_->silent()}}},
-             {"tenants", Json::array()},
-             {"sessions", Json::array()}};
+             {"places", {{"silent", places_->silent()}}}};
   if (simulation_ != nullptr) {
     const std::string problem = simulation_->problem();
     state["simulated"] = {{"now_seconds", simulation_->now_seconds()}, {"end_seconds", simulation_->end_seconds()}};
@@ -189,13 +203,16 @@ Json Broker::State() const {
     state["simulated"]["profiled"] = {{"kernels", profiling.kernels}, {"warp_instructions", profiling.warp_instructions}};
     state["simulated"]["problem"] = problem.empty() ? Json() : Json(problem);
   }
+  StateView view{.broker = std::move(state), .tenants = {}, .sessions = {}};
+  view.tenants.reserve(tenants_->all().size());
   for (const Tenant& tenant : tenants_->all()) {
-    if (scheduler_->knows(tenant.id)) state["tenants"].push_back(TenantState(tenant));
+    if (scheduler_->knows(tenant.id)) view.tenants.push_back(ViewOf(tenant));
   }
+  view.sessions.reserve(admitted_.size());
   for (const Session* session : admitted_) {
-    if (!session->doomed) state["sessions"].push_back(SessionState(*session));
+    if (!session->doomed) view.sessions.push_back(ViewOf(*session));
   }
-  return state;
+  return view;
 }
 
 }  // namespace gridloom::broker

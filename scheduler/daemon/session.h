@@ -61,6 +61,7 @@ class Session {
     std::uint32_t code = 0;
     std::uint64_t since = 0;  ///< when it was asked for
     bool pending = false;
+    bool being_made = false;  ///< its text is not there yet
   };
   AnswerState answer;
 

@@ -98,7 +98,7 @@ setTimeout(tick,1000)}tick()</script>)page";
 /// What the broker's thread has said of its state, until the server's thread takes it.
 struct StateBox {
   std::mutex mutex;
-  std::optional<Json> state;
+  std::optional<StateView> state;
 };
 
 /// The page, and the state in two forms. However many ask, the broker is asked one question at a time and kApart between two of
@@ -164,17 +164,20 @@ class WebServer final : public Web, private HttpHandler {
     broker_.Post([&broker = broker_, box = box_, wake = wake_] {
       {
         const std::lock_guard lock(box->mutex);
-        box->state = broker.State();
+        box->state = broker.View();
       }
       wake();
     });
   }
 
   void TakeState() {
-    const std::lock_guard lock(box_->mutex);
-    if (!box_->state) return;
-    state_ = std::move(*box_->state);
-    box_->state.reset();
+    std::optional<StateView> view;
+    {
+      const std::lock_guard lock(box_->mutex);
+      view.swap(box_->state);
+    }
+    if (!view) return;
+    state_ = ToJson(*view);
     json_ = metrics_ = nullptr;
     answers_ = questions_;
   }
