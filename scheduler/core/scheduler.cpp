@@ -81,7 +81,14 @@ void Scheduler::Charge() {
   for (auto& [id, tenant] : tenants_) {
     if (tenant.credit.limits()) tenant.credit.Earn(passed);
   }
-  if (running_ == 0) return;
+  if (running_ == 0) {  // what is kept free for a tenant is taken from its cap as if it ran
+    const auto kept_for = policy_->KeptFor();
+    for (const std::uint32_t id : kept_for) {
+      Tenant& tenant = tenants_.at(id);
+      if (tenant.credit.limits()) tenant.credit.Pay(passed / static_cast<double>(kept_for.size()));
+    }
+    return;
+  }
   const double part = passed / running_;
   for (const policy::KernelView& kernel : kernels_) {
     if (kernel.started == kernel.finished) continue;

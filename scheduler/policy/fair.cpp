@@ -42,6 +42,10 @@ void Fair::Charge(std::uint64_t now) {
   const double passed = now > last_ ? static_cast<double>(now - last_) : 0;
   last_ = std::max(last_, now);
   double least = std::numeric_limits<double>::infinity();
+  for (const std::uint32_t id : kept_for_) {
+    Tenant& tenant = tenants_.at(id);
+    tenant.service += free_ * passed / static_cast<double>(kept_for_.size()) / tenant.weight;
+  }
   for (auto& [id, tenant] : tenants_) {
     if (!tenant.wants) continue;
     tenant.service += tenant.occupied * passed / tenant.weight;
@@ -49,8 +53,8 @@ void Fair::Charge(std::uint64_t now) {
   }
   if (least > floor_ && least < std::numeric_limits<double>::infinity()) floor_ = least;
   for (auto& [id, tenant] : tenants_) {
-    if (tenant.wants || tenant.service >= floor_) continue;
-    // While it is waited for, it is not charged.
+    if (tenant.wants || tenant.kept || tenant.service >= floor_) continue;
+    // While it is waited for, it is charged no more than what is kept free for it.
     const std::uint64_t until = Expected(tenant) ? tenant.left + wait_ : 0;
     const double alone = now > until ? std::min(passed, static_cast<double>(now - until)) : 0;
     tenant.service = std::min(floor_, tenant.service + alone / tenant.weight);
@@ -63,16 +67,21 @@ void Fair::Charge(std::uint64_t now) {
 }
 
 void Fair::TakeOver(const Snapshot& snapshot) {
+  kept_for_.clear();
   for (auto& [id, tenant] : tenants_) {
     tenant.occupied = 0;
+    tenant.kept = false;
     if (tenant.wants) tenant.left = snapshot.cycle;
     tenant.wants = false;
   }
   const Device device(snapshot);
+  free_ = 1;
   for (const KernelView& kernel : snapshot.kernels) {
     Tenant& tenant = tenants_.try_emplace(kernel.tenant, Tenant{.service = floor_}).first->second;
     tenant.weight = kernel.weight > 0 ? kernel.weight : 1;
-    tenant.occupied += kernel.occupied >= 0 ? kernel.occupied : device.PartOf(kernel);
+    const double part = kernel.occupied >= 0 ? kernel.occupied : device.PartOf(kernel);
+    tenant.occupied += part;
+    free_ = std::max(free_ - part, 0.0);
     tenant.wants = true;
     if (const std::uint64_t away = tenant.left != 0 ? snapshot.cycle - tenant.left : 0; away != 0) {
       // A long absence is forgotten after a few short ones.
@@ -82,11 +91,13 @@ void Fair::TakeOver(const Snapshot& snapshot) {
   }
 }
 
-std::optional<std::uint64_t> Fair::KeptFree(double service) const {
+std::optional<std::uint64_t> Fair::KeepFree(double service) {
   std::optional<std::uint64_t> until;
-  for (const auto& [id, tenant] : tenants_) {
+  for (auto& [id, tenant] : tenants_) {
     if (tenant.wants || !Expected(tenant) || tenant.service >= service || last_ >= tenant.left + wait_) continue;
     until = std::min(until.value_or(tenant.left + wait_), tenant.left + wait_);
+    tenant.kept = true;
+    kept_for_.push_back(id);
   }
   return until;
 }
@@ -108,7 +119,7 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   }
   again_.reset();
   if (best == nullptr) return std::nullopt;
-  if (again_ = KeptFree(best_tenant->service); again_) return std::nullopt;
+  if (again_ = KeepFree(best_tenant->service); again_) return std::nullopt;
   const std::uint64_t left = best->ctas - best->started;
   const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
   if (alone || best->occupied >= 0) return Slice{.kernel = best->id, .ctas = left};

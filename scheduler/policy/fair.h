@@ -6,10 +6,13 @@
 //
 // A tenant that launches again as soon as a launch has ended is never there when the next slice is given, and would get no more
 // than every other one, whatever its weight. So for a moment the device is kept free for one that has had less than its share
-// and usually comes back in time (anticipation: Iyer and Druschel, SOSP 2001).
+// and usually comes back in time (anticipation: Iyer and Druschel, SOSP 2001). That moment is charged to the one it is kept for: who makes
+// the others wait has the device meanwhile, and by coming and going gets no more of the time than its share, idle or not.
 #pragma once
 
 #include <map>
+#include <span>
+#include <vector>
 
 #include "scheduler/policy/policy.h"
 
@@ -22,6 +25,7 @@ class Fair final : public Policy {
   std::string_view name() const override { return "fair"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
   std::optional<std::uint64_t> Again() const override { return again_; }
+  std::span<const std::uint32_t> KeptFor() const override { return kept_for_; }
 
  private:
   struct Tenant {
@@ -31,6 +35,7 @@ class Fair final : public Policy {
     bool wants = false;      ///< has a kernel that has not ended, as of last_
     std::uint64_t left = 0;  ///< when it wanted something last; 0: it still does, or never did
     double absence = 0;      ///< how long it usually stays away
+    bool kept = false;       ///< the device is kept free for it, as of last_
   };
 
   /// Adds what was occupied since the last call.
@@ -39,14 +44,16 @@ class Fair final : public Policy {
   void TakeOver(const Snapshot& snapshot);
   /// It has just left and is about to come back.
   bool Expected(const Tenant& tenant) const { return tenant.left != 0 && tenant.absence * 2 <= static_cast<double>(wait_); }
-  /// Until when the device is kept free for a tenant that has had less than that service.
-  std::optional<std::uint64_t> KeptFree(double service) const;
+  /// Keeps the device free for tenants that have had less than that service; answers until when.
+  std::optional<std::uint64_t> KeepFree(double service);
 
   const std::uint64_t wait_;
   std::optional<std::uint64_t> again_;
   std::map<std::uint32_t, Tenant> tenants_;  ///< those at work, and those that are not level with them
   std::uint64_t last_ = 0;                   ///< Snapshot::cycle of the last call
-  double floor_ = 0;                         ///< least service of a tenant at work; never falls
+  std::vector<std::uint32_t> kept_for_;
+  double free_ = 0;   ///< part of the device that nobody's blocks hold, as of last_
+  double floor_ = 0;  ///< least service of a tenant at work; never falls
 };
 
 }  // namespace gridloom::policy

@@ -74,6 +74,9 @@ class Policy {
   virtual std::optional<Slice> Next(const Snapshot& snapshot) = 0;
   /// After an answer of nothing: the Snapshot::cycle at which it is worth asking again although nothing happens; nothing: none.
   virtual std::optional<std::uint64_t> Again() const { return std::nullopt; }
+  /// After an answer of nothing: the tenants for whom the device is kept free although another one wants it. While nothing runs the time
+  /// is theirs, in equal parts.
+  virtual std::span<const std::uint32_t> KeptFor() const { return {}; }
 };
 
 }  // namespace gridloom::policy

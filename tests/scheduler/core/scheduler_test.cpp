@@ -197,6 +197,37 @@ TEST_CASE("Cap_HoldsAlsoWhereNobodyElseWantsTheDevice") {
   }
 }
 
+/// Keeps the device free for tenant 1 where it is not there, and starts its launches.
+struct Keeper final : policy::Policy {
+  static constexpr std::uint32_t kFor[] = {1};
+  bool keeps = false;
+  std::string_view name() const override { return "keeper"; }
+  std::optional<policy::Slice> Next(const policy::Snapshot& snapshot) override {
+    keeps = true;
+    for (const policy::KernelView& kernel : snapshot.kernels) {
+      if (kernel.tenant != 1 || kernel.all_started()) continue;
+      keeps = false;
+      return policy::Slice{.kernel = kernel.id, .ctas = 1};
+    }
+    return std::nullopt;
+  }
+  std::span<const std::uint32_t> KeptFor() const override { return keeps ? std::span(kFor) : std::span<const std::uint32_t>(); }
+};
+
+TEST_CASE("Cap_IsPaidForWhatIsKeptFree_AsForWhatRuns") {
+  Fixture f;
+  f.scheduler.SetPolicy(std::make_unique<Keeper>());
+  f.scheduler.SetTenant(1, {.cap = 0.5});  // may save up 1000
+  f.scheduler.Pump();
+  f.engine.time += 10'000;  // nothing runs, and that is tenant 1's doing
+  f.scheduler.Pump();
+  const LaunchId id = f.Submit(1);
+  const auto again = f.scheduler.Pump();
+  CHECK_FALSE(f.engine.granted.contains(id));  // it owes 4000
+  REQUIRE(again);
+  CHECK(*again >= f.engine.time + 8000);
+}
+
 /// A slice of the tenant's kernel runs and takes `ns`; answers how many CTAs it had.
 std::uint64_t RunSlice(Fixture& f, std::uint32_t tenant, std::uint64_t kernel, std::uint64_t ctas, std::uint64_t ns) {
   const LaunchId id = f.SubmitKernel(kernel, ctas, tenant);

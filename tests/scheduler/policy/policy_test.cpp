@@ -201,7 +201,7 @@ TEST_CASE("Fair_ATenantThatWasIdle_SavesUpNothing") {
 }
 
 /// Two tenants that launch again some time after their last launch has ended, on a device that one launch fills. Answers with the
-/// first one's part of the time that launches took.
+/// first one's part of the time that launches took or the device was kept free for one of the two.
 double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t duration, std::uint64_t pause) {
   constexpr std::uint64_t kUntil = 1'000'000;
   std::uint64_t next_id = 1, busy_until = 0;
@@ -237,6 +237,7 @@ double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t dura
     }
     REQUIRE(next > now);
     REQUIRE(next != ~std::uint64_t{0});
+    for (const std::uint32_t tenant : policy.KeptFor()) served[tenant] += runs == kNone ? static_cast<double>(next - now) : 0;
     now = next;
     if (runs != kNone && now == busy_until) {
       served[runs] += static_cast<double>(duration);
@@ -256,6 +257,58 @@ TEST_CASE("Fair_TenantsThatWaitForEachLaunch_GetTheirSharesWhereItWaitsForThem")
   Fair waits(100), does_not(0);
   CHECK(ShareInClosedLoop(waits, weight, duration, pause) == Approx(weight / (weight + 1)).margin(0.05));
   if (duration > pause) CHECK(ShareInClosedLoop(does_not, weight, duration, pause) == Approx(0.5).margin(0.01));
+}
+
+/// What a tenant that always wants the device has of the time beside one of its weight that takes it for `duration` at a time and comes
+/// back after each of the pauses in turn. Slices of the former take `slice`.
+double PartOfTheSteadyOne(std::uint64_t duration, const std::vector<std::uint64_t>& pauses, std::uint64_t slice) {
+  constexpr std::uint64_t kUntil = 1'000'000;
+  Fair fair(100);
+  KernelView steady{.id = 1, .ctas = ~std::uint64_t{0}, .tenant = 1}, restless{.id = 2, .ctas = 1, .tenant = 2};
+  steady.occupied = restless.occupied = 0;
+  bool is_there = false;
+  std::uint64_t comes = 1, busy_until = 0, had = 0, visits = 0;
+  KernelView* runs = nullptr;
+  for (std::uint64_t now = 1; now < kUntil;) {
+    if (runs != nullptr && now == busy_until) {
+      runs->finished = runs->started;
+      runs->occupied = 0;
+      if (runs == &steady) had += slice;
+      if (runs == &restless) {
+        is_there = false;
+        comes = now + pauses[visits++ % pauses.size()];
+        restless = {.id = restless.id + 1, .ctas = 1, .tenant = 2};
+        restless.occupied = 0;
+      }
+      runs = nullptr;
+    }
+    if (!is_there && comes <= now) is_there = true;
+    std::vector<KernelView> kernels{steady};
+    if (is_there) kernels.push_back(restless);
+    const std::vector<SmView> sms(1, SmView{.free_ctas = runs == nullptr ? 1u : 0u});
+    const auto chosen = fair.Next({.cycle = now, .kernels = kernels, .sms = sms});
+    if (chosen && runs == nullptr) {
+      runs = chosen->kernel == steady.id ? &steady : &restless;
+      ++runs->started;
+      runs->occupied = 1;
+      busy_until = now + (runs == &steady ? slice : duration);
+      continue;
+    }
+    std::uint64_t next = runs != nullptr ? busy_until : fair.Again().value_or(~std::uint64_t{0});
+    if (!is_there) next = std::min(next, comes);
+    REQUIRE((next > now && next != ~std::uint64_t{0}));
+    now = next;
+  }
+  return static_cast<double>(had) / kUntil;
+}
+
+TEST_CASE("Fair_TenantThatComesAndGoes_CostsAnotherNoMoreThanItsOwnShare") {
+  const std::uint64_t duration = GENERATE(1, 5, 20, 100), slice = GENERATE(10, 100, 1000);
+  const std::vector<std::uint64_t> pauses = GENERATE(
+      std::vector<std::uint64_t>{1}, std::vector<std::uint64_t>{20}, std::vector<std::uint64_t>{49}, std::vector<std::uint64_t>{51},
+      std::vector<std::uint64_t>{1, 99}, std::vector<std::uint64_t>{1, 1, 1, 800}, std::vector<std::uint64_t>{30, 60, 2, 70});
+  INFO(duration << " " << slice << " " << pauses.front());
+  CHECK(PartOfTheSteadyOne(duration, pauses, slice) > 0.49);
 }
 
 TEST_CASE("Fair_TenantThatStaysAwayLonger_IsNotWaitedFor") {
