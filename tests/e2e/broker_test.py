@@ -159,7 +159,9 @@ def restart():
     until(lambda: any(s["launches"] > 3 for s in ask("ps")["sessions"]), "launches after the restart")
     assert ask("ps")["tenants"][0]["launches"] > before, "accounts were lost"
     program.send_signal(signal.SIGTERM)
-    program.communicate(timeout=PATIENCE)
+    _, err = program.communicate(timeout=PATIENCE)
+    back = [line for line in err.splitlines() if b"is back" in line]
+    assert len(back) == 1 and b"schedules this program's launches from now on" in back[0] and b"goes on without" not in back[0], err
     return broker
 
 

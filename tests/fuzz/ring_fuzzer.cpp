@@ -41,7 +41,7 @@ class Bytes {
 };
 
 /// A broker with one session, as far as rings go.
-struct Tenant final : sched::Engine {
+struct Tenant final : sched::Engine, broker::SessionHost {
   std::uint64_t time = 0, granted_last = 0, memory = 0;
   std::map<sched::LaunchId, std::uint32_t> slots;
   broker::Session session{1, protocol::Fd(), {}, 0};
@@ -61,6 +61,9 @@ struct Tenant final : sched::Engine {
     granted_last = end;
     if (const auto slot = slots.find(launch); slot != slots.end()) session.Grant(slot->second, end, time);
   }
+  void OnMemory(broker::Session&, std::uint64_t bytes) override { memory = bytes; }
+  void OnSubmit(sched::LaunchId launch, broker::Session&, std::uint32_t slot) override { slots[launch] = slot; }
+  void OnEnd(sched::LaunchId launch) override { slots.erase(launch); }
   SegmentLayout& layout() { return session.segment().layout(); }
 
   /// Writes anywhere.
@@ -91,11 +94,7 @@ struct Tenant final : sched::Engine {
     const auto facts = [](const protocol::LaunchRecord& launch) {
       return Result<broker::LaunchFacts>(broker::LaunchFacts{.needs = {.warps = std::min(32u, (launch.threads_per_cta + 31) / 32)}});
     };
-    return session
-        .Take(
-            most, scheduler, facts, [&](broker::Session&, std::uint64_t bytes) { memory = bytes; },
-            [&](sched::LaunchId id, broker::Session&, std::uint32_t slot) { slots[id] = slot; })
-        .ok();
+    return session.Take(most, scheduler, facts, *this).ok();
   }
 };
 
@@ -114,9 +113,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     else tenant.Push(in);
     if (step >= 64 && !tenant.Take(step % 64)) break;
   }
-  static_cast<void>(tenant.session.OldestSlice());
+  static_cast<void>(tenant.session.Overdue(~std::uint64_t{0}, {.slice = 1, .grant = 1}));
   static_cast<void>(tenant.session.RunningKernel());
-  tenant.session.Abandon(tenant.scheduler);
+  tenant.session.Abandon(tenant.scheduler, tenant);
   Require(tenant.scheduler.launches() == 0 && tenant.scheduler.in_flight(1) == 0 && tenant.scheduler.waiting(1) == 0);
   // Whoever comes after has the whole device.
   tenant.scheduler.SetPolicy(policy::MakePolicy("leftover").value());
