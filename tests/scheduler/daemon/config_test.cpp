@@ -48,6 +48,21 @@ TEST_CASE("ApplyConfig_DefaultsAndTenants_AreRead") {
   CHECK(config.tenants[1].limits.scheduling.priority == -3);
 }
 
+TEST_CASE("ApplyConfig_BoundsOfPlacesAndOfTheAuditLog_AreRead") {
+  DaemonConfig config;
+  const Status status =
+      ApplyConfig("most_sessions_per_user: 7\naudit_file: 1M\naudit_files: 2\naudit_lines_per_minute: 600\n", "broker.yaml", &config);
+  REQUIRE(status.ok());
+  CHECK(config.most_sessions_per_user == 7);
+  CHECK(config.audit.file_bytes == 1 << 20);
+  CHECK(config.audit.files == 2);
+  CHECK(config.audit.lines_per_minute == 600);
+  for (const char* wrong :
+       {"most_sessions_per_user: 0\n", "audit_file: 100\n", "audit_files: 0\n", "audit_files: 101\n", "audit_lines_per_minute: 0\n"}) {
+    CHECK(ErrorOf(wrong).find("expected") != std::string::npos);
+  }
+}
+
 TEST_CASE("ApplyConfig_UnknownKey_NamesTheNearest") {
   CHECK(ErrorOf("polcy: fair\n").find("did you mean 'policy'?") != std::string::npos);
   CHECK(ErrorOf("tenants:\n  a: {wieght: 2}\n").find("did you mean 'weight'?") != std::string::npos);
