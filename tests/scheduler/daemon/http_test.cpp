@@ -148,9 +148,10 @@ TEST_CASE("HttpServer_AnswerThatNobodyReads_IsGivenUp") {
   SendText(deaf, Request("/large"));
   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   CHECK(ReadAll(deaf).size() < s.handler.large->size());
-  const Fd reader = s.Connect();
+  Served patient;
+  const Fd reader = patient.Connect();
   SendText(reader, Request("/large"));
-  CHECK(ReadAll(reader).size() > s.handler.large->size());
+  CHECK(ReadAll(reader).size() > patient.handler.large->size());
 }
 
 TEST_CASE("HttpServer_AnswerThatDoesNotCome_IsSaidNotToCome") {
