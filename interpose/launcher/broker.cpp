@@ -12,6 +12,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "scheduler/cli/ask.h"
 #include "scheduler/cli/listing.h"
@@ -36,7 +37,17 @@ class BrokerCommand : public Command {
   int Show(const Request& request, const Text& text) {
     const auto answer = broker::Ask(socket_, request);
     if (!answer.ok()) return Fail(answer.error().message);
-    Print(json_ ? answer->dump(2) + "\n" : text(*answer));
+    return ShowAnswer(*answer, text);
+  }
+
+  /// The answer is another program's: it may have any shape.
+  template <typename Text>
+  int ShowAnswer(const nlohmann::ordered_json& answer, const Text& text, int indent = 2) const {
+    try {
+      Print(json_ ? JsonText(answer, indent) + "\n" : text(answer));
+    } catch (const nlohmann::ordered_json::exception& wrong) {
+      return Fail(std::string("the broker answers something else: ") + wrong.what());
+    }
     return kExitOk;
   }
 
@@ -88,8 +99,9 @@ class Top final : public BrokerCommand {
       if (!now.ok()) return Fail(now.error().message);
       winsize size{};
       if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-      if (json_) Print(now->dump() + "\n");
-      else Print((terminal ? "\033[H\033[2J" : "") + broker::Picture(*before, *now, size.ws_col, size.ws_row));
+      if (terminal && !json_) std::fputs("\033[H\033[2J", stdout);
+      const auto picture = [&](const nlohmann::ordered_json& state) { return broker::Picture(*before, state, size.ws_col, size.ws_row); };
+      if (const int done = ShowAnswer(*now, picture, -1); done != kExitOk) return done;
       before = std::move(now);
     }
     return kExitOk;
@@ -110,11 +122,11 @@ class Kill final : public BrokerCommand {
   int Run() override {
     return Show({.verb = Verb::kKill, .target = who_, .fields = process_ ? 1u : 0u}, [](const nlohmann::ordered_json& answer) {
       std::string text = "ended:";
-      for (const auto& pid : answer["killed"]) text += " " + std::to_string(pid.get<int>());
+      for (const auto& pid : answer.at("killed")) text += " " + std::to_string(pid.get<int>());
       text += "\n";
       if (!answer.contains("not_signalled")) return text;
       text += "not signalled, as this kernel (before Linux 6.5) does not tell for certain which processes they are:";
-      for (const auto& pid : answer["not_signalled"]) text += " " + std::to_string(pid.get<int>());
+      for (const auto& pid : answer.at("not_signalled")) text += " " + std::to_string(pid.get<int>());
       return text + "\n";
     });
   }
@@ -140,7 +152,7 @@ class LimitsCommand final : public BrokerCommand {
   int Run() override {
     if (!policy_.empty()) {
       const int done = Show({.verb = Verb::kPolicy, .target = policy_},
-                            [](const nlohmann::ordered_json& answer) { return "policy " + answer["policy"].get<std::string>() + "\n"; });
+                            [](const nlohmann::ordered_json& answer) { return "policy " + answer.at("policy").get<std::string>() + "\n"; });
       if (done != kExitOk || tenant_.empty()) return done;
     }
     if (tenant_.empty()) return Fail("whose limits? `gridloom ps` lists the tenants");
@@ -148,10 +160,10 @@ class LimitsCommand final : public BrokerCommand {
     request_.target = tenant_;
     if (const Status parsed = Parse(); !parsed.ok()) return Fail(parsed.error().message);
     return Show(request_, [](const nlohmann::ordered_json& answer) {
-      const auto& limits = answer["limits"];
-      return answer["name"].get<std::string>() + ": weight " + limits["weight"].dump() + ", cap " + limits["cap"].dump() + ", priority " +
-             limits["priority"].dump() + ", in flight " + limits["in_flight"].dump() + ", memory " + limits["memory_bytes"].dump() +
-             " bytes\n";
+      const auto& limits = answer.at("limits");
+      return answer.at("name").get<std::string>() + ": weight " + JsonText(limits.at("weight")) + ", cap " + JsonText(limits.at("cap")) +
+             ", priority " + JsonText(limits.at("priority")) + ", in flight " + JsonText(limits.at("in_flight")) + ", memory " +
+             JsonText(limits.at("memory_bytes")) + " bytes\n";
     });
   }
 

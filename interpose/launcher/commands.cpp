@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom::launcher {
 namespace {
 
@@ -113,7 +115,7 @@ constexpr CommandRow kCommands[] = {
 std::span<const CommandRow> Commands() { return kCommands; }
 
 int Fail(std::string_view message) {
-  std::fprintf(stderr, "gridloom: %.*s\n", static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "gridloom: %s\n", PrintableLines(message).c_str());
   return kExitFailed;
 }
 

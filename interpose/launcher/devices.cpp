@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "interpose/launcher/commands.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
@@ -84,7 +85,7 @@ class Devices final : public Command {
                  Bandwidth(device.memory), SizeText(device.l2.size_bytes), device.description + (is_default ? " (default)" : "")});
     }
     if (json_) {
-      Print(all.dump(2) + "\n");
+      Print(JsonText(all, 2) + "\n");
     } else {
       Print(table.Text(0));
       Print("\n`gridloom run --device NAME` takes one of them, or a YAML file of your own (docs/devices.md).\n");
@@ -97,7 +98,7 @@ class Devices final : public Command {
     if (!device.ok()) return Fail(device.error().message);
     if (const Status parts = hardware::Check(*device); !parts.ok()) return Fail(parts.error().message);
     if (json_) {
-      Print(ToJson(*device).dump(2) + "\n");
+      Print(JsonText(ToJson(*device), 2) + "\n");
       return kExitOk;
     }
     Table table({"key", ">value", "meaning"});

@@ -7,6 +7,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "sim/study/report/files.h"
 #include "sim/study/studies.h"
@@ -50,7 +51,7 @@ class ExperimentCommand final : public Command {
     if (name_.empty()) return Fail("no experiment named; `gridloom experiment --list` lists them");
     const auto exhibits = Show();
     if (!exhibits.ok()) return Fail(exhibits.error().message);
-    if (json_) Print(ToJson(*exhibits).dump(2) + "\n");
+    if (json_) Print(JsonText(ToJson(*exhibits), 2) + "\n");
     if (report_.empty()) return kExitOk;
     const Status written = Write(*exhibits);
     return written ? kExitOk : Fail(written.error().message);
@@ -70,7 +71,7 @@ class ExperimentCommand final : public Command {
       table.Add({name, line->study, line->about});
       all.push_back({{"name", name}, {"study", line->study}, {"about", line->about}, {"show", line->show}});
     }
-    Print(json_ ? all.dump(2) + "\n" : table.Text(0));
+    Print(json_ ? JsonText(all, 2) + "\n" : table.Text(0));
     return exit_code;
   }
 
@@ -124,7 +125,7 @@ class ExperimentCommand final : public Command {
     std::error_code error;
     fs::create_directories(report_, error);
     if (error) return Error{"cannot create " + report_ + ": " + error.message()};
-    GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".json", ToJson(exhibits).dump(2) + "\n"));
+    GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".json", JsonText(ToJson(exhibits), 2) + "\n"));
     GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + ".html", study::PageOf(settings_.name(), exhibits, Command())));
     for (const Exhibit& exhibit : exhibits)
       GL_TRY_STATUS(report::WriteFile(report_ + "/" + settings_.name() + "-" + exhibit.name + ".csv", study::CsvOf(exhibit)));

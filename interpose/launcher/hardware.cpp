@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interpose/launcher/commands.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "sim/hardware/catalog.h"
 #include "sim/hardware/reference.h"
@@ -58,7 +59,7 @@ class Hardware final : public Command {
       table.Add({std::string(kind->name), std::string(kind->summary)});
     }
     if (json_) {
-      Print(all.dump(2) + "\n");
+      Print(JsonText(all, 2) + "\n");
     } else {
       Print(table.Text(0) + "\n`gridloom run --timing --hardware NAME`, replay, compare and sweep take them (docs/hardware.md).\n");
     }
@@ -70,7 +71,7 @@ class Hardware final : public Command {
     if (!found.ok()) return Fail(found.error().message);
     const PartKind& kind = **found;
     if (json_) {
-      Print(ToJson(kind).dump(2) + "\n");
+      Print(JsonText(ToJson(kind), 2) + "\n");
       return kExitOk;
     }
     Print(Coloured(Colour::kBold, std::string(kind.name)) + "  " + std::string(kind.summary) + "\n" + std::string(kind.source) + "\n\n");

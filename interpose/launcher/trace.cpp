@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "interpose/launcher/commands.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
 #include "sim/trace/trace_file.h"
@@ -102,8 +103,7 @@ class TraceCommand final : public Command {
     sum.incomplete += !launch.complete;
     sum.left_out += launch.left_out;
     const auto source = trace::TraceFile::Source(file, number);
-    for (std::uint64_t cta = 0; cta < launch.info.shape.ctas; ++cta) {
-      if (!launch.place.contains(cta)) continue;
+    for (const std::uint64_t cta : launch.KeptCtas()) {
       GL_TRY(loaded, source->Load(cta));
       AddCta(source->code(), *loaded.trace, sum);
       ++sum.ctas;
@@ -156,7 +156,7 @@ class TraceCommand final : public Command {
                                  {"accesses", sum.accesses},
                                  {"events", EventsJson(sum.events)}});
     }
-    Print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");  // a trace's names may be of any bytes
+    Print(JsonText(json, 2) + "\n");
   }
 
   std::string path_;

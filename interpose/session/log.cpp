@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "interpose/session/settings.h"
+#include "rewriter/support/printable.h"
 
 namespace gridloom::session {
 namespace {
@@ -62,7 +63,9 @@ std::string FormatList(const char* format, va_list list) {
 
 bool LogEnabled(LogLevel level) { return level <= TheSink().level; }
 
-void LogText(std::string_view text) {
+void LogText(std::string_view whole) {
+  const std::string shown = PrintableLines(whole);
+  std::string_view text = shown;
   while (!text.empty()) {
     const ssize_t written = write(TheSink().fd, text.data(), text.size());
     if (written <= 0) return;

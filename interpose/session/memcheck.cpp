@@ -12,6 +12,7 @@
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/settings.h"
+#include "rewriter/support/json.h"
 
 namespace gridloom::session {
 namespace {
@@ -157,7 +158,7 @@ void MemcheckLog::WriteJson(const std::vector<exec::MemcheckReport>& reports, st
       json["leaks"].push_back(
           {{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
   }
-  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";  // files' names may be of any bytes
+  const std::string text = JsonText(json, 2) + "\n";
   if (json_path_ == "-") return LogText(text);
   std::ofstream file(json_path_);
   file << text;

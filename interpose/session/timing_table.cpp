@@ -7,6 +7,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/summary.h"
+#include "rewriter/support/json.h"
 #include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
 
@@ -127,7 +128,7 @@ void WriteTimingJson(const TimingTable& table, const std::string& path) {
   }
   for (const timing::CounterInfo& counter : hardware::CountersOf(table.device))
     json["counters"][std::string(counter.name)] = counter.value(table.counters);
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = JsonText(json, 2) + "\n";
   if (path == "-") return LogText(text);
   std::ofstream file(path, std::ios::binary);
   file << text;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom {
 namespace {
 
@@ -37,14 +39,14 @@ void Progress::Done(const std::string& line) {
   const std::lock_guard lock(mutex_);
   ++done_;
   if (options_.quiet) return;
-  if (!options_.bar) std::fprintf(options_.out, "gridloom: %zu of %zu: %s\n", done_, parts_, line.c_str());
+  if (!options_.bar) std::fprintf(options_.out, "gridloom: %zu of %zu: %s\n", done_, parts_, Printable(line).c_str());
   else Draw();
 }
 
 void Progress::Note(const std::string& line) {
   const std::lock_guard lock(mutex_);
   Clear();
-  std::fprintf(options_.out, "gridloom: %s\n", line.c_str());
+  std::fprintf(options_.out, "gridloom: %s\n", Printable(line).c_str());
 }
 
 void Progress::Draw() {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom {
 namespace {
 
@@ -72,6 +74,15 @@ Table::Table(std::vector<std::string> header) : header_(std::move(header)) {
   }
 }
 
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row) {
+    cell = PrintableLines(cell);
+    for (std::size_t at = 0; (at = cell.find_first_of("\n\t", at)) != std::string::npos;)
+      cell.replace(at, 1, cell[at] == '\n' ? "\\n" : "\\t");
+  }
+  rows_.push_back(std::move(row));
+}
+
 std::string Table::Line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths, std::size_t indent) const {
   std::string line(indent, ' ');
   std::size_t used = indent;
@@ -100,6 +111,16 @@ std::string Table::Text(std::size_t indent) const {
   std::string text = Coloured(Colour::kDim, header) + "\n";
   for (const auto& row : rows_) text += Line(row, widths, indent);
   return text;
+}
+
+void Print(std::string_view text) {
+  const std::string shown = PrintableLines(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+}
+
+void PrintData(std::string_view bytes) {
+  if (isatty(STDOUT_FILENO) != 0) Print(bytes);
+  else std::fwrite(bytes.data(), 1, bytes.size(), stdout);
 }
 
 std::string Quoted(const std::string& text) {

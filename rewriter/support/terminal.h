@@ -31,7 +31,8 @@ class Table {
  public:
   /// A header cell that starts with '>' makes its column right-aligned.
   explicit Table(std::vector<std::string> header);
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Line breaks and whatever else would break the table are shown as escapes (printable.h).
+  void Add(std::vector<std::string> row);
   bool empty() const { return rows_.empty(); }
   /// All lines, each after `indent` blanks.
   std::string Text(std::size_t indent) const;
@@ -50,6 +51,9 @@ std::string Quoted(const std::string& text);
 /// "gridloom COMMAND ARGUMENTS...", for a shell.
 std::string CommandLine(const std::string& command, const std::vector<std::string>& arguments);
 
-inline void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+/// On stdout, by PrintableLines().
+void Print(std::string_view text);
+/// Bytes that another program may read: as they are, unless stdout is a terminal.
+void PrintData(std::string_view bytes);
 
 }  // namespace gridloom

@@ -1,5 +1,6 @@
 #include "scheduler/cli/ask.h"
 
+#include "rewriter/support/json.h"
 #include "scheduler/protocol/socket.h"
 
 namespace gridloom::broker {
@@ -24,7 +25,7 @@ Result<nlohmann::ordered_json> Ask(const std::string& path, const protocol::Requ
     if (text->type != protocol::MessageType::kReply || text->code != 0) return Error{answer};
     if (!text->more) break;
   }
-  auto json = nlohmann::ordered_json::parse(answer, nullptr, false);
+  auto json = ParseJson<nlohmann::ordered_json>(answer);
   if (json.is_discarded()) return Error{"the broker on " + where + " answers something else"};
   return json;
 }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom::broker {
 
 using Json = nlohmann::ordered_json;
@@ -36,6 +38,9 @@ std::string Count(std::uint64_t count) {
   return Print("%.1f%s", value, units[unit]);
 }
 
+/// Tenants and their programs choose them.
+std::string Name(const Json& of, const char* key) { return Printable(of.at(key).get<std::string>()); }
+
 /// Numbers to the right, texts (the columns in `left`) to the left.
 std::string Table(const std::vector<Row>& rows, const std::vector<std::size_t>& left) {
   std::vector<std::size_t> widths(rows[0].size());
@@ -57,8 +62,8 @@ std::string Table(const std::vector<Row>& rows, const std::vector<std::size_t>& 
 }
 
 const Json* TenantOf(const Json& state, const std::string& name) {
-  for (const Json& tenant : state["tenants"]) {
-    if (tenant["name"] == name) return &tenant;
+  for (const Json& tenant : state.at("tenants")) {
+    if (tenant.at("name") == name) return &tenant;
   }
   return nullptr;
 }
@@ -69,23 +74,23 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
   const bool simulated = state.contains("simulated");
   if (simulated) rows[0].push_back("SIMULATED ms");
   if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "LAUNCHES/s"});
-  for (const Json& tenant : state["tenants"]) {
-    const Json& limits = tenant["limits"];
-    Row row{tenant["name"],
-            std::to_string(tenant["sessions"].get<unsigned>()),
-            Print("%g", limits["weight"].get<double>()),
-            Print("%.0f%%", limits["cap"].get<double>() * 100),
-            std::to_string(limits["priority"].get<int>()),
-            Bytes(tenant["memory_bytes"]),
-            Bytes(limits["memory_bytes"]),
-            Count(tenant["launches"]),
-            Count(tenant["ctas"]),
-            Print("%.2f", tenant["device_seconds"].get<double>())};
-    if (simulated) row.push_back(Print("%.3f", tenant["simulated_seconds"].get<double>() * 1e3));
+  for (const Json& tenant : state.at("tenants")) {
+    const Json& limits = tenant.at("limits");
+    Row row{Name(tenant, "name"),
+            std::to_string(tenant.at("sessions").get<unsigned>()),
+            Print("%g", limits.at("weight").get<double>()),
+            Print("%.0f%%", limits.at("cap").get<double>() * 100),
+            std::to_string(limits.at("priority").get<int>()),
+            Bytes(tenant.at("memory_bytes")),
+            Bytes(limits.at("memory_bytes")),
+            Count(tenant.at("launches")),
+            Count(tenant.at("ctas")),
+            Print("%.2f", tenant.at("device_seconds").get<double>())};
+    if (simulated) row.push_back(Print("%.3f", tenant.at("simulated_seconds").get<double>() * 1e3));
     if (before != nullptr) {
-      const Json* const old = TenantOf(*before, tenant["name"]);
-      const double device = tenant["device_seconds"].get<double>() - (old != nullptr ? (*old)["device_seconds"].get<double>() : 0);
-      const auto launches = tenant["launches"].get<double>() - (old != nullptr ? (*old)["launches"].get<double>() : 0);
+      const Json* const old = TenantOf(*before, tenant.at("name"));
+      const double device = tenant.at("device_seconds").get<double>() - (old != nullptr ? old->at("device_seconds").get<double>() : 0);
+      const auto launches = tenant.at("launches").get<double>() - (old != nullptr ? old->at("launches").get<double>() : 0);
       row.push_back(Print("%.1f", seconds > 0 ? device / seconds * 100 : 0));
       row.push_back(Print("%.0f", seconds > 0 ? launches / seconds : 0));
     }
@@ -96,24 +101,24 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
 
 std::string SessionTable(const Json& state) {
   std::vector<Row> rows{{"PID", "UID", "TENANT", "PROGRAM", "MEMORY", "LAUNCHES", "IN FLIGHT", "KERNEL"}};
-  for (const Json& session : state["sessions"]) {
-    rows.push_back({std::to_string(session["pid"].get<int>()), std::to_string(session["uid"].get<unsigned>()), session["tenant"],
-                    session["program"], Bytes(session["memory_bytes"]), Count(session["launches"]),
-                    std::to_string(session["in_flight"].get<unsigned>()), session["kernel"]});
+  for (const Json& session : state.at("sessions")) {
+    rows.push_back({std::to_string(session.at("pid").get<int>()), std::to_string(session.at("uid").get<unsigned>()),
+                    Name(session, "tenant"), Name(session, "program"), Bytes(session.at("memory_bytes")), Count(session.at("launches")),
+                    std::to_string(session.at("in_flight").get<unsigned>()), Name(session, "kernel")});
   }
   return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
 }
 
 std::string SimulatedHeading(const Json& state) {
   if (!state.contains("simulated")) return {};
-  const Json& simulated = state["simulated"];
-  if (simulated["problem"].is_string()) return "\nthe simulation of time has ended: " + simulated["problem"].get<std::string>();
-  return ", simulated until " + Print("%.3f ms", simulated["now_seconds"].get<double>() * 1e3);
+  const Json& simulated = state.at("simulated");
+  if (simulated.at("problem").is_string()) return "\nthe simulation of time has ended: " + simulated.at("problem").get<std::string>();
+  return ", simulated until " + Print("%.3f ms", simulated.at("now_seconds").get<double>() * 1e3);
 }
 
 std::string Heading(const Json& state) {
-  return "device " + state["device"].get<std::string>() + ", policy " + state["policy"].get<std::string>() + ", broker's process " +
-         std::to_string(state["pid"].get<int>()) + ", up " + Print("%.0f", state["uptime_seconds"].get<double>()) + " s" +
+  return "device " + state.at("device").get<std::string>() + ", policy " + state.at("policy").get<std::string>() + ", broker's process " +
+         std::to_string(state.at("pid").get<int>()) + ", up " + Print("%.0f", state.at("uptime_seconds").get<double>()) + " s" +
          SimulatedHeading(state) + "\n";
 }
 
@@ -122,9 +127,9 @@ std::string Heading(const Json& state) {
 std::string Listing(const Json& state) { return Heading(state) + "\n" + TenantTable(state, nullptr, 0) + "\n" + SessionTable(state); }
 
 std::string Picture(const Json& before, const Json& now, unsigned columns, unsigned lines) {
-  const double seconds = now["uptime_seconds"].get<double>() - before["uptime_seconds"].get<double>();
-  const double pumps = now["pumps"].get<double>() - before["pumps"].get<double>();
-  const double spent = now["pump_seconds"].get<double>() - before["pump_seconds"].get<double>();
+  const double seconds = now.at("uptime_seconds").get<double>() - before.at("uptime_seconds").get<double>();
+  const double pumps = now.at("pumps").get<double>() - before.at("pumps").get<double>();
+  const double spent = now.at("pump_seconds").get<double>() - before.at("pump_seconds").get<double>();
   const std::string whole =
       Heading(now) + Print("decisions %.0f/s, %.1f us each\n\n", seconds > 0 ? pumps / seconds : 0, pumps > 0 ? spent / pumps * 1e6 : 0) +
       TenantTable(now, &before, seconds) + "\n" + SessionTable(now);

@@ -8,6 +8,7 @@
 #include <span>
 #include <variant>
 
+#include "rewriter/support/json.h"
 #include "rewriter/support/suggest.h"
 #include "rewriter/support/whole_file.h"
 
@@ -143,11 +144,11 @@ std::string ToJson(const ProfileFile& file) {
   Json json{{"version", kVersion}, {"sm", Write(file.sm, std::span<const Field<SmModel>>(kSmFields))}, {"kernels", Json::array()}};
   for (const KernelProfile& profile : file.kernels)
     json["kernels"].push_back(Write(profile, std::span<const Field<Profile>>(kProfileFields)));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // names may be of any bytes
+  return JsonText(json, 2) + "\n";
 }
 
 Result<ProfileFile> ParseProfiles(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ParseJson<Json>(text);
   if (json.is_discarded()) return Error{"not JSON"};
   if (!json.is_object()) return Error{"not an object with 'version', 'sm' and 'kernels'"};
   constexpr std::string_view kKeys[] = {"version", "sm", "kernels"};
@@ -157,7 +158,7 @@ Result<ProfileFile> ParseProfiles(std::string_view text) {
   for (const std::string_view key : kKeys) {
     if (!json.contains(key)) return Error{"'" + std::string(key) + "' is missing"};
   }
-  if (json["version"] != kVersion) return Error{"version " + json["version"].dump() + " is not known; this reads version 1"};
+  if (json["version"] != kVersion) return Error{"version " + JsonText(json["version"]) + " is not known; this reads version 1"};
   ProfileFile file;
   GL_TRY_STATUS(Read(json["sm"], file.sm, std::span<const Field<SmModel>>(kSmFields), "'sm'"));
   GL_TRY_STATUS(ReadKernels(json["kernels"], file.kernels));

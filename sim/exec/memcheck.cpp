@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom::exec {
 namespace {
 
@@ -88,10 +90,10 @@ std::string_view NameOf(MemcheckKind kind) {
 }
 
 std::string DemangledName(const std::string& name) {
-  if (!name.starts_with("_Z")) return name;  // "Mix" is no type either
+  if (!name.starts_with("_Z")) return Printable(name);  // "Mix" is no type either
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : name;
+  return Printable(status == 0 ? text.get() : name);
 }
 
 std::string WithCommas(std::uint64_t value) {

@@ -3,6 +3,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/doctor/checks.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 
 namespace gridloom::launcher {
@@ -29,7 +30,7 @@ class Doctor final : public Command {
       all.push_back({{"check", check.name}, {"verdict", verdict.json}, {"text", finding.text}, {"mend", finding.mend}});
       if (!json_) Show(check, finding, verdict);
     }
-    if (json_) Print(all.dump(2) + "\n");
+    if (json_) Print(JsonText(all, 2) + "\n");
     else Print(Conclusion(problems));
     return problems == 0 ? kExitOk : kExitFound;
   }

@@ -1,3 +1,5 @@
+#include "rewriter/support/json.h"
+
 #include <nlohmann/json.hpp>
 
 #include "interpose/launcher/inspect/accesses.h"
@@ -94,7 +96,7 @@ std::string ReportJson(const InspectReport& report, const InspectView& view) {
   json["containers"] = Json::array();
   for (const ContainerReport& container : report.containers) json["containers"].push_back(ToJson(container, view));
   // Names in a broken file need not be UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json, 2) + "\n";
 }
 
 }  // namespace gridloom::launcher

@@ -21,6 +21,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "rewriter/support/whole_file.h"
 #include "sim/device/device_files.h"
@@ -232,7 +233,7 @@ Status Rewrite::WritePtx(const Rewriting& rewriting) {
   if (output_.empty()) return {};
   const auto& pieces = rewriting.pieces();
   if (output_ == "-") {
-    for (const Piece& piece : pieces) Print(piece.after);
+    for (const Piece& piece : pieces) PrintData(piece.after);
     return {};
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -262,7 +263,7 @@ Status Rewrite::WorkOnFile(Rewriting& rewriting, bool in_program) {
   if (output_.empty()) return {};
   const std::string_view out = image::AsText(edited);
   if (output_ == "-") {
-    Print(out);
+    PrintData(out);
     return {};
   }
   GL_TRY_STATUS(WriteFile(output_, out));
@@ -283,7 +284,7 @@ void Rewrite::Show(const Rewriting& rewriting) const {
             UnifiedDiff(piece.before, piece.after, piece.name, piece.name + " after " + rewriting.pipeline().text());
       }
     }
-    Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    Print(JsonText(json, 2) + "\n");
     return;
   }
   if (output_ == "-") return;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
+#include "sim/study/report/page.h"
 
 namespace gridloom::study {
 namespace {
@@ -13,17 +15,10 @@ using Json = nlohmann::ordered_json;
 std::string CellText(const Json& cell) {
   if (cell.is_null()) return "";
   if (cell.is_string()) return cell.get<std::string>();
-  if (!cell.is_number_float()) return cell.dump();
+  if (!cell.is_number_float()) return JsonText(cell);
   char text[40];
   std::snprintf(text, sizeof text, "%.4g", cell.get<double>());
   return text;
-}
-
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -58,13 +53,12 @@ Json JsonOf(const Exhibit& exhibit) {
 
 std::string CsvOf(const Exhibit& exhibit) {
   std::string text;
-  const auto line = [&](const auto& cells, const auto& convert) {
-    for (std::size_t i = 0; i < cells.size(); ++i) text += (i == 0 ? "" : ",") + Quoted(convert(cells[i]));
+  const auto line = [&](const auto& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) text += (i == 0 ? "" : ",") + report::CsvCell(cells[i]);
     text += "\r\n";
   };
-  line(exhibit.columns, [](const std::string& name) { return name; });
-  for (const auto& row : exhibit.rows)
-    line(row, [](const Json& cell) { return cell.is_null() ? std::string() : cell.is_string() ? cell.get<std::string>() : cell.dump(); });
+  line(exhibit.columns);
+  for (const auto& row : exhibit.rows) line(row);
   return text;
 }
 

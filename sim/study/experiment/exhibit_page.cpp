@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "rewriter/support/json.h"
 #include "sim/study/experiment/exhibit.h"
 #include "sim/study/report/page.h"
 
@@ -12,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<Json>;
 
-std::string TextOfCell(const Json& cell) { return cell.is_string() ? cell.get<std::string>() : cell.dump(); }
+std::string TextOfCell(const Json& cell) { return cell.is_string() ? cell.get<std::string>() : JsonText(cell); }
 
 std::string NameOf(const Row& row, const std::vector<std::size_t>& columns) {
   std::string name;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rewriter/support/json.h"
 #include "sim/hardware/catalog.h"
 
 namespace gridloom::study {
@@ -20,7 +21,7 @@ Result<std::unique_ptr<RateCache>> RateCache::Open(const std::string& path) {
   std::unique_ptr<RateCache> cache(new RateCache(path));
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    const Json record = Json::parse(line, nullptr, false);
+    const Json record = ParseJson<Json>(line);
     if (!record.is_object() || !record.contains("key") || !record["key"].is_string() || !record.contains("numbers")) continue;
     const Json& numbers = record["numbers"];
     if (!numbers.is_array() || !std::ranges::all_of(numbers, [](const Json& number) { return number.is_number(); })) continue;
@@ -41,7 +42,7 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
   if (path_.empty()) return {};
   // One write of one line: O_APPEND keeps those of several processes apart. A line cut off by a kill is closed by the newline.
   std::ofstream out(path_, std::ios::app);
-  const std::string line = Json{{"key", key}, {"numbers", numbers}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string line = JsonText(Json{{"key", key}, {"numbers", numbers}});
   out << "\n" + line + "\n" << std::flush;
   if (!out) return Error{"cannot write " + path_ + ": " + std::strerror(errno)};
   return {};

@@ -21,8 +21,6 @@ int WriteAll(int fd, std::string_view text) {
 
 }  // namespace
 
-std::string JsonText(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
-
 Status WriteFile(const std::string& path, std::string_view text) {
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());

@@ -52,17 +52,18 @@ std::string Fill(std::string_view text, const std::vector<std::pair<std::string_
   }
 }
 
+}  // namespace
+
 std::string CsvCell(const Json& value) {
   if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const std::string text = value.get<std::string>();
+  if (!value.is_string()) return JsonText(value);
+  std::string text = value.get<std::string>();
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
-
-}  // namespace
 
 Block Paragraph(const std::string& text) { return {{"type", "text"}, {"text", text}}; }
 Block Code(const std::string& text) { return {{"type", "code"}, {"text", text}}; }

@@ -100,5 +100,8 @@ class Page {
 
 /// As CSV (RFC 4180): a line of names, then the rows. Numbers are written so that they read back the same.
 std::string Csv(const std::vector<Column>& columns, const std::vector<Json>& rows);
+/// One cell of such a file. A text that a spreadsheet would take for a formula gets an apostrophe in front of it, which says that it is
+/// none.
+std::string CsvCell(const Json& value);
 
 }  // namespace gridloom::report

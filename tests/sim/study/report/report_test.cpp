@@ -98,6 +98,31 @@ TEST_CASE("Csv_QuotesWhatNeedsIt_AndNumbersReadBackTheSame") {
   CHECK(std::stod(text.substr(text.find("x,") + 2)) == value);
 }
 
+TEST_CASE("Csv_TextsThatLookLikeFormulas_AreMadeTexts") {
+  for (const char* text : {"=1+1", "+1", "-1", "@SUM(A1)", "\tx"}) CHECK(CsvCell(Json(text)) == "'" + std::string(text));
+  CHECK(CsvCell(Json("=\"a\",b")) == "\"'=\"\"a\"\",b\"");
+  CHECK(CsvCell(Json(-1)) == "-1");
+  CHECK(CsvCell(Json(-0.5)) == "-0.5");
+  CHECK(CsvCell(Json("a=b")) == "a=b");
+  CHECK(CsvCell(Json("")) == "");
+}
+
+TEST_CASE("Page_NamesCannotEndItsElements") {
+  Page page("</title><script>alert(1)</script>", "\"'<!--");
+  page.Section("s");
+  page.Add(Table("</script><img src=x onerror=alert(1)>", {{"<b>", "\"", "'", Kind::kText}}, {Json{"</script>\u2028\xff"}}));
+  const std::string html = page.Html();
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = html.find(part, at)) != std::string::npos; at += part.size()) ++found;
+    return found;
+  };
+  CHECK(count("</script>") == 2);  // the page's own
+  CHECK(count("</title>") == 1);
+  CHECK(count("<img") == 0);
+  CHECK(count("<!--") == 0);
+}
+
 TEST_CASE("WriteFile_ReplacesAsAWhole_AndSaysWhyItCannot") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("gridloom_report_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
