@@ -108,6 +108,8 @@ class TraceFile {
     std::uint64_t left_out = 0;                                                        ///< CTAs that ran and were not kept
     std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place;  ///< CTA -> batch, position in it
     std::vector<std::uint64_t> batches;                                                ///< offsets of their chunks
+    /// In ascending order. The shape may name many more than any file has.
+    std::vector<std::uint64_t> KeptCtas() const;
   };
   const std::string& info() const { return info_; }
   const std::vector<KernelCode>& kernels() const { return kernels_; }
@@ -126,6 +128,8 @@ class TraceFile {
   Status Take(const Chunk& chunk, std::uint64_t offset);
   Status TakeKernel(ByteReader in);
   Status TakeLaunch(ByteReader in);
+  Status TakeEnd(ByteReader in);
+  Status TakeAction(ByteReader in);
   Status TakeCtas(const Chunk& chunk, std::uint64_t offset);
 
   const std::string name_;
@@ -136,6 +140,9 @@ class TraceFile {
   std::vector<KernelCode> kernels_;
   std::vector<Launch> launches_;
   std::vector<HostAction> actions_;
+  // While the file is indexed.
+  std::uint64_t last_work_ = 0;
+  std::unordered_map<std::uint64_t, std::uint32_t> depths_;  ///< of works in groups: in how many
 };
 
 }  // namespace gridloom::trace

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <list>
@@ -12,6 +13,9 @@
 
 namespace gridloom::trace {
 namespace {
+
+constexpr std::uint64_t kLeastCtaBytes = 2;    // which trace, and flags
+constexpr std::uint32_t kMostGroups = 10'000;  // of groups in groups: players go down into them
 
 Error Bad(const std::string& what) { return Error{what}; }
 
@@ -127,24 +131,19 @@ Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
   GL_TRY(raw, Decompress(chunk));
   ByteReader in(raw);
   switch (chunk.type) {
-    case ChunkType::kInfo: info_ = std::string(in.Text()); break;
+    case ChunkType::kCtas: break;
+    case ChunkType::kInfo: {
+      const std::string_view text = in.Text();
+      if (in.failed()) return Bad("a chunk that is damaged");
+      info_ = std::string(text);
+      return {};
+    }
     case ChunkType::kKernel: return TakeKernel(in);
     case ChunkType::kLaunchBegin: return TakeLaunch(in);
-    case ChunkType::kLaunchEnd: {
-      const std::uint64_t launch = in.Varint(), written = in.Varint(), left_out = in.Varint();
-      if (in.failed() || launch >= launches_.size() || launches_[launch].place.size() != written) return Bad("a launch's end does not fit");
-      launches_[launch].complete = true;
-      launches_[launch].left_out = left_out;
-      break;
-    }
-    case ChunkType::kHost: {
-      HostAction action = GetAction(in);
-      if (!in.failed()) actions_.push_back(std::move(action));
-      break;
-    }
-    default: return {};  // a later version's addition
+    case ChunkType::kLaunchEnd: return TakeEnd(in);
+    case ChunkType::kHost: return TakeAction(in);
   }
-  return in.failed() ? Status(Bad("a chunk that is damaged")) : Status();
+  return {};  // a later version's addition
 }
 
 Status TraceFile::TakeKernel(ByteReader in) {
@@ -163,19 +162,68 @@ Status TraceFile::TakeLaunch(ByteReader in) {
   return {};
 }
 
+Status TraceFile::TakeEnd(ByteReader in) {
+  const std::uint64_t number = in.Varint(), written = in.Varint(), left_out = in.Varint();
+  if (in.failed() || number >= launches_.size()) return Bad("the end of a launch that is not there");
+  Launch& launch = launches_[number];
+  if (launch.complete) return Bad("a launch that ends twice");
+  if (launch.place.size() != written) return Bad("a launch's end does not fit");
+  launch.complete = true;
+  launch.left_out = left_out;
+  return {};
+}
+
+/// Works are numbered in the order of the calls, and a group comes before what belongs to it: whoever follows groups gets to an end.
+Status TraceFile::TakeAction(ByteReader in) {
+  HostAction action = GetAction(in);
+  if (in.failed()) return Bad("a chunk that is damaged");
+  if (action.kind != HostAction::Kind::kWait) {
+    if (action.work <= last_work_) return Bad("a call of the host that is out of order");
+    if (action.group >= action.work) return Bad("a call of the host in a group that comes after it");
+    const auto group = depths_.find(action.group);
+    const std::uint32_t depth = action.group == 0 ? 0 : group == depths_.end() ? 1 : group->second + 1;
+    if (depth > kMostGroups) return Bad("calls of the host in more than " + std::to_string(kMostGroups) + " groups of groups");
+    if (depth != 0) depths_[action.work] = depth;
+    last_work_ = action.work;
+  }
+  actions_.push_back(std::move(action));
+  return {};
+}
+
+/// The whole directory is checked before anything of it is kept: what `place` names is there.
 Status TraceFile::TakeCtas(const Chunk& chunk, std::uint64_t offset) {
   ByteReader in(chunk.directory);
   const std::uint64_t number = in.Varint(), count = in.Count();
   if (in.failed() || number >= launches_.size()) return Bad("CTAs of a launch that is not there");
   Launch& launch = launches_[number];
+  if (launch.complete) return Bad("CTAs of a launch that has ended");
+  if (launch.batches.size() == UINT32_MAX || count > UINT32_MAX || count > chunk.raw_bytes / kLeastCtaBytes)
+    return Bad("more CTAs than a batch can have");
+  std::vector<std::uint64_t> ctas;
+  ctas.reserve(count);
   std::uint64_t cta = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < count; ++i) {
     cta += static_cast<std::uint64_t>(in.Signed());
     if (in.failed() || cta >= launch.info.shape.ctas) return Bad("a CTA that the launch does not have");
-    launch.place[cta] = {static_cast<std::uint32_t>(launch.batches.size()), i};
+    ctas.push_back(cta);
+  }
+  if (in.left() != 0) return Bad("a directory that is longer than it says");
+  const auto batch = static_cast<std::uint32_t>(launch.batches.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (launch.place.try_emplace(ctas[i], batch, i).second) continue;
+    while (i-- > 0) launch.place.erase(ctas[i]);
+    return Bad("a CTA that the launch has twice");
   }
   launch.batches.push_back(offset);
   return {};
+}
+
+std::vector<std::uint64_t> TraceFile::Launch::KeptCtas() const {
+  std::vector<std::uint64_t> ctas;
+  ctas.reserve(place.size());
+  for (const auto& [cta, where] : place) ctas.push_back(cta);
+  std::ranges::sort(ctas);
+  return ctas;
 }
 
 std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch) {

@@ -49,10 +49,20 @@ void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWrit
   }
 }
 
+namespace {
+
+std::uint32_t GetWord(ByteReader& in) {
+  const std::uint64_t value = in.Varint();
+  if (value > UINT32_MAX) in.Fail();
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace
+
 Result<KernelCode> GetCode(ByteReader in) {
   KernelCode code;
   code.name = std::string(in.Text());
-  code.register_count = static_cast<std::uint32_t>(in.Varint());
+  code.register_count = GetWord(in);
   code.instructions.resize(in.Count(sizeof(Instruction)));
   for (Instruction& instruction : code.instructions) instruction = in.Fixed<Instruction>();
   code.operands.resize(in.Count(sizeof(std::uint16_t)));
@@ -65,15 +75,14 @@ Result<KernelCode> GetCode(ByteReader in) {
 }
 
 LaunchInfo GetInfo(ByteReader& in) {
-  const auto word = [&] { return static_cast<std::uint32_t>(in.Varint()); };
   LaunchInfo info;
-  info.kernel = word();
+  info.kernel = GetWord(in);
   info.shape.ctas = in.Varint();
-  info.shape.threads_per_cta = word();
-  info.shape.registers_per_thread = word();
-  info.shape.shared_bytes = word();
-  for (std::uint32_t& size : info.grid) size = word();
-  for (std::uint32_t& size : info.block) size = word();
+  info.shape.threads_per_cta = GetWord(in);
+  info.shape.registers_per_thread = GetWord(in);
+  info.shape.shared_bytes = GetWord(in);
+  for (std::uint32_t& size : info.grid) size = GetWord(in);
+  for (std::uint32_t& size : info.block) size = GetWord(in);
   info.stream = in.Varint();
   info.host_ns = in.Varint();
   info.work = in.Varint();

@@ -26,8 +26,8 @@ Result<std::shared_ptr<const TracedKernel>> Load(const Chosen& chosen, std::uint
   const trace::TraceFile::Launch& launch = chosen.get();
   const auto source = trace::TraceFile::Source(chosen.file, chosen.launch);
   std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;
-  for (std::uint64_t cta = 0; cta < launch.info.shape.ctas && ctas.size() < most; ++cta) {
-    if (!launch.place.contains(cta)) continue;
+  for (const std::uint64_t cta : launch.KeptCtas()) {
+    if (ctas.size() >= most) break;
     GL_TRY(loaded, source->Load(cta));
     GL_TRY_STATUS(trace::ValidateCta(chosen.code(), launch.info.shape, *loaded.trace));
     ctas.push_back(trace::FlatTrace(chosen.code(), std::move(loaded)));

@@ -86,8 +86,7 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
     if (!launch.complete || code.name.find(kernel) == std::string::npos) continue;
     const auto source = trace::TraceFile::Source(file, i);
     std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;
-    for (std::uint64_t cta = 0; cta < launch.info.shape.ctas; ++cta) {
-      if (!launch.place.contains(cta)) continue;
+    for (const std::uint64_t cta : launch.KeptCtas()) {
       GL_TRY(loaded, source->Load(cta));
       ctas.push_back(trace::FlatTrace(code, std::move(loaded)));
     }
