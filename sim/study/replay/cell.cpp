@@ -2,11 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
+#include "rewriter/support/whole_file.h"
 #include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
+#include "sim/study/replay/cell_check.h"
 #include "sim/timing/derived.h"
 
 namespace gridloom::study {
@@ -171,14 +172,18 @@ Status CellStore::Prepare() const {
   return {};
 }
 
-std::optional<Json> CellStore::Load(const Cell& cell) const {
-  if (!keeps()) return std::nullopt;
-  std::ifstream file(PathOf(cell), std::ios::binary);
-  if (!file) return std::nullopt;
-  Json json = Json::parse(file, nullptr, false);
+Result<std::optional<Json>> CellStore::Load(const Cell& cell, const sim::DeviceSpec& device) const {
+  std::error_code error;
+  const std::string path = PathOf(cell);
+  if (!keeps() || !fs::exists(path, error)) return std::optional<Json>();
+  GL_TRY(text, ReadWholeFile(path));
+  Json json = ParseJson<Json>(text);
+  if (json.is_discarded()) return Error{path + " is damaged: it is no JSON"};
+  if (!json.is_object()) return Error{path + " is damaged: it is no result of a replay"};
   const auto is = [&](const char* key, const auto& value) { return json.contains(key) && json[key] == value; };
-  if (!json.is_object() || !is("format", kCellFormat) || !is("key", cell.key)) return std::nullopt;
-  return json;
+  if (!is("format", kCellFormat) || !is("key", cell.key)) return std::optional<Json>();
+  if (const std::string problem = CellProblem(json, device); !problem.empty()) return Error{path + " is damaged: " + problem};
+  return std::optional<Json>(std::in_place, std::move(json));
 }
 
 Status CellStore::Save(const Cell& cell, const Json& result) const {

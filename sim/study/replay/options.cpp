@@ -1,7 +1,7 @@
 #include "sim/study/replay/options.h"
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <sstream>
 
 #include "sim/device/device_files.h"
@@ -31,10 +31,10 @@ std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool m
       workloads.push_back({name, {trace}});
     }
   }
-  std::set<std::string> taken;
+  std::map<std::string, int> taken;  // and the last number that was put behind the name
   for (Workload& workload : workloads) {
     const std::string name = workload.name;
-    for (int number = 2; !taken.insert(workload.name).second; ++number) workload.name = name + "-" + std::to_string(number);
+    while (!taken.try_emplace(workload.name, 1).second) workload.name = name + "-" + std::to_string(++taken[name]);
   }
   return workloads;
 }

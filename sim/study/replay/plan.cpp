@@ -23,6 +23,9 @@ namespace gridloom::study {
 namespace {
 
 constexpr const char* kProposed = "proposed";
+constexpr std::size_t kMostReplays = 100'000;
+
+Error TooMany() { return Error{"more than " + std::to_string(kMostReplays) + " replays in one run"}; }
 
 /// Names of the same kind in an error's sentence.
 std::string Choices(const std::string& what, const std::string& name, const std::vector<std::string>& all) {
@@ -103,6 +106,7 @@ Status Vary(const ParameterValues& parameter, std::vector<DeviceVariant>& varian
       next.push_back(variant);
       GL_TRY_STATUS(Change(parameter.key, value, next.back()));
     }
+    if (next.size() > kMostReplays) return TooMany();
   }
   variants = std::move(next);
   return {};
@@ -216,6 +220,7 @@ Status PlanDevices(const ReplayOptions& options, ReplayPlan& plan) {
       if (!labels.insert(variant.label).second) return Error{"device " + variant.label + " is given twice"};
       plan.devices.push_back(std::move(variant));
     }
+    if (plan.devices.size() > kMostReplays) return TooMany();
   }
   return CheckParts(options, plan.devices);
 }
@@ -283,6 +288,7 @@ Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {
   ReplayPlan plan;
   GL_TRY_STATUS(PlanPolicies(options, plan));
   GL_TRY_STATUS(PlanDevices(options, plan));
+  if (options.workloads.size() > kMostReplays / plan.devices.size() / plan.policies.size()) return TooMany();
   GL_TRY_STATUS(PlanWorkloads(options, plan));
   GL_TRY_STATUS(SetBaseline(options.baseline, plan));
   // Results of another build may differ.

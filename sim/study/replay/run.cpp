@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "rewriter/support/printable.h"
 #include "rewriter/support/progress.h"
 #include "sim/study/replay/report.h"
 
@@ -119,7 +120,10 @@ Result<ReplayRun> RunCells(ReplayPlan plan, const ReplayOptions& options, const 
   GL_TRY_STATUS(store.Prepare());
   std::vector<std::size_t> missing;
   for (const std::size_t i : cells) {
-    if (const auto kept = options.fresh ? std::nullopt : store.Load(run.plan.cells[i])) run.cells[i].result = WithoutTimeline(*kept);
+    const Cell& cell = run.plan.cells[i];
+    const auto kept = options.fresh ? Result<std::optional<Json>>(std::nullopt) : store.Load(cell, run.plan.devices[cell.device].spec);
+    if (!kept) std::fprintf(stderr, "gridloom: %s; it is replayed again\n", Printable(kept.error().message).c_str());
+    if (kept && *kept) run.cells[i].result = WithoutTimeline(**kept);
     else missing.push_back(i);
   }
   if (missing.size() < cells.size() && !options.quiet) {
@@ -135,8 +139,9 @@ ReplayRun GatherCells(ReplayPlan plan, const ReplayOptions& options) {
   const CellStore store(options.report);
   for (const Cell& cell : run.plan.cells) {
     run.cells.emplace_back();
-    if (const auto kept = store.Load(cell)) run.cells.back().result = WithoutTimeline(*kept);
-    else run.cells.back().problem = "no result";
+    const auto kept = store.Load(cell, run.plan.devices[cell.device].spec);
+    if (kept && *kept) run.cells.back().result = WithoutTimeline(**kept);
+    else run.cells.back().problem = kept ? "no result" : kept.error().message;
   }
   return run;
 }

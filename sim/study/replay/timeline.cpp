@@ -116,10 +116,14 @@ Block StreamTimeline(const Json& cell, const KernelNames& names, const sim::Devi
   const Json& timeline = cell["timeline"];
   std::vector<std::string> rows;
   std::vector<report::Interval> intervals;
+  std::map<std::uint64_t, std::size_t> streams;  // those with works that are told: rows
+  for (const Json& row : timeline["works"]["rows"]) streams[row[1].get<std::uint64_t>()] = 0;
+  for (auto& [stream, place] : streams) {
+    place = rows.size();
+    rows.push_back("stream " + std::to_string(stream));
+  }
   for (const Json& row : timeline["works"]["rows"]) {
-    const auto stream = row[1].get<std::size_t>();
-    for (std::size_t s = rows.size(); s <= stream; ++s) rows.push_back("stream " + std::to_string(s));
-    intervals.push_back({stream, names.number(row[0]), Microseconds(row[3].get<std::uint64_t>(), device),
+    intervals.push_back({streams[row[1].get<std::uint64_t>()], names.number(row[0]), Microseconds(row[3].get<std::uint64_t>(), device),
                          Microseconds(row[4].get<std::uint64_t>(), device), 1});
   }
   return report::Timeline("Launches by stream", "µs", Microseconds(cell["cycles"].get<std::uint64_t>(), device), rows, names.list(),

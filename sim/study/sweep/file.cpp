@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "rewriter/support/printable.h"
 #include "rewriter/support/whole_file.h"
 #include "sim/device/yaml_map.h"
 
@@ -26,6 +29,7 @@ struct Read {
   Sweep sweep;
   std::vector<std::string> traces;
   std::vector<Workload> mixes;
+  std::unordered_map<std::string, std::size_t> mix_places, parameter_places;  ///< by name
 };
 
 std::vector<Key> Keys(Read& read) {
@@ -58,6 +62,9 @@ Error At(const std::string& path, const sim::YamlEntry& entry, const std::string
 }
 
 Status Set(const Key& key, const sim::YamlEntry& entry, const std::string& path) {
+  // They become lines of a script.
+  if ((key.name.starts_with("slurm.") || key.name == "report") && Printable(entry.value) != entry.value)
+    return At(path, entry, entry.key + " has control characters or line breaks");
   if (key.text != nullptr) {
     if (!key.text->empty()) return At(path, entry, entry.key + " has one value, not a list");
     *key.text = entry.value;
@@ -75,17 +82,17 @@ Status Set(const Key& key, const sim::YamlEntry& entry, const std::string& path)
 bool TakeNamed(const sim::YamlEntry& entry, Read& read) {
   if (entry.key.starts_with(kMixes)) {
     const std::string name = entry.key.substr(kMixes.size());
-    const auto mix = std::ranges::find(read.mixes, name, &Workload::name);
-    if (mix == read.mixes.end()) read.mixes.push_back({name, {entry.value}});
-    else mix->traces.push_back(entry.value);
+    const auto [place, is_new] = read.mix_places.try_emplace(name, read.mixes.size());
+    if (is_new) read.mixes.push_back({name, {}});
+    read.mixes[place->second].traces.push_back(entry.value);
     return true;
   }
   if (!entry.key.starts_with(kParameters)) return false;
   const std::string key = entry.key.substr(kParameters.size());
   auto& parameters = read.sweep.replays.parameters;
-  const auto parameter = std::ranges::find(parameters, key, &ParameterValues::key);
-  if (parameter == parameters.end()) parameters.push_back({key, {entry.value}});
-  else parameter->values.push_back(entry.value);
+  const auto [place, is_new] = read.parameter_places.try_emplace(key, parameters.size());
+  if (is_new) parameters.push_back({key, {}});
+  parameters[place->second].values.push_back(entry.value);
   return true;
 }
 
@@ -118,9 +125,10 @@ Result<Sweep> ParseSweep(const std::string& text, const std::string& path) {
     if (device.ends_with(".yaml")) Resolve(folder, device);
   }
   replays.workloads = WorkloadsOf(read.traces, false);
+  std::unordered_set<std::string> taken;
+  for (const Workload& workload : replays.workloads) taken.insert(workload.name);
   for (Workload& mix : read.mixes) {
-    if (std::ranges::find(replays.workloads, mix.name, &Workload::name) != replays.workloads.end())
-      return Error{path + ": mix '" + mix.name + "' has the name of a trace"};
+    if (taken.contains(mix.name)) return Error{path + ": mix '" + mix.name + "' has the name of a trace"};
     replays.workloads.push_back(std::move(mix));
   }
   if (replays.workloads.empty()) return Error{path + ": there are neither traces nor mixes"};

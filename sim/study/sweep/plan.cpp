@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
+#include "rewriter/support/whole_file.h"
 #include "sim/study/report/files.h"
 
 namespace gridloom::study {
@@ -53,9 +53,8 @@ Status SaveSweep(const SweepPlan& plan) {
 }
 
 Result<SweepPlan> LoadSweep(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"cannot read " + path};
-  const Json json = Json::parse(file, nullptr, false);
+  GL_TRY(text, ReadWholeFile(path));
+  const Json json = ParseJson<Json>(text);
   SweepPlan plan;
   std::vector<std::string> files;
   try {

@@ -10,10 +10,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "rewriter/support/printable.h"
 #include "rewriter/support/terminal.h"
 
 namespace gridloom::study {
 namespace {
+
+constexpr std::size_t kMostSaid = 64u << 20;  // bytes of a program's answer: 2 million tasks
+constexpr std::size_t kMostShown = 2000;      // of them in a message
 
 struct Said {
   int exit_code = 0;
@@ -27,11 +31,21 @@ Result<Said> RunProgram(const std::vector<std::string>& words) {
   if (pipe == nullptr) return Error{"cannot start " + words[0]};
   Said said;
   std::array<char, 4096> buffer;
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) said.text.append(buffer.data(), got);
+  // What is too long is read to its end, so that the program ends, too.
+  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    if (said.text.size() < kMostSaid) said.text.append(buffer.data(), got);
+  }
   const int status = pclose(pipe);
   said.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
   while (said.text.ends_with('\n')) said.text.pop_back();
   return said;
+}
+
+/// What a program said, for a message.
+std::string Shown(const std::string& text) { return Cut(Printable(text), kMostShown); }
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.size() <= 19 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void Directive(std::string& script, const std::string& option, const std::string& value) {
@@ -87,10 +101,9 @@ Result<std::string> SubmitArray(const std::string& script, const std::vector<std
   const std::string range = ArrayRange(tasks) + (at_once == 0 ? "" : "%" + std::to_string(at_once));
   GL_TRY(said, RunProgram({"sbatch", "--parsable", "--array=" + range, script}));
   // "ID" or "ID;CLUSTER", perhaps after warnings.
-  const std::string id = said.text.substr(said.text.rfind('\n') + 1);
-  const bool number = !id.empty() && id.find_first_not_of("0123456789") == std::min(id.find(';'), std::string::npos);
-  if (said.exit_code != 0 || !number) return Error{"sbatch refused " + script + ": " + said.text};
-  return id.substr(0, id.find(';'));
+  const std::string last = said.text.substr(said.text.rfind('\n') + 1), id = last.substr(0, last.find(';'));
+  if (said.exit_code != 0 || !IsNumber(id)) return Error{"sbatch refused " + script + ": " + Shown(said.text)};
+  return id;
 }
 
 Result<std::size_t> UnfinishedTasks(const std::string& job) {
@@ -98,9 +111,13 @@ Result<std::size_t> UnfinishedTasks(const std::string& job) {
   if (said.exit_code != 0) {
     // Slurm forgets finished jobs after a while (MinJobAge).
     if (said.text.find("Invalid job id") != std::string::npos) return std::size_t{0};
-    return Error{"squeue --jobs=" + job + ": " + said.text};
+    return Error{"squeue --jobs=" + job + ": " + Shown(said.text)};
   }
-  return said.text.empty() ? std::size_t{0} : static_cast<std::size_t>(std::ranges::count(said.text, '\n')) + 1;
+  // Lines of the job's tasks, "JOB_TASK"; between them there may be warnings.
+  std::istringstream lines(said.text);
+  std::size_t tasks = 0;
+  for (std::string line; std::getline(lines, line);) tasks += line == job || line.starts_with(job + "_") ? 1 : 0;
+  return tasks;
 }
 
 std::string LastWords(const std::string& folder, const std::string& job, std::size_t task) {
@@ -109,7 +126,7 @@ std::string LastWords(const std::string& folder, const std::string& job, std::si
   for (std::string line; std::getline(log, line);) {
     if (!line.empty()) last = line;
   }
-  return last;
+  return Shown(last);
 }
 
 }  // namespace gridloom::study

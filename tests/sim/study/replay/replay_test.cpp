@@ -246,9 +246,76 @@ TEST_CASE("Replay_FinishedCellsAreNotDoneAgain_AndDamagedOnesAre") {
   const auto again = RunReplay(options);
   REQUIRE(again.ok());
   CHECK(fs::last_write_time(kept) == time);
-  CHECK(store.Load(first->plan.cells[1]).has_value());
+  const auto redone = store.Load(first->plan.cells[1], first->plan.devices[first->plan.cells[1].device].spec);
+  CHECK((redone.ok() && redone->has_value()));
   CHECK(folder.Read("report/report.json") == report);
   CHECK(folder.Read("report/report.html") == html);
+}
+
+TEST_CASE("Replay_ResultsWithWrongShapes_AreNamedAndDoneAgain") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  options.quiet = true;
+  const auto first = RunReplay(options);
+  REQUIRE(first.ok());
+  const CellStore store(options.report);
+  const Cell& cell = first->plan.cells[0];
+  const sim::DeviceSpec& device = first->plan.devices[cell.device].spec;
+  const std::string path = store.PathOf(cell), name = "report" + path.substr(options.report.size());
+  const std::string whole = folder.Read(name), report = folder.Read("report/report.json");
+  // What is replaced (nothing: all of it), by what, and what the message names.
+  struct Damage {
+    const char *where, *value, *named;
+  };
+  const Damage damages[] = {
+      {"", "[]", "no result of a replay"},
+      {"", "3", "no result of a replay"},
+      {"", "{\"a\":", "no JSON"},
+      {"/timeline", "{}", "timeline.kernels"},
+      {"/timeline", "[]", "timeline"},
+      {"/cycles", "\"many\"", "cycles"},
+      {"/cycles", "-1", "cycles"},
+      {"/cycles", "18446744073709551615", "cycles"},
+      {"/seconds", "null", "seconds"},
+      {"/bound_by", "7", "bound_by"},
+      {"/counters", "[1]", "counters"},
+      {"/counters/warp_instructions", "1.5", "counters.warp_instructions"},
+      {"/counters/of_another", "{\"a\": []}", "counters.of_another"},
+      {"/kernels", "{}", "kernels"},
+      {"/kernels/0", "[]", "kernels[0]"},
+      {"/kernels/0/kernel", "[]", "kernels[0].kernel"},
+      {"/kernels/0/counters", "{}", "kernels[0].counters."},
+      {"/timeline/kernels/0", "1", "timeline.kernels"},
+      {"/timeline/works/left_out", "null", "timeline.works.left_out"},
+      {"/timeline/works/rows/0", "[0, 0]", "timeline.works.rows[0]"},
+      {"/timeline/works/rows/0/0", "1000000", "timeline.works.rows[0]"},
+      {"/timeline/residencies/rows/0/0", "4000000000", "timeline.residencies.rows[0]"},
+      {"/timeline/residencies/rows/0/3", "0", "timeline.residencies.rows[0]"},
+      {"/timeline/ctas/rows/0/2", "\"k\"", "timeline.ctas.rows[0]"},
+      {"/timeline/samples/end", "[5, 4]", "timeline.samples.end"},
+      {"/timeline/samples/counters/warp_instructions", "[]", "timeline.samples.counters.warp_instructions"},
+  };
+  for (const Damage& damage : damages) {
+    INFO(damage.where << " = " << damage.value);
+    std::string text = damage.value;
+    if (damage.where[0] != '\0') {
+      Json json = Json::parse(whole);
+      json[Json::json_pointer(damage.where)] = Json::parse(damage.value);
+      text = json.dump();
+    }
+    folder.Write(name, text);
+    const auto loaded = store.Load(cell, device);
+    REQUIRE(!loaded.ok());
+    CHECK(loaded.error().message.find(path) != std::string::npos);
+    CHECK(loaded.error().message.find(damage.named) != std::string::npos);
+    const ReplayRun gathered = GatherCells(first->plan, options);
+    CHECK(gathered.cells[0].problem == loaded.error().message);
+  }
+  folder.Write(name, std::string(100'000, '[') + std::string(100'000, ']'));  // its copy would need the stack
+  CHECK(!store.Load(cell, device).ok());
+  const auto again = RunReplay(options);
+  REQUIRE(again.ok());
+  CHECK(folder.Read("report/report.json") == report);
 }
 
 TEST_CASE("CellStore_RemovesWhatKilledRunsLeft_AndNothingYoung") {

@@ -1,9 +1,12 @@
 // Sweeps: their files, plans that come back, and what Slurm is told.
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 
+#include "sim/study/sweep/file.h"
 #include "sim/study/sweep/plan.h"
 #include "sim/study/sweep/slurm.h"
+#include "tests/growth.h"
 #include "tests/sim/study/replay/replay_folder.h"
 
 namespace gridloom::study {
@@ -84,6 +87,84 @@ TEST_CASE("Slurm_ScriptQuotesWhatItIsGiven") {
         "exec '/opt/grid loom' sweep --task \"$SLURM_ARRAY_TASK_ID\"\n");
   CHECK(ArrayRange({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   CHECK(ArrayRange({}) == "");
+}
+
+/// Programs of Slurm that say what a test wants.
+class FakeSlurm {
+ public:
+  FakeSlurm() {
+    fs::create_directories(folder_.Path("bin"));
+    const char* path = std::getenv("PATH");
+    before_ = path != nullptr ? path : "";
+    setenv("PATH", (folder_.Path("bin") + ":" + before_).c_str(), 1);
+  }
+  ~FakeSlurm() { setenv("PATH", before_.c_str(), 1); }
+  void Says(const std::string& program, const std::string& text, int exit_code = 0) {
+    folder_.Write("answer-" + program, text);
+    folder_.Write("bin/" + program, "#!/bin/sh\ncat '" + folder_.Path("answer-" + program) + "'\nexit " + std::to_string(exit_code) + "\n");
+    fs::permissions(folder_.Path("bin/" + program), fs::perms::owner_all);
+  }
+
+ private:
+  const ReplayFolder folder_;
+  std::string before_;
+};
+
+TEST_CASE("Slurm_AnswersThatAreNone_AreRefused") {
+  FakeSlurm slurm;
+  const auto submitted = [&](const std::string& answer) {
+    slurm.Says("sbatch", answer);
+    return SubmitArray("script", {0}, 0);
+  };
+  CHECK(submitted("sbatch: warning: late\n123;cluster\n").value() == "123");
+  CHECK(submitted("7\n").value() == "7");
+  for (const char* answer : {"", ";cluster", "12x", "-1", "99999999999999999999999", "Submitted batch job 7"})
+    CHECK(!submitted(answer).ok());
+  const auto hostile = submitted("\033[2J" + std::string(100'000, 'x'));
+  REQUIRE(!hostile.ok());
+  CHECK(hostile.error().message.size() < 5000);
+  CHECK(hostile.error().message.find('\033') == std::string::npos);
+  slurm.Says("sbatch", "123\n", 1);
+  CHECK(!SubmitArray("script", {0}, 0).ok());
+}
+
+TEST_CASE("Slurm_UnfinishedTasks_AreThoseOfTheJob") {
+  FakeSlurm slurm;
+  slurm.Says("squeue", "squeue: warning: busy\n12_0\n12_3\n123_1\nnoise\n");
+  CHECK(UnfinishedTasks("12").value() == 2);
+  slurm.Says("squeue", "");
+  CHECK(UnfinishedTasks("12").value() == 0);
+  slurm.Says("squeue", "slurm_load_jobs error: Invalid job id specified", 1);
+  CHECK(UnfinishedTasks("12").value() == 0);
+  slurm.Says("squeue", "no answer", 1);
+  CHECK(!UnfinishedTasks("12").ok());
+}
+
+TEST_CASE("Sweep_LinesOfTheBatchScript_CannotBeAdded") {
+  const std::string start = "traces: [a.gltrace]\n";
+  for (const char* line : {"slurm: {partition: \"x\\nrm -rf /\"}", "slurm: {options: [\"--x\\n evil\"]}", "report: \"a\\nb\""}) {
+    const auto sweep = ParseSweep(start + line, "s.yaml");
+    REQUIRE(!sweep.ok());
+    CHECK(sweep.error().message.find("control characters") != std::string::npos);
+  }
+}
+
+TEST_CASE("Sweep_ManyMixes_CostInProportion") {
+  const double growth = testing::Growth(2'000, [](std::size_t count) {
+    std::string text = "mixes:\n";
+    for (std::size_t i = 0; i < count; ++i) text += "  m" + std::to_string(i) + ": [a.gltrace]\n";
+    CHECK(ParseSweep(text, "s.yaml").ok());
+  });
+  CHECK(growth < testing::kLinear);
+}
+
+TEST_CASE("Replay_MoreReplaysThanAnybodyWaitsFor_AreRefused") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  for (int i = 0; i < 40; ++i) options.parameters.push_back({"timing.l1.mshrs", {"16", "32", "64"}});
+  const auto plan = PlanReplays(options);
+  REQUIRE(!plan.ok());
+  CHECK(plan.error().message == "more than 100000 replays in one run");
 }
 
 }  // namespace
