@@ -128,6 +128,24 @@ std::vector<NodeId> CallGraph::BottomUp() const {
   return order;
 }
 
+std::vector<bool> CallGraph::Reaching(const std::vector<bool>& of) const {
+  std::vector<bool> reaching = of;
+  std::vector<NodeId> pending;
+  for (NodeId node = 0; node < size(); ++node) {
+    if (of[node]) pending.push_back(node);
+  }
+  while (!pending.empty()) {
+    const NodeId node = pending.back();
+    pending.pop_back();
+    for (const NodeId caller : graph_.predecessors[node]) {
+      if (reaching[caller]) continue;
+      reaching[caller] = true;
+      pending.push_back(caller);
+    }
+  }
+  return reaching;
+}
+
 std::vector<NodeId> CallGraph::Reachable(NodeId node) const { return DepthFirst(graph_, node).preorder; }
 
 }  // namespace gridloom::analysis

@@ -38,6 +38,8 @@ class CallGraph {
   std::vector<NodeId> BottomUp() const;
   /// A function and all that it may come to call, each once, the function first.
   std::vector<NodeId> Reachable(NodeId node) const;
+  /// By node: `of` it holds, or of anything that it may come to call.
+  std::vector<bool> Reaching(const std::vector<bool>& of) const;
 
  private:
   void CollectFunctions(const ptx::Module& module);

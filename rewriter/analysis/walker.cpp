@@ -36,6 +36,11 @@ Walker::Walker(WalkContext& context, const ptx::Function& function, ParamValues 
 }
 
 ParamValues Walker::Run() {
+  const auto deep = std::ranges::find_if(nest_.loops(), [](const Loop& loop) { return loop.depth > WalkContext::kMaxLoopDepth; });
+  if (deep != nest_.loops().end()) {
+    Obstruct("its loops are nested more than " + std::to_string(WalkContext::kMaxLoopDepth) + " deep", function_.loc);
+    return {};
+  }
   MakeLoops();
   const DepthFirst search(cfg_.graph(), 0);
   NodeId position = 0;

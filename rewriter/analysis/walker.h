@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,12 +58,13 @@ struct WalkContext {
   ValueMath& math;
   WalkResult& result;
   const ptx::Function& kernel;
-  std::set<const ptx::Variable*> variables = {};  ///< of the module that the kernel can name
-  bool writes_global = false;                     ///< the kernel or what it calls may write global memory
-  bool exits_in_callees = false;                  ///< a call need not come back
-  std::uint32_t instructions = 0;                 ///< walked so far, inlined ones each time
-  std::uint32_t depth = 0;                        ///< of calls
-  static constexpr std::uint32_t kMaxInstructions = 300'000, kMaxDepth = 24;
+  std::set<const ptx::Variable*> variables = {};   ///< of the module that the kernel can name
+  bool writes_global = false;                      ///< the kernel or what it calls may write global memory
+  bool exits_in_callees = false;                   ///< a call need not come back
+  std::uint32_t instructions = 0;                  ///< walked so far, inlined ones each time
+  std::uint32_t depth = 0;                         ///< of calls
+  std::optional<std::vector<bool>> touching = {};  ///< by function, once somebody has asked: Walker::Touches
+  static constexpr std::uint32_t kMaxInstructions = 300'000, kMaxDepth = 24, kMaxLoopDepth = 64;
 };
 
 /// Memory in .param space of one function: name and byte offset.
@@ -109,7 +111,7 @@ class Walker {
   void Define(const ptx::Operand& operand, ValueRef value);
   void DefineAll(const ptx::Instruction& instruction, const ValueRef& value);
   std::vector<std::pair<LoopInstanceId, BlockId>> TestedHere() const;
-  bool Touches(NodeId function) const;
+  bool Touches(NodeId function);
   void Obstruct(std::string why, SourceLoc loc) { context_.result.obstacles.push_back({std::move(why), loc}); }
   std::int64_t NewOffset(const ptx::AddressOperand& address, const ptx::Variable*& variable);
   bool Unconditional(const ptx::Instruction& instruction) const;

@@ -173,19 +173,23 @@ void Walker::WalkReturn() {
 // Calls
 // ---------------------------------------------------------------------------------------------------------------------
 
-bool Walker::Touches(NodeId function) const {
-  for (const NodeId node : context_.calls.Reachable(function)) {
-    if (!context_.calls.function(node).body) return true;
-    const Cfg cfg(context_.calls.function(node));
-    for (const CfgInstruction& at : cfg.instructions()) {
-      const AccessClass access = ClassifyAccess(*at.instruction);
-      if (!access.accesses.empty() || !access.unknown.empty()) return true;
+/// The function, or what it may come to call, accesses memory of the program's.
+bool Walker::Touches(NodeId function) {
+  if (!context_.touching) {
+    const CallGraph& calls = context_.calls;
+    std::vector<bool> touches(calls.size());
+    for (NodeId node = 0; node < calls.size(); ++node) {
+      touches[node] = !calls.function(node).body || std::ranges::any_of(calls.calls(node), &CallSite::unknown_target);
+      if (touches[node]) continue;
+      const Cfg cfg(calls.function(node));
+      touches[node] = std::ranges::any_of(cfg.instructions(), [](const CfgInstruction& at) {
+        const AccessClass access = ClassifyAccess(*at.instruction);
+        return !access.accesses.empty() || !access.unknown.empty();
+      });
     }
-    for (const CallSite& call : context_.calls.calls(node)) {
-      if (call.unknown_target) return true;
-    }
+    context_.touching = calls.Reaching(touches);
   }
-  return false;
+  return (*context_.touching)[function];
 }
 
 namespace {

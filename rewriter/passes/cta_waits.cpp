@@ -1,6 +1,7 @@
 #include "rewriter/passes/cta_waits.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -309,25 +310,40 @@ Summary Summarize(const ptx::Function& function) {
 
 }  // namespace
 
+namespace {
+
+/// Calls `take(caller, callee)`, which says whether it changed what is known of the caller, until nothing changes: callees before
+/// their callers, and those of recursive groups as often as they learn something.
+template <typename Taking>
+void SpreadToCallers(const analysis::CallGraph& calls, const Taking& take) {
+  std::deque<NodeId> changed;
+  for (const NodeId node : calls.BottomUp()) {
+    bool any = false;
+    for (const NodeId callee : calls.graph().successors[node]) any |= take(node, callee);
+    if (any && calls.IsRecursive(node)) changed.push_back(node);
+  }
+  for (; !changed.empty(); changed.pop_front()) {
+    for (const NodeId caller : calls.graph().predecessors[changed.front()]) {
+      if (take(caller, changed.front())) changed.push_back(caller);
+    }
+  }
+}
+
+bool Take(const Summary& from, Summary& into) {
+  const bool more = (!into.reads && from.reads) || (!into.fence && from.fence) || (!into.ends_thread && from.ends_thread);
+  into.reads |= from.reads;
+  if (into.read == nullptr) into.read = from.read;
+  into.fence |= from.fence;
+  into.ends_thread |= from.ends_thread;
+  return more;
+}
+
+}  // namespace
+
 CtaWaits::CtaWaits(const ptx::Module& module, const analysis::CallGraph& calls) : waits_(calls.size()) {
   std::vector<Summary> summaries(calls.size());
   for (NodeId node = 0; node < calls.size(); ++node) summaries[node] = Summarize(calls.function(node));
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (NodeId node = 0; node < calls.size(); ++node) {
-      for (const NodeId callee : calls.graph().successors[node]) {
-        Summary& into = summaries[node];
-        const Summary& from = summaries[callee];
-        const bool more = (!into.reads && from.reads) || (!into.fence && from.fence) || (!into.ends_thread && from.ends_thread);
-        if (!more) continue;
-        into.reads |= from.reads;
-        if (into.read == nullptr) into.read = from.read;
-        into.fence |= from.fence;
-        into.ends_thread |= from.ends_thread;
-        changed = true;
-      }
-    }
-  }
+  SpreadToCallers(calls, [&](NodeId caller, NodeId callee) { return Take(summaries[callee], summaries[caller]); });
   for (const NodeId node : calls.BottomUp()) {
     const ptx::Function& function = calls.function(node);
     if (function.body == nullptr) continue;
@@ -338,11 +354,11 @@ CtaWaits::CtaWaits(const ptx::Module& module, const analysis::CallGraph& calls) 
       waits_[node] = WaitFinder(function, node, calls, summaries).Find();
     }
   }
-  for (NodeId node = 0; node < calls.size(); ++node) {
-    for (const NodeId callee : calls.Reachable(node)) {
-      if (!waits_[node] && waits_[callee]) waits_[node] = waits_[callee];
-    }
-  }
+  SpreadToCallers(calls, [&](NodeId caller, NodeId callee) {
+    if (waits_[caller] || !waits_[callee]) return false;
+    waits_[caller] = waits_[callee];
+    return true;
+  });
 }
 
 }  // namespace gridloom::passes

@@ -45,7 +45,12 @@ FunctionEditor::FunctionEditor(ptx::Module& module, ptx::Function& function) : m
     else symbols_.Declare(variable.name, {.variable = &variable});
   };
   for (Variable& variable : module.variables) declare(variable);
-  for (ptx::Function& one : module.functions) symbols_.Declare(one.name, {.function = module.FindFunction(one.name)});
+  // Definitions hide prototypes.
+  for (const bool defined : {false, true}) {
+    for (ptx::Function& one : module.functions) {
+      if ((one.body != nullptr) == defined) symbols_.Declare(one.name, {.function = &one});
+    }
+  }
   symbols_.PushScope();
   for (Variable& variable : function.returns) declare(variable);
   for (Variable& variable : function.params) declare(variable);

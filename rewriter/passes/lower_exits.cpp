@@ -15,6 +15,7 @@ using ptx::Statement;
 namespace {
 
 constexpr std::string_view kParam = "gl_ended";
+constexpr std::size_t kMostWithExits = 1000;  // functions, each of which is edited with all names of the module at hand
 
 bool IsExit(const Instruction& instruction) { return instruction.Has(ptx::Trait::kExits); }
 
@@ -91,16 +92,17 @@ std::set<std::string> FunctionsWithExits(const CallGraph& calls) {
     const analysis::Cfg cfg(calls.function(node));
     return std::ranges::any_of(cfg.instructions(), [](const analysis::CfgInstruction& at) { return IsExit(*at.instruction); });
   };
-  for (const NodeId root : calls.BottomUp()) {
-    if (calls.function(root).is_entry) continue;
-    for (const NodeId node : calls.Reachable(root)) {
-      if (!calls.function(node).is_entry && has_exit(node)) result.insert(std::string(calls.function(root).name));
-    }
+  std::vector<bool> exits(calls.size());
+  for (NodeId node = 0; node < calls.size(); ++node) exits[node] = !calls.function(node).is_entry && has_exit(node);
+  const std::vector<bool> reaching = calls.Reaching(exits);
+  for (NodeId node = 0; node < calls.size(); ++node) {
+    if (reaching[node] && !calls.function(node).is_entry) result.insert(std::string(calls.function(node).name));
   }
   return result;
 }
 
 std::string CannotLowerExits(const CallGraph& calls, const std::set<std::string>& functions) {
+  if (functions.size() > kMostWithExits) return "threads may end in more than " + std::to_string(kMostWithExits) + " functions";
   for (NodeId node = 0; node < calls.size(); ++node) {
     const std::string name(calls.function(node).name);
     if (functions.contains(name) && calls.IsAddressTaken(node)) return name + ", in which threads may end, is called through a pointer";

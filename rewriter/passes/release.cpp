@@ -65,17 +65,18 @@ EndPlan PlanEnd(const CallGraph& calls, NodeId kernel, bool ends_in_functions) {
   std::array<bool, kBarriers> used{};
   bool known = true;
   const std::vector<NodeId> functions = calls.Reachable(kernel);
-  std::set<NodeId> waiting;  // functions in which, or in what they call, threads wait
+  std::vector<bool> waits(calls.size());
   for (const NodeId node : functions) {
     for (const analysis::CallSite& call : calls.calls(node)) known = known && !call.indirect;
-    for (const NodeId inner : calls.Reachable(node)) {
-      if (!calls.function(inner).body) continue;
-      const Cfg cfg(calls.function(inner));
-      if (std::ranges::any_of(cfg.instructions(), [](const auto& at) { return WaitsForThreads(*at.instruction); })) waiting.insert(node);
-    }
     if (!calls.function(node).body) continue;
     const Cfg cfg(calls.function(node));
+    waits[node] = std::ranges::any_of(cfg.instructions(), [](const auto& at) { return WaitsForThreads(*at.instruction); });
     for (const analysis::CfgInstruction& at : cfg.instructions()) known = MarkBarriers(*at.instruction, used) && known;
+  }
+  const std::vector<bool> reaching = calls.Reaching(waits);
+  std::set<NodeId> waiting;  // functions in which, or in what they call, threads wait
+  for (const NodeId node : functions) {
+    if (reaching[node]) waiting.insert(node);
   }
   if (!known || (ends_in_functions && !waiting.empty())) return {};
   for (const NodeId node : waiting) {

@@ -2,8 +2,8 @@
 
 #include <yaml.h>
 
-#include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "rewriter/support/suggest.h"
 
@@ -95,9 +95,8 @@ class Reader {
     return {};
   }
 
-  Status CheckNew(const std::string& key, std::size_t line) const {
-    if (std::ranges::any_of(entries_, [&](const YamlEntry& entry) { return entry.key == key; }))
-      return At(file_, line, "key '" + key + "' is given twice");
+  Status CheckNew(const std::string& key, std::size_t line) {
+    if (!keys_.insert(key).second) return At(file_, line, "key '" + key + "' is given twice");
     return {};
   }
 
@@ -110,6 +109,7 @@ class Reader {
   std::vector<std::size_t> parents_;  // length of path_ outside each open map
   std::optional<std::string> key_;    // waiting for its value
   std::vector<YamlEntry> entries_;
+  std::unordered_set<std::string> keys_;  // of entries_, and of empty lists
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "interpose/launcher/inspect/report.h"
 #include "rewriter/analysis/liveness.h"
@@ -67,25 +68,20 @@ class KernelWalk {
  public:
   KernelWalk(const ptx::Module& module, KernelReport& report) : module_(module), report_(report) {}
 
-  void Walk(const ptx::Function& function, bool is_kernel) {
-    if (!seen_.insert(&function).second) return;
-    if (function.body == nullptr) {
-      const ptx::Function* definition = module_.FindFunction(function.name);
-      if (definition != nullptr && definition->body != nullptr) Walk(*definition, false);
-      else system_calls_.insert(std::string(function.name));
-      return;
+  void Walk(const ptx::Function& kernel) {
+    pending_.push_back(&kernel);
+    while (!pending_.empty()) {
+      const ptx::Function* function = pending_.back();
+      pending_.pop_back();
+      if (!seen_.insert(function).second) continue;
+      if (function->body != nullptr) {
+        WalkBody(*function, function == &kernel);
+      } else if (const ptx::Function* definition = Definition(function->name)) {
+        pending_.push_back(definition);
+      } else {
+        system_calls_.insert(std::string(function->name));
+      }
     }
-    std::vector<const ptx::Function*> next;
-    // The visitor can change what it visits; this one does not.
-    auto& body = const_cast<ptx::Block&>(*function.body);
-    ptx::VisitStatements(body, [&](ptx::Statement& statement) { Look(statement, is_kernel); });
-    ptx::VisitOperands(body, [&](ptx::Operand& operand) {
-      if (operand.function != nullptr) next.push_back(operand.function);
-      const ptx::Variable* variable = operand.variable;
-      const bool shared = variable != nullptr && variable->space == ptx::StateSpace::kShared;
-      report_.dynamic_shared |= shared && variable->linkage == ptx::Linkage::kExtern;
-    });
-    for (const ptx::Function* callee : next) Walk(*callee, false);
   }
 
   void Finish() {
@@ -95,6 +91,28 @@ class KernelWalk {
   }
 
  private:
+  const ptx::Function* Definition(std::string_view name) {
+    if (definitions_.empty()) {
+      for (const ptx::Function& function : module_.functions) {
+        if (function.body != nullptr) definitions_.try_emplace(function.name, &function);
+      }
+    }
+    const auto found = definitions_.find(name);
+    return found == definitions_.end() ? nullptr : found->second;
+  }
+
+  void WalkBody(const ptx::Function& function, bool is_kernel) {
+    // The visitor can change what it visits; this one does not.
+    auto& body = const_cast<ptx::Block&>(*function.body);
+    ptx::VisitStatements(body, [&](ptx::Statement& statement) { Look(statement, is_kernel); });
+    ptx::VisitOperands(body, [&](ptx::Operand& operand) {
+      if (operand.function != nullptr) pending_.push_back(operand.function);
+      const ptx::Variable* variable = operand.variable;
+      const bool shared = variable != nullptr && variable->space == ptx::StateSpace::kShared;
+      report_.dynamic_shared |= shared && variable->linkage == ptx::Linkage::kExtern;
+    });
+  }
+
   void Look(const ptx::Statement& statement, bool is_kernel) {
     if (const auto* variable = std::get_if<ptx::Variable*>(&statement); variable != nullptr && is_kernel) AddRegisters(**variable, report_);
     const auto* instruction = std::get_if<ptx::Instruction>(&statement);
@@ -106,6 +124,8 @@ class KernelWalk {
 
   const ptx::Module& module_;
   KernelReport& report_;
+  std::unordered_map<std::string_view, const ptx::Function*> definitions_;  ///< gathered when the first prototype asks
+  std::vector<const ptx::Function*> pending_;
   std::set<const ptx::Function*> seen_;
   std::set<std::string> barriers_, system_calls_, unknown_;
 };
@@ -131,7 +151,7 @@ KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel
   report.local_bytes = exec::LayoutLocal(kernel).bytes;
   report.live_registers = analysis::Liveness(analysis::Cfg(kernel)).max_pressure().units;
   KernelWalk walk(module, report);
-  walk.Walk(kernel, /*is_kernel=*/true);
+  walk.Walk(kernel);
   walk.Finish();
   return report;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace gridloom::exec {
@@ -18,26 +19,55 @@ bool IsShared(ptx::StateSpace space) {
   return space == ptx::StateSpace::kShared || space == ptx::StateSpace::kSharedCta || space == ptx::StateSpace::kSharedCluster;
 }
 
-/// The definition behind a declaration: follows aliases and prototypes.
-const ptx::Function* Definition(const ptx::Module& module, const ptx::Function* function) {
-  if (function->body) return function;
-  const ptx::Function* found = module.FindFunction(function->name);
-  if (found && found->body) return found;
-  for (const ptx::ModuleItem& item : module.items) {
-    const auto* alias = std::get_if<ptx::AliasDirective>(&item);
-    if (alias && alias->alias == function->name) return module.FindFunction(alias->aliasee);
-  }
-  return found ? found : function;
-}
+/// Definitions behind declarations. Names are gathered when the first declaration asks: most modules have none.
+class Definitions {
+ public:
+  explicit Definitions(const ptx::Module& module) : module_(module) {}
 
-/// The definition of a module variable behind an .extern declaration.
-const ptx::Variable* Definition(const ptx::Module& module, const ptx::Variable* variable) {
-  if (variable->linkage != ptx::Linkage::kExtern) return variable;
-  for (const ptx::Variable& other : module.variables) {
-    if (other.name == variable->name && other.linkage != ptx::Linkage::kExtern) return &other;
+  /// Follows aliases and prototypes.
+  const ptx::Function* Of(const ptx::Function* function) {
+    if (function->body) return function;
+    const ptx::Function* found = Named(function->name);
+    if (found != nullptr && found->body) return found;
+    if (const auto alias = aliases_.find(function->name); alias != aliases_.end()) return Named(alias->second);
+    return found != nullptr ? found : function;
   }
-  return variable;
-}
+  /// Of a module variable behind an .extern declaration.
+  const ptx::Variable* Of(const ptx::Variable* variable) {
+    if (variable->linkage != ptx::Linkage::kExtern) return variable;
+    Gather();
+    const auto found = variables_.find(variable->name);
+    return found == variables_.end() ? variable : found->second;
+  }
+
+ private:
+  const ptx::Function* Named(std::string_view name) {
+    Gather();
+    const auto found = functions_.find(name);
+    return found == functions_.end() ? nullptr : found->second;
+  }
+  /// As Module::FindFunction: the first definition, or the last prototype.
+  void Gather() {
+    if (gathered_) return;
+    gathered_ = true;
+    for (const ptx::Function& function : module_.functions) {
+      const ptx::Function*& known = functions_[function.name];
+      if (known == nullptr || !known->body) known = &function;
+    }
+    for (const ptx::ModuleItem& item : module_.items) {
+      if (const auto* alias = std::get_if<ptx::AliasDirective>(&item)) aliases_.try_emplace(alias->alias, alias->aliasee);
+    }
+    for (const ptx::Variable& variable : module_.variables) {
+      if (variable.linkage != ptx::Linkage::kExtern) variables_.try_emplace(variable.name, &variable);
+    }
+  }
+
+  const ptx::Module& module_;
+  bool gathered_ = false;
+  std::unordered_map<std::string_view, const ptx::Function*> functions_;
+  std::unordered_map<std::string_view, std::string_view> aliases_;
+  std::unordered_map<std::string_view, const ptx::Variable*> variables_;
+};
 
 bool IsDynamic(const ptx::Variable& variable) {
   return variable.linkage == ptx::Linkage::kExtern || (!variable.dims.empty() && variable.element_count() == 0);
@@ -72,13 +102,14 @@ void VisitBlock(const ptx::Block& block, Visitor& visitor) {
 /// functions whose address module initialisers hold.
 struct Reachability {
   const ptx::Module& module;
+  Definitions& definitions;
   std::unordered_set<const ptx::Function*> functions;
   std::unordered_set<const ptx::Variable*> variables;
   std::vector<const ptx::Function*> pending;
   bool initializers_done = false;
 
   void Add(const ptx::Function* function) {
-    function = Definition(module, function);
+    function = definitions.Of(function);
     if (functions.insert(function).second && function->body) pending.push_back(function);
   }
   void Symbol(const ptx::Operand& operand) {
@@ -86,7 +117,7 @@ struct Reachability {
     if (operand.variable) AddVariable(operand.variable);
   }
   void AddVariable(const ptx::Variable* variable) {
-    if (variables.insert(variable).second) variables.insert(Definition(module, variable));
+    if (variables.insert(variable).second) variables.insert(definitions.Of(variable));
   }
   void Enter(const ptx::Instruction& instruction) {
     if (!instruction.Has(ptx::Trait::kCalls)) return;
@@ -131,15 +162,16 @@ void ForEachDeclaration(const ptx::Function& function, Place place) {
 }  // namespace
 
 SymbolTable NumberSymbols(const ptx::Module& module) {
+  Definitions definitions(module);
   SymbolTable table;
   for (const ptx::Variable& variable : module.variables) {
     if (variable.space != ptx::StateSpace::kGlobal && variable.space != ptx::StateSpace::kConst) continue;
-    if (Definition(module, &variable) != &variable) continue;
+    if (definitions.Of(&variable) != &variable) continue;
     table.variable_index.emplace(&variable, static_cast<std::uint32_t>(table.variables.size()));
     table.variables.push_back(&variable);
   }
   for (const ptx::Variable& variable : module.variables) {
-    const auto it = table.variable_index.find(Definition(module, &variable));
+    const auto it = table.variable_index.find(definitions.Of(&variable));
     if (it != table.variable_index.end()) table.variable_index.emplace(&variable, it->second);
   }
   for (const ptx::Function& function : module.functions) {
@@ -148,14 +180,15 @@ SymbolTable NumberSymbols(const ptx::Module& module) {
     table.functions.push_back(&function);
   }
   for (const ptx::Function& function : module.functions) {
-    const auto it = table.function_index.find(Definition(module, &function));
+    const auto it = table.function_index.find(definitions.Of(&function));
     if (it != table.function_index.end()) table.function_index.emplace(&function, it->second);
   }
   return table;
 }
 
 SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel) {
-  Reachability reach{module, {}, {}, {}};
+  Definitions definitions(module);
+  Reachability reach{module, definitions, {}, {}, {}};
   reach.Run(kernel);
   SharedLayout layout;
   std::uint32_t dynamic_align = kDynamicSharedAlign;
@@ -163,7 +196,7 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
   auto place = [&](const ptx::Variable& variable) {
     if (!IsShared(variable.space)) return;
     if (IsDynamic(variable)) {
-      if (Definition(module, &variable) != &variable) return;
+      if (definitions.Of(&variable) != &variable) return;
       dynamic.push_back(&variable);
       dynamic_align = std::max(dynamic_align, variable.alignment());
       return;
@@ -182,7 +215,7 @@ SharedLayout LayoutShared(const ptx::Module& module, const ptx::Function& kernel
   layout.dynamic_offset = RoundUp(layout.static_bytes, dynamic_align);
   for (const ptx::Variable* variable : dynamic) layout.offsets[variable] = layout.dynamic_offset;
   for (const ptx::Variable* variable : reach.variables) {
-    const auto it = layout.offsets.find(Definition(module, variable));
+    const auto it = layout.offsets.find(definitions.Of(variable));
     if (it != layout.offsets.end()) layout.offsets.emplace(variable, it->second);
   }
   return layout;

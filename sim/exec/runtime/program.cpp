@@ -55,8 +55,9 @@ bool UsesGridWorkspace(const ptx::Block& block) {
 std::uint32_t Registers(const ptx::Function& function, std::uint32_t max_threads, bool bounded) {
   constexpr std::uint32_t kRegisterFile = 65536;
   std::uint32_t registers = std::max(EstimateRegisters(function), 8u);
+  // As ptxas does, which has no use for fewer than the calling convention takes.
   if (const auto* cap = function.FindDirective("maxnreg"); cap && !cap->values.empty())
-    registers = std::min<std::uint32_t>(registers, static_cast<std::uint32_t>(cap->values[0]));
+    registers = static_cast<std::uint32_t>(std::min<std::uint64_t>(registers, std::max<std::uint64_t>(cap->values[0], 8)));
   if (bounded && max_threads != 0) registers = std::min(registers, std::max(kRegisterFile / max_threads / 8 * 8, 16u));
   return registers;
 }

@@ -1,6 +1,7 @@
 #include "sim/exec/runtime/register_estimate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -47,7 +48,8 @@ struct Scan {
     for (const ptx::Statement& statement : block.statements) {
       if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
         ++position;
-        if (instruction->guard) Touch(instruction->guard->predicate, instruction->guard->index);
+        // Of a guard that nobody declares there is no register.
+        if (instruction->guard && instruction->guard->predicate != nullptr) Touch(instruction->guard->predicate, instruction->guard->index);
         for (const ptx::Operand& operand : instruction->operands) Visit(operand);
       } else if (const auto* label = std::get_if<ptx::Label*>(&statement)) {
         labels[*label] = position;
@@ -58,6 +60,44 @@ struct Scan {
   }
 };
 
+/// Pieces of the code between a label and a branch back to it, joined where they overlap.
+class Loops {
+ public:
+  void Add(std::uint32_t head, std::uint32_t back) {
+    if (head >= back) return;
+    auto next = joined_.upper_bound(head);
+    if (next != joined_.begin() && std::prev(next)->second > head) next = std::prev(next);
+    while (next != joined_.end() && next->first < back) {
+      head = std::min(head, next->first);
+      back = std::max(back, next->second);
+      next = joined_.erase(next);
+    }
+    joined_.emplace(head, back);
+  }
+  /// Where the piece ends that has `position` inside; else `position`.
+  std::uint32_t EndAround(std::uint32_t position) const {
+    const auto next = joined_.lower_bound(position);
+    return next == joined_.begin() ? position : std::max(position, std::prev(next)->second);
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> joined_;
+};
+
+/// A register that is defined before a loop and used in it lives until the loop's last branch back, and so on from there.
+void ExtendOverLoops(Scan& scan) {
+  std::vector<Range*> ranges;
+  for (auto& [id, range] : scan.ranges) ranges.push_back(&range);
+  std::ranges::sort(ranges, std::ranges::greater{}, &Range::first);
+  std::ranges::sort(scan.loops, std::ranges::greater{});
+  Loops after;  // those whose labels come after the definition
+  auto loop = scan.loops.begin();
+  for (Range* range : ranges) {
+    for (; loop != scan.loops.end() && loop->first >= range->first; ++loop) after.Add(loop->first, loop->second);
+    range->last = after.EndAround(range->last);
+  }
+}
+
 }  // namespace
 
 std::uint32_t EstimateRegisters(const ptx::Function& function) {
@@ -65,10 +105,8 @@ std::uint32_t EstimateRegisters(const ptx::Function& function) {
   Scan scan;
   scan.Visit(*function.body);
   std::vector<std::int64_t> change(scan.position + 2, 0);
-  for (auto& [id, range] : scan.ranges) {
-    // A register that is defined before a loop and used in it lives until the loop's last branch back.
-    for (const auto& [head, back] : scan.loops)
-      if (range.first <= head && range.last > head && range.last < back) range.last = back;
+  ExtendOverLoops(scan);
+  for (const auto& [id, range] : scan.ranges) {
     change[range.first] += range.words;
     change[range.last] -= range.words;
   }

@@ -8,6 +8,7 @@
 #include "rewriter/passes/rewrite_cache.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
+#include "tests/growth.h"
 
 using namespace gridloom;
 using namespace gridloom::passes;
@@ -183,4 +184,21 @@ TEST_CASE("SlicePass_KernelThatIsSlicedAlready_IsRefused") {
   REQUIRE(twice.ok());
   CHECK(twice->Find("k")->status == KernelStatus::kRefused);
   CHECK(twice->Find("k")->reason == "it is sliced already");
+}
+
+// A kernel at the end of a chain of functions, each of which calls the next one.
+TEST_CASE("Passes_ChainsOfCalls_CostInProportion") {
+  const auto chain = [](std::size_t length, std::string_view last) {
+    std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.func f0() { .reg .b32 %r; " + std::string(last) + " ret; }\n";
+    for (std::size_t i = 1; i < length; ++i) text += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i - 1) + "; ret; }\n";
+    return Parse(text + ".entry k() { call f" + std::to_string(length - 1) + "; ret; }\n");
+  };
+  for (const char* last : {"", "bar.sync 0;", "exit;", "ld.global.b32 %r, [0];"}) {
+    INFO(last);
+    const auto small = chain(400, last), large = chain(400 * testing::kLarger, last);
+    const double growth = testing::Growth(1, [&](std::size_t size) {
+      for (const auto& pass : AllPasses()) CHECK(Run(Pipeline({pass.get()}), size == 1 ? *small : *large).ok());
+    });
+    CHECK(growth < testing::kLinear);
+  }
 }

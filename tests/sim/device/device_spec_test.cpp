@@ -4,6 +4,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "sim/device/yaml_map.h"
+#include "tests/growth.h"
+
 namespace gridloom::sim {
 namespace {
 
@@ -11,6 +14,22 @@ std::string ErrorOf(std::string_view text) {
   DeviceSpec spec;
   const auto applied = ApplyDeviceText(text, "x.yaml", spec);
   return applied.ok() ? "" : applied.error().message;
+}
+
+TEST_CASE("ReadYamlMap_ManyKeys_CostInProportion") {
+  const double growth = testing::Growth(5'000, [](std::size_t count) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) text += "key" + std::to_string(i) + ": 1\n";
+    const auto entries = ReadYamlMap(text, "x.yaml");
+    REQUIRE(entries.ok());
+    CHECK(entries->size() == count);
+  });
+  CHECK(growth < testing::kLinear);
+}
+
+TEST_CASE("ReadYamlLists_KeysGivenTwice_AreNamed") {
+  for (const char* text : {"a: 1\nb: 2\na: 3\n", "a: [1, 2]\na: 3\n", "a: []\na: []\n", "m: {x: 1, x: 2}\n", "m: {a: 1}\nm: {a: 1}\n"})
+    CHECK(!ReadYamlLists(text, "x.yaml").ok());
 }
 
 TEST_CASE("ApplyDeviceText_SetsWhatIsGivenAndNothingElse") {
