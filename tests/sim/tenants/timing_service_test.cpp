@@ -165,7 +165,7 @@ struct Fixture {
     return program;
   }
   std::string ViolationOf(std::uint64_t session) {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 12000; ++i) {
       {
         const std::lock_guard lock(mutex);
         if (const auto found = violations.find(session); found != violations.end()) return found->second;
@@ -284,7 +284,7 @@ TEST_CASE("TimingService_ManyLaunches_WhatHasEndedIsLetGo_AndAllOfItWithItsSessi
   CHECK(last->table.Kernels()[0].launches == kBatches * kKernels);
   f.service->Leave(1);
   program.reset();
-  for (int i = 0; i < 2000 && f.service->kept().ends != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && f.service->kept().ends != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(f.service->kept().ends == 0);
   CHECK(f.service->kept().streams == 0);
   CHECK(f.service->usage(1).kernels == kBatches * kKernels);
@@ -566,16 +566,16 @@ TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
     REQUIRE(waited);
     CHECK(waited->answer == FrameAnswer::kYes);
     hostile.reset();
-    for (int i = 0; i < 2000 && f.service->bytes(static_cast<std::uint32_t>(session)) != 0; ++i) {
+    for (int i = 0; i < 12000 && f.service->bytes(static_cast<std::uint32_t>(session)) != 0; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     CHECK(f.service->bytes(static_cast<std::uint32_t>(session)) == 0);
   }
   CHECK(f.service->problem().empty());
   // Of those who are gone nothing is left once the device has been simulated so far.
-  for (int i = 0; i < 2000 && f.service->kept().hosts != 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && f.service->kept().hosts != 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(f.service->kept().hosts == 1);
-  for (int i = 0; i < 2000 && Threads() != threads; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 12000 && Threads() != threads; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(Threads() == threads);
 }
 
