@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <span>
 
 #include "scheduler/core/scheduler.h"
@@ -28,6 +29,15 @@ Result<broker::LaunchFacts> Facts(const protocol::LaunchRecord& launch) {
   return broker::LaunchFacts{.needs = {.warps = std::min(32u, (launch.threads_per_cta + 31) / 32)}};
 }
 
+/// Knows which launches the session has said and not ended.
+class Host final : public broker::SessionHost {
+ public:
+  void OnMemory(broker::Session&, std::uint64_t) override {}
+  void OnSubmit(sched::LaunchId launch, broker::Session&, std::uint32_t) override { launches.insert(launch); }
+  void OnEnd(sched::LaunchId launch) override { launches.erase(launch); }
+  std::set<sched::LaunchId> launches;
+};
+
 void Require(bool condition) {
   if (!condition) std::abort();
 }
@@ -47,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   broker::Session session(1, protocol::Fd(), {}, 0);
   if (!session.Admit(1).ok()) return 0;
   protocol::SegmentLayout& layout = session.segment().layout();
-  std::uint64_t memory = 0;
+  Host host;
   // Each piece of 128 bytes is a record; its sequence is mended half of the time, so that others get past the first check.
   std::uint64_t pushed = 0;
   for (std::size_t at = 2; at < size; at += sizeof(protocol::RawRecord)) {
@@ -56,13 +66,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (data[at] % 2 == 0) record.sequence = pushed;
     std::memcpy(static_cast<void*>(&layout.ring[pushed % protocol::kRingRecords]), &record, sizeof record);
     layout.pushed = ++pushed;
-    const auto taken = session.Take(
-        64, scheduler, Facts, [&](broker::Session&, std::uint64_t bytes) { memory = bytes; },
-        [](sched::LaunchId, broker::Session&, std::uint32_t) {});
-    if (!taken.ok()) break;
+    if (!session.Take(64, scheduler, Facts, host).ok()) break;
     scheduler.Pump();
   }
-  session.Abandon(scheduler);
+  Require(host.launches.size() == scheduler.launches());
+  session.Abandon(scheduler, host);
+  Require(host.launches.empty());
   Require(scheduler.launches() == 0 && scheduler.in_flight(1) == 0 && scheduler.waiting(1) == 0);
   scheduler.SetPolicy(policy::MakePolicy("leftover").value());
   scheduler.SetTenant(2, {});
