@@ -138,6 +138,7 @@ std::uint64_t Broker::now() { return protocol::NowNs(); }
 // ---- the loop ---------------------------------------------------------------------------------------------------------
 
 Status Broker::Run() {
+  std::uint64_t looked = now();
   while (!stop_) {
     const bool worked = TakeRecords();
     if (worked && spinning_) spin_.Came();
@@ -145,7 +146,11 @@ Status Broker::Run() {
     if (next_pump_ && now() >= *next_pump_) dirty_ = true;
     if (dirty_) Pump();
     const std::uint64_t at = now();
-    if (worked) last_activity_ = at;
+    if (worked) {
+      last_activity_ = at;
+      counters_.turns.Add(at - looked);
+    }
+    looked = at;
     Plan(worked, at);
     Reap();
     if (worked) {
@@ -156,7 +161,8 @@ Status Broker::Run() {
     } else {
       if (spinning_) spin_.Slept();
       spinning_ = false;
-      if (!Sleep()) last_activity_ = now();
+      if (Sleep()) looked = last_poll_;
+      else last_activity_ = now();
     }
     Reap();
   }

@@ -18,6 +18,7 @@
 #include "scheduler/core/scheduler.h"
 #include "scheduler/core/simulation.h"
 #include "scheduler/daemon/config.h"
+#include "scheduler/daemon/latency.h"
 #include "scheduler/daemon/listener.h"
 #include "scheduler/daemon/places.h"
 #include "scheduler/daemon/session.h"
@@ -71,6 +72,9 @@ class Broker final : private sched::Engine, private SessionHost {
   struct Counters {
     std::uint64_t sessions = 0, refused = 0, dropped = 0, records = 0, wakeups = 0;
     std::uint64_t decisions_ns = 0, pumps = 0, longest_pump_ns = 0;
+    /// Turns of the loop that took records: from its last look at the rings, or from when it woke, until what they led to was granted. No
+    /// record waits longer for the broker, whatever else the turn had to do.
+    Latencies turns;
   };
   const Counters& counters() const { return counters_; }
   /// What a tenant has had, earlier runs of the broker included.
