@@ -1,4 +1,4 @@
-// build/broker_bench: what the broker costs a launch, in percentiles and by part (docs/broker.md has figures). Times are not
+// build/broker_bench [--launches N]: what the broker costs a launch, in percentiles and by part (docs/broker.md has figures). Times are not
 // asserted: they depend on the machine.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +19,7 @@
 #include "scheduler/protocol/client.h"
 #include "scheduler/protocol/wait.h"
 #include "tests/bench/broker_launch.h"
+#include "tests/bench/options.h"
 #include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom {
@@ -230,4 +231,13 @@ int Main(int count) {
 }  // namespace
 }  // namespace gridloom
 
-int main(int argc, char** argv) { return gridloom::Main(argc > 1 ? std::atoi(argv[1]) : 100'000); }
+int main(int argc, char** argv) {
+  unsigned launches = 100'000;
+  const bench::Option options[] = {{"--launches", &launches}};
+  bench::ParseOptions(argc, argv, options);
+  if (launches == 0 || launches > 100'000'000) {
+    std::fprintf(stderr, "%s: --launches wants 1 to 100000000\n", argv[0]);
+    return 1;
+  }
+  return gridloom::Main(static_cast<int>(launches));
+}

@@ -10,6 +10,7 @@
 
 #include "tests/apps/driver/host.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/options.h"
 
 EMBED(kPtx, BENCH_PTX);
 EMBED(kSource, BENCH_CL);
@@ -25,13 +26,14 @@ struct Options {
 Options Parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
-    const auto value = [&] { return i + 1 < argc ? argv[++i] : "0"; };
-    if (!std::strcmp(argv[i], "--threads")) options.threads = std::atoi(value());
-    else if (!std::strcmp(argv[i], "--scale")) options.scale = std::atof(value());
-    else if (!std::strcmp(argv[i], "--seconds")) options.seconds = std::atof(value());
-    else if (!std::strcmp(argv[i], "--only")) options.only = value();
-    else if (!std::strcmp(argv[i], "--no-cuda")) options.cuda = false;  // OpenCL and C++ alone, to check those
-    else if (!std::strcmp(argv[i], "--cpu-time")) options.cpu_time = true;
+    const std::string_view option = argv[i];
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (option == "--threads") options.threads = bench::Number<int>(argv[0], option, value());
+    else if (option == "--scale") options.scale = bench::Number<double>(argv[0], option, value());
+    else if (option == "--seconds") options.seconds = bench::Number<double>(argv[0], option, value());
+    else if (option == "--only") options.only = value();
+    else if (option == "--no-cuda") options.cuda = false;  // OpenCL and C++ alone, to check those
+    else if (option == "--cpu-time") options.cpu_time = true;
     else {
       std::fprintf(stderr, "usage: %s [--threads N] [--scale X] [--seconds S] [--only NAME] [--no-cuda] [--cpu-time]\n", argv[0]);
       std::exit(2);
