@@ -521,7 +521,7 @@ TEST_CASE("Scheduler_UnderAnySequence_DoesWhatTheModelAllows") {
 }
 
 TEST_CASE("Broker_UnderAnySequence_DoesWhatTheModelAllows") {
-  Try(200, 60, [](std::uint64_t) { return std::make_unique<BrokerSubject>(); });
+  Try(80, 60, [](std::uint64_t) { return std::make_unique<BrokerSubject>(); });
 }
 
 TEST_CASE("Model_IsNotFooled") {
