@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 namespace gridloom::timing {
 
 Result<WorkId> StreamOrder::Append(WorkState work) {
+  if (given_ > std::numeric_limits<WorkId>::max()) return Error{"the model has been given as many works as it has numbers for: 2^32"};
   const auto id = static_cast<WorkId>(given_);
   for (const WorkId other : work.order.after) {
     if (other >= id) return Error{"a work waits for work " + std::to_string(other) + ", which has not been given before it"};
