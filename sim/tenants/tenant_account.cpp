@@ -29,7 +29,13 @@ bool TenantAccount::Take(std::uint64_t bytes) {
   do {
     if (has > limits_.bytes || bytes > limits_.bytes - has) return false;
   } while (!bytes_.compare_exchange_weak(has, has + bytes, std::memory_order_relaxed));
+  Reached(has + bytes);
   return true;
+}
+
+void TenantAccount::Reached(std::uint64_t bytes) {
+  std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < bytes && !peak_.compare_exchange_weak(peak, bytes, std::memory_order_relaxed)) continue;
 }
 
 std::uint64_t TenantAccount::most_bytes() const {
@@ -39,7 +45,7 @@ std::uint64_t TenantAccount::most_bytes() const {
 
 std::shared_ptr<const trace::CtaTrace> TenantAccount::Keep(trace::CtaTrace trace) {
   const std::uint64_t bytes = trace::BytesOf(trace);
-  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  Reached(bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
   const auto paid = std::make_shared<const PaidTrace>(std::move(trace), shared_from_this(), bytes);
   return {paid, &paid->trace};
 }

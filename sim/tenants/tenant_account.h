@@ -25,6 +25,7 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
   bool Take(std::uint64_t bytes);
   void Give(std::uint64_t bytes) { bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   const Limits& limits() const { return limits_; }
   /// Where traces wait: a quarter of the memory, then the disk.
   const std::shared_ptr<timing::TraceStore>& store() const { return store_; }
@@ -35,7 +36,9 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
 
  private:
   const Limits limits_;
-  std::atomic<std::uint64_t> bytes_{0};
+  void Reached(std::uint64_t bytes);
+
+  std::atomic<std::uint64_t> bytes_{0}, peak_{0};
   const std::shared_ptr<timing::TraceStore> store_;
 };
 

@@ -53,7 +53,7 @@ TenantChannel::TenantChannel(TimingService& service, sched::SimulatedSession ses
       socket_(std::move(socket)),
       bell_(std::move(bell)),
       code_charge_(account_),
-      work_charge_(account_) {}
+      work_charge_(std::make_shared<Charge>(account_)) {}
 
 TenantChannel::~TenantChannel() {
   End();
@@ -228,10 +228,10 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
 /// Works that have ended are paid back when there is not enough for a further one: the model knows how many there are.
 Status TenantChannel::PayWork(std::size_t waits) {
   const std::uint64_t price = kWorkBytes + waits * kWaitBytes;
-  if (work_charge_.Add(price)) return {};
+  if (work_charge_->Add(price)) return {};
   const LiveTimeline::Open open = service_.timeline_->OpenOf(host);
-  work_charge_.ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
-  return work_charge_.Add(price) ? Status() : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));
+  work_charge_->ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
+  return work_charge_->Add(price) ? Status() : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));
 }
 
 Status TenantChannel::Append(const HostAction& action, NodeId node, bool group) {

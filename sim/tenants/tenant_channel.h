@@ -35,6 +35,9 @@ class TenantChannel {
   Status Start();
   /// From any thread: the tenant is not listened to any more.
   void End();
+  const std::shared_ptr<TenantAccount>& account() const { return account_; }
+  /// For its works: whoever holds it pays. The model may let go of them later than the session ends.
+  const std::shared_ptr<Charge>& work_charge() const { return work_charge_; }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
   // ---- for the service, holding its lock
@@ -101,7 +104,8 @@ class TenantChannel {
 
   // Of the thread.
   std::vector<std::shared_ptr<const trace::KernelCode>> codes_;
-  Charge code_charge_, work_charge_;
+  Charge code_charge_;
+  const std::shared_ptr<Charge> work_charge_;
   std::uint64_t works_ = 0;                                                   ///< given so far; the model numbers them alike
   std::unordered_map<std::uint64_t, std::shared_ptr<TenantSource>> sources_;  ///< whose CTAs have not all come
   std::unordered_map<std::uint64_t, unsigned> groups_;                        ///< those that are open, and how many groups each is in

@@ -1,5 +1,6 @@
 #include "sim/tenants/timing_service.h"
 
+#include <malloc.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -45,6 +46,8 @@ namespace {
 /// decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = 4096;
 constexpr milliseconds kAttendEvery{200};
+/// What a tenant must have had at most for its memory to be looked for when the model has let go of a session of it.
+constexpr std::uint64_t kLargeBytes = 64u << 20;
 /// Simulated time whose part a tenant with a cap may save up: some kernels.
 constexpr std::uint64_t kBurstUs = 1000;
 
@@ -158,6 +161,8 @@ void TimingService::AddHosts(const Channels& channels) {
     channel->begin = timeline_->HostTime(channel->host);
     const auto record = std::make_shared<HostRecord>();
     record->tenant = channel->session().tenant;
+    record->account = channel->account();
+    record->works = channel->work_charge();
     const std::lock_guard lock(mutex_);
     hosts_[channel->host] = record;
   }
@@ -204,6 +209,7 @@ void TimingService::AttendHosts() {
   std::unique_lock lock(channels_mutex_);
   while (!stop_) {
     came_ = false;
+    const bool tidies = std::exchange(tidy_, false);
     Channels gone, there;
     std::erase_if(leaving_, [&](auto& channel) {
       if (!channel->ended()) return false;
@@ -223,9 +229,10 @@ void TimingService::AttendHosts() {
     }
     gone.clear();
     there.clear();
+    if (tidies) malloc_trim(0);  // what lies free between what others have goes back to the host, too
     lock.lock();
     // Without sessions nothing wakes.
-    if (channels_.empty() && leaving_.empty()) changed_.wait(lock, [&] { return stop_ || came_ || !leaving_.empty(); });
+    if (channels_.empty() && leaving_.empty()) changed_.wait(lock, [&] { return stop_ || came_ || tidy_ || !leaving_.empty(); });
     else changed_.wait_for(lock, kAttendEvery, [&] { return stop_ || came_; });
   }
 }
@@ -264,8 +271,14 @@ timing::KernelTable TimingService::TableOf(timing::HostId host) {
 
 void TimingService::Forget(timing::HostId host) {
   std::shared_ptr<HostRecord> record;
-  const std::lock_guard lock(mutex_);
-  if (auto known = hosts_.extract(host)) record = std::move(known.mapped());
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto known = hosts_.extract(host)) record = std::move(known.mapped());
+  }
+  if (record == nullptr || record->account->peak() < kLargeBytes) return;
+  const std::lock_guard lock(channels_mutex_);
+  tidy_ = true;
+  changed_.notify_all();
 }
 
 timing::KernelOwner TimingService::OwnerOf(std::uint32_t tenant) const {

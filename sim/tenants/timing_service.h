@@ -78,7 +78,9 @@ class TimingService final : public sched::Simulation {
   /// What is known of a host's works that have ended.
   struct HostRecord {
     std::uint32_t tenant = 0;
-    std::mutex mutex;  ///< guards what follows
+    std::shared_ptr<TenantAccount> account;
+    std::shared_ptr<Charge> works;  ///< until the model has let go of them
+    std::mutex mutex;               ///< guards what follows
     timing::KernelTable table;
   };
 
@@ -102,6 +104,7 @@ class TimingService final : public sched::Simulation {
   Channels leaving_;
   bool begun_ = false, stop_ = false;
   bool came_ = false;  ///< a session, since the service's thread has looked
+  bool tidy_ = false;  ///< much memory has been let go of
 
   std::unique_ptr<timing::LiveTimeline> timeline_;
   std::thread attends_;

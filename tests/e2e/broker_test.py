@@ -160,7 +160,7 @@ def restart():
     assert ask("ps")["tenants"][0]["launches"] > before, "accounts were lost"
     program.send_signal(signal.SIGTERM)
     _, err = program.communicate(timeout=PATIENCE)
-    back = [line for line in err.splitlines() if b"is back" in line]
+    back = [line for line in err.splitlines() if b" is back, " in line]
     assert len(back) == 1 and b"schedules this program's launches from now on" in back[0] and b"goes on without" not in back[0], err
     return broker
 
