@@ -74,7 +74,7 @@ Result<passes::Rewritten> RealImage::Slice() {
   std::unique_ptr<ptx::Module> module;
   session::JitLog log;
   std::string why;
-  if (session::ParseSources(sources_, false, &module, &log, &why) != CUDA_SUCCESS) return Error{why};
+  if (session::ParseSources(sources_, ptx::PtxOrigin::kCompiled, &module, &log, &why) != CUDA_SUCCESS) return Error{why};
   std::vector<session::PtxSource>().swap(sources_);
   GL_TRY(pipeline, passes::Pipeline::Parse("slice"));
   passes::Rewritten rewritten;

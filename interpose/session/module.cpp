@@ -148,7 +148,7 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
 
 CUresult Code::Parse(std::unique_ptr<ptx::Module>* module, std::string* text, JitLog* log) const {
   std::string why;
-  const CUresult status = ParseSources(sources_, !from_runtime_, module, log, &why);
+  const CUresult status = ParseSources(sources_, from_runtime_ ? ptx::PtxOrigin::kCompiled : ptx::PtxOrigin::kWritten, module, log, &why);
   if (status != CUDA_SUCCESS) LogFormat(LogLevel::kError, "%s", why.c_str());
   else if (sources_.size() > 1) *text = ptx::PrintModule(**module);
   else if (!sources_.empty()) *text = sources_.front().text;

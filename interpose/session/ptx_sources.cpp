@@ -29,14 +29,14 @@ void CapRegisters(ptx::Module& module, std::uint32_t max_registers) {
   }
 }
 
-CUresult ParseParts(const std::vector<PtxSource>& sources, bool verify, std::vector<std::unique_ptr<ptx::Module>>* parts, JitLog* log,
-                    std::string* why) {
+CUresult ParseParts(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::vector<std::unique_ptr<ptx::Module>>* parts,
+                    JitLog* log, std::string* why) {
   std::string complaints;
   for (const PtxSource& source : sources) {
     DiagnosticSink sink;
     parts->push_back(ptx::ParseModule(source.text, sink));
     CapRegisters(*parts->back(), source.max_registers);
-    if (verify && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink);
+    if (!sink.has_errors()) ptx::VerifyModule(*parts->back(), sink, origin);
     if (sink.diagnostics().empty()) continue;
     (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
   }
@@ -69,13 +69,20 @@ bool IsProvided(std::string_view name) {
 
 std::uint32_t MaxRegisters(std::string_view options) {
   constexpr std::string_view kName = "-maxrregcount";
-  const std::size_t at = options.find(kName);
-  if (at == std::string_view::npos) return 0;
-  const std::string_view rest = options.substr(at + kName.size());
-  const std::size_t digits = rest.find_first_not_of("= ");
-  std::uint32_t number = 0;
-  if (digits != std::string_view::npos && digits != 0) std::from_chars(rest.data() + digits, rest.data() + rest.size(), number);
-  return number;
+  for (std::size_t at = 0; (at = options.find(kName, at)) != std::string_view::npos; at += kName.size()) {
+    const std::size_t begin = at != 0 && options[at - 1] == '-' ? at - 1 : at;  // of a word of its own, not of another option's value
+    if (begin != 0 && options[begin - 1] != ' ') continue;
+    const std::string_view rest = options.substr(at + kName.size());
+    const std::size_t digits = rest.find_first_not_of("= ");
+    if (digits == 0 || digits == std::string_view::npos) continue;
+    const std::string_view text = rest.substr(digits, rest.find(' ', digits) - digits);
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return number;
+    LogFormat(LogLevel::kWarn, "-maxrregcount=%.40s is no number of registers; there is no limit", std::string(text).c_str());
+    return 0;
+  }
+  return 0;
 }
 
 std::string WithMaxRegisters(std::string ptx, std::uint32_t max_registers) {
@@ -108,10 +115,10 @@ CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, 
   return CUDA_SUCCESS;
 }
 
-CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::unique_ptr<ptx::Module>* module, JitLog* log,
+CUresult ParseSources(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::unique_ptr<ptx::Module>* module, JitLog* log,
                       std::string* why) {
   std::vector<std::unique_ptr<ptx::Module>> parts;
-  if (const auto status = ParseParts(sources, verify, &parts, log, why); status != CUDA_SUCCESS) return status;
+  if (const auto status = ParseParts(sources, origin, &parts, log, why); status != CUDA_SUCCESS) return status;
   if (parts.size() > 1) return LinkParts(sources, std::move(parts), module, log, why);
   // A container without entries is legal, and holds nothing.
   *module = parts.empty() ? std::make_unique<ptx::Module>() : std::move(parts.front());
@@ -122,7 +129,7 @@ CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, Ji
   std::vector<std::unique_ptr<ptx::Module>> parts;
   std::unique_ptr<ptx::Module> module;
   std::string why;
-  CUresult status = ParseParts(sources, true, &parts, log, &why);
+  CUresult status = ParseParts(sources, ptx::PtxOrigin::kWritten, &parts, log, &why);
   if (status == CUDA_SUCCESS) status = LinkParts(sources, std::move(parts), &module, log, &why);
   if (status != CUDA_SUCCESS) {
     LogFormat(LogLevel::kError, "%s", why.c_str());

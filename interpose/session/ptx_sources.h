@@ -10,6 +10,7 @@
 #include "interpose/api/cuda_types.h"
 #include "rewriter/image/image_set.h"
 #include "rewriter/ptx/ir.h"
+#include "rewriter/ptx/verifier.h"
 #include "rewriter/support/compute_capability.h"
 
 namespace gridloom::session {
@@ -39,9 +40,9 @@ std::string WithMaxRegisters(std::string ptx, std::uint32_t max_registers);
 /// anything in it. Nothing is parsed. NO_BINARY_FOR_GPU or INVALID_IMAGE with a sentence.
 cuda::CUresult SelectSources(const image::ImageSet& images, ComputeCapability device, std::vector<PtxSource>* sources, std::string* why);
 
-/// Parses the texts and, if there are several, links them. `verify`: for text that people and programs wrote; what nvcc put into a
-/// binary has been through ptxas. INVALID_PTX with the complaints in `log->error` and, for a log, in `*why`.
-cuda::CUresult ParseSources(const std::vector<PtxSource>& sources, bool verify, std::unique_ptr<ptx::Module>* module, JitLog* log,
+/// Parses and verifies the texts and, if there are several, links them. INVALID_PTX with the complaints in `log->error` and, for a log, in
+/// `*why`.
+cuda::CUresult ParseSources(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::unique_ptr<ptx::Module>* module, JitLog* log,
                             std::string* why);
 
 /// Parses and links PTX texts and prints the result, as cuLinkComplete does; says in the log what is wrong with them.

@@ -24,9 +24,9 @@ std::string VersionText(unsigned ptx) { return std::to_string(ptx / 10) + '.' + 
 
 }  // namespace
 
-bool VerifyModule(const Module& module, DiagnosticSink& sink) {
+bool VerifyModule(const Module& module, DiagnosticSink& sink, PtxOrigin origin) {
   const std::size_t before = sink.error_count();
-  Verifier(module, sink).VerifyModule();
+  Verifier(module, sink, origin).VerifyModule();
   return sink.error_count() == before;
 }
 
@@ -40,15 +40,20 @@ Target TargetOf(const Module& module) {
   return target;
 }
 
-Verifier::Verifier(const Module& module, DiagnosticSink& sink)
-    : module_(module), sink_(sink), ptx_(module.version_major * 10 + module.version_minor), target_(TargetOf(module)) {}
+Verifier::Verifier(const Module& module, DiagnosticSink& sink, PtxOrigin origin)
+    : module_(module), sink_(sink), origin_(origin), ptx_(module.version_major * 10 + module.version_minor), target_(TargetOf(module)) {}
 
 void Verifier::UnknownWord(SourceLoc loc, std::string message) {
-  if (ptx_ <= kNewestPtx) {
+  if (ptx_ <= kNewestPtx && origin_ == PtxOrigin::kWritten) {
     sink_.Error(loc, std::move(message));
   } else {
     sink_.Warning(loc, std::move(message));
   }
+}
+
+void Verifier::TooOld(SourceLoc loc, std::string message) {
+  if (origin_ == PtxOrigin::kWritten) sink_.Error(loc, std::move(message));
+  else sink_.Warning(loc, std::move(message));
 }
 
 void Verifier::VerifyModule() {
@@ -76,9 +81,9 @@ void Verifier::VerifyHeader() {
   const std::string name(module_.targets[0]);
   if (row == std::end(kTargets)) return UnknownWord(kTop, "unknown target '" + name + "'");
   const unsigned needed = target_.suffix != '\0' ? row->ptx_specific : row->ptx;
-  if (needed == 0) return Error(kTop, "unknown target '" + name + "'");
+  if (needed == 0) return TooOld(kTop, "unknown target '" + name + "'");
   if (ptx_ < needed) {
-    Error(kTop, "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
+    TooOld(kTop, "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
   }
 }
 
@@ -115,7 +120,7 @@ void Verifier::VerifyAlias(const AliasDirective& alias) {
   if (module_.FindFunction(alias.alias) == nullptr) {
     Error(alias.loc, "the alias '" + std::string(alias.alias) + "' needs a prototype before it");
   }
-  CheckNeeds(alias.loc, ".alias", {.ptx = 63, .sm = 30});
+  CheckNeeds(alias.loc, [] { return ".alias"; }, {.ptx = 63, .sm = 30});
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -194,16 +199,20 @@ void Verifier::VerifyLabelDirective(const LabelDirective& directive) {
   }
 }
 
-void Verifier::CheckNeeds(SourceLoc loc, const std::string& what, const Requirement& needs) {
-  if (ptx_ == 0 || target_.sm == 0) return;  // reported once
+bool Verifier::Meets(const Requirement& needs) const {
+  if (ptx_ == 0 || target_.sm == 0) return true;  // reported once
+  return ptx_ >= needs.ptx && target_.sm >= needs.sm && (!needs.specific || target_.suffix != '\0');
+}
+
+void Verifier::ReportNeeds(SourceLoc loc, const std::string& what, const Requirement& needs) {
   if (ptx_ < needs.ptx) {
-    Error(loc, "'" + what + "' needs .version " + VersionText(needs.ptx) + " or later, found " + VersionText(ptx_));
+    TooOld(loc, "'" + what + "' needs .version " + VersionText(needs.ptx) + " or later, found " + VersionText(ptx_));
   } else if (target_.sm < needs.sm) {
-    Error(loc, "'" + what + "' needs .target sm_" + std::to_string(needs.sm) + (needs.specific ? "a" : "") + " or later, found " +
-                   std::string(module_.targets.empty() ? "none" : module_.targets[0]));
-  } else if (needs.specific && target_.suffix == '\0') {
-    Error(loc, "'" + what + "' needs an architecture-specific target such as sm_" + std::to_string(target_.sm) + "a, found " +
-                   std::string(module_.targets[0]));
+    TooOld(loc, "'" + what + "' needs .target sm_" + std::to_string(needs.sm) + (needs.specific ? "a" : "") + " or later, found " +
+                    std::string(module_.targets.empty() ? "none" : module_.targets[0]));
+  } else {
+    TooOld(loc, "'" + what + "' needs an architecture-specific target such as sm_" + std::to_string(target_.sm) + "a, found " +
+                    std::string(module_.targets[0]));
   }
 }
 

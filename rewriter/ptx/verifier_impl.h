@@ -10,6 +10,7 @@
 
 #include "rewriter/ptx/form.h"
 #include "rewriter/ptx/ir.h"
+#include "rewriter/ptx/verifier.h"
 #include "rewriter/support/diagnostic.h"
 
 namespace gridloom::ptx {
@@ -23,14 +24,15 @@ Target TargetOf(const Module& module);
 
 class Verifier {
  public:
-  Verifier(const Module& module, DiagnosticSink& sink);
+  Verifier(const Module& module, DiagnosticSink& sink, PtxOrigin origin);
 
   void VerifyModule();
 
  private:
   void Error(SourceLoc loc, std::string message) { sink_.Error(loc, std::move(message)); }
-  /// An error when the module's PTX version is one the tables describe, else a warning.
+  /// An error when the module's PTX version is one the tables describe and it was written by hand, else a warning.
   void UnknownWord(SourceLoc loc, std::string message);
+  void TooOld(SourceLoc loc, std::string message);
 
   // --- module, scopes, functions (verifier.cpp)
   using Names = std::unordered_map<std::string_view, SourceLoc>;
@@ -43,7 +45,13 @@ class Verifier {
   void VerifyBlockNames(const Block& block, Names& names);
   void DeclareName(Names& names, std::string_view name, SourceLoc loc);
   void VerifyLabelDirective(const LabelDirective& directive);
-  void CheckNeeds(SourceLoc loc, const std::string& what, const Requirement& needs);
+  /// `name` gives what has the needs; it is asked only for a message.
+  template <typename Name>
+  void CheckNeeds(SourceLoc loc, const Name& name, const Requirement& needs) {
+    if (!Meets(needs)) ReportNeeds(loc, name(), needs);
+  }
+  bool Meets(const Requirement& needs) const;
+  void ReportNeeds(SourceLoc loc, const std::string& what, const Requirement& needs);
 
   // --- declarations (verify_declaration.cpp)
   void VerifyVariable(const Variable& variable, bool in_body);
@@ -88,6 +96,7 @@ class Verifier {
 
   const Module& module_;
   DiagnosticSink& sink_;
+  const PtxOrigin origin_;
   unsigned ptx_ = 0;  // version as major * 10 + minor
   Target target_;
 };

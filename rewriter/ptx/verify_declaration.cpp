@@ -35,7 +35,7 @@ void Verifier::VerifyVariable(const Variable& variable, bool in_body) {
   if (!in_body && variable.space == StateSpace::kReg && ptx_ >= 30) {
     Error(variable.loc, "registers are declared inside functions");
   }
-  if (variable.HasAttribute("managed")) CheckNeeds(variable.loc, ".attribute(.managed)", {.ptx = 40, .sm = 30});
+  if (variable.HasAttribute("managed")) CheckNeeds(variable.loc, [] { return ".attribute(.managed)"; }, {.ptx = 40, .sm = 30});
 }
 
 void Verifier::VerifyVariableType(const Variable& variable) {

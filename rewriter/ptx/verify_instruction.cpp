@@ -38,7 +38,8 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
   const Form* form = FormOf(instruction);
   if (form == nullptr || !VerifyTypes(instruction, *form)) return;
-  CheckNeeds(instruction.loc, instruction.FullName(), NeedsOf(instruction, *form));
+  CheckNeeds(
+      instruction.loc, [&] { return instruction.FullName(); }, NeedsOf(instruction, *form));
   if (VerifyCount(instruction, *form) && VerifySpace(instruction)) VerifyOperands(instruction, *form);
 }
 
@@ -72,13 +73,13 @@ bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {
   }
   for (std::size_t i = 0; i < form.types.size(); ++i) {
     const ScalarType type = instruction.type(i);
-    const std::string name = "'" + instruction.FullName() + "'";
     if (type == ScalarType::kNone) {
-      Error(instruction.loc, name + " needs " + (i == 0 ? "a type" : "another type"));
+      Error(instruction.loc, "'" + instruction.FullName() + "' needs " + (i == 0 ? "a type" : "another type"));
       return false;
     }
     if (std::ranges::find(form.types[i], type) != form.types[i].end()) continue;
-    Error(instruction.loc, name + ": " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
+    Error(instruction.loc,
+          "'" + instruction.FullName() + "': " + std::string(instruction.name) + " has no type ." + std::string(Info(type).text));
     return false;
   }
   return true;

@@ -197,7 +197,7 @@ bool Verifier::VerifyConstant(const Instruction& instruction, const OperandForm&
 // Special registers are read by mov; cvt takes them too.
 bool Verifier::VerifySpecial(const Instruction& instruction, const OperandForm& form, const Operand& operand) {
   const SpecialInfo& info = Info(SpecialFromText(operand.text)->special);
-  CheckNeeds(operand.loc, std::string(operand.text), {.ptx = info.ptx, .sm = info.sm});
+  CheckNeeds(operand.loc, [&] { return std::string(operand.text); }, {.ptx = info.ptx, .sm = info.sm});
   if (form.writes()) return Mismatch(instruction, operand, "a register to write");
   // The one that is a constant.
   if (operand.text == "WARP_SZ") return true;

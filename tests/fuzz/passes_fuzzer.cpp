@@ -12,6 +12,8 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "sim/exec/contract/layout.h"
+#include "sim/exec/runtime/register_estimate.h"
 
 using namespace gridloom;
 
@@ -39,6 +41,19 @@ void ExtractKernels(const ptx::Module& module, bool valid) {
   }
 }
 
+/// What is asked of a module out of an image before any of its kernels is compiled; estimates are made of text that nobody verified, too.
+void Describe(const ptx::Module& module) {
+  for (const ptx::Function& function : module.functions) (void)exec::EstimateRegisters(function);
+  DiagnosticSink sink;
+  if (!ptx::VerifyModule(module, sink, ptx::PtxOrigin::kCompiled)) return;
+  (void)exec::NumberSymbols(module);
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_entry || function.body == nullptr) continue;
+    (void)exec::LayoutShared(module, function);
+    (void)exec::LayoutLocal(function);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -52,5 +67,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (rewritten.ok() && valid) CheckValid(*rewritten->module, pass->name());
   }
   ExtractKernels(*module, valid);
+  Describe(*module);
   return 0;
 }

@@ -6,7 +6,12 @@
 #include <fstream>
 #include <thread>
 
+#include "interpose/session/ptx_sources.h"
+#include "rewriter/image/fatbin.h"
+#include "rewriter/image/fatbin_layout.h"
+#include "rewriter/image/image_set.h"
 #include "tests/interpose/fixture.h"
+#include "tests/rewriter/image/image_bytes.h"
 
 using namespace gridloom;
 using test::FakeEngine;
@@ -18,6 +23,40 @@ CUresult Launch(CUfunction function, unsigned grid, unsigned block, unsigned sha
 }
 
 }  // namespace
+
+// What a compiler puts into a binary is right; a binary may be made by somebody else.
+TEST_CASE("Images_WhosePtxNoCompilerWrote_AreRefused_AndNewerWordsAreNot", "[errors]") {
+  const test::Fixture fixture;
+  const auto load = [](const std::string& line) {
+    const std::string ptx =
+        ".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " + line + " ret; }\n";
+    const auto container = image::testing::MakeContainer({image::testing::EntrySpec{.sm = 70, .payload = ptx + '\0'}});
+    const image::WrapperHeader wrapper{image::kWrapperMagic, 1, container.data(), nullptr};
+    CUmodule module = nullptr;
+    const CUresult loaded = cuModuleLoadData(&module, &wrapper);
+    if (loaded != CUDA_SUCCESS) return loaded;
+    CUfunction function = nullptr;
+    const CUresult found = cuModuleGetFunction(&function, module, "k");
+    CHECK(cuModuleUnload(module) == CUDA_SUCCESS);
+    return found;
+  };
+  CHECK(load("mov.u32 %r1, %r2;") == CUDA_SUCCESS);
+  CHECK(load("quux.u32 %r1, %r2;") == CUDA_SUCCESS);  // refused when it is launched
+  CHECK(load("@%nobody mov.u32 %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("mov.u32 %r1, %nobody;") == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("add.u32 %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+}
+
+TEST_CASE("MaxRegisters_TakesWholeNumbersOfItsOwnOption", "[errors]") {
+  CHECK(session::MaxRegisters("-maxrregcount=32") == 32);
+  CHECK(session::MaxRegisters("-O3 --maxrregcount 40 -g") == 40);
+  CHECK(session::MaxRegisters("-DNAME=-maxrregcount=32") == 0);
+  CHECK(session::MaxRegisters("-maxrregcountry=32") == 0);
+  for (const char* wrong :
+       {"-maxrregcount", "-maxrregcount=", "-maxrregcount=x", "-maxrregcount=-1", "-maxrregcount=8x", "-maxrregcount=99999999999"})
+    CHECK(session::MaxRegisters(wrong) == 0);
+  CHECK(session::MaxRegisters("-maxrregcount=" + std::string(1'000'000, '9')) == 0);
+}
 
 TEST_CASE("LaunchConfiguration_IsCheckedAgainstTheDevice", "[errors]") {
   const test::Fixture fixture;

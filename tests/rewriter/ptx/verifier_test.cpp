@@ -43,6 +43,26 @@ TEST_CASE("Verifier_UnknownWordsOfALaterVersion_AreWarnings") {
   }
 }
 
+TEST_CASE("Verifier_CompiledModules_MayKnowMoreThanTheTables_AndNothingElse") {
+  const auto verify = [](const std::string& line) {
+    DiagnosticSink sink;
+    const auto module = ParseModule(
+        ".version 8.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>; " + line + " ret; }\n", sink);
+    REQUIRE(!sink.has_errors());
+    const bool good = VerifyModule(*module, sink, PtxOrigin::kCompiled);
+    return std::pair(good, sink.diagnostics().size());
+  };
+  CHECK(verify("mov.u32 %r1, %r2;") == std::pair(true, std::size_t{0}));
+  CHECK(verify("quux.u32 %r1, %r2;") == std::pair(true, std::size_t{1}));
+  CHECK(verify("add.odd.u32 %r1, %r2, %r3;") == std::pair(true, std::size_t{1}));
+  CHECK(verify("mapa.u32 %r1, %r2, 0;") == std::pair(true, std::size_t{1}));  // of sm_90
+  CHECK(verify("@%nobody bra L; L:").first == false);
+  CHECK(verify("@%r1 bra L; L:").first == false);
+  CHECK(verify("@%nobody quux.u32 %r1, %r2;").first == false);
+  CHECK(verify("mov.u32 %r1, %nobody;").first == false);
+  CHECK(verify("add.u32 %r1, %r2;").first == false);
+}
+
 TEST_CASE("Verifier_StopsAtTwentyErrors") {
   std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n";
   for (int i = 0; i < 1000; ++i) text += "mov.u32 %x, 1;\n";
