@@ -37,8 +37,11 @@ constexpr std::uint64_t kCodeBytes = 8192;   ///< a kernel, its row in tables in
 constexpr std::uint64_t kCodeTimes = 4;      ///< and so many times the bytes that describe it: as they came, and as the model reads them
 constexpr std::uint64_t kDecoderBytes = 64;  ///< for each instruction, while CTAs are unpacked
 
+/// A session has paid for no more works that have ended than this.
+constexpr std::uint64_t kPayBackEvery = 256;
+
 /// How often a session whose questions wait looks whether the model waits for it.
-constexpr int kLookEveryMs = 500;
+constexpr std::chrono::milliseconds kLookEvery{500};
 
 Error Bad(const std::string& what) { return Error{"to the timing model: " + what}; }
 Error Damaged() { return Bad("a frame that is damaged"); }
@@ -83,16 +86,18 @@ void TenantChannel::Main() {
 
 /// Until the tenant is gone, or has said what makes no sense.
 Status TenantChannel::Serve() {
+  auto looked = std::chrono::steady_clock::now();
   while (SendOut()) {
     const bool sends = !out_.empty();
     // Who does not take its answers is not listened to.
     pollfd watched[] = {{socket_.get(), static_cast<short>(sends ? POLLOUT : POLLIN), 0}, {bell_.get(), POLLIN, 0}};
-    const int ready = poll(watched, std::size(watched), waiting_ != 0 ? kLookEveryMs : -1);
+    const int ready = poll(watched, std::size(watched), waiting_ != 0 ? static_cast<int>(kLookEvery.count()) : -1);
     if (ready < 0 && errno != EINTR) return {};
-    if (ready <= 0) {
+    if (const auto now = std::chrono::steady_clock::now(); waiting_ != 0 && now - looked >= kLookEvery) {
       service_.timeline_->GiveUpStalled(host);
-      continue;
+      looked = now;
     }
+    if (ready <= 0) continue;
     if (watched[1].revents != 0) TakeReplies();
     if ((watched[0].revents & (POLLERR | POLLNVAL)) != 0 || (sends && (watched[0].revents & POLLHUP) != 0)) return {};
     if (sends || watched[0].revents == 0) continue;
@@ -225,10 +230,10 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
   return place;
 }
 
-/// Works that have ended are paid back when there is not enough for a further one: the model knows how many there are.
+/// Works that have ended are paid back now and then, and when there is not enough for a further one: the model knows how many there are.
 Status TenantChannel::PayWork(std::size_t waits) {
   const std::uint64_t price = kWorkBytes + waits * kWaitBytes;
-  if (work_charge_->Add(price)) return {};
+  if (works_ % kPayBackEvery != 0 && work_charge_->Add(price)) return {};
   const LiveTimeline::Open open = service_.timeline_->OpenOf(host);
   work_charge_->ShrinkTo(open.works * kWorkBytes + open.waits * kWaitBytes + works_ * kEndBytes);
   return work_charge_->Add(price) ? Status() : Status(NoMemory("a work behind " + std::to_string(open.works) + " that have not ended"));

@@ -579,6 +579,16 @@ TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
   CHECK(Threads() == threads);
 }
 
+TEST_CASE("TimingService_WorksThatHaveEnded_ArePaidBackToTheirTenant") {
+  Fixture f({.policy = "leftover"});
+  const auto program = f.Join(1);
+  for (int batch = 0; batch < 20; ++batch) {
+    for (int i = 1; i < 100; ++i) program->Kernel(1, 1);
+    REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(1, 1)}));
+  }
+  CHECK(f.service->bytes(1) < 1 << 20);  // of 2,000 works, each of which takes 2 KiB until it has ended
+}
+
 TEST_CASE("TimingService_KernelWhoseInstructionsTheDeviceLacks_TakesNoTime") {
   Fixture f({.policy = "leftover", .patience_ms = 200}, "fermi-8");
   const auto good = f.Join(1), other = f.Join(2);
