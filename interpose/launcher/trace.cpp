@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "interpose/launcher/commands.h"
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
@@ -119,7 +120,7 @@ class TraceCommand final : public Command {
       const double lanes = static_cast<double>(sum.warp_instructions) * trace::kWarpSize;
       table.Add({exec::WithCommas(sum.launches), exec::WithCommas(sum.ctas), exec::WithCommas(sum.warp_instructions),
                  Share(static_cast<double>(sum.thread_instructions), lanes), exec::WithCommas(sum.accesses),
-                 exec::DemangledName(file.kernels()[number].name)});
+                 DemangledName(file.kernels()[number].name)});
       instructions += sum.warp_instructions;
       left_out += sum.left_out;
       incomplete += sum.incomplete;
@@ -145,7 +146,7 @@ class TraceCommand final : public Command {
     json["problem"] = problem.empty() ? Json() : Json(problem);
     json["kernels"] = Json::array();
     for (const auto& [number, sum] : kernels) {
-      json["kernels"].push_back({{"name", exec::DemangledName(file.kernels()[number].name)},
+      json["kernels"].push_back({{"name", DemangledName(file.kernels()[number].name)},
                                  {"symbol", file.kernels()[number].name},
                                  {"launches", sum.launches},
                                  {"incomplete_launches", sum.incomplete},

@@ -12,6 +12,7 @@
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/settings.h"
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 
 namespace gridloom::session {
@@ -47,7 +48,7 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
   nlohmann::json json = Json(report.access);
   json["kind"] = exec::NameOf(report.kind);
   json["space"] = kSpaces[static_cast<std::size_t>(report.space)];
-  json["kernel"] = exec::DemangledName(report.kernel);
+  json["kernel"] = DemangledName(report.kernel);
   json["symbol"] = report.kernel;
   json["cta"] = Json(report.cta);
   json["address"] = exec::HexAddress(report.address);

@@ -1,21 +1,17 @@
 #include "interpose/session/summary.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
+#include "rewriter/support/demangle.h"
 
 namespace gridloom::session {
 std::string ShortKernelName(const std::string& name, std::size_t width) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  const std::string_view whole = status == 0 ? text.get() : name.c_str();
+  const std::string whole = DemangledName(name);
   std::string shown;
   int depth = 0;
   for (const char c : whole) {

@@ -7,6 +7,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/summary.h"
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 #include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
@@ -48,7 +49,7 @@ std::string SharesText(const timing::SmCounters& sm, const sim::DeviceSpec& devi
 
 Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
   const timing::Activity activity = kernel.On(device);
-  Json json{{"kernel", exec::DemangledName(kernel.name)},
+  Json json{{"kernel", DemangledName(kernel.name)},
             {"symbol", kernel.name},
             {"launches", kernel.launches},
             {"ctas", kernel.ctas},

@@ -1,5 +1,6 @@
 #include "scheduler/daemon/limits_file.h"
 
+#include "rewriter/support/json.h"
 #include "scheduler/daemon/state_file.h"
 
 namespace gridloom::broker {
@@ -50,7 +51,7 @@ Result<LimitChanges> ParseLimits(std::string_view text, const std::string& path)
 std::string LimitsText(const LimitChanges& changes) {
   TenantsText text;
   for (const auto& [name, change] : changes) {
-    text.Add(name, Json{{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}}.dump());
+    text.Add(name, JsonText(Json{{"configured", ToJson(change.configured)}, {"now", ToJson(change.now)}}));
   }
   return text.Finish();
 }

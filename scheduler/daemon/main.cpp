@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "rewriter/support/printable.h"
 #include "scheduler/daemon/broker.h"
 #include "scheduler/daemon/config.h"
 #include "scheduler/daemon/web.h"
@@ -36,7 +37,7 @@ Broker* g_broker = nullptr;  // for the signal handler alone
 void OnSignal(int) { g_broker->Stop(); }
 
 int Fail(const std::string& message) {
-  std::fprintf(stderr, "gridloom: %s\n", message.c_str());
+  std::fprintf(stderr, "gridloom: %s\n", PrintableLines(message).c_str());
   return kExitFailed;
 }
 
@@ -55,7 +56,8 @@ std::string DefaultState() {
   return {};
 }
 
-void Say(const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", line.c_str()); }
+/// Of one line, whatever tenants call themselves and their kernels.
+void Say(const std::string& line) { std::fprintf(stderr, "gridloom: %s\n", Printable(line).c_str()); }
 
 /// Profiles by KernelHash, since a record has no room for long names, and warps of a block.
 class KernelProfiles {
@@ -244,8 +246,7 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(), as on a full disk
   if (!quiet) {
-    std::fprintf(stderr, "gridloom: sharing %s under policy %s on %s\n", config->device.c_str(), config->policy.c_str(),
-                 config->socket.c_str());
+    Say("sharing " + config->device + " under policy " + config->policy + " on " + config->socket);
   }
   std::unique_ptr<Web> web;
   if (config->http_port != 0) {

@@ -1,13 +1,9 @@
 // Findings as text.
 #include "sim/exec/memcheck.h"
 
-#include <cxxabi.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 
-#include "rewriter/support/printable.h"
+#include "rewriter/support/demangle.h"
 
 namespace gridloom::exec {
 namespace {
@@ -87,13 +83,6 @@ std::string_view NameOf(MemcheckKind kind) {
     case MemcheckKind::kInvalidFree: return "invalid-free";
   }
   return "unknown";
-}
-
-std::string DemangledName(const std::string& name) {
-  if (!name.starts_with("_Z")) return Printable(name);  // "Mix" is no type either
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return Printable(status == 0 ? text.get() : name);
 }
 
 std::string WithCommas(std::uint64_t value) {

@@ -57,8 +57,6 @@ std::string DescribeMiss(std::uint64_t address, std::uint64_t bytes, std::uint64
 std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes);
 std::string HexAddress(std::uint64_t value);
 
-/// A kernel's name as the programmer wrote it.
-std::string DemangledName(const std::string& name);
 /// 1234567 -> "1,234,567".
 std::string WithCommas(std::uint64_t value);
 

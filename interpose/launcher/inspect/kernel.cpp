@@ -1,15 +1,12 @@
 // Facts about one kernel, gathered from its PTX and that of the functions it may call.
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 #include <set>
 #include <unordered_map>
 
 #include "interpose/launcher/inspect/report.h"
 #include "rewriter/analysis/liveness.h"
 #include "rewriter/ptx/visit.h"
+#include "rewriter/support/demangle.h"
 #include "sim/exec/contract/layout.h"
 
 namespace gridloom::launcher {
@@ -132,19 +129,10 @@ class KernelWalk {
 
 }  // namespace
 
-// nvcc makes the names of file-local kernels unique: __nv_static_52__f4510a67_…_2317245__Z4fillPi.
-std::string Demangle(const std::string& name) {
-  const std::size_t inner = name.starts_with("__nv_static_") ? name.find("__Z") : std::string::npos;
-  if (inner != std::string::npos) return "static " + Demangle(name.substr(inner + 1));
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
-}
-
 KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel) {
   KernelReport report;
   report.name = kernel.name;
-  report.demangled = Demangle(report.name);
+  report.demangled = DemangledName(report.name);
   ReportParameters(kernel, report);
   ReportBounds(kernel, report);
   report.shared_bytes = exec::LayoutShared(module, kernel).static_bytes;

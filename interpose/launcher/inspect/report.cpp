@@ -8,6 +8,7 @@
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
+#include "rewriter/support/demangle.h"
 #include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
@@ -109,7 +110,7 @@ void ReportCubins(const Container& container, ContainerReport& report) {
   if (!cubin.ok()) return;
   for (const image::CubinKernel& kernel : cubin->kernels) {
     const std::string name(kernel.name);
-    report.machine_kernels.push_back({name, Demangle(name), kernel.code_bytes, kernel.shared_bytes});
+    report.machine_kernels.push_back({name, DemangledName(name), kernel.code_bytes, kernel.shared_bytes});
   }
 }
 

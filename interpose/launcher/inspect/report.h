@@ -100,7 +100,4 @@ void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container);
 /// Facts about one kernel of a module.
 KernelReport ReportKernel(const ptx::Module& module, const ptx::Function& kernel);
 
-/// "add(float*, int)" for "_Z3addPfi"; the name itself when it is not mangled.
-std::string Demangle(const std::string& name);
-
 }  // namespace gridloom::launcher

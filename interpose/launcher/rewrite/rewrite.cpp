@@ -21,6 +21,7 @@
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/verifier.h"
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
 #include "rewriter/support/whole_file.h"
@@ -105,10 +106,10 @@ std::string OutcomeText(const Piece& piece) {
     std::string what;
     for (const passes::HiddenParam& hidden : kernel.hidden) (what += what.empty() ? "" : " ") += passes::Info(hidden.role).text;
     if (kernel.status == KernelStatus::kRefused) what = kernel.refused_by + ": " + kernel.reason + Place(kernel);
-    table.Add({std::string(TextOf(kernel.status)), Demangle(kernel.kernel), what});
+    table.Add({std::string(TextOf(kernel.status)), DemangledName(kernel.kernel), what});
   }
   for (const passes::AddedKernel& kernel : piece.rewritten.added)
-    table.Add({"added", kernel.name, kernel.purpose + " of " + Demangle(kernel.of)});
+    table.Add({"added", kernel.name, kernel.purpose + " of " + DemangledName(kernel.of)});
   return Coloured(Colour::kBold, piece.name) + "\n" + table.Text(2);
 }
 
@@ -124,7 +125,7 @@ Json HiddenJson(const std::vector<passes::HiddenParam>& params) {
 Json PieceJson(const Piece& piece) {
   Json kernels = Json::array(), added = Json::array();
   for (const passes::KernelOutcome& kernel : piece.rewritten.kernels) {
-    Json json{{"name", kernel.kernel}, {"demangled", Demangle(kernel.kernel)}, {"status", TextOf(kernel.status)}};
+    Json json{{"name", kernel.kernel}, {"demangled", DemangledName(kernel.kernel)}, {"status", TextOf(kernel.status)}};
     if (kernel.status == KernelStatus::kRefused) {
       json["refused_by"] = kernel.refused_by;
       json["reason"] = kernel.reason;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/whole_file.h"
-#include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
 #include "sim/study/replay/cell_check.h"
 #include "sim/timing/derived.h"
@@ -26,7 +26,7 @@ class Names {
   std::size_t Of(const timing::WorkResult& work) {
     const bool kernel = work.kind == timing::WorkKind::kKernel;
     const auto [it, inserted] = numbers_.try_emplace({work.kind, work.name}, numbers_.size());
-    if (inserted) list_.push_back(kernel ? exec::DemangledName(work.name) : kKindNames[static_cast<std::size_t>(work.kind)]);
+    if (inserted) list_.push_back(kernel ? DemangledName(work.name) : kKindNames[static_cast<std::size_t>(work.kind)]);
     return it->second;
   }
   const Json& list() const { return list_; }
@@ -44,7 +44,7 @@ Json CountersJson(const timing::Counters& counters, const sim::DeviceSpec& devic
 
 Json KernelJson(const KernelTimes& kernel, const sim::DeviceSpec& device) {
   const timing::Activity activity{device, kernel.cycles, kernel.counters};
-  Json json{{"kernel", exec::DemangledName(kernel.name)},
+  Json json{{"kernel", DemangledName(kernel.name)},
             {"symbol", kernel.name},
             {"launches", kernel.launches},
             {"kernel_ctas", kernel.ctas},

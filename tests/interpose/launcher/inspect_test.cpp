@@ -147,11 +147,5 @@ TEST_CASE("InspectFile_NeedsANewerDevice_IsReadForThatOne") {
   CHECK(report.containers[0].entries[0].selected);
 }
 
-TEST_CASE("Demangle_LeavesPlainNamesAlone") {
-  CHECK(Demangle("vectoradd") == "vectoradd");
-  CHECK(Demangle("_Z3addPfi") == "add(float*, int)");
-  CHECK(Demangle("__nv_static_29__89ba12d2_9_second_cu_counter__Z9same_namePi") == "static same_name(int*)");
-}
-
 }  // namespace
 }  // namespace gridloom::launcher

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rewriter/support/demangle.h"
 #include "sim/exec/memcheck.h"
 
 namespace gridloom::exec {
