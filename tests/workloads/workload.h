@@ -54,13 +54,18 @@ class Sizes {
   std::vector<std::pair<std::string, long>> values_;
 };
 
-/// A line that tells any two results apart, in every bit (FNV-1a): runs of one program can be compared by what they print.
+/// Tells any two results apart, in every bit (FNV-1a): runs of one program can be compared by what they print.
 template <class T>
-void PrintDigest(const char* what, const std::vector<T>& results) {
+std::uint64_t Digest(const std::vector<T>& results) {
   std::uint64_t digest = 0xCBF29CE484222325u;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(results.data());
   for (std::size_t i = 0; i < results.size() * sizeof(T); ++i) digest = (digest ^ bytes[i]) * 0x100000001B3u;
-  std::printf("%s: %016llx\n", what, static_cast<unsigned long long>(digest));
+  return digest;
+}
+
+template <class T>
+void PrintDigest(const char* what, const std::vector<T>& results) {
+  std::printf("%s: %016llx\n", what, static_cast<unsigned long long>(Digest(results)));
 }
 
 /// Step with which `count` results are looked at when a host reference of all of them would take minutes.
