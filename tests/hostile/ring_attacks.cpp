@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/protocol/client.h"
+#include "scheduler/protocol/wait.h"
 #include "tests/hostile/attack.h"
 #include "tests/hostile/raw_tenant.h"
 
@@ -238,7 +239,7 @@ void KeyInversion(Target& target) {
       Require(hostile->AwaitGrant(0), "a launch is not granted");
       usleep(100'000);
       hostile->Push(RecordOf(RecordKind::kEnd, 0, number, 1));
-      while (hostile->layout().taken != hostile->layout().pushed) usleep(100);
+      for (int i = 0; i < 100'000 && hostile->layout().taken != hostile->layout().pushed; ++i) usleep(100);
     }
   }
   const std::uint64_t after = FirstGrant(*neighbour, kKernel, kCtas);
@@ -252,12 +253,17 @@ void KernelFlood(Target& target) {
   const std::uint64_t before = Known(*neighbour);
   auto hostile = RawTenant::Join(target.socket, target.tenant);
   Require(hostile.has_value(), "not admitted");
+  const std::uint64_t deadline = protocol::NowNs() + 60'000'000'000;
   for (std::uint64_t number = 1; number <= 6000; ++number) {
     hostile->Push(LaunchRecord(0, number, 1, target.random()));
-    while (hostile->granted() == 0 || hostile->layout().mailboxes[0].launch != number) std::this_thread::yield();
+    // The number first: until it is there, the grant is the last launch's.
+    while (hostile->layout().mailboxes[0].launch != number || hostile->granted() == 0) {
+      Require(protocol::NowNs() < deadline, "it was not granted in a minute");
+      std::this_thread::yield();
+    }
     hostile->Push(RecordOf(RecordKind::kEnd, 0, number, 1));
   }
-  while (hostile->layout().taken != hostile->layout().pushed) usleep(100);
+  for (int i = 0; i < 100'000 && hostile->layout().taken != hostile->layout().pushed; ++i) usleep(100);
   const std::uint64_t after = FirstGrant(*neighbour, kKernel, kCtas);
   Require(after * 2 >= before,
           "a slice of the neighbour's kernel has " + std::to_string(after) + " CTAs where it had " + std::to_string(before) + " before");
