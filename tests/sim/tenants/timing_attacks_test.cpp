@@ -1,0 +1,239 @@
+// Sessions that want more of the broker's timing model than is theirs: memory, disk, threads, time.
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "tests/sim/tenants/tenant_fixture.h"
+
+namespace gridloom::tenants {
+namespace {
+
+/// What a tenant may have in the cases below, so that little is enough to have too much.
+TimingService::Options Tight() {
+  return {.policy = "leftover", .patience_ms = 300, .tenant = {.bytes = 64 << 20, .disk_bytes = 1 << 20}, .launch_seconds = 0.001};
+}
+
+struct Attack {
+  const char* name;
+  const char* why;  ///< is part of what the operator is told
+  std::function<void(Program&)> attack;
+};
+
+const Attack kAttacks[] = {
+    {"a CTA that unpacks to a gigabyte", "takes more than", [](Program& p) { p.SayLoop(p.Launch(4), 0, std::uint64_t{1} << 27); }},
+    {"many that unpack to megabytes, all of which run", "takes more than",
+     [](Program& p) {
+       p.Launch(1000);
+       for (std::uint64_t cta = 0; cta < 200; ++cta) p.SayLoop(1, cta, 1 << 20);
+       p.EndLaunch(1);
+     }},
+    {"kernels of many megabytes", "a kernel needs more memory",
+     [](Program& p) {
+       p.code.instructions.resize(200'000, p.code.instructions[0]);
+       for (int i = 0; i < 40; ++i) p.SayCode();
+     }},
+    {"a frame that is too large for the tenant", "for which there is no memory",
+     [](Program& p) {
+       ByteWriter out;
+       out.Grow(protocol::kMaxFrameBytes);
+       p.Send(FrameKind::kCtas, out);
+     }},
+    {"more questions at a time than anybody has threads", "too many questions",
+     [](Program& p) {
+       p.Launch(4);
+       for (std::uint64_t question = 1; question <= 1000; ++question) {
+         ByteWriter out;
+         for (const std::uint64_t value : {question, std::uint64_t{1}, std::uint64_t{1}}) out.Varint(value);
+         if (!p.Send(FrameKind::kWait, out)) break;
+       }
+     }},
+    {"a question about a million works", "too many works at a time",
+     [](Program& p) {
+       ByteWriter out;
+       p.Launch(4);
+       out.Varint(1);
+       out.Varint(1'000'000);
+       for (int i = 0; i < 1'000'000; ++i) out.Varint(1);
+       p.Send(FrameKind::kWait, out);
+     }},
+    {"a work that waits for a million others", "waits for 1000000 others",
+     [](Program& p) {
+       p.Launch(4);
+       HostAction action = p.Action(HostAction::Kind::kMarker);
+       action.after.assign(1'000'000, 1);
+       ByteWriter out;
+       trace::PutAction(action, out);
+       p.Send(FrameKind::kAction, out);
+     }},
+    {"works without end behind one that does not end", "a work behind",
+     [](Program& p) {
+       p.Launch(4);
+       for (int i = 0; i < 100'000; ++i) {
+         ByteWriter out;
+         trace::PutAction(p.Action(HostAction::Kind::kMarker), out);
+         if (!p.Send(FrameKind::kAction, out)) break;
+       }
+     }},
+    {"works that all wait for all before them", "a work behind",
+     [](Program& p) {
+       p.Launch(4);
+       for (int i = 0; i < 1000; ++i) {
+         HostAction action = p.Action(HostAction::Kind::kMarker);
+         action.after.assign(60'000, 1);
+         ByteWriter out;
+         trace::PutAction(action, out);
+         if (!p.Send(FrameKind::kAction, out)) break;
+       }
+     }},
+    {"a copy of more than the device has", "a copy of",
+     [](Program& p) {
+       HostAction action = p.Action(HostAction::Kind::kCopyToDevice);
+       action.bytes = std::uint64_t{1} << 49;
+       ByteWriter out;
+       trace::PutAction(action, out);
+       p.Send(FrameKind::kAction, out);
+     }},
+    {"CTAs here and there in grids of many millions", "a CTA that waits needs more memory",
+     [](Program& p) {
+       for (const std::uint64_t work : {1, 2, 3}) {
+         p.Launch(std::uint64_t{1} << 28);
+         for (std::uint64_t cta = 1; cta < 40'000; ++cta) p.SayLoop(work, cta * 5000, 2);
+       }
+     }},
+    {"a kernel that does not end", "ran for more than",
+     [](Program& p) {
+       p.SayLoop(p.Launch(1), 0, 3 << 20);
+       p.EndLaunch(1);
+     }},
+    {"traces that fill the disk", "bytes of disk",
+     [](Program& p) {
+       p.Launch(100'000);
+       for (std::uint64_t cta = 1; cta < 100'000; ++cta) {  // the model waits for the first
+         ByteWriter out;
+         trace::CtaEncoder encoder(p.code);
+         out.Varint(1);
+         out.Varint(1);
+         out.Signed(static_cast<std::int64_t>(cta));
+         timing::CtaBuilder builder;
+         builder.Warp();
+         std::uint32_t mask = static_cast<std::uint32_t>(cta * 2654435761u) | 1;
+         for (int v = 0; v < 400; ++v) builder.Visit(0, mask = (mask * 1664525 + 1013904223) | 1);
+         encoder.Encode({builder.Finish(), {}}, out);
+         if (!p.Send(FrameKind::kCtas, out)) return;
+       }
+       p.SayCtas(1, 0, 1, 1);
+     }},
+};
+
+std::size_t Threads() { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {})); }
+
+TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
+  Fixture f(Tight());
+  const auto good = f.Join(1000);
+  const std::size_t threads = Threads();
+  std::uint64_t session = 0;
+  for (const Attack& attack : kAttacks) {
+    INFO(attack.name);
+    auto hostile = f.Join(++session);
+    attack.attack(*hostile);
+    const std::string why = f.ViolationOf(session);
+    INFO(why);
+    CHECK(why.find(attack.why) != std::string::npos);
+    // What is there of it has bounds, also while it is still there.
+    CHECK(f.service->bytes(static_cast<std::uint32_t>(session)) <= Tight().tenant.bytes);
+    f.service->Leave(session);
+    const auto waited = good->Ask(FrameKind::kWait, {good->Kernel(10, 100)});
+    REQUIRE(waited);
+    CHECK(waited->answer == FrameAnswer::kYes);
+    hostile.reset();
+    for (int i = 0; i < 12000 && f.service->bytes(static_cast<std::uint32_t>(session)) != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    CHECK(f.service->bytes(static_cast<std::uint32_t>(session)) == 0);
+  }
+  CHECK(f.service->problem().empty());
+  // Of those who are gone nothing is left once the device has been simulated so far.
+  for (int i = 0; i < 12000 && f.service->kept().hosts != 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(f.service->kept().hosts == 1);
+  for (int i = 0; i < 12000 && Threads() != threads; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(Threads() == threads);
+}
+
+TEST_CASE("TimingService_WorksThatHaveEnded_ArePaidBackToTheirTenant") {
+  Fixture f({.policy = "leftover"});
+  const auto program = f.Join(1);
+  for (int batch = 0; batch < 20; ++batch) {
+    for (int i = 1; i < 100; ++i) program->Kernel(1, 1);
+    REQUIRE(program->Ask(FrameKind::kWait, {program->Kernel(1, 1)}));
+  }
+  CHECK(f.service->bytes(1) < 1 << 20);  // of 2,000 works, each of which takes 2 KiB until it has ended
+}
+
+TEST_CASE("TimingService_KernelWhoseInstructionsTheDeviceLacks_TakesNoTime") {
+  Fixture f({.policy = "leftover", .patience_ms = 200}, "fermi-8");
+  const auto good = f.Join(1), other = f.Join(2);
+  timing::CodeBuilder code("tensor");
+  code.Block();
+  code.Op(trace::OpClass::kTensor, {1}, {1});
+  other->code = code.code();
+  other->SayCode();
+  const std::uint64_t kernel = other->Launch(1, 1);
+  other->EndLaunch(kernel);
+  REQUIRE(other->Ask(FrameKind::kWait, {kernel}));
+  REQUIRE(good->Ask(FrameKind::kWait, {good->Kernel(10, 100)}));
+  CHECK(f.service->problem().empty());
+}
+
+TEST_CASE("TimingService_QuestionsThatWait_TakeNoThreads_AndAreAllAnswered") {
+  constexpr std::uint64_t kQuestions = 200;
+  Fixture f;
+  const auto program = f.Join(1);
+  const std::uint64_t kernel = program->Launch(1);
+  const std::size_t threads = Threads();
+  for (std::uint64_t question = 1; question <= kQuestions; ++question) {
+    ByteWriter out;
+    for (const std::uint64_t value : {question, std::uint64_t{1}, kernel}) out.Varint(value);
+    REQUIRE(program->Send(FrameKind::kWait, out));
+  }
+  program->questions = kQuestions;
+  CHECK(program->Ask(FrameKind::kEnd, {kernel})->answer == FrameAnswer::kUnknown);
+  CHECK(Threads() == threads);
+  program->SayCtas(kernel, 0, 1, 10);
+  program->EndLaunch(kernel);
+  std::set<std::uint64_t> answered;
+  while (answered.size() < kQuestions) {
+    const auto frame = protocol::ReceiveFrame(program->socket.get());
+    REQUIRE((frame.ok() && *frame));
+    trace::ByteReader in((*frame)->bytes);
+    answered.insert(in.Varint());
+    CHECK(in.Fixed<FrameAnswer>() == FrameAnswer::kYes);
+  }
+  CHECK(*answered.rbegin() == kQuestions);
+}
+
+TEST_CASE("TimingService_TenantThatDoesNotTakeItsAnswers_IsNotListenedTo_AndHoldsNobodyBack") {
+  Fixture f({.policy = "leftover", .patience_ms = 200});
+  const auto good = f.Join(1), deaf = f.Join(2);
+  const std::uint64_t kernel = deaf->Kernel(1, 1);
+  const timeval patience{0, 200'000};
+  setsockopt(deaf->socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  std::uint64_t asked = 0;
+  for (; asked < 1'000'000; ++asked) {
+    ByteWriter out;
+    for (const std::uint64_t value : {asked + 1, kernel}) out.Varint(value);
+    if (!deaf->Send(FrameKind::kEnd, out)) break;
+  }
+  CHECK(asked < 1'000'000);
+  REQUIRE(good->Ask(FrameKind::kWait, {good->Kernel(10, 100)}));
+  CHECK(f.service->bytes(2) < 1 << 20);
+}
+
+}  // namespace
+}  // namespace gridloom::tenants
