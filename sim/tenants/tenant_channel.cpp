@@ -162,7 +162,7 @@ void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most) {
   }
   if (late.empty()) return;
   service_.Report(session_.session, Bad("a launch of " + late + " ran for more than " + std::to_string(service_.options_.launch_seconds) +
-                                        " simulated seconds (timing_launch_s)")
+                                        " simulated seconds of its own (timing_launch_s)")
                                         .message);
 }
 
@@ -267,18 +267,13 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
                           .problem = [&service = service_,
                                       session = session_.session](const std::string& why) { service.Report(session, Bad(why).message); }});
   LiveTimeline& timeline = *service_.timeline_;
-  NodeId node = 0;
-  if (timeline.CheckKernel(*source).ok()) {
-    GL_TRY(added, opens ? timeline.OpenKernel(std::move(place), source) : timeline.AddKernel(std::move(place), source));
-    node = added;
-  } else {
-    // One that the device has no room or no units for takes no time; everything else goes on.
-    node = opens ? timeline.OpenGroup(std::move(place)) : timeline.AddMarker(std::move(place));
-  }
+  auto node = opens ? timeline.OpenKernel(place, source) : timeline.AddKernel(place, source);
+  // One that the device has no room or no units for takes no time; everything else goes on.
+  if (!node.ok()) node = opens ? timeline.OpenGroup(std::move(place)) : timeline.AddMarker(std::move(place));
   Give(source);
   sources_.emplace(action.work, std::move(source));
   ++owes_;
-  return Append(action, node, opens);
+  return Append(action, *node, opens);
 }
 
 /// Remembers a source as long as the model has it.

@@ -46,6 +46,9 @@ namespace {
 /// decides nothing any more (Fermi's single one would put tenants' streams in one order).
 constexpr std::uint32_t kQueues = 4096;
 constexpr milliseconds kAttendEvery{200};
+/// Of the device; a tenant with less of it is given no more time.
+constexpr double kLeastPart = 1e-6;
+constexpr double kLongest = 1e18;  ///< cycles
 /// What a tenant must have had at most for its memory to be looked for when the model has let go of a session of it.
 constexpr std::uint64_t kLargeBytes = 64u << 20;
 /// Simulated time whose part a tenant with a cap may save up: some kernels.
@@ -203,9 +206,28 @@ void TimingService::Watch(std::uint64_t session, bool active, std::uint32_t time
   if (late) Report(session, "the timing model waits for what it does not say");
 }
 
+/// How long a launch of the session may run: options_.launch_seconds of the part of the device that is its tenant's by weight and cap. 0:
+/// as long as it likes, where somebody of higher priority may keep it waiting, whatever it does.
+timing::Cycle TimingService::MostRunningTime(const TenantChannel& channel, const Channels& there) const {
+  const std::lock_guard lock(mutex_);
+  const auto limits_of = [&](const TenantChannel& one) {
+    const auto limits = limits_.find(one.session().tenant);
+    return limits != limits_.end() ? limits->second : sched::TenantLimits{};
+  };
+  const sched::TenantLimits own = limits_of(channel);
+  double weights = 0;
+  for (const auto& other : there) {
+    const sched::TenantLimits limits = limits_of(*other);
+    if (limits.priority > own.priority) return 0;
+    weights += limits.weight;
+  }
+  const double part = std::min(own.weight / std::max(weights, own.weight), own.cap);
+  const double cycles = options_.launch_seconds * 1e6 * timeline_->parameters().timing().clock.sm_mhz / std::max(part, kLeastPart);
+  return static_cast<timing::Cycle>(std::min(cycles, kLongest));
+}
+
 /// Lets sessions begin; looks now and then who has gone quiet, and whose launches run for too long; buries who has gone.
 void TimingService::AttendHosts() {
-  const auto most = static_cast<timing::Cycle>(options_.launch_seconds * 1e6 * timeline_->parameters().timing().clock.sm_mhz);
   std::unique_lock lock(channels_mutex_);
   while (!stop_) {
     came_ = false;
@@ -225,7 +247,7 @@ void TimingService::AttendHosts() {
     const auto now = steady_clock::now();
     for (const auto& channel : there) {
       channel->SetAwayAfter(now, milliseconds(options_.patience_ms));
-      channel->CheckRunningTime(timeline_->now(), most);
+      channel->CheckRunningTime(timeline_->now(), MostRunningTime(*channel, there));
     }
     gone.clear();
     there.clear();

@@ -36,7 +36,7 @@ class TimingService final : public sched::Simulation {
     unsigned wait_for = 0;           ///< nothing is simulated until so many sessions are there; they begin at the same time
     unsigned patience_ms = 10'000;   ///< a host that says nothing for so long does not hold the others back
     TenantAccount::Limits tenant{};  ///< what the sessions of one tenant may take of memory and disk
-    double launch_seconds = 10;      ///< simulated time after which a launch ends its session; 0: none
+    double launch_seconds = 10;      ///< simulated time of its own after which a launch ends its session; 0: none
   };
   static Result<std::unique_ptr<TimingService>> Create(sim::DeviceSpec device, Options options);
   ~TimingService() override;
@@ -73,6 +73,7 @@ class TimingService final : public sched::Simulation {
   policy::Limited::Limits LimitsOf(std::uint32_t tenant) const;
   void Report(std::uint64_t session, const std::string& why);
   void AttendHosts();
+  timing::Cycle MostRunningTime(const TenantChannel& channel, const Channels& there) const;
   std::shared_ptr<TenantAccount> AccountOf(std::uint32_t tenant);
 
   /// What is known of a host's works that have ended.

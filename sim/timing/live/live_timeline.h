@@ -96,8 +96,6 @@ class LiveTimeline {
   // ---- works ------------------------------------------------------------------------------------------------------------
   /// Fails when a CTA does not fit on the device.
   Result<NodeId> AddKernel(Place place, std::shared_ptr<trace::CtaSource> source);
-  /// Why AddKernel and OpenKernel would fail.
-  Status CheckKernel(const trace::CtaSource& source) const;
   NodeId AddCopy(Place place, CopyDirection direction, std::uint64_t bytes);
   /// Ends when all before it has: an event that is recorded, or with `after`, one that is waited for.
   NodeId AddMarker(Place place);
@@ -222,6 +220,7 @@ class LiveTimeline {
   LiveTimeline(std::unique_ptr<policy::Policy> policy, Options options);
   NodeId Append(Place place, Node node);
   void DropNode(NodeId id);
+  Status CheckKernel(const trace::CtaSource& source) const;
   Result<NodeId> AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens);
   static HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
   static std::size_t IndexOf(NodeId node) { return (node & 0xffffffffu) - 1; }  ///< in Host::ends

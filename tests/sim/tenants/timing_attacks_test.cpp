@@ -166,6 +166,21 @@ TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
   CHECK(Threads() == threads);
 }
 
+TEST_CASE("TimingService_LaunchOfATenantWithLittleOfTheDevice_MayRunAsMuchLonger") {
+  const sched::TenantLimits much{}, little{.cap = 0.01}, late{.priority = -1};
+  for (const sched::TenantLimits& limits : {much, little, late}) {
+    INFO(limits.cap << " " << limits.priority);
+    Fixture f(Tight());
+    const auto other = f.Join(2, "other");
+    const auto program = f.Join(1, "tenant", limits);
+    program->SayLoop(program->Launch(1), 0, 3 << 20);
+    program->EndLaunch(1);
+    const auto waited = program->Ask(FrameKind::kWait, {1});
+    CHECK(waited.has_value());
+    CHECK(f.violation_count() == (limits == much ? 1 : 0));
+  }
+}
+
 TEST_CASE("TimingService_WorksThatHaveEnded_ArePaidBackToTheirTenant") {
   Fixture f({.policy = "leftover"});
   const auto program = f.Join(1);
