@@ -1,4 +1,10 @@
 # Speed of the build and strictness of the compiler, in one place.
+
+# Who says nothing wants it fast: without optimisation simulations take ten times as long.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
 find_program(GRIDLOOM_CCACHE ccache)
 if(GRIDLOOM_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${GRIDLOOM_CCACHE})

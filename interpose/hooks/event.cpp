@@ -35,8 +35,7 @@ double ElapsedNs(const session::Event& start, const session::Event& end, const s
 /// Whether both are over for a host that asks now.
 bool BothOver(const session::Event& start, const session::Event& end, bool executed) {
   auto* const timeline = session::HostTimeline::Get();
-  if (timeline == nullptr || !timeline->timed() || !executed) return executed;
-  return timeline->Ask(start.work(), executed) && timeline->Ask(end.work(), executed);
+  return timeline != nullptr ? timeline->AskForTimes(start.work(), end.work(), executed) : executed;
 }
 
 }  // namespace
@@ -72,6 +71,7 @@ CUresult cuEventQuery(CUevent handle) {
   EventPtr event;
   GL_CU_TRY(FindEvent(handle, &event));
   GL_CU_TRY(RefuseCaptured(*event));
+  event->context().CloseBatches();
   const auto marker = event->marker();
   if (event->context().failed()) return event->context().status();
   const auto executed = [&] { return marker == nullptr || marker->done(); };
@@ -86,6 +86,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   EventPtr event;
   GL_CU_TRY(FindEvent(handle, &event));
   GL_CU_TRY(RefuseCaptured(*event));
+  event->context().CloseBatches();
   if (const auto marker = event->marker()) session::TaskPool::Get().Wait(marker);
   if (auto* const timeline = session::HostTimeline::Get()) timeline->Wait(event->work());
   return event->context().status();

@@ -4,6 +4,7 @@
 #include "hooks/support.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/capture.h"
+#include "interpose/session/host_timeline.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/pool.h"
 
@@ -78,7 +79,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
   GL_CU_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
-  return Allocate(pointer, bytes, exec::MemoryKind::kManaged, Kind::kManaged, flags);
+  GL_CU_TRY(Allocate(pointer, bytes, exec::MemoryKind::kManaged, Kind::kManaged, flags));
+  if (auto* const timeline = session::HostTimeline::Get()) timeline->ShareMemory();
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
@@ -124,6 +127,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer
   const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
   GL_CU_REQUIRE(allocation && (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered));
   *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);
+  if (auto* const timeline = session::HostTimeline::Get()) timeline->ShareMemory();
   return CUDA_SUCCESS;
 }
 

@@ -17,6 +17,8 @@ class TraceReplay : public Command {
   virtual void SetTraces(std::vector<std::string> traces) = 0;
   /// Whether devices, parts, keys and policies can be, once the options were parsed.
   virtual Status Check() = 0;
+  /// What traces have to tell of ranges (`gridloom run --ranges`); empty: nothing. After Check.
+  virtual std::string Ranges() const = 0;
 };
 std::unique_ptr<TraceReplay> MakeTraceReplay();
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "interpose/launcher/commands.h"
+#include "interpose/launcher/trace_ranges.h"
 #include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
 #include "rewriter/support/terminal.h"
@@ -27,6 +28,18 @@ struct KernelSum {
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::uint64_t accesses = 0;  ///< of warps
   EventCounts events{};
+
+  KernelSum& operator+=(const KernelSum& other) {
+    launches += other.launches;
+    incomplete += other.incomplete;
+    ctas += other.ctas;
+    left_out += other.left_out;
+    warp_instructions += other.warp_instructions;
+    thread_instructions += other.thread_instructions;
+    accesses += other.accesses;
+    std::ranges::transform(events, other.events, events.begin(), std::plus());
+    return *this;
+  }
 };
 
 void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum& sum) {
@@ -73,6 +86,17 @@ std::uint64_t DeviceLaunches(const trace::TraceFile& file) {
   return count;
 }
 
+/// Copies to the device, and those of which it is known in which order the program filled what they copy.
+struct CopyOrder {
+  explicit CopyOrder(const trace::TraceFile& file) {
+    for (const trace::HostAction& action : file.actions()) {
+      copies += action.kind == trace::HostAction::Kind::kCopyToDevice;
+      recorded += !action.ranks.empty();
+    }
+  }
+  std::uint64_t copies = 0, recorded = 0;
+};
+
 class TraceCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
@@ -85,20 +109,43 @@ class TraceCommand final : public Command {
     auto file = trace::TraceFile::Open(path_);
     if (!file) return Fail(file.error().message);
     std::string problem = (*file)->problem();
-    std::map<std::uint32_t, KernelSum> kernels;
+    Contents contents;
     for (std::size_t i = 0; i < (*file)->launches().size(); ++i) {
-      const Status read = AddLaunch(*file, i, kernels[(*file)->launches()[i].info.kernel]);
+      const Status read = AddLaunch(*file, i, contents);
       if (!read && problem.empty()) problem = path_ + ": " + read.error().message;
     }
     bool incomplete = false;
-    for (const auto& [kernel, sum] : kernels) incomplete |= sum.incomplete != 0;
-    if (json_) PrintJson(**file, kernels, problem);
-    else PrintText(**file, kernels, problem);
+    for (const auto& [kernel, sum] : contents.kernels) incomplete |= sum.incomplete != 0;
+    if (json_) PrintJson(**file, contents, problem);
+    else PrintText(**file, contents, problem);
     return check_ && (incomplete || !problem.empty()) ? kExitFound : kExitOk;
   }
 
  private:
-  static Status AddLaunch(const std::shared_ptr<trace::TraceFile>& file, std::size_t number, KernelSum& sum) {
+  /// What the program launched, and which ranges were told for it.
+  struct Contents {
+    std::map<std::uint32_t, KernelSum> kernels;  ///< by their numbers in the file
+    std::uint64_t launches = 0;
+    TraceRanges ranges;
+  };
+
+  static Status AddLaunch(const std::shared_ptr<trace::TraceFile>& file, std::size_t number, Contents& contents) {
+    const trace::LaunchInfo& info = file->launches()[number].info;
+    KernelSum sum;
+    const Status read = SumOf(file, number, sum);
+    const auto events = [&](trace::EventKind kind) { return sum.events[static_cast<std::size_t>(kind)]; };
+    contents.ranges.Add(info, file->kernels()[info.kernel].name,
+                        {.complete = sum.incomplete == 0 && sum.left_out == 0,
+                         .warp_instructions = sum.warp_instructions,
+                         .set = events(trace::EventKind::kSetRange),
+                         .released = events(trace::EventKind::kReleaseRange)});
+    if (!info.of_program()) return read;
+    ++contents.launches;
+    contents.kernels[info.kernel] += sum;
+    return read;
+  }
+
+  static Status SumOf(const std::shared_ptr<trace::TraceFile>& file, std::size_t number, KernelSum& sum) {
     const trace::TraceFile::Launch& launch = file->launches()[number];
     ++sum.launches;
     sum.incomplete += !launch.complete;
@@ -112,32 +159,34 @@ class TraceCommand final : public Command {
     return {};
   }
 
-  void PrintText(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
+  void PrintText(const trace::TraceFile& file, const Contents& contents, const std::string& problem) const {
     Table table({">launches", ">CTAs", ">warp instr", ">lanes on", ">accesses", "kernel"});
-    std::uint64_t instructions = 0, left_out = 0, incomplete = 0;
-    EventCounts events{};
-    for (const auto& [number, sum] : kernels) {
+    KernelSum all;
+    for (const auto& [number, sum] : contents.kernels) {
       const double lanes = static_cast<double>(sum.warp_instructions) * trace::kWarpSize;
       table.Add({exec::WithCommas(sum.launches), exec::WithCommas(sum.ctas), exec::WithCommas(sum.warp_instructions),
                  Share(static_cast<double>(sum.thread_instructions), lanes), exec::WithCommas(sum.accesses),
                  DemangledName(file.kernels()[number].name)});
-      instructions += sum.warp_instructions;
-      left_out += sum.left_out;
-      incomplete += sum.incomplete;
-      std::ranges::transform(events, sum.events, events.begin(), std::plus());
+      all += sum;
     }
     char per[32];
-    std::snprintf(per, sizeof per, "%.3f", instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / static_cast<double>(instructions));
-    Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(file.launches().size()) + " launches, " +
+    const auto instructions = static_cast<double>(all.warp_instructions);
+    std::snprintf(per, sizeof per, "%.3f", all.warp_instructions == 0 ? 0.0 : static_cast<double>(file.bytes()) / instructions);
+    Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(contents.launches) + " launches, " +
           exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
-    if (const std::string text = EventsText(events); !text.empty()) Print("events: " + text + "\n");
-    if (left_out != 0) Print(exec::WithCommas(left_out) + " CTAs were not kept (--trace-ctas)\n");
-    if (incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(incomplete) + " launches are not complete") + "\n");
+    if (const std::string text = EventsText(all.events); !text.empty()) Print("events: " + text + "\n");
+    Print(contents.ranges.Text());
+    if (const CopyOrder order(file); order.recorded != 0) {
+      Print("order of initialisation: recorded of " + exec::WithCommas(order.recorded) + " of " + exec::WithCommas(order.copies) +
+            " copies to the device\n");
+    }
+    if (all.left_out != 0) Print(exec::WithCommas(all.left_out) + " CTAs were not kept (--trace-ctas)\n");
+    if (all.incomplete != 0) Print(Coloured(Colour::kYellow, exec::WithCommas(all.incomplete) + " launches are not complete") + "\n");
     if (!problem.empty()) Print(Coloured(Colour::kRed, problem) + "\n");
   }
 
-  void PrintJson(const trace::TraceFile& file, const std::map<std::uint32_t, KernelSum>& kernels, const std::string& problem) const {
+  void PrintJson(const trace::TraceFile& file, const Contents& contents, const std::string& problem) const {
     Json json{{"file", path_},
               {"bytes", file.bytes()},
               {"made_by", file.info()},
@@ -145,7 +194,7 @@ class TraceCommand final : public Command {
               {"device_launches", DeviceLaunches(file)}};
     json["problem"] = problem.empty() ? Json() : Json(problem);
     json["kernels"] = Json::array();
-    for (const auto& [number, sum] : kernels) {
+    for (const auto& [number, sum] : contents.kernels) {
       json["kernels"].push_back({{"name", DemangledName(file.kernels()[number].name)},
                                  {"symbol", file.kernels()[number].name},
                                  {"launches", sum.launches},
@@ -157,6 +206,10 @@ class TraceCommand final : public Command {
                                  {"accesses", sum.accesses},
                                  {"events", EventsJson(sum.events)}});
     }
+    const CopyOrder order(file);
+    json["order"] = {{"copies_to_device", order.copies}, {"recorded", order.recorded}};
+    json["ranges"] = contents.ranges.FormsJson();
+    json["no_ranges"] = contents.ranges.ReasonsJson();
     Print(JsonText(json, 2) + "\n");
   }
 

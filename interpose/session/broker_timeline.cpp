@@ -150,7 +150,7 @@ void TimingChannel::ReadAnswers() {
 BrokerTimeline::BrokerTimeline(protocol::Fd socket, sim::DeviceSpec device, std::string policy)
     : channel_(std::make_shared<TimingChannel>(std::move(socket))), device_(std::move(device)), policy_(std::move(policy)) {}
 
-void BrokerTimeline::Add(const HostAction& action) {
+void BrokerTimeline::Add(const HostAction& action, std::uint64_t) {
   ByteWriter out;
   trace::PutAction(action, out);
   channel_->Send(FrameKind::kAction, out);
@@ -194,12 +194,12 @@ std::optional<TimingChannel::Answer> BrokerTimeline::AskAbout(FrameKind kind, st
   return channel_->Ask(kind, out);
 }
 
-bool BrokerTimeline::Wait(std::span<const std::uint64_t> works) {
+bool BrokerTimeline::Wait(std::span<const std::uint64_t> works, bool) {
   const auto answer = AskAbout(FrameKind::kWait, works);
   return answer && answer->answer == FrameAnswer::kYes;
 }
 
-std::optional<bool> BrokerTimeline::Ask(std::span<const std::uint64_t> works) {
+std::optional<bool> BrokerTimeline::Ask(std::span<const std::uint64_t> works, bool) {
   const auto answer = AskAbout(FrameKind::kAsk, works);
   if (!answer || answer->answer == FrameAnswer::kUnknown) return std::nullopt;
   return answer->answer == FrameAnswer::kYes;

@@ -47,12 +47,12 @@ class BrokerTimeline final : public Timeline {
   /// `device`: the one that the broker shares.
   BrokerTimeline(protocol::Fd socket, sim::DeviceSpec device, std::string policy);
 
-  void Add(const trace::HostAction& action) override;
+  void Add(const trace::HostAction& action, std::uint64_t storage) override;
   std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code, const trace::LaunchShape& shape,
                                             bool opens) override;
   void CloseGroup(std::uint64_t group) override;
-  bool Wait(std::span<const std::uint64_t> works) override;
-  std::optional<bool> Ask(std::span<const std::uint64_t> works) override;
+  bool Wait(std::span<const std::uint64_t> works, bool sees) override;
+  std::optional<bool> Ask(std::span<const std::uint64_t> works, bool sees) override;
   std::optional<double> EndNs(std::uint64_t work) override;
   std::string problem() const override;
   TimingTable Finish() override;

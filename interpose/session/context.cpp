@@ -5,6 +5,7 @@
 #include "interpose/session/device.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/process.h"
+#include "interpose/session/reordering.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
@@ -68,14 +69,23 @@ StreamPtr Context::FindStream(CUstream handle) {
 
 void Context::ForgetStream(const StreamPtr& stream) {
   const std::lock_guard lock(queue_mutex_);
+  CloseBatch(*stream);
   by_handle_.erase(stream->handle());
   // Work still queued goes on; the legacy stream must keep waiting for it.
   if (stream->blocking() && stream->tail_ != nullptr && !stream->tail_->done()) return;
   std::erase(streams_, stream);
 }
 
-std::vector<TaskPtr> Context::Predecessors(const Stream& stream, std::span<const TaskPtr> after) const {
-  std::vector<TaskPtr> tasks(after.begin(), after.end());
+std::vector<TaskPtr> Context::Predecessors(Stream& stream, std::span<const TaskPtr> after) {
+  CloseOthers(stream);
+  CloseBatch(stream);
+  std::vector<TaskPtr> tasks = Tails(stream);
+  tasks.insert(tasks.end(), after.begin(), after.end());
+  return tasks;
+}
+
+std::vector<TaskPtr> Context::Tails(const Stream& stream) const {
+  std::vector<TaskPtr> tasks;
   const auto add = [&tasks](const TaskPtr& tail) {
     if (tail != nullptr && !tail->done()) tasks.push_back(tail);
   };
@@ -90,21 +100,67 @@ std::vector<TaskPtr> Context::Predecessors(const Stream& stream, std::span<const
   return tasks;
 }
 
-void Context::Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after) {
+TaskPtr Context::Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr> after) {
   // A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches
   // faster than its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more.
   constexpr std::uint64_t kQueueDepth = 1024;
+  TaskPool::Get().Submit(task, after);
+  stream.tail_ = task;
+  if (++stream.enqueued_ % (kQueueDepth / 2) != 0) return nullptr;
+  TaskPtr oldest = std::exchange(stream.marks_[0], std::move(stream.marks_[1]));
+  stream.marks_[1] = task;
+  return oldest;
+}
+
+void Context::Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after) {
   TaskPtr oldest;
   {
     const std::lock_guard lock(queue_mutex_);
-    TaskPool::Get().Submit(task, Predecessors(stream, after));
-    stream.tail_ = task;
-    if (++stream.enqueued_ % (kQueueDepth / 2) == 0) {
-      oldest = std::exchange(stream.marks_[0], std::move(stream.marks_[1]));
-      stream.marks_[1] = task;
-    }
+    oldest = Append(stream, task, Predecessors(stream, after));
   }
   if (oldest != nullptr) TaskPool::Get().Wait(oldest);
+}
+
+// ---- launches that wait for others -------------------------------------------------------------------------------------
+
+void Context::EnqueueInBatch(Stream& stream, KernelOp launch, bool last) {
+  TaskPtr oldest;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    CloseOthers(stream);
+    if (stream.open_ == nullptr) {
+      stream.open_ = std::make_shared<LaunchBatch>();
+      stream.open_->number = Reordering::Get()->NextBatch();
+    }
+    stream.open_->launches.push_back(std::move(launch));
+    if (last || stream.open_->launches.size() == LaunchBatch::kMost) oldest = CloseBatch(stream);
+  }
+  if (oldest != nullptr) TaskPool::Get().Wait(oldest);
+}
+
+void Context::CloseOthers(const Stream& stream) {
+  if (!stream.blocking()) return;
+  if (stream.kind() != Stream::Kind::kLegacy) return static_cast<void>(CloseBatch(*legacy_));
+  for (const StreamPtr& other : streams_) {
+    if (other->blocking()) CloseBatch(*other);
+  }
+}
+
+TaskPtr Context::CloseBatch(Stream& stream) {
+  if (stream.open_ == nullptr) return nullptr;
+  const TaskPtr task =
+      MakeTask(Lane(stream), [this, batch = std::exchange(stream.open_, nullptr)] { Reordering::Get()->Run(*this, *batch); });
+  return Append(stream, task, Tails(stream));
+}
+
+void Context::CloseAll() {
+  CloseBatch(*legacy_);
+  for (const StreamPtr& stream : streams_) CloseBatch(*stream);
+}
+
+void Context::CloseBatches() {
+  const std::lock_guard lock(queue_mutex_);
+  CloseAll();
 }
 
 bool Context::EnqueueOrRun(Stream& stream, const TaskPtr& task) {
@@ -133,7 +189,8 @@ void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& 
 
 bool Context::Idle(Stream& stream) {
   const std::lock_guard lock(queue_mutex_);
-  return (stream.tail_ == nullptr || stream.tail_->done()) && (stream.kind() != Stream::Kind::kLegacy || Predecessors(stream, {}).empty());
+  CloseAll();
+  return (stream.tail_ == nullptr || stream.tail_->done()) && (stream.kind() != Stream::Kind::kLegacy || Tails(stream).empty());
 }
 
 bool Context::IdleShortly(Stream& stream) {
@@ -149,7 +206,8 @@ void Context::Wait(Stream& stream) {
   std::vector<TaskPtr> tasks;
   {
     const std::lock_guard lock(queue_mutex_);
-    if (stream.kind() == Stream::Kind::kLegacy) tasks = Predecessors(stream, {});
+    CloseAll();
+    if (stream.kind() == Stream::Kind::kLegacy) tasks = Tails(stream);
     else if (stream.tail_ != nullptr && !stream.tail_->done()) tasks.push_back(stream.tail_);
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
@@ -160,6 +218,7 @@ void Context::WaitAll() {
   std::vector<TaskPtr> tasks;
   {
     const std::lock_guard lock(queue_mutex_);
+    CloseAll();
     if (legacy_->tail_ != nullptr) tasks.push_back(legacy_->tail_);
     std::erase_if(streams_, [&](const StreamPtr& stream) {
       const bool idle = stream->tail_ == nullptr || stream->tail_->done();
@@ -174,6 +233,7 @@ void Context::WaitAll() {
 
 bool Context::AllIdle() {
   const std::lock_guard lock(queue_mutex_);
+  CloseAll();
   const auto idle = [](const StreamPtr& stream) { return stream->tail_ == nullptr || stream->tail_->done(); };
   return idle(legacy_) && std::ranges::all_of(streams_, idle);
 }

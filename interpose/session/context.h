@@ -22,6 +22,8 @@
 namespace gridloom::session {
 
 class Device;
+struct KernelOp;
+struct LaunchBatch;
 
 /// Allocations of a context: what cuMemAlloc and its like gave out, so that the context's end can take it back.
 class ContextMemory {
@@ -87,6 +89,11 @@ class Context {
   /// Puts a group into the stream: `first`, then what `submit` submits behind it, then `last` behind the tasks it answers.
   void EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
                     std::span<const TaskPtr> after);
+  /// Puts a launch into the stream that may wait there for others (session/reordering.h); `last`: and then goes with them. They become a
+  /// task when anything else is put into the stream, or when the host waits or asks for anything.
+  void EnqueueInBatch(Stream& stream, KernelOp launch, bool last);
+  /// What waits in streams for more becomes tasks: the host is about to look at results.
+  void CloseBatches();
   /// Everything an operation put into the stream now would wait for is done.
   bool Idle(Stream& stream);
   /// The same of a stream that is about to be idle: waits a tenth of a second for it.
@@ -112,7 +119,18 @@ class Context {
   bool DeleteStorage(void* key);
 
  private:
-  std::vector<TaskPtr> Predecessors(const Stream& stream, std::span<const TaskPtr> after) const;
+  // All with the queue's mutex held.
+  /// What the next task of the stream has to wait for: closes what it must not overtake.
+  std::vector<TaskPtr> Predecessors(Stream& stream, std::span<const TaskPtr> after);
+  /// The same of what is a task already.
+  std::vector<TaskPtr> Tails(const Stream& stream) const;
+  /// The stream's next task. Answers one that the host has to wait for, if any.
+  TaskPtr Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr> after);
+  /// Makes a task of the launches that wait in the stream for more. Answers as Append.
+  TaskPtr CloseBatch(Stream& stream);
+  /// That in streams which this one's next operation has to wait for.
+  void CloseOthers(const Stream& stream);
+  void CloseAll();
 
   Device& device_;
   const bool primary_;

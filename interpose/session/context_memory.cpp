@@ -1,10 +1,26 @@
 #include <algorithm>
 
 #include "interpose/session/context.h"
+#include "interpose/session/fill_order.h"
 
 namespace gridloom::session {
+namespace {
+
+using Kind = ContextMemory::Kind;
+
+bool IsHosts(Kind kind) { return kind == Kind::kPinned || kind == Kind::kRegistered; }
+
+/// The program does not have the block any more.
+void LeaveBlock(std::uint64_t address, const ContextMemory::Block& block) {
+  FillOrder* const order = IsHosts(block.kind) ? FillOrder::Get() : nullptr;
+  if (order != nullptr) order->Leave(address);
+}
+
+}  // namespace
 
 void ContextMemory::Add(std::uint64_t address, Block block) {
+  FillOrder* const order = IsHosts(block.kind) ? FillOrder::Get() : nullptr;
+  if (order != nullptr) order->Follow(address, block.bytes, block.kind == Kind::kPinned);
   const std::lock_guard lock(mutex_);
   blocks_[address] = block;
 }
@@ -15,6 +31,7 @@ std::optional<ContextMemory::Block> ContextMemory::Take(std::uint64_t address, s
   if (found == blocks_.end() || std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end()) return std::nullopt;
   const Block block = found->second;
   blocks_.erase(found);
+  LeaveBlock(address, block);
   return block;
 }
 
@@ -40,6 +57,7 @@ void ContextMemory::FreeAll(exec::DeviceMemory& memory) {
     blocks.swap(blocks_);
   }
   for (const auto& [address, block] : blocks) {
+    LeaveBlock(address, block);
     if (block.kind == Kind::kRegistered) memory.UnregisterHost(reinterpret_cast<void*>(address));
     else memory.Free(address);
   }

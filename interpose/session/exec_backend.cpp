@@ -3,10 +3,13 @@
 #include <cstdlib>
 
 #include "interpose/session/broker_link.h"
+#include "interpose/session/fill_order.h"
 #include "interpose/session/live_timing.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
+#include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
+#include "interpose/session/reordering.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "rewriter/support/quantity.h"
@@ -47,6 +50,9 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   const Settings& settings = TheSettings();
   if (const auto size = ParseSliceSize(settings.slice); !size.ok()) return size.error();
   GL_TRY_STATUS(RangeChecks::CheckSetting());
+  GL_TRY_STATUS(RangeCapture::CheckSetting());
+  GL_TRY_STATUS(FillOrder::CheckSetting());
+  GL_TRY_STATUS(Reordering::CheckSetting());
   GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;

@@ -4,6 +4,7 @@
 #include "interpose/session/graph.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/process.h"
+#include "interpose/session/work_memory.h"
 
 namespace gridloom::session {
 
@@ -169,7 +170,18 @@ CUresult GraphExec::Launch(Stream& stream) {
   const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
   const std::vector<TaskPtr> after = {last_launch_};
   HostTimeline* const timeline = HostTimeline::Get();
-  const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_) : 0;
+  // How often bodies of conditional nodes run is not known before.
+  CopiedBytes copied;
+  std::vector<const GraphExec*> graphs = {this};
+  while (timeline != nullptr && !graphs.empty()) {
+    const GraphExec& graph = *graphs.back();
+    graphs.pop_back();
+    for (const Node& node : graph.nodes_) {
+      if (node.child != nullptr) graphs.push_back(node.child.get());
+      if (node.enabled) AddCopied(node.operation, copied);
+    }
+  }
+  const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
   context.EnqueueGroup(
       stream, first, last, [&] { return SubmitNodes(context, first, group); }, after);
   if (timeline != nullptr) timeline->Close(group);

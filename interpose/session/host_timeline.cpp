@@ -1,13 +1,16 @@
 #include "interpose/session/host_timeline.h"
 
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cstdlib>
 
 #include "interpose/session/device.h"
+#include "interpose/session/fill_order.h"
 #include "interpose/session/live_timing.h"
 #include "interpose/session/process.h"
 #include "interpose/session/tracing.h"
+#include "interpose/session/work_memory.h"
 #include "rewriter/support/check.h"
 
 namespace gridloom::session {
@@ -16,27 +19,7 @@ using trace::HostAction;
 
 namespace {
 
-/// Pinned host memory lies in the range of device addresses, too.
-bool OnDevice(const std::byte* pointer, const std::shared_ptr<Array>& array) {
-  if (array != nullptr) return true;
-  const auto allocation = Process::Get().first_device().memory().Find(reinterpret_cast<std::uint64_t>(pointer));
-  return allocation && allocation->kind != exec::MemoryKind::kPinned && allocation->kind != exec::MemoryKind::kRegistered;
-}
-
-void DescribeCopy(const CopyOp& op, HostAction& action) {
-  const bool from = OnDevice(op.src, op.src_array), to = OnDevice(op.dst, op.dst_array);
-  action.bytes = std::uint64_t{op.width} * op.height * op.depth;
-  if (action.bytes == 0 || (!from && !to)) return;  // takes the device no time
-  action.kind = from && to ? HostAction::Kind::kCopyOnDevice : from ? HostAction::Kind::kCopyToHost : HostAction::Kind::kCopyToDevice;
-  action.address = reinterpret_cast<std::uint64_t>(to ? op.dst : op.src);
-}
-
-void DescribeFill(const FillOp& op, HostAction& action) {
-  action.bytes = std::uint64_t{op.params.width} * op.params.height * op.params.element_size;
-  if (action.bytes == 0) return;
-  action.kind = HostAction::Kind::kFill;
-  action.address = op.params.dst;
-}
+constexpr std::size_t kMostSources = 100'000;  // places of copies that are remembered
 
 }  // namespace
 
@@ -93,34 +76,95 @@ HostAction HostTimeline::At(Stream& stream) {
   return action;
 }
 
-std::uint64_t HostTimeline::Record(HostAction action, Operation* operation) {
+std::optional<HostTimeline::Source> HostTimeline::SourceOf(const Operation& operation, const HostAction& action) {
+  const auto* copy = std::get_if<CopyOp>(&operation);
+  if (copy == nullptr || action.kind != HostAction::Kind::kCopyToDevice) return std::nullopt;
+  const bool dense = copy->depth == 1 && (copy->height == 1 || copy->src_pitch == copy->width);
+  if (!dense || copy->src == nullptr) return std::nullopt;
+  return Source{.place = copy->src, .bytes = action.bytes, .hash = XXH3_64bits(copy->src, action.bytes)};
+}
+
+/// The copy that has copied the same bytes before: a program that fills two arrays from one has read that one once.
+std::uint64_t HostTimeline::FindLike(const std::optional<Source>& source) const {
+  const auto known = source ? sources_.find(source->place) : sources_.end();
+  if (known == sources_.end()) return 0;
+  const auto& [last, work] = known->second;
+  return last.bytes == source->bytes && last.hash == source->hash ? work : 0;
+}
+
+void HostTimeline::Remember(const std::optional<Source>& source, const HostAction& action) {
+  if (!source || action.like != 0) return;
+  if (sources_.size() >= kMostSources) sources_.clear();
+  sources_[source->place] = {*source, action.work};
+}
+
+/// What it tells of memory that the host looks at.
+void HostTimeline::Look(const Operation& operation, const HostView::Lane& lane, std::uint64_t work) {
+  if (WritesHostMemory(operation)) view_.Writes(lane, work);
+  if (std::holds_alternative<EventRecordOp>(operation)) view_.Marks(lane, work);
+  const auto* const kernel = std::get_if<KernelOp>(&operation);
+  if (kernel != nullptr && !view_.shares() && ReachesHostMemory(*kernel)) view_.Shares();
+}
+
+std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before) {
   action.work = ++works_;
+  if (operation != nullptr) Look(*operation, lane, action.work);
+  else groups_[action.work] = lane;
   if (operation != nullptr) {
     if (auto* kernel = std::get_if<KernelOp>(operation)) kernel->work = action.work;
     if (const auto* record = std::get_if<EventRecordOp>(operation)) record->event->set_work(action.work);
   }
   if (Tracing* const tracing = Tracing::Get()) tracing->Add(action);
-  if (timing_ != nullptr) timing_->Add(action, operation != nullptr ? std::get_if<KernelOp>(operation) : nullptr);
+  if (timing_ != nullptr)
+    timing_->Add(action, operation != nullptr ? std::get_if<KernelOp>(operation) : nullptr, before != nullptr ? *before : BeforeWork{});
   return action.work;
 }
 
+HostView::Lane HostTimeline::LaneOf(const Stream& stream) {
+  return {.context = &stream.context(), .stream = stream.id(), .blocking = stream.blocking()};
+}
+
+HostView::Lane HostTimeline::LaneOf(std::uint64_t group) const {
+  const auto lane = groups_.find(group);
+  return lane != groups_.end() ? lane->second : HostView::Lane{};
+}
+
+void HostTimeline::ShareMemory() {
+  const std::lock_guard lock(mutex_);
+  view_.Shares();
+}
+
 void HostTimeline::Add(Stream& stream, Operation& operation) {
+  if (std::holds_alternative<BatchOp>(operation)) ShareMemory();  // it may write where the host polls
   HostAction what;
   if (!Describe(operation, what)) return;
-  const std::lock_guard lock(mutex_);
+  const std::optional<Source> source = SourceOf(operation, what);
+  FillOrder* const order = source ? FillOrder::Get() : nullptr;
+  if (order != nullptr) what.ranks = order->Take(source->place, source->bytes);
+  std::unique_lock lock(mutex_);
+  what.like = FindLike(source);
+  BeforeWork before;
+  if (timing_ != nullptr) {
+    lock.unlock();  // works that run must be able to end while the host waits
+    before = timing_->Prepare(stream.context(), what, operation);
+    lock.lock();
+  }
   HostAction action = At(stream);
   action.after.insert(action.after.end(), what.after.begin(), what.after.end());
   what.after = std::move(action.after);
   what.stream = action.stream;
-  Record(std::move(what), &operation);
+  what.work = works_ + 1;
+  Remember(source, what);
+  Record(std::move(what), &operation, LaneOf(stream), &before);
 }
 
-std::uint64_t HostTimeline::OpenGroup(Stream& stream, std::uint64_t after) {
+std::uint64_t HostTimeline::OpenGroup(Stream& stream, std::uint64_t after, const CopiedBytes& copied) {
+  if (timing_ != nullptr) timing_->PrepareGraph(copied.to_device, copied.to_host);
   const std::lock_guard lock(mutex_);
   HostAction action = At(stream);
   if (after != 0) action.after.push_back(after);
   action.kind = HostAction::Kind::kGroup;
-  return Record(std::move(action), nullptr);
+  return Record(std::move(action), nullptr, LaneOf(stream));
 }
 
 std::uint64_t HostTimeline::OpenGroup(std::uint64_t group, std::span<const std::uint64_t> after) {
@@ -129,7 +173,7 @@ std::uint64_t HostTimeline::OpenGroup(std::uint64_t group, std::span<const std::
   action.group = group;
   action.after.assign(after.begin(), after.end());
   const std::lock_guard lock(mutex_);
-  return Record(std::move(action), nullptr);
+  return Record(std::move(action), nullptr, LaneOf(group));
 }
 
 std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint64_t> after, std::uint64_t rank, Operation& operation) {
@@ -138,11 +182,19 @@ std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint
   action.group = group;
   action.rank = rank;
   action.after.insert(action.after.end(), after.begin(), after.end());
+  const std::optional<Source> source = SourceOf(operation, action);
   const std::lock_guard lock(mutex_);
-  return Record(std::move(action), &operation);
+  action.like = FindLike(source);
+  action.work = works_ + 1;
+  Remember(source, action);
+  return Record(std::move(action), &operation, LaneOf(group));
 }
 
 void HostTimeline::Close(std::uint64_t group) {
+  {
+    const std::lock_guard lock(mutex_);
+    groups_.erase(group);
+  }
   if (timing_ != nullptr) timing_->Close(group);
 }
 
@@ -159,26 +211,37 @@ std::vector<std::uint64_t> HostTimeline::LastOf(Stream& stream) {
   return works;
 }
 
-void HostTimeline::RecordWait(std::span<const std::uint64_t> works) {
-  Tracing* const tracing = Tracing::Get();
-  if (tracing == nullptr) return;
+/// The host may look at what is new to it, and then knows of what it has waited for: `seen` says what that is. Whether it may look; `sees`:
+/// it does in any case.
+bool HostTimeline::RecordWait(std::span<const std::uint64_t> works, const Seen& seen, bool sees) {
   HostAction action;
   action.kind = HostAction::Kind::kWait;
   action.after.assign(works.begin(), works.end());
   const std::lock_guard lock(mutex_);
-  tracing->Add(action);
+  action.sees = sees || view_.Sees();
+  seen(view_);
+  if (Tracing* const tracing = Tracing::Get()) tracing->Add(action);
+  return action.sees;
+}
+
+HostTimeline::Seen HostTimeline::SeenOf(std::uint64_t work) {
+  return [work](HostView& view) { view.WaitedFor(work); };
+}
+
+HostTimeline::Seen HostTimeline::SeenOf(Stream& stream) {
+  return [&stream](HostView& view) { view.WaitedForStream(&stream.context(), stream.id(), stream.kind() == Stream::Kind::kLegacy); };
 }
 
 void HostTimeline::Wait(std::uint64_t work) {
   const std::uint64_t works[] = {work};
-  RecordWait(works);
-  if (timing_ != nullptr) timing_->Wait(works);
+  const bool sees = RecordWait(works, SeenOf(work));
+  if (timing_ != nullptr) timing_->Wait(works, sees);
 }
 
 void HostTimeline::Wait(Stream& stream) {
   const std::vector<std::uint64_t> works = LastOf(stream);
-  RecordWait(works);
-  if (timing_ != nullptr) timing_->Wait(works);
+  const bool sees = RecordWait(works, SeenOf(stream));
+  if (timing_ != nullptr) timing_->Wait(works, sees);
 }
 
 void HostTimeline::WaitAll(Context& context) {
@@ -189,23 +252,45 @@ void HostTimeline::WaitAll(Context& context) {
     for (const auto& [stream, work] : tails.last) works.push_back(work);
     tails = {};
   }
-  RecordWait(works);
-  if (timing_ != nullptr) timing_->Wait(works);
+  const bool sees = RecordWait(works, [&context](HostView& view) { view.WaitedForAll(&context); });
+  if (timing_ != nullptr) timing_->Wait(works, sees);
 }
 
-/// A trace has no place for answers that the program did not like: it asks again, and the last answer counts as waiting.
-bool HostTimeline::AskAll(std::span<const std::uint64_t> works, bool executed) {
-  const bool ended = timing_ != nullptr ? timing_->Ask(works).value_or(executed) : executed;
-  if (ended) RecordWait(works);
+/// A trace has no place for answers that the program did not like: it asks again, and the last answer counts as waiting. Where parts of the
+/// program overlap, works have ended for a host that sees nothing of them when they really have.
+bool HostTimeline::AskAll(std::span<const std::uint64_t> works, const Seen& seen, bool executed) {
+  bool sees = false;
+  {
+    const std::lock_guard lock(mutex_);
+    sees = view_.Sees();
+  }
+  bool ended = executed;
+  if (timing_ != nullptr && (sees || !timing_->overlapped())) ended = timing_->Ask(works, sees).value_or(executed);
+  if (ended) RecordWait(works, seen);
   return ended;
+}
+
+bool HostTimeline::AskForTimes(std::uint64_t first, std::uint64_t second, bool executed) {
+  if (!executed) return false;
+  const std::uint64_t works[] = {first, second};
+  const bool waits = timing_ != nullptr && timing_->overlapped();
+  if (timing_ != nullptr && !waits && !timing_->Ask(works, true).value_or(true)) return false;
+  RecordWait(
+      works,
+      [&](HostView& view) {
+        for (const std::uint64_t work : works) view.WaitedFor(work);
+      },
+      true);
+  if (waits) timing_->Wait(works, true);
+  return true;
 }
 
 bool HostTimeline::Ask(std::uint64_t work, bool executed) {
   const std::uint64_t works[] = {work};
-  return AskAll(works, executed);
+  return AskAll(works, SeenOf(work), executed);
 }
 
-bool HostTimeline::Ask(Stream& stream, bool executed) { return AskAll(LastOf(stream), executed); }
+bool HostTimeline::Ask(Stream& stream, bool executed) { return AskAll(LastOf(stream), SeenOf(stream), executed); }
 
 std::optional<double> HostTimeline::EndNs(std::uint64_t work) const { return timing_ != nullptr ? timing_->EndNs(work) : std::nullopt; }
 

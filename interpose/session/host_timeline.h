@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "interpose/session/host_view.h"
 #include "interpose/session/operation.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/trace/trace_file.h"
@@ -18,6 +20,8 @@
 namespace gridloom::session {
 
 class LiveTiming;
+struct BeforeWork;
+struct CopiedBytes;
 
 class HostTimeline {
  public:
@@ -30,7 +34,7 @@ class HostTimeline {
   /// The operation is put into the stream. Kernels and events are told their numbers.
   void Add(Stream& stream, Operation& operation);
   /// A graph is launched in the stream, or as part of another one. Its works follow, until Close.
-  std::uint64_t OpenGroup(Stream& stream, std::uint64_t after);
+  std::uint64_t OpenGroup(Stream& stream, std::uint64_t after, const CopiedBytes& copied);
   std::uint64_t OpenGroup(std::uint64_t group, std::span<const std::uint64_t> after);
   /// The operation is a node of a graph that is being launched, or a kernel that a kernel launches: `group` is the launch of the
   /// graph, or the launching kernel. Answers its number.
@@ -38,6 +42,8 @@ class HostTimeline {
   /// The last of the works of the group has been added.
   void Close(std::uint64_t group);
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};
+  /// From now on kernels may write memory that the host looks at whenever it likes.
+  void ShareMemory();
 
   // ---- the host waits or asks; call after the same was done for the execution -----------------------------------------------
   void Wait(std::uint64_t work);
@@ -46,6 +52,8 @@ class HostTimeline {
   /// Whether the work, or all of the stream, has ended: at the host's simulated time, or, when that is not known, `executed`.
   bool Ask(std::uint64_t work, bool executed);
   bool Ask(Stream& stream, bool executed);
+  /// Whether both works are over for a host that asks when they ended: it sees that then.
+  bool AskForTimes(std::uint64_t first, std::uint64_t second, bool executed);
   /// When it ended, in simulated nanoseconds.
   std::optional<double> EndNs(std::uint64_t work) const;
 
@@ -58,17 +66,37 @@ class HostTimeline {
     std::map<std::uint64_t, std::uint64_t> last;      ///< by stream, since the host last waited for all
   };
   trace::HostAction At(Stream& stream);
-  std::uint64_t Record(trace::HostAction action, Operation* operation);
-  void RecordWait(std::span<const std::uint64_t> works);
+  std::uint64_t Record(trace::HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before = nullptr);
+  void Look(const Operation& operation, const HostView::Lane& lane, std::uint64_t work);
+  static HostView::Lane LaneOf(const Stream& stream);
+  HostView::Lane LaneOf(std::uint64_t group) const;
+
+  using Seen = std::function<void(HostView& view)>;
+  static Seen SeenOf(std::uint64_t work);
+  static Seen SeenOf(Stream& stream);
+  bool RecordWait(std::span<const std::uint64_t> works, const Seen& seen, bool sees = false);
   std::vector<std::uint64_t> LastOf(Stream& stream);
-  bool AskAll(std::span<const std::uint64_t> works, bool executed);
+  bool AskAll(std::span<const std::uint64_t> works, const Seen& seen, bool executed);
   static bool Describe(const Operation& operation, trace::HostAction& action);
   void Finish();
 
+  /// What a copy to the device copies.
+  struct Source {
+    const std::byte* place = nullptr;
+    std::uint64_t bytes = 0, hash = 0;
+  };
+  static std::optional<Source> SourceOf(const Operation& operation, const trace::HostAction& action);
+  std::uint64_t FindLike(const std::optional<Source>& source) const;
+  void Remember(const std::optional<Source>& source, const trace::HostAction& action);
+
   std::mutex mutex_;
+  /// What the last copy from a place of the host's memory copied, and which one it was.
+  std::map<const std::byte*, std::pair<Source, std::uint64_t>> sources_;
   std::unique_ptr<LiveTiming> timing_;
   std::uint64_t works_ = 0;
   std::map<const Context*, Tails> tails_;
+  HostView view_;
+  std::map<std::uint64_t, HostView::Lane> groups_;  ///< open ones: where the launch of the graph was put
   int owner_ = 0;
   std::atomic<bool> finished_{false};
 };

@@ -7,6 +7,7 @@
 
 #include "interpose/session/log.h"
 #include "interpose/session/range_checking.h"
+#include "interpose/session/timeline.h"
 #include "interpose/session/tracing.h"
 
 namespace gridloom::session {
@@ -24,19 +25,6 @@ CodeTables& TheTables() {
   return *tables;
 }
 
-/// The kernel as traces and the timing model see it: with release code where ranges are checked.
-struct TracedKernel {
-  std::shared_ptr<exec::Program> program;
-  const exec::KernelInfo* info = nullptr;
-};
-TracedKernel TracedKernelOf(const KernelOp& op) {
-  if (RangeChecks* const checks = RangeChecks::Get()) {
-    const exec::RangedKernel ranged = checks->Find(op.bound.program, std::string(op.bound.info->name));
-    if (ranged.program != nullptr) return {ranged.program, ranged.info};
-  }
-  return {op.bound.program, op.bound.info};
-}
-
 /// Later launches begin later; their distance is of no meaning.
 exec::CountedClocks ClocksOf(const KernelOp& op) {
   constexpr std::uint64_t kBetweenWorks = 1'000'000;
@@ -47,24 +35,45 @@ exec::CountedClocks ClocksOf(const KernelOp& op) {
 
 }  // namespace
 
-const trace::CodeTable& CodeTableOf(const KernelOp& op) {
-  const TracedKernel kernel = TracedKernelOf(op);
+TracedLaunch KernelOf(const KernelOp& op) {
+  if (RangeChecks* const checks = RangeChecks::Get()) {
+    const exec::RangedKernel ranged = checks->Find(op.bound.program, std::string(op.bound.info->name));
+    if (ranged.program != nullptr) return {.program = ranged.program, .info = ranged.info, .block = op.block};
+  }
+  return {.program = op.bound.program, .info = op.bound.info, .block = op.block};
+}
+
+TracedLaunch ProfilerOf(const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form) {
+  return {.program = kernel.program,
+          .info = kernel.profiler,
+          .block = {1, 1, 1},  // a thread says what a CTA will touch
+          .role = trace::LaunchInfo::Role::kProfiler,
+          .ranges = form};
+}
+
+TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form) {
+  return {.program = kernel.program, .info = kernel.info, .block = op.block, .role = trace::LaunchInfo::Role::kReleasing, .ranges = form};
+}
+
+RangedLaunch* RangedLaunchOf(const KernelOp& op) { return dynamic_cast<RangedLaunch*>(op.ctas.get()); }
+
+const trace::CodeTable& CodeTableOf(const TracedLaunch& launch) {
   CodeTables& tables = TheTables();
   const std::lock_guard lock(tables.mutex);
-  auto& table = tables.tables[kernel.info->function];
+  auto& table = tables.tables[launch.info->function];
   if (table == nullptr) {
-    tables.programs.push_back(kernel.program);
-    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(kernel.program->module(), *kernel.info->function));
+    tables.programs.push_back(launch.program);
+    table = std::make_unique<const trace::CodeTable>(trace::BuildCodeTable(launch.program->module(), *launch.info->function));
   }
   return *table;
 }
 
-trace::LaunchShape ShapeOf(const KernelOp& op) {
-  const exec::KernelInfo& info = *TracedKernelOf(op).info;
+trace::LaunchShape ShapeOf(const KernelOp& op, const TracedLaunch& launch) {
+  const bool profiler = launch.role == trace::LaunchInfo::Role::kProfiler;
   return {.ctas = op.grid.count(),
-          .threads_per_cta = static_cast<std::uint32_t>(op.block.count()),
-          .registers_per_thread = info.registers,
-          .shared_bytes = info.static_shared_bytes + op.dynamic_shared_bytes};
+          .threads_per_cta = static_cast<std::uint32_t>(launch.block.count()),
+          .registers_per_thread = launch.info->registers,
+          .shared_bytes = launch.info->static_shared_bytes + (profiler ? 0 : op.dynamic_shared_bytes)};
 }
 
 bool MayLaunch(const KernelOp& op) {
@@ -79,13 +88,14 @@ bool MayLaunch(const KernelOp& op) {
   return false;
 }
 
-LaunchCapture::LaunchCapture(const KernelOp& op) : live_(op.ctas) {
-  if (Tracing* const tracing = Tracing::Get()) writer_ = tracing->Begin(op, &keep_every_);
+LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced, std::shared_ptr<trace::CtaSink> live)
+    : live_(std::move(live)) {
+  if (Tracing* const tracing = Tracing::Get(); tracing != nullptr && traced) writer_ = tracing->Begin(op, what, &keep_every_);
   if (writer_ == nullptr && live_ == nullptr) return;
   const auto take = [this](const trace::CtaRun& run) {
     run.ForEach([this](std::uint64_t cta, const trace::LoadedCta& trace) { Take(cta, trace); });
   };
-  capture_.emplace(CodeTableOf(op), ShapeOf(op), take, ClocksOf(op), &TheTables().streams);
+  capture_.emplace(CodeTableOf(what), ShapeOf(op, what), take, ClocksOf(op), &TheTables().streams);
 }
 
 LaunchCapture::~LaunchCapture() {

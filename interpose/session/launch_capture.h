@@ -5,16 +5,36 @@
 #include <optional>
 
 #include "interpose/session/operation.h"
+#include "sim/exec/ranges/range_checks.h"
 #include "sim/exec/record_sink.h"
 #include "sim/trace/capture.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {
 
-/// The code of the operation's kernel as traces have it. Kept for the life of the process.
-const trace::CodeTable& CodeTableOf(const KernelOp& op);
+class RangedLaunch;
 
-trace::LaunchShape ShapeOf(const KernelOp& op);
+/// What of an operation runs, as traces and the timing model see it: its kernel, or what is made of it.
+struct TracedLaunch {
+  std::shared_ptr<exec::Program> program;
+  const exec::KernelInfo* info = nullptr;
+  exec::Dim3 block;
+  trace::LaunchInfo::Role role = trace::LaunchInfo::Role::kKernel;
+  trace::LaunchInfo::Ranges ranges = trace::LaunchInfo::Ranges::kNone;
+  std::string no_ranges = {};
+};
+/// The kernel; with release code where ranges are checked.
+TracedLaunch KernelOf(const KernelOp& op);
+/// The profiler of a kernel whose ranges are captured in that form, and the kernel with release code.
+TracedLaunch ProfilerOf(const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
+TracedLaunch ReleasingOf(const KernelOp& op, const exec::RangedKernel& kernel, trace::LaunchInfo::Ranges form);
+
+/// Where the timing model takes profiler and kernel with release code; null: it does not, or takes the kernel as it is (KernelOp::ctas).
+RangedLaunch* RangedLaunchOf(const KernelOp& op);
+
+/// Its code as traces have it. Kept for the life of the process.
+const trace::CodeTable& CodeTableOf(const TracedLaunch& launch);
+trace::LaunchShape ShapeOf(const KernelOp& op, const TracedLaunch& launch);
 
 /// Whether the kernel's program can launch grids itself.
 bool MayLaunch(const KernelOp& op);
@@ -22,7 +42,8 @@ bool MayLaunch(const KernelOp& op);
 /// One launch while it runs.
 class LaunchCapture {
  public:
-  explicit LaunchCapture(const KernelOp& op);
+  /// `traced`: it goes to the trace file. `live` takes its CTAs to the timing model; null: time is not simulated.
+  LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced, std::shared_ptr<trace::CtaSink> live);
   /// The timing model gets no more CTAs of it.
   ~LaunchCapture();
   LaunchCapture(const LaunchCapture&) = delete;

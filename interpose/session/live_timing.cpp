@@ -10,6 +10,7 @@
 #include "interpose/session/log.h"
 #include "interpose/session/own_timeline.h"
 #include "interpose/session/process.h"
+#include "interpose/session/range_capture.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/timing_table.h"
@@ -17,7 +18,7 @@
 #include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
-#include "sim/hardware/catalog.h"
+#include "sim/study/measure/timed_device.h"
 
 namespace gridloom::session {
 namespace {
@@ -45,10 +46,15 @@ Result<sim::DeviceSpec> NamedDevice() {
   return sim::LoadDevice(*name);
 }
 
-/// With its proposed parts.
+/// With its proposed parts, and those that the policy needs.
 Result<sim::DeviceSpec> TimedDevice() {
+  const Settings& settings = TheSettings();
   GL_TRY(device, NamedDevice());
-  GL_TRY_STATUS(hardware::Equip(TheSettings().hardware.value_or(""), TheSettings().timing_set.value_or(""), device));
+  GL_TRY_STATUS(study::EquipForTiming({.policy = PolicyName(),
+                                       .parts = settings.hardware.value_or(""),
+                                       .values = settings.timing_set.value_or(""),
+                                       .ranges = settings.ranges.value_or("")},
+                                      device));
   return device;
 }
 
@@ -79,7 +85,7 @@ Status LiveTiming::CheckSettings() {
     if (settings.profiles) return Error{"the broker simulates time, with profiles of its own: leave out --profiles"};
     if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
     if (settings.hardware || settings.timing_set) {
-      return Error{"the broker simulates time, on a device of its own: leave out --hardware and --set"};
+      return Error{"the broker simulates time, on a device of its own: leave out --hardware, --set and --storage"};
     }
     if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice"};
     return {};
@@ -123,10 +129,34 @@ std::unique_ptr<LiveTiming> LiveTiming::Make() {
   return std::unique_ptr<LiveTiming>(new LiveTiming(std::move(timeline).value()));
 }
 
-void LiveTiming::Add(const HostAction& action, KernelOp* kernel) {
+std::optional<trace::LaunchInfo::Ranges> LiveTiming::RangesWanted() {
+  if (!IsOn(TheSettings().timing) || BrokerLink::Get() != nullptr) return std::nullopt;
+  const auto device = TimedDevice();
+  return device.ok() ? study::RangesOf(*device) : std::nullopt;
+}
+
+BeforeWork LiveTiming::Prepare(Context& context, const HostAction& action, const Operation& operation) {
+  BeforeWork before;
+  const auto* const kernel = std::get_if<KernelOp>(&operation);
+  if (kernel == nullptr) before.storage = timeline_->BeforeCopy(action);
+  else if (overlapped() && RangeCapture::Get() != nullptr) before.ranged = RangeCapture::Get()->Expect(context, *kernel);
+  return before;
+}
+
+void LiveTiming::PrepareGraph(std::uint64_t to_device, std::uint64_t to_host) { timeline_->BeforeGroup(to_device, to_host); }
+
+void LiveTiming::Add(const HostAction& action, KernelOp* kernel, const BeforeWork& before) {
   if (action.kind == HostAction::Kind::kWait) return;  // Wait() does it
-  if (action.kind != HostAction::Kind::kLaunch) return timeline_->Add(action);
-  kernel->ctas = timeline_->AddLaunch(action, CodeTableOf(*kernel).code, ShapeOf(*kernel), MayLaunch(*kernel));
+  if (action.kind != HostAction::Kind::kLaunch) return timeline_->Add(action, before.storage);
+  constexpr auto kForm = trace::LaunchInfo::Ranges::kInterval;  // of no meaning here
+  // Release code takes registers, which there may be none for.
+  if (before.ranged.program != nullptr && timeline_->Fits(ShapeOf(*kernel, ReleasingOf(*kernel, before.ranged, kForm)))) {
+    const TracedLaunch profiler = ProfilerOf(before.ranged, kForm);
+    kernel->ctas = timeline_->AddRanged(action, CodeTableOf(profiler).code, ShapeOf(*kernel, profiler));
+    if (kernel->ctas != nullptr) return;
+  }
+  const TracedLaunch launch = KernelOf(*kernel);
+  kernel->ctas = timeline_->AddLaunch(action, CodeTableOf(launch).code, ShapeOf(*kernel, launch), MayLaunch(*kernel));
 }
 
 /// Once: what there is to say does not change.
@@ -138,21 +168,31 @@ void LiveTiming::Complain() {
   LogFormat(LogLevel::kWarn, "the simulation of time has ended: %s; events have the host's time from here on", problem.c_str());
 }
 
-void LiveTiming::Wait(std::span<const std::uint64_t> works) {
-  if (!timeline_->Wait(works)) Complain();
+void LiveTiming::Wait(std::span<const std::uint64_t> works, bool sees) {
+  if (!timeline_->Wait(works, sees)) Complain();
 }
 
-std::optional<bool> LiveTiming::Ask(std::span<const std::uint64_t> works) {
-  const auto answer = timeline_->Ask(works);
+std::optional<bool> LiveTiming::Ask(std::span<const std::uint64_t> works, bool sees) {
+  const auto answer = timeline_->Ask(works, sees);
   if (!answer) Complain();
   return answer;
 }
 
 std::optional<double> LiveTiming::EndNs(std::uint64_t work) const { return timeline_->EndNs(work); }
 
+/// Once, at the end: a program whose launches all run without ranges does as it would on a device without the part, but for its copies.
+void LiveTiming::SayWhyNothingOverlaps() const {
+  RangeCapture* const capture = RangeCapture::Get();
+  if (!overlapped() || capture == nullptr) return;
+  const RangeCapture::Outcome outcome = capture->outcome();
+  if (outcome.with != 0 || outcome.why_not.empty()) return;
+  LogFormat(LogLevel::kWarn, "no kernel of this program overlaps with others, as the ranges of none are known: %s", outcome.Text().c_str());
+}
+
 void LiveTiming::Finish() {
   const TimingTable table = timeline_->Finish();
   if (!table.problem.empty()) Complain();
+  SayWhyNothingOverlaps();
   if (!IsOn(TheSettings().timing)) return;  // the broker wanted it, not the program's user
   const auto& json = TheSettings().timing_json;
   if (json && !json->empty()) WriteTimingJson(table, *json);

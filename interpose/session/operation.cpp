@@ -13,10 +13,14 @@
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
 #include "interpose/session/pool.h"
+#include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
+#include "interpose/session/reordering.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
+#include "interpose/session/timeline.h"
+#include "interpose/session/tracing.h"
 #include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
@@ -36,11 +40,17 @@ exec::SlicedRun RunHere(Context& context, const KernelOp& op, const exec::Launch
   return run;
 }
 
-/// Runs one grid: where the broker has its say, as `brokered` is told. What it launches itself goes to `children`.
-void RunGridAs(Context& context, const KernelOp& op, DeviceGrid& children, BrokeredLaunch* brokered) {
-  LaunchCapture capture(op);
-  if (context.failed()) return;
+/// A grid whose turn has come.
+struct GridToRun {
   exec::LaunchParams launch;
+  bool traced = false;
+  std::string no_ranges;
+};
+
+/// What it launches itself goes to `children`. Where ranges are wanted, they are in the trace afterwards.
+GridToRun Prepare(Context& context, const KernelOp& op, DeviceGrid& children, RangeCapture::Origin origin) {
+  GridToRun grid;
+  exec::LaunchParams& launch = grid.launch;
   launch.program = op.bound.program;
   launch.kernel = op.bound.info;
   launch.grid = op.grid;
@@ -50,8 +60,24 @@ void RunGridAs(Context& context, const KernelOp& op, DeviceGrid& children, Broke
   launch.params = op.params;
   launch.cooperative = op.cooperative;
   launch.children = &children;
-  launch.records = capture.sink();
-  const exec::SlicedRun run = brokered != nullptr ? brokered->Run(context.device().engine(), launch) : RunHere(context, op, launch);
+  if (Tracing* const tracing = Tracing::Get()) grid.traced = tracing->Wants(op);
+  const bool wanted = (grid.traced || RangedLaunchOf(op) != nullptr) && !context.failed();
+  RangeCapture* const ranges = wanted ? RangeCapture::Get() : nullptr;
+  if (ranges != nullptr) grid.no_ranges = ranges->Run(context, op, launch, origin, grid.traced);
+  return grid;
+}
+
+/// Runs one grid: where the broker has its say, as `brokered` is told.
+void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredLaunch* brokered) {
+  TracedLaunch what = KernelOf(op);
+  what.no_ranges = std::move(grid.no_ranges);
+  RangedLaunch* const ranged = RangedLaunchOf(op);
+  const bool timed = ranged == nullptr || (!context.failed() && ranged->Decide(CodeTableOf(what).code, ShapeOf(op, what), false));
+  LaunchCapture capture(op, what, grid.traced, timed ? op.ctas : nullptr);
+  if (context.failed()) return;
+  grid.launch.records = capture.sink();
+  const exec::SlicedRun run =
+      brokered != nullptr ? brokered->Run(context.device().engine(), grid.launch) : RunHere(context, op, grid.launch);
   if (run.fault.kind == exec::FaultKind::kNone) capture.End();
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
@@ -60,19 +86,24 @@ void RunGridAs(Context& context, const KernelOp& op, DeviceGrid& children, Broke
   context.Fail(StatusOf(fault.kind));
 }
 
-void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) { RunGridAs(context, op, children, nullptr); }
+void RunGrid(Context& context, const KernelOp& op, DeviceGrid& children) {
+  RunPrepared(context, op, Prepare(context, op, children, RangeCapture::Origin::kKernel), nullptr);
+}
 
 void RunKernel(Context& context, const KernelOp& op) {
   // Grids that the kernel launches are part of it to the broker: they run while it has its share.
   std::optional<BrokeredLaunch> brokered;
   if (BrokerLink* const link = BrokerLink::Get()) brokered.emplace(*link, context, op);
   DeviceGrid grid(context, op, &RunGrid);
-  RunGridAs(context, op, grid, brokered ? &*brokered : nullptr);
+  GridToRun prepared = Prepare(context, op, grid, op.stream != 0 ? RangeCapture::Origin::kStream : RangeCapture::Origin::kGraph);
+  const DeviceTurn turn;
+  RunPrepared(context, op, std::move(prepared), brokered ? &*brokered : nullptr);
   grid.Finish();
   if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && op.work != 0) timeline->Close(op.work);
 }
 
 void RunCopy(const CopyOp& op) {
+  const DeviceTurn turn;
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   for (std::size_t z = 0; z < op.depth; ++z) {
     const std::byte* src = op.src + z * op.src_slice;
@@ -91,6 +122,7 @@ void FillRow(std::uint64_t address, T value, std::size_t count) {
 }
 
 void RunFill(const CUDA_MEMSET_NODE_PARAMS& p) {
+  const DeviceTurn turn;
   for (std::size_t y = 0; y < p.height; ++y) {
     const std::uint64_t row = p.dst + y * p.pitch;
     if (p.element_size == 1) std::memset(reinterpret_cast<void*>(row), static_cast<int>(p.value & 0xff), p.width);
@@ -132,13 +164,17 @@ void RunBatch(Context& context, const BatchOp& op) {
     switch (item.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32: wait(static_cast<std::uint32_t>(v.value)); break;
       case CU_STREAM_MEM_OP_WAIT_VALUE_64: wait(v.value); break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32: {
+        const DeviceTurn turn;
         std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(v.address))
             .store(static_cast<std::uint32_t>(v.value), std::memory_order_release);
         break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      }
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
+        const DeviceTurn turn;
         std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(v.address)).store(v.value, std::memory_order_release);
         break;
+      }
       default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
     }
   }
@@ -193,7 +229,15 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
   }
   EventPtr record;
   if (auto* op = std::get_if<EventRecordOp>(&operation)) record = op->event;
-  if (auto* kernel = std::get_if<KernelOp>(&operation)) kernel->stream = stream.id();
+  if (auto* kernel = std::get_if<KernelOp>(&operation)) {
+    kernel->stream = stream.id();
+    Reordering* const reordering = Reordering::Get();
+    const auto place = reordering != nullptr && waiting == Waiting::kNo ? reordering->PlaceOf(context, *kernel) : Reordering::Place::kAlone;
+    if (place != Reordering::Place::kAlone) {
+      context.EnqueueInBatch(stream, std::move(*kernel), place == Reordering::Place::kLast);
+      return CUDA_SUCCESS;
+    }
+  }
   const TaskPtr task = MakeTask(lane, [&context, operation = std::move(operation)] { Run(context, operation); });
   if (record != nullptr) record->set_marker(task);
   switch (waiting) {

@@ -15,6 +15,7 @@ namespace gridloom::session {
 class Context;
 class Capture;
 class GraphNode;
+struct LaunchBatch;
 
 /// A queue of operations. Blocking streams, each thread's own default stream among them, and the legacy stream wait for
 /// each other: an operation of the legacy stream waits for all earlier ones of blocking streams, and the other way round.
@@ -47,9 +48,10 @@ class Stream {
   const std::uint64_t id_;
 
   // Guarded by the context's queue mutex.
-  TaskPtr tail_;                ///< last operation
-  std::uint64_t enqueued_ = 0;  ///< operations that the host did not wait for
-  TaskPtr marks_[2];            ///< the last two of those whose number is a multiple of half the queue's depth
+  TaskPtr tail_;                       ///< last operation
+  std::uint64_t enqueued_ = 0;         ///< operations that the host did not wait for
+  TaskPtr marks_[2];                   ///< the last two of those whose number is a multiple of half the queue's depth
+  std::shared_ptr<LaunchBatch> open_;  ///< launches behind `tail_` that wait for more of them; null: none
 };
 
 using StreamPtr = std::shared_ptr<Stream>;

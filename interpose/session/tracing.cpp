@@ -67,30 +67,30 @@ std::uint64_t Tracing::Now() const {
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
 }
 
-const Tracing::Kernel& Tracing::KernelOf(const KernelOp& op) {
+const Tracing::Kernel& Tracing::KernelOf(const TracedLaunch& what) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Kernel>& kernel = kernels_[op.bound.info->function];
+  std::unique_ptr<Kernel>& kernel = kernels_[what.info->function];
   if (kernel) return *kernel;
   kernel = std::make_unique<Kernel>();
-  kernel->wanted = kernels_wanted_.empty() || std::ranges::any_of(kernels_wanted_, [&](const std::string& part) {
-                     return op.bound.info->name.find(part) != std::string::npos;
-                   });
-  if (!kernel->wanted) return *kernel;
-  kernel->table = &CodeTableOf(op);
+  kernel->table = &CodeTableOf(what);
   kernel->number = writer_->AddKernel(kernel->table->code);
   return *kernel;
 }
 
-std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, std::uint64_t* keep_every) {
+bool Tracing::Wants(const KernelOp& op) {
   const std::uint64_t number = launches_.fetch_add(1);
-  if (op.in_slices) return nullptr;  // what runs is other code than the kernel's
-  if (number < wanted_launches_.first || number > wanted_launches_.last) return nullptr;
-  const Kernel& kernel = KernelOf(op);
-  if (!kernel.wanted) return nullptr;
+  if (op.in_slices) return false;  // what runs is other code than the kernel's
+  if (number < wanted_launches_.first || number > wanted_launches_.last) return false;
+  return kernels_wanted_.empty() ||
+         std::ranges::any_of(kernels_wanted_, [&](const std::string& part) { return op.bound.info->name.find(part) != std::string::npos; });
+}
+
+std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, const TracedLaunch& what, std::uint64_t* keep_every) {
+  const Kernel& kernel = KernelOf(what);
   trace::LaunchInfo info;
   info.kernel = kernel.number;
-  info.shape = ShapeOf(op);
-  const exec::Dim3* const dims[] = {&op.grid, &op.block};
+  info.shape = ShapeOf(op, what);
+  const exec::Dim3* const dims[] = {&op.grid, &what.block};
   std::uint32_t* const into[] = {info.grid, info.block};
   for (int i = 0; i < 2; ++i) {
     into[i][0] = dims[i]->x;
@@ -100,7 +100,10 @@ std::unique_ptr<trace::LaunchWriter> Tracing::Begin(const KernelOp& op, std::uin
   info.stream = op.stream;
   info.host_ns = Now();
   info.work = op.work;
-  kept_.fetch_add(1);
+  info.role = what.role;
+  info.ranges = what.ranges;
+  info.no_ranges = what.no_ranges;
+  if (info.of_program()) kept_.fetch_add(1);
   *keep_every = (info.shape.ctas - 1) / most_ctas_ + 1;
   return writer_->BeginLaunch(info, kernel.table->code);
 }

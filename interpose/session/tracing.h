@@ -17,13 +17,17 @@
 
 namespace gridloom::session {
 
+struct TracedLaunch;
+
 class Tracing {
  public:
   /// Null when nothing is traced: not wanted, the file cannot be written, or this process is a child of the one that writes it.
   static Tracing* Get();
 
-  /// A launch that begins to run. Null when it is not to be kept; of its CTAs, every `keep_every`th is.
-  std::unique_ptr<trace::LaunchWriter> Begin(const KernelOp& op, std::uint64_t* keep_every);
+  /// Whether a launch that is about to run is to be kept. To be asked once for each.
+  bool Wants(const KernelOp& op);
+  /// What runs of a launch that is to be kept. Of its CTAs, every `keep_every`th is.
+  std::unique_ptr<trace::LaunchWriter> Begin(const KernelOp& op, const TracedLaunch& what, std::uint64_t* keep_every);
   /// The next call of the host; adds the time.
   void Add(trace::HostAction action);
 
@@ -32,9 +36,8 @@ class Tracing {
   struct Kernel {
     const trace::CodeTable* table = nullptr;
     std::uint32_t number = 0;
-    bool wanted = true;
   };
-  const Kernel& KernelOf(const KernelOp& op);
+  const Kernel& KernelOf(const TracedLaunch& what);
   std::uint64_t Now() const;
   void Finish();
 

@@ -106,20 +106,13 @@ constexpr std::uint32_t kRoomForHidden = 64;  // of all roles together, and padd
 
 }  // namespace
 
-std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const analysis::CallGraph& calls, const CtaWaits& waits,
-                                            const ptx::Function& kernel) {
+std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const CtaWaits& waits, const ptx::Function& kernel) {
   for (const std::string_view directive : {"reqnctapercluster", "explicitcluster"}) {
     if (kernel.FindDirective(directive) != nullptr)
       return SliceRefusal{"it is launched in clusters (." + std::string(directive) + ")", kernel.loc};
   }
-  for (const ptx::Variable& param : kernel.params) {
-    if (HiddenRoleOf(kernel, param) == HiddenRole::kFirstCtaX || HiddenRoleOf(kernel, param) == HiddenRole::kGridX)
-      return SliceRefusal{"it is sliced already", kernel.loc};
-  }
   const NodeId node = calls.NodeOf(kernel);
   if (calls.IsAddressTaken(node)) return SliceRefusal{"device code launches it", kernel.loc};
-  if (ptx::LayoutParams(kernel).bytes + kRoomForHidden > MaxParamBytes(module))
-    return SliceRefusal{"its parameters leave no room for more", kernel.loc};
   const std::vector<NodeId> reachable = calls.Reachable(node);
   for (const NodeId one : reachable) {
     std::optional<SliceRefusal> refusal = WhyNotFunction(calls.function(one));
@@ -132,6 +125,17 @@ std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const ana
     return SliceRefusal{wait->reason + (own ? "" : " in function " + std::string(wait->function->name)), wait->loc};
   }
   return std::nullopt;
+}
+
+std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const analysis::CallGraph& calls, const CtaWaits& waits,
+                                            const ptx::Function& kernel) {
+  for (const ptx::Variable& param : kernel.params) {
+    if (HiddenRoleOf(kernel, param) == HiddenRole::kFirstCtaX || HiddenRoleOf(kernel, param) == HiddenRole::kGridX)
+      return SliceRefusal{"it is sliced already", kernel.loc};
+  }
+  if (ptx::LayoutParams(kernel).bytes + kRoomForHidden > MaxParamBytes(module))
+    return SliceRefusal{"its parameters leave no room for more", kernel.loc};
+  return WhyTogether(calls, waits, kernel);
 }
 
 namespace {

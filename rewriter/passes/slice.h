@@ -38,6 +38,9 @@ struct SliceRefusal {
   SourceLoc loc;
 };
 
+/// Why the CTAs of a kernel have to run at the same time, or can tell when they do not; nothing when they are independent of each other.
+std::optional<SliceRefusal> WhyTogether(const analysis::CallGraph& calls, const CtaWaits& waits, const ptx::Function& kernel);
+
 /// Why a kernel cannot be sliced; nothing when it can. Launches of a kernel that can must still run whole when they are
 /// cooperative or of clusters.
 std::optional<SliceRefusal> WhyNotSliceable(const ptx::Module& module, const analysis::CallGraph& calls, const CtaWaits& waits,

@@ -30,6 +30,21 @@ std::optional<std::uint64_t> ParseBytes(std::string_view text, std::uint64_t who
   return static_cast<std::uint64_t>(number);
 }
 
+std::optional<std::uint64_t> ParseRate(std::string_view text) {
+  double number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number, std::chars_format::fixed);
+  if (error != std::errc()) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(last - end));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit.ends_with("/s")) unit.remove_suffix(2);
+  if (unit == "GB") number *= 1000;
+  else if (unit != "MB" && !unit.empty()) return std::nullopt;
+  constexpr double kMost = 1e6;
+  if (!(number >= 1 && number <= kMost)) return std::nullopt;
+  return static_cast<std::uint64_t>(number);
+}
+
 std::optional<NumberRange> ParseNumberRange(std::string_view text) {
   NumberRange range;
   const char* const end = text.data() + text.size();

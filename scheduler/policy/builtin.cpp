@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rewriter/support/suggest.h"
+#include "scheduler/policy/crcs.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/leftover.h"
 #include "scheduler/policy/priority.h"
@@ -24,6 +25,12 @@ std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
 }
 
 constexpr PolicyInfo kPolicies[] = {
+    {"crcs-fifo",
+     "dependent kernels side by side, on pages that those before them are done with; in their order",
+     {Need::kRanges},
+     Make<CrcsFifo>},
+    {"crcs-ppcs", "the same, and while inputs come in, SMs for the kernels that own most pages", {Need::kRanges}, Make<CrcsPpcs>},
+    {"crcs-ready", "the same, thread blocks first whose pages are all there", {Need::kRanges, Need::kReadiness}, Make<CrcsReady>},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},
@@ -46,6 +53,9 @@ constexpr NeedInfo kNeeds[] = {
      [](const PolicyInputs& inputs) { return inputs.planner != nullptr; }},
     {Need::kLearning, "simulated time, in which it measures pairs of kernels", "use --timing",
      [](const PolicyInputs& inputs) { return inputs.learning_planner != nullptr; }},
+    {Need::kRanges, "a device that follows which kernel uses which page of memory",
+     "replay a trace with ranges (`gridloom run --trace FILE --ranges interval -- PROGRAM`), or simulate time with `gridloom run --timing`",
+     [](const PolicyInputs& inputs) { return inputs.follows_pages; }},
 };
 
 std::string ListOfNames() {

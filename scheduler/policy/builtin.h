@@ -17,8 +17,10 @@ namespace gridloom::policy {
 
 /// What a policy may have to be given besides launches. Who runs policies looks at what the chosen one needs, not at its name.
 enum class Need : std::uint8_t {
-  kProfiles,  ///< of kernels: KernelView::profile says which one a launch has, PolicyInputs::planner knows them
-  kLearning,  ///< rates that are measured on the device whose cycles the profiles are in: PolicyInputs::learning_planner
+  kProfiles,   ///< of kernels: KernelView::profile says which one a launch has, PolicyInputs::planner knows them
+  kLearning,   ///< rates that are measured on the device whose cycles the profiles are in: PolicyInputs::learning_planner
+  kRanges,     ///< a device that follows who uses which page (sim/hardware/crcs): Snapshot::pages
+  kReadiness,  ///< which besides knows the pages of single thread blocks: KernelView::ready
 };
 
 class Needs {
@@ -39,6 +41,7 @@ class Needs {
 struct PolicyInputs {
   std::shared_ptr<CoSchedulePlanner> planner{};           ///< Need::kProfiles
   std::shared_ptr<CoSchedulePlanner> learning_planner{};  ///< Need::kLearning
+  bool follows_pages = false;                             ///< Need::kRanges
   KerneletOptions kernelet{};
   std::uint64_t fair_wait = 0;  ///< of `fair`: Fair::Fair
 };

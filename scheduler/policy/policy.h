@@ -31,8 +31,13 @@ struct KernelView {
   std::uint64_t profile = 0;  ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
   /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
   std::span<const std::uint16_t> resident{};
-  bool divisible = true;  ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
-  double occupied = -1;   ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
+  bool divisible = true;    ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice
+  std::uint64_t pages = 0;  ///< of Snapshot::pages those that it owns
+  /// Where hardware knows the pages of single blocks: blocks that have not started and whose pages the kernel owns: all of them, or half of
+  /// those that they read.
+  bool announced = false;
+  std::uint64_t ready = 0, begun = 0;
+  double occupied = -1;  ///< part of the device that its running blocks have, where that is not what they hold of it; else < 0
 
   bool all_started() const { return started == ctas; }
 };
@@ -54,12 +59,24 @@ struct Snapshot {
   std::uint64_t cycle = 0;              ///< or another steady unit of time: nanoseconds in the broker
   std::span<const KernelView> kernels;  ///< not finished, in the order in which they became ready
   std::span<const SmView> sms;
+  /// Where hardware follows who may touch which page of device memory (sim/hardware/crcs): pages that hold data which a kernel may use,
+  /// and whether more of the program's inputs are still on their way. Else 0 and false.
+  std::uint64_t pages = 0;
+  bool loading = false;
+};
+
+/// Which blocks of a kernel start. On hardware that does not know, all are as kInOrder.
+enum class Pick : std::uint8_t {
+  kInOrder,
+  kReady,  ///< of KernelView::ready
+  kBegun,  ///< of KernelView::begun
 };
 
 /// Start up to `ctas` further thread blocks of a kernel, as many as have room now.
 struct Slice {
   std::uint64_t kernel = 0;
   std::uint64_t ctas = 0;
+  Pick pick = Pick::kInOrder;
   std::uint32_t max_per_sm = 0;  ///< no multiprocessor may hold more blocks of the kernel; 0: what has room. A hint on a real GPU
   /// Multiprocessors that may get them, rising; empty: all. The policy keeps the numbers until it is asked again. A hint on a real GPU.
   std::span<const std::uint32_t> sms{};

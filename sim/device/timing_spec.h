@@ -129,6 +129,9 @@ struct TimingSpec {
   struct Host {
     std::uint32_t call_ns = 0;  ///< what a call that gives the device work, or asks for it, takes of the program's time
     std::uint32_t sync_ns = 0;  ///< from the end of a work to the program that waits for it
+    /// Rate at which a program reads its inputs from storage before it copies them to the device, and writes what it has copied back: 10^6
+    /// bytes a second. 0: neither takes time.
+    std::uint32_t storage_mb_s = 0;
   } host;
 
   const Op& of(trace::OpClass op_class) const { return op[static_cast<std::size_t>(op_class)]; }

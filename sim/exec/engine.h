@@ -63,7 +63,10 @@ struct LaunchParams {
   std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
   bool cooperative = false;           ///< all CTAs are co-resident
   std::optional<SliceOf> slice;
-  std::uint64_t grid_id = 0;           ///< %gridid; 0: one that no launch had. The slices of one grid share theirs
+  /// Linear numbers, x fastest: only these CTAs of the grid run. Empty: all. Neither of clusters, cooperative, nor slices.
+  std::span<const std::uint64_t> ctas;
+  bool in_turn = false;                ///< one host thread runs the CTAs, in the order of `ctas` or of the grid
+  std::uint64_t grid_id = 0;           ///< %gridid; 0: one that no launch had. The slices of one grid share theirs, as do parts of `ctas`
   AccessObserver* observer = nullptr;  ///< told of every access to global memory; the kernel is compiled for it
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing

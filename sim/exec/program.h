@@ -69,4 +69,7 @@ class Program {
   virtual const GlobalInfo* FindGlobal(std::string_view name) const = 0;
 };
 
+/// The variables of the loaded program whose allocation it is; none of any other memory.
+std::span<const GlobalInfo> VariablesIn(const Allocation& allocation);
+
 }  // namespace gridloom::exec

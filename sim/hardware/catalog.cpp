@@ -6,13 +6,16 @@
 #include <string>
 
 #include "rewriter/support/suggest.h"
+#include "scheduler/policy/builtin.h"
+#include "sim/hardware/crcs/crcs.h"
+#include "sim/hardware/hazards/hazards.h"
 #include "sim/hardware/lazy_ctas.h"
 
 namespace gridloom::hardware {
 namespace {
 
 /// A new part is a pair of files and a row.
-constexpr const PartKind* kKinds[] = {&kLazyCtas};
+constexpr const PartKind* kKinds[] = {&kCrcs, &kHazards, &kLazyCtas};
 
 std::string Near(std::string_view name, std::span<const std::string_view> names) {
   const std::string_view nearest = NearestName(name, names);
@@ -223,6 +226,19 @@ std::string_view MeaningOf(std::string_view key) {
     }
   }
   return "";
+}
+
+bool Has(const sim::DeviceSpec& device, std::string_view part) { return std::ranges::find(device.proposed, part) != device.proposed.end(); }
+
+sim::DeviceSpec WithPartsFor(sim::DeviceSpec device, std::string_view policy) {
+  const auto known = policy::FindPolicy(policy);
+  if (!known.ok() || !(*known)->needs.Has(policy::Need::kRanges)) return device;
+  if (!Has(device, kCrcs.name)) device.proposed.emplace_back(kCrcs.name);
+  if ((*known)->needs.Has(policy::Need::kReadiness)) {
+    device.part_values.push_back(
+        {.part = std::string(kCrcs.name), .key = "readiness", .value = "on", .where = "policy " + std::string(policy)});
+  }
+  return device;
 }
 
 }  // namespace gridloom::hardware

@@ -60,6 +60,12 @@ Status Equip(std::string_view parts, std::string_view values, sim::DeviceSpec& d
 std::string PartsText(const sim::DeviceSpec& device);
 std::string ValuesText(const sim::DeviceSpec& device);
 
+/// The device with the parts that a policy needs besides its own (policy::Need::kRanges: "crcs"). Of a policy that does not exist, or needs
+/// none, the same.
+sim::DeviceSpec WithPartsFor(sim::DeviceSpec device, std::string_view policy);
+/// Whether it has the part.
+bool Has(const sim::DeviceSpec& device, std::string_view part);
+
 /// Every counter of the device's engines: timing::CounterTable, then stall reasons and counters of its parts. Of a device that KindsOf
 /// fails on, the first alone.
 std::vector<timing::CounterInfo> CountersOf(const sim::DeviceSpec& device);

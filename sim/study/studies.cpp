@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "rewriter/support/suggest.h"
+#include "sim/study/crcs/crcs.h"
 #include "sim/study/kernelet/kernelet.h"
 
 namespace gridloom::study {
 namespace {
 
 constexpr StudyRow kStudies[] = {
+    {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakeCrcs},
     {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
 };
 

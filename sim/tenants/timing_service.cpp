@@ -8,7 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/policy/builtin.h"
 #include "sim/hardware/catalog.h"
+#include "sim/study/measure/timed_device.h"
 #include "sim/tenants/tenant_channel.h"
 
 namespace gridloom::tenants {
@@ -54,6 +56,16 @@ constexpr std::uint64_t kLargeBytes = 64u << 20;
 /// Simulated time whose part a tenant with a cap may save up: some kernels.
 constexpr std::uint64_t kBurstUs = 1000;
 
+/// Ranges of CTAs do not come here: kernels that are undone would have to be run besides those that tenants' shares are for.
+Status CheckPolicy(const std::string& name) {
+  GL_TRY(policy, policy::FindPolicy(name));
+  if (!policy->needs.Has(policy::Need::kRanges)) return {};
+  return Error{"policy " + name +
+               " needs the ranges of CTAs, which are not captured of a broker's programs: run the program alone, with "
+               "`gridloom run --timing --policy " +
+               name + "`"};
+}
+
 }  // namespace
 
 TimingService::TimingService(Options options) : options_(std::move(options)), begun_(options_.wait_for == 0) {}
@@ -62,6 +74,9 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
   GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = service->options_.profiles, .tell = service->options_.tell}));
   service->supply_ = std::move(supply);
+  GL_TRY_STATUS(CheckPolicy(service->options_.policy));
+  if (study::RangesOf(device))
+    return Error{"the part crcs goes by the ranges of CTAs, which are not captured of a broker's programs: leave it out of --hardware"};
   GL_TRY(policy, service->supply_->Make(service->options_.policy));
   auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
                                                        [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
@@ -318,6 +333,7 @@ policy::Limited::Limits TimingService::LimitsOf(std::uint32_t tenant) const {
 }
 
 Status TimingService::SetPolicy(std::string_view name) {
+  GL_TRY_STATUS(CheckPolicy(std::string(name)));
   GL_TRY(policy, supply_->Make(name));
   policy_->Set(std::move(policy));
   return {};

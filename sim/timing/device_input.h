@@ -47,7 +47,7 @@ class DeviceInput {
   // ---- SMs ----
   /// Accesses that gates hold back are asked for again.
   virtual void AskGates(std::uint32_t sm, Cycle at) = 0;
-  /// The SM's L1 loses all lines; dirty ones are written back.
+  /// The SM's L1 and read-only cache lose all lines; dirty ones are written back.
   virtual void DropL1(std::uint32_t sm, Cycle at) = 0;
 
   // ---- L2 ----

@@ -81,7 +81,7 @@ Result<KernelTable> KernelTable::Get(trace::ByteReader& in) {
     CopyTimes sum;
     sum.kind = in.Fixed<WorkKind>();
     for (std::uint64_t* value : {&sum.count, &sum.bytes, &sum.cycles}) *value = in.Varint();
-    if (sum.kind > WorkKind::kMarker) in.Fail();
+    if (sum.kind > kLastWorkKind) in.Fail();
     table.Add(sum);
   }
   if (in.failed()) return Error{"a table of kernels that is damaged"};
@@ -89,7 +89,8 @@ Result<KernelTable> KernelTable::Get(trace::ByteReader& in) {
 }
 
 std::string_view Name(WorkKind kind) {
-  constexpr std::string_view kNames[] = {"kernel", "copy to device", "copy to host", "copy on device", "fill", "marker"};
+  constexpr std::string_view kNames[] = {"kernel", "copy to device", "copy to host",      "copy on device",
+                                         "fill",   "marker",         "read from storage", "write to storage"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

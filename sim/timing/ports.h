@@ -24,6 +24,7 @@
 
 namespace gridloom::timing {
 
+class AddressSpace;
 class DeviceInput;
 class Engine;
 class Part;
@@ -54,7 +55,7 @@ class CtaEvents {
   virtual void OnKernelEnd(Cycle, std::uint32_t /*launch*/) {}
 };
 
-/// A work as a start rule or a copy path sees it.
+/// A work as parts see it.
 struct WorkView {
   WorkId id = 0;
   WorkKind kind = WorkKind::kMarker;
@@ -63,9 +64,39 @@ struct WorkView {
   std::uint64_t bytes = 0;                   ///< of a copy or fill
   const trace::CtaSource* source = nullptr;  ///< of a kernel that has not ended
   bool started = false;
+  std::span<const WorkId> after{};       ///< of a work that has not ended, as WorkOrder::after
+  const AddressSpace* memory = nullptr;  ///< of a kernel that has not ended
+  const MemoryUse& use;
 };
 
-/// When a work may start although one that comes before it has not ended. Without rules it waits for the end.
+/// Told which works there are, in the order in which they are given, and when they have ended.
+class WorkEvents {
+ public:
+  virtual ~WorkEvents() = default;
+  virtual void OnWorkGiven(const WorkView&) {}
+  virtual void OnWorkEnd(Cycle, WorkId) {}
+};
+
+/// Who owns which pages, for policies that go by it (policy::Snapshot). Asked whenever the policy is; time never goes back.
+class PageShares {
+ public:
+  virtual ~PageShares() = default;
+  struct Pages {
+    std::uint64_t available = 0;
+    bool loading = false;
+  };
+  virtual Pages At(Cycle now) = 0;
+  /// Of the available pages those that the kernel owns, at the time of the last At.
+  virtual std::uint64_t OwnedBy(std::uint32_t launch) const = 0;
+  /// As policy::KernelView has them, at the same time; nothing: it is not known which CTA will touch what.
+  struct Ready {
+    std::uint64_t ready = 0, begun = 0;
+  };
+  virtual std::optional<Ready> ReadyOf(std::uint32_t /*launch*/) const { return std::nullopt; }
+};
+
+/// When a work may start although one that comes before it has not ended. Without rules it waits for the end. A work that has done all it
+/// had to before those that come before it have ended ends with the last of them.
 class StartRule {
  public:
   virtual ~StartRule() = default;
@@ -75,11 +106,11 @@ class StartRule {
   virtual Cycle MayStart(Cycle now, const WorkView& work, const WorkView& before) = 0;
 };
 
-/// Another way for copies over PCIe than the copy engines.
+/// Another way for copies, fills and storage than the engines of the device and the host.
 class CopyPath {
  public:
   virtual ~CopyPath() = default;
-  /// Whether this part does a copy that can start now. Then it says when the copy has ended: DeviceInput::EndCopy.
+  /// Whether this part does a copy that can start now, or what else moves bytes. Then it says when that has ended: DeviceInput::EndCopy.
   virtual bool Takes(Cycle now, const WorkView& copy) = 0;
 };
 
@@ -165,6 +196,7 @@ struct L2Access {
   std::uint32_t sm = 0;    ///< Request::kNobody: a part's
   std::uint64_t line = 0;  ///< address / 128
   RequestKind kind = RequestKind::kRead;
+  std::uint8_t sectors = 0;  ///< mask
 };
 
 /// Where a line is in its slice.
@@ -183,6 +215,34 @@ class L2Replacement {
   virtual void OnAccess(Cycle, const L2Access&, L2Place, bool /*hit*/) {}
   /// A line left its place: it was evicted, or flushed.
   virtual void OnEvict(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, L2Place) {}
+};
+
+/// Sectors of a line in an SM's L1 or read-only cache.
+struct CachedSectors {
+  std::uint32_t sm = 0;
+  std::uint32_t cache = 0;   ///< 0: L1, 1: the read-only cache
+  std::uint32_t place = 0;   ///< of the line in that cache, below its number of lines
+  std::uint32_t launch = 0;  ///< whose load is served
+  std::uint64_t line = 0;    ///< address / 128, physical
+  std::uint8_t sectors = 0;  ///< mask
+};
+
+/// Told of accesses to memory when they happen: what checkers stand on. Instructions and requests while a window is simulated, by the
+/// threads of SMs and partitions; transfers between windows.
+class AccessEvents {
+ public:
+  virtual ~AccessEvents() = default;
+  /// The instruction issues; once.
+  virtual void OnIssue(Cycle, const GatedAccess&) {}
+  /// A cache of the SM serves sectors that it holds to a load of global or texture memory.
+  virtual void OnHit(Cycle, const CachedSectors&) {}
+  /// Sectors have come to a cache of the SM.
+  virtual void OnFill(Cycle, const CachedSectors&) {}
+  /// L2 has taken a request. Cycles are L2's.
+  virtual void OnL2(Cycle, const L2Access&) {}
+  /// A copy or fill, or a part of one, has moved these bytes of device memory.
+  virtual void OnTransfer(Cycle, WorkId, std::uint32_t /*address_space*/, std::uint64_t /*address*/, std::uint64_t /*bytes*/,
+                          bool /*writes*/) {}
 };
 
 struct DramRequest {
@@ -233,18 +293,21 @@ struct Ports {
   static constexpr std::size_t kMostGates = 4;  ///< each has a counter of its own in SmCounters
 
   std::vector<CtaEvents*> cta_events;
+  std::vector<WorkEvents*> work_events;
   std::vector<StartRule*> start_rules;
   std::vector<CopyPath*> copy_paths;
   std::vector<CtaLimit*> cta_limits;
   CtaPlacer* placer = nullptr;
+  PageShares* page_shares = nullptr;
   std::vector<WarpGate*> warp_gates;  ///< at most kMostGates
+  std::vector<AccessEvents*> access_events;
   std::vector<LineGate*> line_gates;
   L2Replacement* l2 = nullptr;
   std::vector<DramEvents*> dram_events;
   std::vector<TimedSource*> sources;
 
   /// Somebody acts between windows on what partitions keep, so that these may not stay behind.
-  bool needs_partitions() const { return l2 != nullptr || !dram_events.empty() || !sources.empty(); }
+  bool needs_partitions() const { return l2 != nullptr || !dram_events.empty() || !access_events.empty() || !sources.empty(); }
 };
 
 }  // namespace gridloom::timing

@@ -27,6 +27,28 @@ struct KernelOwner {
   std::int32_t priority = 0;
 };
 
+/// What a work is to hardware that follows who touches which memory (sim/hardware/crcs). Whoever gives works says as much as is known;
+/// without such hardware it means nothing.
+enum class Tracking : std::uint8_t {
+  kNone,
+  kProfiler,  ///< a kernel whose CTAs say (EventKind::kSetRange) what those of another one will touch
+  kKernel,    ///< a kernel whose CTAs were announced that way, and say (kReleaseRange) when they are done with it
+};
+
+inline constexpr WorkId kNoWork = ~WorkId{0};
+
+struct MemoryUse {
+  Tracking tracking = Tracking::kNone;
+  bool special = false;  ///< of a copy or fill: memory that kernels reach by other ways than global accesses (arrays, constants)
+  /// Of a kernel, its profiler, which it waits for; of a copy to the device, the reading from storage that fills its source; of a copy to
+  /// the host, the writing of what it brings to storage. Given before it.
+  WorkId partner = kNoWork;
+  std::uint32_t address_space = 0;            ///< as KernelWork::address_space
+  std::uint64_t address = 0, span = 0;        ///< of a copy or fill: first byte on the device, bytes up to the last one; span 0: not known
+  std::uint64_t source = 0, source_span = 0;  ///< of a copy on the device: what it reads
+  std::shared_ptr<const std::vector<std::uint32_t>> ranks{};  ///< of a reading: as trace::HostAction::ranks
+};
+
 struct KernelWork {
   WorkOrder order;
   /// A launch that ended early has fewer CTAs than its shape says: for the first one that is not there, nor any of those that were not
@@ -35,15 +57,18 @@ struct KernelWork {
   std::uint64_t profile = 0;  ///< policy::KernelView::profile
   KernelOwner owner{};
   std::uint32_t address_space = 0;  ///< of the process (memory/address_space.h); 0: memory lies where the trace says
+  MemoryUse use{};
 };
 
-/// A fill writes its bytes, a copy on the device reads and writes them.
-enum class CopyDirection : std::uint8_t { kToDevice, kToHost, kOnDevice, kFill };
+/// A fill writes its bytes, a copy on the device reads and writes them. Storage is the host's: it reads from one drive and writes to
+/// another (timing.host.storage_mb_s).
+enum class CopyDirection : std::uint8_t { kToDevice, kToHost, kOnDevice, kFill, kFromStorage, kToStorage };
 
 struct CopyWork {
   WorkOrder order;
   CopyDirection direction = CopyDirection::kToDevice;
   std::uint64_t bytes = 0;
+  MemoryUse use{};
 };
 
 /// Nothing that takes time: it ends when all before it has. An event that is recorded or waited for.
@@ -51,7 +76,11 @@ struct MarkerWork {
   WorkOrder order;
 };
 
-enum class WorkKind : std::uint8_t { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kMarker };
+enum class WorkKind : std::uint8_t { kKernel, kCopyToDevice, kCopyToHost, kCopyOnDevice, kFill, kMarker, kStorageRead, kStorageWrite };
+inline constexpr WorkKind kLastWorkKind = WorkKind::kStorageWrite;
+/// By CopyDirection.
+inline constexpr WorkKind kCopyKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost,  WorkKind::kCopyOnDevice,
+                                          WorkKind::kFill,         WorkKind::kStorageRead, WorkKind::kStorageWrite};
 
 struct WorkResult {
   WorkKind kind = WorkKind::kKernel;

@@ -19,12 +19,25 @@ namespace gridloom::trace {
 
 /// What a launch was, besides its CTAs.
 struct LaunchInfo {
+  /// Files with ranges have, before a launch of the program's, those of its kernel's profiler and of its kernel with release code
+  /// (docs/ranges.md), all of one work. The program itself made none but those of kKernel.
+  enum class Role : std::uint8_t { kKernel, kProfiler, kReleasing };
+  enum class Ranges : std::uint8_t { kNone, kInterval, kStrided };
+  static constexpr Role kLastRole = Role::kReleasing;
+  static constexpr Ranges kLastRanges = Ranges::kStrided;
+
   std::uint32_t kernel = 0;  ///< number of its code table in the file
   LaunchShape shape;
   std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   std::uint64_t stream = 0;   ///< equal for launches that run one after the other
   std::uint64_t host_ns = 0;  ///< when it began to run, since the program began
   std::uint64_t work = 0;     ///< HostAction::work of its launch
+  Role role = Role::kKernel;
+  Ranges ranges = Ranges::kNone;  ///< their form, of a profiler and of a kernel with release code
+  std::string no_ranges = {};     ///< of a kKernel for which ranges were wanted: why it has none, as one sentence
+
+  /// Whether the program made it.
+  bool of_program() const { return role == Role::kKernel; }
 };
 
 /// What the host did, in the order of its calls: the other half of a program's time. All but kWait give the device a work, which
@@ -50,6 +63,18 @@ struct HostAction {
   std::uint64_t address = 0;         ///< on the device: where it writes, or what it reads when it copies to the host
   std::uint64_t bytes = 0;
   std::uint64_t host_ns = 0;
+  // Files before version 8 have none of the following.
+  std::uint64_t span = 0;                     ///< from `address` to behind the last byte touched, where rows lie apart; 0: as `bytes`
+  std::uint64_t source = 0, source_span = 0;  ///< of kCopyOnDevice: what it reads
+  bool special = false;                       ///< of copies and fills: some of the memory is an array's or a __constant__ variable's
+  bool sees = false;                          ///< of kWait: the host may look at results before it goes on
+  /// Of kCopyToDevice: an earlier one of its kind that has copied the same bytes from the same place; 0: none has.
+  std::uint64_t like = 0;
+  /// Of kCopyToDevice: for each page of what is copied, the how-manieth of all pages of the program's copies it was that the program wrote
+  /// to, when it first did so. Empty: not recorded.
+  std::vector<std::uint32_t> ranks;
+
+  static constexpr std::uint64_t kRankedPage = 4096;  ///< page p has the bytes from kRankedPage * p of those that are copied
 };
 
 /// One launch while it is written, by one thread at a time. Whole batches go to the file.
@@ -111,6 +136,7 @@ class TraceFile {
     /// In ascending order. The shape may name many more than any file has.
     std::vector<std::uint64_t> KeptCtas() const;
   };
+  const std::string& name() const { return name_; }
   const std::string& info() const { return info_; }
   const std::vector<KernelCode>& kernels() const { return kernels_; }
   const std::vector<Launch>& launches() const { return launches_; }
@@ -141,6 +167,7 @@ class TraceFile {
   std::vector<Launch> launches_;
   std::vector<HostAction> actions_;
   // While the file is indexed.
+  std::uint32_t version_ = 0;
   std::uint64_t last_work_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> depths_;  ///< of works in groups: in how many
 };

@@ -113,6 +113,7 @@ Status TraceFile::Index() {
     return Bad(name_ + " is a trace of format version " + std::to_string(header.version) + "; this Gridloom reads versions " +
                std::to_string(kOldestReadVersion) + " to " + std::to_string(kFormatVersion));
   }
+  version_ = header.version;
   std::uint64_t offset = sizeof header;
   while (offset < bytes_.size()) {
     const Result<Chunk> chunk = ReadChunk(bytes_, offset);
@@ -154,7 +155,7 @@ Status TraceFile::TakeKernel(ByteReader in) {
 
 Status TraceFile::TakeLaunch(ByteReader in) {
   Launch launch;
-  launch.info = GetInfo(in);
+  launch.info = GetInfo(in, version_);
   const LaunchShape& shape = launch.info.shape;
   if (in.failed() || launch.info.kernel >= kernels_.size() || shape.threads_per_cta == 0 || shape.threads_per_cta > 1024)
     return Bad("a launch that does not fit");
@@ -175,7 +176,7 @@ Status TraceFile::TakeEnd(ByteReader in) {
 
 /// Works are numbered in the order of the calls, and a group comes before what belongs to it: whoever follows groups gets to an end.
 Status TraceFile::TakeAction(ByteReader in) {
-  HostAction action = GetAction(in);
+  HostAction action = GetAction(in, version_);
   if (in.failed()) return Bad("a chunk that is damaged");
   if (action.kind != HostAction::Kind::kWait) {
     if (action.work <= last_work_) return Bad("a call of the host that is out of order");

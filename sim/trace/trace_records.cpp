@@ -1,6 +1,14 @@
 #include "sim/trace/trace_records.h"
 
+#include <algorithm>
+
 namespace gridloom::trace {
+namespace {
+
+constexpr std::uint32_t kFirstWithRanges = 8;  // version of files
+enum ActionFlag : std::uint8_t { kSpecial = 1 << 0, kSees = 1 << 1 };
+
+}  // namespace
 
 void PutCode(const KernelCode& code, ByteWriter& out) {
   out.Text(code.name);
@@ -24,6 +32,9 @@ void PutInfo(const LaunchInfo& info, ByteWriter& out) {
   out.Varint(info.stream);
   out.Varint(info.host_ns);
   out.Varint(info.work);
+  out.Fixed(info.role);
+  out.Fixed(info.ranges);
+  out.Text(info.no_ranges);
 }
 
 void PutAction(const HostAction& action, ByteWriter& out) {
@@ -37,6 +48,17 @@ void PutAction(const HostAction& action, ByteWriter& out) {
   out.Varint(action.address);
   out.Varint(action.bytes);
   out.Varint(action.host_ns);
+  out.Varint(action.span);
+  out.Varint(action.source);
+  out.Varint(action.source_span);
+  out.Fixed(static_cast<std::uint8_t>((action.special ? kSpecial : 0) | (action.sees ? kSees : 0)));
+  out.Varint(action.like);
+  out.Varint(action.ranks.size());
+  std::uint32_t last = 0;
+  for (const std::uint32_t rank : action.ranks) {
+    out.Signed(std::int64_t{rank} - last);
+    last = rank;
+  }
 }
 
 void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWriter& out) {
@@ -57,6 +79,47 @@ std::uint32_t GetWord(ByteReader& in) {
   return static_cast<std::uint32_t>(value);
 }
 
+/// Only a profiler and a kernel with release code have ranges, and only a kernel of the program's says why there are none.
+void GetRole(ByteReader& in, LaunchInfo& info) {
+  info.role = in.Fixed<LaunchInfo::Role>();
+  info.ranges = in.Fixed<LaunchInfo::Ranges>();
+  info.no_ranges = std::string(in.Text());
+  if (info.role > LaunchInfo::kLastRole || info.ranges > LaunchInfo::kLastRanges) in.Fail();
+  if (info.of_program() != (info.ranges == LaunchInfo::Ranges::kNone)) in.Fail();
+  if (!info.of_program() && !info.no_ranges.empty()) in.Fail();
+}
+
+/// Of all pages of a copy, or of none.
+void GetRanks(ByteReader& in, HostAction& action) {
+  action.ranks.resize(in.Count());
+  std::int64_t rank = 0;
+  for (std::uint32_t& entry : action.ranks) {
+    const std::int64_t step = in.Signed();
+    if (step > UINT32_MAX || step < -std::int64_t{UINT32_MAX}) return in.Fail();
+    rank += step;
+    if (rank < 0 || rank > UINT32_MAX) return in.Fail();
+    entry = static_cast<std::uint32_t>(rank);
+  }
+  const std::uint64_t pages = action.bytes / HostAction::kRankedPage + (action.bytes % HostAction::kRankedPage != 0);
+  if (!action.ranks.empty() && (action.kind != HostAction::Kind::kCopyToDevice || action.ranks.size() != pages)) in.Fail();
+}
+
+/// Memory ends before the last address does.
+void GetMemory(ByteReader& in, HostAction& action) {
+  action.span = in.Varint();
+  action.source = in.Varint();
+  action.source_span = in.Varint();
+  const auto flags = in.Fixed<std::uint8_t>();
+  action.special = (flags & kSpecial) != 0;
+  action.sees = (flags & kSees) != 0;
+  if ((flags & ~(kSpecial | kSees)) != 0) in.Fail();
+  const auto ends = [&](std::uint64_t address, std::uint64_t span) { return std::max(span, action.bytes) <= UINT64_MAX - address; };
+  if (!ends(action.address, action.span) || !ends(action.source, action.source_span)) in.Fail();
+  action.like = in.Varint();
+  if (action.like != 0 && (action.kind != HostAction::Kind::kCopyToDevice || action.like >= action.work)) in.Fail();
+  GetRanks(in, action);
+}
+
 }  // namespace
 
 Result<KernelCode> GetCode(ByteReader in) {
@@ -74,7 +137,7 @@ Result<KernelCode> GetCode(ByteReader in) {
   return code;
 }
 
-LaunchInfo GetInfo(ByteReader& in) {
+LaunchInfo GetInfo(ByteReader& in, std::uint32_t version) {
   LaunchInfo info;
   info.kernel = GetWord(in);
   info.shape.ctas = in.Varint();
@@ -86,10 +149,11 @@ LaunchInfo GetInfo(ByteReader& in) {
   info.stream = in.Varint();
   info.host_ns = in.Varint();
   info.work = in.Varint();
+  if (version >= kFirstWithRanges) GetRole(in, info);
   return info;
 }
 
-HostAction GetAction(ByteReader& in) {
+HostAction GetAction(ByteReader& in, std::uint32_t version) {
   HostAction action;
   action.kind = in.Fixed<HostAction::Kind>();
   action.work = in.Varint();
@@ -102,6 +166,7 @@ HostAction GetAction(ByteReader& in) {
   action.bytes = in.Varint();
   action.host_ns = in.Varint();
   if (action.kind > HostAction::kLastKind) in.Fail();
+  if (version >= kFirstWithRanges) GetMemory(in, action);
   return action;
 }
 

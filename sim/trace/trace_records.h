@@ -7,6 +7,7 @@
 
 #include "rewriter/support/result.h"
 #include "sim/trace/byte_stream.h"
+#include "sim/trace/chunk.h"
 #include "sim/trace/kernel_trace.h"
 #include "sim/trace/trace_file.h"
 
@@ -20,8 +21,8 @@ void PutCtas(std::uint64_t launch, std::span<const std::uint64_t> ctas, ByteWrit
 
 /// What it gives satisfies ValidateCode.
 Result<KernelCode> GetCode(ByteReader in);
-/// Damage is in.failed(); what the numbers refer to is for the caller to check.
-LaunchInfo GetInfo(ByteReader& in);
-HostAction GetAction(ByteReader& in);
+/// As a file of that version has them. Damage is in.failed(); what the numbers refer to is for the caller to check.
+LaunchInfo GetInfo(ByteReader& in, std::uint32_t version = kFormatVersion);
+HostAction GetAction(ByteReader& in, std::uint32_t version = kFormatVersion);
 
 }  // namespace gridloom::trace

@@ -48,6 +48,7 @@ gridloom_app(device_assert)
 gridloom_app(device_heap)
 gridloom_app(control_flow)
 gridloom_app(launch_shapes)
+gridloom_app(in_place)
 gridloom_app(separate_compilation FLAGS -rdc=true SOURCES separate_compilation_other.cu)
 
 # Atomics, cooperation between threads.

@@ -10,9 +10,18 @@ namespace {
 
 using namespace gridloom::trace;
 
+/// What who tracks memory relies on.
+void CheckMemory(const HostAction& action) {
+  const std::uint64_t most = UINT64_MAX;
+  if (action.span > most - action.address || action.source_span > most - action.source) std::abort();
+  const std::uint64_t pages = action.bytes / HostAction::kRankedPage + (action.bytes % HostAction::kRankedPage != 0);
+  if (!action.ranks.empty() && action.ranks.size() != pages) std::abort();
+}
+
 /// As `gridloom trace` and replays go through a file: by its directory, then the CTAs.
 void ReadLaunch(const std::shared_ptr<TraceFile>& file, std::size_t number) {
   const TraceFile::Launch& launch = file->launches()[number];
+  if (launch.info.of_program() != (launch.info.ranges == LaunchInfo::Ranges::kNone)) std::abort();
   if (launch.info.kernel >= file->kernels().size()) std::abort();
   for (const auto& [cta, place] : launch.place) {
     if (cta >= launch.info.shape.ctas || place.first >= launch.batches.size()) std::abort();
@@ -34,6 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!file) return 0;
   std::uint64_t last_work = 0;
   for (const HostAction& action : (*file)->actions()) {
+    CheckMemory(action);
     if (action.kind == HostAction::Kind::kWait) continue;
     if (action.work <= last_work || action.group >= action.work) std::abort();
     last_work = action.work;

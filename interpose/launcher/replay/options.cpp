@@ -21,6 +21,13 @@ void DescribeReplay(CLI::App& app, study::ReplayOptions& options) {
          "a key of the device file, or hardware.PART.KEY, and the values that it takes; again for another key, in every combination")
       ->type_name("KEY=VALUE,...")
       ->allow_extra_args(false);
+  app.add_option(
+         "--storage", options.storage,
+         "storage that the programs read their inputs from and write their results to, such as 500MB/s, separated by commas (default: "
+         "it takes no time)")
+      ->type_name("RATE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--report,-r", options.report,
                  "folder for a report: HTML, JSON, CSV, trace events; what is finished in it is not done again")
       ->type_name("DIR");

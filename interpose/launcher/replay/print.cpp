@@ -78,7 +78,7 @@ int PrintReplay(const study::ReplayRun& run, bool json) {
     const CellOutcome& outcome = run.cells[i];
     if (!outcome.ok()) exit_code = Fail(run.plan.NameOf(run.plan.cells[i]) + ": " + outcome.problem);
     else if (json) all.push_back(outcome.result);
-    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result, run.plan.devices[run.plan.cells[i].device].spec);
+    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result, run.plan.SpecOf(run.plan.cells[i]));
   }
   if (json) Print(report::JsonText(all, 2) + "\n");
   return exit_code;

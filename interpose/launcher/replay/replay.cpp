@@ -34,6 +34,8 @@ class ReplayCommand final : public TraceReplay {
     return study::CheckNames(options_);
   }
 
+  std::string Ranges() const override { return study::RangesFor(options_); }
+
   int Run() override {
     options_.workloads = study::WorkloadsOf(traces_, mix_);
     const Status complete = options_.Complete();

@@ -104,7 +104,7 @@ class CompareCommand final : public Command {
     std::vector<std::string> files = trace::FilesOfProcesses(ProcessTraces());
     const auto has_launches = [](const std::string& path) {
       const auto file = trace::TraceFile::Open(path);
-      return file.ok() && !(*file)->launches().empty();
+      return file.ok() && std::ranges::any_of((*file)->launches(), [](const auto& launch) { return launch.info.of_program(); });
     };
     auto empty = std::ranges::stable_partition(files, has_launches);
     if (empty.begin() == files.begin() && !empty.empty()) empty.advance(1);
@@ -134,7 +134,9 @@ class CompareCommand final : public Command {
   /// The program's exit code, or minus the signal that ended it.
   int RunProgram() const {
     const std::string self = ToolDirectory() / "gridloom";
-    std::vector<std::string> words = {self, "run", "--trace", ProcessTraces(), "--"};
+    std::vector<std::string> words = {self, "run", "--trace", ProcessTraces()};
+    if (const std::string ranges = replay_->Ranges(); !ranges.empty()) words.insert(words.end(), {"--ranges", ranges});
+    words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

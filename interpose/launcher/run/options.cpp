@@ -11,6 +11,7 @@
 #include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
+#include "sim/trace/range_forms.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -78,6 +79,14 @@ Result<std::string> CheckForm(const std::string& text) {
 
 Result<std::string> CheckRangeLaunches(const std::string& text) { return CheckNumber("--check-range-launches", text, 1'000'000'000); }
 
+Result<std::string> CheckReorder(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const std::string_view form(end, text.data() + text.size());
+  if (error == std::errc() && (form.empty() || form == ":interval" || form == ":strided")) return text;
+  return Error{"--reorder is '" + text + "'; expected a number, alone or with :interval or :strided behind it"};
+}
+
 Result<std::string> CheckCount(const std::string& text) { return CheckNumber("--memcheck-limit", text, 1'000'000); }
 
 Result<std::string> CheckExitCode(const std::string& text) { return CheckNumber("--error-exitcode", text, 255); }
@@ -101,6 +110,17 @@ Result<std::string> CheckTracedLaunches(const std::string& text) {
 Result<std::string> CheckTracedCtas(const std::string& text) {
   if (const auto most = ParseNumberRange(text); most && most->first != 0 && most->first == most->last) return text;
   return Error{"--trace-ctas is '" + text + "'; expected a number above 0"};
+}
+
+Result<std::string> CheckRanges(const std::string& text) {
+  const auto forms = trace::ParseRangeForms(text);
+  if (forms.ok()) return text;
+  return Error{"--ranges is " + forms.error().message};
+}
+
+Result<std::string> CheckStorage(const std::string& text) {
+  if (const auto rate = ParseRate(text)) return std::to_string(*rate);
+  return Error{"--storage is '" + text + "'; expected a rate from 1 MB/s to 1000 GB/s, such as 500MB/s"};
 }
 
 /// The file may be there or not, but its folder has to be.
@@ -154,6 +174,12 @@ const std::vector<RunOption>& Options() {
        "--check-ranges, in the first N launches of each kernel (default: in all); later ones run as they are",
        {{"GRIDLOOM_CHECK_RANGE_LAUNCHES", "{}"}},
        CheckRangeLaunches},
+      {"--reorder",
+       "SEED[:FORM]",
+       "mix the thread blocks of launches that follow each other, in an order drawn with SEED that their ranges allow; FORM is strided "
+       "(default) or interval",
+       {{"GRIDLOOM_REORDER", "{}"}},
+       CheckReorder},
       {"--memcheck",
        "",
        "check every access of every kernel and name each bad one; exit code 1 when there are any",
@@ -195,6 +221,18 @@ const std::vector<RunOption>& Options() {
        {{"GRIDLOOM_TRACE_LAUNCHES", "{}"}},
        CheckTracedLaunches},
       {"--trace-ctas", "N", "trace at most about N CTAs of each launch, evenly spread", {{"GRIDLOOM_TRACE_CTAS", "{}"}}, CheckTracedCtas},
+      {"--ranges",
+       "FORM,...",
+       "with --trace, trace each launch's profiler and its kernel with release code, too; with --policy crcs-... or --hardware crcs, the "
+       "ranges "
+       "that time is simulated with; FORM is interval or strided",
+       {{"GRIDLOOM_RANGES", "{}"}},
+       CheckRanges},
+      {"--record-order",
+       "",
+       "with --trace or --timing, note in which order the program fills the pinned memory that it copies to the device",
+       {{"GRIDLOOM_RECORD_ORDER", "1"}},
+       nullptr},
       {"--timing",
        "",
        "simulate time on the device, too: events then read simulated time, and a table shows what the kernels took",
@@ -223,8 +261,13 @@ const std::vector<RunOption>& Options() {
       {"--set",
        "KEY=VALUE,...",
        "--timing, with these values for keys of the device file, or hardware.PART.KEY",
-       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_TIMING_SET", "{}"}},
+       {{"GRIDLOOM_TIMING", "1"}, {std::string(kTimingSet), "{}"}},
        nullptr},
+      {"--storage",
+       "RATE",
+       "--timing, with inputs read from storage at this rate before they are copied, and results written: 500MB/s, 7GB/s",
+       {{"GRIDLOOM_TIMING", "1"}, {std::string(kTimingSet), "timing.host.storage_mb_s={}"}},
+       CheckStorage},
       {"--timing-json",
        "FILE",
        "--timing, and write its table as JSON at exit; `-` for stderr",
@@ -281,7 +324,7 @@ Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::
   }
   std::vector<Assignment> assignments = option.set;
   for (Assignment& assignment : assignments) {
-    if (assignment.second == "{}") assignment.second = checked;
+    if (const std::size_t at = assignment.second.find("{}"); at != std::string::npos) assignment.second.replace(at, 2, checked);
   }
   return assignments;
 }

@@ -26,6 +26,9 @@ struct RunOption {
 
 std::span<const RunOption> RunOptions();
 
+/// Options that set it come one behind the other in it, separated by commas.
+inline constexpr std::string_view kTimingSet = "GRIDLOOM_TIMING_SET";
+
 /// The variables that an option given with `value` sets.
 Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::string& value);
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +16,7 @@
 #include "rewriter/support/terminal.h"
 #include "scheduler/protocol/socket.h"
 #include "sim/device/device_files.h"
-#include "sim/hardware/catalog.h"
+#include "sim/study/measure/timed_device.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -119,24 +120,71 @@ class RunProgram final : public Command {
     return connection.ok() ? Status() : Status(connection.error());
   }
 
-  /// What parts and keys the simulated device gets can be said to be wrong before the program runs.
-  static Status CheckTimedDevice(const std::vector<Assignment>& environment) {
-    const auto variable = [](const char* name) {
-      const char* const value = std::getenv(name);
-      return std::string(value == nullptr ? "" : value);
-    };
-    std::string seen = variable("GRIDLOOM_DEVICE"), timed = variable("GRIDLOOM_TIMING_DEVICE");
-    std::string parts = variable("GRIDLOOM_HARDWARE"), values = variable("GRIDLOOM_TIMING_SET");
-    for (const auto& [name, value] : environment) {
-      if (name == "GRIDLOOM_DEVICE") seen = value;
-      if (name == "GRIDLOOM_TIMING_DEVICE") timed = value;
-      if (name == "GRIDLOOM_HARDWARE") parts = value;
-      if (name == "GRIDLOOM_TIMING_SET") values = value;
+  static void Add(Assignment assignment, std::vector<Assignment>& environment) {
+    const auto known = std::ranges::find(environment, kTimingSet, &Assignment::first);
+    if (assignment.first == kTimingSet && known != environment.end()) known->second += "," + assignment.second;
+    else environment.push_back(std::move(assignment));
+  }
+
+  /// What a variable will be for the program.
+  static std::string ValueOf(const std::vector<Assignment>& environment, std::string_view variable) {
+    const char* const old = std::getenv(std::string(variable).c_str());
+    std::string value = old == nullptr ? "" : old;
+    for (const auto& [name, set] : environment) {
+      if (name == variable) value = set;
     }
+    return value;
+  }
+
+  /// What parts and keys the simulated device gets can be said to be wrong before the program runs. Whether it goes by ranges of CTAs.
+  static Result<bool> CheckTimedDevice(const std::vector<Assignment>& environment) {
+    const auto value = [&](std::string_view variable) { return ValueOf(environment, variable); };
+    const std::string timing = value("GRIDLOOM_TIMING");
+    if (timing.empty() || timing == "0") return false;
+    const std::string seen = value("GRIDLOOM_DEVICE"), timed = value("GRIDLOOM_TIMING_DEVICE");
     const std::string name = !timed.empty() ? timed : !seen.empty() ? seen : std::string(sim::kDefaultDevice);
-    if (name == "real" || (parts.empty() && values.empty())) return {};
+    if (name == "real") return false;
     GL_TRY(device, sim::LoadDevice(name));
-    return hardware::Equip(parts, values, device);
+    GL_TRY_STATUS(study::EquipForTiming({.policy = value("GRIDLOOM_POLICY"),
+                                         .parts = value("GRIDLOOM_HARDWARE"),
+                                         .values = value("GRIDLOOM_TIMING_SET"),
+                                         .ranges = value("GRIDLOOM_RANGES")},
+                                        device));
+    return study::RangesOf(device).has_value();
+  }
+
+  /// Ranges of nothing, or in the way of something else. `timed`: the simulated device goes by them.
+  static Status CheckRanges(const std::vector<Assignment>& environment, bool timed) {
+    const auto given = [&](std::string_view variable) {
+      const std::string value = ValueOf(environment, variable);
+      return !value.empty() && value != "0";
+    };
+    const bool asked = given("GRIDLOOM_RANGES");
+    if (!asked && !timed) return {};
+    if (!timed && !given("GRIDLOOM_TRACE"))
+      return Error{
+          "--ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or --hardware crcs"};
+    constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
+                                                                         {"GRIDLOOM_MEMCHECK", "--memcheck"},
+                                                                         {"GRIDLOOM_SLICE", "--slice"},
+                                                                         {"GRIDLOOM_REORDER", "--reorder"},
+                                                                         {"GRIDLOOM_CONNECT", "--connect"}};
+    for (const auto& [variable, option] : kOthers) {
+      if (!given(variable)) continue;
+      if (asked) return Error{"--ranges and " + std::string(option) + " exclude each other: leave one of them out"};
+      return Error{"the ranges of CTAs, which policies crcs-... and the part crcs go by, are not captured with " + std::string(option) +
+                   ": leave that out, or choose another policy and hardware"};
+    }
+    return {};
+  }
+
+  static Status CheckRecordOrder(const std::vector<Assignment>& environment) {
+    const auto on = [&](std::string_view variable) {
+      const std::string value = ValueOf(environment, variable);
+      return !value.empty() && value != "0";
+    };
+    if (!on("GRIDLOOM_RECORD_ORDER") || on("GRIDLOOM_TRACE") || on("GRIDLOOM_TIMING")) return {};
+    return Error{"--record-order is for a trace or a timing: add --trace or --timing"};
   }
 
   Result<std::vector<Assignment>> Environment() const {
@@ -146,10 +194,12 @@ class RunProgram final : public Command {
       const bool given = value.option == nullptr ? value.given : value.option->count() != 0;
       if (!given || (value.option != nullptr && value.text.empty() && !RunOptions()[i].value_optional)) continue;
       GL_TRY(assignments, Assignments(RunOptions()[i], values_[i].text));
-      environment.insert(environment.end(), assignments.begin(), assignments.end());
+      for (Assignment& assignment : assignments) Add(std::move(assignment), environment);
     }
     GL_TRY_STATUS(CheckBroker(environment));
-    GL_TRY_STATUS(CheckTimedDevice(environment));
+    GL_TRY(by_ranges, CheckTimedDevice(environment));
+    GL_TRY_STATUS(CheckRanges(environment, by_ranges));
+    GL_TRY_STATUS(CheckRecordOrder(environment));
     const auto shim = FindLibrary(kShim);
     if (!shim) {
       return Error{"cannot find " + std::string(kShim) + " beside " + ToolDirectory().string() +

@@ -19,26 +19,6 @@ std::string PageText(const DeviceMemory& memory, std::uint64_t cta, std::uint64_
          (flags & kRangeWrite ? "written" : "");
 }
 
-/// The profiler's launch: the kernel's parameters and the size of its blocks, one thread per CTA.
-LaunchFault RunProfiler(Engine& engine, const LaunchParams& whole, const RangedKernel& kernel, ReferenceCounts& counts) {
-  std::vector<std::byte> params(whole.params.begin(), whole.params.end());
-  params.resize(std::max<std::size_t>(params.size(), kernel.profiler->params.bytes));
-  for (const passes::HiddenParam& hidden : kernel.hidden) {
-    const std::uint32_t size = hidden.role == passes::HiddenRole::kBlockX   ? whole.block.x
-                               : hidden.role == passes::HiddenRole::kBlockY ? whole.block.y
-                                                                            : whole.block.z;
-    std::memcpy(params.data() + hidden.offset, &size, sizeof size);
-  }
-  LaunchParams profile;
-  profile.program = kernel.program;
-  profile.kernel = kernel.profiler;
-  profile.grid = whole.grid;
-  profile.block = {1, 1, 1};
-  profile.params = params;
-  profile.ranges = &counts;
-  return engine.Run(profile);
-}
-
 bool InAllocation(const DeviceMemory& memory, std::uint64_t page, std::uint32_t page_bytes) {
   return memory.Find(page * page_bytes) || memory.Find((page + 1) * page_bytes - 1) || memory.Find(page * page_bytes + page_bytes / 2);
 }
@@ -58,6 +38,24 @@ void Compare(const DeviceMemory& memory, const CtaPages& touched, const PageSet&
 }
 
 }  // namespace
+
+LaunchParams ProfilerLaunch(const LaunchParams& whole, const RangedKernel& kernel, std::vector<std::byte>& params) {
+  params.assign(whole.params.begin(), whole.params.end());
+  params.resize(std::max<std::size_t>(params.size(), kernel.profiler->params.bytes));
+  for (const passes::HiddenParam& hidden : kernel.hidden) {
+    const std::uint32_t size = hidden.role == passes::HiddenRole::kBlockX   ? whole.block.x
+                               : hidden.role == passes::HiddenRole::kBlockY ? whole.block.y
+                                                                            : whole.block.z;
+    std::memcpy(params.data() + hidden.offset, &size, sizeof size);
+  }
+  LaunchParams profile;
+  profile.program = kernel.program;
+  profile.kernel = kernel.profiler;
+  profile.grid = whole.grid;
+  profile.block = {1, 1, 1};
+  profile.params = params;
+  return profile;
+}
 
 Status RangedProgram::Rewrite() {
   GL_TRY(pipeline, passes::Pipeline::Parse(form_ == passes::RangeForm::kInterval ? "profile,release" : "profile-strided,release-strided"));
@@ -99,7 +97,10 @@ LaunchFault RunWithRanges(Engine& engine, const DeviceMemory& memory, const Laun
   const CtaSample sample = CtaSample::Of(whole.grid, most_ctas);
   findings.sampled = sample.every != 1;
   ReferenceCounts counts(memory, page_bytes, sample);
-  if (LaunchFault fault = RunProfiler(engine, whole, kernel, counts); fault.kind != FaultKind::kNone) return fault;
+  std::vector<std::byte> params;
+  LaunchParams profile = ProfilerLaunch(whole, kernel, params);
+  profile.ranges = &counts;
+  if (LaunchFault fault = engine.Run(profile); fault.kind != FaultKind::kNone) return fault;
   const auto set = counts.SetByCta();
   findings.set_calls = counts.calls();
   PageRecorder recorder(page_bytes, sample);

@@ -47,6 +47,10 @@ class RangedProgram {
   passes::CachedRewrite rewrite_;
 };
 
+/// The launch of a kernel's profiler before the launch `whole`: its parameters, which are kept in `params`, and the size of its blocks, one
+/// thread per CTA.
+LaunchParams ProfilerLaunch(const LaunchParams& whole, const RangedKernel& kernel, std::vector<std::byte>& params);
+
 /// What came of one launch.
 struct RangeFindings {
   std::uint64_t touched = 0, reported = 0;  ///< pages, summed over the CTAs

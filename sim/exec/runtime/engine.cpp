@@ -204,6 +204,11 @@ std::string EngineImpl::CheckShape(const LaunchParams& params) const {
     return "a block of " + std::to_string(block.count()) + " threads; at most 1024 are possible";
   if (cluster.count() > kMaxClusterCtas) return "a cluster of " + std::to_string(cluster.count()) + " CTAs; at most 16 are possible";
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return "the grid is no multiple of the cluster";
+  if (!params.ctas.empty()) {
+    if (cluster.count() != 1 || params.cooperative || params.slice) return "single CTAs of a grid that has to run as a whole";
+    if (std::ranges::max(params.ctas) >= grid.count())
+      return "CTA " + std::to_string(std::ranges::max(params.ctas)) + " is not in the grid";
+  }
   if (params.params.size() > Launch::kMaxParamBytes) return std::to_string(params.params.size()) + " bytes of parameters";
   if (params.params.size() < params.kernel->params.bytes)
     return std::to_string(params.params.size()) + " bytes of parameters, " + std::to_string(params.kernel->params.bytes) + " expected";
@@ -228,7 +233,9 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.unit_grid[0] = grid.x / cluster.x;
   launch.unit_grid[1] = grid.y / cluster.y;
   launch.unit_grid[2] = grid.z / cluster.z;
-  launch.units = grid.count() / cluster.count();
+  launch.ctas = params.ctas;
+  launch.in_turn = params.in_turn;
+  launch.units = params.ctas.empty() ? grid.count() / cluster.count() : params.ctas.size();
 
   LaunchCtx& ctx = launch.ctx;
   ctx.window_base = memory_.range_base();
@@ -289,7 +296,7 @@ bool ShareRest(void* context, std::uint64_t first_unit_ns, std::uint64_t units_l
 void EngineImpl::Execute(Launch& launch) {
   Sharing sharing{&pool_, &launch, false};
   const bool waits = launch.kernel->needs_fiber && !launch.kernel->simple_barriers;
-  const bool can_share = pool_.has_helpers() && launch.units > 1;
+  const bool can_share = pool_.has_helpers() && launch.units > 1 && !launch.in_turn;
   std::unique_ptr<Worker> worker = pool_.Borrow();
   worker->KeepParams(launch);
   if (can_share && waits) {
@@ -360,7 +367,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   parameter_buffers_.Drop(launch.serial);
   if (workspace != 0) memory_.Free(workspace);
   if (stats) {
-    stats->ctas = params.grid.count();
+    stats->ctas = params.ctas.empty() ? params.grid.count() : params.ctas.size();
     stats->warps = stats->ctas * launch.ctx.warps_per_cta;
     stats->seconds = Seconds(Clock::now() - start);
     // Most kernels are built before their launch is queued; the first launch that ends answers for it.

@@ -55,13 +55,16 @@ struct Launch {
   EngineServices* services = nullptr;
   std::shared_ptr<Program> program;
   std::optional<SliceOf> slice;
+  std::span<const std::uint64_t> ctas;  ///< the units, where they are not all of the grid in order
+  bool in_turn = false;
   AccessObserver* observer = nullptr;
   RecordSink* records = nullptr;
   RangeSink* ranges = nullptr;
   GridChildren* children = nullptr;
   DeviceErrors device_errors;
 
-  // The grid is handed out in units: a CTA, or a cluster of CTAs that run together.
+  // The grid is handed out in units: a CTA, or a cluster of CTAs that run together. Where `ctas` names them, a unit's index is its place
+  // there.
   std::uint64_t units = 0;
   std::uint32_t ctas_per_unit = 1;
   std::uint32_t unit_grid[3] = {1, 1, 1};

@@ -227,4 +227,9 @@ Result<std::shared_ptr<Program>> Program::LoadVariant(std::shared_ptr<const ptx:
   return std::shared_ptr<Program>(std::move(program));
 }
 
+std::span<const GlobalInfo> VariablesIn(const Allocation& allocation) {
+  if (allocation.kind != MemoryKind::kModule || allocation.tag == nullptr) return {};
+  return static_cast<const ProgramImpl*>(allocation.tag)->globals();
+}
+
 }  // namespace gridloom::exec

@@ -159,6 +159,10 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
 
 void Unit::Begin(std::uint64_t index) {
   const Launch& l = *launch;
+  if (!l.ctas.empty()) {
+    named_ = index;
+    index = l.ctas[index];
+  }
   const std::uint64_t row = index / l.unit_grid[0];
   position_[0] = static_cast<std::uint32_t>(index - row * l.unit_grid[0]);
   position_[2] = static_cast<std::uint32_t>(row / l.unit_grid[1]);
@@ -169,6 +173,7 @@ void Unit::Begin(std::uint64_t index) {
 
 void Unit::Advance() {
   const Launch& l = *launch;
+  if (!l.ctas.empty()) return Begin(named_ + 1);
   if (++sm_ == l.ctx.sm_count) sm_ = 0;
   if (++position_[0] != l.unit_grid[0]) return ctas.size() == 1 && !check ? MoveInRow() : PlaceCtas();
   position_[0] = 0;

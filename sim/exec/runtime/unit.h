@@ -70,7 +70,7 @@ struct Unit {
   /// Makes the unit fit for a launch. `fibers`: every warp gets a stack; otherwise they run one after the other on
   /// stack 0 and share one local area. Empty on success, else what is missing.
   std::string Adopt(Launch& launch, bool fibers);
-  /// Places the unit in the grid: number `index` in linear order.
+  /// Places the unit in the grid: number `index` in linear order, or of those that Launch::ctas names.
   void Begin(std::uint64_t index);
   /// Fresh starts for the warps of CTAs [first, last), linked to a ring in order.
   void LinkRing(std::uint32_t first_cta, std::uint32_t last_cta);
@@ -157,6 +157,7 @@ struct Unit {
   std::unique_ptr<Warp[], AlignedFree> warp_memory_;
   std::uint32_t warp_capacity_ = 0, shape_ctas_ = 0;
   std::uint32_t position_[3] = {0, 0, 0};  // in the grid of units
+  std::uint64_t named_ = 0;                // the place in Launch::ctas, if there are any
   std::uint32_t sm_ = 0;                   // which multiprocessor it says it runs on
   bool barriers_ = false;                  // some of its barriers go through the runtime
   std::uint32_t shape_[3] = {0, 0, 0};

@@ -23,6 +23,12 @@ std::string CellText(const Json& cell) {
 
 }  // namespace
 
+std::string Number(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
 std::string TextOf(const Exhibit& exhibit) {
   std::vector<std::string> header;
   for (std::size_t column = 0; column < exhibit.columns.size(); ++column) {

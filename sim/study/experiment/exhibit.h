@@ -39,6 +39,8 @@ struct Exhibit {
   std::vector<Drawing> drawings{};
 };
 
+/// As printf writes it.
+std::string Number(const char* format, double value);
 /// For people.
 std::string TextOf(const Exhibit& exhibit);
 /// {"name", "title", "columns", "rows", "notes", "findings"}

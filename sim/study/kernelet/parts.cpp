@@ -1,16 +1,9 @@
 #include "sim/study/kernelet/parts.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 namespace gridloom::study {
-
-std::string Number(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 Spread SpreadOf(const std::vector<double>& numbers) {
   const auto [least, most] = std::ranges::minmax(numbers);

@@ -16,8 +16,6 @@ struct Spread {
 };
 Spread SpreadOf(const std::vector<double>& numbers);  ///< at least one
 
-/// As printf writes it.
-std::string Number(const char* format, double value);
 std::string PairName(const KernelStudy& study, std::size_t a, std::size_t b);  ///< "pc+tea"
 std::string RatioText(const PairLoad& load);                                   ///< "1:7"
 

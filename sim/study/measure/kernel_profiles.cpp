@@ -55,7 +55,7 @@ Result<model::ProfileFile> ProfileTraces(const sim::DeviceSpec& device, const st
   for (const auto& file : traces) {
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const Chosen candidate{file, i};
-      if (!candidate.get().complete) continue;
+      if (!candidate.get().complete || !candidate.get().info.of_program()) continue;
       const auto [chosen, is_new] = kernels.try_emplace({candidate.code().name, candidate.get().info.shape.warps_per_cta()}, candidate);
       if (!is_new && candidate.get().info.shape.ctas > chosen->second.get().info.shape.ctas) chosen->second = candidate;
     }

@@ -9,6 +9,7 @@
 
 #include "sim/study/measure/kernel_profiles.h"
 #include "sim/study/measure/profiling.h"
+#include "sim/study/measure/timed_device.h"
 #include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::study {
@@ -100,6 +101,7 @@ Result<std::unique_ptr<policy::Policy>> PolicySupply::Make(std::string_view name
     GL_TRY(given, Inputs());
     inputs = std::move(given);
   }
+  inputs.follows_pages = RangesOf(device_).has_value();
   GL_TRY(policy, policy::MakePolicy(name, inputs));
   wanted_.store(profiles, std::memory_order_release);  // pairs with the load in Profile
   return policy;

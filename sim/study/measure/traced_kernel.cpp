@@ -83,7 +83,7 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
   for (std::size_t i = 0; i < file->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file->launches()[i];
     const trace::KernelCode& code = file->kernels()[launch.info.kernel];
-    if (!launch.complete || code.name.find(kernel) == std::string::npos) continue;
+    if (!launch.complete || !launch.info.of_program() || code.name.find(kernel) == std::string::npos) continue;
     const auto source = trace::TraceFile::Source(file, i);
     std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;
     for (const std::uint64_t cta : launch.KeptCtas()) {

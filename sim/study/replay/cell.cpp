@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 /// Launches and copies that are told one by one; the first ones.
 constexpr std::size_t kMostWorks = 4000;
 
-constexpr const char* kKindNames[] = {"", "copy to device", "copy to host", "copy on device", "fill", "marker"};  // by timing::WorkKind
+constexpr const char* kKindNames[] = {"",     "copy to device", "copy to host",      "copy on device",
+                                      "fill", "marker",         "read from storage", "write to storage"};  // by timing::WorkKind
 
 /// Kernels and kinds of copies by the order in which they are first met: rows of tables refer to them by number.
 class Names {
@@ -116,36 +117,36 @@ Json TracesJson(const std::vector<TraceIdentity>& traces) {
   return json;
 }
 
-Json DeviceJson(const DeviceVariant& device) {
+Json DeviceJson(const sim::DeviceSpec& device) {
   Json fields;
-  for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device.spec);
-  for (const hardware::KeyText& field : hardware::FieldsOf(device.spec)) fields[field.key] = field.value;
+  for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device);
+  for (const hardware::KeyText& field : hardware::FieldsOf(device)) fields[field.key] = field.value;
   return fields;
 }
 
 }  // namespace
 
 Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& result) {
-  const DeviceVariant& device = plan.devices[cell.device];
-  const timing::Activity activity{device.spec, result.cycles, result.counters};
+  const sim::DeviceSpec device = plan.SpecOf(cell);
+  const timing::Activity activity{device, result.cycles, result.counters};
   Json json{{"format", kCellFormat},
             {"key", cell.key},
             {"workload", plan.workloads[cell.workload].name},
-            {"device", device.label},
+            {"device", plan.devices[cell.device].label},
             {"policy", cell.policy},
             {"cycles", result.cycles},
-            {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device.spec))},
+            {"bound_by", timing::BoundBy(activity, hardware::StatesOf(device))},
             {"host_seconds", result.host_seconds}};
   for (const timing::DerivedInfo& info : timing::DerivedTable()) json[std::string(info.name)] = info.value(activity);
-  json["counters"] = CountersJson(result.counters, device.spec);
+  json["counters"] = CountersJson(result.counters, device);
   json["kernels"] = Json::array();
-  for (const KernelTimes& kernel : result.kernels) json["kernels"].push_back(KernelJson(kernel, device.spec));
+  for (const KernelTimes& kernel : result.kernels) json["kernels"].push_back(KernelJson(kernel, device));
   json["traces"] = TracesJson(plan.traces[cell.workload]);
   json["device_fields"] = DeviceJson(device);
   Names names;
-  Json timeline{{"sm_mhz", device.spec.timing.clock.sm_mhz}, {"sms", device.spec.sm.count}, {"kernels", Json()}};
+  Json timeline{{"sm_mhz", device.timing.clock.sm_mhz}, {"sms", device.sm.count}, {"kernels", Json()}};
   timeline["works"] = WorksJson(result.works, names);
-  timeline["samples"] = SamplesJson(*result.sampler, device.spec);
+  timeline["samples"] = SamplesJson(*result.sampler, device);
   timeline["residencies"] = ResidenciesJson(result, names);
   timeline["ctas"] = CtasJson(result, names);
   timeline["kernels"] = names.list();

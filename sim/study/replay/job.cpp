@@ -8,8 +8,10 @@
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/catalog.h"
 #include "sim/study/measure/kernel_profiles.h"
+#include "sim/study/measure/timed_device.h"
 #include "sim/timing/engine.h"
 #include "sim/timing/live/trace_player.h"
+#include "sim/timing/sm/occupancy.h"
 
 namespace gridloom::study {
 namespace {
@@ -31,7 +33,7 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
     std::map<std::uint64_t, std::uint32_t> streams;
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const trace::TraceFile::Launch& launch = file->launches()[i];
-      if (!launch.complete) continue;
+      if (!launch.complete || !launch.info.of_program()) continue;
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
       work.source = trace::TraceFile::Source(file, i);
@@ -77,6 +79,22 @@ ReplayResult ResultOf(const timing::Engine& engine, std::shared_ptr<timing::Samp
   return result;
 }
 
+/// A trace tells of the CTAs' ranges, or why there are none, if it was asked to.
+Status CheckRanges(const Traces& traces, trace::LaunchInfo::Ranges form) {
+  for (const auto& file : traces) {
+    const auto& launches = file->launches();
+    const bool told = launches.empty() || std::ranges::any_of(launches, [&](const trace::TraceFile::Launch& launch) {
+                        return launch.info.ranges == form || !launch.info.no_ranges.empty();
+                      });
+    if (told) continue;
+    const std::string name = form == trace::LaunchInfo::Ranges::kStrided ? "strided" : "interval";
+    return Error{file->name() + " has no " + name +
+                 " ranges of its CTAs, which kernels that overlap go by: make it again with `gridloom run " + "--trace FILE --ranges " +
+                 name + " -- PROGRAM`"};
+  }
+  return {};
+}
+
 /// The launches alone.
 Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
                                    const timing::EngineOptions& options, const model::ProfileTable* profiles,
@@ -92,11 +110,20 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
                                     const timing::EngineOptions& options, const model::ProfileTable* profiles,
                                     std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), {.engine = options, .patience_ms = kPatienceMs}));
-  timing::ProfileFunction profile_of;
-  if (profiles != nullptr) {
-    profile_of = [profiles](const trace::CtaSource& source) { return ProfileOf(*profiles, source.code(), source.shape()); };
+  timing::PlayOptions playing;
+  if (const auto ranges = RangesOf(device)) {
+    playing.overlapped = true;
+    playing.ranges = *ranges;
+    playing.fits = [device](const trace::LaunchShape& shape) -> Status {
+      GL_TRY(needs, timing::NeedsOf(shape, device));
+      static_cast<void>(needs);
+      return {};
+    };
   }
-  GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, profile_of));
+  if (profiles != nullptr) {
+    playing.profile_of = [profiles](const trace::CtaSource& source) { return ProfileOf(*profiles, source.code(), source.shape()); };
+  }
+  GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, playing));
   ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
   result.cycles = timeline->end();
   return result;
@@ -119,9 +146,17 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
     GL_TRY(setup, SetUpFor(device, traces, inputs.profiles));
     kernelet = std::move(setup);
   }
+  const auto ranges = RangesOf(device);
+  if (ranges && inputs.kernels_only)
+    return Error{
+        "the part crcs needs whole programs, copies and waits included: leave out --kernels-only, or the part and policies crcs-..."};
+  if (ranges) GL_TRY_STATUS(CheckRanges(traces, *ranges));
   const auto begin = std::chrono::steady_clock::now();
-  GL_TRY(policy, policy::MakePolicy(policy_name, kernelet.inputs));
+  policy::PolicyInputs inputs_of = kernelet.inputs;
+  inputs_of.follows_pages = ranges.has_value();
+  GL_TRY(policy, policy::MakePolicy(policy_name, inputs_of));
   timing::SamplerOptions sampling;
+  if (inputs.kept_ctas != 0) sampling.max_ctas = inputs.kept_ctas;
   if (progress != nullptr) sampling.ended_ctas = &progress->ended_ctas;
   const auto sampler = std::make_shared<timing::Sampler>(sampling);
   timing::EngineOptions options;
@@ -131,7 +166,8 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   options.parts = std::move(parts);
   if (progress != nullptr) {
     for (const auto& file : traces) {
-      for (const trace::TraceFile::Launch& launch : file->launches()) progress->ctas += launch.complete ? launch.info.shape.ctas : 0;
+      for (const trace::TraceFile::Launch& launch : file->launches())
+        progress->ctas += launch.complete && launch.info.of_program() ? launch.info.shape.ctas : 0;
     }
   }
   const model::ProfileTable* const profiles = kernelet.profiles.get();

@@ -45,6 +45,7 @@ struct ReplayInputs {
   const model::ProfileFile* profiles = nullptr;  ///< what the policy `kernelet` knows of kernels on this device; null: it profiles them
   /// All launches are there from the beginning and keep the order of their streams alone; copies and the programs' own time do not exist.
   bool kernels_only = false;
+  std::size_t kept_ctas = 0;  ///< of the sampler, one by one; 0: as many as it keeps by default
 };
 
 /// Each traced program makes its calls again (sim/timing/trace_player.h); what they give the device runs side by side as device and

@@ -1,9 +1,12 @@
 #include "sim/study/replay/options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <sstream>
 
+#include "rewriter/support/quantity.h"
+#include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 
 namespace gridloom::study {
@@ -17,7 +20,30 @@ Status ReplayOptions::Complete() {
     parameters.push_back(std::move(parameter));
   }
   sets.clear();
+  ParameterValues rates{"timing.host.storage_mb_s", {}};
+  for (const std::string& text : storage) {
+    const auto rate = ParseRate(text);
+    if (!rate) return Error{"--storage is '" + text + "'; expected a rate from 1 MB/s to 1000 GB/s, such as 500MB/s"};
+    rates.values.push_back(std::to_string(*rate));
+  }
+  storage.clear();
+  if (!rates.values.empty()) parameters.push_back(std::move(rates));
   return {};
+}
+
+std::string RangesFor(const ReplayOptions& options) {
+  constexpr std::string_view kPart = "crcs";
+  const bool part = std::ranges::any_of(options.hardware, [&](const std::string& names) { return names.find(kPart) != std::string::npos; });
+  const bool policy = std::ranges::any_of(options.policies, [](const std::string& name) {
+    const auto known = policy::FindPolicy(name);
+    return known.ok() && (*known)->needs.Has(policy::Need::kRanges);
+  });
+  if (!part && !policy) return "";
+  const auto chosen = std::ranges::find(options.parameters, "hardware.crcs.ranges", &ParameterValues::key);
+  if (chosen == options.parameters.end()) return "interval";
+  std::string forms;
+  for (const std::string& form : chosen->values) forms += (forms.empty() ? "" : ",") + form;
+  return forms;
 }
 
 std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix) {

@@ -26,15 +26,16 @@ struct ReplayOptions {
   std::vector<std::string> hardware;  ///< proposed parts in place of a device's own ("a,b"; "none"): a variant of each device for each
   std::vector<std::string> policies;  ///< none: leftover
   std::vector<ParameterValues> parameters;  ///< several: every combination
-  std::string baseline;                     ///< device, policy or both (with a comma) that others are compared with; empty: the first
-  std::string profiles;                     ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
-  std::string report;                       ///< folder; empty: no report
-  std::string title, command;               ///< of the report: what it is, and what does the same again
-  unsigned jobs = 0;                        ///< replays at the same time; 0: one per core
-  unsigned threads = 1;                     ///< host threads of each replay
-  bool kernels_only = false;                ///< no copies, no time of the programs'
-  bool fresh = false;                       ///< replay what is finished in the report's folder, too
-  bool quiet = false;                       ///< no progress
+  std::vector<std::string> storage;  ///< rates of the host's storage ("500MB/s"): a variant of each device for each; Complete() reads them
+  std::string baseline;              ///< device, policy or both (with a comma) that others are compared with; empty: the first
+  std::string profiles;              ///< file with profiles of kernels on the one device, for kernelet; empty: it makes them
+  std::string report;                ///< folder; empty: no report
+  std::string title, command;        ///< of the report: what it is, and what does the same again
+  unsigned jobs = 0;                 ///< replays at the same time; 0: one per core
+  unsigned threads = 1;              ///< host threads of each replay
+  bool kernels_only = false;         ///< no copies, no time of the programs'
+  bool fresh = false;                ///< replay what is finished in the report's folder, too
+  bool quiet = false;                ///< no progress
 
   std::vector<std::string> sets;  ///< more parameters as text, KEY=VALUE,...; Complete() reads them
 
@@ -44,6 +45,9 @@ struct ReplayOptions {
 
 /// Each trace alone, named after its file; with `mix` all of them together. Names are unique.
 std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix);
+
+/// The forms of ranges that traces have to tell of ("interval,strided"), or nothing: policies or parts go by them. Of complete options.
+std::string RangesFor(const ReplayOptions& options);
 
 /// "timing.l1.mshrs=16,32"; fails when there is no key or no value.
 Result<ParameterValues> ParseParameter(const std::string& text);

@@ -94,12 +94,17 @@ bool HasPart(const DeviceVariant& device, const std::string& part) {
   return std::ranges::find(device.spec.proposed, part) != device.spec.proposed.end();
 }
 
-/// The device with each value of the parameter; alone when the parameter is one of a part that it does not have.
-Status Vary(const ParameterValues& parameter, std::vector<DeviceVariant>& variants) {
+/// Whether devices have the part at least under one of the policies.
+bool IsBrought(const std::string& part, const std::vector<std::string>& policies) {
+  return std::ranges::any_of(policies, [&](const std::string& policy) { return hardware::Has(hardware::WithPartsFor({}, policy), part); });
+}
+
+/// The device with each value of the parameter; alone when the parameter is one of a part that it does not have and no policy brings.
+Status Vary(const ParameterValues& parameter, const std::vector<std::string>& policies, std::vector<DeviceVariant>& variants) {
   std::vector<DeviceVariant> next;
   const std::string part = PartOf(parameter.key);
   for (const DeviceVariant& variant : variants) {
-    const bool applies = part.empty() || HasPart(variant, part);
+    const bool applies = part.empty() || HasPart(variant, part) || IsBrought(part, policies);
     if (!applies) next.push_back(variant);
     for (const std::string& value : parameter.values) {
       if (!applies) break;
@@ -125,10 +130,12 @@ Result<std::vector<DeviceVariant>> Variants(const std::string& name, const Repla
   // Which parts there are decides which other parameters matter.
   std::vector<ParameterValues> parameters = options.parameters;
   std::ranges::stable_partition(parameters, [](const ParameterValues& parameter) { return parameter.key == kProposed; });
-  for (const ParameterValues& parameter : parameters) GL_TRY_STATUS(Vary(parameter, variants));
+  for (const ParameterValues& parameter : parameters) GL_TRY_STATUS(Vary(parameter, options.policies, variants));
   for (const DeviceVariant& variant : variants) {
     Status valid = sim::ValidateDevice(variant.spec);
-    if (valid.ok()) valid = hardware::Check(variant.spec);
+    sim::DeviceSpec equipped = variant.spec;
+    for (const std::string& policy : options.policies) equipped = hardware::WithPartsFor(std::move(equipped), policy);
+    if (valid.ok()) valid = hardware::Check(equipped);
     if (!valid.ok()) return Error{variant.label + ": " + valid.error().message};
   }
   return variants;
@@ -138,7 +145,8 @@ Result<std::vector<DeviceVariant>> Variants(const std::string& name, const Repla
 Status CheckParts(const ReplayOptions& options, const std::vector<DeviceVariant>& devices) {
   for (const ParameterValues& parameter : options.parameters) {
     const std::string part = PartOf(parameter.key);
-    if (part.empty() || std::ranges::any_of(devices, [&](const DeviceVariant& device) { return HasPart(device, part); })) continue;
+    if (part.empty() || IsBrought(part, options.policies)) continue;
+    if (std::ranges::any_of(devices, [&](const DeviceVariant& device) { return HasPart(device, part); })) continue;
     DeviceVariant scratch;
     GL_TRY_STATUS(Change(parameter.key, parameter.values[0], scratch));
     GL_TRY_STATUS(hardware::Check(scratch.spec));
@@ -266,6 +274,13 @@ std::string ReplayPlan::NameOf(const Cell& cell) const {
   return workloads[cell.workload].name + " on " + devices[cell.device].label + " under " + cell.policy;
 }
 
+sim::DeviceSpec ReplayPlan::SpecOf(const Cell& cell) const {
+  sim::DeviceSpec spec = hardware::WithPartsFor(devices[cell.device].spec, cell.policy);
+  // Values for a part that other policies bring.
+  std::erase_if(spec.part_values, [&](const auto& value) { return !hardware::Has(spec, value.part); });
+  return spec;
+}
+
 Status CheckNames(const ReplayOptions& options) {
   ReplayPlan plan;
   GL_TRY_STATUS(PlanPolicies(options, plan));
@@ -274,13 +289,13 @@ Status CheckNames(const ReplayOptions& options) {
 
 std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan) {
   std::vector<timing::CounterInfo> counters;
-  for (const DeviceVariant& device : plan.devices) AddNew(hardware::CountersOf(device.spec), &timing::CounterInfo::name, counters);
+  for (const Cell& cell : plan.cells) AddNew(hardware::CountersOf(plan.SpecOf(cell)), &timing::CounterInfo::name, counters);
   return counters;
 }
 
 std::vector<timing::SchedulerState> StatesOf(const ReplayPlan& plan) {
   std::vector<timing::SchedulerState> states;
-  for (const DeviceVariant& device : plan.devices) AddNew(hardware::StatesOf(device.spec), &timing::SchedulerState::counter, states);
+  for (const Cell& cell : plan.cells) AddNew(hardware::StatesOf(plan.SpecOf(cell)), &timing::SchedulerState::counter, states);
   return states;
 }
 
@@ -301,7 +316,8 @@ Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {
   for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
     for (std::size_t d = 0; d < plan.devices.size(); ++d) {
       for (const std::string& policy : plan.policies) {
-        Cell cell{w, d, policy, KeyOf(basis[policy], plan.traces[w], plan.devices[d].spec, policy), {}};
+        Cell cell{w, d, policy, {}, {}};
+        cell.key = KeyOf(basis[policy], plan.traces[w], plan.SpecOf(cell), policy);
         cell.file = FileName(plan.workloads[w].name, plan.devices[d].label, policy, cell.key);
         plan.cells.push_back(std::move(cell));
       }

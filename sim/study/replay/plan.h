@@ -45,6 +45,8 @@ struct ReplayPlan {
   std::string base_device, base_policy;  ///< labels that speed-ups refer to; empty: the same as the cell's
 
   std::string NameOf(const Cell& cell) const;  ///< "app on v100 under serial"
+  /// The cell's device, with the parts that its policy needs.
+  sim::DeviceSpec SpecOf(const Cell& cell) const;
 };
 
 /// Whether devices, parts of hardware, keys and policies can be what `options` says: fails as PlanReplays, without a look at traces.

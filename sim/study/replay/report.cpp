@@ -273,7 +273,7 @@ Status WriteReport(const ReplayRun& run, const ReplayOptions& options) {
   for (const std::size_t i : Finished(run)) {
     if (written++ == kMostTimelines) break;
     const Cell& cell = run.plan.cells[i];
-    const sim::DeviceSpec& device = run.plan.devices[cell.device].spec;
+    const sim::DeviceSpec device = run.plan.SpecOf(cell);
     GL_TRY(whole, store.Load(cell, device));
     if (!whole) return Error{"cannot read " + store.PathOf(cell) + ", which was there"};
     GL_TRY_STATUS(WriteTimeline(options.report, cell.file, *whole, device));

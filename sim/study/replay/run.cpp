@@ -83,7 +83,7 @@ class Runner {
 
   Status One(const Cell& cell, ReplayProgress& running, CellOutcome& outcome) {
     GL_TRY(traces, library_.Open(run_.plan.workloads[cell.workload], progress_));
-    GL_TRY(result, Replay(run_.plan.devices[cell.device].spec, cell.policy, traces, options_.threads,
+    GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads,
                           {profiles_ ? &*profiles_ : nullptr, options_.kernels_only}, &running));
     const Json json = CellJson(run_.plan, cell, result);
     GL_TRY_STATUS(store_.Save(cell, json));
@@ -121,7 +121,7 @@ Result<ReplayRun> RunCells(ReplayPlan plan, const ReplayOptions& options, const 
   std::vector<std::size_t> missing;
   for (const std::size_t i : cells) {
     const Cell& cell = run.plan.cells[i];
-    const auto kept = options.fresh ? Result<std::optional<Json>>(std::nullopt) : store.Load(cell, run.plan.devices[cell.device].spec);
+    const auto kept = options.fresh ? Result<std::optional<Json>>(std::nullopt) : store.Load(cell, run.plan.SpecOf(cell));
     if (!kept) std::fprintf(stderr, "gridloom: %s; it is replayed again\n", Printable(kept.error().message).c_str());
     if (kept && *kept) run.cells[i].result = WithoutTimeline(**kept);
     else missing.push_back(i);
@@ -139,7 +139,7 @@ ReplayRun GatherCells(ReplayPlan plan, const ReplayOptions& options) {
   const CellStore store(options.report);
   for (const Cell& cell : run.plan.cells) {
     run.cells.emplace_back();
-    const auto kept = store.Load(cell, run.plan.devices[cell.device].spec);
+    const auto kept = store.Load(cell, run.plan.SpecOf(cell));
     if (kept && *kept) run.cells.back().result = WithoutTimeline(**kept);
     else run.cells.back().problem = kept ? "no result" : kept.error().message;
   }

@@ -1,4 +1,4 @@
-// The copy engines of a device, and what copies and fills take.
+// The copy engines of a device, the host's storage, and what copies and fills take.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace gridloom::timing {
 
-/// One engine serves both directions over PCIe; with more, one serves each. The last one copies and fills on the device: one after the
-/// other, launched like kernels.
+/// One engine serves both directions over PCIe; with more, one serves each. Behind them come one that copies and fills on the device, one
+/// after the other, launched like kernels; and two drives of the host's, from which it reads and to which it writes.
 class CopyEngines {
  public:
   explicit CopyEngines(const Parameters& parameters);
 
   std::size_t EngineOf(WorkKind kind) const;
-  bool on_device(std::size_t engine) const { return engine + 1 == busy_.size(); }
+  bool on_device(std::size_t engine) const { return engine == on_device_; }
   bool busy(std::size_t engine) const { return busy_[engine]; }
   void Take(std::size_t engine) { busy_[engine] = true; }
   void Free(std::size_t engine) { busy_[engine] = false; }
@@ -26,6 +26,7 @@ class CopyEngines {
 
  private:
   const Parameters& parameters_;
+  const std::size_t on_device_;
   std::vector<bool> busy_;
 };
 

@@ -55,13 +55,15 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   state.kernel.profile = work.profile;
   state.kernel.owner = work.owner;
+  state.use = std::move(work.use);
+  state.use.address_space = work.address_space;
   return Append(std::move(state));
 }
 
 Result<WorkId> Dispatcher::Add(CopyWork work) {
-  constexpr WorkKind kKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost, WorkKind::kCopyOnDevice, WorkKind::kFill};
   WorkState copy;
-  copy.kind = kKinds[static_cast<std::size_t>(work.direction)];
+  copy.kind = kCopyKinds[static_cast<std::size_t>(work.direction)];
+  copy.use = std::move(work.use);
   copy.result.bytes = work.bytes;
   copy.order = std::move(work.order);
   return Append(std::move(copy));
@@ -85,6 +87,7 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
   else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});
+  for (WorkEvents* const listener : ports_.work_events) listener->OnWorkGiven(works_.at(id).View(id));
   return id;
 }
 
@@ -154,7 +157,10 @@ void Dispatcher::Handle(const Event& event) {
       break;
     case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
     case EventKind::kCopyEnd:
-      if (const std::uint64_t engine = detail >> kEngineAt; engine != 0) engines_.Free(engine - 1);
+      if (const std::uint64_t engine = detail >> kEngineAt; engine != 0) {
+        engines_.Free(engine - 1);
+        TellTransfer(static_cast<WorkId>(detail), now);
+      }
       Finish(static_cast<WorkId>(detail), now);
       break;
     case EventKind::kCheck: break;
@@ -213,8 +219,44 @@ void Dispatcher::Unpark(WorkId blocker) {
   for (const WorkId id : parked.mapped()) (works_.at(id).kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
 }
 
+/// What a copy or fill of the engines has moved.
+void Dispatcher::TellTransfer(WorkId id, Cycle now) const {
+  if (ports_.access_events.empty()) return;
+  const WorkState& work = works_.at(id);
+  const MemoryUse& use = work.use;
+  const std::uint64_t bytes = work.result.bytes;
+  if (bytes == 0 || use.special) return;
+  const bool on_device = work.kind == WorkKind::kCopyOnDevice;
+  const bool reads = on_device || work.kind == WorkKind::kCopyToHost;
+  const bool writes = on_device || work.kind == WorkKind::kCopyToDevice || work.kind == WorkKind::kFill;
+  const std::uint64_t read_at = on_device ? use.source : use.address, span = on_device ? use.source_span : use.span;
+  for (AccessEvents* const listener : ports_.access_events) {
+    if (reads && read_at != 0) listener->OnTransfer(now, id, use.address_space, read_at, std::max(span, bytes), false);
+    if (writes && use.address != 0) listener->OnTransfer(now, id, use.address_space, use.address, std::max(use.span, bytes), true);
+  }
+}
+
+/// The work has done all it had to. What comes behind it waits for what comes before it, too.
 void Dispatcher::Finish(WorkId id, Cycle now) {
+  if (!works_.MayEnd(id)) {
+    done_early_.insert(id);
+    return;
+  }
+  End(id, now);
+  // In their order, since one that ends may let a later one end.
+  for (auto next = done_early_.begin(); next != done_early_.end();) {
+    if (!works_.MayEnd(*next)) {
+      ++next;
+      continue;
+    }
+    End(*next, now);
+    next = done_early_.erase(next);
+  }
+}
+
+void Dispatcher::End(WorkId id, Cycle now) {
   works_.Finish(id, now);
+  for (WorkEvents* const listener : ports_.work_events) listener->OnWorkEnd(now, id);
   Unpark(id);
   finished_.push_back(id);
   events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
@@ -292,7 +334,7 @@ void Dispatcher::CheckCopies(Cycle now) {
     const std::size_t engine = engines_.EngineOf(work.kind);
     // What copies or fills on the device is a kernel, and is launched like one.
     const bool on_device = engines_.on_device(engine);
-    const bool others = !on_device && !ports_.copy_paths.empty();
+    const bool others = !ports_.copy_paths.empty();
     if (engines_.busy(engine) && !others) {
       ++next;
       continue;
@@ -315,13 +357,31 @@ void Dispatcher::CheckCopies(Cycle now) {
   }
 }
 
+void Dispatcher::ShowPages(policy::KernelView& kernel) const {
+  const auto launch = static_cast<std::uint32_t>(kernel.id);
+  kernel.pages = ports_.page_shares->OwnedBy(launch);
+  const auto ready = ports_.page_shares->ReadyOf(launch);
+  kernel.announced = ready.has_value();
+  if (!ready) return;
+  kernel.ready = ready->ready;
+  kernel.begun = ready->begun;
+}
+
 /// What the policy wants next, of the kernels that limits do not hold back everywhere.
 std::optional<policy::Slice> Dispatcher::NextSlice(Cycle now) {
-  if (limited_.empty()) return policy_.Next({.cycle = now, .kernels = kernels_, .sms = placement_.sms()});
+  policy::Snapshot snapshot{.cycle = now, .kernels = kernels_, .sms = placement_.sms()};
+  if (ports_.page_shares != nullptr) {
+    const PageShares::Pages pages = ports_.page_shares->At(now);
+    snapshot.pages = pages.available;
+    snapshot.loading = pages.loading;
+    for (policy::KernelView& kernel : kernels_) ShowPages(kernel);
+  }
+  if (limited_.empty()) return policy_.Next(snapshot);
   unlimited_.clear();
   std::ranges::copy_if(kernels_, std::back_inserter(unlimited_),
                        [&](const policy::KernelView& kernel) { return std::ranges::find(limited_, kernel.id) == limited_.end(); });
-  return policy_.Next({.cycle = now, .kernels = unlimited_, .sms = placement_.sms()});
+  snapshot.kernels = unlimited_;
+  return policy_.Next(snapshot);
 }
 
 Status Dispatcher::Place(Cycle now, const StartCta& start) {

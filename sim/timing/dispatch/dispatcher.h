@@ -72,6 +72,8 @@ class Dispatcher {
   void EndKernel(KernelIterator kernel, Cycle now);
   void Cut(KernelIterator kernel, Cycle now);
   void Finish(WorkId id, Cycle now);
+  void End(WorkId id, Cycle now);
+  void TellTransfer(WorkId id, Cycle now) const;
   void Check(Cycle now);
   void CheckKernels(Cycle now);
   void CheckCopies(Cycle now);
@@ -84,6 +86,7 @@ class Dispatcher {
   void MakeReady(WorkId id, Cycle now);
   Status Place(Cycle now, const StartCta& start);
   std::optional<policy::Slice> NextSlice(Cycle now);
+  void ShowPages(policy::KernelView& kernel) const;
   enum class Placed : std::uint8_t { kYes, kNoRoom, kLimited, kNoMore };
   Result<Placed> PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start);
   Result<trace::LoadedCta> Load(KernelState& kernel, std::uint64_t cta);
@@ -104,6 +107,7 @@ class Dispatcher {
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.
   std::unordered_map<const trace::KernelCode*, std::weak_ptr<const DecodedCode>> decoded_;
   std::size_t most_decoded_ = 64;  // more are looked through for those that are gone
+  std::set<WorkId> done_early_;    // have done all they had to before all that comes before them has ended
   std::vector<WorkId> begun_, finished_;
   std::set<Event> events_;
   std::vector<CtaSignal> signals_;  // kCtaSignal events refer to them

@@ -80,6 +80,11 @@ Cycle StreamOrder::MayLaunch(WorkId id, Cycle now) const {
   return start;
 }
 
+bool StreamOrder::MayEnd(WorkId id) const {
+  const WorkState& work = works_.at(id);
+  return streams_.at(work.order.stream).front() == id && EndedBefore(work) == work.order.after.size();
+}
+
 void StreamOrder::Finish(WorkId id, Cycle now) {
   WorkState& work = works_.at(id);
   work.stage = WorkState::Stage::kDone;
@@ -92,8 +97,7 @@ void StreamOrder::Finish(WorkId id, Cycle now) {
   work.result.ended = now;
   ++done_;
   const auto stream = streams_.find(work.order.stream);
-  if (stream->second.front() == id) stream->second.pop_front();
-  else std::erase(stream->second, id);
+  stream->second.pop_front();
   // Whoever waited can start now, or when the overhead of its launch has passed.
   if (stream->second.empty()) streams_.erase(stream);
   else works_.at(stream->second.front()).predecessor_ended = now;

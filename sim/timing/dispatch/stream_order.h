@@ -32,6 +32,8 @@ class StreamOrder {
   Cycle MayLaunch(WorkId id, Cycle now) const;
   /// A work that has not ended and has to before this one may start; where rules do not say otherwise.
   std::optional<WorkId> Blocker(WorkId id) const;
+  /// Whether all that comes before the work has ended.
+  bool MayEnd(WorkId id) const;
   void Finish(WorkId id, Cycle now);
   /// Lets go of works that have ended and that nobody asks for any more. What ended since the last call must have been reported.
   void Forget();

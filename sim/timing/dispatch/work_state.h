@@ -40,6 +40,7 @@ struct WorkState {
   bool has_predecessor = false;  ///< in its stream, when it was submitted
   Cycle predecessor_ended = 0;
   KernelState kernel;
+  MemoryUse use;
   WorkResult result;
   std::uint32_t waiters = 0;             ///< works that have not ended and ask for its end
   mutable std::size_t ended_before = 0;  ///< of order.after, those from the first one on that are known to have ended
@@ -51,7 +52,10 @@ struct WorkState {
             .submitted = order.submitted,
             .bytes = result.bytes,
             .source = kernel.source.get(),
-            .started = result.started != kNever};
+            .started = result.started != kNever,
+            .after = order.after,
+            .memory = kernel.memory.get(),
+            .use = use};
   }
 };
 

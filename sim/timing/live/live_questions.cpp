@@ -150,19 +150,20 @@ void LiveTimeline::GiveUpStalled(HostId host) {
   GiveUp(host);
 }
 
-/// Questions of a host for a CTA of which the simulation has waited since they were asked, for longer than is to be.
+/// Questions of a host for whose program the simulation has waited since they were asked, for longer than is to be.
 void LiveTimeline::GiveUp(HostId id) {
   const Host* const host = Find(id);
   if (host == nullptr) return;
   const Clock::time_point now = Clock::now();
-  const bool stalled = loading_.load() == static_cast<std::int64_t>(id);
+  const bool loads = loading_.load() == static_cast<std::int64_t>(id), stalled = loads || undecided_ == id;
+  const std::chrono::milliseconds patience(loads ? options_.patience_ms : options_.decision_patience_ms);
   const std::uint64_t progress = progress_;
   for (const QuestionId one : std::set<QuestionId>(host->questions)) {
     Question& question = questions_.at(one);
     if (!stalled || question.progress != progress) {
       question.progress = progress;
       question.since = now;
-    } else if (now - question.since >= std::chrono::milliseconds(options_.patience_ms)) {
+    } else if (now - question.since >= patience) {
       Answered(one, Answer::kUnknown);
     }
   }

@@ -33,6 +33,7 @@ bool LiveTimeline::Safe(HostId of, Cycle submitted) const {
 // ---- what the device gets -----------------------------------------------------------------------------------------------
 
 Result<Cycle> LiveTimeline::Feed() {
+  undecided_.reset();
   while (true) {
     HostId from = 0;
     Host* first = nullptr;
@@ -46,6 +47,7 @@ Result<Cycle> LiveTimeline::Feed() {
     const NodeId id = first->calls.front();
     const Node& node = nodes_.at(id);
     const bool known = node.open == 0 || finishing_;  // everything that belongs to it
+    if (!known && node.kind == WorkKind::kKernel && !node.is_group) undecided_ = from;
     if (!known || !Safe(from, node.submitted)) return node.submitted;
     first->calls.pop_front();
     GL_TRY(work, FeedNode(id, StreamOf(node.place), {}));
@@ -103,6 +105,7 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   const WorkOrder end{.stream = stream, .submitted = order.submitted, .after = {}};
   ++stream_of_.at(stream).works;
   GL_TRY(begin, FeedBegin(std::move(order), node));
+  if (node.place.is_partner) partners_[id] = begin;
   WorkId last = begin;
   if (!node.members.empty()) {
     ++stream_of_.at(stream).works;
@@ -116,16 +119,21 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
 }
 
 Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node) {
-  const auto copy = [&](CopyDirection direction) { return engine_->Add(CopyWork{std::move(order), direction, node.bytes}); };
-  switch (node.kind) {
-    case WorkKind::kKernel: return FeedKernel(std::move(order), node);
-    case WorkKind::kCopyToDevice: return copy(CopyDirection::kToDevice);
-    case WorkKind::kCopyToHost: return copy(CopyDirection::kToHost);
-    case WorkKind::kCopyOnDevice: return copy(CopyDirection::kOnDevice);
-    case WorkKind::kFill: return copy(CopyDirection::kFill);
-    case WorkKind::kMarker: break;
-  }
-  return engine_->Add(MarkerWork{std::move(order)});
+  if (node.kind == WorkKind::kKernel && node.source != nullptr) return FeedKernel(std::move(order), node);
+  const auto* const kind = std::ranges::find(kCopyKinds, node.kind);
+  if (kind == std::end(kCopyKinds)) return engine_->Add(MarkerWork{std::move(order)});
+  const auto direction = static_cast<CopyDirection>(kind - std::begin(kCopyKinds));
+  return engine_->Add(CopyWork{.order = std::move(order), .direction = direction, .bytes = node.bytes, .use = UseOf(node.place, false)});
+}
+
+MemoryUse LiveTimeline::UseOf(const Place& place, bool kernel) {
+  MemoryUse use = place.use;
+  use.address_space = place.host;
+  const auto partner = partners_.find(place.partner);
+  if (partner == partners_.end()) return use;
+  use.partner = partner->second;
+  if (kernel) partners_.erase(partner);  // nobody else has that profiler
+  return use;
 }
 
 /// The works of a group, and the one that ends when all of them have.
@@ -150,7 +158,8 @@ Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
                                        .source = std::move(node.source),
                                        .profile = node.place.profile,
                                        .owner = node.place.owner,
-                                       .address_space = node.place.host}));
+                                       .address_space = node.place.host,
+                                       .use = UseOf(node.place, true)}));
   if (profiled != nullptr) profiling_->Expect(work, std::move(profiled));
   return work;
 }
@@ -268,7 +277,7 @@ void LiveTimeline::Main() {
     const bool woke = Collect() || looks;
     if (!woke) {
       reached_ = version;
-      AnswerReached(version, horizon);
+      AnswerReached(version, undecided_ ? limit : horizon);
       if (version == version_ && limit == kNever && !engine_->all_done()) {
         Fail("the device stands still: nothing that it was given can begin");
         break;

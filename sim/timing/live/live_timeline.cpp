@@ -222,11 +222,15 @@ Status LiveTimeline::CheckKernel(const trace::CtaSource& source) const {
   return engine_->CheckCode(source.code());
 }
 
+std::shared_ptr<trace::CtaSource> LiveTimeline::Watched(std::shared_ptr<trace::CtaSource> source, HostId host) {
+  return std::make_shared<WatchedSource>(std::move(source), host, loading_, progress_);
+}
+
 Result<NodeId> LiveTimeline::AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens) {
   GL_TRY_STATUS(CheckKernel(*source));
   Node node;
   node.kind = WorkKind::kKernel;
-  node.source = std::make_shared<WatchedSource>(std::move(source), place.host, loading_, progress_);
+  node.source = Watched(std::move(source), place.host);
   node.is_group = opens;
   node.closed = !opens;
   return Append(std::move(place), std::move(node));
@@ -237,9 +241,8 @@ Result<NodeId> LiveTimeline::AddKernel(Place place, std::shared_ptr<trace::CtaSo
 }
 
 NodeId LiveTimeline::AddCopy(Place place, CopyDirection direction, std::uint64_t bytes) {
-  constexpr WorkKind kKinds[] = {WorkKind::kCopyToDevice, WorkKind::kCopyToHost, WorkKind::kCopyOnDevice, WorkKind::kFill};
   Node node;
-  node.kind = kKinds[static_cast<std::size_t>(direction)];
+  node.kind = kCopyKinds[static_cast<std::size_t>(direction)];
   node.bytes = bytes;
   return Append(std::move(place), std::move(node));
 }
@@ -257,14 +260,42 @@ Result<NodeId> LiveTimeline::OpenKernel(Place place, std::shared_ptr<trace::CtaS
   return AppendKernel(std::move(place), std::move(source), true);
 }
 
+/// With the lock held: nothing more comes of it.
+void LiveTimeline::Close(Node& node) {
+  node.closed = true;
+  --node.open;
+  for (auto around = nodes_.find(node.place.group); around != nodes_.end(); around = nodes_.find(around->second.place.group)) {
+    --around->second.open;
+  }
+  ++version_;
+  work_.notify_one();
+}
+
 void LiveTimeline::CloseGroup(NodeId group) {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(group);
-  if (found == nodes_.end() || found->second.closed) return;
-  found->second.closed = true;
-  for (auto around = found; around != nodes_.end(); around = nodes_.find(around->second.place.group)) --around->second.open;
-  ++version_;
-  work_.notify_one();
+  if (found != nodes_.end() && !found->second.closed) Close(found->second);
+}
+
+NodeId LiveTimeline::AddUndecided(Place place) {
+  Node node;
+  node.kind = WorkKind::kKernel;
+  node.closed = false;
+  return Append(std::move(place), std::move(node));
+}
+
+Status LiveTimeline::Decide(NodeId kernel, Tracking tracking, std::shared_ptr<trace::CtaSource> source) {
+  const Status fits = source != nullptr ? CheckKernel(*source) : Status();
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(kernel);
+  if (found == nodes_.end() || found->second.closed) return fits;
+  Node& node = found->second;
+  if (source != nullptr && fits.ok()) {
+    node.source = Watched(std::move(source), node.place.host);
+    node.place.use.tracking = tracking;
+  }
+  Close(node);
+  return fits;
 }
 
 // ---- what there is to see -----------------------------------------------------------------------------------------------

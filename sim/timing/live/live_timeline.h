@@ -45,6 +45,9 @@ struct Place {
   std::uint64_t rank = 0;     ///< in a group: works of lower rank come first, whatever the order of the calls
   std::uint64_t profile = 0;  ///< of a kernel: KernelWork::profile
   KernelOwner owner{};        ///< of a kernel
+  MemoryUse use{};            ///< MemoryUse::partner is `partner`
+  NodeId partner = 0;         ///< a work with `is_partner`
+  bool is_partner = false;    ///< later works may name it as their partner
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
 };
 
@@ -62,6 +65,8 @@ class LiveTimeline {
     EngineOptions engine;  ///< a timeline does not need EngineOptions::keep_ended
     /// A host stops waiting when for so long no CTA came of a kernel of its own: the kernel may itself wait for the host.
     unsigned patience_ms = 3000;
+    /// Likewise when for so long the simulation has stood before a kernel of its own that is not decided.
+    unsigned decision_patience_ms = 30000;
     /// Told of each work of a host that has ended, groups' works included; by the simulation's thread, and must not call back.
     std::function<void(HostId host, const WorkResult& work, const Counters& during)> on_ended = {};
     Profiler profiler = {};  ///< of all kernels; called by the simulation's thread, in the order of simulated time
@@ -105,6 +110,10 @@ class LiveTimeline {
   /// A kernel that may launch others: they are a group that begins when the kernel has ended.
   Result<NodeId> OpenKernel(Place place, std::shared_ptr<trace::CtaSource> source);
   void CloseGroup(NodeId group);
+  /// A kernel of which it is not known yet what runs. Nothing behind it is simulated until Decide.
+  NodeId AddUndecided(Place place);
+  /// What runs; without a source nothing does. Fails when a CTA does not fit on the device: then nothing does, either.
+  Status Decide(NodeId kernel, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
 
   // ---- answers ----------------------------------------------------------------------------------------------------------
   /// The host waits for the end of works; its clock goes on when it has them all. False when it had to give up (patience_ms,
@@ -204,10 +213,10 @@ class LiveTimeline {
     Place place;
     Cycle submitted = 0;
     WorkKind kind = WorkKind::kMarker;
-    std::shared_ptr<trace::CtaSource> source;
+    std::shared_ptr<trace::CtaSource> source;  ///< null: of a kernel of which nothing runs
     std::uint64_t bytes = 0;
     bool is_group = false, closed = true;
-    std::uint64_t open = 0;  ///< groups that are not closed: of its members, of theirs, and itself
+    std::uint64_t open = 0;  ///< groups that are not closed, and kernels that are not decided: of its members, of theirs, and itself
     std::vector<NodeId> members;
   };
   /// A work that the device has, until it has ended.
@@ -222,6 +231,8 @@ class LiveTimeline {
   void DropNode(NodeId id);
   Status CheckKernel(const trace::CtaSource& source) const;
   Result<NodeId> AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens);
+  std::shared_ptr<trace::CtaSource> Watched(std::shared_ptr<trace::CtaSource> source, HostId host);
+  void Close(Node& node);
   static HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
   static std::size_t IndexOf(NodeId node) { return (node & 0xffffffffu) - 1; }  ///< in Host::ends
   Host* Find(HostId host);
@@ -256,6 +267,7 @@ class LiveTimeline {
   Result<WorkId> FeedBegin(WorkOrder order, Node& node);
   Result<WorkId> FeedKernel(WorkOrder order, Node& node);
   Result<WorkId> FeedMembers(Node& node, WorkId begin, WorkOrder end);
+  MemoryUse UseOf(const Place& place, bool kernel);
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
   std::optional<std::uint32_t> IdleStream(Host& host);
@@ -279,9 +291,10 @@ class LiveTimeline {
   std::condition_variable changed_;  ///< for those who wait
   std::map<HostId, Host> hosts_;     ///< that are there, or of which works are
   HostId next_host_ = 0;
-  std::unordered_map<NodeId, Node> nodes_;      ///< that the engine has not got
-  std::unordered_map<NodeId, Given> work_of_;   ///< of those that the engine has got and that have not ended
-  std::unordered_map<WorkId, NodeId> node_of_;  ///< of the same works, the other way round; changed by the simulation's thread alone
+  std::unordered_map<NodeId, Node> nodes_;       ///< that the engine has not got
+  std::unordered_map<NodeId, Given> work_of_;    ///< of those that the engine has got and that have not ended
+  std::unordered_map<WorkId, NodeId> node_of_;   ///< of the same works, the other way round; changed by the simulation's thread alone
+  std::unordered_map<NodeId, WorkId> partners_;  ///< of works with Place::is_partner; of the simulation's thread
   std::map<std::pair<HostId, std::uint64_t>, std::uint32_t> streams_;
   std::unordered_map<std::uint32_t, Stream> stream_of_;  ///< by the engine's number
   std::uint32_t streams_given_ = 0;
@@ -290,9 +303,10 @@ class LiveTimeline {
   std::set<QuestionId> asking_, for_all_;  ///< those in which hosts do not wait; Question::all
   std::vector<NodeId> asked_for_;          ///< in questions that the simulation's thread has not seen
   QuestionId next_question_ = 1;
-  std::vector<HostId> dropped_;  ///< whose works still run on the device
-  std::uint64_t version_ = 0;    ///< counts calls
-  std::uint64_t reached_ = 0;    ///< the version all of whose consequences are simulated
+  std::vector<HostId> dropped_;      ///< whose works still run on the device
+  std::optional<HostId> undecided_;  ///< whose kernel the simulation stands before
+  std::uint64_t version_ = 0;        ///< counts calls
+  std::uint64_t reached_ = 0;        ///< the version all of whose consequences are simulated
   bool stop_ = false, finishing_ = false;
   std::string problem_;  ///< does not change once failed_ is set
   KernelTable table_;

@@ -22,7 +22,9 @@ std::uint64_t ProfilingPolicy::ProfileOf(const policy::KernelView& kernel) {
 std::optional<policy::Slice> ProfilingPolicy::Next(const policy::Snapshot& snapshot) {
   kernels_.assign(snapshot.kernels.begin(), snapshot.kernels.end());
   for (policy::KernelView& kernel : kernels_) kernel.profile = ProfileOf(kernel);
-  return policy_->Next({.cycle = snapshot.cycle, .kernels = kernels_, .sms = snapshot.sms});
+  policy::Snapshot profiled = snapshot;
+  profiled.kernels = kernels_;
+  return policy_->Next(profiled);
 }
 
 }  // namespace gridloom::timing

@@ -1,19 +1,27 @@
 #include "sim/timing/live/trace_player.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <thread>
+#include <utility>
 
 namespace gridloom::timing {
 
 using trace::HostAction;
+using trace::LaunchInfo;
 
-TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, ProfileFunction profile_of)
-    : timeline_(timeline), host_(host), file_(std::move(file)), profile_of_(std::move(profile_of)) {
+TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, PlayOptions options)
+    : timeline_(timeline), host_(host), file_(std::move(file)), options_(std::move(options)), works_(timeline, host, options_.overlapped) {
   for (const HostAction& action : file_->actions()) {
     if (action.group != 0) members_[action.group].push_back(&action);
   }
   for (std::size_t i = 0; i < file_->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file_->launches()[i];
-    if (launch.complete && launch.info.work != 0) launches_[launch.info.work] = i;
+    if (!launch.complete || launch.info.work == 0) continue;
+    if (launch.info.of_program()) launches_[launch.info.work] = i;
+    if (!options_.overlapped || launch.info.ranges != options_.ranges) continue;
+    Tracked& tracked = tracked_[launch.info.work];
+    (launch.info.role == LaunchInfo::Role::kProfiler ? tracked.profiler : tracked.releasing) = i;
   }
   played_.resize(file_->launches().size());
 }
@@ -30,12 +38,12 @@ Status TracePlayer::PlayAll() {
   }
   // Launches whose call is missing, where the trace was cut off.
   for (std::size_t i = 0; i < file_->launches().size(); ++i) {
-    if (played_[i] || !file_->launches()[i].complete) continue;
-    GL_TRY(node, AddLaunch({.host = host_, .stream = file_->launches()[i].info.stream, .after = {}, .group = 0, .rank = 0, .profile = 0}, i,
-                           false));
+    const trace::TraceFile::Launch& launch = file_->launches()[i];
+    if (played_[i] || !launch.complete || !launch.info.of_program()) continue;
+    GL_TRY(node, AddLaunch({.host = host_, .stream = launch.info.stream, .after = {}, .group = 0, .rank = 0, .profile = 0}, i, false));
     static_cast<void>(node);
   }
-  return {};
+  return works_.Finish() ? Status() : GaveUp();
 }
 
 std::vector<NodeId> TracePlayer::NodesOf(const std::vector<std::uint64_t>& works) const {
@@ -47,21 +55,19 @@ std::vector<NodeId> TracePlayer::NodesOf(const std::vector<std::uint64_t>& works
 }
 
 Status TracePlayer::PlayAction(const HostAction& action) {
-  if (action.kind == HostAction::Kind::kWait) {
-    if (timeline_.WaitFor(host_, NodesOf(action.after))) return {};
-    const std::string problem = timeline_.problem();
-    return Error{problem.empty() ? "the trace cannot be read fast enough" : problem};
-  }
+  if (action.kind == HostAction::Kind::kWait) return PlayWait(action);
   Place place{.host = host_, .stream = action.stream, .after = NodesOf(action.after), .group = 0, .rank = action.rank, .profile = 0};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
   const auto members = members_.find(action.work);
   const bool opens = members != members_.end() || action.kind == HostAction::Kind::kGroup;
   const auto launch = action.kind == HostAction::Kind::kLaunch ? launches_.find(action.work) : launches_.end();
+  if (opens && action.group == 0) GL_TRY_STATUS(PlayStorageOf(action));
   if (launch != launches_.end()) {
-    GL_TRY(node, AddLaunch(std::move(place), launch->second, opens));
-    nodes_[action.work] = node;
+    GL_TRY_STATUS(PlayLaunch(std::move(place), action, launch->second, opens));
+  } else if (opens) {
+    nodes_[action.work] = timeline_.OpenGroup(std::move(place));
   } else {
-    nodes_[action.work] = opens ? timeline_.OpenGroup(std::move(place)) : AddPlain(std::move(place), action);
+    GL_TRY_STATUS(PlayPlain(std::move(place), action));
   }
   if (!opens) return {};
   if (members != members_.end()) {
@@ -71,26 +77,83 @@ Status TracePlayer::PlayAction(const HostAction& action) {
   return {};
 }
 
-NodeId TracePlayer::AddPlain(Place place, const HostAction& action) {
-  switch (action.kind) {
-    case HostAction::Kind::kCopyToDevice: return timeline_.AddCopy(std::move(place), CopyDirection::kToDevice, action.bytes);
-    case HostAction::Kind::kCopyToHost: return timeline_.AddCopy(std::move(place), CopyDirection::kToHost, action.bytes);
-    case HostAction::Kind::kCopyOnDevice: return timeline_.AddCopy(std::move(place), CopyDirection::kOnDevice, action.bytes);
-    case HostAction::Kind::kFill: return timeline_.AddCopy(std::move(place), CopyDirection::kFill, action.bytes);
-    default: return timeline_.AddMarker(std::move(place));
+Status TracePlayer::PlayWait(const HostAction& action) { return works_.Wait(NodesOf(action.after), action.sees) ? Status() : GaveUp(); }
+
+Status TracePlayer::GaveUp() const {
+  const std::string problem = timeline_.problem();
+  return Error{problem.empty() ? "the trace cannot be read fast enough" : problem};
+}
+
+/// Copies of works that are given together: the host cannot wait in between.
+Status TracePlayer::PlayStorageOf(const HostAction& group) {
+  std::uint64_t to_device = 0, to_host = 0;
+  std::vector<std::uint64_t> open = {group.work};
+  while (!open.empty()) {
+    const auto members = members_.find(open.back());
+    open.pop_back();
+    if (members == members_.end()) continue;
+    for (const HostAction* member : members->second) {
+      if (member->kind == HostAction::Kind::kCopyToDevice) to_device += member->bytes;
+      if (member->kind == HostAction::Kind::kCopyToHost) to_host += member->bytes;
+      open.push_back(member->work);
+    }
   }
+  return works_.BeforeGroup(to_device, to_host) ? Status() : GaveUp();
+}
+
+/// A work without any in it.
+Status TracePlayer::PlayPlain(Place place, const HostAction& action) {
+  const auto like = nodes_.find(action.like);
+  if (action.group == 0 && !works_.BeforeCopy(action, like == nodes_.end() ? 0 : like->second, place)) return GaveUp();
+  nodes_[action.work] = works_.Add(std::move(place), action);
+  return {};
+}
+
+/// Whether its profiler is in the trace, and the device can hold its CTAs with release code, if that is there.
+bool TracePlayer::Overlaps(const HostAction& action) {
+  const auto tracked = tracked_.find(action.work);
+  if (tracked == tracked_.end() || !tracked->second.profiler) return false;
+  if (!options_.fits || !tracked->second.releasing) return true;
+  const LaunchInfo& info = file_->launches()[*tracked->second.releasing].info;
+  const Status fits = options_.fits(info.shape);
+  if (!fits.ok() && too_large_.insert(info.kernel).second) {
+    std::fprintf(stderr, "gridloom: kernel %s does not overlap with others: with release code, %s\n",
+                 file_->kernels()[info.kernel].name.c_str(), fits.error().message.c_str());
+  }
+  return fits.ok();
+}
+
+/// The kernel; or, where it has a profiler, that and then the kernel, with release code if there is a run of that.
+Status TracePlayer::PlayLaunch(Place place, const HostAction& action, std::size_t launch, bool opens) {
+  if (opens || action.group != 0 || !Overlaps(action)) {
+    GL_TRY(node, AddLaunch(std::move(place), launch, opens));
+    nodes_[action.work] = node;
+    return {};
+  }
+  const Tracked& tracked = tracked_.at(action.work);
+  played_[launch] = true;
+  GL_TRY(profiler, works_.AddProfiler(place, SourceOf(*tracked.profiler)));
+  static_cast<void>(profiler);
+  const Tracking tracking = tracked.releasing ? Tracking::kKernel : Tracking::kNone;
+  GL_TRY(kernel, works_.AddKernel(std::move(place), tracking, SourceOf(tracked.releasing.value_or(launch))));
+  nodes_[action.work] = kernel;
+  return {};
+}
+
+std::shared_ptr<trace::CtaSource> TracePlayer::SourceOf(std::size_t launch) {
+  played_[launch] = true;
+  return trace::TraceFile::Source(file_, launch);
 }
 
 Result<NodeId> TracePlayer::AddLaunch(Place place, std::size_t launch, bool opens) {
-  played_[launch] = true;
-  auto source = trace::TraceFile::Source(file_, launch);
-  place.profile = profile_of_ ? profile_of_(*source) : 0;
+  auto source = SourceOf(launch);
+  place.profile = options_.profile_of ? options_.profile_of(*source) : 0;
   return opens ? timeline_.OpenKernel(std::move(place), std::move(source)) : timeline_.AddKernel(std::move(place), std::move(source));
 }
 
-Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files, const ProfileFunction& profile_of) {
+Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files, const PlayOptions& options) {
   std::vector<std::unique_ptr<TracePlayer>> players;
-  for (const auto& file : files) players.push_back(std::make_unique<TracePlayer>(timeline, timeline.AddHost(), file, profile_of));
+  for (const auto& file : files) players.push_back(std::make_unique<TracePlayer>(timeline, timeline.AddHost(), file, options));
   std::vector<Status> outcomes(files.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < players.size(); ++i) threads.emplace_back([&, i] { outcomes[i] = players[i]->Play(); });

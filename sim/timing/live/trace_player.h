@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "rewriter/support/result.h"
 #include "sim/timing/live/live_timeline.h"
+#include "sim/timing/live/program_works.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::timing {
@@ -17,9 +20,18 @@ namespace gridloom::timing {
 /// KernelWork::profile of a launch.
 using ProfileFunction = std::function<std::uint64_t(const trace::CtaSource& source)>;
 
+struct PlayOptions {
+  ProfileFunction profile_of = {};
+  bool overlapped = false;  ///< as ProgramWorks; kernels run as those with release code, behind their profilers
+  trace::LaunchInfo::Ranges ranges = trace::LaunchInfo::Ranges::kInterval;  ///< overlapped: whose profilers and release code
+  /// Overlapped: why an SM of the device can never hold such a CTA. Release code takes registers; a kernel that has none left for it runs
+  /// as one of which nothing is known. Empty: it is not asked.
+  std::function<Status(const trace::LaunchShape& shape)> fits = {};
+};
+
 class TracePlayer {
  public:
-  TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, ProfileFunction profile_of = {});
+  TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, PlayOptions options = {});
   /// Returns when the program has made its last call; takes the host out of the timeline. What a trace does not have (a launch that was
   /// not kept, or is not complete) takes no time. Fails when a kernel does not fit on the device, or the simulation does.
   Status Play();
@@ -27,24 +39,35 @@ class TracePlayer {
  private:
   Status PlayAll();
   Status PlayAction(const trace::HostAction& action);
-  /// A work without any in it.
-  NodeId AddPlain(Place place, const trace::HostAction& action);
+  Status PlayWait(const trace::HostAction& action);
+  Status PlayStorageOf(const trace::HostAction& group);
+  Status PlayPlain(Place place, const trace::HostAction& action);
+  Status PlayLaunch(Place place, const trace::HostAction& action, std::size_t launch, bool opens);
+  /// Whether its CTAs' ranges are in the trace, and the device can hold them with release code.
+  bool Overlaps(const trace::HostAction& action);
   /// `launch`: of the file.
   Result<NodeId> AddLaunch(Place place, std::size_t launch, bool opens);
+  std::shared_ptr<trace::CtaSource> SourceOf(std::size_t launch);
+  Status GaveUp() const;
   std::vector<NodeId> NodesOf(const std::vector<std::uint64_t>& works) const;
 
   LiveTimeline& timeline_;
   const HostId host_;
   const std::shared_ptr<trace::TraceFile> file_;
-  const ProfileFunction profile_of_;
+  const PlayOptions options_;
+  ProgramWorks works_;
   std::unordered_map<std::uint64_t, std::vector<const trace::HostAction*>> members_;  // by group
   std::unordered_map<std::uint64_t, std::size_t> launches_;                           // complete ones, by work
-  std::vector<bool> played_;                                                          // by launch
-  std::unordered_map<std::uint64_t, NodeId> nodes_;                                   // by work
+  struct Tracked {
+    std::optional<std::size_t> profiler, releasing;
+  };
+  std::unordered_map<std::uint64_t, Tracked> tracked_;  // the same with ranges, if they are wanted
+  std::set<std::uint32_t> too_large_;                   // kernels with release code that do not fit, of which somebody was told
+  std::vector<bool> played_;                            // by launch
+  std::unordered_map<std::uint64_t, NodeId> nodes_;     // by work
 };
 
 /// Plays each trace as a host of its own, all of them from the same moment, and simulates to the end.
-Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files,
-                  const ProfileFunction& profile_of = {});
+Status PlayTraces(LiveTimeline& timeline, const std::vector<std::shared_ptr<trace::TraceFile>>& files, const PlayOptions& options = {});
 
 }  // namespace gridloom::timing

@@ -29,6 +29,9 @@ class Cache {
   /// Marks a line that Find returned as used last.
   void Touch(const CacheLine* line);
 
+  /// The place of a line that Find returned, below the number of places.
+  std::uint32_t PlaceOf(const CacheLine& line) const { return static_cast<std::uint32_t>(&line - lines_.data()); }
+
   /// The host may fetch what Find needs for the line.
   void Prefetch(std::uint64_t line) const { __builtin_prefetch(&guides_[SetOf(line) * guide_bytes_]); }
 

@@ -149,7 +149,8 @@ L2Access L2Slice::AccessOf(const Request& request) const {
           .launch = request.launch(),
           .sm = request.sm(),
           .line = map_.Line(home),
-          .kind = request.kind()};
+          .kind = request.kind(),
+          .sectors = request.sectors()};
 }
 
 /// Writes the line of the next request back if it is dirty, and drops it. A line whose sectors are on their way waits for them.
@@ -184,6 +185,7 @@ bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (index == kNone) index = Replace(now, request, fetch != 0);
   if (index == kNone) return false;
   if (ports_.l2 != nullptr) ports_.l2->OnAccess(now, AccessOf(request), PlaceOf(index), line_ != kNone);
+  for (AccessEvents* const listener : ports_.access_events) listener->OnL2(now, AccessOf(request));
 
   Line& line = lines_[index];
   Use(index);

@@ -159,6 +159,8 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   CacheLine* found = known_absent_ ? nullptr : cache.Find(line.line);
   const std::uint8_t missing = found == nullptr ? needed : static_cast<std::uint8_t>(needed & ~found->valid);
   if (missing == 0) {
+    if (!ports_.access_events.empty()) [[unlikely]]
+      TellHit(now, entry, line, *found);
     cache.Touch(found);
     CountHit(entry.cache, true);
     loads_[entry.load].ready = std::max(loads_[entry.load].ready, now + hit_latency_[id] - 1);
@@ -177,10 +179,36 @@ bool LoadStoreUnit::LoadCached(Cycle now, Entry& entry, const LineAccess& line, 
   } else {
     ++counters_.l1_merges;
   }
+  if (found != nullptr && !ports_.access_events.empty()) [[unlikely]]
+    TellHit(now, entry, line, *found);
   mshrs_.AddWaiter(mshr, entry.load, missing);
   ++loads_[entry.load].pending;
   CountHit(entry.cache, false);
   return true;
+}
+
+/// Of a line that is there what a load takes from it.
+void LoadStoreUnit::TellHit(Cycle now, const Entry& entry, const LineAccess& line, const CacheLine& held) const {
+  const bool shared = entry.space == trace::Space::kGlobal || entry.space == trace::Space::kTexture;
+  const auto sectors = static_cast<std::uint8_t>(line.sectors & held.valid);
+  if (!shared || entry.cache == CacheId::kConstant || sectors == 0) return;
+  const CachedSectors hit{.sm = sm_,
+                          .cache = entry.cache == CacheId::kL1 ? 0u : 1u,
+                          .place = caches_[static_cast<std::size_t>(entry.cache)].PlaceOf(held),
+                          .launch = entry.instruction.launch,
+                          .line = line.line,
+                          .sectors = sectors};
+  for (AccessEvents* const listener : ports_.access_events) listener->OnHit(now, hit);
+}
+
+void LoadStoreUnit::TellFill(Cycle now, CacheId cache, const CacheLine& filled, std::uint8_t sectors) const {
+  if (cache == CacheId::kConstant) return;
+  const CachedSectors fill{.sm = sm_,
+                           .cache = cache == CacheId::kL1 ? 0u : 1u,
+                           .place = caches_[static_cast<std::size_t>(cache)].PlaceOf(filled),
+                           .line = filled.line,
+                           .sectors = sectors};
+  for (AccessEvents* const listener : ports_.access_events) listener->OnFill(now, fill);
 }
 
 bool LoadStoreUnit::LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out) {
@@ -232,7 +260,9 @@ bool LoadStoreUnit::StoreLocal(Cycle now, Entry& entry, const LineAccess& line, 
 }
 
 void LoadStoreUnit::DropL1(Cycle now, Outbox<Request>& out) {
-  caches_[static_cast<std::size_t>(CacheId::kL1)].DropAll([&](const Cache::Victim& victim) { WriteBack(now, victim, out); });
+  const auto lost = [&](const Cache::Victim& victim) { WriteBack(now, victim, out); };
+  caches_[static_cast<std::size_t>(CacheId::kL1)].DropAll(lost);
+  if (parameters_.timing().texture.size_bytes > 0) caches_[static_cast<std::size_t>(CacheId::kTexture)].DropAll(lost);
 }
 
 bool LoadStoreUnit::Block(Cycle until) {
@@ -301,7 +331,10 @@ void LoadStoreUnit::Fill(Cycle now, const Response& response, Outbox<Request>& o
     Cache& cache = caches_[key >> kCacheShift];
     const std::uint64_t line = LineOf(key);
     Cache::Victim victim;
-    cache.FindOrInsert(line, victim).valid |= response.sectors;
+    CacheLine& filled = cache.FindOrInsert(line, victim);
+    filled.valid |= response.sectors;
+    if (!ports_.access_events.empty()) [[unlikely]]
+      TellFill(now, static_cast<CacheId>(key >> kCacheShift), filled, response.sectors);
     WriteBack(now, victim, out);
   }
   mshrs_.Fill(response.id, response.sectors, [&](std::uint32_t load) { Release(load, now); });

@@ -45,7 +45,7 @@ class LoadStoreUnit {
     if (HasEntry(response)) mshrs_.Prefetch(response.id);
   }
   void PrefetchSet(const Response& response) const;
-  /// L1 loses all lines; dirty ones go to L2.
+  /// L1 and the read-only cache lose all lines; dirty ones go to L2.
   void DropL1(Cycle now, Outbox<Request>& out);
   /// Takes an answer of L2.
   void Fill(Cycle now, const Response& response, Outbox<Request>& out);
@@ -85,6 +85,8 @@ class LoadStoreUnit {
   bool AccessLine(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   Cycle OpenForLine(Cycle now, const MemoryInstruction& instruction, std::uint64_t line) const;
   bool LoadCached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
+  void TellHit(Cycle now, const Entry& entry, const LineAccess& line, const CacheLine& held) const;
+  void TellFill(Cycle now, CacheId cache, const CacheLine& filled, std::uint8_t sectors) const;
   bool LoadUncached(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool Store(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);
   bool StoreLocal(Cycle now, Entry& entry, const LineAccess& line, Outbox<Request>& out);

@@ -116,6 +116,7 @@ class Sm {
   bool PassesGates(Cycle now, Warp& warp);
   void WakeGated(Cycle now, Scheduler& scheduler, Warp& warp);
   void Signal(Cycle now, Warp& warp);
+  void TellAccess(Cycle now, const Warp& warp) const;
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;
   std::uint64_t& StallCounter(const Scheduler& scheduler, bool queue_full, SmCounters& counters) const;

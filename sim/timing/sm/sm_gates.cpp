@@ -21,7 +21,10 @@ Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
 /// Whether the gates let the warp's next instruction issue, whose registers are ready; else the scheduler looks at it again when they may.
 bool Sm::PassesGates(Cycle now, Warp& warp) {
   const Gated gated = AskGates(now, warp);
-  if (gated.until <= now) return warp.granted = true;
+  if (gated.until <= now) {
+    warp.granted = warp.op->kind == OpKind::kMemory;  // of others nobody was asked, and nobody takes it back when they issue
+    return true;
+  }
   Scheduler& scheduler = schedulers_[warp.scheduler];
   scheduler.memory |= Bit(warp);
   held_[warp.scheduler].by_gate[gated.gate] |= Bit(warp);
@@ -53,6 +56,14 @@ void Sm::Signal(Cycle now, Warp& warp) {
     warp.has_event = false;
     return;
   }
+}
+
+/// Tells of the memory instruction that is being issued.
+void Sm::TellAccess(Cycle now, const Warp& warp) const {
+  if (warp.op->space == trace::Space::kShared) return;
+  const MemoryInstruction instruction = NextAccess(warp);
+  const GatedAccess access{.sm = index_, .cta = ctas_[warp.cta_slot].id, .instruction = instruction};
+  for (AccessEvents* const listener : ports_.access_events) listener->OnIssue(now, access);
 }
 
 /// The rest of Arm where there are gates.

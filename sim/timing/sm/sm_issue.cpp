@@ -125,6 +125,8 @@ void Sm::IssueMemory(Cycle now, Warp& warp, const DecodedOp& op) {
     warp.SetDestinations(op, kNever);
     ++warp.loads;
   }
+  if (!ports_.access_events.empty()) [[unlikely]]
+    TellAccess(now, warp);
   warp.stores += memory_.Accept(NextAccess(warp));
   ++warp.access;
 }

@@ -69,6 +69,11 @@ TEST_CASE("Assignments_WrongValues_AreNamedBeforeAnythingStarts") {
   CHECK(ErrorOf("--timing-json", "/tmp") == "cannot write /tmp: it is a folder");
   CHECK(ErrorOf("--trace-launches", "9-7") == "--trace-launches is '9-7'; expected a number or a range: 7, 7- or 7-20");
   CHECK(ErrorOf("--trace-ctas", "0") == "--trace-ctas is '0'; expected a number above 0");
+  CHECK(ErrorOf("--ranges", "intervals") == "--ranges is 'intervals'; expected interval, strided or interval,strided");
+  CHECK(ErrorOf("--ranges", "strided,interval").empty());
+  CHECK(ErrorOf("--reorder", "x") == "--reorder is 'x'; expected a number, alone or with :interval or :strided behind it");
+  CHECK(!ErrorOf("--reorder", "1:intervals").empty());
+  CHECK(ErrorOf("--reorder", "1:interval").empty());
   CHECK(ErrorOf("--check-range-launches", "2x") == "--check-range-launches is '2x'; expected a number from 0 to 1000000000");
   CHECK(ErrorOf("--memcheck-limit", "-1") == "--memcheck-limit is '-1'; expected a number from 0 to 1000000");
 }

@@ -94,6 +94,17 @@ TEST_CASE("Run_OwnFailures_Are125To127WithOneSentence") {
   CHECK(tree.Run("run ./lib").exit_code == 126);
   CHECK(tree.Run("run").exit_code == 125);
   CHECK(tree.Run("run --device h2000 -- true").exit_code == 125);
+  outcome = tree.Run("run --ranges interval -- true");
+  CHECK(outcome.exit_code == 125);
+  CHECK(outcome.output ==
+        "gridloom: --ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or "
+        "--hardware crcs\n");
+  for (const std::string other : {"--check-ranges interval", "--memcheck", "--slice 4"}) {
+    outcome = tree.Run("run --trace t --ranges interval " + other + " -- true");
+    CHECK(outcome.exit_code == 125);
+    CHECK(outcome.output == "gridloom: --ranges and " + other.substr(0, other.find(' ')) + " exclude each other: leave one of them out\n");
+  }
+  CHECK(tree.Run("run --trace t --ranges strided --slice 0 -- true").exit_code == 0);
   fs::remove(tree.Shim());
   outcome = tree.Run("run true");
   CHECK(outcome.exit_code == 125);

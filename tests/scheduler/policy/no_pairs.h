@@ -10,7 +10,7 @@ inline PolicyInputs NoPairs() {
     std::optional<CoSchedule> Find(std::span<const std::uint64_t>) override { return std::nullopt; }
   };
   const auto planner = std::make_shared<Planner>();
-  return {.planner = planner, .learning_planner = planner};
+  return {.planner = planner, .learning_planner = planner, .follows_pages = true};
 }
 
 }  // namespace gridloom::policy

@@ -36,7 +36,7 @@ TEST_CASE("MakePolicy_OfAMisspeltName_NamesTheNearest") {
   for (const auto& [given, nearest] :
        {Row{"kernlet", "kernelet"}, Row{"left-over", "leftover"}, Row{"kernelet-probin", "kernelet-probing"}}) {
     const std::string message = MakePolicy(given).error().message;
-    CHECK(message.starts_with("no policy '" + std::string(given) + "'; there are fair, kernelet, "));
+    CHECK(message.starts_with("no policy '" + std::string(given) + "'; there are crcs-fifo, crcs-ppcs, "));
     CHECK(message.ends_with("; did you mean '" + std::string(nearest) + "'?"));
   }
   CHECK(MakePolicy("round-robin").error().message.find("did you mean") == std::string::npos);

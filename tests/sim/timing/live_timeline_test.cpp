@@ -387,6 +387,57 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   CHECK((*played)->Kernels().Kernels()[0].cycles == direct.timeline->Kernels().Kernels()[0].cycles);
 }
 
+/// A trace of a kernel, before it its profiler and itself with release code, of 32 and 40 registers.
+std::shared_ptr<trace::TraceFile> WriteRangesTrace(const std::string& path) {
+  using Role = trace::LaunchInfo::Role;
+  auto writer = trace::TraceWriter::Create(path, "test");
+  REQUIRE(writer.ok());
+  const trace::KernelCode code = AddsCode();
+  const std::uint32_t kernel = (*writer)->AddKernel(code);
+  trace::HostAction action;
+  action.kind = trace::HostAction::Kind::kLaunch;
+  action.work = action.stream = 1;
+  (*writer)->Add(action);
+  for (const Role role : {Role::kProfiler, Role::kReleasing, Role::kKernel}) {
+    trace::LaunchInfo info;
+    info.kernel = kernel;
+    info.shape = {.ctas = 4, .threads_per_cta = 32, .registers_per_thread = role == Role::kReleasing ? 40U : 32U, .shared_bytes = 0};
+    info.work = 1;
+    info.role = role;
+    if (role != Role::kKernel) info.ranges = trace::LaunchInfo::Ranges::kInterval;
+    const auto to = (*writer)->BeginLaunch(info, code);
+    for (std::uint64_t cta = 0; cta < 4; ++cta) to->Add(cta, {AddsCta(200), {}});
+    to->End(0);
+  }
+  REQUIRE((*writer)->Close().ok());
+  auto file = trace::TraceFile::Open(path);
+  REQUIRE(file.ok());
+  return *file;
+}
+
+TEST_CASE("TracePlayer_AKernelThatDoesNotFitWithReleaseCode_RunsAsItIs") {
+  char path[] = "/tmp/gridloom-player-XXXXXX";
+  REQUIRE(mkdtemp(path) != nullptr);
+  const std::string file = std::string(path) + "/trace";
+  const auto trace = WriteRangesTrace(file);
+  std::remove(file.c_str());
+  rmdir(path);
+  const auto ctas = [&](std::uint32_t most_registers, bool overlapped) {
+    PlayOptions options{.profile_of = {}, .overlapped = overlapped};
+    options.fits = [=](const trace::LaunchShape& shape) -> Status {
+      if (shape.registers_per_thread > most_registers) return Error{"too many registers"};
+      return {};
+    };
+    auto timeline = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), {});
+    REQUIRE(timeline.ok());
+    REQUIRE(PlayTraces(**timeline, {trace}, options).ok());
+    return (*timeline)->counters().sm.ctas;
+  };
+  CHECK(ctas(40, false) == 4);
+  CHECK(ctas(40, true) == 8);
+  CHECK(ctas(32, true) == 4);
+}
+
 /// A part's works are nobody's: they are simulated, stand in the table, and no host is told of them.
 TEST_CASE("LiveTimeline_WorksThatAPartLaunches_BelongToNoHost") {
   struct Follower final : CtaEvents {

@@ -1,4 +1,5 @@
 // The ports of proposed hardware: who is asked, what answers do, and that neither short cuts, windows nor threads change anything.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -143,16 +144,21 @@ std::uint64_t Mixed(std::uint64_t number) {
 }
 
 /// Pages open at times of their own: some are known in advance, others are announced shortly before. Between that, it drops L1s, flushes
-/// lines of L2 and reads others.
-class RandomPages final : WarpGate, TimedSource, CtaEvents {
+/// lines of L2 and reads others. No access issues before its page has opened.
+class RandomPages final : WarpGate, AccessEvents, TimedSource, CtaEvents {
  public:
   explicit RandomPages(std::uint64_t seed) : seed_(seed) {}
   void Attach(Ports& ports, DeviceInput& input) {
     input_ = &input;
     ports.warp_gates.push_back(this);
+    ports.access_events.push_back(this);
     ports.sources.push_back(this);
     ports.cta_events.push_back(this);
   }
+  void OnIssue(Cycle now, const GatedAccess& access) override {
+    if (access.instruction.op->space != Space::kShared && MayIssue(now, access) > now) ++too_early;
+  }
+  std::atomic<std::uint64_t> too_early = 0;
   Cycle MayIssue(Cycle now, const GatedAccess& access) override {
     const std::uint64_t page = Mixed(seed_ + access.instruction.launch * 7 + access.cta % 5) % kPages;
     if (page % 3 == 0) return std::max(now, 2000 + 731 * page);
@@ -197,7 +203,9 @@ TEST_CASE("Ports_GatesFlushesAndDroppedCaches_AreBitEqualInPlainMode_InAnyWindow
     const auto run = [&](RunOptions options) {
       RandomPages pages(seed);
       options.parts = {Borrow(pages), std::make_shared<IdlePart>()};
-      return made.Run(options);
+      Outcome outcome = made.Run(options);
+      CHECK(pages.too_early == 0);
+      return outcome;
     };
     const Outcome fast = run({});
     held += fast.counters.sm.stall_gate[0];

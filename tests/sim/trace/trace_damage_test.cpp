@@ -113,7 +113,7 @@ TEST_CASE("TraceFile_LaunchesThatContradictThemselves_AreNamed") {
   CHECK(has(problem(ended([](ChunkWriter& w) { AddDirectory(w, {1}); })), "CTAs of a launch that has ended"));
   // A kernel beyond 32 bits is not kernel 0.
   CHECK(has(problem([](ChunkWriter& w) {
-              AddNumbers(w, ChunkType::kLaunchBegin, {std::uint64_t{1} << 32, 8, 32, 8, 0, 8, 1, 1, 32, 1, 1, 0, 0, 0});
+              AddNumbers(w, ChunkType::kLaunchBegin, {std::uint64_t{1} << 32, 8, 32, 8, 0, 8, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0});
             }),
             "a launch that does not fit"));
 }

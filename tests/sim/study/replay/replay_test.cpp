@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "sim/hardware/catalog.h"
 #include "sim/study/replay/columns.h"
 #include "sim/study/replay/report.h"
 #include "sim/study/replay/run.h"
@@ -119,6 +120,30 @@ TEST_CASE("Plan_ChoicesOfHardware_AreVariantsOfEachDevice_AndTheirKeysVaryThoseT
   REQUIRE(set.ok());
   CHECK(Labels(*set) == Labels(*plan));
   CHECK(set->cells == plan->cells);
+}
+
+TEST_CASE("Plan_KeysOfAPartThatAPolicyBrings_AreThoseOfItsReplaysAlone") {
+  const ReplayFolder folder;
+  ReplayOptions options = folder.Options();
+  options.devices = {"gtx480"};
+  options.policies = {"leftover", "crcs-fifo"};
+  options.parameters = {{"hardware.crcs.page_bytes", {"4096", "65536"}}};
+  const auto plan = PlanReplays(options);
+  INFO((plan.ok() ? "" : plan.error().message));
+  REQUIRE(plan.ok());
+  REQUIRE(plan->cells.size() % 4 == 0);
+  for (const Cell& cell : plan->cells) {
+    const sim::DeviceSpec spec = plan->SpecOf(cell);
+    const bool brought = cell.policy == "crcs-fifo";
+    CHECK(spec.proposed.size() == (brought ? 1 : 0));
+    CHECK(spec.part_values.size() == (brought ? 1 : 0));
+    CHECK(hardware::Build(spec).ok());
+  }
+  // What leftover makes of the device is the same whatever the part's pages are.
+  CHECK(plan->cells[0].key == plan->cells[2].key);
+  CHECK(plan->cells[1].key != plan->cells[3].key);
+  options.parameters = {{"hardware.crcs.page_bytes", {"5000"}}};
+  CHECK(ErrorOf(options).find("page_bytes is 5000, which is no power of two") != std::string::npos);
 }
 
 TEST_CASE("Plan_MistakesAboutHardware_AreNamedAsTheyWereGiven") {

@@ -1,0 +1,26 @@
+// Which memory the operations of a program touch, as far as its host knows.
+#pragma once
+
+#include "interpose/session/operation.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::session {
+
+/// Of several copies together.
+struct CopiedBytes {
+  std::uint64_t to_device = 0, to_host = 0;
+};
+
+/// What kind of copy it is, and what it touches on the device. One that takes the device no time is left as it is.
+void DescribeCopy(const CopyOp& op, trace::HostAction& action);
+/// Adds what it copies over PCIe.
+void AddCopied(const Operation& operation, CopiedBytes& copied);
+void DescribeFill(const FillOp& op, trace::HostAction& action);
+
+/// Whether it writes memory that the host looks at without asking: a copy or fill of its own memory.
+bool WritesHostMemory(const Operation& operation);
+/// Whether the kernel may reach memory that the host looks at: managed, pinned or registered, by a parameter that points there or as a
+/// variable of its module. Pointers in structures that parameters point at are not followed.
+bool ReachesHostMemory(const KernelOp& op);
+
+}  // namespace gridloom::session

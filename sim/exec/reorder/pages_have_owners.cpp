@@ -1,0 +1,7 @@
+#include "sim/exec/reorder/reorder.h"
+
+namespace gridloom::exec {
+
+bool PagesHaveOwners() { return true; }
+
+}  // namespace gridloom::exec

@@ -1,0 +1,39 @@
+#include "sim/study/measure/timed_device.h"
+
+#include <algorithm>
+
+#include "sim/hardware/catalog.h"
+
+namespace gridloom::study {
+namespace {
+
+constexpr const char* kPart = "crcs";
+constexpr const char* kRangesKey = "ranges";
+
+bool SaysWhichRanges(const sim::DeviceSpec& device) {
+  return std::ranges::any_of(device.part_values,
+                             [](const sim::PartValue& value) { return value.part == kPart && value.key == kRangesKey; });
+}
+
+}  // namespace
+
+Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device) {
+  if (!options.parts.empty()) sim::Propose(options.parts, device);
+  device = hardware::WithPartsFor(std::move(device), options.policy);
+  GL_TRY_STATUS(hardware::Equip("", options.values, device));
+  if (options.ranges == "strided" && hardware::Has(device, kPart) && !SaysWhichRanges(device))
+    device.part_values.push_back({.part = kPart, .key = kRangesKey, .value = options.ranges, .where = "--ranges " + options.ranges});
+  device = hardware::WithPartsFor(std::move(device), options.policy);  // what the policy needs is not to be set otherwise
+  return {};
+}
+
+std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device) {
+  if (!hardware::Has(device, kPart)) return std::nullopt;
+  const auto keys = hardware::KeysOf(device);
+  if (!keys.ok()) return trace::LaunchInfo::Ranges::kInterval;
+  const auto ranges = std::ranges::find(*keys, "hardware.crcs.ranges", &hardware::KeyText::key);
+  const bool strided = ranges != keys->end() && ranges->value == "strided";
+  return strided ? trace::LaunchInfo::Ranges::kStrided : trace::LaunchInfo::Ranges::kInterval;
+}
+
+}  // namespace gridloom::study

@@ -1,0 +1,25 @@
+// The device that time is simulated on, as options and the policy ask for it, and how programs run there.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rewriter/support/result.h"
+#include "sim/device/device_spec.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::study {
+
+/// Empty texts ask for nothing.
+struct TimedDeviceOptions {
+  std::string policy;
+  std::string parts, values;  ///< as hardware::Equip
+  std::string ranges;         ///< forms: where `strided` is the only one, a device that goes by ranges goes by these
+};
+/// Gives the device all of that, and the parts that the policy needs. Checks it, too.
+Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device);
+
+/// The ranges that it goes by where it follows who uses which memory (the part crcs): parts of programs overlap there. Else nothing.
+std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device);
+
+}  // namespace gridloom::study

@@ -1,0 +1,88 @@
+#include "sim/timing/live/program_works.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace gridloom::timing {
+
+using trace::HostAction;
+
+namespace {
+
+/// Profilers wait for nobody, and everybody for them.
+constexpr std::uint64_t kProfilerStream = (std::uint64_t{1} << 62) - 1;
+constexpr std::int32_t kProfilerPriority = 1 << 20;
+
+/// Whether the kernel reads what earlier works may write. Such a profiler has to wait for them.
+bool ReadsMemory(const trace::KernelCode& code) {
+  return std::ranges::any_of(code.instructions, [](const trace::Instruction& instruction) {
+    return instruction.has_access() && instruction.space != trace::Space::kShared && instruction.space != trace::Space::kLocal;
+  });
+}
+
+MemoryUse UseOf(const HostAction& action) {
+  MemoryUse use;
+  use.special = action.special;
+  use.address = action.address;
+  use.span = action.span == 0 ? action.bytes : action.span;
+  use.source = action.source;
+  use.source_span = action.source_span;
+  return use;
+}
+
+std::optional<CopyDirection> DirectionOf(HostAction::Kind kind) {
+  switch (kind) {
+    case HostAction::Kind::kCopyToDevice: return CopyDirection::kToDevice;
+    case HostAction::Kind::kCopyToHost: return CopyDirection::kToHost;
+    case HostAction::Kind::kCopyOnDevice: return CopyDirection::kOnDevice;
+    case HostAction::Kind::kFill: return CopyDirection::kFill;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool ProgramWorks::BeforeCopy(const HostAction& action, NodeId like, Place& place) {
+  const auto direction = DirectionOf(action.kind);
+  if (!direction) return true;
+  const auto ranks = action.ranks.empty() ? nullptr : std::make_shared<const std::vector<std::uint32_t>>(action.ranks);
+  return storage_.BeforeCopy(place, *direction, action.bytes, like, ranks);
+}
+
+NodeId ProgramWorks::Add(Place place, const HostAction& action) {
+  const auto direction = DirectionOf(action.kind);
+  if (!direction) return timeline_.AddMarker(std::move(place));
+  const NodeId reading = place.partner;
+  place.use = UseOf(action);
+  const NodeId node = timeline_.AddCopy(std::move(place), *direction, action.bytes);
+  storage_.Copied(node, reading, *direction);
+  return node;
+}
+
+Result<NodeId> ProgramWorks::AddProfiler(Place& kernel, std::shared_ptr<trace::CtaSource> profiler) {
+  Place before{.host = host_, .stream = kProfilerStream, .after = {}, .group = 0, .rank = 0, .profile = 0};
+  before.use.tracking = Tracking::kProfiler;
+  before.owner.priority = kProfilerPriority;
+  before.is_partner = true;
+  if (ReadsMemory(profiler->code())) {
+    before.stream = kernel.stream;
+    before.after = kernel.after;
+  }
+  GL_TRY(node, timeline_.AddKernel(std::move(before), std::move(profiler)));
+  kernel.after.push_back(node);
+  kernel.partner = node;
+  return node;
+}
+
+Result<NodeId> ProgramWorks::AddKernel(Place place, Tracking tracking, std::shared_ptr<trace::CtaSource> source) {
+  place.use.tracking = tracking;
+  return timeline_.AddKernel(std::move(place), std::move(source));
+}
+
+bool ProgramWorks::Wait(std::span<const NodeId> nodes, bool sees) {
+  if (overlapped_ && !sees) return true;
+  return timeline_.WaitFor(host_, nodes) && (!sees || storage_.AfterWait());
+}
+
+}  // namespace gridloom::timing

@@ -1,0 +1,55 @@
+// What a program gives the device, and all that comes with it: the reading before a copy and the writing behind one, the profiler before
+// a kernel whose CTAs tell what they touch, and the waits that may be left out. Both who makes a traced program's calls again and who
+// follows a program that runs go through here, so that they give the device the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rewriter/support/result.h"
+#include "sim/timing/live/live_timeline.h"
+#include "sim/timing/live/program_storage.h"
+#include "sim/trace/trace_file.h"
+
+namespace gridloom::timing {
+
+/// Of one host. Functions may be called from any thread; those that answer a bool may wait for simulated time, and answer false when they
+/// had to give up (LiveTimeline::WaitFor).
+class ProgramWorks {
+ public:
+  /// `overlapped`: the device follows who uses which memory (sim/hardware/crcs): the program runs as one whose parts overlap (CRCS paper,
+  /// section 3).
+  ProgramWorks(LiveTimeline& timeline, HostId host, bool overlapped)
+      : timeline_(timeline), host_(host), overlapped_(overlapped), storage_(timeline, host, overlapped) {}
+
+  /// Before Add of a copy that belongs to no group; `place` is told what it needs to know of it. `like`: the work of action.like, or 0.
+  bool BeforeCopy(const trace::HostAction& action, NodeId like, Place& place);
+  /// Before a group is opened with copies in it of so many bytes: the host cannot wait between them.
+  bool BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) { return storage_.BeforeGroup(to_device, to_host); }
+  /// A copy, a fill or a marker.
+  NodeId Add(Place place, const trace::HostAction& action);
+
+  /// Before a kernel that is to stand in `kernel`: its profiler, for which that place waits.
+  Result<NodeId> AddProfiler(Place& kernel, std::shared_ptr<trace::CtaSource> profiler);
+  /// Behind AddProfiler, in the place that it has left: the kernel, with or without release code.
+  Result<NodeId> AddKernel(Place place, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
+
+  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise.
+  bool Wait(std::span<const NodeId> nodes, bool sees);
+  /// The host has asked, and heard that it need not wait.
+  bool Looks(bool sees) { return !sees || storage_.AfterWait(); }
+  /// Whether the host waits at all where it sees nothing.
+  bool overlapped() const { return overlapped_; }
+  /// The program has made its last call.
+  bool Finish() { return storage_.Finish(); }
+
+ private:
+  LiveTimeline& timeline_;
+  const HostId host_;
+  const bool overlapped_;
+  ProgramStorage storage_;
+};
+
+}  // namespace gridloom::timing

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Programs whose parts overlap while they run. usage: overlap_test.py GRIDLOOM WORKLOADS APPS CASE
+
+run --policy crcs-... simulates a program with its profilers, its release code, its copies page by page and its storage as replay does with
+a trace of it: the same cycles and counters. CASE: a program of WORKLOADS or APPS, `faster`, `alone` or `refused`.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+GRIDLOOM, WORKLOADS, APPS, CASE = sys.argv[1:]
+FOLDER = tempfile.TemporaryDirectory(prefix="gridloom-overlap-")
+DEVICE = ["--timing-device", "crcs"]
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+def call(*words, fails=False):
+    done = subprocess.run([GRIDLOOM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=280)
+    assert (done.returncode != 0) == fails, (words, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done
+
+
+def timed(program, *options):
+    """What the program printed, and the table of its times."""
+    done = call("run", *DEVICE, "--timing-json", path("table.json"), *options, "--", *program)
+    with open(path("table.json"), encoding="utf-8") as file:
+        table = json.load(file)
+    assert table["problem"] is None, table["problem"]
+    return done, table
+
+
+def replayed(trace, *options):
+    return json.loads(call("replay", "--json", "-d", "crcs", *options, trace).stdout)[0]
+
+
+def same(live, replay, what):
+    times = [table["cycles"] for table in (live, replay)]
+    assert times[0] == times[1], (what, times)
+    assert live["counters"] == replay["counters"], what
+
+
+def check(program):
+    """A run, the replay of its trace, a run without one, and the replay of a trace that was made without simulating anything."""
+    plain = call("run", "--", *program).stdout
+    trace, again = path("live.gltrace"), path("plain.gltrace")
+    call("run", "--trace", again, "--ranges", "interval,strided", "--", *program)
+    storage = ["--storage", "500MB/s"]
+    rows = [("crcs-ppcs", storage), ("leftover", storage), ("crcs-ready", ["--hardware", "crcs", "--set", "hardware.crcs.ranges=strided"]),
+            ("leftover", ["--hardware", "crcs"])]
+    for number, (policy, options) in enumerate(rows):
+        options = ["--policy", policy, *options]
+        form = [] if options == ["--policy", "leftover", *storage] else ["--ranges", "strided" if "strided" in options[-1] else "interval"]
+        done, live = timed(program, *options, "--trace", trace, *form)
+        assert done.stdout == plain, (options, done.stdout, plain)
+        same(live, replayed(trace, *options), options)
+        same(live, replayed(again, *options), options)
+        os.remove(trace)
+        if number == 0:
+            _, bare = timed(program, *options, "--threads", "2", "--timing-threads", "2")
+            assert bare == live, (options, "two runs differ", bare["cycles"], live["cycles"])
+        print(policy, live["cycles"], {name: live["counters"].get(name) for name in ("tracked_kernels", "untracked_kernels")})
+
+
+def check_faster():
+    """Kernels overlap, with each other and with copies: what the part is for. --ranges chooses the ranges."""
+    program = [os.path.join(WORKLOADS, "hsp"), "--small"]
+    storage = ["--storage", "500MB/s"]
+    _, one_by_one = timed(program, *storage)
+    _, overlapped = timed(program, "--policy", "crcs-ppcs", *storage)
+    assert overlapped["counters"]["tracked_kernels"] == 10 and overlapped["counters"]["untracked_kernels"] == 0, overlapped["counters"]
+    assert overlapped["counters"]["set_operations"] > 0, overlapped["counters"]
+    assert overlapped["counters"]["most_kernels"] > 1, overlapped["counters"]
+    assert overlapped["cycles"] < 0.9 * one_by_one["cycles"], (overlapped["cycles"], one_by_one["cycles"])
+    _, without = timed(program)
+    assert one_by_one["cycles"] > without["cycles"], "storage takes no time"
+    program = [os.path.join(WORKLOADS, "stn"), "--small"]
+    _, interval = timed(program, "--policy", "crcs-fifo")
+    _, strided = timed(program, "--policy", "crcs-fifo", "--ranges", "strided")
+    _, keyed = timed(program, "--policy", "crcs-fifo", "--set", "hardware.crcs.ranges=strided")
+    assert strided == keyed and strided["hardware"]["hardware.crcs.ranges"] == "strided", strided["hardware"]
+    assert interval["counters"]["set_operations"] != strided["counters"]["set_operations"], "ranges of both forms are the same"
+
+
+def check_alone():
+    """A program no kernel of which can overlap says why, once, and runs."""
+    program = [os.path.join(APPS, "managed_memory")]
+    plain = call("run", "--", *program).stdout
+    done, table = timed(program, "--policy", "crcs-ppcs")
+    said = [line for line in done.stderr.splitlines() if "overlaps with others" in line]
+    assert done.stdout == plain and len(said) == 1, (done.stdout, done.stderr)
+    assert table["counters"]["tracked_kernels"] == 0 and table["counters"]["untracked_kernels"] > 0, table["counters"]
+    done, _ = timed([os.path.join(APPS, "vectoradd")], "--policy", "crcs-ppcs")
+    assert "overlaps with others" not in done.stderr, done.stderr
+
+
+def check_refused():
+    program = ["--", os.path.join(APPS, "vectoradd")]
+    trace = path("trace")
+    call("run", "--trace", trace, "--ranges", "interval", *program)
+    socket = path("socket")
+    rows = [
+        (["run", *DEVICE, "--policy", "crcs-ppcs", "--connect=" + socket, "--on-broker-loss", "embedded", *program],
+         ["policies crcs-...", "--connect"]),
+        (["run", *DEVICE, "--hardware", "crcs", "--slice", "4", *program], ["the part crcs", "--slice"]),
+        (["run", *DEVICE, "--policy", "crcs-fifo", "--ranges", "interval", "--memcheck", *program], ["--ranges and --memcheck"]),
+        (["run", "--timing", "--ranges", "interval", *program], ["--ranges is for a trace", "--policy crcs-ppcs"]),
+        (["run", *DEVICE, "--policy", "crcs-fifo", "--storage", "fast", *program], ["--storage is 'fast'", "500MB/s"]),
+        (["run", *DEVICE, "--policy", "crcs-fifo", "--set", "hardware.crcs.ranges=wide", *program], ["expected interval or strided"]),
+        (["daemon", "--socket", socket, "--state", "off", "--timing", "--policy", "crcs-fifo"],
+         ["policy crcs-fifo needs the ranges of CTAs", "gridloom run --timing --policy crcs-fifo"]),
+        (["daemon", "--socket", socket, "--state", "off", "--policy", "crcs-fifo"], ["policy crcs-fifo needs"]),
+        (["replay", "-d", "crcs", "-p", "crcs-fifo", "--kernels-only", trace], ["needs whole programs", "--kernels-only"]),
+    ]
+    for words, parts in rows:
+        said = call(*words, fails=True).stderr
+        for part in parts:
+            assert part in said, (words, part, said)
+        assert said.count("\n") <= 2, (words, said)
+
+
+CASES = {"faster": check_faster, "alone": check_alone, "refused": check_refused}
+if CASE in CASES:
+    CASES[CASE]()
+else:
+    workload = os.path.join(WORKLOADS, CASE)
+    check([workload, "--small"] if os.path.exists(workload) else [os.path.join(APPS, CASE)])

@@ -1,0 +1,112 @@
+// Kernels of which it turns out later what runs, and what comes with a program's works (ProgramWorks).
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "sim/timing/live/program_works.h"
+#include "tests/sim/timing/live_fixture.h"
+
+namespace gridloom::timing {
+namespace {
+
+using trace::HostAction;
+
+constexpr auto kSoon = std::chrono::milliseconds(30);
+
+/// A kernel, one behind it, an event, and polls for that; the first kernel is decided while the host waits for an answer.
+Cycle PolledEnd(Fixture& f, bool later, int* polls) {
+  const NodeId first = later ? f.timeline->AddUndecided(f.At(1)) : f.Kernel(f.At(1), Adds(100, 2000));
+  std::thread decides([&] {
+    if (!later) return;
+    std::this_thread::sleep_for(kSoon);
+    CHECK(f.timeline->Decide(first, Tracking::kNone, Adds(100, 2000)).ok());
+  });
+  f.Kernel(f.At(1), Adds(3, 50));
+  const NodeId event = f.timeline->AddMarker(f.At(1));
+  for (*polls = 1; f.timeline->Poll(f.host, event) == LiveTimeline::Answer::kNo;) ++*polls;
+  decides.join();
+  return *f.timeline->EndOf(event);
+}
+
+TEST_CASE("LiveTimeline_KernelThatIsDecidedLater_TakesNoOtherTime_NorDoAnswers") {
+  Fixture known, decided;
+  int polls = 0, polls_again = 0;
+  CHECK(PolledEnd(known, false, &polls) == PolledEnd(decided, true, &polls_again));
+  CHECK(polls == polls_again);
+  CHECK(polls > 1);
+}
+
+TEST_CASE("LiveTimeline_KernelOfWhichNothingRuns_TakesNoTime") {
+  Fixture f;
+  const NodeId nothing = f.timeline->AddUndecided(f.At(1)), large = f.timeline->AddUndecided(f.At(1));
+  const NodeId behind = f.Kernel(f.At(1), Adds(1, 1));
+  CHECK(f.timeline->Decide(nothing, Tracking::kNone, nullptr).ok());
+  const auto huge =
+      SameCtas(AddsCode(), {.ctas = 1, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 1u << 30}, AddsCta(1));
+  CHECK_FALSE(f.timeline->Decide(large, Tracking::kNone, huge).ok());
+  REQUIRE(f.timeline->WaitFor(f.host, behind));
+  CHECK(f.timeline->EndOf(nothing) == f.call);
+  CHECK(f.timeline->EndOf(large) == 2 * f.call);
+  CHECK(f.timeline->Decide(nothing, Tracking::kNone, Adds(1, 1)).ok());  // too late
+  REQUIRE(f.timeline->Finish().ok());
+  CHECK(f.timeline->Kernels().Kernels()[0].launches == 1);
+}
+
+TEST_CASE("LiveTimeline_KernelThatNobodyDecides_KeepsTheHostForAWhileOnly") {
+  LiveTimeline::Options options;
+  options.patience_ms = 10;
+  options.decision_patience_ms = 50;
+  auto timeline = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), options);
+  REQUIRE(timeline.ok());
+  Place place;
+  place.host = (*timeline)->AddHost();
+  const NodeId kernel = (*timeline)->AddUndecided(place);
+  CHECK_FALSE((*timeline)->WaitFor(place.host, kernel));
+  CHECK((*timeline)->Finish().ok());  // at the end it is not waited for
+}
+
+/// The calls of a program: a copy, a kernel with its profiler, a wait that sees nothing, a copy back, and a wait that sees.
+Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
+  sim::DeviceSpec device = Device();
+  device.timing.host.storage_mb_s = storage_mb_s;
+  Fixture f(device);
+  ProgramWorks works(*f.timeline, f.host, overlapped);
+  HostAction in, out;
+  in.kind = HostAction::Kind::kCopyToDevice;
+  out.kind = HostAction::Kind::kCopyToHost;
+  in.bytes = out.bytes = 1 << 20;
+  const auto copy = [&](const HostAction& action) {
+    Place place = f.At(1);
+    CHECK(works.BeforeCopy(action, 0, place));
+    return works.Add(std::move(place), action);
+  };
+  copy(in);
+  Place kernel = f.At(1);
+  const auto profiler = works.AddProfiler(kernel, Adds(1, 10));
+  REQUIRE(profiler.ok());
+  REQUIRE(kernel.after == std::vector{*profiler});
+  const auto run = works.AddKernel(std::move(kernel), Tracking::kNone, Adds(10, 1000));
+  REQUIRE(run.ok());
+  CHECK(works.Wait(std::vector{*run}, false));
+  CHECK(f.timeline->EndOf(*run).has_value() == !overlapped);
+  CHECK(works.Wait(std::vector{copy(out)}, true));
+  CHECK(f.timeline->EndOf(*profiler) <= *f.timeline->EndOf(*run));
+  CHECK(works.Finish());
+  f.timeline->RemoveHost(f.host);
+  REQUIRE(f.timeline->Finish().ok());
+  return f.timeline->end();
+}
+
+TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNot") {
+  const Fixture f;
+  const Cycle megabyte = (Cycle{1} << 20) * f.device.timing.clock.sm_mhz / 1000;  // at 1000 MB/s
+  const Cycle without = Played(false, 0), with = Played(false, 1000);
+  CHECK(with > without + 2 * megabyte);
+  CHECK(with < without + 2 * megabyte + 20 * (f.call + f.answer));
+  CHECK(Played(true, 0) < without);       // a wait less
+  CHECK(Played(true, 1000) < with);       // the device of this test follows no pages: reading and writing stand beside the copies
+  CHECK(Played(true, 1000) >= megabyte);  // one after the other of a drive
+}
+
+}  // namespace
+}  // namespace gridloom::timing
