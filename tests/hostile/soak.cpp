@@ -38,14 +38,15 @@ std::vector<const Attack*> SoakAttacks() {
   return attacks;
 }
 
-/// The hostile tenants, each a process that is started again when it ends.
+/// The hostile tenants, each a process that is started again when it ends. Each leads a process group, for it has children (`kills`) that
+/// wait to be killed: one that outlived it would hold this process's output open for ever.
 class HostileProcesses {
  public:
   HostileProcesses(std::string socket, const SoakOptions& options)
       : socket_(std::move(socket)), options_(options), pids_(options.hostile, -1) {}
   ~HostileProcesses() {
     for (const pid_t pid : pids_) {
-      if (pid > 0) kill(pid, SIGKILL);
+      if (pid > 0) kill(-pid, SIGKILL);
     }
     for (const pid_t pid : pids_) {
       if (pid > 0) waitpid(pid, nullptr, 0);
@@ -74,8 +75,13 @@ class HostileProcesses {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // of its own: posix_spawnattr_setpgroup's default
     pid_t pid = -1;
-    Require(posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) == 0, "cannot start a process");
+    const int spawned = posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
+    Require(spawned == 0, "cannot start a process");
     return pid;
   }
 

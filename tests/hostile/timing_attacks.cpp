@@ -202,6 +202,7 @@ constexpr Attack kAttacks[] = {
      .what = "a group of works that each come after all others",
      .run = GroupOfLastRanks,
      .setup = kSimulated,
+     .rounds = 3,
      .peak_mb = 128},
     {.name = "questions", .what = "250 questions at a time", .run = Questions, .setup = kSimulated},
     {.name = "waits",

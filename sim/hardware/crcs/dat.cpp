@@ -1,6 +1,7 @@
 #include "sim/hardware/crcs/dat.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace gridloom::hardware::crcs {
 
@@ -41,11 +42,14 @@ DataAvailabilityTracker::Written DataAvailabilityTracker::Write(std::uint64_t pa
   if (found == entries_.end() || begin >= end) return {};
   Entry& entry = found->second;
   Written written{.full = false, .miss = Fetch(page, entry)};
-  for (std::uint32_t word = begin / kWordBytes; word < std::min((end + kWordBytes - 1) / kWordBytes, entry.words); ++word) {
-    std::uint64_t& bits = entry.full[word / 64];
-    const std::uint64_t bit = std::uint64_t{1} << word % 64;
-    entry.written += (bits & bit) == 0;
-    bits |= bit;
+  const std::uint32_t last = std::min((end + kWordBytes - 1) / kWordBytes, entry.words);
+  for (std::uint32_t word = begin / kWordBytes; word < last;) {
+    const std::uint32_t next = std::min(last, (word / 64 + 1) * 64);
+    const std::uint64_t bits = ~std::uint64_t{0} >> (64 - (next - word)) << word % 64;
+    std::uint64_t& full = entry.full[word / 64];
+    entry.written += static_cast<std::uint32_t>(std::popcount(bits & ~full));
+    full |= bits;
+    word = next;
   }
   written.full = entry.written == entry.words;
   if (written.full) {
