@@ -64,6 +64,13 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
 
 auto PlaceOf(const CtaEvent& event) { return std::tuple(event.warp, event.visit, event.instruction); }
 
+/// Whether all pieces of a range end before the last address does: who follows ranges adds them up.
+bool IsInMemory(const CtaEvent& range) {
+  const auto& [first, bytes, distance, pieces] = range.data;
+  const auto last = static_cast<unsigned __int128>(pieces == 0 ? 0 : pieces - 1) * distance + bytes;
+  return last <= UINT64_MAX - first;
+}
+
 Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t index) {
   const CtaEvent& event = cta.events[index];
   const std::string where = "kernel " + code.name + ", event " + std::to_string(index);
@@ -75,6 +82,8 @@ Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t in
   const BasicBlock& block = code.blocks[visit.block];
   if (event.instruction < block.first || event.instruction - block.first >= block.count) return Bad(where, "instruction outside the block");
   if (event.lanes == 0 || (event.lanes & ~visit.mask) != 0) return Bad(where, "lanes that are not active");
+  const bool is_range = event.kind == EventKind::kSetRange || event.kind == EventKind::kReleaseRange;
+  if (is_range && !IsInMemory(event)) return Bad(where, "a range beyond the last address");
   if (index != 0 && PlaceOf(event) < PlaceOf(cta.events[index - 1])) return Bad(where, "not in order");
   return {};
 }

@@ -140,8 +140,7 @@ void HostPath::EnterMove(Cycle at, WorkId id, Copy& copy) {
   }
   copy.unowned = copy.all.size();
   if (copy.all.empty()) return Move(at, id, copy);
-  const std::vector<std::uint64_t> pages = copy.all;
-  for (const std::uint64_t page : pages) ownership_.Enter(at, id, page);
+  for (const std::uint64_t page : copy.all) ownership_.Enter(at, id, page);
 }
 
 void HostPath::OnCopyOwns(Cycle at, WorkId id, std::uint64_t page) {
@@ -277,14 +276,17 @@ void HostPath::SendIfMayBe(Cycle at, WorkId id, Copy& copy, std::uint64_t page) 
 void HostPath::OnArrived(const Event& event) {
   Copy& copy = copies_.at(event.work);
   ++counts_.pages_in;
-  Told(event.at, event.work, copy, event.detail, true);
-  if (copy.paged) ownership_.Leave(event.at, event.work, copy.first + event.detail, true);
-  PageDone(event.at, event.work, copy);
+  PageDone(event.at, event.work, copy, event.detail);
 }
 
-void HostPath::PageDone(Cycle at, WorkId id, Copy& copy) {
+/// The page has come to where it is copied to.
+void HostPath::PageDone(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
+  const bool writes = copy.kind == WorkKind::kCopyToDevice;
+  const Copy::Part part = copy.PartIn(page, settings_.page_shift);
+  user_.OnTransferred(at, id, copy.address + part.begin, part.end - part.begin, writes);
+  if (copy.paged) ownership_.Leave(at, id, copy.first + page, writes);
   if (--copy.left != 0) return;
-  if (copy.kind == WorkKind::kCopyToDevice) shares_.Loading(at, -1);
+  if (writes) shares_.Loading(at, -1);
   if (copy.paged) ownership_.Forget(id);
   user_.OnWorkDone(at, id);
   copies_.erase(id);
@@ -300,11 +302,9 @@ void HostPath::Bring(Cycle at, WorkId id, const Copy& copy, std::uint64_t page) 
 void HostPath::OnBack(const Event& event) {
   Copy& copy = copies_.at(event.work);
   ++counts_.pages_out;
-  Told(event.at, event.work, copy, event.detail, false);
   const std::uint64_t bytes = copy.BytesOf(copy.PartIn(event.detail, settings_.page_shift));
   if (writings_.contains(copy.partner)) agenda_.Add(to_storage_.Send(event.at, bytes), EventKind::kWritten, copy.partner, bytes);
-  if (copy.paged) ownership_.Leave(event.at, event.work, copy.first + event.detail, false);
-  PageDone(event.at, event.work, copy);
+  PageDone(event.at, event.work, copy, event.detail);
 }
 
 void HostPath::OnWritten(const Event& event) {
@@ -343,11 +343,6 @@ void HostPath::OnMoved(const Event& event) {
   for (const std::uint64_t page : moved.all) ownership_.Leave(event.at, event.work, page, page >= first && page <= last);
   if (moved.paged) ownership_.Forget(event.work);
   user_.OnWorkDone(event.at, event.work);
-}
-
-void HostPath::Told(Cycle at, WorkId id, const Copy& copy, std::uint64_t page, bool writes) {
-  const Copy::Part part = copy.PartIn(page, settings_.page_shift);
-  user_.OnTransferred(at, id, copy.address + part.begin, part.end - part.begin, writes);
 }
 
 }  // namespace gridloom::hardware::crcs

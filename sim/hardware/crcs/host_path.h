@@ -114,10 +114,9 @@ class HostPath {
   void EndIfWritten(timing::Cycle at, timing::WorkId id);
   void OnDropped(const Event& event);
   void OnMoved(const Event& event);
-  void Told(timing::Cycle at, timing::WorkId id, const Copy& copy, std::uint64_t page, bool writes);
   void Bring(timing::Cycle at, timing::WorkId id, const Copy& copy, std::uint64_t page);
   void Move(timing::Cycle at, timing::WorkId id, const Copy& copy);
-  void PageDone(timing::Cycle at, timing::WorkId id, Copy& copy);
+  void PageDone(timing::Cycle at, timing::WorkId id, Copy& copy, std::uint64_t page);
   std::uint64_t DatPage(timing::WorkId id, std::uint64_t page) const { return std::uint64_t{id} << kPageBits | page; }
 
   const Settings& settings_;

@@ -38,6 +38,12 @@ class Ownership {
 
   /// Of an address space; null: nobody has used it. Stays where it is.
   const PageTable& TableOf(std::uint32_t space) { return tables_[space]; }
+  /// That the tables take memory for.
+  std::uint64_t pages() const {
+    std::uint64_t sum = 0;
+    for (const auto& [space, table] : tables_) sum += table.pages();
+    return sum;
+  }
   std::uint64_t passed() const { return passed_; }
   std::uint64_t uses() const { return uses_; }
   std::uint64_t ended() const { return ended_; }

@@ -23,6 +23,21 @@ bool IsCopy(WorkKind kind) {
 
 bool IsStorage(WorkKind kind) { return kind == WorkKind::kStorageRead || kind == WorkKind::kStorageWrite; }
 
+/// Pages of one work at most, and twice as many in the tables: what there is memory for on a host. Traces can tell of any number.
+constexpr std::uint64_t kMostPages = 1u << 25;
+/// Likewise, CTAs of a kernel of which it is kept what each touches.
+constexpr std::uint64_t kMostCtas = 1u << 24;
+
+/// Not less than the pages that a copy or fill uses, or the pieces that come from storage.
+std::uint64_t MostPagesOf(const timing::WorkView& work, const Settings& settings) {
+  if (IsStorage(work.kind)) return work.bytes / settings.read_bytes + 1;
+  if (!IsCopy(work.kind)) return 0;
+  const timing::MemoryUse& use = work.use;
+  const std::uint64_t span = std::max(use.span, work.bytes), source_span = std::max(use.source_span, work.bytes);
+  if (span > ~use.address || source_span > ~use.source) return ~std::uint64_t{0};
+  return (span >> settings.page_shift) + (source_span >> settings.page_shift) + 4;
+}
+
 /// Whether the kernel accesses memory that other SMs may have written.
 bool AccessesMemory(const trace::KernelCode& code) {
   return std::ranges::any_of(code.instructions, [](const trace::Instruction& instruction) {
@@ -78,6 +93,8 @@ void CrcsPart::OnWorkGiven(const timing::WorkView& view) {
   } else if (IsCopy(view.kind)) {
     work.tracked = !view.use.special && view.use.address != 0;
   }
+  work.too_large = !CanFollow(MostPagesOf(view, settings_));
+  work.tracked = work.tracked && !work.too_large;
   order_.Give(view);
   if (view.kind == WorkKind::kMarker) {
     for (const Stage stage : {Stage::kKnown, Stage::kFilling, Stage::kProfiled}) order_.Reach(view.id, stage, 0);
@@ -86,8 +103,18 @@ void CrcsPart::OnWorkGiven(const timing::WorkView& view) {
   if (GoesByHostPath(work, view)) host_.Give(view);
 }
 
+/// Whether the table can hold so many pages of a work, and the works before it; else the simulation ends.
+bool CrcsPart::CanFollow(std::uint64_t pages) {
+  if (pages <= kMostPages && ownership_.pages() <= 2 * kMostPages) return true;
+  input_->Fail(Error{"the part crcs follows no more than " + std::to_string(kMostPages) +
+                     " pages of a work, and twice as many of all: choose " + "larger ones than " +
+                     std::to_string(std::uint64_t{1} << settings_.page_shift) + " bytes (--set hardware.crcs.page_bytes=2097152)"});
+  return false;
+}
+
 /// Whether the host path does it when it starts.
 bool CrcsPart::GoesByHostPath(const Work& work, const timing::WorkView& view) {
+  if (work.too_large) return false;
   if (IsStorage(view.kind)) return !view.use.special;  // else it stands for itself
   const bool over_pcie = view.kind == WorkKind::kCopyToDevice || view.kind == WorkKind::kCopyToHost;
   return over_pcie || (IsCopy(view.kind) && work.tracked);
@@ -145,6 +172,9 @@ void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
     if (auto profile = profiles_.extract(work.partner); !profile.empty()) {
       running.turn.at = std::max(running.turn.at, profile.mapped().until);
       counts = std::move(profile.mapped().counts);
+      if (settings_.readiness && running.all > kMostCtas)
+        return input_->Fail(Error{"what single CTAs touch (hardware.crcs.readiness) is kept of " + std::to_string(kMostCtas) +
+                                  " CTAs of a kernel at most; one has " + std::to_string(running.all)});
       if (settings_.readiness) {
         profile.mapped().readiness.Build(running.all);
         shares_.Announce(ready.launch, std::move(profile.mapped().readiness));
@@ -160,8 +190,12 @@ void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
   if (!running.alone) return;
   scoreboard_.Add(running.turn, ownership_.TableOf(work.space), work.tracked);
   NoteNeed(ready.launch, running);
-  const auto kernels = static_cast<std::uint64_t>(std::ranges::count_if(running_, [](const auto& entry) { return entry.second.alone; }));
-  counts_of_[kMostKernels] = std::max(counts_of_[kMostKernels], kernels);
+  counts_of_[kMostKernels] = std::max(counts_of_[kMostKernels], KernelsAlone());
+}
+
+/// Kernels that share no SM with others.
+std::uint64_t CrcsPart::KernelsAlone() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(running_, [](const auto& entry) { return entry.second.alone; }));
 }
 
 bool CrcsPart::MayHold(Cycle now, std::uint32_t launch, std::uint32_t sm, std::uint32_t) {
@@ -216,8 +250,7 @@ std::optional<timing::Placement> CrcsPart::Place(const timing::PlacementQuery& q
   if (query.slice.pick == policy::Pick::kReady && readiness->ready() == 0) return std::nullopt;
   if (query.slice.pick == policy::Pick::kBegun && readiness->begun() == 0) return std::nullopt;
   const Running& running = running_.at(kernel);
-  const auto kernels = static_cast<std::uint64_t>(std::ranges::count_if(running_, [](const auto& entry) { return entry.second.alone; }));
-  const std::uint64_t even = (running.all * kernels + sms_.size() - 1) / sms_.size();
+  const std::uint64_t even = (running.all * KernelsAlone() + sms_.size() - 1) / sms_.size();
   std::optional<std::uint32_t> sm;
   for (const auto& [own, ctas] : running.ctas) {
     if (!sm && ctas < even && query.Allows(own)) sm = own;
@@ -261,7 +294,7 @@ Cycle CrcsPart::Operate(Cycle at, WorkId kernel, const std::vector<PageRange>& p
 
 void CrcsPart::OnSet(const timing::CtaSignal& signal) {
   const auto profile = profiles_.find(signal.place.launch);
-  if (profile == profiles_.end()) return;
+  if (profile == profiles_.end() || !CanFollow(MostPagesOf(signal.event, settings_.page_shift))) return;
   const std::vector<PageRange> pages = PagesOf(signal.event, settings_.page_shift);
   profile->second.counts.Set(pages, signal.event.flags);
   if (settings_.readiness) profile->second.readiness.Announce(signal.place.cta, pages, signal.event.flags);
@@ -270,7 +303,7 @@ void CrcsPart::OnSet(const timing::CtaSignal& signal) {
 
 void CrcsPart::OnRelease(const timing::CtaSignal& signal) {
   const WorkId kernel = signal.place.launch;
-  if (!works_.at(kernel).tracked) return;
+  if (!works_.at(kernel).tracked || !CanFollow(MostPagesOf(signal.event, settings_.page_shift))) return;
   std::vector<PageRange> pages = PagesOf(signal.event, settings_.page_shift);
   Release& release = releasing_[{kernel, signal.place.cta}];
   release.kernel = kernel;
@@ -303,7 +336,7 @@ void CrcsPart::OnKernelEnd(Cycle now, std::uint32_t launch) {
 // ---- what follows ---------------------------------------------------------------------------------------------------------
 
 void CrcsPart::Run(Cycle end) {
-  while (agenda_.next() < end) {
+  while (agenda_.next() < end && CanFollow(0)) {
     const Event event = agenda_.Take();
     switch (event.kind) {
       case EventKind::kEntered: Enter(event); break;
@@ -321,7 +354,9 @@ void CrcsPart::Enter(const Event& event) {
   ReferenceCounts& counts = found->second;
   counts.Build();
   counts_of_[kMostReferences] = std::max(counts_of_[kMostReferences], counts.most());
+  if (!CanFollow(counts.pages())) return;
   counts.ForEach([&](const PageRange& pages, bool) {
+    if (!CanFollow(pages.size())) return;
     for (std::uint64_t page = pages.first; page < pages.end; ++page) ownership_.Enter(event.at, event.work, page);
   });
 }

@@ -64,8 +64,9 @@ class CrcsPart final : public timing::Part,
   struct Work {
     timing::WorkKind kind = timing::WorkKind::kMarker;
     timing::Tracking tracking = timing::Tracking::kNone;
-    bool tracked = false;  ///< the table follows what it does, once it is in it
-    bool taken = false;    ///< by the host path, which has been given it
+    bool tracked = false;    ///< the table follows what it does, once it is in it
+    bool taken = false;      ///< by the host path, which has been given it
+    bool too_large = false;  ///< it cannot be followed: the simulation ends
     std::uint32_t space = 0;
     timing::WorkId partner = timing::kNoWork;
   };
@@ -123,7 +124,9 @@ class CrcsPart final : public timing::Part,
   void OnWorkDone(timing::Cycle at, timing::WorkId work) override { input_->EndCopy(work, at); }
   void OnTransferred(timing::Cycle at, timing::WorkId work, std::uint64_t address, std::uint64_t bytes, bool writes) override;
 
+  bool CanFollow(std::uint64_t pages);
   static bool GoesByHostPath(const Work& work, const timing::WorkView& view);
+  std::uint64_t KernelsAlone() const;
   bool IsFirstInNeed(std::uint32_t launch, const Running& running) const;
   void NoteNeed(std::uint32_t launch, const Running& running);
   void Ask(std::uint32_t sm, timing::Cycle at);

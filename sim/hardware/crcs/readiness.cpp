@@ -9,6 +9,7 @@ void Readiness::Announce(std::uint64_t cta, const std::vector<PageRange>& pages,
 }
 
 void Readiness::Build(std::uint64_t ctas) {
+  std::erase_if(announced_, [&](const Announced& one) { return one.cta >= ctas; });
   std::vector<std::uint64_t> ends;
   for (const Announced& one : announced_) ends.insert(ends.end(), {one.pages.first, one.pages.end});
   std::ranges::sort(ends);

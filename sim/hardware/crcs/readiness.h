@@ -19,6 +19,7 @@ class Readiness {
  public:
   /// What a CTA announced. Before Build.
   void Announce(std::uint64_t cta, const std::vector<PageRange>& pages, std::uint8_t flags);
+  /// What CTAs announced that the kernel does not have is left out.
   void Build(std::uint64_t ctas);
   /// The kernel owns the page now.
   void Own(std::uint64_t page);

@@ -14,13 +14,20 @@ std::vector<PageRange> PagesOf(const trace::CtaEvent& event, unsigned page_shift
     if (!pages.empty() && range.first <= pages.back().end) pages.back().end = std::max(pages.back().end, range.end);
     else pages.push_back(range);
   };
-  // Pieces without a page between them are one range. Events were clipped to their allocation, so sums do not wrap.
+  // Pieces without a page between them are one range. Sums do not wrap (trace::ValidateEvents).
   if (pieces <= 1 || distance <= page_bytes) {
     add(first_byte, first_byte + (pieces <= 1 ? 0 : (pieces - 1) * distance) + bytes - 1);
     return pages;
   }
   for (std::uint64_t piece = 0; piece < pieces; ++piece) add(first_byte + piece * distance, first_byte + piece * distance + bytes - 1);
   return pages;
+}
+
+std::uint64_t MostPagesOf(const trace::CtaEvent& event, unsigned page_shift) {
+  const auto [first_byte, bytes, distance, pieces] = event.data;
+  const std::uint64_t of_piece = (bytes >> page_shift) + 2;
+  const std::uint64_t in_all = (((pieces <= 1 ? 0 : (pieces - 1) * distance) + bytes) >> page_shift) + 2;
+  return pieces <= 1 || of_piece > in_all / pieces ? in_all : of_piece * pieces;
 }
 
 void ReferenceCounts::Set(const std::vector<PageRange>& pages, std::uint8_t flags) {

@@ -21,6 +21,9 @@ struct PageRange {
 /// once, however many pieces of the range lie in it.
 std::vector<PageRange> PagesOf(const trace::CtaEvent& event, unsigned page_shift);
 
+/// Not less than the pages of PagesOf, which may be more than there is memory for.
+std::uint64_t MostPagesOf(const trace::CtaEvent& event, unsigned page_shift);
+
 class ReferenceCounts {
  public:
   using OnPages = std::function<void(const PageRange& pages, bool writes)>;

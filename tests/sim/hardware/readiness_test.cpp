@@ -54,5 +54,15 @@ TEST_CASE("Readiness_SharedPages_CountForEachOfTheirCtas_AndStartedOnesAreGone")
   CHECK(readiness.ready() == 2);
 }
 
+TEST_CASE("Readiness_OfCtasThatTheKernelDoesNotHave_IsLeftOut") {
+  Readiness readiness;
+  readiness.Announce(0, {{1, 2}}, kRead);
+  readiness.Announce(7, {{1, 3}}, kRead);
+  readiness.Announce(~std::uint64_t{0}, {{1, 3}}, kWrite);
+  readiness.Build(2);
+  readiness.Own(1);
+  CHECK((readiness.ready() == 2 && readiness.begun() == 2));
+}
+
 }  // namespace
 }  // namespace gridloom::hardware::crcs

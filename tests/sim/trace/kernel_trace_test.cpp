@@ -89,6 +89,15 @@ TEST_CASE("Validate_EachBrokenEvent_IsNamed") {
   CHECK(broken([](CtaEvent& e) { e.lanes = 0; }) == "kernel k, event 1: lanes that are not active");
   CHECK(broken([](CtaEvent& e) { e.lanes = 0x101; }) == "kernel k, event 1: lanes that are not active");
   CHECK(broken([](CtaEvent& e) { e.visit = 0, e.instruction = 0; }) == "kernel k, event 1: not in order");
+  const auto with = [&](std::array<std::uint64_t, 4> data) { return broken([&](CtaEvent& e) { e.data = data; }); };
+  constexpr std::uint64_t kLast = ~std::uint64_t{0};
+  const std::string beyond = "kernel k, event 1: a range beyond the last address";
+  CHECK(with({kLast - 10, 10, 0, 1}).empty());
+  CHECK(with({kLast - 10, 11, 0, 1}) == beyond);
+  CHECK(with({0, 10, kLast - 10, 2}).empty());
+  CHECK(with({0, 11, kLast - 10, 2}) == beyond);
+  CHECK(with({0, 1, std::uint64_t{1} << 33, std::uint64_t{1} << 31 | 1}) == beyond);
+  CHECK(with({0, kLast, kLast, kLast}) == beyond);
 }
 
 TEST_CASE("LaneAddresses_Scattered_GivesTheLanesOfTheMask") {
