@@ -149,11 +149,16 @@ void LiveTiming::Add(const HostAction& action, KernelOp* kernel, const BeforeWor
   if (action.kind == HostAction::Kind::kWait) return;  // Wait() does it
   if (action.kind != HostAction::Kind::kLaunch) return timeline_->Add(action, before.storage);
   constexpr auto kForm = trace::LaunchInfo::Ranges::kInterval;  // of no meaning here
-  // Release code takes registers, which there may be none for.
-  if (before.ranged.program != nullptr && timeline_->Fits(ShapeOf(*kernel, ReleasingOf(*kernel, before.ranged, kForm)))) {
-    const TracedLaunch profiler = ProfilerOf(before.ranged, kForm);
-    kernel->ctas = timeline_->AddRanged(action, CodeTableOf(profiler).code, ShapeOf(*kernel, profiler));
-    if (kernel->ctas != nullptr) return;
+  if (before.ranged.program != nullptr) {
+    // Release code takes registers, which there may be none for.
+    const Status fits = timeline_->Fits(ShapeOf(*kernel, ReleasingOf(*kernel, before.ranged, kForm)));
+    if (fits.ok()) {
+      const TracedLaunch profiler = ProfilerOf(before.ranged, kForm);
+      kernel->ctas = timeline_->AddRanged(action, CodeTableOf(profiler).code, ShapeOf(*kernel, profiler));
+      if (kernel->ctas != nullptr) return;
+    } else {
+      RangeCapture::Get()->NoteTooLarge(*kernel, fits.error().message);
+    }
   }
   const TracedLaunch launch = KernelOf(*kernel);
   kernel->ctas = timeline_->AddLaunch(action, CodeTableOf(launch).code, ShapeOf(*kernel, launch), MayLaunch(*kernel));
@@ -184,9 +189,7 @@ std::optional<double> LiveTiming::EndNs(std::uint64_t work) const { return timel
 void LiveTiming::SayWhyNothingOverlaps() const {
   RangeCapture* const capture = RangeCapture::Get();
   if (!overlapped() || capture == nullptr) return;
-  const RangeCapture::Outcome outcome = capture->outcome();
-  if (outcome.with != 0 || outcome.why_not.empty()) return;
-  LogFormat(LogLevel::kWarn, "no kernel of this program overlaps with others, as the ranges of none are known: %s", outcome.Text().c_str());
+  if (const std::string why = capture->outcome().WhyNothingOverlaps("this program"); !why.empty()) Log(LogLevel::kWarn, why);
 }
 
 void LiveTiming::Finish() {

@@ -155,7 +155,10 @@ std::shared_ptr<RangedLaunch> OwnTimeline::AddRanged(const HostAction& action, c
   if (!timeline_->problem().empty()) return nullptr;
   const auto source = NewSource(profiler, shape);
   timing::Place place = PlaceOf(action);
-  if (const auto node = works_.AddProfiler(place, source); !node.ok()) return nullptr;
+  if (const auto node = works_.AddProfiler(place, source); !node.ok()) {
+    LogFormat(LogLevel::kWarn, "a launch does not overlap with others: its profiler is not simulated: %s", node.error().message.c_str());
+    return nullptr;
+  }
   const timing::NodeId kernel = timeline_->AddUndecided(std::move(place));
   Know(action.work, kernel);
   auto launch = std::make_shared<Ranged>(*this, source, kernel);
@@ -165,7 +168,11 @@ std::shared_ptr<RangedLaunch> OwnTimeline::AddRanged(const HostAction& action, c
   return launch;
 }
 
-bool OwnTimeline::Fits(const trace::LaunchShape& shape) const { return timing::NeedsOf(shape, timeline_->parameters().device).ok(); }
+Status OwnTimeline::Fits(const trace::LaunchShape& shape) const {
+  GL_TRY(needs, timing::NeedsOf(shape, timeline_->parameters().device));
+  static_cast<void>(needs);
+  return {};
+}
 
 // ---- answers --------------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ class OwnTimeline final : public Timeline {
                                             bool opens) override;
   std::shared_ptr<RangedLaunch> AddRanged(const trace::HostAction& action, const trace::KernelCode& profiler,
                                           const trace::LaunchShape& shape) override;
-  bool Fits(const trace::LaunchShape& shape) const override;
+  Status Fits(const trace::LaunchShape& shape) const override;
   void CloseGroup(std::uint64_t group) override;
   bool overlapped() const override { return works_.overlapped(); }
   bool Wait(std::span<const std::uint64_t> works, bool sees) override { return works_.Wait(NodesOf(works), sees); }

@@ -6,11 +6,11 @@
 #include "interpose/session/device.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/live_timing.h"
+#include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/timeline.h"
-#include "rewriter/support/demangle.h"
 #include "rewriter/support/terminal.h"
 #include "sim/exec/ranges/undoable.h"
 #include "sim/exec/ranges/written_memory.h"
@@ -145,28 +145,22 @@ exec::RangedKernel RangeCapture::Expect(Context& context, const KernelOp& op) {
   return kernel;
 }
 
-/// Why the timing model got a launch without its ranges, or that it got them.
-void RangeCapture::Note(const KernelOp& op, const std::string& why) {
-  constexpr std::size_t kMostKernels = 1000;
+/// Why the timing model got a launch without its ranges, or nothing: it got them. Whether the reason is new.
+bool RangeCapture::Note(const KernelOp& op, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (why.empty()) ++outcome_.with;
-  else if (outcome_.why_not.size() < kMostKernels) outcome_.why_not.try_emplace(op.kernel->name(), why);
+  if (!why.empty()) return outcome_.AddUntracked(op.kernel->name(), why);
+  outcome_.AddTracked();
+  return false;
 }
 
-RangeCapture::Outcome RangeCapture::outcome() const {
+void RangeCapture::NoteTooLarge(const KernelOp& op, const std::string& why) {
+  const std::string with_code = "with release code, " + why;
+  if (Note(op, with_code)) Log(LogLevel::kWarn, timing::WhyItDoesNotOverlap(op.kernel->name(), with_code));
+}
+
+timing::OverlapOutcome RangeCapture::outcome() const {
   const std::lock_guard lock(mutex_);
   return outcome_;
-}
-
-std::string RangeCapture::Outcome::Text() const {
-  constexpr std::size_t kMostTold = 3;
-  std::string text;
-  std::size_t told = 0;
-  for (const auto& [kernel, why] : why_not) {
-    if (told++ == kMostTold) return text + "; and " + std::to_string(why_not.size() - kMostTold) + " more kernels";
-    text += (text.empty() ? "" : "; ") + DemangledName(kernel) + ": " + why;
-  }
-  return text;
 }
 
 struct RangeCapture::FormRun {

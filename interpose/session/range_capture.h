@@ -17,6 +17,7 @@
 #include "rewriter/analysis/call_graph.h"
 #include "rewriter/support/result.h"
 #include "sim/exec/ranges/range_checks.h"
+#include "sim/timing/live/overlap_outcome.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {
@@ -41,14 +42,10 @@ class RangeCapture {
   /// the calling thread is in no turn.
   std::string Run(Context& context, const KernelOp& op, const exec::LaunchParams& launch, Origin origin, bool traced);
 
+  /// The timing model has no room for the CTAs of a launch that it was to expect: it runs without ranges there. Says so, once for a kernel.
+  void NoteTooLarge(const KernelOp& op, const std::string& why);
   /// What came of the launches that the timing model was given.
-  struct Outcome {
-    std::uint64_t with = 0;                      ///< launches with ranges
-    std::map<std::string, std::string> why_not;  ///< by kernel
-    /// The first kernels with their reasons.
-    std::string Text() const;
-  };
-  Outcome outcome() const;
+  timing::OverlapOutcome outcome() const;
 
   DeviceTurns& turns() { return turns_; }
 
@@ -77,14 +74,14 @@ class RangeCapture {
   struct FormRun;
   std::string RunForm(const FormRun& run);
   std::string RunReleasing(const FormRun& run, const exec::RangedKernel& kernel);
-  void Note(const KernelOp& op, const std::string& why);
+  bool Note(const KernelOp& op, const std::string& why);
 
   const Wanted wanted_;
   std::vector<trace::LaunchInfo::Ranges> forms_;  ///< all of them
   DeviceTurns turns_{kPatience};
   mutable std::mutex mutex_;  // of what follows
   std::map<std::shared_ptr<const exec::Program>, ProgramEntry> programs_;
-  Outcome outcome_;
+  timing::OverlapOutcome outcome_;
 };
 
 /// A turn on the device beside others, while ranges are captured; else nothing.

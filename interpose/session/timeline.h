@@ -8,6 +8,7 @@
 #include <string>
 
 #include "interpose/session/timing_table.h"
+#include "rewriter/support/result.h"
 #include "sim/trace/kernel_trace.h"
 #include "sim/trace/trace_file.h"
 
@@ -38,8 +39,8 @@ class Timeline {
   /// A launch; `opens`: it may launch others. What takes its CTAs; null: it is not simulated. `code` lives as long as the process.
   virtual std::shared_ptr<trace::CtaSink> AddLaunch(const trace::HostAction& action, const trace::KernelCode& code,
                                                     const trace::LaunchShape& shape, bool opens) = 0;
-  /// Whether the device can hold such a CTA.
-  virtual bool Fits(const trace::LaunchShape&) const { return true; }
+  /// Fails, with the reason, when an SM of the device can never hold such a CTA.
+  virtual Status Fits(const trace::LaunchShape&) const { return {}; }
   /// A launch with the ranges of its CTAs; code and shape are those of its profiler. Null: it cannot be one, and is still to be added.
   virtual std::shared_ptr<RangedLaunch> AddRanged(const trace::HostAction&, const trace::KernelCode&, const trace::LaunchShape&) {
     return nullptr;

@@ -2,7 +2,7 @@
 """Programs whose parts overlap while they run. usage: overlap_test.py GRIDLOOM WORKLOADS APPS CASE
 
 run --policy crcs-... simulates a program with its profilers, its release code, its copies page by page and its storage as replay does with
-a trace of it: the same cycles and counters. CASE: a program of WORKLOADS or APPS, `faster`, `alone` or `refused`.
+a trace of it: the same cycles and counters. CASE: a program of WORKLOADS or APPS, `faster`, `alone`, `too_large` or `refused`.
 """
 import json
 import os
@@ -87,15 +87,42 @@ def check_faster():
 
 
 def check_alone():
-    """A program no kernel of which can overlap says why, once, and runs."""
+    """A program no kernel of which can overlap says why, once, and runs; so do replays of its trace, however many there are."""
+    def said(done):
+        return [line.split(" overlaps with others: ")[1] for line in done.stderr.splitlines() if " overlaps with others: " in line]
+
     program = [os.path.join(APPS, "managed_memory")]
     plain = call("run", "--", *program).stdout
     done, table = timed(program, "--policy", "crcs-ppcs")
-    said = [line for line in done.stderr.splitlines() if "overlaps with others" in line]
-    assert done.stdout == plain and len(said) == 1, (done.stdout, done.stderr)
+    why = said(done)
+    assert done.stdout == plain and len(why) == 1, (done.stdout, done.stderr)
     assert table["counters"]["tracked_kernels"] == 0 and table["counters"]["untracked_kernels"] > 0, table["counters"]
-    done, _ = timed([os.path.join(APPS, "vectoradd")], "--policy", "crcs-ppcs")
-    assert "overlaps with others" not in done.stderr, done.stderr
+    trace, policies = path("alone.gltrace"), ["-d", "crcs", "-p", "leftover,crcs-fifo,crcs-ppcs"]
+    assert said(call("compare", "--trace", trace, *policies, "--", *program)) == why
+    assert said(call("replay", *policies, trace)) == why
+    assert not said(call("replay", "-d", "crcs", "-p", "leftover", trace))
+    overlaps = [os.path.join(APPS, "vectoradd")]
+    assert not said(timed(overlaps, "--policy", "crcs-ppcs")[0])
+    assert not said(call("compare", *policies, "--", *overlaps))
+
+
+def check_too_large():
+    """A kernel that has no registers left for its release code says so, by name and once, and runs as one of which nothing is known."""
+    program, policy = [os.path.join(WORKLOADS, "hsp"), "--small"], ["--policy", "crcs-ppcs"]
+    trace = path("large.gltrace")
+    call("run", "--trace", trace, "--ranges", "interval", "--", *program)
+    for registers in range(40, 4, -1):
+        few = ["--set", f"block.registers={256 * registers},sm.registers={256 * registers}"]
+        done, table = timed(program, *policy, *few)
+        said = [line.split("gridloom: ")[-1] for line in done.stderr.splitlines() if "does not overlap with others" in line]
+        if said:
+            break
+        assert table["counters"]["tracked_kernels"] == 10, (registers, table["counters"])
+    assert len(said) == 1 and "with release code, a CTA takes" in said[0], (registers, said)
+    assert table["counters"]["tracked_kernels"] == 0 and table["counters"]["untracked_kernels"] == 10, table["counters"]
+    few = [word for setting in few[1].split(",") for word in ("--set", setting)]
+    again = call("replay", "-d", "crcs", *policy, *few, trace)
+    assert said[0].split("kernel ")[1] in again.stderr, (said, again.stderr)
 
 
 def check_refused():
@@ -123,7 +150,7 @@ def check_refused():
         assert said.count("\n") <= 2, (words, said)
 
 
-CASES = {"faster": check_faster, "alone": check_alone, "refused": check_refused}
+CASES = {"faster": check_faster, "alone": check_alone, "too_large": check_too_large, "refused": check_refused}
 if CASE in CASES:
     CASES[CASE]()
 else:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
 
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/catalog.h"
@@ -12,6 +13,7 @@
 #include "sim/timing/engine.h"
 #include "sim/timing/live/trace_player.h"
 #include "sim/timing/sm/occupancy.h"
+#include "sim/trace/range_forms.h"
 
 namespace gridloom::study {
 namespace {
@@ -87,10 +89,10 @@ Status CheckRanges(const Traces& traces, trace::LaunchInfo::Ranges form) {
                         return launch.info.ranges == form || !launch.info.no_ranges.empty();
                       });
     if (told) continue;
-    const std::string name = form == trace::LaunchInfo::Ranges::kStrided ? "strided" : "interval";
+    const std::string name(trace::NameOf(form));
     return Error{file->name() + " has no " + name +
-                 " ranges of its CTAs, which kernels that overlap go by: make it again with `gridloom run " + "--trace FILE --ranges " +
-                 name + " -- PROGRAM`"};
+                 " ranges of its CTAs, which kernels that overlap go by: make it again with `gridloom run --trace FILE --ranges " + name +
+                 " -- PROGRAM`"};
   }
   return {};
 }
@@ -120,12 +122,19 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
       return {};
     };
   }
+  std::mutex mutex;
+  std::vector<std::string> notes;
+  playing.tell = [&](const std::string& sentence) {
+    const std::lock_guard lock(mutex);
+    notes.push_back(sentence);
+  };
   if (profiles != nullptr) {
     playing.profile_of = [profiles](const trace::CtaSource& source) { return ProfileOf(*profiles, source.code(), source.shape()); };
   }
   GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, playing));
   ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
   result.cycles = timeline->end();
+  result.notes = std::move(notes);
   return result;
 }
 

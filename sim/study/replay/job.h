@@ -31,6 +31,7 @@ struct ReplayResult {
   std::vector<KernelTimes> kernels;  ///< the slowest first
   std::vector<timing::WorkResult> works;
   std::shared_ptr<const timing::Sampler> sampler;
+  std::vector<std::string> notes;  ///< sentences: what did not overlap on a device that would have let it
   double host_seconds = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "rewriter/support/printable.h"
@@ -85,10 +86,17 @@ class Runner {
     GL_TRY(traces, library_.Open(run_.plan.workloads[cell.workload], progress_));
     GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads,
                           {profiles_ ? &*profiles_ : nullptr, options_.kernels_only}, &running));
+    for (const std::string& note : result.notes) NoteOnce(note);
     const Json json = CellJson(run_.plan, cell, result);
     GL_TRY_STATUS(store_.Save(cell, json));
     outcome.result = WithoutTimeline(json);
     return {};
+  }
+
+  /// Several replays of a trace may have the same to say.
+  void NoteOnce(const std::string& note) {
+    const std::lock_guard lock(mutex_);
+    if (noted_.insert(note).second) progress_.Note(note);
   }
 
   double Running() const {
@@ -108,6 +116,8 @@ class Runner {
   std::optional<model::ProfileFile> profiles_;
   std::vector<ReplayProgress> running_;
   std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  std::set<std::string> noted_;
   Progress progress_;  // last: its thread looks at running_
 };
 

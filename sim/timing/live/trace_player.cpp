@@ -1,7 +1,6 @@
 #include "sim/timing/live/trace_player.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <thread>
 #include <utility>
 
@@ -29,6 +28,7 @@ TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<tr
 Status TracePlayer::Play() {
   const Status status = PlayAll();
   timeline_.RemoveHost(host_);
+  if (status.ok()) Tell(outcome_.WhyNothingOverlaps(file_->name()));
   return status;
 }
 
@@ -109,23 +109,32 @@ Status TracePlayer::PlayPlain(Place place, const HostAction& action) {
   return {};
 }
 
-/// Whether its profiler is in the trace, and the device can hold its CTAs with release code, if that is there.
-bool TracePlayer::Overlaps(const HostAction& action) {
-  const auto tracked = tracked_.find(action.work);
-  if (tracked == tracked_.end() || !tracked->second.profiler) return false;
-  if (!options_.fits || !tracked->second.releasing) return true;
-  const LaunchInfo& info = file_->launches()[*tracked->second.releasing].info;
-  const Status fits = options_.fits(info.shape);
-  if (!fits.ok() && too_large_.insert(info.kernel).second) {
-    std::fprintf(stderr, "gridloom: kernel %s does not overlap with others: with release code, %s\n",
-                 file_->kernels()[info.kernel].name.c_str(), fits.error().message.c_str());
+void TracePlayer::Tell(const std::string& sentence) const {
+  if (options_.tell && !sentence.empty()) options_.tell(sentence);
+}
+
+bool TracePlayer::IsProfiled(const HostAction& action, const LaunchInfo& launch, bool opens) {
+  if (!options_.overlapped) return false;
+  const std::string& kernel = file_->kernels()[launch.kernel].name;
+  const auto found = tracked_.find(action.work);
+  const bool profiled = found != tracked_.end() && found->second.profiler && !opens && action.group == 0;
+  if (!profiled || !found->second.releasing) {
+    outcome_.AddUntracked(kernel, launch.no_ranges.empty() ? "its ranges are not in the trace" : launch.no_ranges);
+    return profiled;
   }
-  return fits.ok();
+  const Status fits = options_.fits ? options_.fits(file_->launches()[*found->second.releasing].info.shape) : Status();
+  if (fits.ok()) {
+    outcome_.AddTracked();
+    return true;
+  }
+  const std::string why = "with release code, " + fits.error().message;
+  if (outcome_.AddUntracked(kernel, why)) Tell(WhyItDoesNotOverlap(kernel, why));
+  return false;
 }
 
 /// The kernel; or, where it has a profiler, that and then the kernel, with release code if there is a run of that.
 Status TracePlayer::PlayLaunch(Place place, const HostAction& action, std::size_t launch, bool opens) {
-  if (opens || action.group != 0 || !Overlaps(action)) {
+  if (!IsProfiled(action, file_->launches()[launch].info, opens)) {
     GL_TRY(node, AddLaunch(std::move(place), launch, opens));
     nodes_[action.work] = node;
     return {};

@@ -6,12 +6,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "rewriter/support/result.h"
 #include "sim/timing/live/live_timeline.h"
+#include "sim/timing/live/overlap_outcome.h"
 #include "sim/timing/live/program_works.h"
 #include "sim/trace/trace_file.h"
 
@@ -27,6 +28,9 @@ struct PlayOptions {
   /// Overlapped: why an SM of the device can never hold such a CTA. Release code takes registers; a kernel that has none left for it runs
   /// as one of which nothing is known. Empty: it is not asked.
   std::function<Status(const trace::LaunchShape& shape)> fits = {};
+  /// Overlapped: told in a sentence which kernel has no room for its release code, and when nothing of a program overlaps. By several
+  /// threads. Empty: nobody wants to know.
+  std::function<void(const std::string& sentence)> tell = {};
 };
 
 class TracePlayer {
@@ -43,8 +47,9 @@ class TracePlayer {
   Status PlayStorageOf(const trace::HostAction& group);
   Status PlayPlain(Place place, const trace::HostAction& action);
   Status PlayLaunch(Place place, const trace::HostAction& action, std::size_t launch, bool opens);
-  /// Whether its CTAs' ranges are in the trace, and the device can hold them with release code.
-  bool Overlaps(const trace::HostAction& action);
+  /// Whether the launch runs behind its profiler, which is in the trace then. Notes what becomes of it.
+  bool IsProfiled(const trace::HostAction& action, const trace::LaunchInfo& launch, bool opens);
+  void Tell(const std::string& sentence) const;
   /// `launch`: of the file.
   Result<NodeId> AddLaunch(Place place, std::size_t launch, bool opens);
   std::shared_ptr<trace::CtaSource> SourceOf(std::size_t launch);
@@ -62,9 +67,9 @@ class TracePlayer {
     std::optional<std::size_t> profiler, releasing;
   };
   std::unordered_map<std::uint64_t, Tracked> tracked_;  // the same with ranges, if they are wanted
-  std::set<std::uint32_t> too_large_;                   // kernels with release code that do not fit, of which somebody was told
   std::vector<bool> played_;                            // by launch
   std::unordered_map<std::uint64_t, NodeId> nodes_;     // by work
+  OverlapOutcome outcome_;
 };
 
 /// Plays each trace as a host of its own, all of them from the same moment, and simulates to the end.

@@ -422,8 +422,10 @@ TEST_CASE("TracePlayer_AKernelThatDoesNotFitWithReleaseCode_RunsAsItIs") {
   const auto trace = WriteRangesTrace(file);
   std::remove(file.c_str());
   rmdir(path);
+  std::vector<std::string> told;
   const auto ctas = [&](std::uint32_t most_registers, bool overlapped) {
     PlayOptions options{.profile_of = {}, .overlapped = overlapped};
+    options.tell = [&](const std::string& sentence) { told.push_back(sentence); };
     options.fits = [=](const trace::LaunchShape& shape) -> Status {
       if (shape.registers_per_thread > most_registers) return Error{"too many registers"};
       return {};
@@ -435,7 +437,13 @@ TEST_CASE("TracePlayer_AKernelThatDoesNotFitWithReleaseCode_RunsAsItIs") {
   };
   CHECK(ctas(40, false) == 4);
   CHECK(ctas(40, true) == 8);
+  CHECK(told.empty());
   CHECK(ctas(32, true) == 4);
+  const std::string why = "with release code, too many registers";
+  CHECK(told == std::vector<std::string>{
+                    "kernel adds does not overlap with others: " + why,
+                    "no kernel of " + file + " overlaps with others: adds: " + why,
+                });
 }
 
 /// A part's works are nobody's: they are simulated, stand in the table, and no host is told of them.
