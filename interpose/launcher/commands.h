@@ -18,7 +18,7 @@ class TraceReplay : public Command {
   /// Whether devices, parts, keys and policies can be, once the options were parsed.
   virtual Status Check() = 0;
   /// What traces have to tell of ranges (`gridloom run --ranges`); empty: nothing. After Check.
-  virtual std::string Ranges() const = 0;
+  virtual Result<std::string> Ranges() const = 0;
 };
 std::unique_ptr<TraceReplay> MakeTraceReplay();
 

@@ -108,9 +108,10 @@ void HostTimeline::Look(const Operation& operation, const HostView::Lane& lane, 
 
 std::uint64_t HostTimeline::Record(HostAction action, Operation* operation, const HostView::Lane& lane, const BeforeWork* before) {
   action.work = ++works_;
-  if (operation != nullptr) Look(*operation, lane, action.work);
-  else groups_[action.work] = lane;
-  if (operation != nullptr) {
+  if (operation == nullptr) {
+    groups_[action.work] = lane;
+  } else {
+    Look(*operation, lane, action.work);
     if (auto* kernel = std::get_if<KernelOp>(operation)) kernel->work = action.work;
     if (const auto* record = std::get_if<EventRecordOp>(operation)) record->event->set_work(action.work);
   }

@@ -50,20 +50,12 @@ struct GridToRun {
 /// What it launches itself goes to `children`. Where ranges are wanted, they are in the trace afterwards.
 GridToRun Prepare(Context& context, const KernelOp& op, DeviceGrid& children, RangeCapture::Origin origin) {
   GridToRun grid;
-  exec::LaunchParams& launch = grid.launch;
-  launch.program = op.bound.program;
-  launch.kernel = op.bound.info;
-  launch.grid = op.grid;
-  launch.block = op.block;
-  launch.cluster = op.cluster;
-  launch.dynamic_shared_bytes = op.dynamic_shared_bytes;
-  launch.params = op.params;
-  launch.cooperative = op.cooperative;
-  launch.children = &children;
+  grid.launch = LaunchOf(op);
+  grid.launch.children = &children;
   if (Tracing* const tracing = Tracing::Get()) grid.traced = tracing->Wants(op);
   const bool wanted = (grid.traced || RangedLaunchOf(op) != nullptr) && !context.failed();
   RangeCapture* const ranges = wanted ? RangeCapture::Get() : nullptr;
-  if (ranges != nullptr) grid.no_ranges = ranges->Run(context, op, launch, origin, grid.traced);
+  if (ranges != nullptr) grid.no_ranges = ranges->Run(context, op, grid.launch, origin, grid.traced);
   return grid;
 }
 
@@ -188,6 +180,19 @@ std::uint64_t BytesOf(const Operation& operation) {
 }
 
 }  // namespace
+
+exec::LaunchParams LaunchOf(const KernelOp& op) {
+  exec::LaunchParams launch;
+  launch.program = op.bound.program;
+  launch.kernel = op.bound.info;
+  launch.grid = op.grid;
+  launch.block = op.block;
+  launch.cluster = op.cluster;
+  launch.dynamic_shared_bytes = op.dynamic_shared_bytes;
+  launch.params = op.params;
+  launch.cooperative = op.cooperative;
+  return launch;
+}
 
 void Run(Context& context, const Operation& operation) {
   try {

@@ -93,6 +93,9 @@ using Operation =
 /// still run (they are told). Event, child and conditional operations are expressed as dependencies and do nothing here.
 void Run(Context& context, const Operation& operation);
 
+/// What the engine is told of the operation's kernel and how it is launched.
+exec::LaunchParams LaunchOf(const KernelOp& op);
+
 /// How the host waits for an operation it submits.
 enum class Waiting : std::uint8_t {
   kNo,      ///< returns at once

@@ -28,18 +28,6 @@ bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
   return false;
 }
 
-exec::LaunchParams ParamsOf(const KernelOp& op) {
-  exec::LaunchParams launch;
-  launch.program = op.bound.program;
-  launch.kernel = op.bound.info;
-  launch.grid = op.grid;
-  launch.block = op.block;
-  launch.cluster = op.cluster;
-  launch.dynamic_shared_bytes = op.dynamic_shared_bytes;
-  launch.params = op.params;
-  return launch;
-}
-
 }  // namespace
 
 std::optional<ReorderSetting> ParseReorder(const std::string& text) {
@@ -160,7 +148,7 @@ void Reordering::Run(Context& context, const LaunchBatch& batch) {
   for (std::size_t i = 0; i < runs.size() && fault.kind == exec::FaultKind::kNone; ++i) {
     const KernelOp& op = batch.launches[i];
     const auto facts = Find(context.device().memory(), op.bound.program, *op.bound.info);
-    fault = reorderer.Add({ParamsOf(op), facts->ranged, facts->in_turn, facts->profiler_reads}, runs[i]);
+    fault = reorderer.Add({LaunchOf(op), facts->ranged, facts->in_turn, facts->profiler_reads}, runs[i]);
   }
   if (fault.kind == exec::FaultKind::kNone) fault = reorderer.RunOut();
   AddCounts(reorderer.counts());

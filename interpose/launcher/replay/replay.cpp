@@ -34,7 +34,7 @@ class ReplayCommand final : public TraceReplay {
     return study::CheckNames(options_);
   }
 
-  std::string Ranges() const override { return study::RangesFor(options_); }
+  Result<std::string> Ranges() const override { return study::RangesFor(options_); }
 
   int Run() override {
     options_.workloads = study::WorkloadsOf(traces_, mix_);

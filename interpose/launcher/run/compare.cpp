@@ -80,7 +80,9 @@ class CompareCommand final : public Command {
     if (trace_.empty()) return Fail(std::string("cannot make a temporary folder: ") + std::strerror(errno));
     // What is misspelt should be said before the program has run for an hour.
     if (const Status names = replay_->Check(); !names.ok()) return Fail(names.error().message);
-    const int status = RunProgram();
+    const auto ranges = replay_->Ranges();
+    if (!ranges.ok()) return Fail(ranges.error().message);
+    const int status = RunProgram(*ranges);
     if (status != 0) {
       return Fail("nothing is compared: the program ended with " +
                   (status < 0 ? "signal " + std::to_string(-status) : "exit code " + std::to_string(status)));
@@ -131,11 +133,12 @@ class CompareCommand final : public Command {
     const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; });
     return plain && !name.empty() ? name : "program";
   }
-  /// The program's exit code, or minus the signal that ended it.
-  int RunProgram() const {
+
+  /// The program's exit code, or minus the signal that ended it. `ranges`: the forms that its traces have to tell of.
+  int RunProgram(const std::string& ranges) const {
     const std::string self = ToolDirectory() / "gridloom";
     std::vector<std::string> words = {self, "run", "--trace", ProcessTraces()};
-    if (const std::string ranges = replay_->Ranges(); !ranges.empty()) words.insert(words.end(), {"--ranges", ranges});
+    if (!ranges.empty()) words.insert(words.end(), {"--ranges", ranges});
     words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     std::vector<char*> arguments;

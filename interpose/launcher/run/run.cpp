@@ -136,11 +136,16 @@ class RunProgram final : public Command {
     return value;
   }
 
+  /// Whether a setting that is empty or 0 when it is off will be on for the program.
+  static bool IsOn(const std::vector<Assignment>& environment, std::string_view variable) {
+    const std::string value = ValueOf(environment, variable);
+    return !value.empty() && value != "0";
+  }
+
   /// What parts and keys the simulated device gets can be said to be wrong before the program runs. Whether it goes by ranges of CTAs.
   static Result<bool> CheckTimedDevice(const std::vector<Assignment>& environment) {
     const auto value = [&](std::string_view variable) { return ValueOf(environment, variable); };
-    const std::string timing = value("GRIDLOOM_TIMING");
-    if (timing.empty() || timing == "0") return false;
+    if (!IsOn(environment, "GRIDLOOM_TIMING")) return false;
     const std::string seen = value("GRIDLOOM_DEVICE"), timed = value("GRIDLOOM_TIMING_DEVICE");
     const std::string name = !timed.empty() ? timed : !seen.empty() ? seen : std::string(sim::kDefaultDevice);
     if (name == "real") return false;
@@ -155,13 +160,9 @@ class RunProgram final : public Command {
 
   /// Ranges of nothing, or in the way of something else. `timed`: the simulated device goes by them.
   static Status CheckRanges(const std::vector<Assignment>& environment, bool timed) {
-    const auto given = [&](std::string_view variable) {
-      const std::string value = ValueOf(environment, variable);
-      return !value.empty() && value != "0";
-    };
-    const bool asked = given("GRIDLOOM_RANGES");
+    const bool asked = IsOn(environment, "GRIDLOOM_RANGES");
     if (!asked && !timed) return {};
-    if (!timed && !given("GRIDLOOM_TRACE"))
+    if (!timed && !IsOn(environment, "GRIDLOOM_TRACE"))
       return Error{
           "--ranges is for a trace, or for timing on a device that goes by them: add --trace, --policy crcs-ppcs or --hardware crcs"};
     constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
@@ -170,7 +171,7 @@ class RunProgram final : public Command {
                                                                          {"GRIDLOOM_REORDER", "--reorder"},
                                                                          {"GRIDLOOM_CONNECT", "--connect"}};
     for (const auto& [variable, option] : kOthers) {
-      if (!given(variable)) continue;
+      if (!IsOn(environment, variable)) continue;
       if (asked) return Error{"--ranges and " + std::string(option) + " exclude each other: leave one of them out"};
       return Error{"the ranges of CTAs, which policies crcs-... and the part crcs go by, are not captured with " + std::string(option) +
                    ": leave that out, or choose another policy and hardware"};
@@ -179,10 +180,7 @@ class RunProgram final : public Command {
   }
 
   static Status CheckRecordOrder(const std::vector<Assignment>& environment) {
-    const auto on = [&](std::string_view variable) {
-      const std::string value = ValueOf(environment, variable);
-      return !value.empty() && value != "0";
-    };
+    const auto on = [&](std::string_view variable) { return IsOn(environment, variable); };
     if (!on("GRIDLOOM_RECORD_ORDER") || on("GRIDLOOM_TRACE") || on("GRIDLOOM_TIMING")) return {};
     return Error{"--record-order is for a trace or a timing: add --trace or --timing"};
   }

@@ -37,7 +37,6 @@ class CrcsStudy final : public Study {
     const auto row = std::ranges::find(kExhibits, name, [](const auto& exhibit) { return std::string(exhibit.first); });
     GL_TRY(exhibit, row->second(settings_, *runs_));
     exhibit.name = name;
-    AddNotes(settings_, exhibit);
     return exhibit;
   }
 
@@ -54,12 +53,6 @@ nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& k
   if (std::ranges::find(known, workload) == known.end()) return nullptr;
   const auto number = settings.Number("paper." + key + "." + workload);
   return number.ok() ? nlohmann::ordered_json(*number) : nullptr;
-}
-
-void AddNotes(const Settings& settings, Exhibit& exhibit) {
-  for (const std::string& note : settings.Below("notes." + exhibit.name)) {
-    if (const auto text = settings.Text("notes." + exhibit.name + "." + note); text.ok()) exhibit.notes.push_back(*text);
-  }
 }
 
 }  // namespace crcs

@@ -27,7 +27,5 @@ Result<Exhibit> Pays(const Settings& settings, Runs& runs);      ///< storage, P
 
 /// What the paper says of a workload, or null: a number below `paper.KEY.WORKLOAD`.
 nlohmann::ordered_json PaperValue(const Settings& settings, const std::string& key, const std::string& workload);
-/// The file's sentences about an exhibit (`notes.NAME`), in its order.
-void AddNotes(const Settings& settings, Exhibit& exhibit);
 
 }  // namespace gridloom::study::crcs

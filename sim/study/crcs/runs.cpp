@@ -1,11 +1,8 @@
 #include "sim/study/crcs/runs.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -24,22 +21,6 @@ constexpr std::size_t kAllCtas = 1u << 22;
 /// Rises when a change of the part or its policies makes old measurements wrong.
 constexpr int kVersion = 2;
 
-/// XXH3 of a file's contents.
-Result<std::string> HashOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  XXH3_state_t* const state = XXH3_createState();
-  XXH3_64bits_reset(state);
-  std::vector<char> buffer(1 << 20);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    XXH3_64bits_update(state, buffer.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits_digest(state)));
-  XXH3_freeState(state);
-  if (file.bad() || !file.eof()) return Error{"cannot read " + path};
-  return std::string(text);
-}
-
 /// Names of the kernels that are made from others to tell what these will touch.
 std::set<std::string> ProfilersOf(const trace::TraceFile& file) {
   std::set<std::string> names;
@@ -47,6 +28,14 @@ std::set<std::string> ProfilersOf(const trace::TraceFile& file) {
     if (launch.info.role == trace::LaunchInfo::Role::kProfiler) names.insert(file.kernels()[launch.info.kernel].name);
   }
   return names;
+}
+
+/// Several replays of a trace may have the same to say.
+void TellOnce(const std::string& sentence) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (told.insert(sentence).second) std::fprintf(stderr, "gridloom: %s\n", sentence.c_str());
 }
 
 struct Replayed {
@@ -62,6 +51,7 @@ Result<Replayed> ReplayOf(const Run& run, const sim::DeviceSpec& device, const s
   replayed.profilers = ProfilersOf(*file);
   replayed.cycles_per_ms = device.timing.clock.sm_mhz * 1e3;
   GL_TRY(result, Replay(device, run.policy, {file}, 1, {.kept_ctas = kept_ctas}));
+  for (const std::string& note : result.notes) TellOnce(note);
   replayed.result = std::move(result);
   return replayed;
 }
@@ -187,7 +177,7 @@ Result<sim::DeviceSpec> Runs::DeviceOf(const Run& run) const {
 }
 
 /// Traces of all runs of a program with the same arguments are one, with both forms of ranges.
-Result<Runs::Traced> Runs::TraceOfRun(const Run& run) {
+Result<FileIdentity> Runs::TraceOfRun(const Run& run) {
   std::vector<std::string> arguments;
   if (std::ranges::find(workloads_, run.workload) != workloads_.end()) {
     GL_TRY(of_file, settings_.List("workloads." + run.workload));
@@ -199,8 +189,8 @@ Result<Runs::Traced> Runs::TraceOfRun(const Run& run) {
   const std::string name = program.FileName();
   if (const auto known = traces_.find(name); known != traces_.end()) return known->second;
   GL_TRY(path, TraceOf(program, environment_));
-  GL_TRY(hash, HashOf(path.string()));
-  return traces_[name] = {.path = path.string(), .hash = hash};
+  GL_TRY(identity, Identify(path.string()));
+  return traces_[name] = identity;
 }
 
 Result<Measurement> Runs::MeasurementOf(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/study/experiment/study.h"
+#include "sim/study/replay/plan.h"
 
 namespace gridloom::study::crcs {
 
@@ -55,10 +56,7 @@ class Runs {
 
  private:
   Runs(const Settings& settings, const Environment& environment) : settings_(settings), environment_(environment) {}
-  struct Traced {
-    std::string path, hash;
-  };
-  Result<Traced> TraceOfRun(const Run& run);
+  Result<FileIdentity> TraceOfRun(const Run& run);
   Result<Measurement> MeasurementOf(
       const Run& run, const std::string& what,
       std::function<Result<std::vector<double>>(const Run&, const sim::DeviceSpec&, const std::string&)> measure);
@@ -69,7 +67,7 @@ class Runs {
   std::string device_, storage_;
   std::unique_ptr<RateCache> cache_;
   std::unique_ptr<Measurements> measurements_;
-  std::map<std::string, Traced> traces_;
+  std::map<std::string, FileIdentity> traces_;
 };
 
 /// How much faster, in per cent.

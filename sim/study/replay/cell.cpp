@@ -111,9 +111,9 @@ Json CtasJson(const ReplayResult& result, Names& names) {
           {"rows", std::move(rows)}};
 }
 
-Json TracesJson(const std::vector<TraceIdentity>& traces) {
+Json TracesJson(const std::vector<FileIdentity>& traces) {
   Json json = Json::array();
-  for (const TraceIdentity& trace : traces) json.push_back({{"file", trace.path}, {"bytes", trace.bytes}, {"xxh3", trace.hash}});
+  for (const FileIdentity& trace : traces) json.push_back({{"file", trace.path}, {"bytes", trace.bytes}, {"xxh3", trace.hash}});
   return json;
 }
 

@@ -1,12 +1,10 @@
 #include "sim/study/replay/options.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <sstream>
 
 #include "rewriter/support/quantity.h"
-#include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 
 namespace gridloom::study {
@@ -29,21 +27,6 @@ Status ReplayOptions::Complete() {
   storage.clear();
   if (!rates.values.empty()) parameters.push_back(std::move(rates));
   return {};
-}
-
-std::string RangesFor(const ReplayOptions& options) {
-  constexpr std::string_view kPart = "crcs";
-  const bool part = std::ranges::any_of(options.hardware, [&](const std::string& names) { return names.find(kPart) != std::string::npos; });
-  const bool policy = std::ranges::any_of(options.policies, [](const std::string& name) {
-    const auto known = policy::FindPolicy(name);
-    return known.ok() && (*known)->needs.Has(policy::Need::kRanges);
-  });
-  if (!part && !policy) return "";
-  const auto chosen = std::ranges::find(options.parameters, "hardware.crcs.ranges", &ParameterValues::key);
-  if (chosen == options.parameters.end()) return "interval";
-  std::string forms;
-  for (const std::string& form : chosen->values) forms += (forms.empty() ? "" : ",") + form;
-  return forms;
 }
 
 std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix) {

@@ -46,9 +46,6 @@ struct ReplayOptions {
 /// Each trace alone, named after its file; with `mix` all of them together. Names are unique.
 std::vector<Workload> WorkloadsOf(const std::vector<std::string>& traces, bool mix);
 
-/// The forms of ranges that traces have to tell of ("interval,strided"), or nothing: policies or parts go by them. Of complete options.
-std::string RangesFor(const ReplayOptions& options);
-
 /// "timing.l1.mshrs=16,32"; fails when there is no key or no value.
 Result<ParameterValues> ParseParameter(const std::string& text);
 

@@ -17,7 +17,9 @@
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
+#include "sim/study/measure/timed_device.h"
 #include "sim/study/replay/cell.h"
+#include "sim/trace/range_forms.h"
 
 namespace gridloom::study {
 namespace {
@@ -55,21 +57,6 @@ class Hash {
  private:
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
 };
-
-Result<TraceIdentity> Identify(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"cannot read " + path + ": " + std::strerror(errno)};
-  TraceIdentity identity{path, 0, {}};
-  Hash hash;
-  std::vector<char> buffer(1 << 20);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    hash.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    identity.bytes += static_cast<std::uint64_t>(file.gcount());
-  }
-  if (file.bad()) return Error{"cannot read " + path + ": " + std::strerror(errno)};
-  identity.hash = hash.Text();
-  return identity;
-}
 
 Status Change(const std::string& key, const std::string& value, DeviceVariant& device) {
   GL_TRY_STATUS(sim::SetDeviceKey(key, value, "--set " + key + "=" + value, device.spec));
@@ -155,11 +142,11 @@ Status CheckParts(const ReplayOptions& options, const std::vector<DeviceVariant>
 }
 
 /// Everything that a result depends on.
-std::string KeyOf(const std::string& basis, const std::vector<TraceIdentity>& traces, const sim::DeviceSpec& device,
+std::string KeyOf(const std::string& basis, const std::vector<FileIdentity>& traces, const sim::DeviceSpec& device,
                   const std::string& policy) {
   Hash hash;
   hash.Add(basis);
-  for (const TraceIdentity& trace : traces) hash.Add(trace.hash);
+  for (const FileIdentity& trace : traces) hash.Add(trace.hash);
   for (const sim::DeviceField& field : sim::DeviceFields()) {
     hash.Add(field.key);
     hash.Add(sim::FieldText(field, device));
@@ -245,7 +232,7 @@ Status PlanPolicies(const ReplayOptions& options, ReplayPlan& plan) {
 
 /// Each file is read once, however many workloads it belongs to.
 Status PlanWorkloads(const ReplayOptions& options, ReplayPlan& plan) {
-  std::map<std::string, TraceIdentity> known;
+  std::map<std::string, FileIdentity> known;
   plan.workloads = options.workloads;
   for (const Workload& workload : plan.workloads) {
     plan.traces.emplace_back();
@@ -274,6 +261,21 @@ std::string ReplayPlan::NameOf(const Cell& cell) const {
   return workloads[cell.workload].name + " on " + devices[cell.device].label + " under " + cell.policy;
 }
 
+Result<FileIdentity> Identify(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{"cannot read " + path + ": " + std::strerror(errno)};
+  FileIdentity identity{path, 0, {}};
+  Hash hash;
+  std::vector<char> buffer(1 << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    hash.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    identity.bytes += static_cast<std::uint64_t>(file.gcount());
+  }
+  if (file.bad()) return Error{"cannot read " + path + ": " + std::strerror(errno)};
+  identity.hash = hash.Text();
+  return identity;
+}
+
 sim::DeviceSpec ReplayPlan::SpecOf(const Cell& cell) const {
   sim::DeviceSpec spec = hardware::WithPartsFor(devices[cell.device].spec, cell.policy);
   // Values for a part that other policies bring.
@@ -285,6 +287,22 @@ Status CheckNames(const ReplayOptions& options) {
   ReplayPlan plan;
   GL_TRY_STATUS(PlanPolicies(options, plan));
   return PlanDevices(options, plan);
+}
+
+Result<std::string> RangesFor(const ReplayOptions& options) {
+  ReplayPlan plan;
+  GL_TRY_STATUS(PlanPolicies(options, plan));
+  GL_TRY_STATUS(PlanDevices(options, plan));
+  std::set<std::string_view> forms;
+  for (std::size_t device = 0; device < plan.devices.size(); ++device) {
+    for (const std::string& policy : plan.policies) {
+      const auto form = RangesOf(plan.SpecOf({0, device, policy, {}, {}}));
+      if (form) forms.insert(trace::NameOf(*form));
+    }
+  }
+  std::string text;
+  for (const std::string_view form : forms) text += (text.empty() ? "" : ",") + std::string(form);
+  return text;
 }
 
 std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan) {

@@ -30,15 +30,17 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
-struct TraceIdentity {
+/// What a result depends on of a file.
+struct FileIdentity {
   std::string path;
   std::uint64_t bytes = 0;
   std::string hash;  ///< XXH3 of the contents, 64 bits
 };
+Result<FileIdentity> Identify(const std::string& path);
 
 struct ReplayPlan {
   std::vector<Workload> workloads;
-  std::vector<std::vector<TraceIdentity>> traces;  ///< by workload
+  std::vector<std::vector<FileIdentity>> traces;  ///< by workload
   std::vector<DeviceVariant> devices;
   std::vector<std::string> policies;
   std::vector<Cell> cells;               ///< workloads, in each devices, in each policies
@@ -51,6 +53,9 @@ struct ReplayPlan {
 
 /// Whether devices, parts of hardware, keys and policies can be what `options` says: fails as PlanReplays, without a look at traces.
 Status CheckNames(const ReplayOptions& options);
+/// The forms of ranges that traces have to tell of ("interval,strided"), as some of the devices go by them under some of the policies; else
+/// nothing. Fails as CheckNames.
+Result<std::string> RangesFor(const ReplayOptions& options);
 
 /// Counters of all devices of the plan: those of the model, then those of the parts that some have.
 std::vector<timing::CounterInfo> CountersOf(const ReplayPlan& plan);

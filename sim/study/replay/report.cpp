@@ -175,7 +175,7 @@ void AddConfiguration(const ReplayRun& run, const ReplayOptions& options, report
   page.Add(report::Code(options.command));
   std::vector<Json> traces;
   for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
-    for (const TraceIdentity& trace : plan.traces[w]) traces.push_back({plan.workloads[w].name, trace.path, trace.bytes, trace.hash});
+    for (const FileIdentity& trace : plan.traces[w]) traces.push_back({plan.workloads[w].name, trace.path, trace.bytes, trace.hash});
   }
   page.Add(report::Table("Traces",
                          {{"workload", "", "", report::Kind::kText},

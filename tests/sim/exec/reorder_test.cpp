@@ -163,11 +163,14 @@ struct Fixture {
     launch.params = params.bytes();
     return launch;
   }
-  template <typename T>
-  std::vector<T> Values(std::uint64_t address, std::size_t count) {
-    std::vector<T> values(count);
+  std::uint64_t Upload(std::size_t count, std::uint32_t value = 0) { return executor.Upload(std::vector<std::uint32_t>(count, value)); }
+  std::vector<std::uint32_t> Values(std::uint64_t address, std::size_t count) {
+    std::vector<std::uint32_t> values(count);
     executor.Download(address, values);
     return values;
+  }
+  exec::LaunchFault Run(const exec::LaunchParams& launch, exec::LaunchStats* stats = nullptr) {
+    return executor.engine().Run(launch, stats);
   }
 
   Executor executor;
@@ -182,9 +185,9 @@ class Chain {
   static constexpr std::uint32_t kCount = 60'000, kCtas = (kCount + kBlock - 1) / kBlock, kArrays = 3;
 
   explicit Chain(unsigned threads = 0) : f(threads) {
-    for (std::uint32_t a = 0; a < kArrays; ++a) arrays.push_back(f.executor.Upload(std::vector<std::uint32_t>(kCtas * kBlock)));
-    last = f.executor.Upload(std::vector<std::uint32_t>(1));
-    lists = f.executor.Upload(std::vector<std::uint32_t>(kCtas));
+    for (std::uint32_t a = 0; a < kArrays; ++a) arrays.push_back(f.Upload(kCtas * kBlock));
+    last = f.Upload(1);
+    lists = f.Upload(kCtas);
   }
 
   /// 9 launches: sums over near and far neighbours from array to array, and one that works in place and leaves traces of its CTAs' order.
@@ -212,8 +215,8 @@ class Chain {
 
   std::vector<std::vector<std::uint32_t>> Result() {
     std::vector<std::vector<std::uint32_t>> result;
-    for (const std::uint64_t array : arrays) result.push_back(f.Values<std::uint32_t>(array, kCtas * kBlock));
-    result.push_back(f.Values<std::uint32_t>(lists, kCtas));
+    for (const std::uint64_t array : arrays) result.push_back(f.Values(array, kCtas * kBlock));
+    result.push_back(f.Values(lists, kCtas));
     return result;
   }
 
@@ -222,7 +225,7 @@ class Chain {
     for (std::size_t i = 0; i < launches.size(); ++i) {
       exec::LaunchParams launch = f.Launch(launches[i].first, {launches[i].second, 1, 1}, params[i]);
       launch.in_turn = true;
-      CHECK(f.executor.engine().Run(launch).kind == exec::FaultKind::kNone);
+      CHECK(f.Run(launch).kind == exec::FaultKind::kNone);
     }
     return Result();
   }
@@ -261,17 +264,16 @@ TEST_CASE("Engine_NamedCtas_RunAndNoOthers") {
   Fixture f;
   const exec::Dim3 grid{5, 4, 3};
   const std::uint32_t kUntouched = 1'000'000;
-  const auto out = f.executor.Upload(std::vector<std::uint32_t>(grid.count(), kUntouched));
-  ParamBlock params;
-  params.Add(out);
+  const auto out = f.Upload(grid.count(), kUntouched);
+  const ParamBlock params = ParamBlock().Add(out);
   auto launch = f.Launch("numbers", grid, params);
   const std::vector<std::uint64_t> named{59, 0, 17, 16, 4, 5, 44};
   launch.ctas = named;
   exec::LaunchStats stats;
-  CHECK(f.executor.engine().Run(launch, &stats).kind == exec::FaultKind::kNone);
+  CHECK(f.Run(launch, &stats).kind == exec::FaultKind::kNone);
   CHECK(stats.ctas == named.size());
   CHECK(stats.warps == named.size() * kBlock / 32);
-  const auto got = f.Values<std::uint32_t>(out, grid.count());
+  const auto got = f.Values(out, grid.count());
   std::vector<std::uint32_t> order;
   for (std::uint64_t cta = 0; cta < got.size(); ++cta) {
     CHECK((got[cta] != kUntouched) == (std::ranges::find(named, cta) != named.end()));
@@ -284,48 +286,45 @@ TEST_CASE("Engine_NamedCtas_RunAndNoOthers") {
 TEST_CASE("Engine_InTurn_RunsThemInTheOrderThatIsGiven") {
   Fixture f(4);
   const exec::Dim3 grid{5, 40, 3};
-  const auto out = f.executor.Upload(std::vector<std::uint32_t>(grid.count()));
-  ParamBlock params;
-  params.Add(out);
+  const auto out = f.Upload(grid.count());
+  const ParamBlock params = ParamBlock().Add(out);
   auto launch = f.Launch("numbers", grid, params);
   launch.in_turn = true;
-  CHECK(f.executor.engine().Run(launch).kind == exec::FaultKind::kNone);
-  const auto whole = f.Values<std::uint32_t>(out, grid.count());
+  CHECK(f.Run(launch).kind == exec::FaultKind::kNone);
+  const auto whole = f.Values(out, grid.count());
   for (std::uint32_t i = 0; i < whole.size(); ++i) REQUIRE(whole[i] == i);
   std::vector<std::uint64_t> backwards;
   for (std::uint64_t cta = grid.count(); cta != 0; --cta) backwards.push_back(cta - 1);
   launch.ctas = backwards;
-  CHECK(f.executor.engine().Run(launch).kind == exec::FaultKind::kNone);
-  const auto got = f.Values<std::uint32_t>(out, grid.count());
+  CHECK(f.Run(launch).kind == exec::FaultKind::kNone);
+  const auto got = f.Values(out, grid.count());
   for (std::uint32_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == 2 * grid.count() - 1 - i);
 }
 
 TEST_CASE("Engine_NamedCtas_OfGridsThatRunAsAWhole_AreRefused") {
   Fixture f;
-  const auto out = f.executor.Upload(std::vector<std::uint32_t>(8));
-  ParamBlock params;
-  params.Add(out);
+  const auto out = f.Upload(8);
+  const ParamBlock params = ParamBlock().Add(out);
   auto launch = f.Launch("numbers", {8, 1, 1}, params);
   std::vector<std::uint64_t> named{8};
   launch.ctas = named;
-  CHECK(f.executor.engine().Run(launch).text.find("CTA 8 is not in the grid") != std::string::npos);
+  CHECK(f.Run(launch).text.find("CTA 8 is not in the grid") != std::string::npos);
   named[0] = 7;
   launch.cooperative = true;
-  CHECK(f.executor.engine().Run(launch).text.find("has to run as a whole") != std::string::npos);
+  CHECK(f.Run(launch).text.find("has to run as a whole") != std::string::npos);
   launch.cooperative = false;
   launch.cluster = {2, 1, 1};
-  CHECK(f.executor.engine().Run(launch).text.find("has to run as a whole") != std::string::npos);
+  CHECK(f.Run(launch).text.find("has to run as a whole") != std::string::npos);
 }
 
 TEST_CASE("Engine_NamedCta_ThatFaults_IsNamed") {
   Fixture f;
-  const auto out = f.executor.Upload(std::vector<std::uint32_t>(8));
-  ParamBlock params;
-  params.Add(out);
+  const auto out = f.Upload(8);
+  const ParamBlock params = ParamBlock().Add(out);
   auto launch = f.Launch("traps", {8, 1, 1}, params);
   const std::vector<std::uint64_t> named{7, 5, 1};
   launch.ctas = named;
-  const auto fault = f.executor.engine().Run(launch);
+  const auto fault = f.Run(launch);
   CHECK(fault.kind == exec::FaultKind::kTrap);
   CHECK(fault.cta.x == 5);
 }
@@ -353,7 +352,10 @@ TEST_CASE("Reorderer_OneSeed_OneOrderForAnyNumberOfThreads") {
   four.Build();
   exec::Reorderer::Counts of_one, of_four;
   CHECK(one.Reordered(*one.f.ranged[0], {.seed = 3}, &of_one) == four.Reordered(*four.f.ranged[0], {.seed = 3}, &of_four));
-  CHECK(of_one.ahead == of_four.ahead);
+  CHECK((of_one.ahead == of_four.ahead && of_one.side_by_side == of_four.side_by_side));
+  exec::Reorderer::Counts of_another;  // else the numbers would say nothing about the order
+  four.Reordered(*four.f.ranged[0], {.seed = 4}, &of_another);
+  CHECK(of_another.ahead != of_four.ahead);
 }
 
 TEST_CASE("Reorderer_PagesWithoutOwners_GiveOtherBits") {
@@ -368,8 +370,8 @@ TEST_CASE("Reorderer_PagesWithoutOwners_GiveOtherBits") {
 TEST_CASE("Reorderer_ProfilerThatReadsMemory_SeesWhatWasBeforeItDone") {
   Fixture f;
   constexpr std::uint32_t kStart = 3000;
-  const auto in = f.executor.Upload(std::vector<std::uint32_t>(1, kStart / 5)), start = f.executor.Upload(std::vector<std::uint32_t>(1));
-  const auto data = f.executor.Upload(std::vector<std::uint32_t>(8000, 1));
+  const auto in = f.Upload(1, kStart / 5), start = f.Upload(1);
+  const auto data = f.Upload(8000, 1);
   const ParamBlock first = ParamBlock().Add(in).Add(start).Add(1).Add(0), second = ParamBlock().Add(data).Add(start);
   const auto placed = f.ranged[1]->Find("placed");
   REQUIRE(placed.why_not == "");
@@ -377,16 +379,16 @@ TEST_CASE("Reorderer_ProfilerThatReadsMemory_SeesWhatWasBeforeItDone") {
   std::vector<exec::ReorderedRun> runs(2);
   reorderer.Add({f.Launch("blur", {1, 1, 1}, first), f.ranged[1]->Find("blur")}, runs[0]);
   reorderer.Add({f.Launch("placed", {20, 1, 1}, second), placed, false, true}, runs[1]);
-  CHECK(f.Values<std::uint32_t>(start, 1)[0] == kStart);
+  CHECK(f.Values(start, 1)[0] == kStart);
   reorderer.RunOut();
   CHECK(reorderer.counts().batches == 2);
-  const auto got = f.Values<std::uint32_t>(data, 8000);
+  const auto got = f.Values(data, 8000);
   for (std::uint32_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == (i - kStart < 20 * kBlock ? i - kStart : 1));
 }
 
 TEST_CASE("Reorderer_Fault_EndsTheBatch") {
   Fixture f;
-  const auto out = f.executor.Upload(std::vector<std::uint32_t>(8));
+  const auto out = f.Upload(8);
   const ParamBlock params = ParamBlock().Add(out);
   exec::Reorderer reorderer(f.executor.engine(), f.executor.memory(), {.seed = 1});
   std::vector<exec::ReorderedRun> runs(2);
@@ -398,14 +400,14 @@ TEST_CASE("Reorderer_Fault_EndsTheBatch") {
 
 TEST_CASE("Reorderer_GridsWithoutEnd_RunAsTheyAre") {
   Fixture f;
-  const auto in = f.executor.Upload(std::vector<std::uint32_t>(1, 2)), out = f.executor.Upload(std::vector<std::uint32_t>(1));
+  const auto in = f.Upload(1, 2), out = f.Upload(1);
   const ParamBlock params = ParamBlock().Add(in).Add(out).Add(1).Add(0);
   exec::Reorderer reorderer(f.executor.engine(), f.executor.memory(), {.seed = 1});
   exec::ReorderedRun run;
   CHECK(reorderer.Add({f.Launch("blur", {(1u << 20) + 1, 1, 1}, params), f.ranged[0]->Find("blur")}, run).kind == exec::FaultKind::kNone);
   CHECK(run.why_whole == "it has more than 1048576 thread blocks");
   CHECK(run.stats.ctas == (1u << 20) + 1);
-  CHECK(f.Values<std::uint32_t>(out, 1)[0] == 10);
+  CHECK(f.Values(out, 1)[0] == 10);
 }
 
 TEST_CASE("Reorderer_Stopped_RunsNothingMore") {

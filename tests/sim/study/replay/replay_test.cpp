@@ -65,6 +65,27 @@ TEST_CASE("Plan_IsEveryCombination_WithKeysThatFollowContents") {
   CHECK(PlanReplays(options)->cells[0].key != plan->cells[0].key);
 }
 
+TEST_CASE("RangesFor_AreThoseThatDevicesGoByUnderThePolicies") {
+  const auto ranges = [](const std::vector<std::string>& policies, const std::vector<std::string>& hardware,
+                         const std::vector<ParameterValues>& parameters) {
+    ReplayOptions options;
+    options.devices = {"gtx480"};
+    options.policies = policies;
+    options.hardware = hardware;
+    options.parameters = parameters;
+    const auto forms = RangesFor(options);
+    return forms.ok() ? *forms : forms.error().message;
+  };
+  CHECK(ranges({"leftover", "serial"}, {}, {}).empty());
+  CHECK(ranges({"leftover"}, {"lazy-ctas"}, {}).empty());
+  CHECK(ranges({"leftover", "crcs-ppcs"}, {}, {}) == "interval");
+  CHECK(ranges({"leftover"}, {"crcs"}, {}) == "interval");
+  CHECK(ranges({"leftover"}, {}, {{"proposed", {"none", "crcs"}}}) == "interval");
+  CHECK(ranges({"crcs-fifo"}, {}, {{"hardware.crcs.ranges", {"strided"}}}) == "strided");
+  CHECK(ranges({"crcs-fifo"}, {}, {{"hardware.crcs.ranges", {"strided", "interval"}}}) == "interval,strided");
+  CHECK(ranges({"crcs-fif"}, {}, {}).find("did you mean 'crcs-fifo'?") != std::string::npos);
+}
+
 TEST_CASE("Plan_NamesThatDoNotExist_AreErrorsWithTheNearestOne") {
   const ReplayFolder folder;
   ReplayOptions options = folder.Options();
