@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 
 #include "interpose/session/broker_link.h"
 #include "interpose/session/errors.h"
@@ -10,6 +9,7 @@
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
+#include "interpose/session/work_memory.h"
 #include "rewriter/passes/cta_order.h"
 #include "sim/exec/reorder/cta_chooser.h"
 #include "sim/exec/slices/slices.h"
@@ -17,15 +17,9 @@
 namespace gridloom::session {
 namespace {
 
-/// One of the launch's parameters may be a pointer into memory that the host has mapped: it may look there for results at any time.
+/// The host has mapped memory that the launch may write: it may look there for results at any time.
 bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
-  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= op.params.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, op.params.data() + at, sizeof word);
-    const auto allocation = memory.Find(word);
-    if (allocation && (allocation->kind == exec::MemoryKind::kPinned || allocation->kind == exec::MemoryKind::kRegistered)) return true;
-  }
-  return false;
+  return PointsInto(memory, op, {exec::MemoryKind::kPinned, exec::MemoryKind::kRegistered});
 }
 
 }  // namespace

@@ -40,11 +40,6 @@ bool HasConstant(std::uint64_t address, std::uint64_t span) {
   });
 }
 
-bool IsShared(std::uint64_t address) {
-  const auto allocation = AllocationAt(address);
-  return allocation && (IsHosts(allocation->kind) || allocation->kind == exec::MemoryKind::kManaged);
-}
-
 }  // namespace
 
 void DescribeCopy(const CopyOp& op, HostAction& action) {
@@ -91,14 +86,20 @@ bool WritesHostMemory(const Operation& operation) {
   return false;
 }
 
-bool ReachesHostMemory(const KernelOp& op) {
-  if (std::ranges::any_of(op.bound.program->globals(), &exec::GlobalInfo::managed)) return true;
+bool PointsInto(const exec::DeviceMemory& memory, const KernelOp& op, std::initializer_list<exec::MemoryKind> kinds) {
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= op.params.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, op.params.data() + at, sizeof word);
-    if (word != 0 && IsShared(word)) return true;
+    const auto allocation = word != 0 ? memory.Find(word) : std::nullopt;
+    if (allocation && std::ranges::find(kinds, allocation->kind) != kinds.end()) return true;
   }
   return false;
+}
+
+bool ReachesHostMemory(const KernelOp& op) {
+  using exec::MemoryKind;
+  return std::ranges::any_of(op.bound.program->globals(), &exec::GlobalInfo::managed) ||
+         PointsInto(Process::Get().first_device().memory(), op, {MemoryKind::kManaged, MemoryKind::kPinned, MemoryKind::kRegistered});
 }
 
 }  // namespace gridloom::session

@@ -1,6 +1,8 @@
 // Which memory the operations of a program touch, as far as its host knows.
 #pragma once
 
+#include <initializer_list>
+
 #include "interpose/session/operation.h"
 #include "sim/trace/trace_file.h"
 
@@ -19,6 +21,8 @@ void DescribeFill(const FillOp& op, trace::HostAction& action);
 
 /// Whether it writes memory that the host looks at without asking: a copy or fill of its own memory.
 bool WritesHostMemory(const Operation& operation);
+/// Whether one of the kernel's parameters is a pointer into memory of one of these kinds.
+bool PointsInto(const exec::DeviceMemory& memory, const KernelOp& op, std::initializer_list<exec::MemoryKind> kinds);
 /// Whether the kernel may reach memory that the host looks at: managed, pinned or registered, by a parameter that points there or as a
 /// variable of its module. Pointers in structures that parameters point at are not followed.
 bool ReachesHostMemory(const KernelOp& op);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/device/timing_spec.h"
+#include "sim/timing/memory/accesses.h"
+
 namespace gridloom::hardware::crcs {
 
 using timing::Cycle;
@@ -13,9 +16,9 @@ using timing::WorkKind;
 
 namespace {
 
-/// Where the tables lie, in lines of 128 bytes: above all that programs have.
+/// Where the tables lie, in lines: above all that programs have.
 constexpr std::uint64_t kPageTableLine = std::uint64_t{1} << 38, kCountTableLine = kPageTableLine + (std::uint64_t{1} << 37);
-constexpr std::uint64_t kLineBytes = 128;
+constexpr std::uint64_t kLineBytes = sim::TimingSpec::kLineBytes;
 
 bool IsCopy(WorkKind kind) {
   return kind == WorkKind::kCopyToDevice || kind == WorkKind::kCopyToHost || kind == WorkKind::kCopyOnDevice || kind == WorkKind::kFill;
@@ -36,13 +39,6 @@ std::uint64_t MostPagesOf(const timing::WorkView& work, const Settings& settings
   const std::uint64_t span = std::max(use.span, work.bytes), source_span = std::max(use.source_span, work.bytes);
   if (span > ~use.address || source_span > ~use.source) return ~std::uint64_t{0};
   return (span >> settings.page_shift) + (source_span >> settings.page_shift) + 4;
-}
-
-/// Whether the kernel accesses memory that other SMs may have written.
-bool AccessesMemory(const trace::KernelCode& code) {
-  return std::ranges::any_of(code.instructions, [](const trace::Instruction& instruction) {
-    return instruction.has_access() && instruction.space != trace::Space::kShared && instruction.space != trace::Space::kLocal;
-  });
 }
 
 }  // namespace
@@ -163,7 +159,7 @@ void CrcsPart::OnKernelReady(Cycle now, const timing::KernelReady& ready) {
   const Work& work = works_.at(ready.launch);
   if (work.tracking != Tracking::kProfiler) ++counts_of_[work.tracked ? kTrackedKernels : kUntrackedKernels];
   Running& running = running_[ready.launch];
-  running.alone = work.tracking != Tracking::kProfiler || AccessesMemory(ready.source.code());
+  running.alone = work.tracking != Tracking::kProfiler || timing::AccessesMemory(ready.source.code());
   running.all = ready.source.shape().ctas;
   running.turn = {now + settings_.after, ready.launch};
   if (work.tracked) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "sim/device/timing_spec.h"
 #include "sim/timing/kernel_table.h"
 
 namespace gridloom::hardware::hazards {
@@ -13,7 +14,8 @@ using timing::WorkId;
 
 namespace {
 
-constexpr std::uint64_t kSectorBytes = 32, kLineBytes = 128, kLineSectors = kLineBytes / kSectorBytes;
+constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes, kLineBytes = sim::TimingSpec::kLineBytes;
+constexpr std::uint64_t kLineSectors = kLineBytes / kSectorBytes;
 constexpr unsigned kSpaceAt = 44;  // above all sectors of an address space
 
 std::string Hex(std::uint64_t number) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <tuple>
 
+#include "sim/device/timing_spec.h"
 #include "sim/timing/sm/memory_instruction.h"
 
 namespace gridloom::hardware::hazards {
@@ -14,7 +15,7 @@ using timing::RequestKind;
 
 namespace {
 
-constexpr std::uint64_t kSectorBytes = 32, kLineSectors = 4;
+constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes, kLineSectors = sim::TimingSpec::kLineBytes / kSectorBytes;
 
 /// Sectors that the instruction touches, rising; how many there are.
 std::size_t SectorsOf(const timing::MemoryInstruction& instruction, std::array<std::uint64_t, 2 * trace::kWarpSize>& sectors) {

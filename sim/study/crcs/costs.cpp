@@ -1,5 +1,6 @@
 // What the mechanisms cost: time and instructions of profilers and release code (section 4.2.4), bits on the chip (section 5.4).
 #include <algorithm>
+#include <cmath>
 
 #include "sim/device/device_files.h"
 #include "sim/study/crcs/exhibits.h"
@@ -51,7 +52,8 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   const double sms = device.sm.count;
   const double ready_and_back = 2;
   const double tlb = entries * (ready_and_back + kernel_bits + 2 * count_bits + pointer_bits) / kBitsPerKib;
-  const double scheduler = (1u << static_cast<unsigned>(kernel_bits)) * (kernel_bits + sm_bits + page_bits) / kBitsPerKib;
+  const double kernels_known = std::exp2(kernel_bits);
+  const double scheduler = kernels_known * (kernel_bits + sm_bits + page_bits) / kBitsPerKib;
   GL_TRY(shared, number("shared_kib"));
   const double l1 = static_cast<double>(device.timing.l1.size_bytes) / 1024, l2 = static_cast<double>(device.l2.size_bytes) / 1024;
   const double caches = sms * (l1 + shared + read_only) + l2;
@@ -59,7 +61,7 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
   const auto row = [&](const std::string& what, double kib) { exhibit.rows.push_back({runs.device(), what, kib}); };
   row("entries of an SM's TLB", tlb);
   row("of all SMs", sms * tlb);
-  row("PPCS, for " + Number("%.0f", 1u << static_cast<unsigned>(kernel_bits)) + " kernels", scheduler);
+  row("PPCS, for " + Number("%.0f", kernels_known) + " kernels", scheduler);
   row("caches and shared memory of the device", caches);
   GL_TRY(paper, settings.Text("paper.findings.storage"));
   exhibit.findings.push_back({"overhead", Number("%.2f %%", share), paper});
@@ -73,8 +75,8 @@ Result<Exhibit> Storage(const Settings& settings, Runs& runs) {
     kernels = std::max(kernels, one.most_kernels);
   }
   exhibit.notes.push_back("The workloads need counts up to " + Number("%.0f", references) + " (" + Number("%.0f", count_bits) +
-                          " bits hold " + Number("%.0f", (1u << static_cast<unsigned>(count_bits)) - 1) + ") and " +
-                          Number("%.0f", kernels) + " kernels at the same time.");
+                          " bits hold " + Number("%.0f", std::exp2(count_bits) - 1) + ") and " + Number("%.0f", kernels) +
+                          " kernels at the same time.");
   return exhibit;
 }
 

@@ -9,6 +9,7 @@
 #include "sim/hardware/catalog.h"
 #include "sim/study/replay/cell_check.h"
 #include "sim/timing/derived.h"
+#include "sim/timing/kernel_table.h"
 
 namespace gridloom::study {
 namespace {
@@ -18,16 +19,13 @@ namespace fs = std::filesystem;
 /// Launches and copies that are told one by one; the first ones.
 constexpr std::size_t kMostWorks = 4000;
 
-constexpr const char* kKindNames[] = {"",     "copy to device", "copy to host",      "copy on device",
-                                      "fill", "marker",         "read from storage", "write to storage"};  // by timing::WorkKind
-
 /// Kernels and kinds of copies by the order in which they are first met: rows of tables refer to them by number.
 class Names {
  public:
   std::size_t Of(const timing::WorkResult& work) {
     const bool kernel = work.kind == timing::WorkKind::kKernel;
     const auto [it, inserted] = numbers_.try_emplace({work.kind, work.name}, numbers_.size());
-    if (inserted) list_.push_back(kernel ? DemangledName(work.name) : kKindNames[static_cast<std::size_t>(work.kind)]);
+    if (inserted) list_.push_back(kernel ? DemangledName(work.name) : std::string(timing::Name(work.kind)));
     return it->second;
   }
   const Json& list() const { return list_; }

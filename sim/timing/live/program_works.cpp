@@ -1,8 +1,9 @@
 #include "sim/timing/live/program_works.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "sim/timing/memory/accesses.h"
 
 namespace gridloom::timing {
 
@@ -13,13 +14,6 @@ namespace {
 /// Profilers wait for nobody, and everybody for them.
 constexpr std::uint64_t kProfilerStream = (std::uint64_t{1} << 62) - 1;
 constexpr std::int32_t kProfilerPriority = 1 << 20;
-
-/// Whether the kernel reads what earlier works may write. Such a profiler has to wait for them.
-bool ReadsMemory(const trace::KernelCode& code) {
-  return std::ranges::any_of(code.instructions, [](const trace::Instruction& instruction) {
-    return instruction.has_access() && instruction.space != trace::Space::kShared && instruction.space != trace::Space::kLocal;
-  });
-}
 
 MemoryUse UseOf(const HostAction& action) {
   MemoryUse use;
@@ -65,7 +59,7 @@ Result<NodeId> ProgramWorks::AddProfiler(Place& kernel, std::shared_ptr<trace::C
   before.use.tracking = Tracking::kProfiler;
   before.owner.priority = kProfilerPriority;
   before.is_partner = true;
-  if (ReadsMemory(profiler->code())) {
+  if (AccessesMemory(profiler->code())) {  // what earlier works may write
     before.stream = kernel.stream;
     before.after = kernel.after;
   }
