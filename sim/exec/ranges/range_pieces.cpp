@@ -22,4 +22,23 @@ RangePieces ClipRange(const RangeCall& call, std::uint64_t low, std::uint64_t hi
   return {call.base + first * call.stride, call.width, call.stride, last - first};
 }
 
+std::array<RangePieces, 3> CutRange(const RangeCall& call, std::uint64_t low, std::uint64_t high) {
+  RangePieces inner = ClipRange(call, low, high), first, last;
+  if (inner.count != 0 && inner.base < low) {
+    const std::uint64_t below = low - inner.base;
+    first = {low, std::min(inner.width - below, high - low), 0, 1};
+    inner.base += inner.stride;
+    --inner.count;
+  }
+  if (inner.count != 0) {
+    const std::uint64_t at = inner.base + (inner.count - 1) * inner.stride;
+    if (high - at < inner.width) {
+      last = {at, high - at, 0, 1};
+      --inner.count;
+    }
+  }
+  if (inner.count == 1) inner.stride = 0;
+  return {first, inner, last};
+}
+
 }  // namespace gridloom::exec

@@ -93,12 +93,13 @@ void RecordRange(Warp& warp, std::uint64_t imm, const RangeCall& call) {
   if (LaunchOf(warp).records == nullptr) return;
   const auto allocation = ServicesOf(warp).memory->Find(call.array);
   if (!allocation) return;
-  const RangePieces pieces = ClipRange(call, allocation->base, allocation->base + allocation->bytes);
-  if (pieces.count == 0) return;
-  RecordEvent(warp, call.lane, imm,
-              {.kind = call.op == RangeOp::kSet ? RecordedEvent::kSetRange : RecordedEvent::kReleaseRange,
-               .flags = static_cast<std::uint8_t>(call.flags & (kRangeRead | kRangeWrite)),
-               .data = {pieces.base, pieces.width, pieces.stride, pieces.count}});
+  for (const RangePieces& pieces : CutRange(call, allocation->base, allocation->base + allocation->bytes)) {
+    if (pieces.count == 0) continue;
+    RecordEvent(warp, call.lane, imm,
+                {.kind = call.op == RangeOp::kSet ? RecordedEvent::kSetRange : RecordedEvent::kReleaseRange,
+                 .flags = static_cast<std::uint8_t>(call.flags & (kRangeRead | kRangeWrite)),
+                 .data = {pieces.base, pieces.width, pieces.stride, pieces.count}});
+  }
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ DecodedOp DecodeOne(const trace::Instruction& instruction, const trace::KernelCo
     op.registers[i] = code.operands[instruction.operands + i];
   }
   op.space = instruction.space;
+  op.gated = op.kind == OpKind::kMemory && op.space != trace::Space::kShared;
   op.width = instruction.width;
   op.flags = instruction.flags;
   op.barrier = instruction.barrier;

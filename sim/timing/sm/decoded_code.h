@@ -27,7 +27,7 @@ struct DecodedOp {
   std::uint8_t flags = 0;
   std::uint8_t barrier = 0;
   std::uint8_t barrier_warps = 0;
-  std::uint8_t padding = 0;
+  bool gated = false;  ///< gates of proposed parts are asked before it issues
   std::uint32_t operands = 0;
 };
 static_assert(sizeof(DecodedOp) == 32);

@@ -137,7 +137,7 @@ void Sm::Cancel(std::uint32_t launch) {
     if (!runs || ctas_[warp.cta_slot].launch != launch) continue;
     warp.visits_end = warp.visit;
     warp.block_end = warp.op + 1;
-    warp.has_event = false;
+    warp.event_op = nullptr;
   }
   for (CtaStart& start : starts_) {
     if (start.launch != launch) continue;
@@ -197,10 +197,10 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   warp.loads = warp.stores = 0;
   warp.parked = 0;
   warp.granted = false;
-  warp.has_event = false;
+  warp.event_op = nullptr;
   if (!cta.events.empty() && !ports_.cta_events.empty()) {
     const auto events = trace::EventsOf(cta, number);
-    warp.has_event = !events.empty();
+    if (!events.empty()) warp.event_op = start.code->ops.data() + events.front().instruction;
     warp.event = events.data();
     warp.events_end = events.data() + events.size();
   }

@@ -114,6 +114,9 @@ class Sm {
   };
   Gated AskGates(Cycle now, const Warp& warp) const;
   bool PassesGates(Cycle now, Warp& warp);
+  /// Of a warp that comes up in the wheel. What gates held back and then let go on command comes up a second time, and may do anything
+  /// then.
+  static bool ConcernsGates(const Warp& warp) { return warp.state != WarpState::kRunning || warp.op->gated || warp.wake == kNever; }
   void WakeGated(Cycle now, Scheduler& scheduler, Warp& warp);
   void Signal(Cycle now, Warp& warp);
   void TellAccess(Cycle now, const Warp& warp) const;

@@ -8,7 +8,7 @@ namespace gridloom::timing {
 
 /// Until when the first gate that does not let the warp's next instruction issue holds it, and which one that is; not above `now`: none.
 Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
-  if (warp.granted || warp.op->kind != OpKind::kMemory || warp.op->space == trace::Space::kShared) return {};
+  if (warp.granted || !warp.op->gated) return {};
   const MemoryInstruction instruction = NextAccess(warp);
   const GatedAccess access{.sm = index_, .cta = ctas_[warp.cta_slot].id, .instruction = instruction};
   for (std::size_t gate = 0; gate < ports_.warp_gates.size(); ++gate) {
@@ -22,7 +22,7 @@ Sm::Gated Sm::AskGates(Cycle now, const Warp& warp) const {
 bool Sm::PassesGates(Cycle now, Warp& warp) {
   const Gated gated = AskGates(now, warp);
   if (gated.until <= now) {
-    warp.granted = warp.op->kind == OpKind::kMemory;  // of others nobody was asked, and nobody takes it back when they issue
+    warp.granted = warp.op->gated;  // of others nobody was asked, and nobody takes it back when they issue
     return true;
   }
   Scheduler& scheduler = schedulers_[warp.scheduler];
@@ -33,7 +33,7 @@ bool Sm::PassesGates(Cycle now, Warp& warp) {
   return false;
 }
 
-/// A warp comes up in the wheel. What gates held back and let go on command may come up a second time.
+/// A warp comes up in the wheel, perhaps a second time (ConcernsGates).
 void Sm::WakeGated(Cycle now, Scheduler& scheduler, Warp& warp) {
   const WarpMask bit = Bit(warp);
   if (warp.state != WarpState::kRunning || (scheduler.ready & bit) != 0 || warp.wake == kNever) return;
@@ -52,9 +52,11 @@ void Sm::Signal(Cycle now, Warp& warp) {
   while (warp.event->visit == visit && warp.event->instruction == instruction) {
     signals_.push_back(
         {.at = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
-    if (++warp.event != warp.events_end) continue;
-    warp.has_event = false;
-    return;
+    if (++warp.event == warp.events_end) {
+      warp.event_op = nullptr;
+      return;
+    }
+    warp.event_op = warp.code->ops.data() + warp.event->instruction;
   }
 }
 

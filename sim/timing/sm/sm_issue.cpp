@@ -39,7 +39,7 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
     for (WarpMask woken = scheduler.wheel.Take(now); woken != 0; woken &= woken - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(woken));
       Warp& warp = warps_[lane * schedulers_.size() + index];
-      if (gated_) [[unlikely]]
+      if (gated_ && ConcernsGates(warp)) [[unlikely]]
         WakeGated(now, scheduler, warp);
       else if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
       else scheduler.wheel.Add(now, warp.wake, lane);
@@ -86,7 +86,7 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   counters_.thread_instructions += lanes;
   cta.thread_instructions += lanes;
   warp.next_issue = now + 1;
-  if (warp.has_event) [[unlikely]]
+  if (warp.event_op == warp.op) [[unlikely]]
     Signal(now, warp);
   switch (op.kind) {
     case OpKind::kArithmetic: warp.SetDestinations(op, now + op.latency); break;
@@ -216,7 +216,7 @@ void Sm::Arm(Cycle now, Warp& warp) {
   scheduler.memory &= ~bit;
   const Cycle registers = warp.RegistersReady();
   warp.wake = registers == kNever ? kNever : std::max(registers, warp.next_issue);
-  if (gated_) [[unlikely]]
+  if (gated_ && warp.op->gated) [[unlikely]]
     return ArmGated(now, scheduler, warp);
   if (warp.wake == kNever) scheduler.memory |= bit;
   else if (warp.wake <= now) scheduler.ready |= bit;

@@ -25,7 +25,6 @@ struct Warp {
   std::uint8_t index = 0;    ///< within the scheduler: bit of its masks
   std::uint8_t pipe = 0;     ///< of the next instruction
   std::uint8_t barrier = 0;  ///< kBarrier, or some lanes are there: at which
-  bool has_event = false;    ///< `event` is one that somebody wants to know of
   std::uint16_t cta_slot = 0;
   std::uint32_t mask = 0;         ///< active lanes of the current block
   std::uint32_t parked = 0;       ///< lanes that are at a barrier already, while others go on
@@ -42,7 +41,8 @@ struct Warp {
   const DecodedCode* code = nullptr;
   std::vector<Cycle> ready;  ///< by register; [0] stays 0. kNever: a load has not come back
   // Behind what every warp needs in every cycle.
-  const trace::CtaEvent* event = nullptr;  ///< the next one, if has_event
+  const DecodedOp* event_op = nullptr;     ///< the instruction of `event`; null: nobody wants to know of one
+  const trace::CtaEvent* event = nullptr;  ///< the next one
   const trace::CtaEvent* events_end = nullptr;
   bool granted = false;  ///< gates have let the next instruction pass
 

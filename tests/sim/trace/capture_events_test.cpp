@@ -242,6 +242,35 @@ TEST_CASE("ClipRange_LeavesThePiecesThatTouchTheAllocation") {
   CHECK(clip(~std::uint64_t{0} - 5, 10, 1000, 3) == none);
 }
 
+TEST_CASE("CutRange_LeavesNothingOutsideTheAllocation") {
+  // Beside a byte by byte count, over all small rows of pieces that may stick out at either end or at both.
+  constexpr std::uint64_t kLow = 40, kHigh = 60, kMost = 120;
+  for (std::uint64_t base = 20; base < 64; ++base) {
+    for (std::uint64_t width = 0; width < 26; ++width) {
+      for (std::uint64_t stride = 0; stride < 30; ++stride) {
+        for (std::uint64_t count = 0; count < 4; ++count) {
+          std::array<bool, kMost * 2> named{}, cut{};
+          for (std::uint64_t i = 0; i < count; ++i) {
+            for (std::uint64_t at = base + i * stride; at < base + i * stride + width; ++at) named[at] = at >= kLow && at < kHigh;
+          }
+          bool outside = false;
+          for (const exec::RangePieces& row :
+               exec::CutRange({.base = base, .stride = stride, .count = count, .width = width}, kLow, kHigh)) {
+            for (std::uint64_t i = 0; i < row.count; ++i) {
+              const std::uint64_t begin = row.base + i * row.stride;
+              outside = outside || begin < kLow || begin + row.width > kHigh;
+              for (std::uint64_t at = begin; at < begin + row.width; ++at) cut.at(at) = true;
+            }
+          }
+          if (outside || cut != named) FAIL(base << " " << width << " " << stride << " " << count);
+        }
+      }
+    }
+  }
+  const auto far = exec::CutRange({.base = 30, .stride = 1u << 20, .count = 2, .width = ~std::uint64_t{0} - 40}, kLow, kHigh);
+  CHECK((far[0].base == kLow && far[0].width == kHigh - kLow && far[0].count == 1));
+}
+
 /// Numbers launches as they come and runs none.
 class Counter final : public exec::GridChildren {
  public:
