@@ -31,6 +31,16 @@ std::string FaultOf(const char* what, const exec::LaunchFault& fault) {
   return std::string("the run of ") + what + " ended with a fault" + (fault.text.empty() ? "" : ": " + fault.text);
 }
 
+/// Why the bytes that lie there cannot be put back later.
+std::string WhyNotKept(const exec::DeviceMemory& memory, const std::vector<exec::ByteRange>& ranges) {
+  if (const std::uint64_t bytes = exec::SavedMemory::BytesOf(ranges); bytes > kMostSaved)
+    return "it may write " + SizeText(bytes) + ", and no more than " + SizeText(kMostSaved) + " are kept to be put back";
+  for (const exec::ByteRange& range : ranges) {
+    if (!memory.Accessible(range.begin, range.end - range.begin, true)) return "some of the memory that it may write is not mapped";
+  }
+  return {};
+}
+
 /// Puts memory back when it goes.
 class Undo {
  public:
@@ -189,29 +199,33 @@ std::string RangeCapture::RunForm(const FormRun& run) {
   if (kernel.program == nullptr) return kernel.why_not;
   const AloneTurn turn(turns_);
   if (!turn.alone()) return "other work on the device did not come to an end";
-  return RunReleasing(run, kernel);
+  return RunBoth(run, kernel);
 }
 
-std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKernel& kernel) {
-  exec::Engine& engine = run.context.device().engine();
+/// Profiler, and behind it the kernel with release code, which leaves no trace in memory. The calling thread is alone on the device.
+std::string RangeCapture::RunBoth(const FormRun& run, const exec::RangedKernel& kernel) {
   const exec::DeviceMemory& memory = run.context.device().memory();
   exec::WrittenMemory written(memory);
-  {
-    std::vector<std::byte> params;
-    exec::LaunchParams profile = exec::ProfilerLaunch(run.launch, kernel, params);
-    LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced, run.timed != nullptr ? run.timed->profiler() : nullptr);
-    profile.ranges = &written;
-    profile.records = capture.sink();
-    if (const exec::LaunchFault fault = engine.Run(profile); fault.kind != exec::FaultKind::kNone) return FaultOf("its profiler", fault);
-    capture.End();
-  }
+  if (std::string why = RunProfiler(run, kernel, written); !why.empty()) return why;
   const std::vector<exec::ByteRange> ranges = written.Ranges();
   if (written.SharedWithHost()) return "it may write memory that the host writes, too (managed, pinned or registered)";
-  if (const std::uint64_t bytes = exec::SavedMemory::BytesOf(ranges); bytes > kMostSaved)
-    return "it may write " + SizeText(bytes) + ", and no more than " + SizeText(kMostSaved) + " are kept to be put back";
-  for (const exec::ByteRange& range : ranges) {
-    if (!memory.Accessible(range.begin, range.end - range.begin, true)) return "some of the memory that it may write is not mapped";
-  }
+  if (std::string why = WhyNotKept(memory, ranges); !why.empty()) return why;
+  return RunReleasing(run, kernel, ranges);
+}
+
+std::string RangeCapture::RunProfiler(const FormRun& run, const exec::RangedKernel& kernel, exec::WrittenMemory& written) {
+  std::vector<std::byte> params;
+  exec::LaunchParams profile = exec::ProfilerLaunch(run.launch, kernel, params);
+  LaunchCapture capture(run.op, ProfilerOf(kernel, run.form), run.traced, run.timed != nullptr ? run.timed->profiler() : nullptr);
+  profile.ranges = &written;
+  profile.records = capture.sink();
+  const exec::LaunchFault fault = run.context.device().engine().Run(profile);
+  if (fault.kind != exec::FaultKind::kNone) return FaultOf("its profiler", fault);
+  capture.End();
+  return {};
+}
+
+std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKernel& kernel, const std::vector<exec::ByteRange>& ranges) {
   const auto saved = exec::SavedMemory::Of(ranges);
   if (!saved) return "the host has no memory to keep what it may write";
   const TracedLaunch what = ReleasingOf(run.op, kernel, run.form);
@@ -225,7 +239,7 @@ std::string RangeCapture::RunReleasing(const FormRun& run, const exec::RangedKer
   exec::LaunchFault fault;
   {
     const Undo undo(*saved);
-    fault = engine.Run(releasing);
+    fault = run.context.device().engine().Run(releasing);
   }
   if (fault.kind != exec::FaultKind::kNone) return FaultOf("the kernel with release code", fault);
   capture.End();

@@ -17,6 +17,7 @@
 #include "rewriter/analysis/call_graph.h"
 #include "rewriter/support/result.h"
 #include "sim/exec/ranges/range_checks.h"
+#include "sim/exec/ranges/written_memory.h"
 #include "sim/timing/live/overlap_outcome.h"
 #include "sim/trace/trace_file.h"
 
@@ -73,7 +74,9 @@ class RangeCapture {
   /// One launch in one form.
   struct FormRun;
   std::string RunForm(const FormRun& run);
-  std::string RunReleasing(const FormRun& run, const exec::RangedKernel& kernel);
+  std::string RunBoth(const FormRun& run, const exec::RangedKernel& kernel);
+  std::string RunProfiler(const FormRun& run, const exec::RangedKernel& kernel, exec::WrittenMemory& written);
+  std::string RunReleasing(const FormRun& run, const exec::RangedKernel& kernel, const std::vector<exec::ByteRange>& ranges);
   bool Note(const KernelOp& op, const std::string& why);
 
   const Wanted wanted_;
