@@ -267,8 +267,9 @@ TEST_CASE("CutRange_LeavesNothingOutsideTheAllocation") {
       }
     }
   }
-  const auto far = exec::CutRange({.base = 30, .stride = 1u << 20, .count = 2, .width = ~std::uint64_t{0} - 40}, kLow, kHigh);
-  CHECK((far[0].base == kLow && far[0].width == kHigh - kLow && far[0].count == 1));
+  // Pieces whose ends are near, or beyond, the last address.
+  const auto far = exec::CutRange({.base = 30, .stride = ~std::uint64_t{0}, .count = 3, .width = ~std::uint64_t{0} - 30}, kLow, kHigh);
+  CHECK((far[0].base == kLow && far[0].width == kHigh - kLow && far[0].count == 1 && far[1].count == 0 && far[2].count == 0));
 }
 
 /// Numbers launches as they come and runs none.
