@@ -17,6 +17,7 @@
 namespace gridloom::session {
 
 class Graph;
+struct CopiedBytes;
 
 /// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
 class UserObject {
@@ -107,6 +108,8 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
  private:
   /// A launch begins: conditions get the values they begin with.
   void BeginConditions();
+  /// Adds what its nodes copy over PCIe.
+  void AddCopies(CopiedBytes& copied) const;
 
   mutable std::mutex mutex_;
   std::uint64_t flags_ = 0;

@@ -162,6 +162,14 @@ void GraphExec::BeginConditions() {
   }
 }
 
+/// Without those of conditional nodes' bodies: how often these run is not known before.
+void GraphExec::AddCopies(CopiedBytes& copied) const {
+  for (const Node& node : nodes_) {
+    if (node.child != nullptr) node.child->AddCopies(copied);
+    if (node.enabled) AddCopied(node.operation, copied);
+  }
+}
+
 CUresult GraphExec::Launch(Stream& stream) {
   const auto lock = Lock();
   Context& context = stream.context();
@@ -170,17 +178,8 @@ CUresult GraphExec::Launch(Stream& stream) {
   const TaskPtr last = MakeTask(0, [self = shared_from_this()] {});
   const std::vector<TaskPtr> after = {last_launch_};
   HostTimeline* const timeline = HostTimeline::Get();
-  // How often bodies of conditional nodes run is not known before.
   CopiedBytes copied;
-  std::vector<const GraphExec*> graphs = {this};
-  while (timeline != nullptr && !graphs.empty()) {
-    const GraphExec& graph = *graphs.back();
-    graphs.pop_back();
-    for (const Node& node : graph.nodes_) {
-      if (node.child != nullptr) graphs.push_back(node.child.get());
-      if (node.enabled) AddCopied(node.operation, copied);
-    }
-  }
+  if (timeline != nullptr) AddCopies(copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
   context.EnqueueGroup(
       stream, first, last, [&] { return SubmitNodes(context, first, group); }, after);

@@ -224,8 +224,7 @@ const std::vector<RunOption>& Options() {
       {"--ranges",
        "FORM,...",
        "with --trace, trace each launch's profiler and its kernel with release code, too; with --policy crcs-... or --hardware crcs, the "
-       "ranges "
-       "that time is simulated with; FORM is interval or strided",
+       "ranges that time is simulated with; FORM is interval or strided",
        {{"GRIDLOOM_RANGES", "{}"}},
        CheckRanges},
       {"--record-order",

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "sim/timing/live/overlap_outcome.h"
 #include "sim/timing/live/program_works.h"
 #include "tests/sim/timing/live_fixture.h"
 
@@ -106,6 +107,22 @@ TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNo
   CHECK(Played(true, 0) < without);       // a wait less
   CHECK(Played(true, 1000) < with);       // the device of this test follows no pages: reading and writing stand beside the copies
   CHECK(Played(true, 1000) >= megabyte);  // one after the other of a drive
+}
+
+TEST_CASE("OverlapOutcome_NothingOverlaps_SaysWhyOfTheFirstKernels") {
+  OverlapOutcome outcome;
+  CHECK(outcome.WhyNothingOverlaps("a program").empty());  // it has launched nothing
+  CHECK(outcome.AddUntracked("_Z4addsPf", "it prints"));
+  CHECK_FALSE(outcome.AddUntracked("_Z4addsPf", "it prints"));
+  CHECK(outcome.WhyNothingOverlaps("a\x1b program") == "no kernel of a\\x1b program overlaps with others: adds(float*): it prints");
+  CHECK(outcome.AddUntracked("b", "it is\nirregular"));
+  CHECK(outcome.AddUntracked("b", "it is too large"));
+  CHECK(outcome.AddUntracked("c", "why"));
+  CHECK(outcome.AddUntracked("d", "why"));
+  CHECK(outcome.WhyNothingOverlaps("p") ==
+        "no kernel of p overlaps with others: adds(float*): it prints; b: it is\\x0airregular; b: it is too large; and 2 more");
+  outcome.AddTracked();
+  CHECK(outcome.WhyNothingOverlaps("p").empty());
 }
 
 }  // namespace
