@@ -4,13 +4,13 @@
 namespace gridloom::study::crcs {
 
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
+  GL_TRY(workload, settings.Text("fig10.workload"));
   Exhibit exhibit{
       .name = {},
-      .title = "Thread blocks of each kernel of HSP that have ended, by time",
+      .title = "Thread blocks of each kernel of " + workload + " that have ended, by time",
       .columns = {"scheduler", "kernel", "ms", "ended %"},
       .drawings = {
           {.kind = Drawing::Kind::kLines, .caption = "thread blocks that have ended", .unit = "%", .names = {1}, .values = {2, 3}}}};
-  GL_TRY(workload, settings.Text("fig10.workload"));
   GL_TRY(schedulers, settings.List("fig10.schedulers"));
   for (const std::string& policy : schedulers) {
     GL_TRY(progress, runs.MeasureProgress({.workload = workload, .policy = policy}));
