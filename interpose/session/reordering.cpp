@@ -1,6 +1,5 @@
 #include "interpose/session/reordering.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "interpose/session/broker_link.h"
@@ -24,20 +23,10 @@ bool NamesHostMemory(const exec::DeviceMemory& memory, const KernelOp& op) {
 
 }  // namespace
 
-std::optional<ReorderSetting> ParseReorder(const std::string& text) {
-  ReorderSetting setting;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), setting.seed);
-  if (error != std::errc()) return std::nullopt;
-  const std::string_view form(end, text.data() + text.size());
-  if (form == ":interval") setting.form = passes::RangeForm::kInterval;
-  else if (!form.empty() && form != ":strided") return std::nullopt;
-  return setting;
-}
-
 Reordering* Reordering::Get() {
   static Reordering* const reordering = []() -> Reordering* {
     const auto& text = TheSettings().reorder;
-    const auto setting = text ? ParseReorder(*text) : std::nullopt;
+    const auto setting = text ? exec::ParseReorder(*text) : std::nullopt;
     if (!setting) return nullptr;
     std::atexit([] { LogText(Get()->Text()); });
     return new Reordering(*setting);
@@ -48,7 +37,7 @@ Reordering* Reordering::Get() {
 Status Reordering::CheckSetting() {
   const Settings& settings = TheSettings();
   if (!settings.reorder || settings.reorder->empty()) return {};
-  if (!ParseReorder(*settings.reorder))
+  if (!exec::ParseReorder(*settings.reorder))
     return Error{"GRIDLOOM_REORDER=" + *settings.reorder + " is not a number, alone or with :interval or :strided behind it"};
   const BrokerLink* const link = BrokerLink::Get();
   const struct {

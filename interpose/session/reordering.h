@@ -3,18 +3,18 @@
 // the test of range passes and scoreboard on whole programs. What cannot be mixed runs as it is; at exit a few lines say what came of it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "interpose/session/operation.h"
-#include "rewriter/passes/range_calls.h"
 #include "rewriter/support/result.h"
 #include "sim/exec/reorder/reorder.h"
+#include "sim/exec/reorder/setting.h"
 
 namespace gridloom::session {
 
@@ -24,13 +24,6 @@ struct LaunchBatch {
   std::uint64_t number = 0;  ///< in the process: each draws other lots
   std::vector<KernelOp> launches;
 };
-
-/// SEED, SEED:interval or SEED:strided.
-struct ReorderSetting {
-  std::uint64_t seed = 0;
-  passes::RangeForm form = passes::RangeForm::kStrided;
-};
-std::optional<ReorderSetting> ParseReorder(const std::string& text);
 
 class Reordering {
  public:
@@ -53,7 +46,7 @@ class Reordering {
   std::string Text() const;
 
  private:
-  explicit Reordering(const ReorderSetting& setting) : setting_(setting) {}
+  explicit Reordering(const exec::ReorderSetting& setting) : setting_(setting) {}
 
   /// What is known of a kernel.
   struct Facts {
@@ -67,7 +60,7 @@ class Reordering {
   void NoteWhole(const KernelOp& op, const std::string& why);
   void AddCounts(const exec::Reorderer::Counts& counts);
 
-  const ReorderSetting setting_;
+  const exec::ReorderSetting setting_;
   std::atomic<std::uint64_t> batches_{0};
   mutable std::mutex mutex_;
   std::map<std::shared_ptr<const exec::Program>, std::shared_ptr<Program>> programs_;

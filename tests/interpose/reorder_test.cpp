@@ -188,13 +188,3 @@ TEST_CASE("Reorder_Fault_IsTheContexts", "[reorder]") {
   Launch(fixture.Function("bounded"), streams.a, 5);
   CHECK(cuStreamSynchronize(streams.a) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
-
-TEST_CASE("Reorder_Setting_IsASeedAndAForm", "[reorder]") {
-  using session::ParseReorder;
-  CHECK(ParseReorder("5")->seed == 5);
-  CHECK(ParseReorder("5")->form == passes::RangeForm::kStrided);
-  CHECK(ParseReorder("18446744073709551615:strided")->seed == ~std::uint64_t{0});
-  CHECK(ParseReorder("0:interval")->form == passes::RangeForm::kInterval);
-  for (const char* wrong : {"", "x", "-1", "5:", "5:x", "5 ", ":interval", "18446744073709551616", "5:intervals"})
-    CHECK(!ParseReorder(wrong));
-}

@@ -11,6 +11,7 @@
 #include "scheduler/model/profile_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
+#include "sim/exec/reorder/setting.h"
 #include "sim/trace/range_forms.h"
 
 namespace gridloom::launcher {
@@ -80,10 +81,7 @@ Result<std::string> CheckForm(const std::string& text) {
 Result<std::string> CheckRangeLaunches(const std::string& text) { return CheckNumber("--check-range-launches", text, 1'000'000'000); }
 
 Result<std::string> CheckReorder(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  const std::string_view form(end, text.data() + text.size());
-  if (error == std::errc() && (form.empty() || form == ":interval" || form == ":strided")) return text;
+  if (exec::ParseReorder(text)) return text;
   return Error{"--reorder is '" + text + "'; expected a number, alone or with :interval or :strided behind it"};
 }
 

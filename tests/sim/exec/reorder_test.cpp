@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "rewriter/ptx/parser.h"
+#include "sim/exec/reorder/setting.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 namespace gridloom::test {
@@ -408,6 +409,16 @@ TEST_CASE("Reorderer_GridsWithoutEnd_RunAsTheyAre") {
   CHECK(run.why_whole == "it has more than 1048576 thread blocks");
   CHECK(run.stats.ctas == (1u << 20) + 1);
   CHECK(f.Values(out, 1)[0] == 10);
+}
+
+TEST_CASE("ParseReorder_TakesASeedAndAForm") {
+  using exec::ParseReorder;
+  CHECK(ParseReorder("5")->seed == 5);
+  CHECK(ParseReorder("5")->form == passes::RangeForm::kStrided);
+  CHECK(ParseReorder("18446744073709551615:strided")->seed == ~std::uint64_t{0});
+  CHECK(ParseReorder("0:interval")->form == passes::RangeForm::kInterval);
+  for (const char* wrong : {"", "x", "-1", "5:", "5:x", "5 ", ":interval", "18446744073709551616", "5:intervals"})
+    CHECK(!ParseReorder(wrong));
 }
 
 TEST_CASE("Reorderer_Stopped_RunsNothingMore") {
