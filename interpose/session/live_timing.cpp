@@ -126,6 +126,11 @@ std::unique_ptr<LiveTiming> LiveTiming::Make() {
     LogFormat(LogLevel::kError, "nothing is simulated: %s", timeline.error().message.c_str());
     return nullptr;
   }
+  const auto device = TimedDevice();
+  if (link == nullptr && device.ok() && study::GoesByRecordedOrder(*device) && !IsOn(TheSettings().record_order)) {
+    Log(LogLevel::kWarn,
+        "the order in which the program fills what it copies (hardware.crcs.order=recorded) is not recorded: add --record-order");
+  }
   return std::unique_ptr<LiveTiming>(new LiveTiming(std::move(timeline).value()));
 }
 

@@ -101,6 +101,9 @@ def check_alone():
     assert said(call("compare", "--trace", trace, *policies, "--", *program)) == why
     assert said(call("replay", *policies, trace)) == why
     assert not said(call("replay", "-d", "crcs", "-p", "leftover", trace))
+    recorded = ["-d", "crcs", "-p", "crcs-fifo,crcs-ppcs", "--set", "hardware.crcs.order=recorded"]
+    assert call("replay", *recorded, trace).stderr.count("says of no copy in which order") == 1
+    assert "says of no copy" not in call("replay", *policies, trace).stderr
     overlaps = [os.path.join(APPS, "vectoradd")]
     assert not said(timed(overlaps, "--policy", "crcs-ppcs")[0])
     assert not said(call("compare", *policies, "--", *overlaps))

@@ -15,6 +15,14 @@ bool SaysWhichRanges(const sim::DeviceSpec& device) {
                              [](const sim::PartValue& value) { return value.part == kPart && value.key == kRangesKey; });
 }
 
+/// Whether a key of the device's parts has that value. Of a device without the part it has none.
+bool Is(const sim::DeviceSpec& device, std::string_view key, std::string_view value) {
+  const auto keys = hardware::KeysOf(device);
+  if (!keys.ok()) return false;
+  const auto found = std::ranges::find(*keys, key, &hardware::KeyText::key);
+  return found != keys->end() && found->value == value;
+}
+
 }  // namespace
 
 Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device) {
@@ -29,11 +37,9 @@ Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device
 
 std::optional<trace::LaunchInfo::Ranges> RangesOf(const sim::DeviceSpec& device) {
   if (!hardware::Has(device, kPart)) return std::nullopt;
-  const auto keys = hardware::KeysOf(device);
-  if (!keys.ok()) return trace::LaunchInfo::Ranges::kInterval;
-  const auto ranges = std::ranges::find(*keys, "hardware.crcs.ranges", &hardware::KeyText::key);
-  const bool strided = ranges != keys->end() && ranges->value == "strided";
-  return strided ? trace::LaunchInfo::Ranges::kStrided : trace::LaunchInfo::Ranges::kInterval;
+  return Is(device, "hardware.crcs.ranges", "strided") ? trace::LaunchInfo::Ranges::kStrided : trace::LaunchInfo::Ranges::kInterval;
 }
+
+bool GoesByRecordedOrder(const sim::DeviceSpec& device) { return Is(device, "hardware.crcs.order", "recorded"); }
 
 }  // namespace gridloom::study

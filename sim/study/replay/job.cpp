@@ -97,6 +97,19 @@ Status CheckRanges(const Traces& traces, trace::LaunchInfo::Ranges form) {
   return {};
 }
 
+/// What is to be said of traces that were to tell in which order their programs filled what they copy, and do not.
+std::vector<std::string> OrderNotes(const sim::DeviceSpec& device, const Traces& traces) {
+  std::vector<std::string> notes;
+  if (!GoesByRecordedOrder(device)) return notes;
+  for (const auto& file : traces) {
+    if (std::ranges::any_of(file->actions(), [](const trace::HostAction& action) { return !action.ranks.empty(); })) continue;
+    notes.push_back(file->name() +
+                    " says of no copy in which order its program filled what it copied (hardware.crcs.order=recorded): it is " +
+                    "read from the beginning to the end; `gridloom run --record-order` notes it");
+  }
+  return notes;
+}
+
 /// The launches alone.
 Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
                                    const timing::EngineOptions& options, const model::ProfileTable* profiles,
@@ -123,7 +136,7 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
     };
   }
   std::mutex mutex;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = OrderNotes(device, traces);
   playing.tell = [&](const std::string& sentence) {
     const std::lock_guard lock(mutex);
     notes.push_back(sentence);
