@@ -1,12 +1,13 @@
 #include "scheduler/policy/crcs.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gridloom::policy {
 namespace {
 
-/// CrcsReady: of so many SMs one is kept for blocks that need not wait.
-constexpr std::size_t kReservedPart = 4;
+/// CrcsReady: of so many SMs one is kept empty for blocks that need not wait, where kernels behind the oldest have such.
+constexpr std::size_t kReservedPart = 2;
 
 Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; }
 
@@ -101,6 +102,7 @@ std::optional<Slice> CrcsPpcs::Next(const Snapshot& snapshot) {
 }
 
 std::optional<Slice> CrcsReady::Next(const Snapshot& snapshot) {
+  follow_ &= snapshot.loading;
   if (const KernelView* const urgent = Urgent(snapshot)) return Rest(*urgent);
   const std::vector<std::uint32_t> empty = EmptySms(snapshot);
   /// SMs that have room for one more block of the kernel: its own, and up to so many empty ones.
@@ -115,19 +117,22 @@ std::optional<Slice> CrcsReady::Next(const Snapshot& snapshot) {
     std::ranges::sort(sms_);
     return !sms_.empty();
   };
-  for (const KernelView& kernel : snapshot.kernels) {
-    if (!Waits(kernel)) continue;
-    if (!kernel.announced && room(kernel, empty.size())) return Rest(kernel);
-    if (kernel.ready == 0 || !room(kernel, empty.size())) continue;
-    return Slice{.kernel = kernel.id, .ctas = kernel.ready, .pick = Pick::kReady, .sms = sms_};
-  }
-  // Blocks of later kernels that would wait leave some SMs to those that need not, while inputs come that let blocks of all kernels go on.
-  const std::size_t reserve = snapshot.loading ? snapshot.sms.size() / kReservedPart : 0;
   bool oldest = true;
   for (const KernelView& kernel : snapshot.kernels) {
     if (!Waits(kernel)) continue;
-    const std::size_t kept = oldest ? 0 : std::max<std::size_t>(reserve, 1);
+    if (!kernel.announced && room(kernel, empty.size())) return Rest(kernel);
+    follow_ |= snapshot.loading && !oldest && kernel.ready != 0;
     oldest = false;
+    if (kernel.ready == 0 || !room(kernel, empty.size())) continue;
+    return Slice{.kernel = kernel.id, .ctas = kernel.ready, .pick = Pick::kReady, .sms = sms_};
+  }
+  // Blocks that would wait leave some SMs to those that need not, while inputs come that let blocks of all kernels go on.
+  const std::size_t reserve = snapshot.loading ? snapshot.sms.size() / kReservedPart : 0;
+  oldest = true;
+  for (const KernelView& kernel : snapshot.kernels) {
+    if (!Waits(kernel)) continue;
+    const bool first = std::exchange(oldest, false);
+    const std::size_t kept = !first ? std::max<std::size_t>(reserve, 1) : follow_ && SmsOf(kernel) != 0 ? reserve : 0;
     if (kernel.begun == 0 || empty.size() < kept || !room(kernel, empty.size() - kept)) continue;
     // One at a time: who comes after sees what is left.
     return Slice{.kernel = kernel.id, .ctas = 1, .pick = Pick::kBegun, .sms = sms_};

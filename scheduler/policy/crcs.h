@@ -37,14 +37,16 @@ class CrcsPpcs final : public Policy {
 };
 
 /// Beyond the paper: thread blocks whose pages are all there go first, those of the oldest kernel before others; then those that half of
-/// what they read is there for. Other blocks only hold SMs. Of later kernels, blocks that would wait leave a quarter of the SMs empty while
-/// inputs are on their way, and always the last one, so that somebody can go on.
+/// what they read is there for. Other blocks only hold SMs. Blocks that would wait leave half of the SMs empty while inputs are on their
+/// way, and those of later kernels always the last one, so that somebody can go on. Those of the oldest kernel do so once a later kernel
+/// had blocks that need not wait: where kernels do not follow each other block by block, nobody else could use the SMs.
 class CrcsReady final : public Policy {
  public:
   std::string_view name() const override { return "crcs-ready"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
 
  private:
+  bool follow_ = false;             // while inputs come: later kernels have had blocks whose pages were all there
   std::vector<std::uint32_t> sms_;  // what Slice::sms refers to
 };
 

@@ -117,9 +117,27 @@ TEST_CASE("CrcsReady_TakesBlocksWithAllOfTheirPages_OfTheOldestKernelThatHasSome
 TEST_CASE("CrcsReady_LetsBlocksBeginThatWait_OneAtATime_AndThoseOfLaterKernelsLeaveRoom") {
   CrcsReady policy;
   CHECK(Device(policy).Kernel({1, 1, 1}, 5).Announce(0, 5).Ask() == Answer{0, 1, {0, 1, 2, 3}});
-  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask() == Answer{1, 1, {2}});
-  CHECK(Device(policy).Kernel({1, 1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask() == std::nullopt);
+  CHECK(Device(policy).Kernel({1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask() == Answer{1, 1, {1}});
+  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask() == std::nullopt);
+  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({0, 0, 1}, 6).Announce(0, 3).Ask() == std::nullopt);
+  // When all inputs are there, one stays free, for an older kernel.
+  CHECK(Device(policy).Kernel({1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask(8, false) == Answer{1, 1, {2}});
+  CHECK(Device(policy).Kernel({1, 1, 1}, 5).Announce(0, 0).Kernel({}, 6).Announce(0, 3).Ask(8, false) == std::nullopt);
   CHECK(Device(policy).Kernel({1, 1, 1, 1}, 0).Announce(0, 0).Kernel({}, 6).Announce(0, 0).Ask() == std::nullopt);
+}
+
+TEST_CASE("CrcsReady_BlocksOfTheOldestThatWait_LeaveRoomOnceLaterKernelsCouldUseIt") {
+  CrcsReady policy;
+  const auto waiting = [&](std::vector<std::uint16_t> resident, bool loading = true) {
+    return Device(policy).Kernel(std::move(resident), 5).Announce(0, 5).Kernel({}, 6).Announce(0, 0).Ask(8, loading);
+  };
+  CHECK(waiting({1, 1}) == Answer{0, 1, {0, 1, 2, 3}});
+  CHECK(Device(policy).Kernel({1}, 5).Announce(0, 5).Kernel({}, 6).Announce(2, 6).Ask() == Answer{1, 2, {1, 2, 3}});
+  CHECK(waiting({1, 1}) == Answer{0, 1, {0, 1}});
+  CHECK(waiting({1}) == Answer{0, 1, {0, 1}});
+  CHECK(waiting({}) == Answer{0, 1, {0, 1, 2, 3}});  // so that somebody goes on
+  CHECK(waiting({1, 1}, false) == Answer{0, 1, {0, 1, 2, 3}});
+  CHECK(waiting({1, 1}) == Answer{0, 1, {0, 1, 2, 3}});  // of other inputs nothing is known yet
 }
 
 }  // namespace
