@@ -15,7 +15,7 @@ SMALL = """
 inherits: %(base)s
 show: fig2, fig9, fig10, fig11, fig12, random, profilers, storage, beyond, readings, pays
 workloads: {3mm: --size=64, stn: --small, hsp: --size=96, bfs: --nodes=1024, lpc: --size=64, conv: --width=128 --height=64, path: --columns=3000}
-fig12: {launches: 2 5}
+fig12: {workload: hsp, launches: 2 5}
 fig2: {sizes: {gaussian: 16, hsp: 32 64}}
 pays: {workloads: hsp, devices: crcs, storage_mb_s: 500, pcie_mb_s: 15750, page_kib: 4 64, fast_mb_s: 7000}
 """

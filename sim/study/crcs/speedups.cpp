@@ -86,16 +86,17 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
 }
 
 Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
+  GL_TRY(workload, settings.Text("fig12.workload"));
   Exhibit exhibit{
       .name = {},
-      .title = "Speed-up of HSP over one stage after the other by its number of launches, in per cent",
+      .title = "Speed-up of " + workload + " over one stage after the other by its number of launches, in per cent",
       .columns = {"device", "launches", "baseline ms", "kernels %", "one kernel", "CRCS+FIFO", "CRCS+PPCS", "p. one kernel", "p. PPCS"},
       .drawings = {{.caption = "speed-up over the baseline", .unit = "%", .names = {1}, .values = {4, 5, 6}}}};
   GL_TRY(launches, settings.Numbers("fig12.launches"));
   std::vector<Run> wanted;
   for (const double count : launches) {
     for (const char* policy : {"serial", kFifo, kPpcs}) {
-      wanted.push_back({.workload = "hsp", .arguments = {Number("--launches=%.0f", count)}, .policy = policy});
+      wanted.push_back({.workload = workload, .arguments = {Number("--launches=%.0f", count)}, .policy = policy});
     }
   }
   GL_TRY(times, runs.Measure(wanted));
