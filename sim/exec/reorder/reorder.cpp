@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/exec/add_stats.h"
 #include "sim/exec/ranges/range_pieces.h"
 #include "sim/exec/ranges/reference_counts.h"
 #include "sim/exec/reorder/cta_chooser.h"
@@ -36,14 +37,6 @@ class FewPieces final : public RangeSink {
   const DeviceMemory& memory_;
   const std::uint64_t most_;
 };
-
-void AddTo(LaunchStats& sum, const LaunchStats& part) {
-  sum.ctas += part.ctas;
-  sum.warps += part.warps;
-  sum.seconds += part.seconds;
-  sum.compile_seconds += part.compile_seconds;
-  sum.cache_hit |= part.cache_hit;
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "rewriter/passes/launch_fills.h"
 #include "rewriter/passes/slice_range.h"
+#include "sim/exec/add_stats.h"
 
 namespace gridloom::exec {
 namespace {
@@ -33,14 +34,6 @@ LaunchFault RunOne(Engine& engine, const LaunchParams& whole, const SlicedKernel
   launch.grid = {static_cast<std::uint32_t>(count), 1, 1};
   launch.slice = SliceOf{whole.grid, first};
   return engine.Run(launch, stats);
-}
-
-void AddTo(LaunchStats& sum, const LaunchStats& slice) {
-  sum.ctas += slice.ctas;
-  sum.warps += slice.warps;
-  sum.seconds += slice.seconds;
-  sum.compile_seconds += slice.compile_seconds;
-  sum.cache_hit |= slice.cache_hit;
 }
 
 }  // namespace
