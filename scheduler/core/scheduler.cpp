@@ -63,6 +63,7 @@ void Scheduler::Show(LaunchId id, Tenant& tenant) {
                       .weight = tenant.limits.weight,
                       .priority = tenant.limits.priority * 256 + launch.info.priority,
                       .profile = launch.info.profile,
+                      .code = launch.info.kernel,
                       .resident = launch.resident,
                       .divisible = launch.info.divisible});
 }

@@ -4,6 +4,7 @@
 
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/crcs.h"
+#include "scheduler/policy/dka.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/leftover.h"
 #include "scheduler/policy/priority.h"
@@ -18,6 +19,7 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
 }
 
 std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait); }
+std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_unique<Dka>(inputs.dka); }
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
 std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
@@ -31,6 +33,7 @@ constexpr PolicyInfo kPolicies[] = {
      Make<CrcsFifo>},
     {"crcs-ppcs", "the same, and while inputs come in, SMs for the kernels that own most pages", {Need::kRanges}, Make<CrcsPpcs>},
     {"crcs-ready", "the same, thread blocks first whose pages are all there", {Need::kRanges, Need::kReadiness}, Make<CrcsReady>},
+    {"dka", "pipelines of kernels: those of two data sets side by side, on as many SMs as let them end together", {}, MakeDka},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},

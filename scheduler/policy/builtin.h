@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewriter/support/result.h"
+#include "scheduler/policy/dka.h"
 #include "scheduler/policy/kernelet.h"
 #include "scheduler/policy/policy.h"
 
@@ -43,6 +44,7 @@ struct PolicyInputs {
   std::shared_ptr<CoSchedulePlanner> learning_planner{};  ///< Need::kLearning
   bool follows_pages = false;                             ///< Need::kRanges
   KerneletOptions kernelet{};
+  DkaOptions dka{};
   std::uint64_t fair_wait = 0;  ///< of `fair`: Fair::Fair
 };
 

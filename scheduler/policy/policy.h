@@ -29,6 +29,8 @@ struct KernelView {
   double weight = 1;          ///< the tenant's share of the device among those that want it, > 0; the same in all its kernels
   std::int32_t priority = 0;  ///< larger goes first, where a policy cares
   std::uint64_t profile = 0;  ///< kernels of one kind have the same; a planner (co_schedule.h) knows it; 0: not profiled
+  std::uint64_t code = 0;     ///< launches of one kernel with blocks of one shape have the same; 0: not known
+  bool followed = false;      ///< another launch is there already that comes behind it in its stream
   /// Blocks that each multiprocessor holds now; empty where that is not known (real GPU).
   std::span<const std::uint16_t> resident{};
   bool divisible = true;    ///< false: where blocks are granted in ranges (broker, real GPU), all of them go as one slice

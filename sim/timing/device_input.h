@@ -53,6 +53,9 @@ class DeviceInput {
   // ---- L2 ----
   /// Leaves at `at` and arrives crossbar.latency later.
   virtual void Send(Cycle at, const PartRequest& request) = 0;
+  /// A message to all slices, which goes the same way: each asks L2Replacement::OnSweep for its lines, drops those that are clean at once
+  /// and writes back one that is dirty per cycle, for which DRAM's queue has to have room; requests behind it wait. `tag` is below 2^31.
+  virtual void SweepL2(Cycle at, std::uint64_t tag) = 0;
 
   /// The simulation cannot go on; it ends with this.
   virtual void Fail(Error error) = 0;

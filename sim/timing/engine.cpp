@@ -48,6 +48,22 @@ class Engine::Input final : public DeviceInput {
                                                       .sectors = request.sectors}));
     sent_ = true;
   }
+  void SweepL2(Cycle at, std::uint64_t tag) override {
+    CheckTime(at);
+    GL_CHECK(tag < std::uint64_t{1} << 31, "a sweep of L2 has a tag that no message has room for");
+    const std::uint32_t slices = engine_.parameters_.slices_per_partition();
+    for (std::uint32_t p = 0; p < engine_.partitions_.size(); ++p) {
+      for (std::uint32_t s = 0; s < slices; ++s) {
+        engine_.partitions_[p]->Add(Request({.arrival = at + engine_.parameters_.request_latency,
+                                             .line = tag,
+                                             .sm = Request::kNobody,
+                                             .partition = static_cast<std::uint16_t>(p),
+                                             .kind = RequestKind::kSweep,
+                                             .slice = static_cast<std::uint8_t>(s)}));
+      }
+    }
+    sent_ = true;
+  }
   void Fail(Error error) override {
     if (failure_.ok()) failure_ = std::move(error);
   }

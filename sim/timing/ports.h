@@ -215,6 +215,8 @@ class L2Replacement {
   virtual void OnAccess(Cycle, const L2Access&, L2Place, bool /*hit*/) {}
   /// A line left its place: it was evicted, or flushed.
   virtual void OnEvict(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, L2Place) {}
+  /// A sweep (DeviceInput::SweepL2) has come to the slice: adds the lines of it that are to be written back and dropped.
+  virtual void OnSweep(Cycle, std::uint32_t /*partition*/, std::uint32_t /*slice*/, std::uint64_t /*tag*/, std::vector<L2Place>&) {}
 };
 
 /// Sectors of a line in an SM's L1 or read-only cache.

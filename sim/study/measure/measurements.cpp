@@ -46,11 +46,17 @@ Status Measurements::Make(const std::vector<Measurement>& wanted) {
   return status;
 }
 
-Result<std::vector<double>> Measurements::Get(const Measurement& wanted, std::size_t count) {
+Result<std::vector<double>> Measurements::Get(const Measurement& wanted) {
   GL_TRY_STATUS(Make({wanted}));
   auto numbers = cache_.Find(wanted.key);
-  if (!numbers || numbers->size() != count) return Error{wanted.what + ": what was kept of its measurement is damaged"};
+  if (!numbers) return Error{wanted.what + ": what was kept of its measurement is damaged"};
   return *std::move(numbers);
+}
+
+Result<std::vector<double>> Measurements::Get(const Measurement& wanted, std::size_t count) {
+  GL_TRY(numbers, Get(wanted));
+  if (numbers.size() != count) return Error{wanted.what + ": what was kept of its measurement is damaged"};
+  return numbers;
 }
 
 Result<double> Measurements::GetNumber(const Measurement& wanted) {

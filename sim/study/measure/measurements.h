@@ -31,7 +31,9 @@ class Measurements {
 
   /// Makes those that are not kept. Numbers do not depend on the number of threads.
   Status Make(const std::vector<Measurement>& wanted);
-  /// Numbers of one, made if need be; there must be `count` of them.
+  /// Numbers of one, made if need be.
+  Result<std::vector<double>> Get(const Measurement& wanted);
+  /// Likewise; there must be `count` of them.
   Result<std::vector<double>> Get(const Measurement& wanted, std::size_t count);
   Result<double> GetNumber(const Measurement& wanted);
 

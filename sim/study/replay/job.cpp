@@ -28,14 +28,16 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
   return it->second;
 }
 
-Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles) {
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, std::size_t stages) {
   std::uint32_t next_stream = 0, number = 0;
   for (const auto& file : traces) {
     const std::uint32_t process = number++;
     std::map<std::uint64_t, std::uint32_t> streams;
+    std::map<std::uint64_t, std::size_t> given;
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const trace::TraceFile::Launch& launch = file->launches()[i];
       if (!launch.complete || !launch.info.of_program()) continue;
+      if (stages != 0 && given[launch.info.stream]++ >= stages) continue;
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
       work.source = trace::TraceFile::Source(file, i);
@@ -112,10 +114,10 @@ std::vector<std::string> OrderNotes(const sim::DeviceSpec& device, const Traces&
 
 /// The launches alone.
 Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
-                                   const timing::EngineOptions& options, const model::ProfileTable* profiles,
+                                   const timing::EngineOptions& options, const model::ProfileTable* profiles, std::size_t stages,
                                    std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
-  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles));
+  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, stages));
   GL_TRY_STATUS(engine->Run());
   return ResultOf(*engine, std::move(sampler));
 }
@@ -176,6 +178,7 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
   const auto begin = std::chrono::steady_clock::now();
   policy::PolicyInputs inputs_of = kernelet.inputs;
   inputs_of.follows_pages = ranges.has_value();
+  inputs_of.dka = inputs.dka;
   GL_TRY(policy, policy::MakePolicy(policy_name, inputs_of));
   timing::SamplerOptions sampling;
   if (inputs.kept_ctas != 0) sampling.max_ctas = inputs.kept_ctas;
@@ -193,7 +196,7 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
     }
   }
   const model::ProfileTable* const profiles = kernelet.profiles.get();
-  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, sampler)
+  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, inputs.stages, sampler)
                                      : ReplayPrograms(device, std::move(policy), traces, options, profiles, sampler));
   result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -9,6 +9,7 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/model/profile_file.h"
+#include "scheduler/policy/dka.h"
 #include "sim/device/device_spec.h"
 #include "sim/timing/counters.h"
 #include "sim/timing/sampler.h"
@@ -47,6 +48,8 @@ struct ReplayInputs {
   /// All launches are there from the beginning and keep the order of their streams alone; copies and the programs' own time do not exist.
   bool kernels_only = false;
   std::size_t kept_ctas = 0;  ///< of the sampler, one by one; 0: as many as it keeps by default
+  policy::DkaOptions dka{};   ///< of the policy `dka`
+  std::size_t stages = 0;     ///< kernels_only: the first so many launches of each stream; 0: all of them
 };
 
 /// Each traced program makes its calls again (sim/timing/trace_player.h); what they give the device runs side by side as device and

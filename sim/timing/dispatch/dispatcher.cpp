@@ -1,5 +1,8 @@
 #include "sim/timing/dispatch/dispatcher.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 
 #include "rewriter/support/check.h"
@@ -10,6 +13,13 @@ namespace {
 
 /// A copy's end: which engine it leaves, above its number. One that a part does has none.
 constexpr unsigned kEngineAt = 32;
+
+/// policy::KernelView::code. It follows from the program alone.
+std::uint64_t IdentityOf(const trace::KernelCode& code, const trace::LaunchShape& shape) {
+  const std::uint64_t name = XXH3_64bits(code.name.data(), code.name.size());
+  const std::uint64_t block[] = {name, code.instructions.size(), shape.threads_per_cta, shape.registers_per_thread, shape.shared_bytes};
+  return std::max<std::uint64_t>(XXH3_64bits(block, sizeof(block)), 1);
+}
 
 }  // namespace
 
@@ -54,6 +64,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.kernel.needs = *needs;
   state.kernel.memory = std::make_unique<const AddressSpace>(work.address_space, layout_, parameters_.device.memory.page_bytes);
   state.kernel.profile = work.profile;
+  state.kernel.identity = IdentityOf(code, shape);
   state.kernel.owner = work.owner;
   state.use = std::move(work.use);
   state.use.address_space = work.address_space;
@@ -87,6 +98,9 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
   else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});
+  if (kind == WorkKind::kKernel) {
+    for (policy::KernelView& kernel : kernels_) kernel.followed |= kernel.stream == stream;
+  }
   for (WorkEvents* const listener : ports_.work_events) listener->OnWorkGiven(works_.at(id).View(id));
   return id;
 }
@@ -299,6 +313,8 @@ void Dispatcher::MakeReady(WorkId id, Cycle now) {
                       .weight = work.kernel.owner.weight,
                       .priority = work.kernel.owner.priority,
                       .profile = work.kernel.profile,
+                      .code = work.kernel.identity,
+                      .followed = works_.Followed(id),
                       .resident = work.kernel.resident});
   if (ports_.cta_events.empty()) return;
   const KernelReady ready{.launch = id,

@@ -80,6 +80,12 @@ Cycle StreamOrder::MayLaunch(WorkId id, Cycle now) const {
   return start;
 }
 
+bool StreamOrder::Followed(WorkId id) const {
+  const std::deque<WorkId>& stream = streams_.at(works_.at(id).order.stream);
+  return std::any_of(std::ranges::upper_bound(stream, id), stream.end(),
+                     [&](WorkId behind) { return works_.at(behind).kind == WorkKind::kKernel; });
+}
+
 bool StreamOrder::MayEnd(WorkId id) const {
   const WorkState& work = works_.at(id);
   return streams_.at(work.order.stream).front() == id && EndedBefore(work) == work.order.after.size();

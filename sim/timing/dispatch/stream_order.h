@@ -32,6 +32,8 @@ class StreamOrder {
   Cycle MayLaunch(WorkId id, Cycle now) const;
   /// A work that has not ended and has to before this one may start; where rules do not say otherwise.
   std::optional<WorkId> Blocker(WorkId id) const;
+  /// Whether a kernel comes behind the work in its stream.
+  bool Followed(WorkId id) const;
   /// Whether all that comes before the work has ended.
   bool MayEnd(WorkId id) const;
   void Finish(WorkId id, Cycle now);

@@ -27,6 +27,7 @@ struct KernelState {
   std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
   policy::CtaNeeds needs;
   std::uint64_t profile = 0;
+  std::uint64_t identity = 0;  ///< policy::KernelView::code
   KernelOwner owner;
   bool cancelled = false;               ///< it gets no further CTAs
   std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements

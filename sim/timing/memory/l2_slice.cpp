@@ -13,7 +13,9 @@ std::uint32_t CountOf(std::uint8_t mask) { return static_cast<std::uint32_t>(std
 
 bool IsAtomic(RequestKind kind) { return kind == RequestKind::kAtomic || kind == RequestKind::kReduce; }
 /// Nothing is read for it.
-bool IsWrite(RequestKind kind) { return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush; }
+bool IsWrite(RequestKind kind) {
+  return kind == RequestKind::kWrite || kind == RequestKind::kWriteBack || kind == RequestKind::kFlush || kind == RequestKind::kSweep;
+}
 
 /// Turns the sets of different tags against each other, so that strides spread over the sets.
 std::uint64_t Turn(std::uint32_t tag) { return tag ^ (tag >> 5) ^ (tag >> 11); }
@@ -162,17 +164,52 @@ bool L2Slice::Flush(Cycle now) {
     room_needed_ = 1;
     return false;
   }
-  ++counters_.l2_evictions;
-  if (line.dirty != 0) WriteBack(now, line_);
-  if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(line_));
-  tags_[line_] = kNone;
-  used_[line_] = 0;
-  line = {};
+  Drop(now, line_);
   return true;
+}
+
+/// A line for which nothing is outstanding leaves its place, which is free then. If it is dirty, DRAM's queue has room for it.
+void L2Slice::Drop(Cycle now, std::uint32_t index) {
+  ++counters_.l2_evictions;
+  if (lines_[index].dirty != 0) WriteBack(now, index);
+  if (ports_.l2 != nullptr) ports_.l2->OnEvict(now, partition_, index_, PlaceOf(index));
+  tags_[index] = kNone;
+  used_[index] = 0;
+  lines_[index] = {};
+}
+
+/// Drops the lines that a part names: those that are clean in the first cycle in which DRAM's queue has room, then one that is dirty in
+/// each such cycle. Lines whose sectors are on their way stay. True when it is done.
+bool L2Slice::Sweep(Cycle now, std::uint64_t tag) {
+  if (ports_.l2 == nullptr) return true;
+  room_needed_ = 1;
+  waits_for_room_only_ = true;
+  if (dram_.room() == 0) return false;
+  if (!sweeping_) {
+    sweeping_ = true;
+    swept_.clear();
+    ports_.l2->OnSweep(now, partition_, index_, tag, swept_);
+    std::erase_if(swept_, [&](const L2Place& place) {
+      const std::uint32_t index = place.set * stride_ + place.way;
+      const Line line = lines_[index];
+      if (tags_[index] == kNone || line.pending != 0) return true;
+      if (line.dirty != 0) return false;
+      Drop(now, index);
+      return true;
+    });
+    std::ranges::reverse(swept_);  // the first one goes first
+  }
+  if (!swept_.empty()) {
+    Drop(now, swept_.back().set * stride_ + swept_.back().way);
+    swept_.pop_back();
+  }
+  sweeping_ = !swept_.empty();
+  return !sweeping_;
 }
 
 bool L2Slice::Take(Cycle now, const Request& request, Outbox<Response>& out) {
   if (request.kind() == RequestKind::kFlush) return Flush(now);
+  if (request.kind() == RequestKind::kSweep) return Sweep(now, request.line());
   std::uint32_t index = line_;
   const bool reads = !IsWrite(request.kind());
   const auto [missing, pending, fetch] = MissingOf(request);

@@ -98,6 +98,8 @@ class L2Slice {
   void Prefetch(SetTag place) const;
   bool Take(Cycle now, const Request& request, Outbox<Response>& out);
   bool Flush(Cycle now);
+  bool Sweep(Cycle now, std::uint64_t tag);
+  void Drop(Cycle now, std::uint32_t index);
   L2Access AccessOf(const Request& request) const;
   L2Place PlaceOf(std::uint32_t line) const { return {.set = line / stride_, .way = line % stride_}; }
   void Count(const Request& request, Cycle occupied);
@@ -127,6 +129,8 @@ class L2Slice {
   bool found_ = false;
   std::uint32_t room_needed_ = 0;     // in DRAM's queue, by the request that waits
   bool waits_for_room_only_ = false;  // and for nothing that data which come may change
+  bool sweeping_ = false;             // the next request is a sweep that has begun;
+  std::vector<L2Place> swept_;        // what it has still to write back, the next one last
   Divisor sets_;
   std::uint32_t ways_, stride_;  // of a set: its ways, and those that its place in the arrays holds
   // By set and way. Places behind the ways are pinned, and no request has their tags.
