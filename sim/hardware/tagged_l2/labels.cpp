@@ -12,8 +12,12 @@ constexpr Cycle kLate = Cycle{1} << 22;
 
 }  // namespace
 
-Labels::Labels(Naming naming, unsigned kernel_bits, unsigned stream_bits)
-    : naming_(naming), kernel_bits_(kernel_bits), stream_bits_(stream_bits), uses_(std::size_t{1} << (kernel_bits + stream_bits)) {}
+Labels::Labels(Naming naming, unsigned kernel_bits, unsigned stream_bits, unsigned reach)
+    : naming_(naming),
+      kernel_bits_(kernel_bits),
+      stream_bits_(stream_bits),
+      reach_(reach),
+      uses_(std::size_t{1} << (kernel_bits + stream_bits)) {}
 
 std::uint64_t Labels::NumberOf(std::string_view kernel) {
   const auto known = kernels_.find(kernel);
@@ -27,15 +31,17 @@ void Labels::Give(std::uint32_t launch, std::uint32_t stream, std::string_view k
   Launch& made = launches_[launch];
   made = {.label = static_cast<Label>(number % kernels * streams + own.number % streams), .stream = stream};
   Reuse(made.label, at);
-  if (own.last) {
-    const auto producer = launches_.find(*own.last);
-    if (producer != launches_.end()) {
-      made.producer = producer->second.label;
-      uses_[made.producer].push_back({.consumer = launch, .known = at});
+  if (!own.recent.empty()) {
+    made.before = own.recent.back();
+    made.producer = Of(*made.before);
+    uses_[made.producer].push_back({.producer = *made.before, .known = at});
+    if (own.recent.size() == reach_) {
+      made.releases = own.recent.front();
+      own.recent.pop_front();
     }
   }
   ++own.position;
-  own.last = launch;
+  own.recent.push_back(launch);
 }
 
 /// Lines with the label are no longer those that earlier launches wrote.
@@ -49,27 +55,29 @@ void Labels::Reuse(Label label, Cycle at) {
   if (any) closed_.push_back({.at = at, .label = label});
 }
 
-Labels::Use* Labels::UseOf(const Launch& consumer, std::uint32_t launch) {
-  if (consumer.producer == kNoLabel) return nullptr;
-  std::vector<Use>& uses = uses_[consumer.producer];
-  const auto use = std::ranges::find(uses, launch, &Use::consumer);
-  return use != uses.end() ? &*use : nullptr;
+Labels::Use* Labels::UseOf(std::uint32_t producer) {
+  const Label label = Of(producer);
+  if (label == kNoLabel) return nullptr;
+  const auto use = std::ranges::find(uses_[label], producer, &Use::producer);
+  return use != uses_[label].end() ? &*use : nullptr;
 }
 
 void Labels::Begin(std::uint32_t launch, Cycle at) {
   const auto known = launches_.find(launch);
-  if (known == launches_.end()) return;
-  if (Use* const use = UseOf(known->second, launch)) use->running = at;
+  if (known == launches_.end() || !known->second.before) return;
+  Use* const use = UseOf(*known->second.before);
+  if (use != nullptr) use->running = std::min(use->running, at);
 }
 
 std::optional<Label> Labels::End(std::uint32_t launch, Cycle at) {
   const auto known = launches_.find(launch);
   if (known == launches_.end()) return std::nullopt;
   ended_.push_back({.at = at, .launch = launch});
-  Use* const use = UseOf(known->second, launch);
+  if (!known->second.releases) return std::nullopt;
+  Use* const use = UseOf(*known->second.releases);
   if (use == nullptr) return std::nullopt;
   use->ended = at;
-  return known->second.producer;
+  return Of(*known->second.releases);
 }
 
 void Labels::Forget(Cycle before) {
@@ -78,8 +86,7 @@ void Labels::Forget(Cycle before) {
   }
   while (!ended_.empty() && ended_.front().at + kLate < before) {
     const auto launch = launches_.find(ended_.front().launch);
-    const auto stream = streams_.find(launch->second.stream);
-    if (stream != streams_.end() && stream->second.last == launch->first) stream->second.last.reset();
+    std::erase(streams_.at(launch->second.stream).recent, launch->first);
     launches_.erase(launch);
     ended_.pop_front();
   }

@@ -26,13 +26,15 @@ class Labels {
     kPosition,  ///< launches of a stream, by their place in it: a kernel that is launched again and again is its own consumer
     kKernel,    ///< kernels, as in the paper
   };
-  Labels(Naming naming, unsigned kernel_bits, unsigned stream_bits);
+  /// `reach`: what a launch writes is needed by so many launches behind it in its stream; at least 1.
+  Labels(Naming naming, unsigned kernel_bits, unsigned stream_bits, unsigned reach = 1);
 
   /// A launch was given, behind all earlier ones of its stream. `kernel`: its name.
   void Give(std::uint32_t launch, std::uint32_t stream, std::string_view kernel, timing::Cycle at);
   /// It may run from now on.
   void Begin(std::uint32_t launch, timing::Cycle at);
-  /// The kernel has ended: nobody needs any more what the launch before it in its stream wrote, whose label it answers, if there is one.
+  /// The kernel has ended: nobody needs any more what the launch `reach` before it in its stream wrote, whose label it answers, if there is
+  /// one.
   std::optional<Label> End(std::uint32_t launch, timing::Cycle at);
   /// Lookups ask for no cycle before that any more.
   void Forget(timing::Cycle before);
@@ -55,26 +57,27 @@ class Labels {
  private:
   /// One launch's lines, which another one will read.
   struct Use {
-    std::uint32_t consumer = 0;
+    std::uint32_t producer = 0;
     timing::Cycle known = 0, running = timing::kNever, ended = timing::kNever;
     timing::Cycle reused = timing::kNever;  ///< another launch has got the label
   };
   struct Launch {
     Label label = kNoLabel, producer = kNoLabel;
     std::uint32_t stream = 0;
+    std::optional<std::uint32_t> before{}, releases{};  ///< launches of its stream: the one before it, and the one whose lines it is the last to need
   };
   struct Stream {
     std::uint32_t number = 0;             ///< in the order in which streams came
     std::uint64_t position = 0;           ///< of the next launch
-    std::optional<std::uint32_t> last{};  ///< launch
+    std::deque<std::uint32_t> recent{};  ///< the last launches, `reach` at most
   };
   std::uint64_t NumberOf(std::string_view kernel);
   void Reuse(Label label, timing::Cycle at);
   bool Lies(timing::Cycle at, Label label, timing::Cycle Use::*from) const;
-  Use* UseOf(const Launch& consumer, std::uint32_t launch);
+  Use* UseOf(std::uint32_t producer);
 
   const Naming naming_;
-  const unsigned kernel_bits_, stream_bits_;
+  const unsigned kernel_bits_, stream_bits_, reach_;
   std::unordered_map<std::uint32_t, Stream> streams_;
   std::map<std::string, std::uint64_t, std::less<>> kernels_;  // their numbers, in the order in which they came
   std::unordered_map<std::uint32_t, Launch> launches_;

@@ -44,7 +44,7 @@ constexpr Victims kVictims[] = {
 constexpr std::string_view kVictimNames[] = {kVictims[0].name, kVictims[1].name, kVictims[2].name, kVictims[3].name, kVictims[4].name};
 static_assert(std::size(kVictims) == std::size(kVictimNames));
 
-enum Key : std::size_t { kVictim, kSweep, kNaming, kKernelBits, kStreamBits };
+enum Key : std::size_t { kVictim, kSweep, kNaming, kKernelBits, kStreamBits, kReach };
 constexpr PartKey kKeys[] = {
     {"victims", 1, 0, 0, "",
      "lines that go first: the least recently used ones, of all (lru), of those that nobody needs any more (unneeded), likewise while no "
@@ -59,6 +59,7 @@ constexpr PartKey kKeys[] = {
     {"naming", 0, 0, 0, "", "what the kernel's label tells apart: launches by their place in the stream, or kernels", kNamings},
     {"kernel_bits", 3, 0, 6, "bits", "of the kernel's label; labels are reused"},
     {"stream_bits", 5, 0, 8, "bits", "of the stream's label; labels are reused"},
+    {"reach", 1, 1, 8, "launches", "what a launch writes is needed by so many launches behind it in its stream"},
 };
 
 enum Counter : std::size_t { kSweeps, kSwept, kNeededLost, kProducerHits, kLabelled, kCounters };
@@ -89,7 +90,7 @@ class TaggedL2 final : public timing::Part, timing::WorkEvents, timing::CtaEvent
         victims_(kVictims[values[kVictim]]),
         sweep_(static_cast<Sweep>(values[kSweep])),
         labels_(static_cast<Labels::Naming>(values[kNaming]), static_cast<unsigned>(values[kKernelBits]),
-                static_cast<unsigned>(values[kStreamBits])),
+                static_cast<unsigned>(values[kStreamBits]), static_cast<unsigned>(values[kReach])),
         slices_(parameters.timing().l2.slices) {
     for (Slice& slice : slices_) slice.owners.assign(std::size_t{parameters.l2_sets()} * ways_, kNoLabel);
   }

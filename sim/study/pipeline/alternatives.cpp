@@ -9,8 +9,9 @@ namespace {
 
 double More(double before, double after) { return before == 0 ? 0 : 100 * (after / before - 1); }
 
-/// What a reading changes: keys of the device, and arguments of the programs ("--...").
+/// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs' sizes ("sizes=...").
 struct Reading {
+  std::string sizes = "workloads";
   std::map<std::string, std::string> keys;
   std::vector<std::string> arguments;
 };
@@ -23,12 +24,14 @@ Result<Reading> ReadingFrom(const Settings& settings, const std::string& name) {
     if (equals == text.npos)
       return Error{settings.name() + ": reading '" + name + "' has '" + text + "', expected KEY=VALUE or --OPTION=VALUE"};
     if (text.starts_with("--")) reading.arguments.push_back(text);
+    else if (text.starts_with("sizes=")) reading.sizes = text.substr(equals + 1);
     else reading.keys[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return reading;
 }
 
 void Apply(const Reading& reading, Run& run) {
+  run.sizes = reading.sizes;
   for (const auto& [key, value] : reading.keys) {
     if (run.labels || !key.starts_with("hardware.")) run.keys[key] = value;
   }

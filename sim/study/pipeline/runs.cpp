@@ -169,6 +169,8 @@ Result<std::unique_ptr<Runs>> Runs::Create(const Settings& settings, const Envir
   runs->keys_.assign(keys.begin(), keys.end());
   GL_TRY(of_allocator, KeysFrom(settings, "allocator_keys"));
   runs->allocator_keys_.assign(of_allocator.begin(), of_allocator.end());
+  GL_TRY(of_preemptive, KeysFrom(settings, "preemptive_keys"));
+  runs->preemptive_keys_.assign(of_preemptive.begin(), of_preemptive.end());
   return runs;
 }
 
@@ -179,8 +181,9 @@ Result<sim::DeviceSpec> Runs::DeviceOf(const Run& run) const {
     return sim::SetDeviceKey(key, value, settings_.name() + ": " + key, device);
   };
   for (const auto& [key, value] : keys_) GL_TRY_STATUS(set(key, value));
-  if (run.policy == "dka") {
-    for (const auto& [key, value] : allocator_keys_) GL_TRY_STATUS(set(key, value));
+  const auto& of_policy = run.policy == "leftover" ? preemptive_keys_ : allocator_keys_;
+  if (run.policy != "serial") {
+    for (const auto& [key, value] : of_policy) GL_TRY_STATUS(set(key, value));
   }
   for (const auto& [key, value] : run.keys) GL_TRY_STATUS(set(key, value));
   GL_TRY_STATUS(sim::ValidateDevice(device));

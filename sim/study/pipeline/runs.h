@@ -73,7 +73,8 @@ class Runs {
   const Settings& settings_;
   const Environment& environment_;
   std::vector<std::string> workloads_, devices_;
-  std::vector<std::pair<std::string, std::string>> keys_, allocator_keys_;  // of all devices; for the policy dka besides
+  std::vector<std::pair<std::string, std::string>> keys_;  // of all devices
+  std::vector<std::pair<std::string, std::string>> preemptive_keys_, allocator_keys_;  // and besides, under leftover and under dka
   std::unique_ptr<RateCache> cache_;
   std::unique_ptr<Measurements> measurements_;
   std::map<std::string, FileIdentity> traces_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "rewriter/support/demangle.h"
 #include "sim/study/experiment/workload_traces.h"
 #include "sim/study/pipeline/exhibits.h"
 #include "sim/timing/sm/occupancy.h"
@@ -109,7 +110,7 @@ Result<Exhibit> Classes(const Settings& settings, Runs& runs) {
       const std::uint32_t fits = timing::CtasPerSm(needs, device);
       const double took = outcomes[i].launches[stage].took();
       exhibit.rows.push_back({runs.device(), runs.workloads()[i], light ? "light" : "heavy",
-                              file->kernels()[file->launches()[stage].info.kernel].name, shape.ctas, fits,
+                              DemangledName(file->kernels()[file->launches()[stage].info.kernel].name), shape.ctas, fits,
                               static_cast<double>(shape.ctas) / fits, took, 100 * took / all});
     }
   }

@@ -62,6 +62,21 @@ TEST_CASE("Labels_AreUsedAgain_WhenThereAreMoreThanTheirBitsTellApart") {
   CHECK_FALSE(labels.Needed(labels.Of(0), 20));
 }
 
+TEST_CASE("Labels_ThatReachFurther_AreNeededByLaterLaunches_Too") {
+  Labels labels(Labels::Naming::kPosition, 3, 5, 2);
+  for (std::uint32_t i = 0; i < 4; ++i) labels.Give(i, 0, "a", 0);
+  labels.Begin(1, 5);
+  CHECK(labels.Running(labels.Of(0), 5));
+  CHECK(labels.End(0, 10) == std::nullopt);
+  CHECK(labels.End(1, 20) == std::nullopt);
+  CHECK(labels.Needed(labels.Of(0), 20));
+  CHECK(labels.End(2, 30) == labels.Of(0));
+  CHECK_FALSE(labels.Needed(labels.Of(0), 30));
+  CHECK(labels.Dead(labels.Of(0), 30));
+  CHECK_FALSE(labels.Dead(labels.Of(1), 30));
+  CHECK(labels.End(3, 40) == labels.Of(1));
+}
+
 TEST_CASE("Labels_OfKernels_AreThoseOfTheirNames") {
   Labels labels(Labels::Naming::kKernel, 3, 5);
   labels.Give(0, 0, "a", 0);
@@ -221,7 +236,8 @@ TEST_CASE("TaggedL2_OfRandomLaunches_IsBitEqualInPlainMode_AndWritesBackWhatWasW
     device.l2.persisting_bytes = device.l2.max_window_bytes = 0;
     const std::string values = "victims: " + std::string(kVictims[seed % 5]) + ", sweep: " + kSweeps[seed % 3] +
                                ", naming: " + (seed % 2 == 0 ? "position" : "kernel") + ", kernel_bits: " + std::to_string(random() % 3) +
-                               ", stream_bits: " + std::to_string(random() % 3);
+                               ", stream_bits: " + std::to_string(random() % 3) +
+                               ", reach: " + std::to_string(1 + random() % 3);
     REQUIRE(sim::ApplyDeviceText("proposed: tagged-l2\nhardware: {tagged-l2: {" + values + "}}", "test", device).ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 6; ++i) launches.push_back(RandomLaunch(random));
