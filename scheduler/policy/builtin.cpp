@@ -5,6 +5,7 @@
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/crcs.h"
 #include "scheduler/policy/dka.h"
+#include "scheduler/policy/dka_guarded.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/leftover.h"
 #include "scheduler/policy/priority.h"
@@ -34,6 +35,7 @@ constexpr PolicyInfo kPolicies[] = {
     {"crcs-ppcs", "the same, and while inputs come in, SMs for the kernels that own most pages", {Need::kRanges}, Make<CrcsPpcs>},
     {"crcs-ready", "the same, thread blocks first whose pages are all there", {Need::kRanges, Need::kReadiness}, Make<CrcsReady>},
     {"dka", "pipelines of kernels: those of two data sets side by side, on as many SMs as let them end together", {}, MakeDka},
+    {"dka-guarded", "dka where that was measured to pay, else the oldest data set's kernels first", {}, Make<GuardedDka>},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},

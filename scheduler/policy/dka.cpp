@@ -8,6 +8,8 @@ namespace {
 
 /// A launch that is to come is waited for no longer than this part of a step: something else may stand before it, such as a copy.
 constexpr std::uint64_t kPatience = 4;
+/// A pair whose split still changes after so many is taken as it is.
+constexpr std::size_t kMostSearched = 6;
 /// What the allocator knows of more kernels and pairs than that is forgotten.
 constexpr std::size_t kMostKnown = 4096;
 
@@ -20,9 +22,26 @@ Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kern
 
 }  // namespace
 
+void Dka::Watch(const Snapshot& snapshot) {
+  if (pipelines_.See(snapshot)) NoteEnds(snapshot.cycle);
+}
+
+std::optional<double> Dka::Gain() const {
+  // Pipelines of two kernels have one pair, others as many as they have kernels.
+  const std::size_t pairs = alone_.size() == 2 ? 1 : alone_.size();
+  if (alone_.size() < 2 || tables_.size() < pairs) return std::nullopt;
+  double serial = 0, steps = 0;
+  for (const auto& [codes, table] : tables_) {
+    if (table.measured() == 0 || (!table.converged() && table.measured() < kMostSearched)) return std::nullopt;
+    serial += alone_.at(codes.first) + alone_.at(codes.second);
+    steps += table.StepTime(table.Choose());
+  }
+  return serial / steps;
+}
+
 std::optional<Slice> Dka::Next(const Snapshot& snapshot) {
   wait_until_.reset();
-  if (pipelines_.See(snapshot)) NoteEnds(snapshot.cycle);
+  Watch(snapshot);
   if (step_) return NextOfStep(snapshot);
   if (const KernelView* const other = Other(snapshot)) return Rest(*other);
   auto parts = Candidates(snapshot);

@@ -49,6 +49,16 @@ class Dka final : public Policy {
   std::optional<Slice> Next(const Snapshot& snapshot) override;
   std::optional<std::uint64_t> Again() const override { return wait_until_; }
 
+  // ---- for policies that go by what it finds out (dka_guarded.h) ----
+  /// Follows what happens, without a decision. Next does it, too.
+  void Watch(const Snapshot& snapshot);
+  bool between_steps() const { return !step_; }
+  const Pipelines& pipelines() const { return pipelines_; }
+  /// By KernelView::code: what a kernel takes on all multiprocessors, alone.
+  const std::map<std::uint64_t, double>& alone() const { return alone_; }
+  /// Once the splits of all pairs have been found: how much more is done in a time than by one kernel after the other.
+  std::optional<double> Gain() const;
+
  private:
   /// One kernel of a step.
   struct Part {

@@ -13,12 +13,13 @@ gridloom, programs, base_file = sys.argv[1:]
 
 SMALL = """
 inherits: %(base)s
-show: classes, fig2, fig3, fig4, fig6, table4, fig9, fig10, fig11, fig12, best, victims, readings, sizes
+show: classes, fig2, fig3, fig4, fig6, table4, fig9, fig10, fig11, fig12, best, guarded, victims, readings, sizes
 workloads: {dct: --sets=6, mt: --sets=6, pm: --sets=6, tdfir: --sets=6, mum: --sets=6, hg: --sets=6, los: --sets=6, nn: --sets=6, srad: --sets=6}
 large: {dct: --sets=8, mt: --sets=6, pm: --sets=6, tdfir: --sets=6, mum: --sets=6, hg: --sets=6, los: --sets=6, nn: --sets=6, srad: --sets=6}
 quick: {dct: --sets=6, los: --sets=6}
 fig3: {sms: 4 8}
 fig12: {step: 6}
+guarded: {sets: 8 12}
 sizes: {devices: fermi-8 v100, workloads: los, l2_kib: 256 4096}
 readings: {}
 """
@@ -83,6 +84,7 @@ with tempfile.TemporaryDirectory() as folder:
     # With the plain order of eviction, and lines that stay, labels change nothing; they do with others.
     assert [row[1] for row in rows["victims"]] == workloads + ["mean"]
     assert len(rows["sizes"]) == 4
+    assert [row[1] for row in rows["guarded"]] == workloads + ["mean"]
 
     # Everything is kept: a second run measures nothing, and says the same.
     second, again = run(folder)

@@ -64,11 +64,12 @@ class Labels {
   struct Launch {
     Label label = kNoLabel, producer = kNoLabel;
     std::uint32_t stream = 0;
-    std::optional<std::uint32_t> before{}, releases{};  ///< launches of its stream: the one before it, and the one whose lines it is the last to need
+    std::optional<std::uint32_t> before{},
+        releases{};  ///< launches of its stream: the one before it, and the one whose lines it is the last to need
   };
   struct Stream {
-    std::uint32_t number = 0;             ///< in the order in which streams came
-    std::uint64_t position = 0;           ///< of the next launch
+    std::uint32_t number = 0;            ///< in the order in which streams came
+    std::uint64_t position = 0;          ///< of the next launch
     std::deque<std::uint32_t> recent{};  ///< the last launches, `reach` at most
   };
   std::uint64_t NumberOf(std::string_view kernel);

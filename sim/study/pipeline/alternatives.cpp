@@ -9,7 +9,8 @@ namespace {
 
 double More(double before, double after) { return before == 0 ? 0 : 100 * (after / before - 1); }
 
-/// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs' sizes ("sizes=...").
+/// What a reading changes: keys of the device, arguments of the programs ("--..."), and the list that has the programs' sizes
+/// ("sizes=...").
 struct Reading {
   std::string sizes = "workloads";
   std::map<std::string, std::string> keys;

@@ -23,6 +23,8 @@ Result<Exhibit> Table4(const Settings& settings, Runs& runs);
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs);   ///< three devices
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs);  ///< what the allocator and the labels bring
 Result<Exhibit> Fig11(const Settings& settings, Runs& runs);  ///< bytes of DRAM
+// A policy of our own (guarded.cpp).
+Result<Exhibit> Guarded(const Settings& settings, Runs& runs);
 // Other hardware and other readings (alternatives.cpp).
 Result<Exhibit> VictimTable(const Settings& settings, Runs& runs);  ///< which lines of L2 go first
 Result<Exhibit> Readings(const Settings& settings, Runs& runs);     ///< where the paper is open

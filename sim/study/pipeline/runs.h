@@ -73,7 +73,7 @@ class Runs {
   const Settings& settings_;
   const Environment& environment_;
   std::vector<std::string> workloads_, devices_;
-  std::vector<std::pair<std::string, std::string>> keys_;  // of all devices
+  std::vector<std::pair<std::string, std::string>> keys_;                              // of all devices
   std::vector<std::pair<std::string, std::string>> preemptive_keys_, allocator_keys_;  // and besides, under leftover and under dka
   std::unique_ptr<RateCache> cache_;
   std::unique_ptr<Measurements> measurements_;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "scheduler/policy/builtin.h"
+#include "scheduler/policy/dka_guarded.h"
 
 namespace gridloom::policy {
 namespace {
@@ -249,12 +250,34 @@ TEST_CASE("Dka_OfOneMultiprocessor_RunsOneKernelAfterTheOther") {
   CHECK(ran.size() == 8);
 }
 
+TEST_CASE("GuardedDka_OfLightKernels_RunsAsManyAsThereIsRoomFor") {
+  GuardedDka policy;
+  Device device(policy, 8);
+  for (int set = 0; set < 4; ++set) device.Stream({{1, 2}, {2, 2}});
+  const auto& ran = device.Run();
+  CHECK(device.now() == 200);
+  CHECK(Of(ran, 3, 0).begin == 0);
+}
+
+TEST_CASE("GuardedDka_WhereSplitsDoNotPay_FillsTheRoomThatIsLeft") {
+  // Waves of 9 blocks on 8 multiprocessors: one after the other leaves 7 of 16 places empty, and so does any split of two such kernels.
+  const auto run = [](std::unique_ptr<Policy> policy, std::size_t sets) {
+    Device device(*policy, 8);
+    for (std::size_t set = 0; set < sets; ++set) device.Stream({{1, 9}, {2, 9}});
+    device.Run();
+    return device.now();
+  };
+  const std::uint64_t before = run(std::make_unique<GuardedDka>(), 20), after = run(std::make_unique<GuardedDka>(), 40);
+  const std::uint64_t leftover = run(*MakePolicy("leftover"), 40) - run(*MakePolicy("leftover"), 20);
+  CHECK(after - before <= leftover * 1.01);
+}
+
 TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
   std::mt19937_64 random(11);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 600; ++round) {
     INFO("round " << round);
-    Dka policy;
-    Device device(policy, static_cast<std::uint32_t>(1 + random() % 9));
+    const auto policy = *MakePolicy(round % 2 == 0 ? "dka" : "dka-guarded");
+    Device device(*policy, static_cast<std::uint32_t>(1 + random() % 9));
     device.gap = random() % 3 * 40;
     std::vector<Stage> stages;
     for (std::uint64_t i = 1 + random() % 5; i > 0; --i) stages.push_back({1 + random() % 6, 1 + random() % 20, 1 + random() % 300});

@@ -236,8 +236,7 @@ TEST_CASE("TaggedL2_OfRandomLaunches_IsBitEqualInPlainMode_AndWritesBackWhatWasW
     device.l2.persisting_bytes = device.l2.max_window_bytes = 0;
     const std::string values = "victims: " + std::string(kVictims[seed % 5]) + ", sweep: " + kSweeps[seed % 3] +
                                ", naming: " + (seed % 2 == 0 ? "position" : "kernel") + ", kernel_bits: " + std::to_string(random() % 3) +
-                               ", stream_bits: " + std::to_string(random() % 3) +
-                               ", reach: " + std::to_string(1 + random() % 3);
+                               ", stream_bits: " + std::to_string(random() % 3) + ", reach: " + std::to_string(1 + random() % 3);
     REQUIRE(sim::ApplyDeviceText("proposed: tagged-l2\nhardware: {tagged-l2: {" + values + "}}", "test", device).ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 6; ++i) launches.push_back(RandomLaunch(random));

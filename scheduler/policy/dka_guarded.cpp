@@ -1,0 +1,117 @@
+#include "scheduler/policy/dka_guarded.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gridloom::policy {
+namespace {
+
+/// Data sets' worth of work that a trial takes.
+constexpr double kTrialSets = 2;
+
+/// Blocks of such needs that a multiprocessor has room for.
+std::uint64_t RoomOf(const SmView& sm, const CtaNeeds& needs) {
+  std::uint64_t room = sm.free_ctas;
+  const auto within = [&](std::uint64_t free, std::uint64_t need) { room = need == 0 ? room : std::min(room, free / need); };
+  within(sm.free_warps, needs.warps);
+  within(sm.free_registers, needs.registers);
+  within(sm.free_shared_bytes, needs.shared_bytes);
+  return room;
+}
+
+}  // namespace
+
+std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
+  again_.reset();
+  if (mode_ == Mode::kTrial) CountWork(snapshot);  // of launches that have ended, too: before they are forgotten
+  allocator_.Watch(snapshot);
+  const bool heavy = HasHeavy(snapshot);
+  if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
+  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kSplit;
+  if (splits && (heavy || !allocator_.between_steps())) {
+    const auto slice = allocator_.Next(snapshot);
+    again_ = allocator_.Again();
+    return slice;
+  }
+  return NextFree(snapshot);
+}
+
+/// Whether a data set is on its way of whose pipeline a kernel needs more than the whole device (Eq. 1). What is found about other
+/// pipelines says nothing about a new one.
+bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
+  const auto idle = std::ranges::find(snapshot.sms, 0u, &SmView::resident_ctas);
+  if (!empty_ && idle != snapshot.sms.end()) empty_ = *idle;
+  bool any = false;
+  for (const DataSet& set : allocator_.pipelines().sets()) {
+    const std::pair key{set.tenant, set.codes.front()};
+    const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
+    if (empty_ && kernel != snapshot.kernels.end() && kernel->ctas > RoomOf(*empty_, kernel->needs) * snapshot.sms.size())
+      heavy_.insert(key);
+    if (!heavy_.contains(key) || !allocator_.pipelines().InPipeline(set)) continue;
+    any = true;
+    if (!known_.insert(key).second) continue;
+    mode_ = Mode::kSearch;
+  }
+  return any;
+}
+
+/// What blocks have done that ended since the last snapshot.
+void GuardedDka::CountWork(const Snapshot& snapshot) {
+  std::unordered_map<std::uint64_t, std::uint64_t> finished;
+  for (const KernelView& kernel : snapshot.kernels) finished[kernel.id] = kernel.finished;
+  for (const DataSet& set : allocator_.pipelines().sets()) {
+    const auto alone = allocator_.alone().find(set.codes.back());
+    const auto before = finished_.find(set.launch);
+    if (alone == allocator_.alone().end() || !set.here) continue;
+    const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
+    // One that has left the snapshot has done the rest.
+    const std::uint64_t counted = before != finished_.end() ? before->second : 0;
+    if (kernel != snapshot.kernels.end()) {
+      work_ += alone->second * static_cast<double>(kernel->finished - counted) / static_cast<double>(kernel->ctas);
+      rest_[set.launch] = alone->second * static_cast<double>(kernel->ctas - kernel->finished) / static_cast<double>(kernel->ctas);
+    } else if (const auto rest = rest_.find(set.launch); rest != rest_.end()) {
+      work_ += rest->second;
+      rest_.erase(rest);
+    }
+  }
+  finished_ = std::move(finished);
+}
+
+void GuardedDka::ChooseMode(std::uint64_t cycle) {
+  if (mode_ == Mode::kSearch) {
+    const auto gain = allocator_.Gain();
+    if (!gain) return;
+    gain_ = *gain;
+    mode_ = Mode::kTrial;
+    trial_began_ = cycle;
+    work_ = 0;
+    finished_.clear();
+    rest_.clear();
+    return;
+  }
+  if (mode_ != Mode::kTrial || cycle == trial_began_) return;
+  const double set = std::accumulate(allocator_.alone().begin(), allocator_.alone().end(), 0.0,
+                                     [](double sum, const auto& kernel) { return sum + kernel.second; });
+  if (work_ < kTrialSets * set) return;
+  mode_ = work_ / static_cast<double>(cycle - trial_began_) >= gain_ ? Mode::kFree : Mode::kSplit;
+}
+
+/// Launches of no pipeline keep their turn.
+std::optional<Slice> GuardedDka::NextFree(const Snapshot& snapshot) const {
+  const auto& sets = allocator_.pipelines().sets();
+  const auto rest = [](const KernelView& kernel) { return Slice{.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; };
+  const auto waiting = std::ranges::find_if(snapshot.kernels, [](const KernelView& kernel) { return !kernel.all_started(); });
+  if (waiting == snapshot.kernels.end()) return std::nullopt;
+  const auto of = std::ranges::find(sets, waiting->id, &DataSet::launch);
+  if (of == sets.end() || !allocator_.pipelines().InPipeline(*of)) return rest(*waiting);
+  for (const bool begun : {true, false}) {
+    for (const DataSet& set : sets) {
+      if (set.begun != begun || !set.here || !allocator_.pipelines().InPipeline(set)) continue;
+      const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
+      if (kernel != snapshot.kernels.end() && !kernel->all_started()) return rest(*kernel);
+    }
+  }
+  return rest(*waiting);
+}
+
+}  // namespace gridloom::policy

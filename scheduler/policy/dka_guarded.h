@@ -1,0 +1,47 @@
+// Beyond the paper on task pipelines: the allocator's splits where they were measured to pay, and no split elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "scheduler/policy/dka.h"
+
+namespace gridloom::policy {
+
+/// The alternative to a split: the oldest data set's kernels first, those of the next ones in the room that is left. Nobody waits for the
+/// end of a step, and any number of kernels run at once.
+///
+/// Where all kernels are light (Eq. 1: all of their blocks have room at once) that is what happens from the beginning: a split would leave
+/// room empty. Else the allocator searches first; then two data sets' worth of work are done without a split, and what does more in a time
+/// goes on. Work is counted in blocks, each as long as its kernel takes on the whole device by its number of blocks.
+class GuardedDka final : public Policy {
+ public:
+  std::string_view name() const override { return "dka-guarded"; }
+  std::optional<Slice> Next(const Snapshot& snapshot) override;
+  std::optional<std::uint64_t> Again() const override { return again_; }
+
+  enum class Mode : std::uint8_t { kSearch, kTrial, kSplit, kFree };
+  Mode mode() const { return mode_; }
+
+ private:
+  bool HasHeavy(const Snapshot& snapshot);
+  void CountWork(const Snapshot& snapshot);
+  void ChooseMode(std::uint64_t cycle);
+  std::optional<Slice> NextFree(const Snapshot& snapshot) const;
+
+  Dka allocator_;
+  Mode mode_ = Mode::kSearch;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> known_, heavy_;  // pipelines: tenant, code of the first kernel
+  std::optional<SmView> empty_;                                      // a multiprocessor without blocks
+  std::unordered_map<std::uint64_t, std::uint64_t> finished_;        // by launch: blocks, when they were counted
+  std::unordered_map<std::uint64_t, double> rest_;                   // by launch: work that it had still to do then
+  double work_ = 0, gain_ = 0;                                       // since the trial began; of the splits
+  std::uint64_t trial_began_ = 0;
+  std::optional<std::uint64_t> again_;
+};
+
+}  // namespace gridloom::policy
