@@ -124,8 +124,9 @@ void TenantChannel::Close() {
     }
   }
   {
+    std::shared_ptr<AloneProgram> left;
     const std::lock_guard lock(away_mutex_);
-    alone.reset();
+    left.swap(alone);
   }
   for (const auto& [work, depth] : groups_) service_.timeline_->CloseGroup(timing::NodeOf(host, work));
   service_.timeline_->DropHost(host);  // answers all that it was asked
