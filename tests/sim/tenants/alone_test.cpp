@@ -177,11 +177,11 @@ TEST_CASE("Alone_WhereTheTenantsMemoryIsTooLittle_NothingIsKnown_AndItsProgramsG
 TEST_CASE("Alone_WhoNeedsTheMemory_IsGivenUpBeforeItsSessionIs") {
   std::string told;
   std::mutex mutex;
-  TimingService::Options options = Options(1);
+  TimingService::Options options = Options(1, 2);
   options.tenant.bytes = 512u << 20;
   options.tell = [&](const std::string& sentence) {
     const std::lock_guard lock(mutex);
-    told = sentence;
+    told += sentence;
   };
   Fixture f(std::move(options));
   const auto program = f.Join(1), other = f.Join(2);  // the other one holds simulated time back
