@@ -45,6 +45,7 @@ class SweepCommand final : public Command {
         ->type_name("KEY=VALUE,...")
         ->allow_extra_args(false);
     app.add_option("--jobs,-j", jobs_, "local: replays at the same time (default: one per core)")->type_name("N");
+    app.add_flag("!--no-alone", alone_, "do not replay each program of a mix alone, which stp, antt and fairness are made of");
     app.add_flag("--write", write_, "slurm: write the job's script and do not submit it");
     app.add_flag("--no-wait", no_wait_, "slurm: submit and do not wait; --gather makes the report later");
     app.add_flag("--gather", gather_, "replay nothing: make the report from the results there are, and say which are missing");
@@ -71,6 +72,7 @@ class SweepCommand final : public Command {
     if (!report_.empty()) plan.options.report = fs::absolute(report_).lexically_normal().string();
     if (!hardware_.empty()) plan.options.hardware = hardware_;
     plan.options.sets = sets_;
+    plan.options.alone = alone_;
     plan.options.command = command_;
     plan.options.jobs = jobs_;
     GL_TRY_STATUS(plan.options.Complete());
@@ -195,7 +197,7 @@ class SweepCommand final : public Command {
   SlurmRequest slurm_;
   unsigned jobs_ = 0;
   int task_ = -1, exit_code_ = kExitOk;
-  bool write_ = false, no_wait_ = false, gather_ = false, json_ = false;
+  bool write_ = false, no_wait_ = false, gather_ = false, json_ = false, alone_ = true;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ const Json* TenantOf(const Json& state, const std::string& name) {
 std::string TenantTable(const Json& state, const Json* before, double seconds) {
   std::vector<Row> rows{{"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
   const bool simulated = state.contains("simulated");
-  if (simulated) rows[0].push_back("SIMULATED ms");
+  if (simulated) rows[0].insert(rows[0].end(), {"SIMULATED ms", "SLOWDOWN"});
   if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "LAUNCHES/s"});
   for (const Json& tenant : state.at("tenants")) {
     const Json& limits = tenant.at("limits");
@@ -86,7 +86,10 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
             Count(tenant.at("launches")),
             Count(tenant.at("ctas")),
             Print("%.2f", tenant.at("device_seconds").get<double>())};
-    if (simulated) row.push_back(Print("%.3f", tenant.at("simulated_seconds").get<double>() * 1e3));
+    if (simulated) {
+      row.push_back(Print("%.3f", tenant.at("simulated_seconds").get<double>() * 1e3));
+      row.push_back(tenant.contains("slowdown") ? Print("%.2f", tenant.at("slowdown").get<double>()) : "-");
+    }
     if (before != nullptr) {
       const Json* const old = TenantOf(*before, tenant.at("name"));
       const double device = tenant.at("device_seconds").get<double>() - (old != nullptr ? old->at("device_seconds").get<double>() : 0);
@@ -113,7 +116,10 @@ std::string SimulatedHeading(const Json& state) {
   if (!state.contains("simulated")) return {};
   const Json& simulated = state.at("simulated");
   if (simulated.at("problem").is_string()) return "\nthe simulation of time has ended: " + simulated.at("problem").get<std::string>();
-  return ", simulated until " + Print("%.3f ms", simulated.at("now_seconds").get<double>() * 1e3);
+  const std::string until = ", simulated until " + Print("%.3f ms", simulated.at("now_seconds").get<double>() * 1e3);
+  if (!simulated.contains("stp")) return until + "\nSTP -, ANTT -, fairness -";
+  return until + Print("\nSTP %.3f, ANTT %.3f, fairness %.3f", simulated.at("stp").get<double>(), simulated.at("antt").get<double>(),
+                       simulated.at("fairness").get<double>());
 }
 
 std::string Heading(const Json& state) {

@@ -24,6 +24,9 @@ struct SimulatedSession {
 struct SimulatedUsage {
   std::uint64_t kernels = 0;
   double seconds = 0;  ///< sum over its launches, from each one's first CTA to its last one's end
+  // Sums over its programs, of works that are known both ways; 0: nothing is known.
+  double turnaround_seconds = 0;  ///< from the program's begin to the end of the last of them
+  double alone_seconds = 0;       ///< the same if the tenant had had the device to itself
 };
 
 /// What profiling kernels for the policy took so far.

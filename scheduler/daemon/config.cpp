@@ -113,6 +113,8 @@ constexpr Key<DaemonConfig> kKeys[] = {
        if (bytes) c.timing_disk = *bytes;
        return bytes.has_value();
      }},
+    {"timing_alone", "a number of tenants up to 64",
+     [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_alone) && c.timing_alone <= 64; }},
     {"timing_launch_s", "simulated seconds",
      [](DaemonConfig& c, std::string_view t) { return Set(t, &c.timing_launch_s) && c.timing_launch_s >= 0 && c.timing_launch_s <= 1e6; }},
     {"state", "a folder", [](DaemonConfig& c, std::string_view t) { return !(c.state = t).empty(); }},

@@ -52,8 +52,9 @@ struct DaemonConfig {
   std::uint32_t timing_patience_ms = 10'000;  ///< a program that says nothing for so long does not hold others' time back
   // What the processes of one tenant may take for it:
   std::uint64_t timing_memory = std::uint64_t{2} << 30, timing_disk = std::uint64_t{16} << 30;  ///< bytes
-  double timing_launch_s = 10;  ///< simulated time of one launch; 0: as long as it likes
-  std::string state;            ///< folder of accounts.json, limits.json and audit.jsonl
+  std::uint32_t timing_alone = 0;  ///< tenants at a time that are simulated alone, too, for what the others slow them down by
+  double timing_launch_s = 10;     ///< simulated time of one launch; 0: as long as it likes
+  std::string state;               ///< folder of accounts.json, limits.json and audit.jsonl
   AuditBounds audit;
   std::uint32_t http_port = 0;  ///< 0: no metrics and no dashboard
   std::string http_token;

@@ -157,6 +157,10 @@ TenantView Broker::ViewOf(const Tenant& tenant) const {
                   .memory_bytes = tenant.memory_bytes,
                   .account = AccountOf(tenant)};
   view.limits.memory_bytes = MemoryLimit(tenant);
+  if (simulation_ != nullptr) {
+    const sched::SimulatedUsage usage = simulation_->usage(tenant.id);
+    view.time = {.alone = usage.alone_seconds, .shared = usage.turnaround_seconds};
+  }
   if (scheduler_->knows(tenant.id)) {
     view.in_flight = scheduler_->in_flight(tenant.id);
     view.waiting = scheduler_->waiting(tenant.id);

@@ -134,6 +134,7 @@ Result<std::unique_ptr<tenants::TimingService>> MakeTiming(const DaemonConfig& c
   options.patience_ms = config.timing_patience_ms;
   options.tenant = {.bytes = config.timing_memory, .disk_bytes = config.timing_disk};
   options.launch_seconds = config.timing_launch_s;
+  options.alone = config.timing_alone;
   options.profiles = config.profiles;
   options.tell = Say;
   return tenants::TimingService::Create(std::move(device), std::move(options));
@@ -145,7 +146,7 @@ struct Arguments {
   std::uint32_t http_port = 0;
   std::string http_token_file;
   bool timing = false, quiet = false;
-  std::uint32_t timing_threads = 0, timing_wait_for = 0;
+  std::uint32_t timing_threads = 0, timing_wait_for = 0, timing_alone = 0;
 
   void Describe(CLI::App& app) {
     app.add_option("--config,-c", config, "YAML file with limits and tenants (docs/broker.md)")->type_name("FILE");
@@ -166,6 +167,10 @@ struct Arguments {
         ->type_name("NAME,...");
     app.add_option("--timing-wait-for", timing_wait_for,
                    "--timing: begin when so many programs are there, all at the same simulated time (default: each when it comes)")
+        ->type_name("N");
+    app.add_option("--timing-alone", timing_alone,
+                   "--timing: simulate so many tenants at a time alone, too: what the others slow them down by (default: 0)")
+        ->check(CLI::Range(1u, 64u))
         ->type_name("N");
     app.add_option("--state", state, "folder of the accounts and the audit log (default: ~/.local/state/gridloom; `off`: keep nothing)")
         ->type_name("FOLDER");
@@ -189,7 +194,9 @@ struct Arguments {
     if (!hardware.empty()) result.hardware = hardware;
     if (timing_threads != 0) result.timing_threads = timing_threads;
     if (timing_wait_for != 0) result.timing_wait_for = timing_wait_for;
-    result.timing = result.timing || timing || !hardware.empty() || timing_threads != 0 || timing_wait_for != 0;
+    if (timing_alone != 0) result.timing_alone = timing_alone;
+    const bool simulates = timing_threads != 0 || timing_wait_for != 0 || timing_alone != 0 || !hardware.empty();
+    result.timing = result.timing || timing || simulates;
     if (http_port != 0) result.http_port = http_port;
     if (!http_token_file.empty()) {
       GL_TRY(token, protocol::ReadSecret(http_token_file, true));

@@ -11,6 +11,7 @@
 
 #include "scheduler/daemon/accounts.h"
 #include "scheduler/daemon/config.h"
+#include "scheduler/model/sharing.h"
 
 namespace gridloom::broker {
 
@@ -20,6 +21,7 @@ struct TenantView {
   Limits limits;  ///< memory_bytes: what holds
   std::uint64_t memory_bytes = 0;
   Account account;
+  model::SharedTime time{};  ///< simulated seconds of its programs, together and alone
 };
 
 struct SessionView {

@@ -30,6 +30,10 @@ constexpr TenantMetric kTenantMetrics[] = {
     {"gridloom_tenant_copied_bytes_total", "counter", "Bytes moved by copies and fills", "copied_bytes"},
     {"gridloom_tenant_device_seconds_total", "counter", "Time of the device that the tenant has had", "device_seconds"},
     {"gridloom_tenant_simulated_seconds_total", "counter", "Simulated time of the tenant's launches", "simulated_seconds"},
+    {"gridloom_tenant_turnaround_seconds_total", "counter", "Simulated time of its programs, of works known alone, too",
+     "turnaround_seconds"},
+    {"gridloom_tenant_alone_seconds_total", "counter", "The same if the tenant had the device to itself", "alone_seconds"},
+    {"gridloom_tenant_slowdown", "gauge", "Turnaround time over the time alone", "slowdown"},
     {"gridloom_tenant_memory_bytes", "gauge", "Device memory that the tenant's processes hold", "memory_bytes"},
     {"gridloom_tenant_memory_limit_bytes", "gauge", "Device memory that they may hold", "limits.memory_bytes"},
     {"gridloom_tenant_weight", "gauge", "Share of the device under policy fair", "limits.weight"},
@@ -37,6 +41,14 @@ constexpr TenantMetric kTenantMetrics[] = {
     {"gridloom_tenant_processes", "gauge", "Processes that are connected", "sessions"},
     {"gridloom_tenant_in_flight", "gauge", "Launches that take part in decisions", "in_flight"},
     {"gridloom_tenant_waiting", "gauge", "Launches that wait for fewer in flight", "waiting"},
+};
+
+/// Of the simulated device; not there where it is not known.
+constexpr TenantMetric kSimulatedMetrics[] = {
+    {"gridloom_simulated_seconds", "gauge", "How far the device has been simulated", "now_seconds"},
+    {"gridloom_stp", "gauge", "System throughput: sum of the tenants' progress, which is time alone over turnaround time", "stp"},
+    {"gridloom_antt", "gauge", "Average normalised turnaround time: mean of the tenants' slowdowns", "antt"},
+    {"gridloom_fairness", "gauge", "Least over greatest progress of the tenants", "fairness"},
 };
 
 struct BrokerMetric {
@@ -61,6 +73,9 @@ std::string Head(const char* name, const char* type, const char* help) {
   return std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
 }
 
+/// What is not known of a tenant is not in its state.
+bool Has(const Json& tenant, std::string_view key) { return key.starts_with("limits.") || tenant.contains(key); }
+
 const Json& Get(const Json& tenant, std::string_view key) {
   constexpr std::string_view kLimits = "limits.";
   return key.starts_with(kLimits) ? tenant["limits"][std::string(key.substr(kLimits.size()))] : tenant[std::string(key)];
@@ -81,15 +96,16 @@ const token=new URLSearchParams(location.search).get('token');let last=null;
 const cell=(row,text,head)=>{const c=document.createElement(head?'th':'td');c.textContent=text;row.append(c);return c};
 const table=(id,head,rows)=>{const t=document.getElementById(id);t.replaceChildren();const h=t.insertRow();head.forEach(x=>cell(h,x,true));
 rows.forEach(r=>{const row=t.insertRow();r.forEach(x=>cell(row,x))});return t};
-const mib=b=>(b/1048576).toFixed(1)+' MiB';
+const known=(x,n)=>x===undefined?'-':x.toFixed(n);const mib=b=>(b/1048576).toFixed(1)+' MiB';
 async function tick(){try{const r=await fetch('state',{headers:{Authorization:'Bearer '+token}});if(!r.ok)throw new Error(r.status);
 const s=await r.json();document.getElementById('head').textContent=`device ${s.device}, policy ${s.policy}, up ${s.uptime_seconds.toFixed(0)} s, `+
-`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`+(s.simulated?`, simulated until ${(s.simulated.now_seconds*1e3).toFixed(3)} ms`:'');
+`${s.pumps?(s.pump_seconds/s.pumps*1e6).toFixed(1):0} us a decision`+(s.simulated?`, simulated until ${(s.simulated.now_seconds*1e3).toFixed(3)} ms`:'')+
+(s.simulated?['stp','antt','fairness'].map(k=>`, ${k} ${known(s.simulated[k],3)}`).join(''):'');
 const dt=last?s.uptime_seconds-last.uptime_seconds:0;
-const t=table('tenants',['tenant','processes','weight','cap','priority','memory','limit','launches','device s','device %'],s.tenants.map(x=>{
+const t=table('tenants',['tenant','processes','weight','cap','priority','memory','limit','launches','device s','slowdown','device %'],s.tenants.map(x=>{
 const o=last&&last.tenants.find(y=>y.name==x.name);const p=dt&&o?(x.device_seconds-o.device_seconds)/dt*100:0;
 return[x.name,x.sessions,x.limits.weight,x.limits.cap*100+' %',x.limits.priority,mib(x.memory_bytes),mib(x.limits.memory_bytes),x.launches,
-x.device_seconds.toFixed(2),p.toFixed(1)]}));
+x.device_seconds.toFixed(2),known(x.slowdown,2),p.toFixed(1)]}));
 [...t.rows].slice(1).forEach(r=>{const b=document.createElement('span');b.className='bar';b.style.width=r.lastChild.textContent+'px';r.lastChild.append(' ',b)});
 table('sessions',['pid','tenant','program','memory','launches','in flight','kernel'],s.sessions.map(x=>[x.pid,x.tenant,x.program,
 mib(x.memory_bytes),x.launches,x.in_flight,x.kernel]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
@@ -200,13 +216,14 @@ std::string MetricsText(const Json& state) {
   for (const BrokerMetric& metric : kBrokerMetrics) {
     text += Head(metric.name, metric.type, metric.help) + metric.name + " " + state[metric.key].dump() + "\n";
   }
-  if (state.contains("simulated")) {
-    constexpr const char* kName = "gridloom_simulated_seconds";
-    text += Head(kName, "gauge", "How far the device has been simulated") + kName + " " + state["simulated"]["now_seconds"].dump() + "\n";
+  for (const TenantMetric& metric : kSimulatedMetrics) {
+    if (!state.contains("simulated") || !state["simulated"].contains(metric.key)) continue;
+    text += Head(metric.name, metric.type, metric.help) + metric.name + " " + state["simulated"][metric.key].dump() + "\n";
   }
   for (const TenantMetric& metric : kTenantMetrics) {
     text += Head(metric.name, metric.type, metric.help);
     for (const Json& tenant : state["tenants"]) {
+      if (!Has(tenant, metric.key)) continue;
       text += std::string(metric.name) + "{tenant=\"" + Label(tenant["name"]) + "\"} " + Get(tenant, metric.key).dump() + "\n";
     }
   }

@@ -19,10 +19,14 @@ struct PaidTrace {
   const std::uint64_t bytes;
 };
 
+std::uint64_t AloneDisk(const TenantAccount::Limits& limits) { return limits.alone ? limits.disk_bytes / 4 : 0; }
+
 }  // namespace
 
 TenantAccount::TenantAccount(const Limits& limits)
-    : limits_(limits), store_(std::make_shared<timing::TraceStore>(limits.bytes / 4, limits.disk_bytes)) {}
+    : limits_(limits),
+      store_(std::make_shared<timing::TraceStore>(limits.bytes / 4, limits.disk_bytes - AloneDisk(limits))),
+      alone_store_(std::make_shared<timing::TraceStore>(limits.bytes / 8, AloneDisk(limits))) {}
 
 bool TenantAccount::Take(std::uint64_t bytes) {
   std::uint64_t has = bytes_.load(std::memory_order_relaxed);

@@ -18,6 +18,7 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
   struct Limits {
     std::uint64_t bytes = std::uint64_t{2} << 30;        ///< of memory
     std::uint64_t disk_bytes = std::uint64_t{16} << 30;  ///< of traces that wait
+    bool alone = false;                                  ///< some of it is for simulating the tenant alone (alone_device.h)
   };
   explicit TenantAccount(const Limits& limits);
 
@@ -29,6 +30,8 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
   const Limits& limits() const { return limits_; }
   /// Where traces wait: a quarter of the memory, then the disk.
   const std::shared_ptr<timing::TraceStore>& store() const { return store_; }
+  /// Where those wait that are simulated alone: an eighth of the memory, then a quarter of the disk, which the others have less then.
+  const std::shared_ptr<timing::TraceStore>& alone_store() const { return alone_store_; }
 
   std::uint64_t most_bytes() const override;
   /// Counted until the last one who holds it lets it go, also where that is more than there is: most_bytes was asked before.
@@ -39,7 +42,7 @@ class TenantAccount final : public trace::TraceKeeper, public std::enable_shared
   void Reached(std::uint64_t bytes);
 
   std::atomic<std::uint64_t> bytes_{0}, peak_{0};
-  const std::shared_ptr<timing::TraceStore> store_;
+  const std::shared_ptr<timing::TraceStore> store_, alone_store_;
 };
 
 /// A part of an account that grows and shrinks, and is given back at the end.

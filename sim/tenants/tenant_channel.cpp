@@ -24,7 +24,7 @@ using trace::HostAction;
 namespace {
 
 // More than any program has; what lies beyond is not worth the memory.
-constexpr std::size_t kMostWorks = 1u << 26, kMostCodes = 1u << 16, kMostQuestions = 256, kMostAsked = 1u << 14, kMostWaits = 1u << 16;
+constexpr std::size_t kMostWorks = 1u << 26, kMostCodes = 1u << 16, kMostWaits = 1u << 16;
 constexpr std::uint64_t kMostCtas = 1u << 28;
 /// Groups in groups: graphs in graphs, grids that launch grids (24 levels in CUDA).
 constexpr unsigned kMostDepth = 64;
@@ -42,9 +42,6 @@ constexpr std::uint64_t kPayBackEvery = 256;
 
 /// How often a session whose questions wait looks whether the model waits for it.
 constexpr std::chrono::milliseconds kLookEvery{500};
-
-Error Bad(const std::string& what) { return Error{"to the timing model: " + what}; }
-Error Damaged() { return Bad("a frame that is damaged"); }
 
 }  // namespace
 
@@ -117,7 +114,8 @@ Status TenantChannel::Read(bool* gone) {
   return *gone ? Status() : Handle(**frame);
 }
 
-/// What the tenant gave ends: what runs on the device with the instructions that it is at, the rest is dropped.
+/// What the tenant gave ends: what runs on the device with the instructions that it is at, the rest is dropped. Where it is alone what it
+/// gave goes on if it had come to its end.
 void TenantChannel::Close() {
   {
     const std::lock_guard lock(given_mutex_);
@@ -125,9 +123,17 @@ void TenantChannel::Close() {
       if (const auto source = given.lock()) source->Abandon();
     }
   }
+  {
+    std::shared_ptr<AloneProgram> left;
+    const std::lock_guard lock(away_mutex_);
+    left.swap(alone);
+  }
   for (const auto& [work, depth] : groups_) service_.timeline_->CloseGroup(timing::NodeOf(host, work));
   service_.timeline_->DropHost(host);  // answers all that it was asked
-  sources_.clear();
+  for (const auto& [work, launch] : launches_) {
+    if (launch.alone != nullptr) launch.alone->Abandon();
+  }
+  launches_.clear();
   codes_.clear();
   owes_ = 0;
 }
@@ -139,6 +145,7 @@ void TenantChannel::Touch() {
   if (!away_) return;
   away_ = false;
   service_.timeline_->SetAway(host, false);
+  if (alone != nullptr) alone->SetAway(false, service_.timeline_->HostTime(host));
 }
 
 void TenantChannel::SetAwayAfter(std::chrono::steady_clock::time_point now, std::chrono::milliseconds patience) {
@@ -146,6 +153,7 @@ void TenantChannel::SetAwayAfter(std::chrono::steady_clock::time_point now, std:
   if (last_said_ == std::chrono::steady_clock::time_point{} || away_ || waiting_ != 0 || owes() || now - last_said_ < patience) return;
   away_ = true;
   service_.timeline_->SetAway(host, true);
+  if (alone != nullptr) alone->SetAway(true, 0);
 }
 
 void TenantChannel::CheckRunningTime(timing::Cycle now, timing::Cycle most) {
@@ -267,11 +275,12 @@ Status TenantChannel::HandleLaunch(trace::ByteReader in) {
                           .problem = [&service = service_,
                                       session = session_.session](const std::string& why) { service.Report(session, Bad(why).message); }});
   LiveTimeline& timeline = *service_.timeline_;
+  const timing::Place own = alone != nullptr ? place : timing::Place{};
   auto node = opens ? timeline.OpenKernel(place, source) : timeline.AddKernel(place, source);
   // One that the device has no room or no units for takes no time; everything else goes on.
   if (!node.ok()) node = opens ? timeline.OpenGroup(std::move(place)) : timeline.AddMarker(std::move(place));
   Give(source);
-  sources_.emplace(action.work, std::move(source));
+  launches_.emplace(action.work, Launch{std::move(source), alone != nullptr ? alone->AddKernel(own, code, info.shape, opens) : nullptr});
   ++owes_;
   return Append(action, *node, opens);
 }
@@ -291,15 +300,22 @@ Status TenantChannel::HandleAction(trace::ByteReader in) {
   if (in.failed()) return Damaged();
   GL_TRY(place, PlaceOf(action));
   LiveTimeline& timeline = *service_.timeline_;
-  const auto copy = [&](timing::CopyDirection direction) { return timeline.AddCopy(std::move(place), direction, action.bytes); };
+  const auto copy = [&](timing::CopyDirection direction) {
+    if (alone != nullptr) alone->AddCopy(place, direction, action.bytes);
+    return Append(action, timeline.AddCopy(std::move(place), direction, action.bytes), false);
+  };
   if (action.bytes > service_.most_copy_bytes_) return Bad("a copy of " + std::to_string(action.bytes) + " bytes");
   switch (action.kind) {
-    case HostAction::Kind::kCopyToDevice: return Append(action, copy(timing::CopyDirection::kToDevice), false);
-    case HostAction::Kind::kCopyToHost: return Append(action, copy(timing::CopyDirection::kToHost), false);
-    case HostAction::Kind::kCopyOnDevice: return Append(action, copy(timing::CopyDirection::kOnDevice), false);
-    case HostAction::Kind::kFill: return Append(action, copy(timing::CopyDirection::kFill), false);
-    case HostAction::Kind::kMarker: return Append(action, timeline.AddMarker(std::move(place)), false);
-    case HostAction::Kind::kGroup: return Append(action, timeline.OpenGroup(std::move(place)), true);
+    case HostAction::Kind::kCopyToDevice: return copy(timing::CopyDirection::kToDevice);
+    case HostAction::Kind::kCopyToHost: return copy(timing::CopyDirection::kToHost);
+    case HostAction::Kind::kCopyOnDevice: return copy(timing::CopyDirection::kOnDevice);
+    case HostAction::Kind::kFill: return copy(timing::CopyDirection::kFill);
+    case HostAction::Kind::kMarker:
+      if (alone != nullptr) alone->AddMarker(place);
+      return Append(action, timeline.AddMarker(std::move(place)), false);
+    case HostAction::Kind::kGroup:
+      if (alone != nullptr) alone->OpenGroup(place);
+      return Append(action, timeline.OpenGroup(std::move(place)), true);
     case HostAction::Kind::kWait:
     case HostAction::Kind::kLaunch: break;
   }
@@ -313,19 +329,21 @@ Status TenantChannel::HandleCloseGroup(trace::ByteReader in) {
   if (groups_.erase(work) == 0) return {};  // every kernel's end is said, also of those that are no groups
   --owes_;
   service_.timeline_->CloseGroup(node);
+  if (alone != nullptr) alone->CloseGroup(node);
   return {};
 }
 
-Result<std::shared_ptr<TenantSource>> TenantChannel::SourceOf(std::uint64_t work) {
-  const auto source = sources_.find(work);
-  if (source == sources_.end()) return Bad("CTAs of work " + std::to_string(work) + ", which is no launch or has ended");
-  return source->second;
+Result<TenantChannel::Launch> TenantChannel::LaunchOf(std::uint64_t work) {
+  const auto launch = launches_.find(work);
+  if (launch == launches_.end()) return Bad("CTAs of work " + std::to_string(work) + ", which is no launch or has ended");
+  return launch->second;
 }
 
 Status TenantChannel::HandleCtas(trace::ByteReader in) {
   const std::uint64_t work = in.Varint(), count = in.Count();
   if (in.failed()) return Damaged();
-  GL_TRY(source, SourceOf(work));
+  GL_TRY(launch, LaunchOf(work));
+  TenantSource* const source = launch.source.get();
   std::vector<std::uint64_t> ctas(count);
   std::uint64_t last = 0;
   for (std::uint64_t& cta : ctas) {
@@ -339,8 +357,11 @@ Status TenantChannel::HandleCtas(trace::ByteReader in) {
   for (const std::uint64_t cta : ctas) {
     auto trace = decoder.Decode(in);
     if (!trace.ok()) return Bad(trace.error().message);
+    const trace::LoadedCta own = launch.alone != nullptr ? *trace : trace::LoadedCta{};
     switch (source->Push(cta, std::move(trace).value())) {
-      case TenantSource::Pushed::kYes: break;
+      case TenantSource::Pushed::kYes:
+        if (launch.alone != nullptr && alone != nullptr) alone->Push(*launch.alone, cta, own);
+        break;
       case TenantSource::Pushed::kNotOfLaunch: return Bad("CTA " + std::to_string(cta) + ", which the launch does not have");
       case TenantSource::Pushed::kNoMemory: return NoMemory("a CTA that waits");
       case TenantSource::Pushed::kLost: return Bad(source->lost());
@@ -353,103 +374,15 @@ Status TenantChannel::HandleCtas(trace::ByteReader in) {
 Status TenantChannel::HandleEndLaunch(trace::ByteReader in) {
   const std::uint64_t work = in.Varint();
   if (in.failed()) return Damaged();
-  GL_TRY(source, SourceOf(work));
-  source->Close();
-  sources_.erase(work);
+  GL_TRY(launch, LaunchOf(work));
+  launch.source->Close();
+  if (launch.alone != nullptr) launch.alone->Close();
+  launches_.erase(work);
   --owes_;
   return {};
 }
 
-// ---- questions ----------------------------------------------------------------------------------------------------------
-
-Status TenantChannel::HandleQuestion(FrameKind kind, trace::ByteReader in) {
-  const std::uint64_t number = in.Varint();
-  std::vector<NodeId> nodes;
-  const std::uint64_t count = kind == FrameKind::kFinish ? 0 : kind == FrameKind::kEnd ? 1 : in.Count();
-  if (count > kMostAsked - asked_nodes_) return Bad("questions about too many works at a time");
-  for (std::uint64_t i = 0; i < count; ++i) {
-    GL_TRY(node, NodeOf(in.Varint()));
-    nodes.push_back(node);
-  }
-  if (in.failed()) return Damaged();
-  LiveTimeline& timeline = *service_.timeline_;
-  if (kind == FrameKind::kEnd) {
-    const auto end = timeline.EndOf(nodes.front());
-    Answer(number, end ? FrameAnswer::kYes : FrameAnswer::kUnknown, end ? timeline.Nanoseconds(*end) : 0);
-    return {};
-  }
-  if (waiting_ >= kMostQuestions) return Bad("too many questions at a time");
-  ++waiting_;
-  asked_nodes_ += nodes.size();
-  auto replies = Replies({.question = number, .kind = kind, .nodes = nodes.size()});
-  if (kind == FrameKind::kWait) timeline.AskForEnd(host, std::move(nodes), std::move(replies));
-  else if (kind == FrameKind::kAsk) timeline.AskWhether(host, std::move(nodes), std::move(replies));
-  else Finish(std::move(replies));
-  return {};
-}
-
-/// Asking for the end is no part of the program: the time before it counts.
-void TenantChannel::Finish(LiveTimeline::AnswerFunction replies) {
-  for (auto& [work, source] : sources_) source->Close();  // what a program leaves running does not come to an end on a GPU either
-  if (!finish_asked_) finish_asked_ = service_.timeline_->HostTime(host);
-  service_.timeline_->AskForEndOfAll(host, std::move(replies));
-}
-
-/// What the model calls with its answer: the channel's thread sends it.
-LiveTimeline::AnswerFunction TenantChannel::Replies(Reply reply) {
-  return [this, reply](LiveTimeline::Answer answer) mutable {
-    reply.answer = answer;
-    {
-      const std::lock_guard lock(replies_mutex_);
-      replies_.push_back(reply);
-    }
-    const std::uint64_t one = 1;
-    static_cast<void>(!write(bell_.get(), &one, sizeof one));
-  };
-}
-
-void TenantChannel::TakeReplies() {
-  std::uint64_t count = 0;
-  static_cast<void>(!read(bell_.get(), &count, sizeof count));
-  std::vector<Reply> replies;
-  {
-    const std::lock_guard lock(replies_mutex_);
-    replies.swap(replies_);
-  }
-  for (const Reply& reply : replies) {
-    --waiting_;
-    asked_nodes_ -= reply.nodes;
-    if (reply.kind == FrameKind::kFinish) {
-      AnswerFinish(reply);
-      continue;
-    }
-    constexpr FrameAnswer kAnswers[] = {FrameAnswer::kYes, FrameAnswer::kNo, FrameAnswer::kUnknown};
-    Answer(reply.question, kAnswers[static_cast<std::size_t>(reply.answer)], 0);
-  }
-}
-
-void TenantChannel::Answer(std::uint64_t question, FrameAnswer answer, double ns) {
-  trace::ByteWriter out;
-  out.Varint(question);
-  out.Fixed(answer);
-  out.Fixed(ns);
-  Put(out);
-}
-
-void TenantChannel::AnswerFinish(const Reply& reply) {
-  LiveTimeline& timeline = *service_.timeline_;
-  const timing::Cycle end = std::max(*finish_asked_, timeline.LastEnd(host));
-  trace::ByteWriter out;
-  out.Varint(reply.question);
-  out.Fixed(reply.answer == LiveTimeline::Answer::kYes ? FrameAnswer::kYes : FrameAnswer::kUnknown);
-  out.Fixed(timeline.Nanoseconds(end - std::min(end, begin)));
-  service_.TableOf(host).Put(out);
-  // What the counters of proposed parts are called the tenant knows when it knows the parts.
-  out.Text(service_.parts_);
-  out.Text(service_.part_values_);
-  Put(out);
-  timeline.RemoveHost(host);  // the program's end: it holds nobody back while it does what is left
-}
+// ---- the socket -----------------------------------------------------------------------------------------------------------
 
 void TenantChannel::Put(const trace::ByteWriter& content) {
   const std::vector<std::uint8_t> frame = protocol::FrameBytes(FrameKind::kAnswer, content.bytes());

@@ -14,6 +14,7 @@
 
 #include "scheduler/core/simulation.h"
 #include "scheduler/protocol/frames.h"
+#include "sim/tenants/alone_device.h"
 #include "sim/tenants/tenant_account.h"
 #include "sim/tenants/tenant_source.h"
 #include "sim/timing/live/live_timeline.h"
@@ -44,6 +45,7 @@ class TenantChannel {
   bool has_host = false, begins = false, left = false;  ///< has one in the model; gets one now; is gone
   timing::HostId host = 0;
   timing::Cycle begin = 0;                             ///< of the host
+  std::shared_ptr<AloneProgram> alone{};               ///< of the host, where its tenant is simulated alone, too
   std::chrono::steady_clock::time_point idle_since{};  ///< of the session, while the model waits for it
 
   /// The model may wait for CTAs of launches or works of groups that have not all come.
@@ -56,6 +58,8 @@ class TenantChannel {
   void CheckRunningTime(timing::Cycle now, timing::Cycle most);
 
  private:
+  static Error Bad(const std::string& what) { return Error{"to the timing model: " + what}; }
+  static Error Damaged() { return Bad("a frame that is damaged"); }
   void Main();
   Status Serve();
   Status Read(bool* gone);
@@ -72,7 +76,11 @@ class TenantChannel {
   /// Pays for a further work that waits for so many.
   Status PayWork(std::size_t waits);
   Result<timing::NodeId> NodeOf(std::uint64_t work) const;
-  Result<std::shared_ptr<TenantSource>> SourceOf(std::uint64_t work);
+  /// Where the CTAs of a launch go: to the model, and to that of its tenant alone, if there is one.
+  struct Launch {
+    std::shared_ptr<TenantSource> source, alone;
+  };
+  Result<Launch> LaunchOf(std::uint64_t work);
   void Give(const std::shared_ptr<TenantSource>& source);
   void Close();
   void Touch();
@@ -83,6 +91,7 @@ class TenantChannel {
     std::uint64_t question = 0;
     protocol::FrameKind kind = protocol::FrameKind::kWait;
     std::size_t nodes = 0;
+    std::vector<timing::NodeId> waited{};  ///< those nodes, where its tenant is simulated alone, too
     timing::LiveTimeline::Answer answer = timing::LiveTimeline::Answer::kUnknown;
   };
   timing::LiveTimeline::AnswerFunction Replies(Reply reply);
@@ -106,11 +115,11 @@ class TenantChannel {
   std::vector<std::shared_ptr<const trace::KernelCode>> codes_;
   Charge code_charge_;
   const std::shared_ptr<Charge> work_charge_;
-  std::uint64_t works_ = 0;                                                   ///< given so far; the model numbers them alike
-  std::unordered_map<std::uint64_t, std::shared_ptr<TenantSource>> sources_;  ///< whose CTAs have not all come
-  std::unordered_map<std::uint64_t, unsigned> groups_;                        ///< those that are open, and how many groups each is in
-  std::size_t asked_nodes_ = 0;                                               ///< of questions that are not answered
-  std::optional<timing::Cycle> finish_asked_;                                 ///< the host's time then
+  std::uint64_t works_ = 0;                             ///< given so far; the model numbers them alike
+  std::unordered_map<std::uint64_t, Launch> launches_;  ///< whose CTAs have not all come
+  std::unordered_map<std::uint64_t, unsigned> groups_;  ///< those that are open, and how many groups each is in
+  std::size_t asked_nodes_ = 0;                         ///< of questions that are not answered
+  std::optional<timing::Cycle> finish_asked_;           ///< the host's time then
   std::vector<std::uint8_t> out_;
   std::size_t sent_ = 0;  ///< of it
 

@@ -13,7 +13,7 @@ constexpr std::uint64_t kCtaBytes = 64, kPageBytes = 600;
 TenantSource::TenantSource(std::shared_ptr<const trace::KernelCode> code, const trace::LaunchShape& shape, Owner owner)
     : code_(std::move(code)),
       owner_(std::move(owner)),
-      live_(*code_, shape, owner_.account->store(), owner_.account.get()),
+      live_(*code_, shape, owner_.store != nullptr ? owner_.store : owner_.account->store(), owner_.account.get()),
       pages_(owner_.account) {}
 
 TenantSource::~TenantSource() { owner_.account->Give(waiting_ * kCtaBytes); }

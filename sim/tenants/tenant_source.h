@@ -22,6 +22,7 @@ class TenantSource final : public trace::CtaSource {
     std::shared_ptr<TenantAccount> account;
     std::function<timing::Cycle()> now;                   ///< simulated time
     std::function<void(const std::string& why)> problem;  ///< told once; on the simulation's thread
+    std::shared_ptr<timing::TraceStore> store = nullptr;  ///< where its CTAs wait; null: the account's
   };
   TenantSource(std::shared_ptr<const trace::KernelCode> code, const trace::LaunchShape& shape, Owner owner);
   ~TenantSource() override;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -70,6 +71,13 @@ Status CheckPolicy(const std::string& name) {
 
 TimingService::TimingService(Options options) : options_(std::move(options)), begun_(options_.wait_for == 0) {}
 
+/// As options.alone says.
+TenantAccount::Limits TimingService::AccountLimits() const {
+  TenantAccount::Limits limits = options_.tenant;
+  limits.alone = alone_ != nullptr;
+  return limits;
+}
+
 Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec device, Options options) {
   std::unique_ptr<TimingService> service(new TimingService(std::move(options)));
   GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = service->options_.profiles, .tell = service->options_.tell}));
@@ -94,6 +102,15 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };
+  if (service->options_.alone != 0) {
+    timeline.on_node_ended = [raw = service.get()](timing::NodeId node, timing::Cycle end) { raw->NodeEnded(node, end); };
+    service->alone_ = std::make_unique<AloneDevices>(
+        device, AloneDevices::Options{.most = service->options_.alone, .tell = service->options_.tell, .changed = [raw = service.get()] {
+                                        const std::lock_guard lock(raw->channels_mutex_);
+                                        raw->alone_changed_ = true;
+                                        raw->changed_.notify_all();
+                                      }});
+  }
   timeline.on_forgotten = [raw = service.get()](timing::HostId host) { raw->Forget(host); };
   service->most_copy_bytes_ = device.memory.size_bytes;
   GL_TRY(made, timing::LiveTimeline::Create(device, std::move(switchable), std::move(timeline)));
@@ -115,6 +132,7 @@ TimingService::~TimingService() {
   if (attends_.joinable()) attends_.join();
   channels.clear();
   leaving.clear();
+  alone_.reset();
 }
 
 void TimingService::OnViolation(Violation violation) {
@@ -146,7 +164,7 @@ Result<protocol::Fd> TimingService::Join(const sched::SimulatedSession& session)
 std::shared_ptr<TenantAccount> TimingService::AccountOf(std::uint32_t tenant) {
   const std::lock_guard lock(mutex_);
   auto account = accounts_[tenant].lock();
-  if (account == nullptr) accounts_[tenant] = account = std::make_shared<TenantAccount>(options_.tenant);
+  if (account == nullptr) accounts_[tenant] = account = std::make_shared<TenantAccount>(AccountLimits());
   return account;
 }
 
@@ -174,19 +192,30 @@ TimingService::Channels TimingService::TakeBeginning() {
 }
 
 void TimingService::AddHosts(const Channels& channels) {
-  for (const auto& channel : channels) {
-    channel->host = timeline_->AddHost();
-    channel->begin = timeline_->HostTime(channel->host);
-    const auto record = std::make_shared<HostRecord>();
-    record->tenant = channel->session().tenant;
-    record->account = channel->account();
-    record->works = channel->work_charge();
+  std::set<std::uint32_t> others;  // tenants that have programs there
+  {
     const std::lock_guard lock(mutex_);
-    hosts_[channel->host] = record;
+    for (const auto& [host, record] : hosts_) others.insert(record->tenant);
   }
+  for (const auto& channel : channels) AddHost(*channel, others.contains(channel->session().tenant));
   const std::lock_guard lock(channels_mutex_);
   for (const auto& channel : channels) channel->has_host = true;
   changed_.notify_all();
+}
+
+/// `others`: its tenant has programs that began before.
+void TimingService::AddHost(TenantChannel& channel, bool others) {
+  channel.host = timeline_->AddHost();
+  channel.begin = timeline_->HostTime(channel.host);
+  const sched::SimulatedSession& session = channel.session();
+  if (alone_ != nullptr) channel.alone = alone_->Join(session.tenant, session.tenant_name, channel.account(), channel.begin, others);
+  const auto record = std::make_shared<HostRecord>();
+  record->tenant = session.tenant;
+  record->account = channel.account();
+  record->works = channel.work_charge();
+  if (channel.alone != nullptr) record->sharing = channel.alone->record();
+  const std::lock_guard lock(mutex_);
+  hosts_[channel.host] = record;
 }
 
 bool TimingService::Begin(TenantChannel& channel) {
@@ -247,6 +276,7 @@ void TimingService::AttendHosts() {
   while (!stop_) {
     came_ = false;
     const bool tidies = std::exchange(tidy_, false);
+    alone_changed_ = false;
     Channels gone, there;
     std::erase_if(leaving_, [&](auto& channel) {
       if (!channel->ended()) return false;
@@ -266,10 +296,12 @@ void TimingService::AttendHosts() {
     }
     gone.clear();
     there.clear();
+    if (alone_ != nullptr) alone_->Attend();
     if (tidies) malloc_trim(0);  // what lies free between what others have goes back to the host, too
     lock.lock();
     // Without sessions nothing wakes.
-    if (channels_.empty() && leaving_.empty()) changed_.wait(lock, [&] { return stop_ || came_ || tidy_ || !leaving_.empty(); });
+    if (channels_.empty() && leaving_.empty())
+      changed_.wait(lock, [&] { return stop_ || came_ || tidy_ || alone_changed_ || !leaving_.empty(); });
     else changed_.wait_for(lock, kAttendEvery, [&] { return stop_ || came_; });
   }
 }
@@ -293,6 +325,15 @@ void TimingService::Ended(timing::HostId host, const timing::WorkResult& work, c
   }
   const std::lock_guard lock(record->mutex);
   record->table.Add(work, during);
+}
+
+void TimingService::NodeEnded(timing::NodeId node, timing::Cycle end) {
+  std::shared_ptr<SharingRecord> sharing;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = hosts_.find(static_cast<timing::HostId>(node >> 32)); known != hosts_.end()) sharing = known->second->sharing;
+  }
+  if (sharing != nullptr) sharing->SharedEnded(node & 0xffffffffu, end);
 }
 
 timing::KernelTable TimingService::TableOf(timing::HostId host) {
@@ -352,9 +393,16 @@ double TimingService::end_seconds() const {
 }
 
 sched::SimulatedUsage TimingService::usage(std::uint32_t tenant) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = usage_.find(tenant);
-  return found != usage_.end() ? found->second : sched::SimulatedUsage{};
+  sched::SimulatedUsage usage;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = usage_.find(tenant); found != usage_.end()) usage = found->second;
+  }
+  if (alone_ == nullptr) return usage;
+  const SharingTotals::Cycles times = alone_->TimesOf(tenant);
+  usage.turnaround_seconds = timeline_->Nanoseconds(times.shared) / 1e9;
+  usage.alone_seconds = timeline_->Nanoseconds(times.alone) / 1e9;
+  return usage;
 }
 
 sched::SimulatedProfiling TimingService::profiling() const {

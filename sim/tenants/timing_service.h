@@ -15,6 +15,7 @@
 #include "scheduler/policy/limited.h"
 #include "sim/device/device_spec.h"
 #include "sim/study/measure/policy_supply.h"
+#include "sim/tenants/alone_devices.h"
 #include "sim/tenants/tenant_account.h"
 #include "sim/timing/live/live_source.h"
 #include "sim/timing/live/live_timeline.h"
@@ -37,6 +38,7 @@ class TimingService final : public sched::Simulation {
     unsigned patience_ms = 10'000;   ///< a host that says nothing for so long does not hold the others back
     TenantAccount::Limits tenant{};  ///< what the sessions of one tenant may take of memory and disk
     double launch_seconds = 10;      ///< simulated time of its own after which a launch ends its session; 0: none
+    std::uint32_t alone = 0;         ///< so many tenants at a time are simulated alone, too: what the others slow them down by
   };
   static Result<std::unique_ptr<TimingService>> Create(sim::DeviceSpec device, Options options);
   ~TimingService() override;
@@ -63,9 +65,11 @@ class TimingService final : public sched::Simulation {
   void Ended(timing::HostId host, const timing::WorkResult& work, const timing::Counters& during);
   /// Waits until the session's turn to begin has come: it has a host. False when it has left before.
   bool Begin(TenantChannel& channel);
+  void NodeEnded(timing::NodeId node, timing::Cycle end);
   using Channels = std::vector<std::shared_ptr<TenantChannel>>;
   Channels TakeBeginning();
   void AddHosts(const Channels& channels);
+  void AddHost(TenantChannel& channel, bool others);
   /// What the host's works took so far.
   timing::KernelTable TableOf(timing::HostId host);
   void Forget(timing::HostId host);
@@ -75,13 +79,15 @@ class TimingService final : public sched::Simulation {
   void AttendHosts();
   timing::Cycle MostRunningTime(const TenantChannel& channel, const Channels& there) const;
   std::shared_ptr<TenantAccount> AccountOf(std::uint32_t tenant);
+  TenantAccount::Limits AccountLimits() const;
 
   /// What is known of a host's works that have ended.
   struct HostRecord {
     std::uint32_t tenant = 0;
     std::shared_ptr<TenantAccount> account;
-    std::shared_ptr<Charge> works;  ///< until the model has let go of them
-    std::mutex mutex;               ///< guards what follows
+    std::shared_ptr<Charge> works;           ///< until the model has let go of them
+    std::shared_ptr<SharingRecord> sharing;  ///< of one that is simulated alone, too
+    std::mutex mutex;                        ///< guards what follows
     timing::KernelTable table;
   };
 
@@ -104,9 +110,11 @@ class TimingService final : public sched::Simulation {
   std::map<std::uint64_t, std::shared_ptr<TenantChannel>> channels_;
   Channels leaving_;
   bool begun_ = false, stop_ = false;
-  bool came_ = false;  ///< a session, since the service's thread has looked
-  bool tidy_ = false;  ///< much memory has been let go of
+  bool came_ = false;           ///< a session, since the service's thread has looked
+  bool tidy_ = false;           ///< much memory has been let go of
+  bool alone_changed_ = false;  ///< alone_ has something to let go of
 
+  std::unique_ptr<AloneDevices> alone_;  ///< null: nobody is simulated alone
   std::unique_ptr<timing::LiveTimeline> timeline_;
   std::thread attends_;
 };

@@ -4,7 +4,7 @@
 Eight different programs (Kernelet's workloads) under one broker that simulates time, once for each policy: their results are, bit by
 bit, those of running alone; the simulated time until the last one has ended is printed. --full takes the programs' default inputs,
 else they are small. Also: a program alone at such a broker has the times of `run --timing`, and times do not depend on the order in
-which programs join.
+which programs join; and what programs take alone, as `daemon --timing-alone` and `replay --mix` say it, is the same.
 """
 import argparse
 import json
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 SMALL = {
     "pc": ["--ctas=56", "--entries=200000"],
@@ -115,12 +116,51 @@ def write_profiles():
     return profiles
 
 
+def expected_sharing(policy, names):
+    """By program: turnaround time and time alone, as a replay of their traces says it."""
+    traces = []
+    for name in names:
+        traces.append(os.path.join(FOLDER.name, name + ".shared.gltrace"))
+        finish(start(*command(name, "--trace", traces[-1])))
+    out, _ = finish(start(ARGS.gridloom, "replay", "--json", "--device", ARGS.device, "--policy", policy, "--mix", *traces))
+    return [(one["program_seconds"], one["alone_seconds"]) for one in json.loads(out)[0]["programs"]]
+
+
+def check_slowdown(policy, names, order):
+    """What the broker says of programs that share the device, and `replay --mix` of their traces."""
+    answer = 5e-6  # host.sync_ns of the device: a program ends when it has heard of its last work's end, which a broker does not count
+    expected = expected_sharing(policy, names)
+    broker = start_broker("--policy", policy, "--timing-alone", str(len(names)), "--timing-wait-for", str(len(names)))
+    assert "stp" not in state()["simulated"], state()
+    for process in [start(*command(name, "--connect=" + SOCKET, "--tenant", name)) for name in order]:
+        finish(process)
+    for _ in range(600):  # where they are alone they go on when they have ended
+        tenants = {tenant["name"]: tenant for tenant in state()["tenants"]}
+        seen = [(tenants[name].get("turnaround_seconds", 0) + answer, tenants[name].get("alone_seconds", 0) + answer) for name in names]
+        if all(abs(a - b) < 1e-12 for pair in zip(seen, expected) for a, b in zip(*pair)):
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(f"{policy}: {seen} at the broker, {expected} replayed")
+    progress = [tenants[name]["alone_seconds"] / tenants[name]["turnaround_seconds"] for name in names]
+    simulated = state()["simulated"]
+    assert abs(simulated["stp"] - sum(progress)) < 1e-9 and abs(simulated["fairness"] - min(progress) / max(progress)) < 1e-9, simulated
+    assert abs(simulated["antt"] - sum(1 / one for one in progress) / len(progress)) < 1e-9, simulated
+    listing = finish(start(ARGS.gridloom, "ps", "--socket", SOCKET))[0].decode()
+    assert f"STP {simulated['stp']:.3f}" in listing and f"{tenants[names[0]]['slowdown']:.2f}" in listing, listing
+    stop(broker)
+    print(f"{policy}: STP {simulated['stp']:.3f}, ANTT {simulated['antt']:.3f}, fairness {simulated['fairness']:.3f}")
+
+
 def main():
     names = list(SMALL)
     alone = {name: finish(start(*command(name)))[0] for name in names}
     for name, out in alone.items():
         assert b"PASS" in out and out.count(b": ") >= 2, (name, out)
     check_alone()
+    if ARGS.device == "c2050" and not ARGS.full:
+        for policy in ("leftover", "serial"):
+            check_slowdown(policy, ["pc", "tea"], ["tea", "pc"])
     profiles = write_profiles()
     times = {}
     for policy in ARGS.policies.split(","):

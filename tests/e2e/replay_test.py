@@ -49,6 +49,13 @@ def main():
         together = replay(gridloom, "--device", "v100", "--policy", "serial,leftover", "--mix", trace, trace)
         assert together[0]["counters"]["warp_instructions"] == 2 * instructions
         assert together[1]["cycles"] <= together[0]["cycles"], "sharing the device takes longer than taking turns"
+        for result in together:  # the two are the same program, alone and together
+            shared = [one["program_seconds"] for one in result["programs"]]
+            alone = [one["alone_seconds"] for one in result["programs"]]
+            assert alone == [results[5]["seconds"]] * 2 and max(shared) == result["seconds"], result["programs"]
+            assert abs(result["stp"] - sum(alone[i] / shared[i] for i in (0, 1))) < 1e-9, result["stp"]
+            assert abs(result["fairness"] - min(shared) / max(shared)) < 1e-9, result["fairness"]
+        assert results[5]["stp"] is None, "a program that is alone shares nothing"
         assert results[5]["counters"]["tlb_hits"] + results[5]["counters"]["tlb_misses"] == 0, "a TLB that no device file has"
         tlb, slow_tlb = (replay(gridloom, "--device", "v100", "--set", "timing.tlb.entries=16",
                                 "--set", f"timing.tlb.miss_cycles={cycles}", trace)[0] for cycles in (1, 5000))

@@ -55,7 +55,7 @@ void Write(const std::string& path, const std::string& text) {
 
 std::string ConfigText(const Setup& setup, const std::string& folder, std::uint16_t port) {
   std::string text = "state: " + folder + "/state\n" + setup.config;
-  if (setup.timing) text += "timing: true\ndevice: fermi-8\npolicy: leftover\ntiming_patience_ms: 300\n";
+  if (setup.timing) text += "timing: true\ndevice: fermi-8\npolicy: leftover\ntiming_patience_ms: 300\ntiming_alone: 8\n";
   if (setup.http) text += "http_port: " + std::to_string(port) + "\nhttp_token_file: " + folder + "/secret\n";
   return text;
 }

@@ -4,6 +4,8 @@
 #include "rewriter/support/terminal.h"
 #include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
+#include "sim/study/replay/columns.h"
+#include "sim/study/replay/sharing.h"
 #include "sim/study/report/files.h"
 
 namespace gridloom::launcher {
@@ -28,13 +30,34 @@ std::string Name(const Json& json, const char* name) { return json[name].get<std
 
 void PrintComparison(const ReplayRun& run) {
   Table table({"workload", "device", "policy", ">cycles", ">time us", ">speed-up", ">IPC", ">DRAM GB/s", "bound by"});
-  for (std::size_t i = 0; i < run.cells.size(); ++i) {
+  for (std::size_t i = 0; i < run.plan.asked; ++i) {
     if (!run.cells[i].ok()) continue;
     const Json& cell = run.cells[i].result;
     const double speed_up = SpeedUp(run, i);
     table.Add({Name(cell, "workload"), Name(cell, "device"), Name(cell, "policy"), Count(cell, "cycles"),
                Text("%.1f", Value(cell, "seconds") * 1e6), speed_up == 0 ? "" : Text("%.2f", speed_up), Text("%.2f", Value(cell, "ipc")),
                Text("%.1f", Value(cell, "dram_gb_s")), Name(cell, "bound_by")});
+  }
+  if (!table.empty()) Print(table.Text(0) + "\n");
+}
+
+/// How well the programs of mixes fare; a dash where it is not known.
+void PrintSharing(const ReplayRun& run) {
+  const auto text = [](const char* format, const Json& value) { return value.is_null() ? "-" : Text(format, value.get<double>()); };
+  Table table({"workload", "device", "policy", ">STP", ">ANTT", ">fairness", ">program us", ">alone us", ">slowdown", "program"});
+  for (std::size_t i = 0; i < run.plan.asked; ++i) {
+    if (!run.cells[i].ok() || run.cells[i].result["programs"].size() < 2) continue;
+    const Json record = RunRecord(run, i);
+    bool first = true;
+    for (const Json& program : record["programs"]) {
+      const auto once = [&](const std::string& cell) { return first ? cell : std::string(); };
+      const Json alone = program.value("alone_seconds", Json());
+      table.Add({once(Name(record, "workload")), once(Name(record, "device")), once(Name(record, "policy")),
+                 once(text("%.3f", record["stp"])), once(text("%.3f", record["antt"])), once(text("%.3f", record["fairness"])),
+                 Text("%.1f", Value(program, "program_seconds") * 1e6), alone.is_null() ? "-" : Text("%.1f", alone.get<double>() * 1e6),
+                 text("%.3f", program.value("slowdown", Json())), Name(program, "program")});
+      first = false;
+    }
   }
   if (!table.empty()) Print(table.Text(0) + "\n");
 }
@@ -68,17 +91,25 @@ void PrintCell(const Json& cell, const sim::DeviceSpec& device) {
         Text("%.2f million", host == 0 ? 0 : instructions / host / 1e6) + " warp instructions per second\n\n" + PartCounters(cell, device));
 }
 
+Json WithSharing(const ReplayRun& run, std::size_t cell) {
+  Json json = run.cells[cell].result;
+  AddSharing(run, cell, json);
+  return json;
+}
+
 }  // namespace
 
 int PrintReplay(const study::ReplayRun& run, bool json) {
   Json all = Json::array();
-  if (!json && run.cells.size() > 1) PrintComparison(run);
+  if (!json && run.plan.asked > 1) PrintComparison(run);
+  if (!json) PrintSharing(run);
   int exit_code = kExitOk;
   for (std::size_t i = 0; i < run.cells.size(); ++i) {
     const CellOutcome& outcome = run.cells[i];
     if (!outcome.ok()) exit_code = Fail(run.plan.NameOf(run.plan.cells[i]) + ": " + outcome.problem);
-    else if (json) all.push_back(outcome.result);
-    else if (run.cells.size() <= kMostInFull) PrintCell(outcome.result, run.plan.SpecOf(run.plan.cells[i]));
+    else if (i >= run.plan.asked) continue;
+    else if (json) all.push_back(WithSharing(run, i));
+    else if (run.plan.asked <= kMostInFull) PrintCell(outcome.result, run.plan.SpecOf(run.plan.cells[i]));
   }
   if (json) Print(report::JsonText(all, 2) + "\n");
   return exit_code;

@@ -115,6 +115,15 @@ Json TracesJson(const std::vector<FileIdentity>& traces) {
   return json;
 }
 
+Json ProgramsJson(const std::vector<std::string>& names, const std::vector<std::uint64_t>& cycles, const sim::DeviceSpec& device) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const double seconds = static_cast<double>(cycles[i]) / (device.timing.clock.sm_mhz * 1e6);
+    json.push_back({{"program", names[i]}, {"program_cycles", cycles[i]}, {"program_seconds", seconds}});
+  }
+  return json;
+}
+
 Json DeviceJson(const sim::DeviceSpec& device) {
   Json fields;
   for (const sim::DeviceField& field : sim::DeviceFields()) fields[std::string(field.key)] = sim::FieldText(field, device);
@@ -129,7 +138,7 @@ Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& resu
   const timing::Activity activity{device, result.cycles, result.counters};
   Json json{{"format", kCellFormat},
             {"key", cell.key},
-            {"workload", plan.workloads[cell.workload].name},
+            {"workload", plan.WorkloadOf(cell)},
             {"device", plan.devices[cell.device].label},
             {"policy", cell.policy},
             {"cycles", result.cycles},
@@ -139,7 +148,8 @@ Json CellJson(const ReplayPlan& plan, const Cell& cell, const ReplayResult& resu
   json["counters"] = CountersJson(result.counters, device);
   json["kernels"] = Json::array();
   for (const KernelTimes& kernel : result.kernels) json["kernels"].push_back(KernelJson(kernel, device));
-  json["traces"] = TracesJson(plan.traces[cell.workload]);
+  json["programs"] = ProgramsJson(plan.ProgramsOf(cell), result.programs, device);
+  json["traces"] = TracesJson(plan.TracesOf(cell));
   json["device_fields"] = DeviceJson(device);
   Names names;
   Json timeline{{"sm_mhz", device.timing.clock.sm_mhz}, {"sms", device.sm.count}, {"kernels", Json()}};

@@ -13,7 +13,7 @@ namespace gridloom::study {
 using Json = report::Json;
 
 /// Part of every key; changes with the format.
-inline constexpr const char* kCellFormat = "gridloom-replay-1";
+inline constexpr const char* kCellFormat = "gridloom-replay-2";
 
 /// Where the results of a run are kept, one file each.
 class CellStore {

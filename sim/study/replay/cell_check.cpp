@@ -33,6 +33,8 @@ class Checker {
     CheckFigures(cell, "");
     for (std::size_t i = 0; Has(cell, "", "kernels", &Json::is_array, "a list") && i < cell["kernels"].size(); ++i)
       CheckKernel(cell["kernels"][i], "kernels[" + std::to_string(i) + "].");
+    for (std::size_t i = 0; Has(cell, "", "programs", &Json::is_array, "a list") && i < cell["programs"].size(); ++i)
+      CheckProgram(cell["programs"][i], "programs[" + std::to_string(i) + "].");
     if (Has(cell, "", "timeline", &Json::is_object, "an object")) CheckTimeline(cell["timeline"]);
   }
 
@@ -67,6 +69,13 @@ class Checker {
       Count(kernel, where, name);
     Number(kernel, where, "kernel_ipc");
     CheckFigures(kernel, where);
+  }
+
+  void CheckProgram(const Json& program, const std::string& where) {
+    if (!Require(program.is_object(), where.substr(0, where.size() - 1), "an object")) return;
+    Text(program, where, "program");
+    Count(program, where, "program_cycles");
+    Number(program, where, "program_seconds");
   }
 
   void CheckTimeline(const Json& timeline) {

@@ -4,6 +4,7 @@
 
 #include "rewriter/support/check.h"
 #include "sim/hardware/catalog.h"
+#include "sim/study/replay/sharing.h"
 #include "sim/timing/derived.h"
 
 namespace gridloom::study {
@@ -20,6 +21,10 @@ const std::vector<Column> kIdentity{
 const std::vector<Column> kRun{
     {"cycles", "cycles", "SM cycles until everything had ended", Kind::kCount},
     {"speed_up", "times", "simulated time of the baseline over that of this replay", Kind::kReal},
+    {"stp", "programs", "system throughput of a mix: sum of what each program takes alone over what it takes in the mix", Kind::kReal},
+    {"antt", "times", "average normalised turnaround time of a mix: mean of what each program takes in it over what it takes alone",
+     Kind::kReal},
+    {"fairness", "share", "of a mix: least over greatest of what a program takes alone over what it takes in the mix", Kind::kShare},
     {"bound_by", "", "what most of the time went to", Kind::kText},
 };
 const std::vector<Column> kKernel{
@@ -98,6 +103,7 @@ Json RunRecord(const ReplayRun& run, std::size_t cell) {
   Json record = run.cells[cell].result;
   const double speed_up = SpeedUp(run, cell);
   record["speed_up"] = speed_up == 0 ? Json() : Json(speed_up);
+  AddSharing(run, cell, record);
   record.erase("host_seconds");  // reports of the same replays are the same
   return record;
 }

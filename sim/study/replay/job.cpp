@@ -28,8 +28,11 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
   return it->second;
 }
 
-Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, std::size_t stages) {
+/// The last launch of each trace comes before `ends` of it.
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, std::size_t stages,
+                   std::vector<timing::WorkId>& ends) {
   std::uint32_t next_stream = 0, number = 0;
+  timing::WorkId end = 0;
   for (const auto& file : traces) {
     const std::uint32_t process = number++;
     std::map<std::uint64_t, std::uint32_t> streams;
@@ -44,8 +47,9 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
       work.address_space = process;
       if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
       GL_TRY(id, engine.Add(std::move(work)));
-      static_cast<void>(id);
+      end = id + 1;
     }
+    ends.push_back(end);
   }
   return {};
 }
@@ -117,9 +121,17 @@ Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy
                                    const timing::EngineOptions& options, const model::ProfileTable* profiles, std::size_t stages,
                                    std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
-  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, stages));
+  std::vector<timing::WorkId> ends;
+  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, stages, ends));
   GL_TRY_STATUS(engine->Run());
-  return ResultOf(*engine, std::move(sampler));
+  ReplayResult result = ResultOf(*engine, std::move(sampler));
+  timing::WorkId work = 0;
+  for (const timing::WorkId end : ends) {
+    std::uint64_t last = 0;
+    for (; work < end; ++work) last = std::max(last, engine->result(work).ended);
+    result.programs.push_back(last);
+  }
+  return result;
 }
 
 /// The whole programs: launches, copies, events, and their calls' time.
@@ -149,6 +161,8 @@ Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_p
   GL_TRY_STATUS(timing::PlayTraces(*timeline, traces, playing));
   ReplayResult result = ResultOf(timeline->engine(), std::move(sampler));
   result.cycles = timeline->end();
+  for (timing::HostId host = 0; host < traces.size(); ++host)
+    result.programs.push_back(std::max(timeline->HostTime(host), timeline->LastEnd(host)));
   result.notes = std::move(notes);
   return result;
 }

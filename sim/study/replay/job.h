@@ -29,7 +29,8 @@ struct KernelTimes {
 struct ReplayResult {
   std::uint64_t cycles = 0;  ///< SM cycles until everything had ended
   timing::Counters counters;
-  std::vector<KernelTimes> kernels;  ///< the slowest first
+  std::vector<KernelTimes> kernels;     ///< the slowest first
+  std::vector<std::uint64_t> programs;  ///< by trace: SM cycles until all that its program gave the device, and its calls, had ended
   std::vector<timing::WorkResult> works;
   std::shared_ptr<const timing::Sampler> sampler;
   std::vector<std::string> notes;  ///< sentences: what did not overlap on a device that would have let it

@@ -34,6 +34,7 @@ struct ReplayOptions {
   unsigned jobs = 0;                 ///< replays at the same time; 0: one per core
   unsigned threads = 1;              ///< host threads of each replay
   bool kernels_only = false;         ///< no copies, no time of the programs'
+  bool alone = true;                 ///< replay each program of a mix alone, too: what it is slowed down by
   bool fresh = false;                ///< replay what is finished in the report's folder, too
   bool quiet = false;                ///< no progress
 

@@ -26,6 +26,8 @@ namespace {
 
 constexpr const char* kProposed = "proposed";
 constexpr std::size_t kMostReplays = 100'000;
+/// What programs are alone under, unless the baseline names a policy: it keeps nothing back that there is room for.
+constexpr const char* kAlonePolicy = "leftover";
 
 Error TooMany() { return Error{"more than " + std::to_string(kMostReplays) + " replays in one run"}; }
 
@@ -247,6 +249,54 @@ Status PlanWorkloads(const ReplayOptions& options, ReplayPlan& plan) {
   return {};
 }
 
+/// The name of a trace's file without its ending.
+std::string StemOf(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+/// Finishes cells and adds them to a plan.
+class CellMaker {
+ public:
+  static Result<CellMaker> Create(const ReplayOptions& options) {
+    GL_TRY(build, Identify("/proc/self/exe"));  // results of another build may differ
+    return CellMaker(options, build.hash);
+  }
+  Status Add(Cell cell, ReplayPlan& plan) {
+    auto basis = bases_.find(cell.policy);
+    if (basis == bases_.end()) {
+      GL_TRY(inputs, PolicyInputs(cell.policy, options_));
+      basis = bases_.emplace(cell.policy, build_ + kCellFormat + inputs + (options_.kernels_only ? "kernels only" : "")).first;
+    }
+    cell.key = KeyOf(basis->second, plan.TracesOf(cell), plan.SpecOf(cell), cell.policy);
+    cell.file = FileName(plan.WorkloadOf(cell), plan.devices[cell.device].label, cell.policy, cell.key);
+    plan.cells.push_back(std::move(cell));
+    return {};
+  }
+
+ private:
+  CellMaker(const ReplayOptions& options, std::string build) : options_(options), build_(std::move(build)) {}
+  const ReplayOptions& options_;
+  const std::string build_;
+  std::map<std::string, std::string> bases_;  ///< by policy
+};
+
+/// Cells of each program of the mixes alone; those that the plan has already are taken from it.
+Status PlanAlone(CellMaker& maker, ReplayPlan& plan) {
+  std::map<std::string, std::size_t> known;  // by key
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) known.emplace(plan.cells[i].key, i);
+  for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
+    const std::size_t programs = plan.workloads[w].traces.size();
+    for (std::size_t d = 0; programs > 1 && d < plan.devices.size(); ++d) {
+      for (std::size_t p = 0; p < programs; ++p) {
+        GL_TRY_STATUS(maker.Add({.workload = w, .device = d, .policy = plan.alone_policy, .program = p, .key = {}, .file = {}}, plan));
+        const auto [place, is_new] = known.emplace(plan.cells.back().key, plan.cells.size() - 1);
+        if (!is_new) plan.cells.pop_back();
+        plan.alone[{w, d}].push_back(place->second);
+        if (plan.cells.size() > kMostReplays) return TooMany();
+      }
+    }
+  }
+  return {};
+}
+
 /// Those of `more` that are not there yet by name.
 template <typename Row>
 void AddNew(const std::vector<Row>& more, std::string_view Row::*name, std::vector<Row>& rows) {
@@ -258,7 +308,25 @@ void AddNew(const std::vector<Row>& more, std::string_view Row::*name, std::vect
 }  // namespace
 
 std::string ReplayPlan::NameOf(const Cell& cell) const {
-  return workloads[cell.workload].name + " on " + devices[cell.device].label + " under " + cell.policy;
+  return WorkloadOf(cell) + (cell.program ? " alone on " : " on ") + devices[cell.device].label + " under " + cell.policy;
+}
+
+std::string ReplayPlan::WorkloadOf(const Cell& cell) const {
+  const Workload& workload = workloads[cell.workload];
+  return cell.program ? StemOf(workload.traces[*cell.program]) : workload.name;
+}
+
+std::vector<FileIdentity> ReplayPlan::TracesOf(const Cell& cell) const {
+  const std::vector<FileIdentity>& all = traces[cell.workload];
+  return cell.program ? std::vector{all[*cell.program]} : all;
+}
+
+std::vector<std::string> ReplayPlan::ProgramsOf(const Cell& cell) const {
+  std::vector<std::string> files;
+  for (const FileIdentity& trace : TracesOf(cell)) files.push_back(trace.path);
+  std::vector<std::string> names;
+  for (const Workload& one : WorkloadsOf(files, false)) names.push_back(one.name);
+  return names;
 }
 
 Result<FileIdentity> Identify(const std::string& path) {
@@ -296,7 +364,7 @@ Result<std::string> RangesFor(const ReplayOptions& options) {
   std::set<std::string_view> forms;
   for (std::size_t device = 0; device < plan.devices.size(); ++device) {
     for (const std::string& policy : plan.policies) {
-      const auto form = RangesOf(plan.SpecOf({0, device, policy, {}, {}}));
+      const auto form = RangesOf(plan.SpecOf({.workload = 0, .device = device, .policy = policy, .key = {}, .file = {}}));
       if (form) forms.insert(trace::NameOf(*form));
     }
   }
@@ -324,23 +392,16 @@ Result<ReplayPlan> PlanReplays(const ReplayOptions& options) {
   if (options.workloads.size() > kMostReplays / plan.devices.size() / plan.policies.size()) return TooMany();
   GL_TRY_STATUS(PlanWorkloads(options, plan));
   GL_TRY_STATUS(SetBaseline(options.baseline, plan));
-  // Results of another build may differ.
-  GL_TRY(build, Identify("/proc/self/exe"));
-  std::map<std::string, std::string> basis;
-  for (const std::string& policy : plan.policies) {
-    GL_TRY(inputs, PolicyInputs(policy, options));
-    basis[policy] = build.hash + kCellFormat + inputs + (options.kernels_only ? "kernels only" : "");
-  }
+  plan.alone_policy = options.baseline.empty() || plan.base_policy.empty() ? kAlonePolicy : plan.base_policy;
+  GL_TRY(maker, CellMaker::Create(options));
   for (std::size_t w = 0; w < plan.workloads.size(); ++w) {
     for (std::size_t d = 0; d < plan.devices.size(); ++d) {
-      for (const std::string& policy : plan.policies) {
-        Cell cell{w, d, policy, {}, {}};
-        cell.key = KeyOf(basis[policy], plan.traces[w], plan.SpecOf(cell), policy);
-        cell.file = FileName(plan.workloads[w].name, plan.devices[d].label, policy, cell.key);
-        plan.cells.push_back(std::move(cell));
-      }
+      for (const std::string& policy : plan.policies)
+        GL_TRY_STATUS(maker.Add({.workload = w, .device = d, .policy = policy, .key = {}, .file = {}}, plan));
     }
   }
+  plan.asked = plan.cells.size();
+  if (options.alone) GL_TRY_STATUS(PlanAlone(maker, plan));
   return plan;
 }
 

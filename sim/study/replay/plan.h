@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,7 @@ struct DeviceVariant {
 struct Cell {
   std::size_t workload = 0, device = 0;  ///< in the plan
   std::string policy;
+  std::optional<std::size_t> program = std::nullopt;  ///< only this one of the workload's traces: what it takes alone
   std::string key;   ///< equal for replays that must give the same: this build, the traces' contents, device, policy
   std::string file;  ///< name of its result in the report's folder, unique in the plan
 
@@ -43,10 +46,19 @@ struct ReplayPlan {
   std::vector<std::vector<FileIdentity>> traces;  ///< by workload
   std::vector<DeviceVariant> devices;
   std::vector<std::string> policies;
-  std::vector<Cell> cells;               ///< workloads, in each devices, in each policies
+  std::vector<Cell> cells;               ///< workloads, in each devices, in each policies; then programs alone that are not among them
+  std::size_t asked = 0;                 ///< those before the programs alone
   std::string base_device, base_policy;  ///< labels that speed-ups refer to; empty: the same as the cell's
+  std::string alone_policy;              ///< under which programs are alone
+  /// By workload and device: cells of the programs of a mix, each alone.
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> alone;
 
   std::string NameOf(const Cell& cell) const;  ///< "app on v100 under serial"
+  /// "app", or "one+two"; of one program of a mix alone, its name.
+  std::string WorkloadOf(const Cell& cell) const;
+  std::vector<FileIdentity> TracesOf(const Cell& cell) const;
+  /// Names of the programs of the cell, by trace; unique.
+  std::vector<std::string> ProgramsOf(const Cell& cell) const;
   /// The cell's device, with the parts that its policy needs.
   sim::DeviceSpec SpecOf(const Cell& cell) const;
 };

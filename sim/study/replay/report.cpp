@@ -6,6 +6,7 @@
 #include "sim/exec/memcheck.h"
 #include "sim/hardware/catalog.h"
 #include "sim/study/replay/columns.h"
+#include "sim/study/replay/sharing.h"
 #include "sim/timing/derived.h"
 
 namespace gridloom::study {
@@ -43,9 +44,10 @@ std::string BaselineName(const ReplayPlan& plan) {
   return plan.base_device + " under " + plan.base_policy;
 }
 
+/// Of those that were asked for.
 std::vector<std::size_t> Finished(const ReplayRun& run) {
   std::vector<std::size_t> finished;
-  for (std::size_t i = 0; i < run.cells.size(); ++i) {
+  for (std::size_t i = 0; i < run.plan.asked; ++i) {
     if (run.cells[i].ok()) finished.push_back(i);
   }
   return finished;
@@ -54,9 +56,9 @@ std::vector<std::size_t> Finished(const ReplayRun& run) {
 void AddSummary(const ReplayRun& run, report::Page& page) {
   page.Section("Summary");
   const std::vector<std::size_t> finished = Finished(run);
-  if (finished.size() < run.cells.size()) {
-    std::string text =
-        Plural(run.cells.size() - finished.size(), "replay") + " of " + std::to_string(run.cells.size()) + " have no result:";
+  const auto failed = std::ranges::count_if(run.cells, [](const CellOutcome& cell) { return !cell.ok(); });
+  if (failed != 0) {
+    std::string text = Plural(static_cast<std::size_t>(failed), "replay") + " of " + std::to_string(run.cells.size()) + " have no result:";
     for (std::size_t i = 0; i < run.cells.size(); ++i) {
       if (!run.cells[i].ok()) text += "\n" + run.plan.NameOf(run.plan.cells[i]) + ": " + run.cells[i].problem;
     }
@@ -76,7 +78,7 @@ void AddSummary(const ReplayRun& run, report::Page& page) {
   }
   std::vector<Column> columns = Select(RunColumns(), {"workload", "device", "policy", "cycles", "seconds", "speed_up", "ipc", "occupancy",
                                                       "l1_hit_share", "l2_hit_share", "dram_gb_s", "dram_share", "bound_by"});
-  if (run.cells.size() == 1) std::erase_if(columns, [](const Column& column) { return column.name == "speed_up"; });
+  if (run.plan.asked == 1) std::erase_if(columns, [](const Column& column) { return column.name == "speed_up"; });
   std::vector<Json> rows;
   for (const std::size_t i : finished) rows.push_back(Row(columns, RunRecord(run, i)));
   page.Add(report::Table("Replays", columns, rows));
@@ -214,23 +216,25 @@ Json ReportJson(const ReplayRun& run, const ReplayOptions& options) {
             {"runs", Json::array()},
             {"problems", Json::array()}};
   for (std::size_t i = 0; i < run.cells.size(); ++i) {
-    if (run.cells[i].ok()) json["runs"].push_back(RunRecord(run, i));
-    else json["problems"].push_back({{"replay", run.plan.NameOf(run.plan.cells[i])}, {"problem", run.cells[i].problem}});
+    if (run.cells[i].ok() && i < run.plan.asked) json["runs"].push_back(RunRecord(run, i));
+    if (!run.cells[i].ok()) json["problems"].push_back({{"replay", run.plan.NameOf(run.plan.cells[i])}, {"problem", run.cells[i].problem}});
   }
   return json;
 }
 
 Status WriteTables(const ReplayRun& run, const std::string& folder) {
-  std::vector<Json> runs, kernels;
+  std::vector<Json> runs, kernels, programs;
   const std::vector<timing::CounterInfo> counters = CountersOf(run.plan);
   const std::vector<Column> run_columns = RunColumns(counters), kernel_columns = KernelColumns(counters);
   for (const std::size_t i : Finished(run)) {
     const Json record = RunRecord(run, i);
     runs.push_back(Row(run_columns, record));
     for (const Json& kernel : record["kernels"]) kernels.push_back(Row(kernel_columns, KernelRecord(record, kernel)));
+    for (const Json& program : ProgramRecords(record)) programs.push_back(Row(ProgramColumns(), program));
   }
   GL_TRY_STATUS(report::WriteFile(folder + "/runs.csv", report::Csv(run_columns, runs)));
-  return report::WriteFile(folder + "/kernels.csv", report::Csv(kernel_columns, kernels));
+  GL_TRY_STATUS(report::WriteFile(folder + "/kernels.csv", report::Csv(kernel_columns, kernels)));
+  return report::WriteFile(folder + "/programs.csv", report::Csv(ProgramColumns(), programs));
 }
 
 Status WriteTimeline(const std::string& folder, const std::string& name, const Json& cell, const sim::DeviceSpec& device) {
@@ -249,11 +253,11 @@ report::Page ReportPage(const ReplayRun& run, const ReplayOptions& options, Name
   for (const Workload& workload : plan.workloads) {
     if (options.title.empty()) title += (title.empty() ? "" : ", ") + workload.name;
   }
-  report::Page page(title, Plural(plan.cells.size(), "replay") +
-                               " on Gridloom's timing model: " + Plural(plan.workloads.size(), "workload") + ", " +
-                               Plural(plan.devices.size(), "device") + ", " + Plural(plan.policies.size(), "policy"));
+  report::Page page(title, Plural(plan.asked, "replay") + " on Gridloom's timing model: " + Plural(plan.workloads.size(), "workload") +
+                               ", " + Plural(plan.devices.size(), "device") + ", " + Plural(plan.policies.size(), "policy"));
   AddSummary(run, page);
   AddSpeedUps(run, page);
+  AddMixes(run, page);
   AddStates(run, page);
   AddTimelines(run, std::move(timelines), page);
   AddStatistics(run, page);

@@ -18,10 +18,10 @@ namespace {
 /// Opens each trace once, when it is first needed.
 class TraceLibrary {
  public:
-  Result<Traces> Open(const Workload& workload, Progress& progress) {
+  Result<Traces> Open(const std::vector<FileIdentity>& identities, Progress& progress) {
     const std::lock_guard lock(mutex_);
     Traces traces;
-    for (const std::string& path : workload.traces) {
+    for (const auto& [path, bytes, hash] : identities) {
       auto& file = files_[path];
       if (file == nullptr) {
         GL_TRY(opened, trace::TraceFile::Open(path));
@@ -83,7 +83,7 @@ class Runner {
   }
 
   Status One(const Cell& cell, ReplayProgress& running, CellOutcome& outcome) {
-    GL_TRY(traces, library_.Open(run_.plan.workloads[cell.workload], progress_));
+    GL_TRY(traces, library_.Open(run_.plan.TracesOf(cell), progress_));
     GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads,
                           {profiles_ ? &*profiles_ : nullptr, options_.kernels_only}, &running));
     for (const std::string& note : result.notes) NoteOnce(note);
@@ -170,7 +170,7 @@ double SpeedUp(const ReplayRun& run, std::size_t number) {
   const auto matches = [&](const Cell& other) {
     const std::string& device = run.plan.base_device.empty() ? run.plan.devices[cell.device].label : run.plan.base_device;
     const std::string& policy = run.plan.base_policy.empty() ? cell.policy : run.plan.base_policy;
-    return other.workload == cell.workload && run.plan.devices[other.device].label == device && other.policy == policy;
+    return !other.program && other.workload == cell.workload && run.plan.devices[other.device].label == device && other.policy == policy;
   };
   const auto base = std::ranges::find_if(run.plan.cells, matches);
   if (base == run.plan.cells.end()) return 0;

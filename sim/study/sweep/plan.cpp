@@ -27,6 +27,7 @@ ReplayOptions OptionsFrom(const Json& json) {
   options.command = json.at("command").get<std::string>();
   options.threads = json.at("threads").get<unsigned>();
   options.jobs = json.at("jobs").get<unsigned>();
+  options.alone = json.value("alone", true);
   return options;
 }
 
@@ -47,6 +48,7 @@ Status SaveSweep(const SweepPlan& plan) {
   json["command"] = options.command;
   json["threads"] = options.threads;
   json["jobs"] = options.jobs;
+  if (!options.alone) json["alone"] = false;
   json["replays"] = Json::array();
   for (const Cell& cell : plan.replays.cells) json["replays"].push_back(cell.file);
   return report::WriteFile(plan.path(), report::JsonText(json, 1) + "\n");

@@ -1,4 +1,6 @@
 // The simulation of a live timeline: what the device gets and when, how far it may be simulated, what came of it.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -251,6 +253,7 @@ void LiveTimeline::Prepare() {
 }
 
 void LiveTimeline::Main() {
+  if (options_.niceness != 0) static_cast<void>(setpriority(PRIO_PROCESS, 0, options_.niceness));  // of this thread
   Lock lock(mutex_);
   while (!stop_) {
     look_ = false;

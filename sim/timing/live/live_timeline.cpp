@@ -147,6 +147,7 @@ void LiveTimeline::SetEnd(NodeId node, Cycle end, std::size_t waits) {
   host.ends.Set(IndexOf(node), end);
   --host.running;
   host.waits -= waits;
+  if (options_.on_node_ended) options_.on_node_ended(node, end);
 }
 
 /// Once nothing of the host's runs any more.

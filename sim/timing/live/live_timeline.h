@@ -74,6 +74,10 @@ class LiveTimeline {
     bool keep_table = true;
     /// Told when all that is known of a host that was dropped is let go; as on_ended.
     std::function<void(HostId host)> on_forgotten = {};
+    /// Told of each work as the host gave it, once it has ended, and of those that were dropped with their host; on any thread, with the
+    /// timeline's lock held, and must not call back.
+    std::function<void(NodeId node, Cycle end)> on_node_ended = {};
+    int niceness = 0;  ///< of the simulation's thread: how far others go before it
   };
   static Result<std::unique_ptr<LiveTimeline>> Create(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy,
                                                       Options options);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "scheduler/cli/ask.h"
+#include "scheduler/cli/listing.h"
 #include "tests/scheduler/daemon/broker_fixture.h"
 
 namespace gridloom::broker {
@@ -19,6 +20,23 @@ struct ManyTenants : BrokerFixture {
   }
   const std::string& name(std::size_t i) const { return config.tenants[i].name; }
 };
+
+TEST_CASE("Listing_OfSimulatedTime_HasSlowdowns_AndDashesWhereTheyAreNotKnown") {
+  BrokerFixture f;
+  f.Start();
+  const auto alice = f.Join("alice"), bob = f.Join("bob");
+  auto state = f.State();
+  CHECK(Listing(state).find("SLOWDOWN") == std::string::npos);  // nothing is simulated
+  state["simulated"] = {{"now_seconds", 0.5}, {"problem", nullptr}};
+  CHECK(Listing(state).find("STP -, ANTT -, fairness -\n") != std::string::npos);
+  state["simulated"].update({{"stp", 0.75}, {"antt", 1.5}, {"fairness", 1}});
+  state["tenants"][0]["slowdown"] = 1.375;
+  for (const std::string& text : {Listing(state), Picture(state, state, 0, 0)}) {
+    CHECK(text.find("STP 0.750, ANTT 1.500, fairness 1.000\n") != std::string::npos);
+    CHECK(text.find("  1.38") != std::string::npos);
+    CHECK(text.find("  0.000         -") != std::string::npos);
+  }
+}
 
 TEST_CASE("Ps_OfManyTenants_ComesWhole") {
   for (const unsigned count : {1000u, 4096u}) {

@@ -53,6 +53,38 @@ TEST_CASE("Metrics_AfterALaunch_CountIt") {
   CHECK(text.find("gridloom_tenant_processes{tenant=\"alice\"} 1\n") != std::string::npos);
 }
 
+TEST_CASE("Metrics_OfSlowdowns_AreThoseOfTenantsOfWhomTheyAreKnown") {
+  WebFixture f;
+  const auto alice = f.Join("alice"), bob = f.Join("bob"), carol = f.Join("carol");
+  StateView view{.broker = f.State(), .tenants = {}, .sessions = {}};
+  view.broker["simulated"] = {{"now_seconds", 0.5}};
+  view.tenants.resize(3);
+  view.tenants[0].name = "alice";
+  view.tenants[0].time = {.alone = 1, .shared = 2};
+  view.tenants[1].name = "bob";
+  view.tenants[1].time = {.alone = 1, .shared = 4};
+  view.tenants[2].name = "carol";
+  const auto state = ToJson(view);
+  CHECK(state["simulated"]["stp"] == 0.75);
+  CHECK(state["simulated"]["antt"] == 3);
+  CHECK(state["simulated"]["fairness"] == 0.5);
+  CHECK(state["tenants"][1]["slowdown"] == 4);
+  CHECK_FALSE(state["tenants"][2].contains("slowdown"));
+  const std::string text = MetricsText(state);
+  for (const char* line : {"gridloom_simulated_seconds 0.5\n", "# TYPE gridloom_stp gauge\ngridloom_stp 0.75\n", "\ngridloom_antt 3.0\n",
+                           "\ngridloom_fairness 0.5\n", "gridloom_tenant_slowdown{tenant=\"bob\"} 4.0\n",
+                           "gridloom_tenant_turnaround_seconds_total{tenant=\"alice\"} 2.0\n",
+                           "gridloom_tenant_alone_seconds_total{tenant=\"alice\"} 1.0\n"}) {
+    INFO(line);
+    CHECK(text.find(line) != std::string::npos);
+  }
+  CHECK(text.find("slowdown{tenant=\"carol\"}") == std::string::npos);
+  // Nobody of whom it is known.
+  view.tenants.resize(0);
+  CHECK_FALSE(ToJson(view)["simulated"].contains("stp"));
+  CHECK(MetricsText(ToJson(view)).find("gridloom_stp") == std::string::npos);
+}
+
 TEST_CASE("StateAndPage_WithTheSecret_AreServed") {
   WebFixture f;
   const auto client = f.Join("alice");

@@ -11,6 +11,7 @@
 #include "sim/study/replay/columns.h"
 #include "sim/study/replay/report.h"
 #include "sim/study/replay/run.h"
+#include "sim/study/replay/sharing.h"
 #include "tests/sim/study/replay/replay_folder.h"
 
 namespace gridloom::study {
@@ -331,6 +332,9 @@ TEST_CASE("Replay_ResultsWithWrongShapes_AreNamedAndDoneAgain") {
       {"/kernels/0", "[]", "kernels[0]"},
       {"/kernels/0/kernel", "[]", "kernels[0].kernel"},
       {"/kernels/0/counters", "{}", "kernels[0].counters."},
+      {"/programs", "{}", "programs"},
+      {"/programs/0", "3", "programs[0]"},
+      {"/programs/0/program_cycles", "-1", "programs[0].program_cycles"},
       {"/timeline/kernels/0", "1", "timeline.kernels"},
       {"/timeline/works/left_out", "null", "timeline.works.left_out"},
       {"/timeline/works/rows/0", "[0, 0]", "timeline.works.rows[0]"},
@@ -416,7 +420,7 @@ TEST_CASE("SpeedUp_RefersToTheBaseline") {
 TEST_CASE("Docs_NameEveryColumn") {
   std::ifstream file("docs/reports.md"), timing("docs/timing.md");
   const std::string docs = std::string(std::istreambuf_iterator<char>(file), {}) + std::string(std::istreambuf_iterator<char>(timing), {});
-  for (const auto& columns : {RunColumns(), KernelColumns(), IntervalColumns()}) {
+  for (const auto& columns : {RunColumns(), KernelColumns(), ProgramColumns(), IntervalColumns()}) {
     for (const report::Column& column : columns) {
       INFO("| `" << column.name << "` | " << column.unit << " | " << column.meaning << " |");
       CHECK(docs.find("| `" + column.name + "` | " + column.unit + " | " + column.meaning + " |") != std::string::npos);
