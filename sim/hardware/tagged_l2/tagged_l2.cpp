@@ -46,7 +46,7 @@ static_assert(std::size(kVictims) == std::size(kVictimNames));
 
 enum Key : std::size_t { kVictim, kSweep, kNaming, kKernelBits, kStreamBits, kReach };
 constexpr PartKey kKeys[] = {
-    {"victims", 1, 0, 0, "",
+    {"victims", 3, 0, 0, "",
      "lines that go first: the least recently used ones, of all (lru), of those that nobody needs any more (unneeded), likewise while no "
      "more "
      "than half of a set are needed (half), of those that no running kernel needs (running), of those that were only read (unwritten)",
