@@ -33,7 +33,7 @@ OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::sh
       policy_(options.policy),
       host_(timeline_->AddHost()),
       store_(std::make_shared<timing::TraceStore>(options.store_bytes)),
-      works_(*timeline_, host_, overlapped) {}
+      works_(*timeline_, host_, overlapped, [this](std::uint64_t work) { return NodeOf(work); }) {}
 
 // ---- numbers --------------------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ timing::Place OwnTimeline::PlaceOf(const HostAction& action) const {
 /// What is to be known of it is the partner alone: a work in storage, or 0.
 std::uint64_t OwnTimeline::BeforeCopy(const HostAction& action) {
   timing::Place place;
-  static_cast<void>(works_.BeforeCopy(action, NodeOf(action.like), place));  // problem() says what is wrong
+  static_cast<void>(works_.BeforeCopy(action, place));  // problem() says what is wrong
   return place.partner;
 }
 

@@ -22,6 +22,7 @@ MemoryUse UseOf(const HostAction& action) {
   use.span = action.span == 0 ? action.bytes : action.span;
   use.source = action.source;
   use.source_span = action.source_span;
+  use.host_span = action.host_span;
   return use;
 }
 
@@ -37,11 +38,33 @@ std::optional<CopyDirection> DirectionOf(HostAction::Kind kind) {
 
 }  // namespace
 
-bool ProgramWorks::BeforeCopy(const HostAction& action, NodeId like, Place& place) {
+/// Where the program runs as it is, its host has waited before it writes to the memory.
+std::vector<NodeReuse> ProgramWorks::ReusesOf(const HostAction& action) {
+  std::vector<NodeReuse> reuses;
+  if (!overlapped_) return reuses;
+  for (const HostAction::Reuse& reuse : action.reuses) {
+    if (const NodeId copy = node_of_(reuse.work); copy != 0) reuses.push_back({storage_.LastUserOf(copy), reuse.begin});
+  }
+  return reuses;
+}
+
+void ProgramWorks::AddEarlier(const HostAction& action, std::vector<NodeId>& after) const {
+  if (!overlapped_) return;
+  for (const HostAction::Reuse& reuse : action.reuses) {
+    if (const NodeId copy = node_of_(reuse.work); copy != 0) after.push_back(copy);
+  }
+}
+
+bool ProgramWorks::BeforeCopy(const HostAction& action, Place& place) {
   const auto direction = DirectionOf(action.kind);
   if (!direction) return true;
-  const auto ranks = action.ranks.empty() ? nullptr : std::make_shared<const std::vector<std::uint32_t>>(action.ranks);
-  return storage_.BeforeCopy(place, *direction, action.bytes, like, ranks);
+  return storage_.BeforeCopy(place,
+                             {.direction = *direction,
+                              .bytes = action.bytes,
+                              .like = action.like == 0 ? 0 : node_of_(action.like),
+                              .ranks = action.ranks.empty() ? nullptr : std::make_shared<const std::vector<std::uint32_t>>(action.ranks),
+                              .host_span = action.host_span,
+                              .reuses = ReusesOf(action)});
 }
 
 NodeId ProgramWorks::Add(Place place, const HostAction& action) {
@@ -49,6 +72,9 @@ NodeId ProgramWorks::Add(Place place, const HostAction& action) {
   if (!direction) return timeline_.AddMarker(std::move(place));
   const NodeId reading = place.partner;
   place.use = UseOf(action);
+  // What is read for it waits, and it for what is read. It comes behind the earlier ones, so that nothing that waits for it holds them up.
+  if (*direction != CopyDirection::kToDevice || reading == 0) place.reuses = ReusesOf(action);
+  AddEarlier(action, place.after);
   const NodeId node = timeline_.AddCopy(std::move(place), *direction, action.bytes);
   storage_.Copied(node, reading, *direction);
   return node;

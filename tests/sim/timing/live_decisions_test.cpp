@@ -71,14 +71,14 @@ Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   sim::DeviceSpec device = Device();
   device.timing.host.storage_mb_s = storage_mb_s;
   Fixture f(device);
-  ProgramWorks works(*f.timeline, f.host, overlapped);
+  ProgramWorks works(*f.timeline, f.host, overlapped, [](std::uint64_t) { return NodeId{0}; });
   HostAction in, out;
   in.kind = HostAction::Kind::kCopyToDevice;
   out.kind = HostAction::Kind::kCopyToHost;
   in.bytes = out.bytes = 1 << 20;
   const auto copy = [&](const HostAction& action) {
     Place place = f.At(1);
-    CHECK(works.BeforeCopy(action, 0, place));
+    CHECK(works.BeforeCopy(action, place));
     return works.Add(std::move(place), action);
   };
   copy(in);
@@ -96,6 +96,27 @@ Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   f.timeline->RemoveHost(f.host);
   REQUIRE(f.timeline->Finish().ok());
   return f.timeline->end();
+}
+
+/// A copy comes behind the earlier ones whose memory of the host's it touches, where parts of the program overlap; else its host has
+/// waited.
+TEST_CASE("ProgramWorks_ReusedHostMemory_PutsACopyBehindTheEarlierOnes_WhereProgramsOverlap") {
+  for (const bool overlapped : {false, true}) {
+    Fixture f;
+    std::vector<NodeId> nodes;
+    ProgramWorks works(*f.timeline, f.host, overlapped, [&](std::uint64_t work) { return work <= nodes.size() ? nodes[work - 1] : 0; });
+    HostAction copy;
+    copy.kind = HostAction::Kind::kCopyToDevice;
+    copy.bytes = 1 << 20;
+    nodes.push_back(works.Add(f.At(1), copy));
+    copy.reuses = {{.work = 1, .begin = 0}, {.work = 9, .begin = 0}};  // of a work that did not come to be, too
+    copy.kind = HostAction::Kind::kCopyToHost;
+    copy.bytes = 1;
+    nodes.push_back(works.Add(f.At(2), copy));
+    f.timeline->RemoveHost(f.host);
+    REQUIRE(f.timeline->Finish().ok());
+    CHECK((*f.timeline->EndOf(nodes[1]) > *f.timeline->EndOf(nodes[0])) == overlapped);
+  }
 }
 
 TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNot") {
