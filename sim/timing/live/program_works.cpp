@@ -1,5 +1,6 @@
 #include "sim/timing/live/program_works.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace {
 /// Profilers wait for nobody, and everybody for them.
 constexpr std::uint64_t kProfilerStream = (std::uint64_t{1} << 62) - 1;
 constexpr std::int32_t kProfilerPriority = 1 << 20;
+constexpr std::size_t kMostPassed = 1 << 14;  // works of waits that are left out
 
 MemoryUse UseOf(const HostAction& action) {
   MemoryUse use;
@@ -100,8 +102,23 @@ Result<NodeId> ProgramWorks::AddKernel(Place place, Tracking tracking, std::shar
   return timeline_.AddKernel(std::move(place), std::move(source));
 }
 
+void ProgramWorks::PutBehindWaits(Place& place) {
+  if (!overlapped_) return;
+  const std::lock_guard lock(mutex_);
+  std::uint64_t& behind = behind_[place.stream];
+  const auto first = passed_.begin() + static_cast<std::ptrdiff_t>(std::max(behind, dropped_) - dropped_);
+  place.after.insert(place.after.end(), first, passed_.end());
+  behind = dropped_ + passed_.size();
+}
+
 bool ProgramWorks::Wait(std::span<const NodeId> nodes, bool sees) {
-  if (overlapped_ && !sees) return true;
+  if (overlapped_ && !sees) {
+    const std::lock_guard lock(mutex_);
+    passed_.insert(passed_.end(), nodes.begin(), nodes.end());
+    // Those of a stream stand for those before.
+    for (; passed_.size() > kMostPassed || (!passed_.empty() && timeline_.EndOf(passed_.front())); ++dropped_) passed_.pop_front();
+    return true;
+  }
   return timeline_.WaitFor(host_, nodes) && (!sees || storage_.AfterWait());
 }
 

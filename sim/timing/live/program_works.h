@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,8 @@ class ProgramWorks {
   ProgramWorks(LiveTimeline& timeline, HostId host, bool overlapped, NodeFunction node_of)
       : timeline_(timeline), host_(host), overlapped_(overlapped), node_of_(std::move(node_of)), storage_(timeline, host, overlapped) {}
 
+  /// Before a work that belongs to no group is given: it comes behind what the host has waited for, or would have.
+  void PutBehindWaits(Place& place);
   /// Before Add of a copy that belongs to no group; `place` is told its partner.
   bool BeforeCopy(const trace::HostAction& action, Place& place);
   /// Before a group is opened with copies in it of so many bytes: the host cannot wait between them.
@@ -40,7 +45,8 @@ class ProgramWorks {
   /// Behind AddProfiler, in the place that it has left: the kernel, with or without release code.
   Result<NodeId> AddKernel(Place place, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
 
-  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise.
+  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise, but what comes
+  /// later comes behind these works, in whatever stream.
   bool Wait(std::span<const NodeId> nodes, bool sees);
   /// The host has asked, and heard that it need not wait.
   bool Looks(bool sees) { return !sees || storage_.AfterWait(); }
@@ -58,6 +64,11 @@ class ProgramWorks {
   const bool overlapped_;
   const NodeFunction node_of_;
   ProgramStorage storage_;
+  std::mutex mutex_;  ///< guards what follows
+  /// Works that the host has not waited for although the program does, and how many of all there were each stream comes behind.
+  std::deque<NodeId> passed_;
+  std::uint64_t dropped_ = 0;  ///< of those passed, as they had ended
+  std::unordered_map<std::uint64_t, std::uint64_t> behind_;
 };
 
 }  // namespace gridloom::timing

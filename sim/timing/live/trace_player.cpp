@@ -67,6 +67,7 @@ Status TracePlayer::PlayAction(const HostAction& action) {
   if (action.kind == HostAction::Kind::kWait) return PlayWait(action);
   Place place{.host = host_, .stream = action.stream, .after = NodesOf(action.after), .group = 0, .rank = action.rank, .profile = 0};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
+  if (action.group == 0) works_.PutBehindWaits(place);
   const auto members = members_.find(action.work);
   const bool opens = members != members_.end() || action.kind == HostAction::Kind::kGroup;
   const auto launch = action.kind == HostAction::Kind::kLaunch ? launches_.find(action.work) : launches_.end();

@@ -119,6 +119,37 @@ TEST_CASE("ProgramWorks_ReusedHostMemory_PutsACopyBehindTheEarlierOnes_WhereProg
   }
 }
 
+/// Where parts of a program overlap, its host goes on without waiting, but what it gives then comes behind what it would have waited for,
+/// once in each stream.
+TEST_CASE("ProgramWorks_WaitThatSeesNothing_OrdersWhatComesLater_InWhateverStream") {
+  for (const bool overlapped : {false, true}) {
+    Fixture f;
+    ProgramWorks works(*f.timeline, f.host, overlapped, [](std::uint64_t) { return NodeId{0}; });
+    const auto give = [&](std::uint64_t stream) {
+      Place place = f.At(stream);
+      works.PutBehindWaits(place);
+      const std::size_t behind = place.after.size();
+      const auto node = works.AddKernel(std::move(place), Tracking::kNone, Adds(1, 1000));
+      REQUIRE(node.ok());
+      return std::pair(*node, behind);
+    };
+    const NodeId first = give(1).first, beside = give(2).first;
+    CHECK(works.Wait(std::vector{first}, false));
+    const auto [second, behind_first] = give(3);
+    CHECK(works.Wait(std::vector{second}, false));
+    const auto [third, behind_both] = give(2);
+    const std::size_t again = give(3).second, once_more = give(3).second;
+    if (overlapped) CHECK((behind_first == 1 && behind_both == 2 && again == 1 && once_more == 0));
+    else CHECK(behind_first + behind_both + again + once_more == 0);
+    f.timeline->RemoveHost(f.host);
+    REQUIRE(f.timeline->Finish().ok());
+    const auto end = [&](NodeId node) { return *f.timeline->EndOf(node); };
+    CHECK(end(beside) < end(first) + 2000);
+    CHECK(end(second) > end(first) + 4000);
+    CHECK(end(third) > end(second) + 4000);
+  }
+}
+
 TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNot") {
   const Fixture f;
   const Cycle megabyte = (Cycle{1} << 20) * f.device.timing.clock.sm_mhz / 1000;  // at 1000 MB/s
