@@ -81,7 +81,8 @@ std::optional<HostTimeline::Source> HostTimeline::SourceOf(const Operation& oper
   if (copy == nullptr || action.kind != HostAction::Kind::kCopyToDevice) return std::nullopt;
   const bool dense = copy->depth == 1 && (copy->height == 1 || copy->src_pitch == copy->width);
   if (!dense || copy->src == nullptr) return std::nullopt;
-  return Source{.place = copy->src, .bytes = action.bytes, .hash = XXH3_64bits(copy->src, action.bytes)};
+  const std::byte* const place = copy->staged_from != nullptr ? copy->staged_from : copy->src;
+  return Source{.place = place, .bytes = action.bytes, .hash = XXH3_64bits(copy->src, action.bytes)};
 }
 
 /// The copy that has copied the same bytes before: a program that fills two arrays from one has read that one once.
@@ -96,6 +97,12 @@ void HostTimeline::Remember(const std::optional<Source>& source, const HostActio
   if (!source || action.like != 0) return;
   if (sources_.size() >= kMostSources) sources_.clear();
   sources_[source->place] = {*source, action.work};
+}
+
+/// Those of a copy whose source the program need not have filled anew are none.
+void HostTimeline::FindReuses(const HostReuse::Memory& memory, HostAction& action) const {
+  if (memory.bytes != 0 && memory.bytes != action.bytes) action.host_span = memory.bytes;
+  if (memory.bytes != 0 && action.like == 0) action.reuses = reuse_.Find(memory);
 }
 
 /// What it tells of memory that the host looks at.
@@ -142,8 +149,10 @@ void HostTimeline::Add(Stream& stream, Operation& operation) {
   const std::optional<Source> source = SourceOf(operation, what);
   FillOrder* const order = source ? FillOrder::Get() : nullptr;
   if (order != nullptr) what.ranks = order->Take(source->place, source->bytes);
+  const HostReuse::Memory memory = HostMemoryOf(operation, what);
   std::unique_lock lock(mutex_);
   what.like = FindLike(source);
+  FindReuses(memory, what);
   BeforeWork before;
   if (timing_ != nullptr) {
     lock.unlock();  // works that run must be able to end while the host waits
@@ -156,6 +165,7 @@ void HostTimeline::Add(Stream& stream, Operation& operation) {
   what.stream = action.stream;
   what.work = works_ + 1;
   Remember(source, what);
+  reuse_.Add(memory, what.work, what.like == 0);
   Record(std::move(what), &operation, LaneOf(stream), &before);
 }
 
@@ -188,6 +198,7 @@ std::uint64_t HostTimeline::AddTo(std::uint64_t group, std::span<const std::uint
   action.like = FindLike(source);
   action.work = works_ + 1;
   Remember(source, action);
+  reuse_.Add(HostMemoryOf(operation, action), action.work, false);  // others of the group may come before it
   return Record(std::move(action), &operation, LaneOf(group));
 }
 

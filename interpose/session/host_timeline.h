@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "interpose/session/host_reuse.h"
 #include "interpose/session/host_view.h"
 #include "interpose/session/operation.h"
 #include "sim/timing/live/live_source.h"
@@ -88,6 +89,7 @@ class HostTimeline {
   static std::optional<Source> SourceOf(const Operation& operation, const trace::HostAction& action);
   std::uint64_t FindLike(const std::optional<Source>& source) const;
   void Remember(const std::optional<Source>& source, const trace::HostAction& action);
+  void FindReuses(const HostReuse::Memory& memory, trace::HostAction& action) const;
 
   std::mutex mutex_;
   /// What the last copy from a place of the host's memory copied, and which one it was.
@@ -96,6 +98,7 @@ class HostTimeline {
   std::uint64_t works_ = 0;
   std::map<const Context*, Tails> tails_;
   HostView view_;
+  HostReuse reuse_;
   std::map<std::uint64_t, HostView::Lane> groups_;  ///< open ones: where the launch of the graph was put
   int owner_ = 0;
   std::atomic<bool> finished_{false};

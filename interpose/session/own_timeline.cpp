@@ -33,7 +33,7 @@ OwnTimeline::OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::sh
       policy_(options.policy),
       host_(timeline_->AddHost()),
       store_(std::make_shared<timing::TraceStore>(options.store_bytes)),
-      works_(*timeline_, host_, overlapped) {}
+      works_(*timeline_, host_, overlapped, [this](std::uint64_t work) { return NodeOf(work); }) {}
 
 // ---- numbers --------------------------------------------------------------------------------------------------------------
 
@@ -54,13 +54,16 @@ void OwnTimeline::Know(std::uint64_t work, timing::NodeId node) {
   numbers_.push_back(static_cast<std::uint32_t>(node));
 }
 
-timing::Place OwnTimeline::PlaceOf(const HostAction& action) const {
-  return {.host = host_,
-          .stream = action.stream,
-          .after = NodesOf(action.after),
-          .group = NodeOf(action.group),
-          .rank = action.rank,
-          .profile = 0};
+/// Once of each action.
+timing::Place OwnTimeline::PlaceOf(const HostAction& action) {
+  timing::Place place = {.host = host_,
+                         .stream = action.stream,
+                         .after = NodesOf(action.after),
+                         .group = NodeOf(action.group),
+                         .rank = action.rank,
+                         .profile = 0};
+  if (action.group == 0) works_.PutBehindWaits(place);
+  return place;
 }
 
 // ---- works ----------------------------------------------------------------------------------------------------------------
@@ -68,7 +71,7 @@ timing::Place OwnTimeline::PlaceOf(const HostAction& action) const {
 /// What is to be known of it is the partner alone: a work in storage, or 0.
 std::uint64_t OwnTimeline::BeforeCopy(const HostAction& action) {
   timing::Place place;
-  static_cast<void>(works_.BeforeCopy(action, NodeOf(action.like), place));  // problem() says what is wrong
+  static_cast<void>(works_.BeforeCopy(action, place));  // problem() says what is wrong
   return place.partner;
 }
 
@@ -101,15 +104,16 @@ std::shared_ptr<timing::LiveSource> OwnTimeline::NewSource(const trace::KernelCo
 
 std::shared_ptr<trace::CtaSink> OwnTimeline::AddLaunch(const HostAction& action, const trace::KernelCode& code,
                                                        const trace::LaunchShape& shape, bool opens) {
+  const timing::Place place = PlaceOf(action);
   if (!timeline_->problem().empty()) {
-    Know(action.work, timeline_->AddMarker(PlaceOf(action)));
+    Know(action.work, timeline_->AddMarker(place));
     return nullptr;
   }
   auto source = NewSource(code, shape);
-  auto node = opens ? timeline_->OpenKernel(PlaceOf(action), source) : timeline_->AddKernel(PlaceOf(action), source);
+  auto node = opens ? timeline_->OpenKernel(place, source) : timeline_->AddKernel(place, source);
   if (!node.ok()) {
     LogFormat(LogLevel::kWarn, "a launch is not simulated: %s", node.error().message.c_str());
-    node = opens ? timeline_->OpenGroup(PlaceOf(action)) : timeline_->AddMarker(PlaceOf(action));
+    node = opens ? timeline_->OpenGroup(place) : timeline_->AddMarker(place);
     source = nullptr;
   }
   Know(action.work, *node);

@@ -44,7 +44,7 @@ class OwnTimeline final : public Timeline {
   class Ranged;
   OwnTimeline(std::unique_ptr<timing::LiveTimeline> timeline, std::shared_ptr<const study::PolicySupply> supply, bool overlapped,
               const Options& options);
-  timing::Place PlaceOf(const trace::HostAction& action) const;
+  timing::Place PlaceOf(const trace::HostAction& action);
   timing::NodeId NodeOf(std::uint64_t work) const;
   std::vector<timing::NodeId> NodesOf(std::span<const std::uint64_t> works) const;
   void Know(std::uint64_t work, timing::NodeId node);

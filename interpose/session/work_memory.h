@@ -3,10 +3,14 @@
 
 #include <initializer_list>
 
+#include "interpose/session/host_reuse.h"
 #include "interpose/session/operation.h"
 #include "sim/trace/trace_file.h"
 
 namespace gridloom::session {
+
+/// What a copy over PCIe touches of the host's memory; its bytes are 0 where the operation is none.
+HostReuse::Memory HostMemoryOf(const Operation& operation, const trace::HostAction& action);
 
 /// Of several copies together.
 struct CopiedBytes {

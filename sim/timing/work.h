@@ -37,6 +37,12 @@ enum class Tracking : std::uint8_t {
 
 inline constexpr WorkId kNoWork = ~WorkId{0};
 
+/// Memory of the host's that a copy over PCIe has in common with an earlier one.
+struct HostReuse {
+  WorkId earlier = kNoWork;  ///< that copy; or, where it has one, its partner that writes to storage what it brings
+  std::int64_t begin = 0;    ///< of the earlier copy's memory, counted from where this one's begins
+};
+
 struct MemoryUse {
   Tracking tracking = Tracking::kNone;
   bool special = false;  ///< of a copy or fill: memory that kernels reach by other ways than global accesses (arrays, constants)
@@ -47,6 +53,9 @@ struct MemoryUse {
   std::uint64_t address = 0, span = 0;        ///< of a copy or fill: first byte on the device, bytes up to the last one; span 0: not known
   std::uint64_t source = 0, source_span = 0;  ///< of a copy on the device: what it reads
   std::shared_ptr<const std::vector<std::uint32_t>> ranks{};  ///< of a reading: as trace::HostAction::ranks
+  std::uint64_t host_span = 0;  ///< of a copy over PCIe, and of a reading: bytes up to the last one on the host; 0: as many as it moves
+  /// Of the same: it writes to the host's memory where earlier works are done with it; a copy to the device that has such is filled there.
+  std::shared_ptr<const std::vector<HostReuse>> reuses{};
 };
 
 struct KernelWork {

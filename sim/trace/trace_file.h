@@ -73,8 +73,21 @@ struct HostAction {
   /// Of kCopyToDevice: for each page of what is copied, the how-manieth of all pages of the program's copies it was that the program wrote
   /// to, when it first did so. Empty: not recorded.
   std::vector<std::uint32_t> ranks;
+  // Files before version 9 have none of the following.
+  std::uint64_t host_span = 0;  ///< of copies over PCIe, as `span`, of the host's memory
+  /// An earlier copy over PCIe, some of whose memory of the host's a copy touches, too.
+  struct Reuse {
+    std::uint64_t work = 0;
+    std::int64_t begin = 0;  ///< of the earlier copy's memory, counted from where this one's begins
+    bool operator==(const Reuse&) const = default;
+  };
+  /// Of copies over PCIe, in the order of their works: those that have to be done with this one's memory before the program, or the copy,
+  /// writes there. None where the program has written nothing (`like`).
+  std::vector<Reuse> reuses;
 
+  bool over_pcie() const { return kind == Kind::kCopyToDevice || kind == Kind::kCopyToHost; }
   static constexpr std::uint64_t kRankedPage = 4096;  ///< page p has the bytes from kRankedPage * p of those that are copied
+  static constexpr std::int64_t kMostHostBytes = std::int64_t{1} << 60;  ///< that lie between any two of the host's memory
 };
 
 /// One launch while it is written, by one thread at a time. Whole batches go to the file.

@@ -5,7 +5,7 @@
 namespace gridloom::trace {
 namespace {
 
-constexpr std::uint32_t kFirstWithRanges = 8;  // version of files
+constexpr std::uint32_t kFirstWithRanges = 8, kFirstWithReuses = 9;  // versions of files
 enum ActionFlag : std::uint8_t { kSpecial = 1 << 0, kSees = 1 << 1 };
 
 }  // namespace
@@ -58,6 +58,14 @@ void PutAction(const HostAction& action, ByteWriter& out) {
   for (const std::uint32_t rank : action.ranks) {
     out.Signed(std::int64_t{rank} - last);
     last = rank;
+  }
+  out.Varint(action.host_span);
+  out.Varint(action.reuses.size());
+  std::uint64_t work = 0;
+  for (const HostAction::Reuse& reuse : action.reuses) {
+    out.Varint(reuse.work - work);
+    out.Signed(reuse.begin);
+    work = reuse.work;
   }
 }
 
@@ -120,6 +128,24 @@ void GetMemory(ByteReader& in, HostAction& action) {
   GetRanks(in, action);
 }
 
+/// Of earlier works, each once.
+void GetReuses(ByteReader& in, HostAction& action) {
+  action.host_span = in.Varint();
+  action.reuses.resize(in.Count());
+  constexpr auto kMost = static_cast<std::uint64_t>(HostAction::kMostHostBytes);
+  if (action.host_span == 0 && action.reuses.empty()) return;
+  if (!action.over_pcie() || std::max(action.host_span, action.bytes) > kMost) in.Fail();
+  if (!action.reuses.empty() && action.like != 0) in.Fail();
+  std::uint64_t last = 0;
+  for (HostAction::Reuse& reuse : action.reuses) {
+    const std::uint64_t step = in.Varint();
+    reuse.begin = in.Signed();
+    if (step == 0 || last >= action.work || step >= action.work - last) return in.Fail();
+    if (reuse.begin > HostAction::kMostHostBytes || reuse.begin < -HostAction::kMostHostBytes) return in.Fail();
+    reuse.work = last += step;
+  }
+}
+
 }  // namespace
 
 Result<KernelCode> GetCode(ByteReader in) {
@@ -167,6 +193,7 @@ HostAction GetAction(ByteReader& in, std::uint32_t version) {
   action.host_ns = in.Varint();
   if (action.kind > HostAction::kLastKind) in.Fail();
   if (version >= kFirstWithRanges) GetMemory(in, action);
+  if (version >= kFirstWithReuses) GetReuses(in, action);
   return action;
 }
 

@@ -70,6 +70,22 @@ void Waits(int* device) {
   CU(cudaStreamSynchronize(stream));  // nothing
 }
 
+void Reuses(char* device) {
+  char *pinned = nullptr, *other = nullptr;
+  CU(cudaMallocHost(&pinned, 1 << 16));
+  CU(cudaMallocHost(&other, 1 << 16));
+  for (int i = 0; i < 1 << 16; ++i) pinned[i] = static_cast<char>(i * 7 + i / 256);
+  const auto in = [&](const char* from, std::size_t bytes) { CU(cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice)); };
+  in(pinned, 4096);                                                                       // work 1
+  in(pinned, 4096);                                                                       // 2: the same bytes
+  in(pinned + 4096, 4096);                                                                // 3
+  CU(cudaMemcpyAsync(pinned + 2048, device, 4096, cudaMemcpyDeviceToHost));               // 4: behind 1, 2 and 3
+  CU(cudaMemcpy2DAsync(device, 64, pinned + 4096, 128, 64, 10, cudaMemcpyHostToDevice));  // 5: rows, behind 4
+  in(other, 4096);                                                                        // 6
+  CU(cudaDeviceSynchronize());
+  in(pinned, 8192);  // 7: behind all but 6
+}
+
 void Launch(int* p) {
   Store<<<1, 1>>>(p);
   CU(cudaDeviceSynchronize());
@@ -81,6 +97,7 @@ int main(int count, char** arguments) {
   const std::string part = count > 1 ? arguments[1] : "";
   if (part == "copies") Copies(device);
   if (part == "waits") Waits(device);
+  if (part == "reuses") Reuses(reinterpret_cast<char*>(device));
   if (part == "staging" || part == "parameter" || part == "asked") CU(cudaMallocHost(&pinned, 4));
   if (part == "staging") {
     CU(cudaMemcpyAsync(device, pinned, 4, cudaMemcpyHostToDevice));

@@ -22,8 +22,9 @@ class HostSide(unittest.TestCase):
         for line in lines:
             kind, *words = line.split()
             values = dict(re.findall(r"(\w+)=([0-9,]*)", line))
-            actions.append({"kind": kind, "special": "special" in words, "sees": "sees" in words,
-                            **{name: int(values[name]) for name in ("bytes", "span", "source_span")}})
+            reuses = [tuple(int(number) for number in pair.split(":")) for pair in re.search(r"reuses=(.*)", line)[1].split(",") if pair]
+            actions.append({"kind": kind, "special": "special" in words, "sees": "sees" in words, "reuses": reuses,
+                            **{name: int(values[name]) for name in ("bytes", "span", "source_span", "host_span")}})
         return actions
 
     def sees(self, part):
@@ -42,6 +43,12 @@ class HostSide(unittest.TestCase):
             if span is not None:  # rows of arrays lie as the device likes
                 self.assertEqual(copy["span"], span, copy)
 
+    def test_copies_say_which_earlier_ones_touch_the_same_memory_of_the_hosts(self):
+        copies = [action for action in self.actions("reuses") if action["kind"] in ("to_device", "to_host")]
+        wanted = [[], [], [], [(1, -2048), (2, -2048), (3, 2048)], [(4, -2048)], [], [(1, 0), (2, 0), (3, 4096), (4, 2048), (5, 4096)]]
+        self.assertEqual([copy["reuses"] for copy in copies], wanted)
+        self.assertEqual([copy["host_span"] for copy in copies], [0, 0, 0, 0, 9 * 128 + 64, 0, 0])
+
     def test_waits_behind_copies_to_the_host(self):
         sees = self.sees("waits")
         wanted = [False, True, True, False, True, False, True, False]
@@ -55,7 +62,7 @@ class HostSide(unittest.TestCase):
             self.assertTrue(self.sees(part)[0], part)
 
     def test_ranges_change_nothing_of_it(self):
-        for part in ("copies", "waits"):
+        for part in ("copies", "waits", "reuses"):
             self.assertEqual(self.actions(part), self.actions(part, "--ranges", "interval"))
 
 

@@ -2,7 +2,7 @@
 """Programs whose parts overlap while they run. usage: overlap_test.py GRIDLOOM WORKLOADS APPS CASE
 
 run --policy crcs-... simulates a program with its profilers, its release code, its copies page by page and its storage as replay does with
-a trace of it: the same cycles and counters. CASE: a program of WORKLOADS or APPS, `faster`, `alone`, `too_large` or `refused`.
+a trace of it: the same cycles and counters. CASE: a program of WORKLOADS or APPS, `faster`, `alone`, `host_reuse`, `too_large` or `refused`.
 """
 import json
 import os
@@ -109,6 +109,21 @@ def check_alone():
     assert not said(call("compare", *policies, "--", *overlaps))
 
 
+def check_host_reuse():
+    """Memory of the host's that a program fills anew is read when the copy before has been sent: copies from one buffer wait for a kernel that
+    the first of them waits for, copies from buffers of their own do not."""
+    program = os.path.join(APPS, "host_reuse")
+    cycles = {}
+    check([program, "one"])
+    for buffers in ("one", "two"):
+        for policy in ("crcs-fifo", "leftover"):
+            options = ["--policy", policy, "--storage", "5GB/s"]
+            cycles[buffers, policy] = timed([program, buffers], *options)[1]["cycles"]
+    assert cycles["one", "crcs-fifo"] > 1.1 * cycles["two", "crcs-fifo"], cycles
+    assert cycles["one", "leftover"] == cycles["two", "leftover"], cycles
+    assert cycles["one", "crcs-fifo"] < cycles["one", "leftover"], cycles
+
+
 def check_too_large():
     """A kernel that has no registers left for its release code says so, by name and once, and runs as one of which nothing is known."""
     program, policy = [os.path.join(WORKLOADS, "hsp"), "--small"], ["--policy", "crcs-ppcs"]
@@ -153,7 +168,7 @@ def check_refused():
         assert said.count("\n") <= 2, (words, said)
 
 
-CASES = {"faster": check_faster, "alone": check_alone, "too_large": check_too_large, "refused": check_refused}
+CASES = {"faster": check_faster, "alone": check_alone, "host_reuse": check_host_reuse, "too_large": check_too_large, "refused": check_refused}
 if CASE in CASES:
     CASES[CASE]()
 else:

@@ -16,6 +16,12 @@ void CheckMemory(const HostAction& action) {
   if (action.span > most - action.address || action.source_span > most - action.source) std::abort();
   const std::uint64_t pages = action.bytes / HostAction::kRankedPage + (action.bytes % HostAction::kRankedPage != 0);
   if (!action.ranks.empty() && action.ranks.size() != pages) std::abort();
+  if ((!action.reuses.empty() || action.host_span != 0) && !action.over_pcie()) std::abort();
+  std::uint64_t last = 0;
+  for (const HostAction::Reuse& reuse : action.reuses) {
+    if (reuse.work <= last || reuse.work >= action.work) std::abort();
+    last = reuse.work;
+  }
 }
 
 /// As `gridloom trace` and replays go through a file: by its directory, then the CTAs.

@@ -25,17 +25,15 @@ std::uint64_t Scale(std::uint64_t x, std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-HostPath::Copy::Part HostPath::Copy::PartIn(std::uint64_t page, unsigned shift) const {
-  const std::uint64_t low = (first + page) << shift, high = (first + page + 1) << shift;
-  return {std::max(low, address) - address, std::min(high, address + span) - address};
-}
-
-std::uint64_t HostPath::Copy::BytesOf(const Part& part) const { return Scale(part.end, bytes, span) - Scale(part.begin, bytes, span); }
-
 std::uint64_t HostPath::Reading::RankOf(std::uint64_t piece, std::uint32_t read_bytes) const {
   const std::uint64_t page = piece * read_bytes / kRankedPage;
   if (ranks == nullptr || page >= ranks->size()) return std::numeric_limits<std::uint64_t>::max();
   return (*ranks)[page];
+}
+
+ByteRange HostPath::Reading::NextOnHost(std::uint32_t read_bytes) const {
+  const std::uint64_t begin = Next() * read_bytes;
+  return Extent{.bytes = bytes, .host_span = host_span}.OnHost({begin, std::min(begin + read_bytes, bytes)}, bytes);
 }
 
 // ---- what there is to do --------------------------------------------------------------------------------------------------
@@ -46,6 +44,8 @@ void HostPath::Give(const timing::WorkView& work) {
     Reading& reading = readings_[work.id];
     reading.bytes = work.bytes;
     reading.ranks = use.ranks;
+    reading.host_span = std::max(use.host_span, work.bytes);
+    reading.reuses = use.reuses;
     reading.pieces = (work.bytes + settings_.read_bytes - 1) / settings_.read_bytes;
     SetOrder(work.id, reading);
     return;
@@ -57,13 +57,19 @@ void HostPath::Give(const timing::WorkView& work) {
   Copy& copy = copies_[work.id];
   copy.kind = work.kind;
   copy.space = use.address_space;
-  copy.address = use.address;
-  copy.bytes = work.bytes;
-  copy.span = std::max(use.span, work.bytes);
+  copy.extent = {.address = use.address,
+                 .span = std::max(use.span, work.bytes),
+                 .bytes = work.bytes,
+                 .host_span = std::max(use.host_span, work.bytes)};
+  copy.reuses = use.reuses;
   copy.source = use.source;
   copy.source_span = std::max(use.source_span, work.kind == WorkKind::kCopyOnDevice ? work.bytes : 0);
   copy.partner = use.partner;
   if (const auto reading = readings_.find(use.partner); reading != readings_.end()) reading->second.copies.push_back(work.id);
+  if (OnDevice(work.kind)) return;
+  const auto writing = writings_.find(use.partner);
+  if (writing != writings_.end()) writing->second.of = copy.extent;
+  host_pages_.Use(writing != writings_.end() ? use.partner : work.id, copy.extent);
 }
 
 void HostPath::StartCopy(Cycle now, WorkId id, bool pages) {
@@ -80,7 +86,7 @@ void HostPath::StartStorage(Cycle now, WorkId id) {
 
 void HostPath::Drop(Cycle now, WorkId id) {
   if (readings_.contains(id) || writings_.contains(id)) agenda_.Add(now + settings_.after, EventKind::kDropped, id);
-  else copies_.erase(id);
+  else if (copies_.erase(id) != 0) agenda_.Add(now + settings_.after, EventKind::kDropped, id);
 }
 
 /// The pages of a copy enter the table, or what was given to storage begins.
@@ -99,8 +105,8 @@ void HostPath::Enter(const Event& event) {
 }
 
 void HostPath::EnterCopy(Cycle at, WorkId id, Copy& copy) {
-  copy.first = copy.address >> settings_.page_shift;
-  copy.left = ((copy.address + copy.span - 1) >> settings_.page_shift) - copy.first + 1;
+  copy.first = copy.extent.FirstPage(settings_.page_shift);
+  copy.left = copy.extent.Pages(settings_.page_shift);
   const auto reading = readings_.find(copy.partner);
   const bool fills = copy.kind == WorkKind::kCopyToDevice && reading != readings_.end();
   copy.here.assign(copy.left, !fills);
@@ -110,11 +116,11 @@ void HostPath::EnterCopy(Cycle at, WorkId id, Copy& copy) {
   }
   for (std::uint64_t page = 0; page < copy.here.size(); ++page) {
     if (fills) {
-      const Copy::Part part = copy.PartIn(page, settings_.page_shift);
+      const ByteRange part = copy.extent.PartIn(page, settings_.page_shift);
       dat_.Expect(DatPage(id, page), static_cast<std::uint32_t>(part.end - part.begin));
     }
     if (copy.paged) ownership_.Enter(at, id, copy.first + page);
-    else if (copy.kind == WorkKind::kCopyToHost) Bring(at, id, copy, page);
+    else if (copy.kind == WorkKind::kCopyToHost) BringIfMayBe(at, id, copy, page);
     else SendIfMayBe(at, id, copy, page);
   }
   if (!fills) return;
@@ -132,7 +138,7 @@ void HostPath::EnterMove(Cycle at, WorkId id, Copy& copy) {
     }
   };
   if (copy.paged) {
-    add(copy.address, copy.span);
+    add(copy.extent.address, copy.extent.span);
     add(copy.source, copy.source_span);
     std::ranges::sort(copy.all);
     copy.all.erase(std::ranges::unique(copy.all).begin(), copy.all.end());
@@ -146,7 +152,7 @@ void HostPath::EnterMove(Cycle at, WorkId id, Copy& copy) {
 void HostPath::OnCopyOwns(Cycle at, WorkId id, std::uint64_t page) {
   Copy& copy = copies_.at(id);
   if (copy.kind == WorkKind::kCopyToDevice) return SendIfMayBe(at, id, copy, page - copy.first);
-  if (copy.kind == WorkKind::kCopyToHost) return Bring(at, id, copy, page - copy.first);
+  if (copy.kind == WorkKind::kCopyToHost) return BringIfMayBe(at, id, copy, page - copy.first);
   if (--copy.unowned == 0) Move(at, id, copy);
 }
 
@@ -181,9 +187,10 @@ void HostPath::SetOrder(WorkId id, Reading& reading) const {
 
 /// Whose piece is read next; kNoWork: nobody's.
 WorkId HostPath::NextReading() {
-  const auto may = [](const auto& entry) {
+  const auto may = [&](const auto& entry) {
     const Reading& reading = entry.second;
-    return reading.begun && reading.read < reading.pieces;
+    return reading.begun && reading.read < reading.pieces &&
+           !host_pages_.InTheWay(reading.reuses, reading.NextOnHost(settings_.read_bytes));
   };
   auto chosen = readings_.end();
   if (settings_.order == Order::kInterleaved && last_reading_ != kNoWork) {
@@ -244,13 +251,14 @@ void HostPath::FillRest(Cycle at, const Reading& reading) {
 /// The host writes a piece of the copy's source: the tracker sees which pages are full.
 void HostPath::PutPiece(Cycle at, WorkId id, std::uint64_t piece) {
   Copy& copy = copies_.at(id);
-  const std::uint64_t begin = Scale(std::min(piece * settings_.read_bytes, copy.bytes), copy.span, copy.bytes);
-  const std::uint64_t end = Scale(std::min((piece + 1) * settings_.read_bytes, copy.bytes), copy.span, copy.bytes);
+  const Extent& extent = copy.extent;
+  const std::uint64_t begin = Scale(std::min(piece * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
+  const std::uint64_t end = Scale(std::min((piece + 1) * settings_.read_bytes, extent.bytes), extent.span, extent.bytes);
   if (begin == end) return;
-  const std::uint64_t from = ((copy.address + begin) >> settings_.page_shift) - copy.first;
-  const std::uint64_t to = ((copy.address + end - 1) >> settings_.page_shift) - copy.first;
+  const std::uint64_t from = ((extent.address + begin) >> settings_.page_shift) - copy.first;
+  const std::uint64_t to = ((extent.address + end - 1) >> settings_.page_shift) - copy.first;
   for (std::uint64_t page = from; page <= to; ++page) {
-    const Copy::Part part = copy.PartIn(page, settings_.page_shift);
+    const ByteRange part = extent.PartIn(page, settings_.page_shift);
     const auto in_page = [&](std::uint64_t offset) {
       return static_cast<std::uint32_t>(std::clamp(offset, part.begin, part.end) - part.begin);
     };
@@ -269,7 +277,8 @@ void HostPath::OnFull(const Event& event) {
 void HostPath::SendIfMayBe(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
   if (!copy.here[page]) return;
   if (copy.paged && !ownership_.Owns(id, copy.first + page)) return;
-  const Cycle passed = to_device_.Send(at, copy.BytesOf(copy.PartIn(page, settings_.page_shift)));
+  if (!MayWrite(id, copy, page)) return;
+  const Cycle passed = to_device_.Send(at, copy.extent.BytesOf(copy.extent.PartIn(page, settings_.page_shift)));
   agenda_.Add(passed + settings_.dma, EventKind::kArrived, id, page);
 }
 
@@ -277,13 +286,34 @@ void HostPath::OnArrived(const Event& event) {
   Copy& copy = copies_.at(event.work);
   ++counts_.pages_in;
   PageDone(event.at, event.work, copy, event.detail);
+  Left(event.at, host_pages_.Leave({event.work, event.detail}));
+}
+
+/// Whether all earlier copies are done with the page's memory of the host's. If not, the page is looked at again when one of them is.
+bool HostPath::MayWrite(WorkId id, const Copy& copy, std::uint64_t page) {
+  if (copy.reuses == nullptr) return true;
+  const Extent& extent = copy.extent;
+  const auto used = host_pages_.InTheWay(copy.reuses, extent.OnHost(extent.PartIn(page, settings_.page_shift), extent.span));
+  if (used) host_pages_.Wait(*used, {id, page});
+  return !used;
+}
+
+/// Memory of the host's is not used any more: what has waited for that goes on, and what is read may be put there.
+void HostPath::Left(Cycle at, const std::vector<HostPages::Page>& waiting) {
+  for (const HostPages::Page& page : waiting) {
+    const auto copy = copies_.find(page.user);
+    if (copy == copies_.end()) continue;
+    if (copy->second.kind == WorkKind::kCopyToDevice) SendIfMayBe(at, page.user, copy->second, page.number);
+    else BringIfMayBe(at, page.user, copy->second, page.number);
+  }
+  ReadNext(at);
 }
 
 /// The page has come to where it is copied to.
 void HostPath::PageDone(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
   const bool writes = copy.kind == WorkKind::kCopyToDevice;
-  const Copy::Part part = copy.PartIn(page, settings_.page_shift);
-  user_.OnTransferred(at, id, copy.address + part.begin, part.end - part.begin, writes);
+  const ByteRange part = copy.extent.PartIn(page, settings_.page_shift);
+  user_.OnTransferred(at, id, copy.extent.address + part.begin, part.end - part.begin, writes);
   if (copy.paged) ownership_.Leave(at, id, copy.first + page, writes);
   if (--copy.left != 0) return;
   if (writes) shares_.Loading(at, -1);
@@ -294,24 +324,28 @@ void HostPath::PageDone(Cycle at, WorkId id, Copy& copy, std::uint64_t page) {
 
 // ---- from the device to storage -------------------------------------------------------------------------------------------
 
-void HostPath::Bring(Cycle at, WorkId id, const Copy& copy, std::uint64_t page) {
-  const Cycle passed = to_host_.Send(at, copy.BytesOf(copy.PartIn(page, settings_.page_shift)));
+void HostPath::BringIfMayBe(Cycle at, WorkId id, const Copy& copy, std::uint64_t page) {
+  if (!MayWrite(id, copy, page)) return;
+  const Cycle passed = to_host_.Send(at, copy.extent.BytesOf(copy.extent.PartIn(page, settings_.page_shift)));
   agenda_.Add(passed + settings_.dma, EventKind::kBack, id, page);
 }
 
 void HostPath::OnBack(const Event& event) {
   Copy& copy = copies_.at(event.work);
   ++counts_.pages_out;
-  const std::uint64_t bytes = copy.BytesOf(copy.PartIn(event.detail, settings_.page_shift));
-  if (writings_.contains(copy.partner)) agenda_.Add(to_storage_.Send(event.at, bytes), EventKind::kWritten, copy.partner, bytes);
+  const std::uint64_t bytes = copy.extent.BytesOf(copy.extent.PartIn(event.detail, settings_.page_shift));
+  if (writings_.contains(copy.partner)) agenda_.Add(to_storage_.Send(event.at, bytes), EventKind::kWritten, copy.partner, event.detail);
   PageDone(event.at, event.work, copy, event.detail);
+  Left(event.at, host_pages_.Leave({event.work, event.detail}));
 }
 
 void HostPath::OnWritten(const Event& event) {
-  const auto writing = writings_.find(event.work);
-  if (writing == writings_.end()) return;
-  writing->second.left -= std::min(writing->second.left, event.detail);
+  const auto found = writings_.find(event.work);
+  if (found == writings_.end()) return;
+  Writing& writing = found->second;
+  writing.left -= std::min(writing.left, writing.of.BytesOf(writing.of.PartIn(event.detail, settings_.page_shift)));
   EndIfWritten(event.at, event.work);
+  Left(event.at, host_pages_.Leave({event.work, event.detail}));
 }
 
 void HostPath::EndIfWritten(Cycle at, WorkId id) {
@@ -321,16 +355,17 @@ void HostPath::EndIfWritten(Cycle at, WorkId id) {
   writings_.erase(id);
 }
 
-/// Of storage: nothing is read or written any more.
+/// Nothing is copied, read or written any more.
 void HostPath::OnDropped(const Event& event) {
   writings_.erase(event.work);
   if (const auto reading = readings_.extract(event.work); !reading.empty()) FillRest(event.at, reading.mapped());
+  Left(event.at, host_pages_.LeaveAll(event.work));
 }
 
 // ---- on the device --------------------------------------------------------------------------------------------------------
 
 void HostPath::Move(Cycle at, WorkId id, const Copy& copy) {
-  mover_free_ = std::max(at, mover_free_) + settings_.MoveCycles(copy.kind == WorkKind::kFill ? copy.bytes : 2 * copy.bytes);
+  mover_free_ = std::max(at, mover_free_) + settings_.MoveCycles(copy.kind == WorkKind::kFill ? copy.extent.bytes : 2 * copy.extent.bytes);
   agenda_.Add(mover_free_, EventKind::kMoved, id);
 }
 
@@ -338,8 +373,9 @@ void HostPath::OnMoved(const Event& event) {
   const auto copy = copies_.extract(event.work);
   const Copy& moved = copy.mapped();
   if (moved.source_span != 0) user_.OnTransferred(event.at, event.work, moved.source, moved.source_span, false);
-  user_.OnTransferred(event.at, event.work, moved.address, moved.span, true);
-  const std::uint64_t first = moved.address >> settings_.page_shift, last = (moved.address + moved.span - 1) >> settings_.page_shift;
+  user_.OnTransferred(event.at, event.work, moved.extent.address, moved.extent.span, true);
+  const std::uint64_t first = moved.extent.FirstPage(settings_.page_shift);
+  const std::uint64_t last = first + moved.extent.Pages(settings_.page_shift) - 1;
   for (const std::uint64_t page : moved.all) ownership_.Leave(event.at, event.work, page, page >= first && page <= last);
   if (moved.paged) ownership_.Forget(event.work);
   user_.OnWorkDone(event.at, event.work);

@@ -1,6 +1,6 @@
 // The way between storage, the host's memory and the device for programs whose parts overlap (CRCS paper, section 3): inputs are read from
 // storage piece by piece, pages go to the device as soon as they are full and the device's page is theirs, results come back page by page
-// and are written to storage as they come.
+// and are written to storage as they come. Memory of the host's that several copies use goes from one to the next page by page.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "sim/hardware/crcs/dat.h"
 #include "sim/hardware/crcs/events.h"
+#include "sim/hardware/crcs/host_pages.h"
 #include "sim/hardware/crcs/ownership.h"
 #include "sim/hardware/crcs/serial_line.h"
 #include "sim/hardware/crcs/settings.h"
@@ -40,6 +41,7 @@ class HostPath {
         shares_(shares),
         user_(user),
         dat_(settings.dat_entries),
+        host_pages_(settings.page_shift),
         from_storage_(settings.storage_mb_s, settings.mhz),
         to_storage_(settings.storage_mb_s, settings.mhz),
         to_device_(settings.to_device_mb_s, settings.mhz),
@@ -62,7 +64,8 @@ class HostPath {
   struct Copy {
     timing::WorkKind kind = timing::WorkKind::kCopyToDevice;
     std::uint32_t space = 0;
-    std::uint64_t address = 0, span = 0, bytes = 0;
+    Extent extent;
+    HostPages::Reuses reuses;                  ///< of memory that nothing is read into
     timing::WorkId partner = timing::kNoWork;  ///< the reading that fills its source, the writing of what it brings
     bool paged = false;
     std::uint64_t first = 0;                    ///< page of the device
@@ -71,18 +74,11 @@ class HostPath {
     std::uint64_t source = 0, source_span = 0;  ///< of a copy on the device
     std::vector<std::uint64_t> all;             ///< pages that a copy or fill on the device uses, and
     std::uint64_t unowned = 0;                  ///< how many of them it does not own yet
-
-    /// The part of `span` that lies in one of its pages, counted from `first`: bytes from `address` on.
-    struct Part {
-      std::uint64_t begin = 0, end = 0;
-    };
-    Part PartIn(std::uint64_t page, unsigned shift) const;
-    /// Bytes that are moved for that part: fewer, where rows lie apart.
-    std::uint64_t BytesOf(const Part& part) const;
   };
   struct Reading {
     std::vector<timing::WorkId> copies{};  ///< that it fills
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, host_span = 0;
+    HostPages::Reuses reuses;
     bool begun = false;
     std::shared_ptr<const std::vector<std::uint32_t>> ranks;
     std::vector<std::uint64_t> order;  ///< of pieces; empty where it is their own
@@ -90,10 +86,13 @@ class HostPath {
     /// The piece that comes next, and when the program filled it.
     std::uint64_t Next() const { return order.empty() ? read : order[read]; }
     std::uint64_t RankOf(std::uint64_t piece, std::uint32_t read_bytes) const;
+    /// Where the next one comes to lie in the host's memory.
+    ByteRange NextOnHost(std::uint32_t read_bytes) const;
   };
   struct Writing {
     std::uint64_t left = 0;  ///< bytes
     bool begun = false;
+    Extent of;  ///< the copy that brings them
   };
   static constexpr std::uint32_t kPageBits = 40;
 
@@ -107,6 +106,8 @@ class HostPath {
   void PutPiece(timing::Cycle at, timing::WorkId id, std::uint64_t piece);
   void FillRest(timing::Cycle at, const Reading& reading);
   void OnFull(const Event& event);
+  bool MayWrite(timing::WorkId id, const Copy& copy, std::uint64_t page);
+  void Left(timing::Cycle at, const std::vector<HostPages::Page>& waiting);
   void SendIfMayBe(timing::Cycle at, timing::WorkId id, Copy& copy, std::uint64_t page);
   void OnArrived(const Event& event);
   void OnBack(const Event& event);
@@ -114,7 +115,7 @@ class HostPath {
   void EndIfWritten(timing::Cycle at, timing::WorkId id);
   void OnDropped(const Event& event);
   void OnMoved(const Event& event);
-  void Bring(timing::Cycle at, timing::WorkId id, const Copy& copy, std::uint64_t page);
+  void BringIfMayBe(timing::Cycle at, timing::WorkId id, const Copy& copy, std::uint64_t page);
   void Move(timing::Cycle at, timing::WorkId id, const Copy& copy);
   void PageDone(timing::Cycle at, timing::WorkId id, Copy& copy, std::uint64_t page);
   std::uint64_t DatPage(timing::WorkId id, std::uint64_t page) const { return std::uint64_t{id} << kPageBits | page; }
@@ -125,6 +126,7 @@ class HostPath {
   Shares& shares_;
   HostPathUser& user_;
   DataAvailabilityTracker dat_;
+  HostPages host_pages_;
   SerialLine from_storage_, to_storage_, to_device_, to_host_;
   std::unordered_map<timing::WorkId, Copy> copies_;
   std::map<timing::WorkId, Reading> readings_;            // that are under way, in their order

@@ -131,11 +131,25 @@ Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node) {
 MemoryUse LiveTimeline::UseOf(const Place& place, bool kernel) {
   MemoryUse use = place.use;
   use.address_space = place.host;
+  use.reuses = ReusesOf(place);
   const auto partner = partners_.find(place.partner);
   if (partner == partners_.end()) return use;
   use.partner = partner->second;
   if (kernel) partners_.erase(partner);  // nobody else has that profiler
   return use;
+}
+
+/// Of works that may not have ended.
+std::shared_ptr<const std::vector<HostReuse>> LiveTimeline::ReusesOf(const Place& place) const {
+  std::vector<HostReuse> reuses;
+  for (const NodeReuse& reuse : place.reuses) {
+    if (const auto partner = partners_.find(reuse.earlier); partner != partners_.end()) {
+      reuses.push_back({.earlier = partner->second, .begin = reuse.begin});
+    } else if (const auto given = work_of_.find(reuse.earlier); given != work_of_.end()) {
+      reuses.push_back({.earlier = given->second.work, .begin = reuse.begin});
+    }
+  }
+  return reuses.empty() ? nullptr : std::make_shared<const std::vector<HostReuse>>(std::move(reuses));
 }
 
 /// The works of a group, and the one that ends when all of them have.

@@ -35,19 +35,26 @@ using HostId = std::uint32_t;
 using NodeId = std::uint64_t;
 constexpr NodeId NodeOf(HostId host, std::uint64_t number) { return NodeId{host} << 32 | number; }
 
+/// As HostReuse.
+struct NodeReuse {
+  NodeId earlier = 0;
+  std::int64_t begin = 0;
+};
+
 /// Where a work stands. It begins when the work before it in its stream and all of `after` have ended. Streams of one host are
 /// its own: two hosts may use the same numbers.
 struct Place {
   HostId host = 0;
   std::uint64_t stream = 0;
   std::vector<NodeId> after;
-  NodeId group = 0;           ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
-  std::uint64_t rank = 0;     ///< in a group: works of lower rank come first, whatever the order of the calls
-  std::uint64_t profile = 0;  ///< of a kernel: KernelWork::profile
-  KernelOwner owner{};        ///< of a kernel
-  MemoryUse use{};            ///< MemoryUse::partner is `partner`
-  NodeId partner = 0;         ///< a work with `is_partner`
-  bool is_partner = false;    ///< later works may name it as their partner
+  NodeId group = 0;                 ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
+  std::uint64_t rank = 0;           ///< in a group: works of lower rank come first, whatever the order of the calls
+  std::uint64_t profile = 0;        ///< of a kernel: KernelWork::profile
+  KernelOwner owner{};              ///< of a kernel
+  MemoryUse use{};                  ///< MemoryUse::partner is `partner`
+  NodeId partner = 0;               ///< a work with `is_partner`
+  bool is_partner = false;          ///< later works may name it as their partner
+  std::vector<NodeReuse> reuses{};  ///< MemoryUse::reuses
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
 };
 
@@ -272,6 +279,7 @@ class LiveTimeline {
   Result<WorkId> FeedKernel(WorkOrder order, Node& node);
   Result<WorkId> FeedMembers(Node& node, WorkId begin, WorkOrder end);
   MemoryUse UseOf(const Place& place, bool kernel);
+  std::shared_ptr<const std::vector<HostReuse>> ReusesOf(const Place& place) const;
   std::vector<WorkId> WorksBefore(const Node& node) const;
   std::uint32_t StreamOf(const Place& place);
   std::optional<std::uint32_t> IdleStream(Host& host);

@@ -18,27 +18,30 @@ Place ProgramStorage::OwnStream() {
   return {.host = host_, .stream = kFirstStream + streams_++, .after = {}, .group = 0, .rank = 0, .profile = 0};
 }
 
-bool ProgramStorage::BeforeCopy(Place& place, CopyDirection direction, std::uint64_t bytes, NodeId like,
-                                std::shared_ptr<const std::vector<std::uint32_t>> ranks) {
-  const bool in = direction == CopyDirection::kToDevice, out = direction == CopyDirection::kToHost;
-  if (!there_ || bytes == 0 || (!in && !out)) return true;
+bool ProgramStorage::BeforeCopy(Place& place, CopyToCome copy) {
+  const bool in = copy.direction == CopyDirection::kToDevice, out = copy.direction == CopyDirection::kToHost;
+  if (!there_ || copy.bytes == 0 || (!in && !out)) return true;
   Place storage;
   {
     const std::lock_guard lock(mutex_);
-    if (like != 0 && in) {
-      if (const auto reading = reading_of_.find(like); reading != reading_of_.end()) place.partner = reading->second;
+    if (copy.like != 0 && in) {
+      if (const auto reading = reading_of_.find(copy.like); reading != reading_of_.end()) place.partner = reading->second;
       return true;
     }
     if (!overlapped_ && out) {
-      unwritten_ += bytes;
+      unwritten_ += copy.bytes;
       return true;
     }
     storage = OwnStream();
   }
-  if (!overlapped_) return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, bytes));
+  if (!overlapped_) return timeline_.WaitFor(host_, timeline_.AddCopy(std::move(storage), CopyDirection::kFromStorage, copy.bytes));
   storage.is_partner = true;
-  storage.use.ranks = std::move(ranks);
-  place.partner = timeline_.AddCopy(std::move(storage), in ? CopyDirection::kFromStorage : CopyDirection::kToStorage, bytes);
+  if (in) {
+    storage.use.ranks = std::move(copy.ranks);
+    storage.use.host_span = copy.host_span;
+    storage.reuses = std::move(copy.reuses);
+  }
+  place.partner = timeline_.AddCopy(std::move(storage), in ? CopyDirection::kFromStorage : CopyDirection::kToStorage, copy.bytes);
   return true;
 }
 
@@ -46,7 +49,15 @@ void ProgramStorage::Copied(NodeId copy, NodeId partner, CopyDirection direction
   if (!there_) return;
   const std::lock_guard lock(mutex_);
   if (direction == CopyDirection::kToDevice && partner != 0) reading_of_[copy] = partner;
-  if (direction == CopyDirection::kToHost && !overlapped_) copied_.push_back(copy);
+  if (direction != CopyDirection::kToHost) return;
+  if (!overlapped_) copied_.push_back(copy);
+  else if (partner != 0) writing_of_[copy] = partner;
+}
+
+NodeId ProgramStorage::LastUserOf(NodeId copy) {
+  const std::lock_guard lock(mutex_);
+  const auto writing = writing_of_.find(copy);
+  return writing == writing_of_.end() ? copy : writing->second;
 }
 
 /// What nobody can tell apart is read, or written, as a whole; the host waits.

@@ -4,8 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -19,16 +24,20 @@ namespace gridloom::timing {
 /// had to give up (LiveTimeline::WaitFor).
 class ProgramWorks {
  public:
+  /// What a work of the program's (trace::HostAction::work) became, or 0.
+  using NodeFunction = std::function<NodeId(std::uint64_t work)>;
   /// `overlapped`: the device follows who uses which memory (sim/hardware/crcs): the program runs as one whose parts overlap (CRCS paper,
   /// section 3).
-  ProgramWorks(LiveTimeline& timeline, HostId host, bool overlapped)
-      : timeline_(timeline), host_(host), overlapped_(overlapped), storage_(timeline, host, overlapped) {}
+  ProgramWorks(LiveTimeline& timeline, HostId host, bool overlapped, NodeFunction node_of)
+      : timeline_(timeline), host_(host), overlapped_(overlapped), node_of_(std::move(node_of)), storage_(timeline, host, overlapped) {}
 
-  /// Before Add of a copy that belongs to no group; `place` is told what it needs to know of it. `like`: the work of action.like, or 0.
-  bool BeforeCopy(const trace::HostAction& action, NodeId like, Place& place);
+  /// Before a work that belongs to no group is given: it comes behind what the host has waited for, or would have.
+  void PutBehindWaits(Place& place);
+  /// Before Add of a copy that belongs to no group; `place` is told its partner.
+  bool BeforeCopy(const trace::HostAction& action, Place& place);
   /// Before a group is opened with copies in it of so many bytes: the host cannot wait between them.
   bool BeforeGroup(std::uint64_t to_device, std::uint64_t to_host) { return storage_.BeforeGroup(to_device, to_host); }
-  /// A copy, a fill or a marker.
+  /// A copy, a fill or a marker. The place's partner is that of BeforeCopy.
   NodeId Add(Place place, const trace::HostAction& action);
 
   /// Before a kernel that is to stand in `kernel`: its profiler, for which that place waits.
@@ -36,7 +45,8 @@ class ProgramWorks {
   /// Behind AddProfiler, in the place that it has left: the kernel, with or without release code.
   Result<NodeId> AddKernel(Place place, Tracking tracking, std::shared_ptr<trace::CtaSource> source);
 
-  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise.
+  /// `sees`: the host may look at results when it goes on. Where a program's parts overlap, it does not wait otherwise, but what comes
+  /// later comes behind these works, in whatever stream.
   bool Wait(std::span<const NodeId> nodes, bool sees);
   /// The host has asked, and heard that it need not wait.
   bool Looks(bool sees) { return !sees || storage_.AfterWait(); }
@@ -46,10 +56,19 @@ class ProgramWorks {
   bool Finish() { return storage_.Finish(); }
 
  private:
+  std::vector<NodeReuse> ReusesOf(const trace::HostAction& action);
+  void AddEarlier(const trace::HostAction& action, std::vector<NodeId>& after) const;
+
   LiveTimeline& timeline_;
   const HostId host_;
   const bool overlapped_;
+  const NodeFunction node_of_;
   ProgramStorage storage_;
+  std::mutex mutex_;  ///< guards what follows
+  /// Works that the host has not waited for although the program does, and how many of all there were each stream comes behind.
+  std::deque<NodeId> passed_;
+  std::uint64_t dropped_ = 0;  ///< of those passed, as they had ended
+  std::unordered_map<std::uint64_t, std::uint64_t> behind_;
 };
 
 }  // namespace gridloom::timing

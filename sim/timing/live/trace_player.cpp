@@ -10,7 +10,11 @@ using trace::HostAction;
 using trace::LaunchInfo;
 
 TracePlayer::TracePlayer(LiveTimeline& timeline, HostId host, std::shared_ptr<trace::TraceFile> file, PlayOptions options)
-    : timeline_(timeline), host_(host), file_(std::move(file)), options_(std::move(options)), works_(timeline, host, options_.overlapped) {
+    : timeline_(timeline),
+      host_(host),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      works_(timeline, host, options_.overlapped, [this](std::uint64_t work) { return NodeOf(work); }) {
   for (const HostAction& action : file_->actions()) {
     if (action.group != 0) members_[action.group].push_back(&action);
   }
@@ -46,10 +50,15 @@ Status TracePlayer::PlayAll() {
   return works_.Finish() ? Status() : GaveUp();
 }
 
+NodeId TracePlayer::NodeOf(std::uint64_t work) const {
+  const auto node = nodes_.find(work);
+  return node == nodes_.end() ? 0 : node->second;
+}
+
 std::vector<NodeId> TracePlayer::NodesOf(const std::vector<std::uint64_t>& works) const {
   std::vector<NodeId> nodes;
   for (const std::uint64_t work : works) {
-    if (const auto node = nodes_.find(work); node != nodes_.end()) nodes.push_back(node->second);
+    if (const NodeId node = NodeOf(work); node != 0) nodes.push_back(node);
   }
   return nodes;
 }
@@ -58,6 +67,7 @@ Status TracePlayer::PlayAction(const HostAction& action) {
   if (action.kind == HostAction::Kind::kWait) return PlayWait(action);
   Place place{.host = host_, .stream = action.stream, .after = NodesOf(action.after), .group = 0, .rank = action.rank, .profile = 0};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
+  if (action.group == 0) works_.PutBehindWaits(place);
   const auto members = members_.find(action.work);
   const bool opens = members != members_.end() || action.kind == HostAction::Kind::kGroup;
   const auto launch = action.kind == HostAction::Kind::kLaunch ? launches_.find(action.work) : launches_.end();
@@ -103,8 +113,7 @@ Status TracePlayer::PlayStorageOf(const HostAction& group) {
 
 /// A work without any in it.
 Status TracePlayer::PlayPlain(Place place, const HostAction& action) {
-  const auto like = nodes_.find(action.like);
-  if (action.group == 0 && !works_.BeforeCopy(action, like == nodes_.end() ? 0 : like->second, place)) return GaveUp();
+  if (action.group == 0 && !works_.BeforeCopy(action, place)) return GaveUp();
   nodes_[action.work] = works_.Add(std::move(place), action);
   return {};
 }

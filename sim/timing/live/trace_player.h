@@ -54,6 +54,7 @@ class TracePlayer {
   Result<NodeId> AddLaunch(Place place, std::size_t launch, bool opens);
   std::shared_ptr<trace::CtaSource> SourceOf(std::size_t launch);
   Status GaveUp() const;
+  NodeId NodeOf(std::uint64_t work) const;  ///< 0: it did not come to be
   std::vector<NodeId> NodesOf(const std::vector<std::uint64_t>& works) const;
 
   LiveTimeline& timeline_;

@@ -68,7 +68,7 @@ void CheckSame(const ProgramRun& a, const ProgramRun& b) {
 
 TEST_CASE("Crcs_RandomPrograms_End_InOrder_AndAllCountsReturnToZero") {
   const auto [first, last] = Seeds(1, 60);
-  std::uint64_t early = 0, tracked = 0;
+  std::uint64_t early = 0, tracked = 0, refills = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const Case made(seed);
     for (const char* const policy : {"crcs-fifo", "crcs-ppcs", "crcs-ready", "leftover"}) {
@@ -77,12 +77,16 @@ TEST_CASE("Crcs_RandomPrograms_End_InOrder_AndAllCountsReturnToZero") {
       CheckEnds(run);
       CHECK(Hazards(run) == 0);
       CHECK(run.Count("stale_reads") == 0);
+      for (const auto& [later, earlier] : made.program.refills) {
+        CHECK(run.outcome.works[later].ended >= run.outcome.works[earlier].ended);
+        ++refills;
+      }
       CHECK(BrokenLaw(made.device, run.outcome) == "");
       early += run.Count("early_accesses");
       tracked += run.Count("tracked_kernels");
     }
   }
-  CHECK((early > 1000 && tracked > 100));
+  CHECK((early > 1000 && tracked > 100 && refills > 100));
 }
 
 TEST_CASE("Crcs_RandomPrograms_AreBitEqualInPlainMode_InAnyWindowOnAnyThreads") {

@@ -194,6 +194,12 @@ struct Array {
   std::uint64_t at = 0, bytes = 0;
 };
 
+/// Of the host's memory.
+struct HostUse {
+  WorkId copy = 0, last = 0;  ///< the copy; it, or the writing of what it brings
+  std::int64_t begin = 0, span = 0;
+};
+
 class ProgramWriter {
  public:
   explicit ProgramWriter(std::mt19937_64& random) : random_(random) {}
@@ -254,9 +260,36 @@ class ProgramWriter {
                        .direction = in ? CopyDirection::kFromStorage : CopyDirection::kToStorage,
                        .bytes = copy.bytes};
       if (Draw(random_, 0, 1) == 0) storage.use.ranks = Ranks(copy.bytes);
+      if (in) Reuse(storage, copy.order.after, program_.works.size());
       copy.use.partner = program_.Add(std::move(storage));
     }
+    if ((in || out) && (out || copy.use.partner == kNoWork)) Reuse(copy, copy.order.after, program_.works.size());
     mine_.push_back(program_.Add(std::move(copy)));
+    if (in || out) UseHostMemory(std::get<CopyWork>(program_.works.back()));
+  }
+
+  /// What the work moves, which will have that number, lies somewhere in a small part of the host's memory, and comes behind the copies
+  /// that use some of that.
+  void Reuse(CopyWork& work, std::vector<WorkId>& after, std::size_t number) {
+    host_begin_ = static_cast<std::int64_t>(random_() % 3 * 4096 + random_() % 2 * 100);
+    if (Draw(random_, 0, 3) == 0) work.use.host_span = 2 * work.bytes;
+    host_span_ = static_cast<std::int64_t>(std::max(work.use.host_span, work.bytes));
+    std::vector<HostReuse> reuses;
+    for (const HostUse& use : host_uses_) {
+      if (use.begin >= host_begin_ + host_span_ || use.begin + use.span <= host_begin_) continue;
+      reuses.push_back({.earlier = use.last, .begin = use.begin - host_begin_});
+      after.push_back(use.copy);
+      if (use.begin < host_begin_ || use.begin + use.span > host_begin_ + host_span_) continue;
+      program_.refills.emplace_back(static_cast<WorkId>(number), use.last);
+    }
+    work.use.reuses = std::make_shared<const std::vector<HostReuse>>(std::move(reuses));
+  }
+
+  void UseHostMemory(CopyWork& copy) {
+    copy.use.host_span = static_cast<std::uint64_t>(host_span_);
+    const auto id = static_cast<WorkId>(program_.works.size() - 1);
+    const bool written = copy.direction == CopyDirection::kToHost && copy.use.partner != kNoWork;
+    host_uses_.push_back({.copy = id, .last = written ? copy.use.partner : id, .begin = host_begin_, .span = host_span_});
   }
 
   std::shared_ptr<const std::vector<std::uint32_t>> Ranks(std::uint64_t bytes) {
@@ -328,7 +361,9 @@ class ProgramWriter {
   std::mt19937_64& random_;
   Program program_;
   std::vector<Array> arrays_;
-  std::vector<WorkId> mine_;  ///< without profilers and storage
+  std::vector<HostUse> host_uses_;
+  std::int64_t host_begin_ = 0, host_span_ = 0;  // of the copy that is being made
+  std::vector<WorkId> mine_;                     ///< without profilers and storage
   std::uint32_t streams_ = 1, storages_ = 0;
   bool all_known_ = false;  ///< what every work touches
   Cycle submitted_ = 0;

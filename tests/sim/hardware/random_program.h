@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace gridloom::timing {
 struct Program {
   using Work = std::variant<KernelWork, CopyWork, MarkerWork>;
   std::vector<Work> works;
+  /// A work that fills all of the host's memory that an earlier one uses: it ends behind that.
+  std::vector<std::pair<WorkId, WorkId>> refills;
 
   WorkId Add(Work work) {
     works.push_back(std::move(work));

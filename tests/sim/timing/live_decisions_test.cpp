@@ -71,14 +71,14 @@ Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   sim::DeviceSpec device = Device();
   device.timing.host.storage_mb_s = storage_mb_s;
   Fixture f(device);
-  ProgramWorks works(*f.timeline, f.host, overlapped);
+  ProgramWorks works(*f.timeline, f.host, overlapped, [](std::uint64_t) { return NodeId{0}; });
   HostAction in, out;
   in.kind = HostAction::Kind::kCopyToDevice;
   out.kind = HostAction::Kind::kCopyToHost;
   in.bytes = out.bytes = 1 << 20;
   const auto copy = [&](const HostAction& action) {
     Place place = f.At(1);
-    CHECK(works.BeforeCopy(action, 0, place));
+    CHECK(works.BeforeCopy(action, place));
     return works.Add(std::move(place), action);
   };
   copy(in);
@@ -96,6 +96,58 @@ Cycle Played(bool overlapped, std::uint64_t storage_mb_s) {
   f.timeline->RemoveHost(f.host);
   REQUIRE(f.timeline->Finish().ok());
   return f.timeline->end();
+}
+
+/// A copy comes behind the earlier ones whose memory of the host's it touches, where parts of the program overlap; else its host has
+/// waited.
+TEST_CASE("ProgramWorks_ReusedHostMemory_PutsACopyBehindTheEarlierOnes_WhereProgramsOverlap") {
+  for (const bool overlapped : {false, true}) {
+    Fixture f;
+    std::vector<NodeId> nodes;
+    ProgramWorks works(*f.timeline, f.host, overlapped, [&](std::uint64_t work) { return work <= nodes.size() ? nodes[work - 1] : 0; });
+    HostAction copy;
+    copy.kind = HostAction::Kind::kCopyToDevice;
+    copy.bytes = 1 << 20;
+    nodes.push_back(works.Add(f.At(1), copy));
+    copy.reuses = {{.work = 1, .begin = 0}, {.work = 9, .begin = 0}};  // of a work that did not come to be, too
+    copy.kind = HostAction::Kind::kCopyToHost;
+    copy.bytes = 1;
+    nodes.push_back(works.Add(f.At(2), copy));
+    f.timeline->RemoveHost(f.host);
+    REQUIRE(f.timeline->Finish().ok());
+    CHECK((*f.timeline->EndOf(nodes[1]) > *f.timeline->EndOf(nodes[0])) == overlapped);
+  }
+}
+
+/// Where parts of a program overlap, its host goes on without waiting, but what it gives then comes behind what it would have waited for,
+/// once in each stream.
+TEST_CASE("ProgramWorks_WaitThatSeesNothing_OrdersWhatComesLater_InWhateverStream") {
+  for (const bool overlapped : {false, true}) {
+    Fixture f;
+    ProgramWorks works(*f.timeline, f.host, overlapped, [](std::uint64_t) { return NodeId{0}; });
+    const auto give = [&](std::uint64_t stream) {
+      Place place = f.At(stream);
+      works.PutBehindWaits(place);
+      const std::size_t behind = place.after.size();
+      const auto node = works.AddKernel(std::move(place), Tracking::kNone, Adds(1, 1000));
+      REQUIRE(node.ok());
+      return std::pair(*node, behind);
+    };
+    const NodeId first = give(1).first, beside = give(2).first;
+    CHECK(works.Wait(std::vector{first}, false));
+    const auto [second, behind_first] = give(3);
+    CHECK(works.Wait(std::vector{second}, false));
+    const auto [third, behind_both] = give(2);
+    const std::size_t again = give(3).second, once_more = give(3).second;
+    if (overlapped) CHECK((behind_first == 1 && behind_both == 2 && again == 1 && once_more == 0));
+    else CHECK(behind_first + behind_both + again + once_more == 0);
+    f.timeline->RemoveHost(f.host);
+    REQUIRE(f.timeline->Finish().ok());
+    const auto end = [&](NodeId node) { return *f.timeline->EndOf(node); };
+    CHECK(end(beside) < end(first) + 2000);
+    CHECK(end(second) > end(first) + 4000);
+    CHECK(end(third) > end(second) + 4000);
+  }
 }
 
 TEST_CASE("ProgramWorks_StorageBeforeAndBehindCopies_TakesItsTime_OverlappedOrNot") {

@@ -108,11 +108,13 @@ TEST_CASE("GetAction_MemoryThatCannotBe_IsRefused") {
     action.bytes = action.span = 1;
     action.ranks.clear();
     PutAction(action, out);
-    out.TakeBack(3);
+    out.TakeBack(5);
     out.Fixed(flags);
     out.Varint(action.like);
     out.Varint(pages);
     out.Signed(step);
+    out.Varint(action.host_span);
+    out.Varint(action.reuses.size());
     ByteReader in(out.bytes());
     static_cast<void>(GetAction(in));
     return in.failed();
@@ -125,14 +127,65 @@ TEST_CASE("GetAction_MemoryThatCannotBe_IsRefused") {
   CHECK(refused(3, ~std::uint64_t{0}, 1));
 }
 
+TEST_CASE("GetAction_MemoryOfTheHosts_IsReadAsItWasWritten_OrRefused") {
+  const auto with = [](HostAction::Kind kind, std::vector<HostAction::Reuse> reuses, std::uint64_t host_span = 0,
+                       std::uint64_t bytes = 100) {
+    HostAction action;
+    action.kind = kind;
+    action.work = 7;
+    action.bytes = bytes;
+    action.host_span = host_span;
+    action.reuses = std::move(reuses);
+    return action;
+  };
+  constexpr auto kIn = HostAction::Kind::kCopyToDevice, kOut = HostAction::Kind::kCopyToHost;
+  constexpr std::int64_t kMost = HostAction::kMostHostBytes;
+  const std::vector<HostAction::Reuse> reuses = {{1, 0}, {2, -kMost}, {6, kMost}};
+  for (const auto kind : {kIn, kOut}) {
+    const auto again = Again(with(kind, reuses, 12345));
+    REQUIRE(again);
+    CHECK((again->reuses == reuses && again->host_span == 12345));
+  }
+  CHECK(!Again(with(kIn, {{7, 0}})));  // itself
+  CHECK(!Again(with(kIn, {{0, 0}})));
+  CHECK(!Again(with(kIn, {{2, 0}, {2, 0}})));
+  CHECK(!Again(with(kIn, {{2, 0}, {1, 0}})));
+  CHECK(!Again(with(kIn, {{2, kMost + 1}})));
+  CHECK(!Again(with(kIn, {{2, -kMost - 1}})));
+  CHECK(!Again(with(kIn, {{2, INT64_MIN}})));
+  CHECK(!Again(with(kIn, {}, static_cast<std::uint64_t>(kMost) + 1)));
+  CHECK(!Again(with(kIn, {{2, 0}}, 0, static_cast<std::uint64_t>(kMost) + 1)));
+  CHECK(!Again(with(HostAction::Kind::kFill, {{2, 0}})));
+  CHECK(!Again(with(HostAction::Kind::kCopyOnDevice, {}, 5)));
+  HostAction like = with(kIn, {{2, 0}});
+  like.like = 1;
+  CHECK(!Again(like));
+}
+
 TEST_CASE("GetAction_CutOffAnywhere_Fails") {
+  HostAction back = SomeCopy();
+  back.like = 0;
+  back.host_span = 1 << 20;
+  back.reuses = {{1, -5}, {3, 1000}};
+  for (const HostAction& action : {SomeCopy(), back}) {
+    ByteWriter out;
+    PutAction(action, out);
+    for (std::size_t size = 0; size < out.size(); ++size) {
+      ByteReader in(out.bytes().first(size));
+      static_cast<void>(GetAction(in));
+      CHECK(in.failed());
+    }
+  }
+}
+
+TEST_CASE("GetAction_OfVersion8_HasNoMemoryOfTheHosts") {
   ByteWriter out;
   PutAction(SomeCopy(), out);
-  for (std::size_t size = 0; size < out.size(); ++size) {
-    ByteReader in(out.bytes().first(size));
-    static_cast<void>(GetAction(in));
-    CHECK(in.failed());
-  }
+  out.TakeBack(2);
+  ByteReader in(out.bytes());
+  const HostAction again = GetAction(in, 8);
+  CHECK((!in.failed() && in.left() == 0));
+  CHECK((again.like == 5 && again.ranks == SomeCopy().ranks && again.host_span == 0 && again.reuses.empty()));
 }
 
 TEST_CASE("GetAction_OfEarlierVersions_HasNoMemory") {
@@ -142,7 +195,7 @@ TEST_CASE("GetAction_OfEarlierVersions_HasNoMemory") {
   action.address = 5;
   action.bytes = ~std::uint64_t{0};  // nobody minded
   PutAction(action, out);
-  out.TakeBack(6);
+  out.TakeBack(8);
   ByteReader in(out.bytes());
   const HostAction again = GetAction(in, 7);
   CHECK(!in.failed());
