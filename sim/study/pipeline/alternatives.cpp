@@ -39,11 +39,12 @@ void Apply(const Reading& reading, Run& run) {
   run.arguments.insert(run.arguments.end(), reading.arguments.begin(), reading.arguments.end());
 }
 
-/// A size of L2 that its slices and ways can have, as near as possible.
-std::string L2Bytes(const sim::DeviceSpec& device, double kib) {
-  const std::uint64_t unit = std::uint64_t{device.timing.l2.slices} * device.timing.l2.ways * sim::TimingSpec::kLineBytes;
+/// A size of L2 that its slices and ways can have, and the model can simulate, as near as possible.
+std::uint64_t L2Bytes(const sim::DeviceSpec& device, double kib) {
+  constexpr std::uint64_t kLeastSets = 256;  // of all slices
+  const std::uint64_t slices = device.timing.l2.slices, unit = slices * device.timing.l2.ways * sim::TimingSpec::kLineBytes;
   const auto sets = static_cast<std::uint64_t>(kib * 1024 / static_cast<double>(unit) + 0.5);
-  return std::to_string(std::max<std::uint64_t>(sets, 1) * unit);
+  return std::max(sets, (kLeastSets + slices - 1) / slices) * unit;
 }
 
 }  // namespace
@@ -93,6 +94,7 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Means over all programs under other readings, in per cent over one kernel after the other",
                   .columns = {"device", "reading", "preemptive", "dka", "dka + labels", "DRAM, dka + labels"}};
+  GL_TRY(workloads, settings.List("readings_of"));
   std::vector<std::string> names = {"default"};
   for (const std::string& name : settings.Below("readings")) names.push_back(name);
   std::vector<Run> wanted;
@@ -102,7 +104,7 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
       GL_TRY(read, ReadingFrom(settings, name));
       reading = std::move(read);
     }
-    for (const std::string& workload : runs.workloads()) {
+    for (const std::string& workload : workloads) {
       for (Run run : {Serial(workload, runs.device()), Preemptive(workload, runs.device()), Allocated(workload, runs.device(), false),
                       Allocated(workload, runs.device(), true)}) {
         Apply(reading, run);
@@ -114,7 +116,7 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
   std::size_t next = 0;
   for (const std::string& name : names) {
     Means preemptive, dka, labelled, dram;
-    for (std::size_t i = 0; i < runs.workloads().size(); ++i, next += 4) {
+    for (std::size_t i = 0; i < workloads.size(); ++i, next += 4) {
       const Outcome& serial = outcomes[next];
       preemptive.Add(Gain(serial.cycles, outcomes[next + 1].cycles), false);
       dka.Add(Gain(serial.cycles, outcomes[next + 2].cycles), false);
@@ -141,7 +143,7 @@ Result<Exhibit> Sizes(const Settings& settings, Runs& runs) {
     for (const double kib : kibs) {
       for (const std::string& workload : workloads) {
         for (Run run : {Serial(workload, device), Allocated(workload, device, false), Allocated(workload, device, true)}) {
-          run.keys = {{"l2.size_bytes", L2Bytes(spec, kib)}, {"l2.persisting_bytes", "0"}, {"l2.max_window_bytes", "0"}};
+          run.keys = {{"l2.size_bytes", std::to_string(L2Bytes(spec, kib))}, {"l2.persisting_bytes", "0"}, {"l2.max_window_bytes", "0"}};
           wanted.push_back(std::move(run));
         }
       }
@@ -160,7 +162,7 @@ Result<Exhibit> Sizes(const Settings& settings, Runs& runs) {
         labels.Add(Gain(outcomes[next + 1].cycles, outcomes[next + 2].cycles), false);
         dram.Add(More(outcomes[next + 1].dram_bytes(), outcomes[next + 2].dram_bytes()), false);
       }
-      exhibit.rows.push_back({device, kib, serial_ms, dka.all(), labels.all(), dram.all()});
+      exhibit.rows.push_back({device, static_cast<double>(L2Bytes(spec, kib)) / 1024, serial_ms, dka.all(), labels.all(), dram.all()});
     }
   }
   return exhibit;

@@ -120,7 +120,8 @@ Result<Exhibit> Best(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "What the allocator converges to beside the best fixed split of each pair (cycles of a step)",
                   .columns = {"device", "workload", "pair", "SMs of the best", "best step", "SMs of dka", "step of dka", "behind %"}};
-  for (const std::string& workload : settings.Below(kQuick)) {
+  GL_TRY(workloads, settings.List("best_of"));
+  for (const std::string& workload : workloads) {
     std::vector<Run> wanted = {Allocated(workload, runs.device(), false)};
     wanted[0].sizes = kQuick;
     for (std::uint32_t first = 1; first < sms; ++first) {
