@@ -23,7 +23,7 @@ std::uint64_t RoomOf(const SmView& sm, const CtaNeeds& needs) {
 
 std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   again_.reset();
-  if (mode_ == Mode::kTrial) CountWork(snapshot);  // of launches that have ended, too: before they are forgotten
+  if (tries()) CountWork(snapshot);  // of launches that have ended, too: before they are forgotten
   allocator_.Watch(snapshot);
   const bool heavy = HasHeavy(snapshot);
   if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
@@ -33,7 +33,7 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
     again_ = allocator_.Again();
     return slice;
   }
-  return NextFree(snapshot);
+  return NextUnsplit(snapshot, heavy && mode_ != Mode::kTryWide && mode_ != Mode::kWide);
 }
 
 /// Whether a data set is on its way of whose pipeline a kernel needs more than the whole device (Eq. 1). What is found about other
@@ -77,33 +77,43 @@ void GuardedDka::CountWork(const Snapshot& snapshot) {
   finished_ = std::move(finished);
 }
 
+void GuardedDka::BeginTrial(Mode mode, std::uint64_t cycle) {
+  mode_ = mode;
+  trial_began_ = cycle;
+  work_ = 0;
+  finished_.clear();
+  rest_.clear();
+}
+
 void GuardedDka::ChooseMode(std::uint64_t cycle) {
   if (mode_ == Mode::kSearch) {
     const auto gain = allocator_.Gain();
     if (!gain) return;
-    gain_ = *gain;
-    mode_ = Mode::kTrial;
-    trial_began_ = cycle;
-    work_ = 0;
-    finished_.clear();
-    rest_.clear();
+    split_gain_ = *gain;
+    BeginTrial(Mode::kTryDeep, cycle);
     return;
   }
-  if (mode_ != Mode::kTrial || cycle == trial_began_) return;
+  if (!tries() || cycle == trial_began_) return;
   const double set = std::accumulate(allocator_.alone().begin(), allocator_.alone().end(), 0.0,
                                      [](double sum, const auto& kernel) { return sum + kernel.second; });
   if (work_ < kTrialSets * set) return;
-  mode_ = work_ / static_cast<double>(cycle - trial_began_) >= gain_ ? Mode::kFree : Mode::kSplit;
+  const double gain = work_ / static_cast<double>(cycle - trial_began_);
+  if (mode_ == Mode::kTryDeep) {
+    deep_gain_ = gain;
+    BeginTrial(Mode::kTryWide, cycle);
+    return;
+  }
+  mode_ = gain >= std::max(deep_gain_, split_gain_) ? Mode::kWide : deep_gain_ >= split_gain_ ? Mode::kDeep : Mode::kSplit;
 }
 
 /// Launches of no pipeline keep their turn.
-std::optional<Slice> GuardedDka::NextFree(const Snapshot& snapshot) const {
+std::optional<Slice> GuardedDka::NextUnsplit(const Snapshot& snapshot, bool deep) const {
   const auto& sets = allocator_.pipelines().sets();
   const auto rest = [](const KernelView& kernel) { return Slice{.kernel = kernel.id, .ctas = kernel.ctas - kernel.started}; };
   const auto waiting = std::ranges::find_if(snapshot.kernels, [](const KernelView& kernel) { return !kernel.all_started(); });
   if (waiting == snapshot.kernels.end()) return std::nullopt;
   const auto of = std::ranges::find(sets, waiting->id, &DataSet::launch);
-  if (of == sets.end() || !allocator_.pipelines().InPipeline(*of)) return rest(*waiting);
+  if (!deep || of == sets.end() || !allocator_.pipelines().InPipeline(*of)) return rest(*waiting);
   for (const bool begun : {true, false}) {
     for (const DataSet& set : sets) {
       if (set.begun != begun || !set.here || !allocator_.pipelines().InPipeline(set)) continue;

@@ -12,26 +12,29 @@
 
 namespace gridloom::policy {
 
-/// The alternative to a split: the oldest data set's kernels first, those of the next ones in the room that is left. Nobody waits for the
-/// end of a step, and any number of kernels run at once.
+/// There are two alternatives to a split, under which nobody waits for the end of a step and any number of kernels run at once. Deep: the
+/// oldest data set's kernels first, those of the next ones in the room that is left; few data sets are on their way, whose data L2 may
+/// hold. Wide: kernels in the order in which they became ready, as under `leftover`.
 ///
-/// Where all kernels are light (Eq. 1: all of their blocks have room at once) that is what happens from the beginning: a split would leave
-/// room empty. Else the allocator searches first; then two data sets' worth of work are done without a split, and what does more in a time
-/// goes on. Work is counted in blocks, each as long as its kernel takes on the whole device by its number of blocks.
+/// Where all kernels are light (Eq. 1: all of their blocks have room at once) they run wide from the beginning: a split would leave room
+/// empty. Else the allocator searches first; then two data sets' worth of work are done deep, two wide, and what did most in a time goes
+/// on. Work is counted in blocks, each as long as its kernel takes on the whole device by its number of blocks.
 class GuardedDka final : public Policy {
  public:
   std::string_view name() const override { return "dka-guarded"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
   std::optional<std::uint64_t> Again() const override { return again_; }
 
-  enum class Mode : std::uint8_t { kSearch, kTrial, kSplit, kFree };
+  enum class Mode : std::uint8_t { kSearch, kTryDeep, kTryWide, kSplit, kDeep, kWide };
   Mode mode() const { return mode_; }
 
  private:
   bool HasHeavy(const Snapshot& snapshot);
   void CountWork(const Snapshot& snapshot);
   void ChooseMode(std::uint64_t cycle);
-  std::optional<Slice> NextFree(const Snapshot& snapshot) const;
+  void BeginTrial(Mode mode, std::uint64_t cycle);
+  bool tries() const { return mode_ == Mode::kTryDeep || mode_ == Mode::kTryWide; }
+  std::optional<Slice> NextUnsplit(const Snapshot& snapshot, bool deep) const;
 
   Dka allocator_;
   Mode mode_ = Mode::kSearch;
@@ -39,7 +42,8 @@ class GuardedDka final : public Policy {
   std::optional<SmView> empty_;                                      // a multiprocessor without blocks
   std::unordered_map<std::uint64_t, std::uint64_t> finished_;        // by launch: blocks, when they were counted
   std::unordered_map<std::uint64_t, double> rest_;                   // by launch: work that it had still to do then
-  double work_ = 0, gain_ = 0;                                       // since the trial began; of the splits
+  double work_ = 0;                                                  // since the trial began
+  double split_gain_ = 0, deep_gain_ = 0;                            // over one kernel after the other
   std::uint64_t trial_began_ = 0;
   std::optional<std::uint64_t> again_;
 };
