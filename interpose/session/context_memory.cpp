@@ -2,6 +2,7 @@
 
 #include "interpose/session/context.h"
 #include "interpose/session/fill_order.h"
+#include "interpose/session/host_timeline.h"
 
 namespace gridloom::session {
 namespace {
@@ -12,8 +13,9 @@ bool IsHosts(Kind kind) { return kind == Kind::kPinned || kind == Kind::kRegiste
 
 /// The program does not have the block any more.
 void LeaveBlock(std::uint64_t address, const ContextMemory::Block& block) {
-  FillOrder* const order = IsHosts(block.kind) ? FillOrder::Get() : nullptr;
-  if (order != nullptr) order->Leave(address);
+  if (!IsHosts(block.kind)) return;
+  if (FillOrder* const order = FillOrder::Get()) order->Leave(address);
+  if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Leave(address, block.bytes);
 }
 
 }  // namespace

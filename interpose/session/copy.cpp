@@ -190,8 +190,6 @@ void Stage(CopyOp& op) {
       std::memcpy(op.staged.get() + z * slice + y * op.width, op.src + z * op.src_slice + y * op.src_pitch, op.width);
     }
   }
-  op.staged_from = op.src;
-  op.staged_span = Span(op.src_pitch, op.src_slice, op.width, op.height, op.depth);
   op.src = op.staged.get();
   op.src_pitch = op.width;
   op.src_slice = slice;

@@ -29,14 +29,24 @@ void HostReuse::SplitAt(std::uint64_t address) {
   piece->second.end = address;
 }
 
+/// Those that lie in the memory as a whole; there are no others in it.
+std::pair<HostReuse::Pieces::iterator, HostReuse::Pieces::iterator> HostReuse::PiecesIn(const Memory& memory) {
+  SplitAt(memory.begin);
+  SplitAt(memory.begin + memory.bytes);
+  return {pieces_.lower_bound(memory.begin), pieces_.lower_bound(memory.begin + memory.bytes)};
+}
+
+void HostReuse::Forget(const Memory& memory) {
+  const auto [first, last] = PiecesIn(memory);
+  pieces_.erase(first, last);
+}
+
 void HostReuse::Add(const Memory& memory, std::uint64_t work, bool waits) {
   if (memory.bytes == 0) return;
   if (pieces_.size() >= kMostPieces) pieces_.clear();
   const std::uint64_t end = memory.begin + memory.bytes;
-  SplitAt(memory.begin);
-  SplitAt(end);
   const Copy copy = {.work = work, .begin = memory.begin};
-  const auto first = pieces_.lower_bound(memory.begin), last = pieces_.lower_bound(end);
+  const auto [first, last] = PiecesIn(memory);
   if (waits) {
     pieces_.erase(first, last);
     pieces_[memory.begin] = {.end = end, .copies = {copy}};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/trace_file.h"
@@ -19,6 +20,8 @@ class HostReuse {
   std::vector<trace::HostAction::Reuse> Find(const Memory& memory) const;
   /// A copy touches the memory. `waits`: for those of Find; else they stay beside it.
   void Add(const Memory& memory, std::uint64_t work, bool waits);
+  /// Nobody has touched the memory.
+  void Forget(const Memory& memory);
 
  private:
   struct Copy {
@@ -34,6 +37,7 @@ class HostReuse {
   static constexpr std::size_t kMostPieces = 100'000;
 
   void SplitAt(std::uint64_t address);
+  std::pair<Pieces::iterator, Pieces::iterator> PiecesIn(const Memory& memory);
   Pieces pieces_;  ///< by their begin; they do not overlap
 };
 

@@ -81,8 +81,7 @@ std::optional<HostTimeline::Source> HostTimeline::SourceOf(const Operation& oper
   if (copy == nullptr || action.kind != HostAction::Kind::kCopyToDevice) return std::nullopt;
   const bool dense = copy->depth == 1 && (copy->height == 1 || copy->src_pitch == copy->width);
   if (!dense || copy->src == nullptr) return std::nullopt;
-  const std::byte* const place = copy->staged_from != nullptr ? copy->staged_from : copy->src;
-  return Source{.place = place, .bytes = action.bytes, .hash = XXH3_64bits(copy->src, action.bytes)};
+  return Source{.place = copy->src, .bytes = action.bytes, .hash = XXH3_64bits(copy->src, action.bytes)};
 }
 
 /// The copy that has copied the same bytes before: a program that fills two arrays from one has read that one once.
@@ -140,6 +139,11 @@ HostView::Lane HostTimeline::LaneOf(std::uint64_t group) const {
 void HostTimeline::ShareMemory() {
   const std::lock_guard lock(mutex_);
   view_.Shares();
+}
+
+void HostTimeline::Leave(std::uint64_t address, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  reuse_.Forget({address, bytes});
 }
 
 void HostTimeline::Add(Stream& stream, Operation& operation) {

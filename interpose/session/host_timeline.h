@@ -45,6 +45,8 @@ class HostTimeline {
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};
   /// From now on kernels may write memory that the host looks at whenever it likes.
   void ShareMemory();
+  /// Pinned or registered memory is no more: what comes to lie there is other memory.
+  void Leave(std::uint64_t address, std::uint64_t bytes);
 
   // ---- the host waits or asks; call after the same was done for the execution -----------------------------------------------
   void Wait(std::uint64_t work);

@@ -45,10 +45,8 @@ struct CopyOp {
   std::size_t width = 0, height = 1, depth = 1;
   std::size_t src_pitch = 0, src_slice = 0, dst_pitch = 0, dst_slice = 0;
   std::shared_ptr<Array> src_array, dst_array;  ///< kept alive until the copy is done
-  std::shared_ptr<std::byte[]> staged;          ///< copy of a pageable source, see SubmitCopyAsync
-  const std::byte* staged_from = nullptr;       ///< that source, of so many bytes up to its last one
-  std::size_t staged_span = 0;
-  cuda::CUDA_MEMCPY3D described{};  ///< for cuGraphMemcpyNodeGetParams
+  std::shared_ptr<std::byte[]> staged;          ///< copy of a pageable source, see SubmitCopy
+  cuda::CUDA_MEMCPY3D described{};              ///< for cuGraphMemcpyNodeGetParams
 };
 
 struct FillOp {

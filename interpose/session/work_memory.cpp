@@ -63,11 +63,12 @@ void DescribeCopy(const CopyOp& op, HostAction& action) {
 HostReuse::Memory HostMemoryOf(const Operation& operation, const HostAction& action) {
   const auto* const copy = std::get_if<CopyOp>(&operation);
   if (copy == nullptr || !action.over_pcie()) return {};
-  if (copy->staged_from != nullptr) return {.begin = reinterpret_cast<std::uint64_t>(copy->staged_from), .bytes = copy->staged_span};
   const bool in = action.kind == HostAction::Kind::kCopyToDevice;
-  const std::byte* const place = in ? copy->src : copy->dst;
+  const auto place = reinterpret_cast<std::uint64_t>(in ? copy->src : copy->dst);
+  const auto allocation = AllocationAt(place);
+  if (!allocation || !IsHosts(allocation->kind)) return {};
   const std::size_t pitch = in ? copy->src_pitch : copy->dst_pitch, slice = in ? copy->src_slice : copy->dst_slice;
-  return {.begin = reinterpret_cast<std::uint64_t>(place), .bytes = Span(copy->width, copy->height, copy->depth, pitch, slice)};
+  return {.begin = place, .bytes = Span(copy->width, copy->height, copy->depth, pitch, slice)};
 }
 
 void AddCopied(const Operation& operation, CopiedBytes& copied) {

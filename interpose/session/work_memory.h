@@ -9,7 +9,8 @@
 
 namespace gridloom::session {
 
-/// What a copy over PCIe touches of the host's memory; its bytes are 0 where the operation is none.
+/// What a copy over PCIe touches of pinned or registered memory; its bytes are 0 where it touches none. Copies of pageable memory are done
+/// with it when the call returns.
 HostReuse::Memory HostMemoryOf(const Operation& operation, const trace::HostAction& action);
 
 /// Of several copies together.

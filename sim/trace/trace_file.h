@@ -74,7 +74,7 @@ struct HostAction {
   /// to, when it first did so. Empty: not recorded.
   std::vector<std::uint32_t> ranks;
   // Files before version 9 have none of the following.
-  std::uint64_t host_span = 0;  ///< of copies over PCIe, as `span`, of the host's memory
+  std::uint64_t host_span = 0;  ///< of copies over PCIe, as `span`, of pinned or registered memory
   /// An earlier copy over PCIe, some of whose memory of the host's a copy touches, too.
   struct Reuse {
     std::uint64_t work = 0;

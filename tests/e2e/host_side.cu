@@ -84,6 +84,20 @@ void Reuses(char* device) {
   in(other, 4096);                                                                        // 6
   CU(cudaDeviceSynchronize());
   in(pinned, 8192);  // 7: behind all but 6
+  std::vector<char> pageable(4096);
+  CU(cudaMemcpy(pageable.data(), device, 4096, cudaMemcpyDeviceToHost));  // 8
+  CU(cudaMemcpy(pageable.data(), device, 4096, cudaMemcpyDeviceToHost));  // 9: pageable memory is not followed
+  CU(cudaFreeHost(pinned));
+  CU(cudaHostRegister(pageable.data(), 4096, 0));
+  in(pageable.data(), 4096);  // 10
+  CU(cudaDeviceSynchronize());
+  CU(cudaHostUnregister(pageable.data()));
+  CU(cudaHostRegister(pageable.data(), 4096, 0));
+  pageable[0] = 77;
+  in(pageable.data(), 4096);  // 11: other memory, where 10 was
+  pageable[0] = 78;
+  in(pageable.data(), 4096);  // 12: behind 11
+  CU(cudaDeviceSynchronize());
 }
 
 void Launch(int* p) {

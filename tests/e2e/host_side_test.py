@@ -45,9 +45,10 @@ class HostSide(unittest.TestCase):
 
     def test_copies_say_which_earlier_ones_touch_the_same_memory_of_the_hosts(self):
         copies = [action for action in self.actions("reuses") if action["kind"] in ("to_device", "to_host")]
-        wanted = [[], [], [], [(1, -2048), (2, -2048), (3, 2048)], [(4, -2048)], [], [(1, 0), (2, 0), (3, 4096), (4, 2048), (5, 4096)]]
+        wanted = [[], [], [], [(1, -2048), (2, -2048), (3, 2048)], [(4, -2048)], [], [(1, 0), (2, 0), (3, 4096), (4, 2048), (5, 4096)],
+                  [], [], [], [], [(11, 0)]]
         self.assertEqual([copy["reuses"] for copy in copies], wanted)
-        self.assertEqual([copy["host_span"] for copy in copies], [0, 0, 0, 0, 9 * 128 + 64, 0, 0])
+        self.assertEqual([copy["host_span"] for copy in copies], [0, 0, 0, 0, 9 * 128 + 64] + 7 * [0])
 
     def test_waits_behind_copies_to_the_host(self):
         sees = self.sees("waits")

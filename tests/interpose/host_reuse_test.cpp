@@ -50,6 +50,18 @@ TEST_CASE("HostReuse_OneThatDoesNotWait_StandsBesideThem") {
   CHECK((last.size() < 100 && last.back().work == 999));
 }
 
+TEST_CASE("HostReuse_MemoryThatIsNoMore_IsForgotten") {
+  HostReuse reuse;
+  reuse.Add({100, 100}, 1, true);
+  reuse.Forget({150, 20});
+  reuse.Forget({0, 10});
+  CHECK(reuse.Find({150, 20}).empty());
+  CHECK(reuse.Find({140, 20}) == Reuses{{1, -40}});
+  CHECK(reuse.Find({160, 20}) == Reuses{{1, -60}});
+  reuse.Forget({0, 1000});
+  CHECK(reuse.Find({0, 1000}).empty());
+}
+
 TEST_CASE("HostReuse_RandomCopies_AreFoundAsByteByByte") {
   std::mt19937 random(1);
   HostReuse reuse;
