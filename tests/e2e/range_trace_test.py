@@ -22,6 +22,8 @@ def replay(gridloom, *arguments):
     for result in results:
         for name in "host_seconds", "workload", "key", "traces":  # what says which file it was
             del result[name]
+        for program in result["programs"]:
+            del program["program"]
     return results
 
 
