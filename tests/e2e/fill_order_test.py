@@ -30,7 +30,7 @@ def record(trace, *program, preload=None):
 def ranks_of(trace):
     """Of each copy to the device that has some."""
     copies = [line for line in call(TRACE_ACTIONS, trace).stdout.splitlines() if line.startswith("to_device ")]
-    ranks = [re.search(r"ranks=([0-9,]*)$", line).group(1) for line in copies]
+    ranks = [re.search(r" ranks=([0-9,]*)(?: |$)", line).group(1) for line in copies]
     return [[int(rank) for rank in text.split(",") if rank] for text in ranks]
 
 
