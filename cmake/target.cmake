@@ -1,6 +1,12 @@
-# gridloom_library(name SOURCES … [DEPENDS …]): a static library of one folder.
+# gridloom_library(name SOURCES … [DEPENDS …] [OPTIONS …]): a static library of one folder; options of the compiler besides the usual ones.
 function(gridloom_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;OPTIONS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
+  if(ARG_OPTIONS)
+    target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
+    gridloom_own_precompiled(${name})
+  else()
+    gridloom_use_precompiled(${name} gl_precompiled)
+  endif()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include "scheduler/model/bounded_model.h"
 #include "scheduler/model/probing_planner.h"
+#include "scheduler/model/sm_scaling.h"
 
 namespace gridloom::model {
 
@@ -22,6 +23,7 @@ Result<KerneletSetup> SetUpKernelet(const SmModel& sm, std::shared_ptr<const Pro
   const std::shared_ptr<const CoRunModel> model = MakeCoRunModel(sm, config.model, config.bounds);
   setup.planner = std::make_shared<GreedyPlanner>(sm, profiles, model, config.plan, deferred);
   setup.inputs = {.planner = setup.planner, .kernelet = config.policy};
+  setup.inputs.scaling = std::make_shared<SmScaling>(sm, profiles, config.model, config.bounds);
   if (!deferred) setup.inputs.learning_planner = std::make_shared<LearningPlanner>(sm, profiles, model, config.plan);
   return setup;
 }

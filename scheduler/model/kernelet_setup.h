@@ -1,4 +1,4 @@
-// All that the policy `kernelet` needs, put together from profiles and parameters.
+// All that policies with Need::kProfiles need, put together from profiles and parameters.
 #pragma once
 
 #include <memory>

@@ -21,6 +21,9 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
 
 std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait); }
 std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_unique<Dka>(inputs.dka); }
+std::unique_ptr<Policy> MakePredictedDka(const PolicyInputs& inputs) {
+  return std::make_unique<Dka>(inputs.dka, inputs.scaling, "dka-predicted");
+}
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
 std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
@@ -36,6 +39,7 @@ constexpr PolicyInfo kPolicies[] = {
     {"crcs-ready", "the same, thread blocks first whose pages are all there", {Need::kRanges, Need::kReadiness}, Make<CrcsReady>},
     {"dka", "pipelines of kernels: those of two data sets side by side, on as many SMs as let them end together", {}, MakeDka},
     {"dka-guarded", "dka where that was measured to pay, else the oldest data set's kernels first", {}, Make<GuardedDka>},
+    {"dka-predicted", "dka, whose search begins at the splits that kernelet's model expects", {Need::kProfiles}, MakePredictedDka},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},

@@ -13,6 +13,7 @@
 #include "scheduler/policy/dka.h"
 #include "scheduler/policy/kernelet.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/policy/scaling_model.h"
 
 namespace gridloom::policy {
 
@@ -42,6 +43,7 @@ class Needs {
 struct PolicyInputs {
   std::shared_ptr<CoSchedulePlanner> planner{};           ///< Need::kProfiles
   std::shared_ptr<CoSchedulePlanner> learning_planner{};  ///< Need::kLearning
+  std::shared_ptr<const ScalingModel> scaling{};          ///< Need::kProfiles
   bool follows_pages = false;                             ///< Need::kRanges
   KerneletOptions kernelet{};
   DkaOptions dka{};

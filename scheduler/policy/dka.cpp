@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "scheduler/policy/device_part.h"
+
 namespace gridloom::policy {
 namespace {
 
@@ -23,26 +25,32 @@ Slice Rest(const KernelView& kernel) { return {.kernel = kernel.id, .ctas = kern
 }  // namespace
 
 void Dka::Watch(const Snapshot& snapshot) {
+  service_.See(snapshot);
   if (pipelines_.See(snapshot)) NoteEnds(snapshot.cycle);
 }
 
-std::optional<double> Dka::Gain() const {
-  // Pipelines of two kernels have one pair, others as many as they have kernels.
-  const std::size_t pairs = alone_.size() == 2 ? 1 : alone_.size();
-  if (alone_.size() < 2 || tables_.size() < pairs) return std::nullopt;
+std::optional<double> Dka::Gain(std::span<const std::uint64_t> stages) const {
+  // As many kernels side by side as there are have one table; fewer have one for each kernel that may be the most advanced.
+  const std::size_t together = std::min<std::size_t>(together_, stages.size());
+  const std::size_t wanted = together == stages.size() ? 1 : stages.size();
   double serial = 0, steps = 0;
+  std::size_t found = 0;
   for (const auto& [codes, table] : tables_) {
+    const auto own = [&](std::uint64_t code) { return std::ranges::find(stages, code) != stages.end(); };
+    if (codes.size() != together || together < 2 || !std::ranges::all_of(codes, own)) continue;
     if (table.measured() == 0 || (!table.converged() && table.measured() < kMostSearched)) return std::nullopt;
-    serial += alone_.at(codes.first) + alone_.at(codes.second);
+    for (const std::uint64_t code : codes) serial += alone_.at(code);
     steps += table.StepTime(table.Choose());
+    ++found;
   }
-  return serial / steps;
+  return found >= wanted && steps > 0 ? std::optional(serial / steps) : std::nullopt;
 }
 
 std::optional<Slice> Dka::Next(const Snapshot& snapshot) {
   wait_until_.reset();
   Watch(snapshot);
   if (step_) return NextOfStep(snapshot);
+  turns_ = service_.Turns();
   if (const KernelView* const other = Other(snapshot)) return Rest(*other);
   auto parts = Candidates(snapshot);
   if (!parts || parts->empty()) return std::nullopt;
@@ -55,9 +63,11 @@ void Dka::NoteEnds(std::uint64_t cycle) {
   waiting_since_.reset();
   if (!step_) return;
   for (Part& part : step_->parts) {
-    if (std::ranges::find(pipelines_.ended(), part.launch) != pipelines_.ended().end()) part.ended = cycle;
+    const auto has_ended = [&](std::uint64_t launch) { return std::ranges::find(pipelines_.ended(), launch) != pipelines_.ended().end(); };
+    if (!part.ended && has_ended(part.launch)) part.ended = cycle;
+    if (part.extra && has_ended(*part.extra)) part.extra.reset();
   }
-  if (std::ranges::all_of(step_->parts, [](const Part& part) { return part.ended.has_value(); })) EndStep();
+  if (std::ranges::all_of(step_->parts, [](const Part& part) { return part.ended && !part.extra; })) EndStep();
 }
 
 /// Keeps what the kernels took.
@@ -73,10 +83,15 @@ void Dka::EndStep() {
     tables_.clear();
   }
   if (step.parts.size() == 1) alone_[step.parts[0].code] = time(step.parts[0]);
-  if (step.parts.size() != 2) return;
-  const auto table = tables_.find({step.parts[0].code, step.parts[1].code});
-  if (table == tables_.end()) return;
-  table->second.Measured(static_cast<std::uint32_t>(step.parts[0].sms.size()), {time(step.parts[0]), time(step.parts[1])});
+  Codes codes;
+  std::vector<std::uint32_t> shares;
+  std::vector<double> times;
+  for (const Part& part : step.parts) {
+    codes.push_back(part.code);
+    shares.push_back(static_cast<std::uint32_t>(part.sms.size()));
+    times.push_back(time(part));
+  }
+  if (const auto table = tables_.find(codes); table != tables_.end()) table->second.Measured(shares, times);
 }
 
 void Dka::Log(const Step& step) const {
@@ -93,8 +108,9 @@ void Dka::Log(const Step& step) const {
 
 /// The step's kernels have multiprocessors of their own; one without room for its next block leaves the turn to the other.
 std::optional<Slice> Dka::NextOfStep(const Snapshot& snapshot) {
+  if (step_->expected > 0) RunExtras(snapshot);
   for (const Part& part : step_->parts) {
-    const KernelView* const kernel = Find(snapshot, part.launch);
+    const KernelView* const kernel = Find(snapshot, part.extra.value_or(part.launch));
     if (kernel == nullptr || kernel->all_started()) continue;
     if (std::ranges::none_of(part.sms, [&](std::uint32_t sm) { return snapshot.sms[sm].Fits(kernel->needs); })) continue;
     Slice slice = Rest(*kernel);
@@ -104,12 +120,28 @@ std::optional<Slice> Dka::NextOfStep(const Snapshot& snapshot) {
   return std::nullopt;
 }
 
-/// The first launch with blocks to start that is in no pipeline, if no launch of a pipeline became ready before it.
+/// A tenant whose kernel has ended goes on with one that is expected to end before the others' do.
+void Dka::RunExtras(const Snapshot& snapshot) {
+  for (Part& part : step_->parts) {
+    if (!part.ended || part.extra) continue;
+    const auto next = Lead(snapshot, part.tenant);
+    if (!next || !alone_.contains(next->code)) continue;
+    const double time = alone_.at(next->code) * static_cast<double>(snapshot.sms.size()) / static_cast<double>(part.sms.size());
+    if (static_cast<double>(snapshot.cycle - step_->begin) + time <= step_->expected) part.extra = next->launch;
+  }
+}
+
+/// Whether steps are made of its launches.
+bool Dka::Allots(const DataSet& set) const { return pipelines_.InPipeline(set) || (turns_.size() > 1 && pipelines_.Repeats(set)); }
+
+/// The first launch with blocks to start, of the tenant whose turn it is, if it is one for no step.
 const KernelView* Dka::Other(const Snapshot& snapshot) const {
-  for (const KernelView& kernel : snapshot.kernels) {
-    if (kernel.all_started()) continue;
-    const auto set = std::ranges::find(pipelines_.sets(), kernel.id, &DataSet::launch);
-    return set == pipelines_.sets().end() || !pipelines_.InPipeline(*set) ? &kernel : nullptr;
+  for (const std::uint32_t tenant : turns_) {
+    const auto kernel =
+        std::ranges::find_if(snapshot.kernels, [&](const KernelView& one) { return one.tenant == tenant && !one.all_started(); });
+    if (kernel == snapshot.kernels.end()) continue;
+    const auto set = std::ranges::find(pipelines_.sets(), kernel->id, &DataSet::launch);
+    return set == pipelines_.sets().end() || !Allots(*set) ? &*kernel : nullptr;
   }
   return nullptr;
 }
@@ -130,19 +162,71 @@ bool Dka::WaitFor(std::uint64_t cycle) {
 /// first: as few data sets as possible are on their way.
 std::optional<std::vector<Dka::Part>> Dka::Candidates(const Snapshot& snapshot) {
   std::vector<Part> parts;
+  if (turns_.size() > 1) parts = CandidatesOfTenants(snapshot);
+  if (parts.size() > 1) return parts;
+  const bool of_one = !parts.empty();  // several tenants' turn, of whom this one has it alone
+  const std::uint32_t tenant = of_one ? parts.front().tenant : 0;
+  parts.clear();
   for (const bool begun : {true, false}) {
     for (const DataSet& set : pipelines_.sets()) {
-      if (set.begun != begun || !pipelines_.InPipeline(set) || parts.size() >= options_.together) continue;
+      if (set.begun != begun || !Allots(set) || (of_one && set.tenant != tenant) || parts.size() >= together_) continue;
       if (!set.here) {
-        if (!set.late && WaitFor(snapshot.cycle)) return std::nullopt;
+        if (!set.late && !of_one && WaitFor(snapshot.cycle)) return std::nullopt;
         continue;
       }
       const KernelView* const kernel = Find(snapshot, set.launch);
       if (kernel == nullptr || kernel->all_started()) continue;
       if (!parts.empty() && set.stage() >= parts.back().stage) continue;
-      parts.push_back({.launch = set.launch, .code = set.codes.back(), .stage = set.stage(), .sms = {}});
+      parts.push_back({.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
     }
   }
+  return parts;
+}
+
+/// What the tenant's oldest data set has come to.
+std::optional<Dka::Part> Dka::Lead(const Snapshot& snapshot, std::uint32_t tenant) const {
+  for (const bool begun : {true, false}) {
+    for (const DataSet& set : pipelines_.sets()) {
+      if (set.tenant != tenant || set.begun != begun || !set.here || !Allots(set)) continue;
+      const KernelView* const kernel = Find(snapshot, set.launch);
+      if (kernel == nullptr || kernel->all_started()) continue;
+      return Part{.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = tenant};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether a step of its own brings a tenant nearer to the other than it is.
+bool Dka::IsBehind(std::uint32_t tenant, std::uint32_t other) const {
+  return service_.service(other) - service_.service(tenant) > static_cast<double>(last_step_) / service_.weight(tenant) / 2;
+}
+
+/// As many as have room for all of its blocks (Eq. 1); all of them where that is not known.
+std::uint32_t Dka::RequiredSms(const Snapshot& snapshot, std::uint64_t launch) {
+  const auto all = static_cast<std::uint32_t>(snapshot.sms.size());
+  const KernelView* const kernel = Find(snapshot, launch);
+  const auto idle = std::ranges::find(snapshot.sms, 0u, &SmView::resident_ctas);
+  const std::uint64_t room = kernel != nullptr && idle != snapshot.sms.end() ? RoomOf(*idle, kernel->needs) : 0;
+  if (room == 0) return all;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>((kernel->ctas + room - 1) / room, 1, all));
+}
+
+/// One of each tenant; the first one alone where it is too far behind, or is the only one. Sorted, so that two tenants have one table.
+std::vector<Dka::Part> Dka::CandidatesOfTenants(const Snapshot& snapshot) const {
+  std::vector<Part> parts;
+  for (const std::uint32_t tenant : turns_) {
+    if (parts.size() >= together_) break;
+    auto part = Lead(snapshot, tenant);
+    if (!part) continue;
+    if (parts.size() == 1 && IsBehind(parts.front().tenant, tenant)) {
+      parts.front().wanted = RequiredSms(snapshot, parts.front().launch);
+      if (parts.front().wanted == snapshot.sms.size()) break;
+    }
+    parts.push_back(std::move(*part));
+    if (parts.front().wanted != 0) break;
+  }
+  const bool known = std::ranges::all_of(parts, [&](const Part& part) { return alone_.contains(part.code); });
+  if (known) std::ranges::sort(parts, {}, &Part::tenant);
   return parts;
 }
 
@@ -156,8 +240,13 @@ bool Dka::OthersRun(const Snapshot& snapshot, const std::vector<Part>& parts) co
 
 void Dka::Begin(const Snapshot& snapshot, std::vector<Part> parts) {
   Share(snapshot, parts);
-  const bool measured = !OthersRun(snapshot, parts);
-  step_ = Step{.begin = snapshot.cycle, .parts = std::move(parts), .measured = measured};
+  step_ = Step{.begin = snapshot.cycle, .parts = {}, .measured = !OthersRun(snapshot, parts)};
+  if (parts.size() > 1 && parts.front().tenant != parts.back().tenant) {
+    std::vector<std::uint32_t> shares;
+    for (const Part& part : parts) shares.push_back(static_cast<std::uint32_t>(part.sms.size()));
+    step_->expected = TableOf(parts, static_cast<std::uint32_t>(snapshot.sms.size())).StepTime(shares);
+  }
+  step_->parts = std::move(parts);
 }
 
 /// Gives each part its multiprocessors, and lets those wait for whom there are none.
@@ -170,21 +259,39 @@ void Dka::Share(const Snapshot& snapshot, std::vector<Part>& parts) {
   }
 }
 
-/// Multiprocessors of the first parts of a step, or of as many of them as shares are known for. A pair of kernels whose speeds on the whole
-/// device are not known has none: the first one runs alone.
+/// Multiprocessors of the first parts of a step, or of as many of them as shares are known for. Kernels whose speeds on the whole device
+/// are not known have none: the first one runs alone.
 std::vector<std::uint32_t> Dka::SharesOf(const std::vector<Part>& parts, std::uint32_t sms) {
+  const auto behind = std::ranges::find_if(parts, [](const Part& part) { return part.wanted != 0; });
+  const bool all_known = std::ranges::all_of(parts, [&](const Part& part) { return alone_.contains(part.code); });
+  if (parts.size() == 2 && behind != parts.end() && behind->wanted < sms && all_known) {
+    return behind == parts.begin() ? std::vector{behind->wanted, sms - behind->wanted} : std::vector{sms - behind->wanted, behind->wanted};
+  }
   std::vector<std::size_t> stages;
   for (const Part& part : parts) stages.push_back(part.stage);
   for (; stages.size() > 1; stages.pop_back()) {
     if (const auto fixed = options_.fixed.find(stages); fixed != options_.fixed.end()) return fixed->second;
-    const bool known = alone_.contains(parts[0].code) && alone_.contains(parts[1].code);
-    if (stages.size() > 2 || !known || sms < 2) continue;
-    const auto [table, made] =
-        tables_.try_emplace({parts[0].code, parts[1].code}, sms, std::array{alone_.at(parts[0].code), alone_.at(parts[1].code)});
-    const std::uint32_t first = table->second.Choose();
-    return {first, sms - first};
+    const std::span<const Part> side_by_side(parts.data(), stages.size());
+    const bool known = std::ranges::all_of(side_by_side, [&](const Part& part) { return alone_.contains(part.code); });
+    if (known && (stages.size() == 2 || options_.fixed.empty()) && sms >= stages.size()) return TableOf(side_by_side, sms).Choose();
   }
   return {sms};
+}
+
+ShareTable& Dka::TableOf(std::span<const Part> parts, std::uint32_t sms) {
+  Codes codes;
+  std::vector<double> alone;
+  for (const Part& part : parts) {
+    codes.push_back(part.code);
+    alone.push_back(alone_.at(part.code));
+  }
+  const auto [table, made] = tables_.try_emplace(codes, sms, alone);
+  for (std::size_t i = 0; made && scaling_ != nullptr && i < parts.size(); ++i) {
+    for (std::uint32_t n = 1; n <= sms; ++n) {
+      if (const auto time = scaling_->Time(parts[i].profile, n)) table->second.Expect(i, n, *time);
+    }
+  }
+  return table->second;
 }
 
 }  // namespace gridloom::policy

@@ -1,23 +1,14 @@
 #include "scheduler/policy/dka_guarded.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "scheduler/policy/device_part.h"
 
 namespace gridloom::policy {
 namespace {
 
-/// Data sets' worth of work that a trial takes.
-constexpr double kTrialSets = 2;
-
-/// Blocks of such needs that a multiprocessor has room for.
-std::uint64_t RoomOf(const SmView& sm, const CtaNeeds& needs) {
-  std::uint64_t room = sm.free_ctas;
-  const auto within = [&](std::uint64_t free, std::uint64_t need) { room = need == 0 ? room : std::min(room, free / need); };
-  within(sm.free_warps, needs.warps);
-  within(sm.free_registers, needs.registers);
-  within(sm.free_shared_bytes, needs.shared_bytes);
-  return room;
-}
+/// Data sets' worth of work of a trial: before it counts, and that count.
+constexpr double kWarmUpSets = 1, kTrialSets = 2;
 
 }  // namespace
 
@@ -27,7 +18,7 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   allocator_.Watch(snapshot);
   const bool heavy = HasHeavy(snapshot);
   if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
-  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kSplit;
+  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kSplit || allocator_.several_tenants();
   if (splits && (heavy || !allocator_.between_steps())) {
     const auto slice = allocator_.Next(snapshot);
     again_ = allocator_.Again();
@@ -49,8 +40,14 @@ bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
       heavy_.insert(key);
     if (!heavy_.contains(key) || !allocator_.pipelines().InPipeline(set)) continue;
     any = true;
+    const auto stages = allocator_.pipelines().StagesOf(set);
+    if (stages.size() > stages_.size()) stages_.assign(stages.begin(), stages.end());
     if (!known_.insert(key).second) continue;
     mode_ = Mode::kSearch;
+    stages_.assign(stages.begin(), stages.end());
+    split_gain_ = 0;
+    best_together_ = 2;
+    allocator_.SetTogether(best_together_);
   }
   return any;
 }
@@ -81,22 +78,43 @@ void GuardedDka::BeginTrial(Mode mode, std::uint64_t cycle) {
   mode_ = mode;
   trial_began_ = cycle;
   work_ = 0;
+  warm_ = false;
   finished_.clear();
   rest_.clear();
 }
 
-void GuardedDka::ChooseMode(std::uint64_t cycle) {
-  if (mode_ == Mode::kSearch) {
-    const auto gain = allocator_.Gain();
-    if (!gain) return;
+/// One kernel more side by side, if the last one paid.
+void GuardedDka::EndSearch(std::uint64_t cycle) {
+  const auto gain = allocator_.Gain(stages_);
+  if (!gain) return;
+  const bool better = *gain > split_gain_;
+  if (better) {
     split_gain_ = *gain;
-    BeginTrial(Mode::kTryDeep, cycle);
+    best_together_ = allocator_.together();
+  }
+  if (better && allocator_.together() < stages_.size()) {
+    allocator_.SetTogether(allocator_.together() + 1);
     return;
   }
+  allocator_.SetTogether(best_together_);
+  BeginTrial(Mode::kTryDeep, cycle);
+}
+
+void GuardedDka::ChooseMode(std::uint64_t cycle) {
+  if (mode_ == Mode::kSearch) return EndSearch(cycle);
   if (!tries() || cycle == trial_began_) return;
-  const double set = std::accumulate(allocator_.alone().begin(), allocator_.alone().end(), 0.0,
-                                     [](double sum, const auto& kernel) { return sum + kernel.second; });
-  if (work_ < kTrialSets * set) return;
+  double set = 0;
+  for (const std::uint64_t code : stages_) {
+    const auto alone = allocator_.alone().find(code);
+    if (alone != allocator_.alone().end()) set += alone->second;
+  }
+  if (work_ < (warm_ ? kTrialSets : kWarmUpSets) * set) return;
+  if (!warm_) {
+    warm_ = true;
+    work_ = 0;
+    trial_began_ = cycle;
+    return;
+  }
   const double gain = work_ / static_cast<double>(cycle - trial_began_);
   if (mode_ == Mode::kTryDeep) {
     deep_gain_ = gain;

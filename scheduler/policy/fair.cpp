@@ -3,40 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "scheduler/policy/device_part.h"
+
 namespace gridloom::policy {
-namespace {
-
-double Part(std::uint64_t used, std::uint64_t all) { return all == 0 ? 0 : static_cast<double>(used) / static_cast<double>(all); }
-
-/// All there is of each resource: what the multiprocessors have left and what the kernels' blocks hold.
-struct Device {
-  std::uint64_t ctas = 0, warps = 0, registers = 0, shared_bytes = 0;
-
-  explicit Device(const Snapshot& snapshot) {
-    for (const SmView& sm : snapshot.sms) {
-      ctas += sm.free_ctas;
-      warps += sm.free_warps;
-      registers += sm.free_registers;
-      shared_bytes += sm.free_shared_bytes;
-    }
-    for (const KernelView& kernel : snapshot.kernels) {
-      const std::uint64_t resident = kernel.started - kernel.finished;
-      ctas += resident;
-      warps += resident * kernel.needs.warps;
-      registers += resident * kernel.needs.registers;
-      shared_bytes += resident * kernel.needs.shared_bytes;
-    }
-  }
-
-  /// The largest part that the kernel's blocks hold of any resource.
-  double PartOf(const KernelView& kernel) const {
-    const std::uint64_t resident = kernel.started - kernel.finished;
-    return std::max({Part(resident, ctas), Part(resident * kernel.needs.warps, warps), Part(resident * kernel.needs.registers, registers),
-                     Part(resident * kernel.needs.shared_bytes, shared_bytes)});
-  }
-};
-
-}  // namespace
 
 void Fair::Charge(std::uint64_t now) {
   const double passed = now > last_ ? static_cast<double>(now - last_) : 0;
@@ -74,12 +43,12 @@ void Fair::TakeOver(const Snapshot& snapshot) {
     if (tenant.wants) tenant.left = snapshot.cycle;
     tenant.wants = false;
   }
-  const Device device(snapshot);
+  const WholeDevice device(snapshot);
   free_ = 1;
   for (const KernelView& kernel : snapshot.kernels) {
     Tenant& tenant = tenants_.try_emplace(kernel.tenant, Tenant{.service = floor_}).first->second;
     tenant.weight = kernel.weight > 0 ? kernel.weight : 1;
-    const double part = kernel.occupied >= 0 ? kernel.occupied : device.PartOf(kernel);
+    const double part = device.PartOf(kernel);
     tenant.occupied += part;
     free_ = std::max(free_ - part, 0.0);
     tenant.wants = true;

@@ -54,6 +54,9 @@ void Pipelines::Arrive(const KernelView& kernel) {
   set->late = false;
   set->followed = kernel.followed;
   Note(*set);
+  if (set->codes.size() != 1) return;
+  Group& group = groups_.at(KeyOf(*set));
+  group.again |= std::exchange(group.begun, true);
 }
 
 void Pipelines::End(std::uint64_t launch) {
@@ -73,6 +76,16 @@ void Pipelines::Note(DataSet& set) {
   const std::size_t stage = set.stage();
   if (stage == group.stages.size()) group.stages.push_back(set.codes.back());
   set.odd |= stage > group.stages.size() || group.stages[stage] != set.codes.back();
+}
+
+bool Pipelines::Repeats(const DataSet& set) const {
+  const auto group = groups_.find(KeyOf(set));
+  return set.codes.front() != 0 && group != groups_.end() && group->second.again;
+}
+
+std::span<const std::uint64_t> Pipelines::StagesOf(const DataSet& set) const {
+  const auto group = groups_.find(KeyOf(set));
+  return group != groups_.end() ? std::span<const std::uint64_t>(group->second.stages) : std::span<const std::uint64_t>();
 }
 
 void Pipelines::GiveUpWaiting() {

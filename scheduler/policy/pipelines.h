@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ class Pipelines {
   /// Whether the data set goes through a pipeline: two streams of the tenant at least have begun with its first kernel, and a second kernel
   /// follows.
   bool InPipeline(const DataSet& set) const;
+  /// Whether the tenant has begun with its first kernel before, in any stream.
+  bool Repeats(const DataSet& set) const;
+  /// By code: the kernels of the pipeline that the data set goes through, as far as seen.
+  std::span<const std::uint64_t> StagesOf(const DataSet& set) const;
   /// Launches that were in the last snapshot but one and are not in the last.
   const std::vector<std::uint64_t>& ended() const { return ended_; }
 
@@ -49,6 +54,7 @@ class Pipelines {
     std::set<std::uint32_t> streams;    ///< no more than two are kept
     std::vector<std::uint64_t> stages;  ///< the longest sequence seen
     bool followed = false;              ///< a first kernel was followed by another
+    bool begun = false, again = false;  ///< one data set has begun with it, several have
   };
   void Arrive(const KernelView& kernel);
   void End(std::uint64_t launch);

@@ -15,7 +15,7 @@ SMALL = """
 inherits: %(base)s
 devices: fermi-8 fermi-24
 scaling_sms: 8 24
-show: classes, fig2, fig3, fig4, fig6, table4, fig9, fig10, fig11, fig12, best, guarded, victims, readings, sizes
+show: classes, fig2, fig3, fig4, fig6, table4, fig9, fig10, fig11, fig12, best, starts, together, guarded, victims, readings, sizes
 workloads: {dct: --sets=6, mt: --sets=6, pm: --sets=6, tdfir: --sets=6, mum: --sets=6, hg: --sets=6, los: --sets=6, nn: --sets=6, srad: --sets=6}
 large: {dct: --sets=8, mt: --sets=6, pm: --sets=6, tdfir: --sets=6, mum: --sets=6, hg: --sets=6, los: --sets=6, nn: --sets=6, srad: --sets=6}
 quick: {dct: --sets=6, los: --sets=6}
@@ -90,6 +90,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert [row[1] for row in rows["victims"]] == workloads + ["mean"]
     assert len(rows["sizes"]) == 4
     assert [row[1] for row in rows["guarded"]] == workloads + ["mean"]
+    assert [row[1] for row in rows["starts"]] == workloads + ["mean"]
+    assert rows["starts"][-1][2] > 0 and rows["starts"][-1][3] > 0, rows["starts"]
+    assert any(row[4] != row[5] for row in rows["starts"]), rows["starts"]  # the model expects something else
+    for row in rows["together"]:
+        # Where there are so many stages there is a number.
+        assert [value is not None for value in row[3:]] == [True] + [row[2] >= n for n in (3, 4)], row
 
     # Everything is kept: a second run measures nothing, and says the same.
     second, again = run(folder)

@@ -19,6 +19,8 @@ Result<Exhibit> Best(const Settings& settings, Runs& runs);   ///< the best fixe
 // How the allocator converges (convergence.cpp).
 Result<Exhibit> Fig6(const Settings& settings, Runs& runs);
 Result<Exhibit> Table4(const Settings& settings, Runs& runs);
+Result<Exhibit> Starts(const Settings& settings, Runs& runs);    ///< where the search begins: straight lines, or Kernelet's model
+Result<Exhibit> Together(const Settings& settings, Runs& runs);  ///< more than two kernels at once, their shares searched for
 // Against one kernel after the other (comparison.cpp).
 Result<Exhibit> Fig9(const Settings& settings, Runs& runs);   ///< three devices
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs);  ///< what the allocator and the labels bring

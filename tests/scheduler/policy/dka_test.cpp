@@ -23,8 +23,8 @@ class Device {
  public:
   Device(Policy& policy, std::uint32_t sms) : policy_(policy), sms_(sms) {}
 
-  void Stream(std::vector<Stage> launches, std::uint32_t tenant = 0) {
-    streams_.push_back({.tenant = tenant, .launches = std::move(launches)});
+  void Stream(std::vector<Stage> launches, std::uint32_t tenant = 0, double weight = 1) {
+    streams_.push_back({.tenant = tenant, .weight = weight, .launches = std::move(launches)});
   }
   /// Cycles between the end of a launch and the next one of its stream.
   std::uint64_t gap = 0;
@@ -56,6 +56,7 @@ class Device {
  private:
   struct Line {
     std::uint32_t tenant = 0;
+    double weight = 1;
     std::vector<Stage> launches;
     std::size_t next = 0;
   };
@@ -73,6 +74,7 @@ class Device {
                         .ctas = stage.ctas,
                         .needs = {.warps = 1},
                         .tenant = line.tenant,
+                        .weight = line.weight,
                         .code = stage.code,
                         .followed = line.next + 1 < line.launches.size()});
     residents_[ran_.size()].assign(sms_, 0);
@@ -171,6 +173,37 @@ TEST_CASE("Dka_WithThreeStages_RunsTheFirstAndSecond_SecondAndThird_ThirdAndFirs
   CHECK(stages == std::vector<std::vector<std::size_t>>{{0}, {1}, {2}, {0}, {1, 0}, {2, 1}, {2, 0}, {1, 0}, {2, 1}, {2}});
 }
 
+TEST_CASE("Dka_OfThreeAtOnce_FindsTheirShares") {
+  auto log = std::make_shared<std::vector<DkaStep>>();
+  Dka policy({.together = 3, .log = log});
+  Device device(policy, 12);
+  for (int set = 0; set < 9; ++set) device.Stream({{1, 24}, {2, 48}, {3, 72}});
+  device.Run();
+  const auto three = std::ranges::find_if(*log, [](const DkaStep& step) { return step.kernels.size() == 3; });
+  REQUIRE(three != log->end());
+  CHECK(three->kernels[0].sms == 6);  // the third kernel
+  CHECK(three->kernels[1].sms == 4);
+  CHECK(three->kernels[2].sms == 2);
+  CHECK(three->kernels[0].took == three->kernels[2].took);
+}
+
+/// What each kernel is said to take: with a third of the multiprocessors as much as with all.
+class Saturating final : public ScalingModel {
+ public:
+  std::optional<double> Time(std::uint64_t, std::uint32_t sms) const override { return 1.0 / std::min(sms, 4u); }
+};
+
+TEST_CASE("Dka_WithAModel_BeginsAtWhatThatExpects") {
+  auto log = std::make_shared<std::vector<DkaStep>>();
+  Dka policy({.log = log}, std::make_shared<Saturating>(), "dka-predicted");
+  Device device(policy, 12);
+  for (int set = 0; set < 4; ++set) device.Stream({{1, 12}, {2, 24}});
+  device.Run();
+  const auto two = std::ranges::find_if(*log, [](const DkaStep& step) { return step.kernels.size() == 2; });
+  REQUIRE(two != log->end());
+  CHECK(two->kernels[0].sms == 4);  // straight lines give it 8
+}
+
 TEST_CASE("Dka_WithSharesForMore_RunsThreeAtOnce") {
   auto log = std::make_shared<std::vector<DkaStep>>();
   Dka policy({.together = 3, .fixed = {{{1, 0}, {3, 3}}, {{2, 1, 0}, {1, 2, 3}}, {{2, 1}, {3, 3}}}, .log = log});
@@ -250,6 +283,78 @@ TEST_CASE("Dka_OfOneMultiprocessor_RunsOneKernelAfterTheOther") {
   CHECK(ran.size() == 8);
 }
 
+/// Blocks times cycles that a stream's launches had done by then; those of launches that were on their way are not counted.
+double WorkUntil(const std::vector<Device::Ran>& ran, std::size_t stream, std::uint64_t cycle, double of_each) {
+  double work = 0;
+  for (const Device::Ran& one : ran) work += one.stream == stream && one.end != 0 && one.end <= cycle ? of_each : 0;
+  return work;
+}
+
+std::uint64_t LastEnd(const std::vector<Device::Ran>& ran, std::size_t stream) {
+  std::uint64_t last = 0;
+  for (const Device::Ran& one : ran) last = std::max(last, one.stream == stream ? one.end : 0);
+  return last;
+}
+
+TEST_CASE("Dka_OfTwoTenants_GivesEachAsManyAsLetBothEndTogether") {
+  Dka policy;
+  Device device(policy, 8);
+  device.Stream(std::vector<Stage>(20, {1, 24}), 1);
+  device.Stream(std::vector<Stage>(20, {2, 8}), 2);
+  const auto& ran = device.Run();
+  // A quarter of all blocks gets a quarter of the multiprocessors; the first ones were alone, to be measured.
+  std::size_t together = 0;
+  for (const Device::Ran& one : ran) {
+    if (one.stream != 0) continue;
+    const auto beside = std::ranges::find_if(ran, [&](const Device::Ran& other) { return other.stream == 1 && other.begin == one.begin; });
+    if (beside == ran.end()) continue;
+    CHECK(one.sms.size() == 6);
+    CHECK(beside->sms.size() == 2);
+    CHECK(one.end == beside->end);
+    ++together;
+  }
+  CHECK(together > 5);
+}
+
+TEST_CASE("Dka_OfTwoTenants_KeepsTheirWeights") {
+  for (const double weight : {1.0, 3.0}) {
+    Dka policy;
+    Device device(policy, 8);
+    device.Stream(std::vector<Stage>(120, {1, 24}), 1, weight);
+    device.Stream(std::vector<Stage>(120, {2, 24}), 2);
+    const auto& ran = device.Run();
+    const std::uint64_t first = LastEnd(ran, 0);
+    const double heavy = WorkUntil(ran, 0, first, 24 * 100), light = WorkUntil(ran, 1, first, 24 * 100);
+    INFO("weight " << weight << ": " << heavy << " and " << light);
+    CHECK(heavy / light > weight * 0.9);
+    CHECK(heavy / light < weight * 1.1);
+  }
+}
+
+TEST_CASE("Dka_OfTenantsWithShortAndLongKernels_LeavesNoRoomEmpty") {
+  Dka policy;
+  Device device(policy, 8);
+  device.Stream(std::vector<Stage>(400, {1, 4}), 1);
+  device.Stream(std::vector<Stage>(20, {2, 80}), 2);
+  const auto& ran = device.Run();
+  const std::uint64_t first = std::min(LastEnd(ran, 0), LastEnd(ran, 1));
+  const double done = WorkUntil(ran, 0, first, 4 * 100) + WorkUntil(ran, 1, first, 80 * 100);
+  INFO(done << " in " << first << " cycles");
+  CHECK(done > 0.85 * 8 * static_cast<double>(first));
+}
+
+TEST_CASE("Dka_OfATenantThatComesLate_StartsWithTheOthers") {
+  // Who was not there has no claim on the time before.
+  Dka policy;
+  Device device(policy, 8);
+  device.Stream(std::vector<Stage>(60, {1, 24}), 1);
+  std::vector<Stage> late(1, {7, 8, 6000});  // keeps it busy with one long kernel
+  late.insert(late.end(), 60, {2, 24});
+  device.Stream(late, 2);
+  device.Stream(std::vector<Stage>(60, {3, 24}), 3);
+  CHECK(device.Run().size() == 181);
+}
+
 TEST_CASE("GuardedDka_OfLightKernels_RunsAsManyAsThereIsRoomFor") {
   GuardedDka policy;
   Device device(policy, 8);
@@ -276,7 +381,8 @@ TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
   std::mt19937_64 random(11);
   for (int round = 0; round < 600; ++round) {
     INFO("round " << round);
-    const auto policy = *MakePolicy(round % 2 == 0 ? "dka" : "dka-guarded");
+    auto policy = *MakePolicy(round % 2 == 0 ? "dka" : "dka-guarded");
+    if (round % 5 == 0) policy = std::make_unique<Dka>(DkaOptions{.together = static_cast<std::uint32_t>(2 + random() % 4)});
     Device device(*policy, static_cast<std::uint32_t>(1 + random() % 9));
     device.gap = random() % 3 * 40;
     std::vector<Stage> stages;
@@ -288,7 +394,7 @@ TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
       if (random() % 4 == 0) own.insert(own.end(), stages.begin(), stages.end());
       if (random() % 6 == 0) own[random() % own.size()].code = 1 + random() % 8;
       launches += own.size();
-      device.Stream(std::move(own), static_cast<std::uint32_t>(random() % 2));
+      device.Stream(std::move(own), static_cast<std::uint32_t>(random() % 3), static_cast<double>(1 + random() % 4));
     }
     CHECK(device.Run().size() == launches);
   }
