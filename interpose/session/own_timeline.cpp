@@ -61,6 +61,7 @@ timing::Place OwnTimeline::PlaceOf(const HostAction& action) {
                          .after = NodesOf(action.after),
                          .group = NodeOf(action.group),
                          .rank = action.rank,
+                         .number = action.group != 0 ? action.work : 0,
                          .profile = 0};
   if (action.group == 0) works_.PutBehindWaits(place);
   return place;

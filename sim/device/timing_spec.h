@@ -121,6 +121,17 @@ struct TimingSpec {
     std::uint32_t cta_interval = 0;      ///< between two starts of CTAs on the device
   } launch;
 
+  /// Launches by kernels. Calls hold up the warp that makes them, in SM cycles: so many, and so many for each of its threads that call.
+  struct DeviceLaunch {
+    std::uint32_t stream_cycles = 0;         ///< a stream is made
+    std::uint32_t buffer_cycles = 0;         ///< a parameter buffer, for the warp
+    std::uint32_t buffer_thread_cycles = 0;  ///< and for each of its threads
+    std::uint32_t call_cycles = 0;           ///< the launch itself, for the warp
+    std::uint32_t call_thread_cycles = 0;    ///< and for each of its threads
+    std::uint32_t dispatch_cycles = 0;       ///< from the kernel management unit to the kernel distributor
+    std::uint32_t record_bytes = 0;          ///< of device memory for a launch that is pending, besides its parameters
+  } device_launch;
+
   struct Pcie {
     std::uint32_t to_device_mb_s = 0, to_host_mb_s = 0;  ///< 10^6 bytes a second
     std::uint32_t latency_ns = 0;

@@ -8,6 +8,7 @@
 #include "rewriter/support/suggest.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/crcs/crcs.h"
+#include "sim/hardware/dtbl/dtbl.h"
 #include "sim/hardware/hazards/hazards.h"
 #include "sim/hardware/lazy_ctas.h"
 #include "sim/hardware/tagged_l2/tagged_l2.h"
@@ -16,7 +17,7 @@ namespace gridloom::hardware {
 namespace {
 
 /// A new part is a pair of files and a row.
-constexpr const PartKind* kKinds[] = {&kCrcs, &kHazards, &kLazyCtas, &kTaggedL2};
+constexpr const PartKind* kKinds[] = {&kCrcs, &kDtbl, &kHazards, &kLazyCtas, &kTaggedL2};
 
 std::string Near(std::string_view name, std::span<const std::string_view> names) {
   const std::string_view nearest = NearestName(name, names);

@@ -9,6 +9,9 @@ constexpr CounterInfo kTable[] = {
 #define MEMORY_COUNTER(name, unit, meaning) \
   {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.memory.name; }},
 #include "sim/timing/counters.def"
+#define LAUNCH_COUNTER(name, unit, meaning) \
+  {#name, unit, meaning, [](const Counters& counters, std::size_t) { return counters.launches.name; }},
+#include "sim/timing/counters.def"
 };
 
 template <std::size_t count>
@@ -25,6 +28,7 @@ void Subtract(std::array<std::uint64_t, count>& sums, const std::array<std::uint
 Counters& Counters::operator+=(const Counters& other) {
   sm += other.sm;
   memory += other.memory;
+  launches += other.launches;
   Add(parts, other.parts);
   return *this;
 }
@@ -32,6 +36,7 @@ Counters& Counters::operator+=(const Counters& other) {
 Counters& Counters::operator-=(const Counters& other) {
   sm -= other.sm;
   memory -= other.memory;
+  launches -= other.launches;
   Subtract(parts, other.parts);
   return *this;
 }
@@ -58,6 +63,18 @@ SmCounters& SmCounters::operator-=(const SmCounters& other) {
 
 MemoryCounters& MemoryCounters::operator-=(const MemoryCounters& other) {
 #define MEMORY_COUNTER(name, unit, meaning) name -= other.name;
+#include "sim/timing/counters.def"
+  return *this;
+}
+
+LaunchCounters& LaunchCounters::operator+=(const LaunchCounters& other) {
+#define LAUNCH_COUNTER(name, unit, meaning) name += other.name;
+#include "sim/timing/counters.def"
+  return *this;
+}
+
+LaunchCounters& LaunchCounters::operator-=(const LaunchCounters& other) {
+#define LAUNCH_COUNTER(name, unit, meaning) name -= other.name;
 #include "sim/timing/counters.def"
   return *this;
 }

@@ -27,10 +27,20 @@ struct MemoryCounters {
   bool operator==(const MemoryCounters&) const = default;
 };
 
+/// Launches by kernels; of the device.
+struct LaunchCounters {
+#define LAUNCH_COUNTER(name, unit, meaning) std::uint64_t name = 0;
+#include "sim/timing/counters.def"
+  LaunchCounters& operator+=(const LaunchCounters& other);
+  LaunchCounters& operator-=(const LaunchCounters& other);
+  bool operator==(const LaunchCounters&) const = default;
+};
+
 /// Sums over all SMs and partitions.
 struct Counters {
   SmCounters sm;
   MemoryCounters memory;
+  LaunchCounters launches;
   /// Those of the proposed parts, one part's behind the other's (part.h).
   static constexpr std::size_t kPartCounters = 48;
   std::array<std::uint64_t, kPartCounters> parts{};

@@ -48,6 +48,7 @@ struct CtaEnd {
 /// An instruction of a CTA was issued that its trace has an event for.
 struct CtaSignal {
   Cycle at = 0;
+  Cycle done = 0;  ///< when the warp goes on: what the call takes has passed
   CtaPlace place;
   trace::CtaEvent event;
 };

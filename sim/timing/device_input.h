@@ -39,6 +39,11 @@ class DeviceInput {
   virtual std::uint32_t NewStream() = 0;
   /// Further CTAs, of the same code and shape, for a kernel that has not ended (thread-block groups). They follow those it has.
   virtual Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) = 0;
+  /// Launches by kernels that a LaunchPath took. Join: its CTAs become CTAs of a kernel of the same code and shape, behind those it has,
+  /// and the launch has ended when they have; if all others of the kernel have started, it comes behind all kernels that run. Launch: it
+  /// goes to the kernel management unit, at a cycle that may be that of the cause.
+  virtual Status Join(WorkId kernel, WorkId launch) = 0;
+  virtual void Launch(WorkId launch, Cycle at) = 0;
   /// Of a copy that a CopyPath took.
   virtual void EndCopy(WorkId copy, Cycle at) = 0;
   /// Start rules, limits and the policy are asked again at that cycle. May be the cycle of the cause.

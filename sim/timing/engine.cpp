@@ -31,6 +31,8 @@ class Engine::Input final : public DeviceInput {
   Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group) override {
     return engine_.dispatcher_.Extend(kernel, std::move(group));
   }
+  Status Join(WorkId kernel, WorkId launch) override { return engine_.dispatcher_.Join(kernel, launch); }
+  void Launch(WorkId launch, Cycle at) override { engine_.dispatcher_.Launch(launch, at); }
   void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.EndCopy(copy, at); }
   void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
   void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }
@@ -125,9 +127,11 @@ Status Engine::AttachParts() {
   for (const auto& part : options_.parts) {
     const CtaPlacer* const placer = ports_.placer;
     const L2Replacement* const l2 = ports_.l2;
+    const LaunchCost* const cost = ports_.launch_cost;
     part->Attach(ports_, *input_);
     if (placer != nullptr && ports_.placer != placer) return Error{"two proposed parts place CTAs; only one can"};
     if (l2 != nullptr && ports_.l2 != l2) return Error{"two proposed parts choose who stays in L2; only one can"};
+    if (cost != nullptr && ports_.launch_cost != cost) return Error{"two proposed parts say what launches by kernels cost; only one can"};
     counters += part->counters();
   }
   if (counters > Counters::kPartCounters) {
@@ -153,6 +157,7 @@ Counters Engine::counters() const {
   Counters sum;
   for (const auto& sm : sms_) sum.sm += sm->counters();
   for (const auto& partition : partitions_) sum.memory += partition->counters();
+  sum.launches += dispatcher_.launch_counters();
   AddPartCounters(sum);
   return sum;
 }
@@ -161,6 +166,7 @@ Counters Engine::counters_now() const {
   Counters sum;
   for (const auto& sm : sms_) sum.sm += sm->counters_until(now_);
   for (const auto& partition : partitions_) sum.memory += partition->counters();
+  sum.launches += dispatcher_.launch_counters();
   AddPartCounters(sum);
   return sum;
 }

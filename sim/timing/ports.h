@@ -35,6 +35,8 @@ struct MemoryInstruction;
 /// A launch that may run.
 struct KernelReady {
   std::uint32_t launch = 0;
+  std::uint64_t code = 0;           ///< as policy::KernelView::code
+  std::uint32_t address_space = 0;  ///< as KernelWork has it
   std::uint32_t stream = 0;
   const trace::CtaSource& source;
   policy::CtaNeeds needs;
@@ -63,6 +65,7 @@ struct WorkView {
   Cycle submitted = 0;
   std::uint64_t bytes = 0;                   ///< of a copy or fill
   const trace::CtaSource* source = nullptr;  ///< of a kernel that has not ended
+  std::uint64_t code = 0;                    ///< likewise: as policy::KernelView::code
   bool started = false;
   std::span<const WorkId> after{};       ///< of a work that has not ended, as WorkOrder::after
   const AddressSpace* memory = nullptr;  ///< of a kernel that has not ended
@@ -104,6 +107,23 @@ class StartRule {
   /// kNever: not before that one has ended. The answer changes with time and at cycles given to DeviceInput::Recheck only. The earliest
   /// answer of all rules counts.
   virtual Cycle MayStart(Cycle now, const WorkView& work, const WorkView& before) = 0;
+};
+
+/// A kernel that a warp has launched.
+struct LaunchView {
+  const CtaSignal& call;  ///< by which warp, when, with what
+  const WorkView& work;   ///< of it
+  /// No other launch has to end before it may begin.
+  bool free = false;
+};
+
+/// Another way for kernels that kernels launch than the kernel management unit.
+class LaunchPath {
+ public:
+  virtual ~LaunchPath() = default;
+  /// Whether this part takes care of the launch: then it says what becomes of it, DeviceInput::Join or DeviceInput::Launch. Asked when the
+  /// call is over.
+  virtual bool Takes(Cycle now, const LaunchView& launch) = 0;
 };
 
 /// Another way for copies, fills and storage than the engines of the device and the host.
@@ -169,6 +189,22 @@ class WarpGate {
   /// times, in any order within a cycle; the answer for a cycle changes only for those from which on AskGates asks again. An access that
   /// was let through stays so.
   virtual Cycle MayIssue(Cycle now, const GatedAccess& access) = 0;
+};
+
+/// Calls by which warps launch kernels: what one instruction does for all threads that execute it together.
+struct LaunchCalls {
+  std::uint32_t streams = 0;     ///< threads that make one
+  std::uint32_t launches = 0;    ///< threads that launch a kernel
+  std::uint32_t aggregated = 0;  ///< of them, those that launch one which may join another (trace::kAggregated, or as the part wants it)
+};
+
+/// What they take of the time of the warp.
+class LaunchCost {
+ public:
+  virtual ~LaunchCost() = default;
+  /// Whether a launch with these flags (trace::LaunchFlag) may join another one.
+  virtual bool Aggregates(std::uint8_t flags) const = 0;
+  virtual Cycle CyclesOf(const LaunchCalls& calls) const = 0;
 };
 
 /// A line that an SM's load/store unit is about to access in global, local, constant or texture memory.
@@ -298,6 +334,8 @@ struct Ports {
   std::vector<WorkEvents*> work_events;
   std::vector<StartRule*> start_rules;
   std::vector<CopyPath*> copy_paths;
+  std::vector<LaunchPath*> launch_paths;
+  const LaunchCost* launch_cost = nullptr;  ///< in place of timing.device_launch
   std::vector<CtaLimit*> cta_limits;
   CtaPlacer* placer = nullptr;
   PageShares* page_shares = nullptr;

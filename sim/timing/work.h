@@ -58,6 +58,12 @@ struct MemoryUse {
   std::shared_ptr<const std::vector<HostReuse>> reuses{};
 };
 
+/// Which launch of which kernel a kernel is that another one launched: its call's number, trace::EventKind::kDeviceLaunch.
+struct LaunchedBy {
+  WorkId parent = kNoWork;   ///< given before it
+  std::uint64_t number = 0;  ///< within an address space
+};
+
 struct KernelWork {
   WorkOrder order;
   /// A launch that ended early has fewer CTAs than its shape says: for the first one that is not there, nor any of those that were not
@@ -67,6 +73,9 @@ struct KernelWork {
   KernelOwner owner{};
   std::uint32_t address_space = 0;  ///< of the process (memory/address_space.h); 0: memory lies where the trace says
   MemoryUse use{};
+  /// If its number is not 0: the work waits, without a place in a hardware queue, until a warp has made that call, or its parent has ended
+  /// without it. Its order has nothing to say but which other launches it comes behind.
+  LaunchedBy launched_by{};
 };
 
 /// A fill writes its bytes, a copy on the device reads and writes them. Storage is the host's: it reads from one drive and writes to

@@ -24,6 +24,8 @@ inline constexpr std::size_t kEventKindCount = std::size(kEventKindNames);
 enum LaunchFlag : std::uint8_t {
   kTailLaunch = 1 << 0,     ///< it begins when the launching kernel and all others that it has launched have ended
   kFireAndForget = 1 << 1,  ///< it begins at once
+  kDefaultStream = 1 << 2,  ///< it is in the block's default stream
+  kAggregated = 1 << 3,     ///< its blocks may join any kernel of the same code and block shape (docs/device-launches.md)
 };
 /// Of EventKind::kSetRange and kReleaseRange: what the CTA does with the bytes.
 enum RangeFlag : std::uint8_t { kRangeRead = 1 << 0, kRangeWrite = 1 << 1 };

@@ -200,7 +200,8 @@ void RecordDecoder::SkipTo(std::uint32_t entry) {
 
 static_assert(static_cast<int>(EventKind::kDeviceLaunch) == exec::RecordedEvent::kDeviceLaunch &&
               static_cast<int>(EventKind::kSetRange) == exec::RecordedEvent::kSetRange &&
-              static_cast<int>(EventKind::kReleaseRange) == exec::RecordedEvent::kReleaseRange);
+              static_cast<int>(EventKind::kReleaseRange) == exec::RecordedEvent::kReleaseRange &&
+              static_cast<int>(EventKind::kStreamCreate) == exec::RecordedEvent::kStreamCreate);
 
 /// It belongs to the last visit of the instruction's block by its lanes: the others may have gone on before.
 RecordDecoder::Words RecordDecoder::TakeEvent(Words at, Words end) {

@@ -15,11 +15,11 @@ inline constexpr RecordKind kEventRecord = RecordKind::kAffine;
 
 /// Behind the header, which has the lanes and the instruction, a word with kind and flags, then the data.
 struct RecordedEvent {
-  enum Kind : std::uint8_t { kDeviceLaunch, kSetRange, kReleaseRange };
-  static constexpr std::uint8_t kTailLaunch = 1, kFireAndForget = 2;
+  enum Kind : std::uint8_t { kDeviceLaunch, kSetRange, kReleaseRange, kStreamCreate };
+  static constexpr std::uint8_t kTailLaunch = 1, kFireAndForget = 2, kDefaultStream = 4, kAggregated = 8;
   static constexpr std::uint32_t kWords = 6;
   Kind kind = kDeviceLaunch;
-  std::uint8_t flags = 0;  ///< kTailLaunch and kFireAndForget, or kRangeRead and kRangeWrite
+  std::uint8_t flags = 0;  ///< kTailLaunch to kAggregated, or kRangeRead and kRangeWrite
   /// Number of the launch (GridChildren::Launch), CTAs, threads per CTA, bytes of parameters; or RangePieces: first byte, bytes of a piece,
   /// bytes from one piece to the next, pieces.
   std::array<std::uint64_t, 4> data{};
@@ -42,7 +42,8 @@ struct RecordedEvent {
 constexpr bool MayRecordEvents(Helper helper, std::uint64_t imm) {
   const auto call = static_cast<DeviceCall>(imm & 0xff);
   return helper == Helper::kRange ||
-         (helper == Helper::kDeviceRuntime && (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2));
+         (helper == Helper::kDeviceRuntime &&
+          (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 || call == DeviceCall::kStreamCreate));
 }
 inline constexpr unsigned kEventInstructionShift = 32;
 

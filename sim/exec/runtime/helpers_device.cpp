@@ -97,9 +97,10 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
   std::uint64_t number = 0;
   const DeviceStatus status = children->Launch(launch, c.cta(), stream, number);
   if (status == DeviceStatus::kSuccess && number != 0) {
-    const std::uint8_t flags = stream == GridChildren::kTailLaunch      ? RecordedEvent::kTailLaunch
-                               : stream == GridChildren::kFireAndForget ? RecordedEvent::kFireAndForget
-                                                                        : std::uint8_t{0};
+    const std::uint8_t flags = stream == GridChildren::kTailLaunch        ? RecordedEvent::kTailLaunch
+                               : stream == GridChildren::kFireAndForget   ? RecordedEvent::kFireAndForget
+                               : stream <= GridChildren::kPerThreadStream ? RecordedEvent::kDefaultStream
+                                                                          : std::uint8_t{0};
     RecordEvent(
         c.warp, c.lane, c.imm,
         {.kind = RecordedEvent::kDeviceLaunch, .flags = flags, .data = {number, launch.grid.count(), launch.block.count(), needed}});
@@ -184,7 +185,11 @@ std::uint64_t Ask(const Caller& c, Method method, Args... args) {
   return Number(children ? (children->*method)(args...) : DeviceStatus::kStartupFailure);
 }
 
-std::uint64_t StreamCreate(const Caller& c) { return Create(c, &GridChildren::CreateStream); }
+std::uint64_t StreamCreate(const Caller& c) {
+  const std::uint64_t status = Create(c, &GridChildren::CreateStream);
+  if (status == 0) RecordEvent(c.warp, c.lane, c.imm, {.kind = RecordedEvent::kStreamCreate});
+  return status;
+}
 std::uint64_t StreamDestroy(const Caller& c) { return Ask(c, &GridChildren::DestroyStream, c.arg[0]); }
 std::uint64_t StreamWaitEvent(const Caller& c) { return Ask(c, &GridChildren::WaitEvent, c.arg[1], c.cta(), c.arg[0]); }
 std::uint64_t EventCreate(const Caller& c) { return Create(c, &GridChildren::CreateEvent); }

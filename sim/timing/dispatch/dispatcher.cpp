@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "rewriter/support/check.h"
 #include "sim/timing/sm/occupancy.h"
@@ -57,7 +58,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   if (!needs.ok()) return Error{"kernel " + code.name + ": " + needs.error().message};
   WorkState state;
   state.result.name = code.name;
-  state.result.ctas = shape.ctas;
+  state.result.ctas = state.kernel.ctas = shape.ctas;
   state.order = std::move(work.order);
   state.kernel.source = std::move(work.source);
   state.kernel.code = std::move(decoded);
@@ -68,6 +69,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.kernel.owner = work.owner;
   state.use = std::move(work.use);
   state.use.address_space = work.address_space;
+  state.launched_by = work.launched_by;
   return Append(std::move(state));
 }
 
@@ -95,7 +97,9 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   const std::uint32_t stream = work.order.stream;
   const Cycle submitted = work.order.submitted;
   GL_TRY(id, works_.Append(std::move(work)));
-  if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
+  const LaunchedBy& by = works_.at(id).launched_by;
+  if (by.number != 0) launches_.Expect(id, works_.at(id).use.address_space, by);
+  else if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
   else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});
   if (kind == WorkKind::kKernel) {
@@ -105,24 +109,83 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   return id;
 }
 
-Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
+/// Whether a group of CTAs may become part of a kernel.
+Status Dispatcher::CheckLike(WorkId id, const trace::CtaSource& group) const {
   if (works_.done(id)) return Error{"a group of CTAs was given to kernel " + std::to_string(id) + ", which has ended"};
-  WorkState& work = works_.at(id);
-  const trace::KernelCode& code = group->code();
+  const WorkState& work = works_.at(id);
+  const trace::KernelCode& code = group.code();
   if (work.kind != WorkKind::kKernel || code.instructions.size() != work.kernel.code->ops.size() || code.name != work.result.name) {
     return Error{"a group of CTAs of " + code.name + " was given to " + work.result.name + ", which has other code"};
   }
-  GL_TRY(needs, NeedsOf(group->shape(), parameters_.device));
+  GL_TRY(needs, NeedsOf(group.shape(), parameters_.device));
   if (needs.warps != work.kernel.needs.warps || needs.registers != work.kernel.needs.registers ||
       needs.shared_bytes != work.kernel.needs.shared_bytes) {
     return Error{"a group of CTAs was given to " + work.result.name + " that need something else than its own"};
   }
-  const std::uint64_t ctas = group->shape().ctas;
-  work.kernel.groups.push_back({.first_cta = work.result.ctas, .source = std::move(group)});
-  work.result.ctas += ctas;
-  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
-  if (kernel != kernels_.end()) kernel->ctas = work.result.ctas;
   return {};
+}
+
+void Dispatcher::Append(WorkId id, KernelState::Group group) {
+  WorkState& work = works_.at(id);
+  const std::uint64_t ctas = group.source->shape().ctas;
+  if (group.work == kNoWork) work.result.ctas += ctas;
+  group.first_cta = work.kernel.ctas;
+  work.kernel.groups.push_back(std::move(group));
+  work.kernel.ctas += ctas;
+  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
+  if (kernel != kernels_.end()) kernel->ctas = work.kernel.ctas;
+}
+
+Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
+  GL_TRY_STATUS(CheckLike(id, *group));
+  Append(id, {.source = std::move(group)});
+  return {};
+}
+
+Status Dispatcher::Join(WorkId id, WorkId launch) {
+  WorkState& joins = works_.at(launch);
+  if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting) return Error{"a launch joins a kernel that has begun"};
+  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source));
+  joins.stage = WorkState::Stage::kRunning;
+  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
+  const bool unmarked = kernel != kernels_.end() && kernel->all_started();
+  Append(id, {.source = joins.kernel.source, .work = launch, .left = joins.result.ctas});
+  if (unmarked) std::rotate(kernel, std::next(kernel), kernels_.end());  // it is scheduled anew, behind all others
+  return {};
+}
+
+void Dispatcher::Launch(WorkId launch, Cycle at) {
+  WorkState& work = works_.at(launch);
+  work.order.submitted = at + parameters_.timing().device_launch.dispatch_cycles;
+  if (const auto blocker = works_.Blocker(launch)) {
+    parked_[*blocker].push_back(launch);
+    return;
+  }
+  launched_.emplace(work.order.submitted, launch);
+  events_.insert({work.order.submitted, EventKind::kCheck, 0});
+}
+
+/// A call of a warp's: a kernel that waited for it is on its way.
+void Dispatcher::OnSignal(const CtaSignal& signal) {
+  for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEvent(signal);
+  if (signal.event.kind != trace::EventKind::kDeviceLaunch) return;
+  const auto launch = launches_.Call(works_.at(signal.place.launch).use.address_space, signal.event.data[0]);
+  if (!launch) return;
+  works_.at(*launch).result.submitted = signal.at;
+  launches_.SetPending(*launch, signal.at, signal.event.data[3] + parameters_.timing().device_launch.record_bytes);
+  calls_[*launch] = signal;
+  events_.insert({signal.done, EventKind::kLaunch, *launch});
+}
+
+/// The call is over.
+void Dispatcher::OnLaunch(WorkId launch, Cycle now) {
+  const auto call = calls_.extract(launch);
+  const WorkView work = works_.at(launch).View(launch);
+  const LaunchView view{.call = call.mapped(), .work = work, .free = !works_.Blocker(launch)};
+  for (LaunchPath* const path : ports_.launch_paths) {
+    if (path->Takes(now, view)) return;
+  }
+  Launch(launch, now);
 }
 
 void Dispatcher::Signalled(std::vector<CtaSignal>& signals) {
@@ -167,8 +230,9 @@ void Dispatcher::Handle(const Event& event) {
   const auto [now, kind, detail] = event;
   switch (kind) {
     case EventKind::kCtaSignal:
-      for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEvent(signals_[detail & 0xffffffffffffu]);
+      OnSignal(signals_[detail & 0xffffffffffffu]);
       break;
+    case EventKind::kLaunch: OnLaunch(static_cast<WorkId>(detail), now); break;
     case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
     case EventKind::kCopyEnd:
       if (const std::uint64_t engine = detail >> kEngineAt; engine != 0) {
@@ -185,12 +249,19 @@ void Dispatcher::OnCtaEnd(const CtaEnd& end) {
   WorkState& work = works_.at(end.launch);
   --work.kernel.resident[end.sm];
   placement_.Release(end.sm, end.slot, work.kernel.needs);
-  work.result.warp_instructions += end.warp_instructions;
-  work.result.thread_instructions += end.thread_instructions;
+  const KernelState::Group* const of = work.kernel.GroupOf(end.cta);
+  const WorkId joined = of != nullptr ? of->work : kNoWork;
+  WorkResult& result = joined != kNoWork ? works_.at(joined).result : work.result;
+  result.warp_instructions += end.warp_instructions;
+  result.thread_instructions += end.thread_instructions;
   ++std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id)->finished;
   // They may have more CTAs for this kernel.
   for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEnd(end);
   if (observer_ != nullptr) observer_->OnCtaEnd(end.at, end.place());
+  if (KernelState::Group* const group = work.kernel.GroupOf(end.cta); joined != kNoWork && --group->left == 0) {
+    group->source.reset();
+    Finish(joined, end.at);
+  }
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{end.launch}, &policy::KernelView::id);
   if (kernel->finished == kernel->ctas) EndKernel(kernel, end.at);
 }
@@ -205,9 +276,21 @@ void Dispatcher::EndKernel(KernelIterator kernel, Cycle now) {
 
 /// The launch ended before it had run all of its grid: what has not started is not there.
 void Dispatcher::Cut(KernelIterator kernel, Cycle now) {
-  WorkResult& result = works_.at(static_cast<WorkId>(kernel->id)).result;
-  kernel->ctas = result.ctas = kernel->started;
-  if (result.started == kNever) result.started = now;
+  WorkState& work = works_.at(static_cast<WorkId>(kernel->id));
+  const std::uint64_t started = kernel->started;
+  kernel->ctas = work.kernel.ctas = started;
+  work.result.ctas = std::min(work.result.ctas, started);
+  if (work.result.started == kNever) work.result.started = now;
+  std::vector<WorkId> over;  // launches that joined it and have nothing left
+  for (KernelState::Group& group : std::views::reverse(work.kernel.groups)) {
+    if (group.work == kNoWork || group.left == 0) continue;
+    const std::uint64_t ctas = works_.at(group.work).result.ctas;
+    const std::uint64_t there = std::min(started > group.first_cta ? started - group.first_cta : 0, ctas);
+    group.left -= ctas - there;
+    works_.at(group.work).result.ctas = there;
+    if (group.left == 0) over.push_back(group.work);
+  }
+  for (const WorkId launch : over) Finish(launch, now);
   if (kernel->finished == kernel->ctas) EndKernel(kernel, now);
 }
 
@@ -227,10 +310,14 @@ bool Dispatcher::Park(WorkId id) {
   return true;
 }
 
-void Dispatcher::Unpark(WorkId blocker) {
+void Dispatcher::Unpark(WorkId blocker, Cycle now) {
   auto parked = parked_.extract(blocker);
   if (parked.empty()) return;
-  for (const WorkId id : parked.mapped()) (works_.at(id).kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
+  for (const WorkId id : parked.mapped()) {
+    const WorkState& work = works_.at(id);
+    if (work.kind == WorkKind::kKernel) Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
+    else (work.kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
+  }
 }
 
 /// What a copy or fill of the engines has moved.
@@ -269,9 +356,14 @@ void Dispatcher::Finish(WorkId id, Cycle now) {
 }
 
 void Dispatcher::End(WorkId id, Cycle now) {
+  const bool kernel = works_.at(id).kind == WorkKind::kKernel;
   works_.Finish(id, now);
+  if (kernel) {
+    launches_.SetStarted(id, now);
+    for (const WorkId launch : launches_.NeverCalled(id)) Launch(launch, now);
+  }
   for (WorkEvents* const listener : ports_.work_events) listener->OnWorkEnd(now, id);
-  Unpark(id);
+  Unpark(id, now);
   finished_.push_back(id);
   events_.insert({now + parameters_.timing().launch.dependent_cycles, EventKind::kCheck, 0});
 }
@@ -299,6 +391,16 @@ void Dispatcher::CheckKernels(Cycle now) {
       MakeReady(id, now);
     }
   }
+  CheckLaunches(now);
+}
+
+/// What kernels launched goes on in the order in which it came to the kernel management unit.
+void Dispatcher::CheckLaunches(Cycle now) {
+  while (!launched_.empty() && launched_.begin()->first <= now && kernels_.size() < parameters_.device.grid.max_resident) {
+    const WorkId id = launched_.begin()->second;
+    launched_.erase(launched_.begin());
+    MakeReady(id, now);
+  }
 }
 
 void Dispatcher::MakeReady(WorkId id, Cycle now) {
@@ -307,7 +409,7 @@ void Dispatcher::MakeReady(WorkId id, Cycle now) {
   work.kernel.resident.assign(placement_.sms().size(), 0);
   kernels_.push_back({.id = id,
                       .stream = work.order.stream,
-                      .ctas = work.result.ctas,
+                      .ctas = work.kernel.ctas,
                       .needs = work.kernel.needs,
                       .tenant = work.kernel.owner.tenant,
                       .weight = work.kernel.owner.weight,
@@ -318,6 +420,8 @@ void Dispatcher::MakeReady(WorkId id, Cycle now) {
                       .resident = work.kernel.resident});
   if (ports_.cta_events.empty()) return;
   const KernelReady ready{.launch = id,
+                          .code = work.kernel.identity,
+                          .address_space = work.use.address_space,
                           .stream = work.order.stream,
                           .source = *work.kernel.source,
                           .needs = work.kernel.needs,
@@ -424,13 +528,9 @@ Status Dispatcher::Place(Cycle now, const StartCta& start) {
 
 Result<trace::LoadedCta> Dispatcher::Load(KernelState& kernel, std::uint64_t cta) {
   if (kernel.cancelled) return trace::LoadedCta{};
-  trace::CtaSource* source = kernel.source.get();
-  std::uint64_t first = 0;
-  for (const KernelState::Group& group : kernel.groups) {
-    if (group.first_cta > cta) break;
-    source = group.source.get();
-    first = group.first_cta;
-  }
+  const KernelState::Group* const group = kernel.GroupOf(cta);
+  trace::CtaSource* const source = group != nullptr ? group->source.get() : kernel.source.get();
+  const std::uint64_t first = group != nullptr ? group->first_cta : 0;
   GL_TRY(loaded, source->Load(cta - first));
   if (loaded.trace == nullptr) return loaded;
   GL_TRY_STATUS(trace::ValidateShifts(source->code(), loaded.shifts));
@@ -439,6 +539,16 @@ Result<trace::LoadedCta> Dispatcher::Load(KernelState& kernel, std::uint64_t cta
     kernel.valid = loaded.trace;
   }
   return loaded;
+}
+
+/// A CTA of the kernel starts.
+void Dispatcher::NoteStart(WorkId id, Cycle at) {
+  WorkResult& result = works_.at(id).result;
+  if (result.started == kNever) {
+    begun_.push_back(id);
+    launches_.SetStarted(id, at);
+  }
+  result.started = std::min(result.started, at);
 }
 
 Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start) {
@@ -451,8 +561,9 @@ Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& k
   if (cta.trace == nullptr) return Placed::kNoMore;
   const CtaPlacement::Taken taken = placement_.Take(now, chosen->sm, kernel.needs);
   const CtaPlace place{.launch = launch, .sm = chosen->sm, .slot = taken.slot, .cta = chosen->cta};
-  if (work.result.started == kNever) begun_.push_back(launch);
-  work.result.started = std::min(work.result.started, taken.at);
+  NoteStart(launch, taken.at);
+  const KernelState::Group* const group = work.kernel.GroupOf(chosen->cta);
+  if (group != nullptr && group->work != kNoWork) NoteStart(group->work, taken.at);
   ++work.kernel.resident[chosen->sm];
   for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaStart(taken.at, place);
   if (observer_ != nullptr) observer_->OnCtaStart(taken.at, place);

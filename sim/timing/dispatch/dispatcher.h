@@ -15,6 +15,7 @@
 #include "scheduler/policy/policy.h"
 #include "sim/timing/dispatch/copy_engines.h"
 #include "sim/timing/dispatch/cta_placement.h"
+#include "sim/timing/dispatch/device_launches.h"
 #include "sim/timing/dispatch/stream_order.h"
 #include "sim/timing/parameters.h"
 #include "sim/timing/ports.h"
@@ -32,8 +33,10 @@ class Dispatcher {
   Result<WorkId> Add(KernelWork work);
   Result<WorkId> Add(CopyWork work);
   Result<WorkId> Add(MarkerWork work);
-  /// DeviceInput::Extend, EndCopy, Recheck.
+  /// DeviceInput::Extend, Join, Launch, EndCopy, Recheck.
   Status Extend(WorkId kernel, std::shared_ptr<trace::CtaSource> group);
+  Status Join(WorkId kernel, WorkId launch);
+  void Launch(WorkId launch, Cycle at);
   void EndCopy(WorkId copy, Cycle at) { events_.insert({at, EventKind::kCopyEnd, copy}); }
   void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
   /// Nobody wants the work any more: a kernel gets no further CTAs, a copy that has not started moves nothing.
@@ -57,18 +60,23 @@ class Dispatcher {
   /// Time of the next known event; kNever when it waits for CTAs or has nothing to do.
   Cycle next() const { return events_.empty() ? kNever : std::get<0>(*events_.begin()); }
   bool all_done() const { return works_.all_done(); }
+  const LaunchCounters& launch_counters() const { return launches_.counters(); }
   /// Kernels that got their first CTA, and works that ended, since the last call of Run; in the order of time.
   const std::vector<WorkId>& begun() const { return begun_; }
   const std::vector<WorkId>& finished() const { return finished_; }
 
  private:
-  enum class EventKind : std::uint8_t { kCtaSignal, kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
+  enum class EventKind : std::uint8_t { kCtaSignal, kLaunch, kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
   using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
   using KernelIterator = std::vector<policy::KernelView>::iterator;
 
   Result<WorkId> Append(WorkState work);
   void Handle(const Event& event);
+  void OnSignal(const CtaSignal& signal);
+  void OnLaunch(WorkId launch, Cycle now);
   void OnCtaEnd(const CtaEnd& end);
+  Status CheckLike(WorkId kernel, const trace::CtaSource& group) const;
+  void Append(WorkId kernel, KernelState::Group group);
   void EndKernel(KernelIterator kernel, Cycle now);
   void Cut(KernelIterator kernel, Cycle now);
   void Finish(WorkId id, Cycle now);
@@ -76,10 +84,11 @@ class Dispatcher {
   void TellTransfer(WorkId id, Cycle now) const;
   void Check(Cycle now);
   void CheckKernels(Cycle now);
+  void CheckLaunches(Cycle now);
   void CheckCopies(Cycle now);
   void CheckMarkers(Cycle now);
   bool Park(WorkId id);
-  void Unpark(WorkId blocker);
+  void Unpark(WorkId blocker, Cycle now);
   Result<std::shared_ptr<const DecodedCode>> DecodedOf(const trace::KernelCode& code);
   /// Nothing holds the work back now; if something does until a known time, it is looked at again then.
   bool MayBegin(WorkId id, Cycle now, bool launched);
@@ -87,6 +96,7 @@ class Dispatcher {
   Status Place(Cycle now, const StartCta& start);
   std::optional<policy::Slice> NextSlice(Cycle now);
   void ShowPages(policy::KernelView& kernel) const;
+  void NoteStart(WorkId id, Cycle at);
   enum class Placed : std::uint8_t { kYes, kNoRoom, kLimited, kNoMore };
   Result<Placed> PlaceOne(Cycle now, policy::KernelView& kernel, const policy::Slice& slice, const StartCta& start);
   Result<trace::LoadedCta> Load(KernelState& kernel, std::uint64_t cta);
@@ -100,6 +110,9 @@ class Dispatcher {
   CopyEngines engines_;
   CtaPlacement placement_;
   std::vector<std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
+  DeviceLaunches launches_;
+  std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
+  std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
   std::set<WorkId> copies_;                 // copies that have not started, but for those that are parked
   std::set<WorkId> markers_;                // that have not ended, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.

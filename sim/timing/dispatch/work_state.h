@@ -1,7 +1,9 @@
 // What the dispatcher keeps of a work until it has ended.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -15,13 +17,16 @@ namespace gridloom::timing {
 
 /// What only a kernel has.
 struct KernelState {
-  /// CTAs behind those of the launch itself (DeviceInput::Extend).
+  /// CTAs behind those of the launch itself (DeviceInput::Extend and Join).
   struct Group {
     std::uint64_t first_cta = 0;
     std::shared_ptr<trace::CtaSource> source;
+    WorkId work = kNoWork;   ///< whose CTAs they are: of a launch that joined
+    std::uint64_t left = 0;  ///< of them, those that have not ended
   };
   std::shared_ptr<trace::CtaSource> source;
   std::vector<Group> groups;
+  std::uint64_t ctas = 0;  ///< the launch's own and those of groups
   std::shared_ptr<const DecodedCode> code;       // resident warps point to it; works of one KernelCode share it
   std::unique_ptr<const AddressSpace> memory;    // likewise
   std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
@@ -31,6 +36,12 @@ struct KernelState {
   KernelOwner owner;
   bool cancelled = false;               ///< it gets no further CTAs
   std::vector<std::uint16_t> resident;  ///< CTAs by SM while it runs; KernelView::resident refers to its elements
+
+  /// Null: the CTA is the launch's own.
+  Group* GroupOf(std::uint64_t cta) {
+    const auto behind = std::ranges::upper_bound(groups, cta, {}, &Group::first_cta);
+    return behind == groups.begin() ? nullptr : &*std::prev(behind);
+  }
 };
 
 struct WorkState {
@@ -42,6 +53,7 @@ struct WorkState {
   Cycle predecessor_ended = 0;
   KernelState kernel;
   MemoryUse use;
+  LaunchedBy launched_by;
   WorkResult result;
   std::uint32_t waiters = 0;             ///< works that have not ended and ask for its end
   mutable std::size_t ended_before = 0;  ///< of order.after, those from the first one on that are known to have ended
@@ -53,6 +65,7 @@ struct WorkState {
             .submitted = order.submitted,
             .bytes = result.bytes,
             .source = kernel.source.get(),
+            .code = kernel.identity,
             .started = result.started != kNever,
             .after = order.after,
             .memory = kernel.memory.get(),

@@ -96,7 +96,7 @@ std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
   return works;
 }
 
-Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after) {
+Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by) {
   Node node = std::move(nodes_.at(id));
   nodes_.erase(id);
   WorkOrder order;
@@ -106,7 +106,7 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   order.after.insert(order.after.end(), after.begin(), after.end());
   const WorkOrder end{.stream = stream, .submitted = order.submitted, .after = {}};
   ++stream_of_.at(stream).works;
-  GL_TRY(begin, FeedBegin(std::move(order), node));
+  GL_TRY(begin, FeedBegin(std::move(order), node, by));
   if (node.place.is_partner) partners_[id] = begin;
   WorkId last = begin;
   if (!node.members.empty()) {
@@ -120,8 +120,8 @@ Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std
   return last;
 }
 
-Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node) {
-  if (node.kind == WorkKind::kKernel && node.source != nullptr) return FeedKernel(std::move(order), node);
+Result<WorkId> LiveTimeline::FeedBegin(WorkOrder order, Node& node, LaunchedBy by) {
+  if (node.kind == WorkKind::kKernel && node.source != nullptr) return FeedKernel(std::move(order), node, by);
   const auto* const kind = std::ranges::find(kCopyKinds, node.kind);
   if (kind == std::end(kCopyKinds)) return engine_->Add(MarkerWork{std::move(order)});
   const auto direction = static_cast<CopyDirection>(kind - std::begin(kCopyKinds));
@@ -155,19 +155,24 @@ std::shared_ptr<const std::vector<HostReuse>> LiveTimeline::ReusesOf(const Place
 /// The works of a group, and the one that ends when all of them have.
 Result<WorkId> LiveTimeline::FeedMembers(Node& node, WorkId begin, WorkOrder end) {
   std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
-  const std::vector<WorkId> at_begin = {begin};
-  for (const NodeId member : node.members) {
-    const bool last = nodes_.at(member).place.rank == Place::kLastRank;
+  const bool launches = node.kind == WorkKind::kKernel;
+  const std::vector<WorkId> at_begin = {begin}, at_call;
+  for (const NodeId id : node.members) {
+    const Node& member = nodes_.at(id);
+    const bool last = member.place.rank == Place::kLastRank;
+    const bool called = launches && !last && member.kind == WorkKind::kKernel && member.source != nullptr && member.place.number != 0;
     // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
     const std::uint32_t stream = NewStream({.host = node.place.host, .of_one = true, .name = 0, .works = 0});
-    GL_TRY(work, FeedNode(member, stream, last && !end.after.empty() ? end.after : at_begin));
+    std::vector<WorkId> after = called ? at_call : at_begin;
+    if (last) after.insert(after.end(), end.after.begin(), end.after.end());
+    GL_TRY(work, FeedNode(id, stream, after, called ? LaunchedBy{.parent = begin, .number = member.place.number} : LaunchedBy{}));
     if (last) end.after.clear();  // it ends after all of them: whoever waits for it waits for them
     end.after.push_back(work);
   }
   return engine_->Add(MarkerWork{std::move(end)});
 }
 
-Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
+Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node, LaunchedBy by) {
   std::shared_ptr<ProfilingPolicy::Source> profiled;
   if (profiling_ != nullptr) node.source = profiled = std::make_shared<ProfilingPolicy::Source>(std::move(node.source));
   GL_TRY(work, engine_->Add(KernelWork{.order = std::move(order),
@@ -175,7 +180,8 @@ Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node) {
                                        .profile = node.place.profile,
                                        .owner = node.place.owner,
                                        .address_space = node.place.host,
-                                       .use = UseOf(node.place, true)}));
+                                       .use = UseOf(node.place, true),
+                                       .launched_by = by}));
   if (profiled != nullptr) profiling_->Expect(work, std::move(profiled));
   return work;
 }

@@ -49,6 +49,7 @@ struct Place {
   std::vector<NodeId> after;
   NodeId group = 0;                 ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
   std::uint64_t rank = 0;           ///< in a group: works of lower rank come first, whatever the order of the calls
+  std::uint64_t number = 0;         ///< of a kernel that a kernel launches: as trace::EventKind::kDeviceLaunch has it; 0: it begins with its group
   std::uint64_t profile = 0;        ///< of a kernel: KernelWork::profile
   KernelOwner owner{};              ///< of a kernel
   MemoryUse use{};                  ///< MemoryUse::partner is `partner`
@@ -118,7 +119,8 @@ class LiveTimeline {
   /// As AddMarker, but the works of the group run where the marker stands. They become known later, and nothing behind the group is
   /// simulated until CloseGroup.
   NodeId OpenGroup(Place place);
-  /// A kernel that may launch others: they are a group that begins when the kernel has ended.
+  /// A kernel that may launch others: they are a group. Those with a Place::number begin when a warp has made the call of that number, tail
+  /// launches (Place::kLastRank) when all others have ended, and whatever else is in it when the kernel has ended.
   Result<NodeId> OpenKernel(Place place, std::shared_ptr<trace::CtaSource> source);
   void CloseGroup(NodeId group);
   /// A kernel of which it is not known yet what runs. Nothing behind it is simulated until Decide.
@@ -274,9 +276,9 @@ class LiveTimeline {
   /// Gives the engine what is sure to come next; the time of a group that it cannot give yet, or kNever.
   Result<Cycle> Feed();
   /// What has ended with the work: its node, unless the node is a group that goes on.
-  Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after);
-  Result<WorkId> FeedBegin(WorkOrder order, Node& node);
-  Result<WorkId> FeedKernel(WorkOrder order, Node& node);
+  Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by = {});
+  Result<WorkId> FeedBegin(WorkOrder order, Node& node, LaunchedBy by);
+  Result<WorkId> FeedKernel(WorkOrder order, Node& node, LaunchedBy by);
   Result<WorkId> FeedMembers(Node& node, WorkId begin, WorkOrder end);
   MemoryUse UseOf(const Place& place, bool kernel);
   std::shared_ptr<const std::vector<HostReuse>> ReusesOf(const Place& place) const;

@@ -65,7 +65,13 @@ std::vector<NodeId> TracePlayer::NodesOf(const std::vector<std::uint64_t>& works
 
 Status TracePlayer::PlayAction(const HostAction& action) {
   if (action.kind == HostAction::Kind::kWait) return PlayWait(action);
-  Place place{.host = host_, .stream = action.stream, .after = NodesOf(action.after), .group = 0, .rank = action.rank, .profile = 0};
+  Place place{.host = host_,
+              .stream = action.stream,
+              .after = NodesOf(action.after),
+              .group = 0,
+              .rank = action.rank,
+              .number = action.group != 0 ? action.work : 0,
+              .profile = 0};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
   if (action.group == 0) works_.PutBehindWaits(place);
   const auto members = members_.find(action.work);

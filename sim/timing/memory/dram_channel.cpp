@@ -24,6 +24,7 @@ void DramChannel::Add(Cycle now, std::uint32_t bank, std::uint32_t row, std::uin
   const DramEntry entry{
       .row = row, .tag = tag, .bank = static_cast<std::uint16_t>(bank), .bursts = static_cast<std::uint8_t>(bursts), .writes = writes};
   const Cycle matters = std::max(now, plain_queue_ ? plain_queue_->Add(entry, timing_) : queue_.Add(entry, timing_));
+  if (size_ == 0) active_from_ = std::max(now, active_until_);
   ++size_;
   // It may come before what is planned, or want the row that a planned command for its bank would close.
   const bool same_bank = plan_.kind != DramChoice::Kind::kNothing && plan_.bank == bank;
@@ -68,7 +69,10 @@ void DramChannel::Execute(Queue& queue, Cycle now, DramData& data) {
     ++(entry.writes ? counters_.dram_writes : counters_.dram_reads);
     if (!entry.writes) data = {.at = end, .tag = entry.tag};
     queue.ColumnGiven(now, plan_.slot, timing_);
-    --size_;
+    if (--size_ == 0) {
+      active_until_ = std::max(end, active_from_);
+      counters_.dram_active_cycles += active_until_ - active_from_;
+    }
   } else if (timing_.open_row(plan_.bank) == DramTiming::kClosed) {
     timing_.Activate(now, plan_.bank, queue.entry(plan_.slot).row);
     queue.RowOpened(now, plan_.slot, timing_);

@@ -53,6 +53,8 @@ class DramChannel {
   std::unique_ptr<DramQueue> plain_queue_;  // in its place, if there is one
   std::uint32_t size_ = 0;                  // of the queue
   DramChoice plan_;                         // of kNothing: to be chosen at plan_.at
+  Cycle active_from_ = 0;                   // since when there has been a request
+  Cycle active_until_ = 0;                  // when the last one that left the queue had its data
 };
 
 }  // namespace gridloom::timing

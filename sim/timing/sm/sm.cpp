@@ -198,7 +198,7 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   warp.parked = 0;
   warp.granted = false;
   warp.event_op = nullptr;
-  if (!cta.events.empty() && !ports_.cta_events.empty()) {
+  if (!cta.events.empty()) {
     const auto events = trace::EventsOf(cta, number);
     if (!events.empty()) warp.event_op = start.code->ops.data() + events.front().instruction;
     warp.event = events.data();

@@ -118,7 +118,8 @@ class Sm {
   /// then.
   static bool ConcernsGates(const Warp& warp) { return warp.state != WarpState::kRunning || warp.op->gated || warp.wake == kNever; }
   void WakeGated(Cycle now, Scheduler& scheduler, Warp& warp);
-  void Signal(Cycle now, Warp& warp);
+  Cycle Signal(Cycle now, Warp& warp);
+  Cycle CyclesOf(const LaunchCalls& calls) const;
   void TellAccess(Cycle now, const Warp& warp) const;
   void Finish(Cycle now, Warp& warp);
   Cycle NextIssue(Cycle now) const;

@@ -1,6 +1,7 @@
 // What proposed parts have to do with the issue of instructions: gates that hold warps back, and events that are told of. Apart from
 // sm_issue.cpp, whose loops go faster when nothing lies between them.
 #include <algorithm>
+#include <bit>
 
 #include "sim/timing/sm/sm.h"
 
@@ -43,21 +44,39 @@ void Sm::WakeGated(Cycle now, Scheduler& scheduler, Warp& warp) {
   if (PassesGates(now, warp)) scheduler.ready |= bit;
 }
 
-/// Tells of the events of the instruction that is being issued.
-void Sm::Signal(Cycle now, Warp& warp) {
+/// What calls by which kernels launch others take of a warp's time.
+Cycle Sm::CyclesOf(const LaunchCalls& calls) const {
+  if (ports_.launch_cost != nullptr) return ports_.launch_cost->CyclesOf(calls);
+  const sim::TimingSpec::DeviceLaunch& costs = timing_.device_launch;
+  Cycle cycles = calls.streams != 0 ? costs.stream_cycles : 0;
+  if (calls.launches == 0) return cycles;
+  cycles += costs.buffer_cycles + costs.call_cycles;
+  return cycles + Cycle{calls.launches} * (costs.buffer_thread_cycles + costs.call_thread_cycles);
+}
+
+/// Tells of the events of the instruction that is being issued. Answers when the warp goes on.
+Cycle Sm::Signal(Cycle now, Warp& warp) {
   const Cta& cta = ctas_[warp.cta_slot];
   const trace::WarpTrace& trace = cta.trace->warps[warp.event->warp];
   const auto visit = static_cast<std::size_t>(warp.visit - cta.trace->visits.data()) - trace.first_visit - 1;
   const auto instruction = static_cast<std::size_t>(warp.op - warp.code->ops.data());
-  while (warp.event->visit == visit && warp.event->instruction == instruction) {
+  const auto first = static_cast<std::ptrdiff_t>(signals_.size());
+  LaunchCalls calls;
+  for (; warp.event != warp.events_end && warp.event->visit == visit && warp.event->instruction == instruction; ++warp.event) {
+    const auto threads = static_cast<std::uint32_t>(std::popcount(warp.event->lanes));
+    const bool launches = warp.event->kind == trace::EventKind::kDeviceLaunch;
+    if (launches) calls.launches += threads;
+    if (launches && ports_.launch_cost != nullptr && ports_.launch_cost->Aggregates(warp.event->flags)) calls.aggregated += threads;
+    if (warp.event->kind == trace::EventKind::kStreamCreate) calls.streams += threads;
+    if (!launches && ports_.cta_events.empty()) continue;
     signals_.push_back(
-        {.at = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
-    if (++warp.event == warp.events_end) {
-      warp.event_op = nullptr;
-      return;
-    }
-    warp.event_op = warp.code->ops.data() + warp.event->instruction;
+        {.at = now, .done = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
   }
+  warp.event_op = warp.event != warp.events_end ? warp.code->ops.data() + warp.event->instruction : nullptr;
+  if (calls.launches == 0 && calls.streams == 0) return now;
+  const Cycle done = now + CyclesOf(calls);
+  for (auto signal = signals_.begin() + first; signal != signals_.end(); ++signal) signal->done = done;
+  return done;
 }
 
 /// Tells of the memory instruction that is being issued.

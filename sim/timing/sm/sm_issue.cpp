@@ -64,7 +64,7 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
 /// A second, independent instruction of the warp in the same cycle.
 void Sm::TryPair(Cycle now, std::uint32_t index, Warp& warp, const DecodedOp& first) {
   const bool goes_on = first.kind == OpKind::kArithmetic || first.kind == OpKind::kMemory;
-  if (!goes_on || warp.state != WarpState::kRunning || warp.RegistersReady() > now) return;
+  if (!goes_on || warp.state != WarpState::kRunning || warp.RegistersReady() > now || warp.next_issue > now + 1) return;
   const DecodedOp& second = *warp.op;
   if (second.pipe == first.pipe && !timing_.sm.same_pipe_pairs) return;
   if (second.pipe == kMemoryPipe && memory_.full()) return;
@@ -86,8 +86,6 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   counters_.thread_instructions += lanes;
   cta.thread_instructions += lanes;
   warp.next_issue = now + 1;
-  if (warp.event_op == warp.op) [[unlikely]]
-    Signal(now, warp);
   switch (op.kind) {
     case OpKind::kArithmetic: warp.SetDestinations(op, now + op.latency); break;
     case OpKind::kBranch:
@@ -101,6 +99,8 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
       break;
     case OpKind::kBarrier: warp.SetDestinations(op, now + op.latency); break;
   }
+  if (warp.event_op == warp.op) [[unlikely]]
+    warp.next_issue = std::max(warp.next_issue, Signal(now, warp));
   const bool parks = op.kind == OpKind::kBarrier && ParksLanes(now, warp, op);
   const bool more = warp.Advance();
   // A warp that ends behind a barrier of all counts as arrived by its end.
