@@ -5,7 +5,7 @@
 
 #include "dtbl/graph.h"
 
-constexpr int kThreads = 128, kChildThreads = 64;
+constexpr int kThreads = 128, kChildThreads = 32;
 
 /// Copies a part of a list with as many lanes as there are.
 __device__ inline void CopyList(int* to, const int* from, int count, int lane, int lanes) {

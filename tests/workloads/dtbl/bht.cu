@@ -303,7 +303,7 @@ void CheckBodies(Program& program, const HostTree& want, const HostNode& root, c
 
 int main(int argc, char** argv) {
   Program program("bht", "forces between bodies, by a tree", argc, argv, {{"points", 16, "random points"}},
-                  {{"bodies", 256, 16384, 1, 1 << 20}, {"leaf", 56, 56, 1, 1 << 20}});
+                  {{"bodies", 2048, 131072, 1, 1 << 20}, {"leaf", 64, 64, 1, 1 << 20}});
   const int count = program["bodies"];
   if (program.threshold() > program["leaf"] + 1)
     Refuse("bht: --threshold is more than --leaf and 1: cubes that are split are children in any case");

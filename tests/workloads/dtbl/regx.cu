@@ -121,6 +121,20 @@ std::vector<unsigned char> Automaton(const Expression& items) {
   return next;
 }
 
+/// Something that an expression finds.
+std::string Instance(const Expression& items, Random& random) {
+  std::string text;
+  for (const Item& item : items) {
+    const int times = item.optional ? static_cast<int>(random.Next() % 2) : 1 + static_cast<int>(item.again && random.Next() % 2 == 0);
+    for (int i = 0; i < times; ++i) {
+      unsigned char byte = 'x';
+      while (!item.bytes[byte]) byte = static_cast<unsigned char>(random.Next());
+      text += static_cast<char>(byte);
+    }
+  }
+  return text;
+}
+
 std::string RandomWord(Random& random, int letters, int least, int most) {
   std::string word;
   for (int left = least + static_cast<int>(random.Next() % (most - least + 1)); left > 0; --left)
@@ -145,24 +159,26 @@ std::vector<std::string> PacketExpressions(int count, Random& random) {
 std::vector<std::string> StringExpressions(int count, int letters, Random& random) {
   std::vector<std::string> texts;
   for (int i = 0; i < count; ++i) {
-    std::string text = RandomWord(random, letters, 2, 3);
+    std::string text = RandomWord(random, letters, 1, 2);
     for (int part = 0; part < 2; ++part) {
       const char* const repeats[] = {"+", "?", "*", ""};
       text += RandomWord(random, letters, 1, 1) + repeats[random.Next() % std::size(repeats)];
     }
-    texts.push_back(text + RandomWord(random, letters, 2, 4));
+    texts.push_back(text + RandomWord(random, letters, 1, 2));
   }
   return texts;
 }
 
 /// The traces of 1998 and 1999 (MIT Lincoln Laboratory) are mail, web, telnet and file transfer: many short packets, and some long ones,
-/// nearly all of them printable. Here: words, numbers, and commands, with which an expression can begin, but mostly does not go on.
-std::string Packet(int length, Random& random) {
+/// nearly all of them printable. Here: words, numbers, and commands, with which an expression can begin, but mostly does not go on;
+/// and now and then something that one finds.
+std::string Packet(int length, const std::vector<Expression>& expressions, Random& random) {
   std::string packet;
   while (static_cast<int>(packet.size()) < length) {
     const unsigned kind = random.Next() % 16;
     if (kind == 0)
       packet += kCommands[random.Next() % std::size(kCommands)] + RandomWord(random, 26, 1, 6) + std::to_string(random.Next() % 100);
+    else if (random.Next() % 64 == 0) packet += Instance(expressions[random.Next() % expressions.size()], random);
     else packet += kind < 3 ? std::to_string(random.Next() % 10000) : RandomWord(random, 26, 2, 9);
     packet += kind % 5 == 0 ? "/" : " ";
   }
@@ -196,7 +212,7 @@ int main(int argc, char** argv) {
   Program program(
       "regx", "regular expressions in packets", argc, argv,
       {{"darpa", 8, "packets of mail, web, telnet and file transfer"}, {"strings", 8, "random strings of few letters"}},
-      {{"packets", 96, 4096, 1, 1 << 16}, {"expressions", 96, 256, 1, 4096}, {"longest", 160, 1500, 41, 16384}, {"letters", 6, 6, 1, 26}});
+      {{"packets", 192, 4096, 1, 1 << 16}, {"expressions", 96, 256, 1, 4096}, {"longest", 160, 1500, 41, 16384}, {"letters", 5, 5, 1, 26}});
   const int count = program["packets"], expression_count = program["expressions"], longest = program["longest"];
   const bool strings = program.input() == "strings";
   Random random(program.seed());
@@ -221,7 +237,8 @@ int main(int argc, char** argv) {
     // Two of three are short: acknowledgements, keys pressed.
     const int length =
         i % 3 < 2 ? 40 + static_cast<int>(random.Next() % 60) : longest / 3 + static_cast<int>(random.Next() % (longest - longest / 3 + 1));
-    texts.push_back(strings ? RandomWord(random, program["letters"], longest / 8, longest / 4) : Packet(std::min(length, longest), random));
+    texts.push_back(strings ? RandomWord(random, program["letters"], longest / 4, longest / 2)
+                            : Packet(std::min(length, longest), expressions, random));
     bytes.insert(bytes.end(), texts.back().begin(), texts.back().end());
     begins.push_back(static_cast<int>(bytes.size()));
   }
