@@ -9,6 +9,7 @@ constexpr int kThreads = 128, kChildThreads = 32;
 
 /// Copies a part of a list with as many lanes as there are.
 __device__ inline void CopyList(int* to, const int* from, int count, int lane, int lanes) {
+#pragma unroll 1
   for (int i = lane; i < count; i += lanes) to[i] = from[i];
 }
 

@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   for (int vertex = 0; vertex < count; ++vertex) {
     for (int i = graph.first[vertex]; i < graph.first[vertex + 1]; ++i) proper = proper && got[vertex] != got[graph.to[i]];
   }
-  program.Check("neighbours differ", proper);
+  program.Check("neighbours have one colour", proper);
   program.Say(round, " rounds, ", 1 + *std::max_element(got.begin(), got.end()), " colours at most");
   return program.Finish();
 }

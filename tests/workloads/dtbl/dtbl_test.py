@@ -13,9 +13,9 @@ INPUTS = {
     "bht": (("points",), ("--bodies=131", "--leaf=19")),
     "bfs": (("citation", "road", "cage15"), ("--vertices=301",)),
     "clr": (("citation", "graph500", "cage15", "balanced"), ("--vertices=150", "--draws=9", "--threshold=12")),
-    "regx": (("darpa", "strings"), ("--packets=19", "--expressions=37", "--longest=80")),
+    "regx": (("darpa", "strings"), ("--packets=19", "--expressions=37", "--longest=80", "--threshold=4")),
     "pre": (("movielens",), ("--users=29", "--items=75")),
-    "join": (("uniform", "gaussian"), ("--left=997", "--right=133", "--keys=13")),
+    "join": (("uniform", "gaussian"), ("--left=997", "--right=133", "--keys=61", "--threshold=12")),
     "sssp": (("citation", "flight", "cage15"), ("--vertices=301",)),
 }
 # Road networks have no vertex with as many neighbours as the threshold has.

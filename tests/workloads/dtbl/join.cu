@@ -33,6 +33,7 @@ __global__ void Scan(const int* counts, int* sums, int count) {
   const int each = (count + kScanThreads - 1) / kScanThreads;
   const int begin = min(count, static_cast<int>(threadIdx.x) * each), end = min(count, begin + each);
   int sum = 0;
+#pragma unroll 1
   for (int i = begin; i < end; ++i) sum += counts[i];
   parts[threadIdx.x] = sum;
   for (int distance = 1; distance < kScanThreads; distance *= 2) {
@@ -42,6 +43,7 @@ __global__ void Scan(const int* counts, int* sums, int count) {
     parts[threadIdx.x] += before;
   }
   sum = parts[threadIdx.x] - sum;
+#pragma unroll 1
   for (int i = begin; i < end; ++i) {
     sums[i] = sum;
     sum += counts[i];

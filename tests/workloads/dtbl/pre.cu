@@ -3,7 +3,7 @@
 // an item, and all items of a user. Sums are of whole numbers, so that the order in which they come does not matter.
 #include <cmath>
 #include <map>
-#include <set>
+#include <numeric>
 
 #include "dtbl/program.h"
 
@@ -60,37 +60,45 @@ __global__ void CompareAll(Ratings of_items, const int* norms, int* alike, int i
   for (int other = one + 1; other < items; ++other) CompareItems(of_items, norms, alike, items, one, other);
 }
 
-/// Points of an item for a user; in the low bits what makes the first one of equal items the best. Rated items have none.
-__device__ inline unsigned long long Points(const Ratings& of_users, const int* alike, int items, int user, int item) {
+/// What is expected of the users, and the best of it.
+struct Advice {
+  int* points;               ///< [user][item]; 0 for rated items
+  unsigned long long* best;  ///< of each user: points, and below them what makes the first one of equal items the best
+};
+
+/// Points of an item for a user, as in `best`.
+__device__ inline unsigned long long RateItem(const Ratings& of_users, const int* alike, int items, int user, int item,
+                                              const Advice& advice) {
   int points = 0;
   for (int i = of_users.first[user]; i < of_users.first[user + 1]; ++i) {
     if (of_users.others[i] == item) return 0;
     points += of_users.values[i] * alike[item * items + of_users.others[i]];
   }
+  advice.points[user * items + item] = points;
   return static_cast<unsigned long long>(points) << 32 | static_cast<unsigned>(items - item);
 }
 
-__global__ void RateItems(Ratings of_users, const int* alike, int items, int user, unsigned long long* best) {
+__global__ void RateItems(Ratings of_users, const int* alike, int items, int user, Advice advice) {
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
-  if (item < items) atomicMax(&best[user], Points(of_users, alike, items, user, item));
+  if (item < items) atomicMax(&advice.best[user], RateItem(of_users, alike, items, user, item, advice));
 }
 
 template <Form kForm>
-__global__ void Recommend(Ratings of_users, const int* alike, int items, int users, unsigned long long* best, Nesting nesting) {
+__global__ void Recommend(Ratings of_users, const int* alike, int items, int users, Advice advice, Nesting nesting) {
   const int user = blockIdx.x * kThreads + threadIdx.x;
   if (user >= users) return;
   if constexpr (kForm == Form::kCdp) {
     if (items >= nesting.threshold) {
-      LaunchChild<RateItems, kChildThreads>(nesting, items, of_users, alike, items, user, best);
+      LaunchChild<RateItems, kChildThreads>(nesting, items, of_users, alike, items, user, advice);
       return;
     }
   }
-  unsigned long long most = 0;
+  unsigned long long best = 0;
   for (int item = 0; item < items; ++item) {
-    const unsigned long long points = Points(of_users, alike, items, user, item);
-    most = points > most ? points : most;
+    const unsigned long long points = RateItem(of_users, alike, items, user, item, advice);
+    best = points > best ? points : best;
   }
-  best[user] = most;
+  advice.best[user] = best;
 }
 
 struct Rows {
@@ -112,7 +120,10 @@ Table MovieRatings(int users, int items, std::uint64_t seed) {
   Random random(seed);
   std::vector<double> weights;
   double all = 0;
-  for (int item = 0; item < items; ++item) weights.push_back(all += 1 / std::pow(item + 1, 0.9));
+  for (int rank = 1; rank <= items; ++rank) weights.push_back(all += 1 / std::pow(rank, 0.9));
+  std::vector<int> number(items);
+  std::iota(number.begin(), number.end(), 0);
+  for (int i = items; i > 1; --i) std::swap(number[i - 1], number[random.Next() % i]);
   Table of_users(users);
   for (auto& rated : of_users) {
     float normal = -6;
@@ -120,8 +131,8 @@ Table MovieRatings(int users, int items, std::uint64_t seed) {
     const int count = std::min(items / 2, 19 + static_cast<int>(40 * items / 1682.0 * std::exp(1.2 * normal)));
     while (static_cast<int>(rated.size()) < count) {
       const double drawn = random.Uniform(0, 1) * all;
-      const int item = static_cast<int>(std::lower_bound(weights.begin(), weights.end(), drawn) - weights.begin());
-      rated.emplace(std::min(item, items - 1), 1 + static_cast<int>(random.Next() % 5));
+      const int rank = static_cast<int>(std::lower_bound(weights.begin(), weights.end(), drawn) - weights.begin());
+      rated.emplace(number[std::min(rank, items - 1)], 1 + static_cast<int>(random.Next() % 5));
     }
   }
   return of_users;
@@ -157,15 +168,16 @@ std::vector<int> AlikeOnHost(const Table& of_users, int items, Program& program)
   return alike;
 }
 
-int BestOnHost(const std::map<int, int>& rated, const std::vector<int>& alike, int items) {
-  int best = 0, most = -1;
-  for (int item = 0; item < items; ++item) {
-    if (rated.count(item) > 0) continue;
-    int points = 0;
-    for (const auto& [other, value] : rated) points += value * alike[item * items + other];
-    if (points > most) best = item, most = points;
+/// Adds the points of all items for a user to `points`; the first one of the best.
+int RateOnHost(const std::map<int, int>& rated, const std::vector<int>& alike, int items, std::vector<int>& points) {
+  std::vector<int> of_items(items, 0);
+  for (const auto& [other, value] : rated) {
+    for (int item = 0; item < items; ++item) of_items[item] += value * alike[item * items + other];
   }
-  return best;
+  for (const auto& [item, value] : rated) of_items[item] = 0;
+  points.insert(points.end(), of_items.begin(), of_items.end());
+  for (const auto& [item, value] : rated) of_items[item] = -1;
+  return static_cast<int>(std::max_element(of_items.begin(), of_items.end()) - of_items.begin());
 }
 
 int main(int argc, char** argv) {
@@ -181,6 +193,7 @@ int main(int argc, char** argv) {
   const DeviceRatings device_users(RowsOf(of_users)), device_items(RowsOf(of_items));
   const DeviceArray<int> norms(items), alike(std::vector<int>(static_cast<std::size_t>(items) * items, 0));
   const DeviceArray<unsigned long long> best(std::vector<unsigned long long>(users, 0));
+  const DeviceArray<int> points(std::vector<int>(static_cast<std::size_t>(users) * items, 0));
   const Nesting nesting = program.Nest(std::max(users, items));
 
   Norms<<<Ctas(items, kThreads), kThreads>>>(device_items, items, norms);
@@ -189,19 +202,20 @@ int main(int argc, char** argv) {
   compare<<<Ctas(items, kThreads), kThreads>>>(device_items, norms, alike, items, nesting);
   program.Launched();
   const auto recommend = program.flat() ? Recommend<Form::kFlat> : Recommend<Form::kCdp>;
-  recommend<<<Ctas(users, kThreads), kThreads>>>(device_users, alike, items, users, best, nesting);
+  recommend<<<Ctas(users, kThreads), kThreads>>>(device_users, alike, items, users, Advice{points, best}, nesting);
   program.Launched();
 
   const std::vector<int> want_alike = AlikeOnHost(of_users, items, program);
-  std::vector<int> recommended, want;
+  std::vector<int> recommended, want, want_points;
   for (const unsigned long long packed : best.Read()) recommended.push_back(items - static_cast<int>(packed & 0xFFFFFFFFu));
   int ratings = 0;
   for (const auto& rated : of_users) {
     program.Nested(items, kChildThreads);
     ratings += static_cast<int>(rated.size());
-    want.push_back(BestOnHost(rated, want_alike, items));
+    want.push_back(RateOnHost(rated, want_alike, items, want_points));
   }
   program.Compare("alike", alike.Read(), want_alike);
+  program.Compare("points", points.Read(), want_points);
   program.Compare("recommended", recommended, want);
   program.Say(ratings, " ratings of ", items, " items by ", users, " users");
   return program.Finish();
