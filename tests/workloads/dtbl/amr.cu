@@ -97,7 +97,7 @@ void RefineOnHost(HostMesh& mesh, Path path, float temperature, int level, float
 int main(int argc, char** argv) {
   Program program(
       "amr", "adaptive mesh refinement", argc, argv, {{"combustion", kCells, "a ring of flame"}},
-      {{"side", 16, 48, 1, 1 << kRootBits / 2}, {"depth", 4, 8, 1, 9}, {"limit", 100, 100, 1, 1 << 20}, {"heat", 500, 2500, 1, 1 << 20}});
+      {{"side", 16, 48, 1, 1 << kRootBits / 2}, {"depth", 4, 8, 1, 9}, {"limit", 100, 100, 1, 1 << 20}, {"heat", 500, 1500, 1, 1 << 20}});
   if (program.threshold() > kCells) Refuse("amr: --threshold is more than the 32 cells of a cell: nothing could be refined");
   const int side = program["side"], roots = side * side, depth = program["depth"];
   const float limit = static_cast<float>(program["limit"]);

@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
                    {"graph500", 32, "Kronecker graph of Graph 500"},
                    {"cage15", 16, "matrix of DNA electrophoresis"},
                    {"balanced", 32, "as many edges as graph500, vertices much alike"}},
-                  {{"vertices", 1024, 131072, 4, 1 << 20}, {"draws", 24, 48, 1, 64}});
+                  {{"vertices", 1024, 32768, 4, 1 << 20}, {"draws", 24, 48, 1, 64}});
   const Graph graph = MakeGraph(program);
   const DeviceGraph device(graph);
   const int count = graph.vertices(), ctas = Ctas(count, kThreads);

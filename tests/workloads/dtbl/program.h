@@ -159,6 +159,8 @@ class Program {
     child_threads_ += threads;
   }
 
+  long children() const { return children_; }
+
   /// One line about the input that was made.
   template <class... Words>
   void Say(const Words&... words) const {
