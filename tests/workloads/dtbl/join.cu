@@ -1,6 +1,7 @@
-// JOIN (Diamos et al.): inner join of two relations, both in the order of their keys. Three kernels: for each tuple of the right relation,
-// where its key begins and ends in the left one; the places of its pairs in the result, by a scan; and the pairs themselves, which are the
-// nested work. The result has one order, whatever the form. Not as there: a relation is searched as a whole, not by partitions.
+// JOIN (Diamos et al.): inner join of two relations. Three kernels: for each tuple of the right relation, where its key begins and ends in
+// the left one, which is in the order of its keys; the places of its pairs in the result, by a scan; and the pairs themselves, which are
+// the nested work. The result has one order, whatever the form. Not as there: the left relation is searched as a whole, not by partitions;
+// and the right one is in no order, because neighbouring threads would have equal keys otherwise, and equal work.
 #include "dtbl/program.h"
 
 constexpr int kThreads = 128, kChildThreads = 128, kScanThreads = 256;
@@ -70,7 +71,7 @@ __global__ void Emit(const int* begins, const int* counts, const int* sums, int 
   for (int i = 0; i < count; ++i) pairs[sums[right] + i] = {left + i, right};
 }
 
-/// Sorted keys. The sum of twelve uniform numbers is normal enough: the deviation is an eighth of the range, so that the most frequent key
+/// The sum of twelve uniform numbers is normal enough: the deviation is an eighth of the range, so that the most frequent key
 /// is hundreds of times as frequent as the least frequent one.
 std::vector<int> Keys(int count, int range, bool gaussian, std::uint64_t seed) {
   Random random(seed);
@@ -81,7 +82,6 @@ std::vector<int> Keys(int count, int range, bool gaussian, std::uint64_t seed) {
     const long normal = range / 2 + (sum - 6 * 65536) * range / (8 * 65536);
     key = gaussian ? static_cast<int>(std::clamp(normal, 0l, range - 1l)) : static_cast<int>(random.Next() % range);
   }
-  std::sort(keys.begin(), keys.end());
   return keys;
 }
 
@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
                   {{"left", 8192, 204800, 1, 1 << 24}, {"right", 1024, 204800, 1, 1 << 24}, {"keys", 64, 1024, 1, 1 << 20}});
   const int right_count = program["right"], range = program["keys"], ctas = Ctas(right_count, kThreads);
   const bool gaussian = program.input() == "gaussian";
-  const std::vector<int> host_left = Keys(program["left"], range, gaussian, program.seed());
+  std::vector<int> host_left = Keys(program["left"], range, gaussian, program.seed());
+  std::sort(host_left.begin(), host_left.end());
   const std::vector<int> host_right = Keys(right_count, range, gaussian, program.seed() + 1000);
   const DeviceArray<int> left(host_left), right(host_right), begins(right_count), counts(right_count), sums(right_count + 1);
   const Nesting nesting = program.Nest(right_count);
