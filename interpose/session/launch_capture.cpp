@@ -80,12 +80,13 @@ bool MayLaunch(const KernelOp& op) {
   // sim/exec/contract/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
   constexpr std::string_view kNames[] = {"LaunchDevice", "LaunchDeviceV2"};
   constexpr std::string_view kPrefixes[] = {"cnp", "__cuda_syscall_cnp", "__cuda_syscall_cnpv2"};
+  const ptx::Module& module = op.bound.program->module();
   for (const std::string_view prefix : kPrefixes) {
     for (const std::string_view name : kNames) {
-      if (op.bound.program->module().FindFunction(std::string(prefix) + std::string(name)) != nullptr) return true;
+      if (module.FindFunction(std::string(prefix) + std::string(name)) != nullptr) return true;
     }
   }
-  return false;
+  return module.FindFunction("cudaLaunchAggGroup") != nullptr || module.FindFunction("cudaLaunchAggGroupV2") != nullptr;
 }
 
 LaunchCapture::LaunchCapture(const KernelOp& op, const TracedLaunch& what, bool traced, std::shared_ptr<trace::CtaSink> live)

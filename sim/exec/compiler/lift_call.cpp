@@ -7,7 +7,8 @@ namespace gridloom::exec {
 namespace {
 
 /// Functions of the device runtime library that are system calls themselves, whatever the library says: those that every launch
-/// makes (one call instead of three functions), and the wait for children, which its PTX defines to fail.
+/// makes (one call instead of three functions), and the wait for children, which its PTX defines to fail. Likewise launches of aggregated
+/// groups, which gridloom/agg_group.h defines as ordinary launches for other drivers.
 struct ReplacedFunction {
   std::string_view name;  ///< without its prefix
   DeviceCall call;
@@ -18,6 +19,8 @@ constexpr ReplacedFunction kReplaced[] = {
     {"LaunchDeviceV2_ptsz", DeviceCall::kLaunchDeviceV2},
     {"DeviceSynchronize", DeviceCall::kDeviceSynchronize},
     {"DeviceSynchronizeDeprecationAvoidance", DeviceCall::kDeviceSynchronize},
+    {"LaunchAggGroup", DeviceCall::kLaunchGroup},
+    {"LaunchAggGroupV2", DeviceCall::kLaunchGroupV2},
 };
 
 /// The row named as `name` is behind the first of `prefixes` it starts with; null when there is none.

@@ -43,7 +43,8 @@ constexpr bool MayRecordEvents(Helper helper, std::uint64_t imm) {
   const auto call = static_cast<DeviceCall>(imm & 0xff);
   return helper == Helper::kRange ||
          (helper == Helper::kDeviceRuntime &&
-          (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 || call == DeviceCall::kStreamCreate));
+          (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 || call == DeviceCall::kLaunchGroup ||
+           call == DeviceCall::kLaunchGroupV2 || call == DeviceCall::kStreamCreate));
 }
 inline constexpr unsigned kEventInstructionShift = 32;
 

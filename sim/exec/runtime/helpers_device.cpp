@@ -15,7 +15,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint64_t kMaxChildParamBytes = 4096;
-constexpr unsigned kMaxParameters = 8;
+constexpr unsigned kMaxParameters = 9;
 
 /// The calling lane and its arguments, a dim3 as three of them.
 struct Caller {
@@ -77,8 +77,9 @@ std::uint64_t GetParameterBufferV2(const Caller& c) {
   return c.services().parameter_buffers->Make(buffer, kAlign);
 }
 
-/// Launches what `buffer` describes, with the parameters at `address` (0: none).
-DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer, std::uint64_t address, std::uint64_t stream) {
+/// Launches what `buffer` describes, with the parameters at `address` (0: none). `marks` are those of the launch besides its stream's.
+DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer, std::uint64_t address, std::uint64_t stream,
+                         std::uint8_t marks = 0) {
   GridChildren* const children = c.launch().children;
   if (!children) return DeviceStatus::kStartupFailure;
   const std::uint64_t needed = buffer.kernel->params.bytes;
@@ -103,12 +104,16 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
                                                                           : std::uint8_t{0};
     RecordEvent(
         c.warp, c.lane, c.imm,
-        {.kind = RecordedEvent::kDeviceLaunch, .flags = flags, .data = {number, launch.grid.count(), launch.block.count(), needed}});
+        {.kind = RecordedEvent::kDeviceLaunch,
+         .flags = static_cast<std::uint8_t>(flags | marks),
+         .data = {number, launch.grid.count(), launch.block.count(), needed}});
   }
   return status;
 }
 
-std::uint64_t LaunchDevice(const Caller& c) {
+/// The kernel and the buffer are the first arguments; the buffer says no more than where the parameters lie.
+std::uint64_t LaunchKernel(const Caller& c, Dim3 grid, Dim3 block, std::uint32_t dynamic_shared_bytes, std::uint64_t stream,
+                           std::uint8_t marks = 0) {
   ParameterBuffers& buffers = *c.services().parameter_buffers;
   ParameterBuffers::Buffer buffer;
   if (c.arg[1] != 0) {
@@ -117,22 +122,32 @@ std::uint64_t LaunchDevice(const Caller& c) {
     buffer = *found;
   }
   buffer.kernel = c.kernel(0);
-  buffer.grid = c.LoadDims(2);
-  buffer.block = c.LoadDims(3);
-  buffer.dynamic_shared_bytes = c.word(4);
-  const DeviceStatus status = buffer.kernel ? LaunchChild(c, buffer, c.arg[1], c.arg[5]) : DeviceStatus::kInvalidValue;
+  buffer.grid = grid;
+  buffer.block = block;
+  buffer.dynamic_shared_bytes = dynamic_shared_bytes;
+  const DeviceStatus status = buffer.kernel ? LaunchChild(c, buffer, c.arg[1], stream, marks) : DeviceStatus::kInvalidValue;
   if (c.arg[1] != 0) buffers.Free(c.arg[1]);
   return Number(status);
 }
 
-std::uint64_t LaunchDeviceV2(const Caller& c) {
+/// The buffer is the first argument.
+std::uint64_t LaunchBuffer(const Caller& c, std::uint64_t stream, std::uint8_t marks = 0) {
   ParameterBuffers& buffers = *c.services().parameter_buffers;
   const auto buffer = buffers.Find(c.arg[0], c.launch().serial);
   if (!buffer || !buffer->kernel) return Number(DeviceStatus::kInvalidValue);
-  const DeviceStatus status = LaunchChild(c, *buffer, c.arg[0], c.arg[1]);
+  const DeviceStatus status = LaunchChild(c, *buffer, c.arg[0], stream, marks);
   buffers.Free(c.arg[0]);
   return Number(status);
 }
+
+std::uint64_t LaunchDevice(const Caller& c) { return LaunchKernel(c, c.LoadDims(2), c.LoadDims(3), c.word(4), c.arg[5]); }
+std::uint64_t LaunchDeviceV2(const Caller& c) { return LaunchBuffer(c, c.arg[1]); }
+
+/// A group waits for nothing and nothing in its parent waits for it, so that its blocks can join others (docs/passes.md, `aggregate`).
+std::uint64_t LaunchGroup(const Caller& c) {
+  return LaunchKernel(c, c.dims(2), c.dims(5), c.word(8), GridChildren::kFireAndForget, RecordedEvent::kAggregated);
+}
+std::uint64_t LaunchGroupV2(const Caller& c) { return LaunchBuffer(c, GridChildren::kFireAndForget, RecordedEvent::kAggregated); }
 
 /// Waits for everything the CTA has launched; other warps and CTAs run meanwhile. Kernels with this call have fibers.
 std::uint64_t DeviceSynchronize(const Caller& c) {
