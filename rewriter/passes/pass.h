@@ -66,12 +66,21 @@ struct HiddenParam {
   std::uint32_t offset = 0;
 };
 
+/// What a pass that decides place by place did at one of them.
+struct PlaceReport {
+  std::string function;  ///< the kernel, or a function that it calls
+  SourceLoc loc;
+  bool changed = false;
+  std::string reason = {};  ///< why not, as in KernelReport; of a place that was changed, when it still does what it did
+};
+
 struct KernelReport {
   std::string kernel;
   KernelStatus status = KernelStatus::kUnchanged;
   std::string reason;  ///< kRefused: a clause that completes "kernel k is not …ed: ", e.g. "it waits for other CTAs (…)"
   SourceLoc loc;       ///< kRefused: where; line 0 when no single place is to blame
   std::vector<HiddenParam> hidden = {};
+  std::vector<PlaceReport> places = {};  ///< of a pass that decides place by place: a kernel is refused when all of them are
 };
 
 /// A kernel that a pass added to the module.

@@ -25,6 +25,7 @@ void Merge(const Pass& pass, const PassReport& report, Rewritten& rewritten) {
   for (const KernelReport& kernel : report.kernels) {
     KernelOutcome& outcome = OutcomeOf(rewritten, kernel.kernel);
     outcome.hidden.insert(outcome.hidden.end(), kernel.hidden.begin(), kernel.hidden.end());
+    outcome.places.insert(outcome.places.end(), kernel.places.begin(), kernel.places.end());
     if (outcome.status == KernelStatus::kRefused || kernel.status == KernelStatus::kUnchanged) continue;
     outcome.status = kernel.status;
     if (kernel.status != KernelStatus::kRefused) continue;

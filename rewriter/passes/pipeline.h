@@ -36,6 +36,7 @@ struct KernelOutcome {
   std::string refused_by, reason;
   SourceLoc loc;
   std::vector<HiddenParam> hidden = {};  ///< in the order they were appended; the parameters before them are the kernel's own
+  std::vector<PlaceReport> places = {};
 };
 
 struct Rewritten {

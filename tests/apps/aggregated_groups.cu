@@ -1,8 +1,7 @@
 // Aggregated groups (gridloom/agg_group.h): the typed form, the paper's form with a parameter buffer, groups that launch groups, errors.
 // Without Gridloom the same program launches grids that are forgotten.
-#include "gridloom/agg_group.h"
-
 #include "app.h"
+#include "gridloom/agg_group.h"
 
 struct Pair {
   char tag;

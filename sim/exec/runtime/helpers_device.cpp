@@ -102,11 +102,10 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
                                : stream == GridChildren::kFireAndForget   ? RecordedEvent::kFireAndForget
                                : stream <= GridChildren::kPerThreadStream ? RecordedEvent::kDefaultStream
                                                                           : std::uint8_t{0};
-    RecordEvent(
-        c.warp, c.lane, c.imm,
-        {.kind = RecordedEvent::kDeviceLaunch,
-         .flags = static_cast<std::uint8_t>(flags | marks),
-         .data = {number, launch.grid.count(), launch.block.count(), needed}});
+    RecordEvent(c.warp, c.lane, c.imm,
+                {.kind = RecordedEvent::kDeviceLaunch,
+                 .flags = static_cast<std::uint8_t>(flags | marks),
+                 .data = {number, launch.grid.count(), launch.block.count(), needed}});
   }
   return status;
 }
