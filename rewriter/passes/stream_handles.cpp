@@ -1,0 +1,376 @@
+#include "rewriter/passes/stream_handles.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "rewriter/analysis/liveness.h"
+#include "rewriter/passes/stream_trace.h"
+#include "rewriter/ptx/defuse.h"
+#include "rewriter/ptx/visit.h"
+
+namespace gridloom::passes {
+
+using analysis::Cfg;
+using ptx::Instruction;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::StateSpace;
+
+namespace {
+
+constexpr std::uint32_t kHandleBytes = 8;
+constexpr std::uint64_t kNonBlocking = 1;  // cudaStreamNonBlocking
+
+struct RuntimeFunction {
+  std::string_view name;  ///< without its prefix
+  RuntimeCall call;
+};
+constexpr RuntimeFunction kFunctions[] = {
+    {"StreamCreateWithFlags", RuntimeCall::kCreateStream},
+    {"StreamDestroy", RuntimeCall::kDestroyStream},
+    {"LaunchDevice", RuntimeCall::kLaunch},
+    {"LaunchDevice_ptsz", RuntimeCall::kLaunch},
+    {"LaunchDeviceV2", RuntimeCall::kLaunchBuffer},
+    {"LaunchDeviceV2_ptsz", RuntimeCall::kLaunchBuffer},
+    {"DeviceSynchronize", RuntimeCall::kWait},
+    {"DeviceSynchronizeDeprecationAvoidance", RuntimeCall::kWait},
+};
+constexpr std::string_view kPrefixes[] = {"__cudaCDP2", "__cuda", "cuda"};
+
+/// The name behind the prefix of the library; empty when it has none.
+std::string_view Behind(std::string_view function) {
+  for (const std::string_view prefix : kPrefixes) {
+    if (function.starts_with(prefix)) return function.substr(prefix.size());
+  }
+  return {};
+}
+
+RuntimeCall CallOf(const Instruction& instruction) {
+  const ptx::Function* const callee = analysis::CalleeOf(instruction);
+  return callee == nullptr ? RuntimeCall::kNone : RuntimeCallOf(callee->name);
+}
+
+/// Functions that put a handle where their first argument points to, and do no more with the pointer.
+std::optional<std::uint32_t> Written(const ptx::Function& callee, std::size_t argument) {
+  const std::string_view name = Behind(callee.name);
+  if (argument == 0 && (name == "StreamCreateWithFlags" || name == "EventCreateWithFlags")) return kHandleBytes;
+  return std::nullopt;
+}
+
+using Register = std::pair<const ptx::Variable*, std::uint32_t>;
+
+bool Mentions(const Operand& operand, const Register& reg) {
+  bool found = false;
+  ptx::VisitOperand(operand, [&](const Operand& one) {
+    found = found || (one.kind == OperandKind::kRegister && one.variable == reg.first && one.index == reg.second);
+  });
+  return found;
+}
+
+/// Finds a function's launches and streams, and what is to be said against each stream.
+class Finder {
+ public:
+  Finder(const Cfg& cfg, ThreadMemory& memory, const StreamHandles& handles, std::vector<StreamUse>& uses, std::vector<MadeStream>& made)
+      : cfg_(cfg), memory_(memory), handles_(handles), uses_(uses), made_(made), liveness_(cfg) {}
+
+  void Run() {
+    FindLocals();
+    for (std::uint32_t i = 0; i < cfg_.instructions().size(); ++i) AddCall(i);
+    if (cfg_.unresolved_branch() != nullptr) return GiveUp();
+    holders_.resize(made_.size());
+    for (std::size_t i = 0; i < made_.size(); ++i) CheckHandle(i);
+    // What is said against one stream can be said against another that has its slot.
+    for (bool more = true; more;) {
+      Trace();
+      more = false;
+      for (std::size_t i = 0; i < made_.size(); ++i) {
+        if (!made_[i].refused()) more = CheckUses(i) || more;
+      }
+    }
+  }
+
+ private:
+  const Instruction& At(std::uint32_t instruction) const { return *cfg_.instructions()[instruction].instruction; }
+
+  /// Variables that can be named everywhere in the function.
+  void FindLocals() {
+    std::map<std::string_view, unsigned> named;
+    ptx::VisitStatements(*cfg_.function().body, [&](const ptx::Statement& statement) {
+      if (const auto* const variable = std::get_if<ptx::Variable*>(&statement)) ++named[(*variable)->name];
+    });
+    for (const ptx::Variable& variable : cfg_.function().body->variables) {
+      if (variable.space == StateSpace::kLocal && named[variable.name] == 1) locals_.push_back(&variable);
+    }
+  }
+
+  void AddCall(std::uint32_t at) {
+    const Instruction& instruction = At(at);
+    const RuntimeCall call = CallOf(instruction);
+    const StreamArgument stream = StreamArgumentOf(call);
+    const Operand* const arguments = ArgumentsOf(instruction);
+    if (stream.arguments == 0 || arguments == nullptr || arguments->elements.size() != stream.arguments) return;
+    if (call != RuntimeCall::kCreateStream) return uses_.push_back({.instruction = at, .call = call});
+    MadeStream made{.instruction = at};
+    if (instruction.guard) made.why_not = "is made under a condition";
+    else if (!FindSlot(at, made.slot)) made.why_not = "others may know of, because its handle is not put into a variable of the function";
+    else if (!handles_.IsSequence(at)) made.why_not = "is made by a call that shares its arguments with another";
+    made_.push_back(std::move(made));
+  }
+
+  void GiveUp() {
+    const std::string why = "cannot be told, because a branch of the function leads nobody knows where";
+    for (MadeStream& made : made_) made.why_not = why;
+    for (StreamUse& use : uses_) use.sources = {{.kind = StreamSource::Kind::kUnknown, .why = why}};
+  }
+
+  /// Where the call puts the handle: a place that it has in any case.
+  bool FindSlot(std::uint32_t call, Place& slot) {
+    for (const ptx::Variable* const local : locals_) {
+      for (const PlaceAccess& access : memory_.UseOf(*local).accesses) {
+        if (access.instruction != call) continue;
+        if (slot.variable != nullptr) return false;
+        slot = {local, access.offset};
+      }
+    }
+    const Operand* const pointer = ArgumentOf(At(call), 0);
+    const bool inside =
+        slot.variable != nullptr && slot.offset >= 0 && static_cast<std::uint64_t>(slot.offset) + kHandleBytes <= slot.variable->bytes();
+    if (!inside || pointer->kind != OperandKind::kSymbol) return inside;
+    std::uint32_t stores = 0;
+    for (const analysis::CfgInstruction& one : cfg_.instructions()) {
+      if (one.instruction->opcode != Opcode::kSt) continue;
+      const auto place = memory_.Named(*one.instruction);
+      if (place && place->variable == pointer->variable) stores += one.instruction->guard ? 2 : 1;
+    }
+    return stores == 1;
+  }
+
+  // ---- where the handle goes
+  void CheckHandle(std::size_t number) {
+    MadeStream& made = made_[number];
+    if (made.refused()) return;
+    if (Flags(made.instruction) != kNonBlocking) {
+      made.why_not = "is not made with cudaStreamNonBlocking";
+      return;
+    }
+    const ThreadMemory::Use& use = memory_.UseOf(*made.slot.variable);
+    if (use.wild != nullptr) {
+      made.why_not = "others may know of, because its handle lies where pointers lead to (" + use.wild->FullName() + ")";
+      return;
+    }
+    std::vector<Register>& holders = holders_[number];
+    for (const PlaceAccess& access : use.accesses) CheckAccess(made, access, holders);
+    for (std::size_t i = 0; i < holders.size() && !made.refused(); ++i) {
+      const Register holder = holders[i];
+      for (std::uint32_t at = 0; at < cfg_.instructions().size() && !made.refused(); ++at) CheckReader(made, at, holder, holders);
+    }
+  }
+
+  std::optional<std::uint64_t> Flags(std::uint32_t call) {
+    const auto sources = StreamTrace(cfg_, memory_, {}).Argument(call, 1, 4);
+    if (sources.size() != 1 || sources[0].kind != StreamSource::Kind::kConstant) return std::nullopt;
+    return sources[0].handle;
+  }
+
+  void CheckAccess(MadeStream& made, const PlaceAccess& access, std::vector<Register>& holders) {
+    if (access.offset >= made.slot.offset + kHandleBytes || access.offset + access.bytes <= made.slot.offset) return;
+    const Instruction& instruction = At(access.instruction);
+    const bool exact = access.offset == made.slot.offset && access.bytes == kHandleBytes && access.whole;
+    if (!exact) made.why_not = "has a handle that is accessed in parts (" + instruction.FullName() + ")";
+    else if (access.writes && instruction.opcode != Opcode::kSt && CallOf(instruction) != RuntimeCall::kCreateStream)
+      made.why_not = "shares the place of its handle with an event";
+    else if (!access.writes) AddHolder(made, instruction, holders);
+  }
+
+  void AddHolder(MadeStream& made, const Instruction& instruction, std::vector<Register>& holders) {
+    const Operand& to = instruction.operands[0];
+    if (to.kind != OperandKind::kRegister || to.variable == nullptr || to.element != 0 || to.variable->vector != 1) {
+      made.why_not = "has a handle that is accessed in parts (" + instruction.FullName() + ")";
+      return;
+    }
+    const Register reg{to.variable, to.index};
+    if (std::ranges::find(holders, reg) == holders.end()) holders.push_back(reg);
+  }
+
+  /// What an instruction that reads the handle out of a register does with it.
+  void CheckReader(MadeStream& made, std::uint32_t at, const Register& holder, std::vector<Register>& holders) {
+    const Instruction& instruction = At(at);
+    const ptx::Form* const form = ptx::FormOf(instruction);
+    for (std::size_t n = 0; n < instruction.operands.size() && !made.refused(); ++n) {
+      const Operand& operand = instruction.operands[n];
+      const bool reads = ptx::detail::UseOf(instruction, form, n).reads || operand.kind == OperandKind::kAddress;
+      if (!reads || !Mentions(operand, holder)) continue;
+      const bool copies = ptx::BytesOf(instruction.type()) == kHandleBytes && operand.kind == OperandKind::kRegister &&
+                          ((instruction.opcode == Opcode::kMov && n == 1) || (instruction.opcode == Opcode::kSelp && (n == 1 || n == 2)));
+      if (copies) AddHolder(made, instruction, holders);
+      else if (instruction.Has(ptx::Trait::kCalls)) CheckCall(made, at, holder);
+      else if (instruction.opcode == Opcode::kSt && n == 1) CheckStore(made, instruction);
+      else made.why_not = "has a handle that is used in other ways, too (" + instruction.FullName() + ")";
+    }
+  }
+
+  void CheckCall(MadeStream& made, std::uint32_t at, const Register& holder) {
+    const Operand* const list = ArgumentsOf(At(at));
+    bool argument = false;
+    for (std::size_t n = 0; list != nullptr && n < list->elements.size(); ++n) {
+      if (!Mentions(list->elements[n], holder)) continue;
+      argument = true;
+      CheckArgument(made, {.call = at, .number = n});
+    }
+    if (!argument) made.why_not = "has a handle that is called";
+  }
+
+  void CheckStore(MadeStream& made, const Instruction& store) {
+    const auto place = memory_.Named(store);
+    const bool passed =
+        place && place->variable->space == StateSpace::kParam && place->offset == 0 && !memory_.CallsWith(*place->variable).empty();
+    if (!passed) made.why_not = "has a handle that is stored (" + store.FullName() + ")";
+    else
+      for (const CallArgument& argument : memory_.CallsWith(*place->variable)) CheckArgument(made, argument);
+  }
+
+  void CheckArgument(MadeStream& made, const CallArgument& argument) {
+    const Instruction& call = At(argument.call);
+    const RuntimeCall runtime = CallOf(call);
+    const StreamArgument stream = StreamArgumentOf(runtime);
+    const bool known = !argument.result && runtime != RuntimeCall::kCreateStream && stream.arguments != 0 &&
+                       argument.number == stream.number && ArgumentsOf(call)->elements.size() == stream.arguments;
+    if (known || made.refused()) return;
+    const ptx::Function* const callee = analysis::CalleeOf(call);
+    made.why_not = (callee == nullptr ? std::string("a function") : PublicName(callee->name)) + " gets, too";
+  }
+
+  // ---- who uses it
+  void Trace() {
+    for (StreamUse& use : uses_)
+      use.sources = StreamTrace(cfg_, memory_, made_).Argument(use.instruction, StreamArgumentOf(use.call).number, kHandleBytes);
+  }
+
+  /// True when the stream is to be refused: what it says of the order of two launches, or of a launch and its end, would be lost.
+  bool CheckUses(std::size_t number) {
+    MadeStream& made = made_[number];
+    std::set<std::uint32_t> launches, all;
+    for (const StreamUse& use : uses_) {
+      const auto is_made = [&](const StreamSource& source) { return source.kind == StreamSource::Kind::kMade && source.made == number; };
+      if (std::ranges::none_of(use.sources, is_made)) continue;
+      all.insert(use.instruction);
+      if (use.call != RuntimeCall::kDestroyStream) launches.insert(use.instruction);
+      const auto unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
+      if (unknown != use.sources.end()) made.why_not = "is used where another one may be, which " + unknown->why;
+    }
+    if (launches.empty() && !made.refused()) made.why_not = "nothing is launched into";
+    for (const std::uint32_t use : all) {
+      if (made.refused()) break;
+      const bool launch = launches.contains(use);
+      if (Reaches(use, launch ? launches : all, made.instruction))
+        made.why_not = launch ? "several launches may go into" : "may be used when it has been destroyed";
+    }
+    if (!made.refused() && OutlivesNext(number)) made.why_not = "may be used when another has been made in its place";
+    return made.refused();
+  }
+
+  /// Whether control may come from behind an instruction to one of the others without passing `stop`.
+  bool Reaches(std::uint32_t from, const std::set<std::uint32_t>& others, std::uint32_t stop) const {
+    std::vector<bool> seen(cfg_.blocks().size());
+    std::vector<std::pair<analysis::BlockId, std::uint32_t>> ways{{cfg_.instructions()[from].block, from + 1}};
+    while (!ways.empty()) {
+      const auto [block, first] = ways.back();
+      ways.pop_back();
+      const std::uint32_t end = cfg_.blocks()[block].first + cfg_.blocks()[block].count;
+      std::uint32_t at = first;
+      for (; at < end && at != stop; ++at) {
+        if (others.contains(at)) return true;
+      }
+      if (at < end) continue;
+      for (const analysis::BlockId next : cfg_.graph().successors[block]) {
+        if (seen[next]) continue;
+        seen[next] = true;
+        ways.emplace_back(next, cfg_.blocks()[next].first);
+      }
+    }
+    return false;
+  }
+
+  bool OutlivesNext(std::size_t number) const {
+    const auto live = liveness_.LiveBefore(made_[number].instruction);
+    return std::ranges::any_of(holders_[number], [&](const Register& holder) {
+      const analysis::RegisterId id = liveness_.registers().Find(*holder.first, holder.second);
+      return id != analysis::kNoRegister && std::ranges::find(live, id) != live.end();
+    });
+  }
+
+  const Cfg& cfg_;
+  ThreadMemory& memory_;
+  const StreamHandles& handles_;
+  std::vector<StreamUse>& uses_;
+  std::vector<MadeStream>& made_;
+  const analysis::Liveness liveness_;
+  std::vector<const ptx::Variable*> locals_;
+  std::vector<std::vector<Register>> holders_;  ///< by stream: registers that may hold its handle
+};
+
+}  // namespace
+
+RuntimeCall RuntimeCallOf(std::string_view function) {
+  const std::string_view name = Behind(function);
+  const auto* const found = std::ranges::find(kFunctions, name, &RuntimeFunction::name);
+  return name.empty() || found == std::end(kFunctions) ? RuntimeCall::kNone : found->call;
+}
+
+bool IsOfRuntime(std::string_view function) { return !Behind(function).empty() || function.starts_with("cnp"); }
+
+std::string PublicName(std::string_view function) {
+  const std::string_view name = Behind(function);
+  return name.empty() ? std::string(function) : "cuda" + std::string(name);
+}
+
+StreamArgument StreamArgumentOf(RuntimeCall call) {
+  switch (call) {
+    case RuntimeCall::kCreateStream: return {.number = 0, .arguments = 2};
+    case RuntimeCall::kDestroyStream: return {.number = 0, .arguments = 1};
+    case RuntimeCall::kLaunch: return {.number = 5, .arguments = 6};
+    case RuntimeCall::kLaunchBuffer: return {.number = 1, .arguments = 2};
+    default: return {};
+  }
+}
+
+StreamHandles::StreamHandles(const Cfg& cfg) : cfg_(cfg), memory_(cfg, Written) {
+  const auto calls = [](const analysis::CfgInstruction& at) { return StreamArgumentOf(CallOf(*at.instruction)).arguments != 0; };
+  if (std::ranges::any_of(cfg.instructions(), calls)) Finder(cfg_, memory_, *this, uses_, made_).Run();
+}
+
+bool StreamHandles::IsSequence(std::uint32_t call) const {
+  const Instruction& instruction = *cfg_.instructions()[call].instruction;
+  for (const Operand* const list : {ResultsOf(instruction), ArgumentsOf(instruction)}) {
+    for (std::size_t n = 0; list != nullptr && n < list->elements.size(); ++n) {
+      const ptx::Variable* const variable = list->elements[n].variable;
+      if (list->elements[n].kind != OperandKind::kSymbol || variable == nullptr) continue;
+      if (memory_.CallsWith(*variable).size() != 1 || !OnlyPasses(*variable)) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether values are stored to the .param variable or loaded from it, and it is no operand of anything else but calls.
+bool StreamHandles::OnlyPasses(const ptx::Variable& variable) const {
+  return std::ranges::all_of(cfg_.instructions(), [&](const analysis::CfgInstruction& at) {
+    const Instruction& instruction = *at.instruction;
+    if (instruction.Has(ptx::Trait::kCalls)) return true;
+    const auto mentions = [&](const Operand& operand) {
+      bool found = false;
+      ptx::VisitOperand(operand, [&](const Operand& one) { found = found || one.variable == &variable; });
+      return found;
+    };
+    for (const Operand& operand : instruction.operands) {
+      if (mentions(operand) && operand.kind != OperandKind::kAddress) return false;
+    }
+    if (std::ranges::none_of(instruction.operands, mentions)) return true;
+    const bool load = instruction.opcode == Opcode::kLd && instruction.vector_width() == 1 && ptx::BytesOf(instruction.type()) <= 8;
+    return load || instruction.opcode == Opcode::kSt;
+  });
+}
+
+}  // namespace gridloom::passes
