@@ -28,6 +28,7 @@ struct KernelSum {
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::uint64_t accesses = 0;  ///< of warps
   EventCounts events{};
+  std::uint64_t aggregated = 0;  ///< launches by the kernel whose thread blocks may join others
 
   KernelSum& operator+=(const KernelSum& other) {
     launches += other.launches;
@@ -37,6 +38,7 @@ struct KernelSum {
     warp_instructions += other.warp_instructions;
     thread_instructions += other.thread_instructions;
     accesses += other.accesses;
+    aggregated += other.aggregated;
     std::ranges::transform(events, other.events, events.begin(), std::plus());
     return *this;
   }
@@ -49,15 +51,21 @@ void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum
     sum.thread_instructions += count * static_cast<std::uint64_t>(std::popcount(visit.mask));
   }
   for (const trace::MemoryAccess& access : cta.accesses) sum.accesses += access.mask != 0;
-  for (const trace::CtaEvent& event : cta.events) ++sum.events[static_cast<std::size_t>(event.kind)];
+  for (const trace::CtaEvent& event : cta.events) {
+    ++sum.events[static_cast<std::size_t>(event.kind)];
+    sum.aggregated += event.kind == trace::EventKind::kDeviceLaunch && (event.flags & trace::kAggregated) != 0;
+  }
 }
 
-/// "12 device_launch, 3 set_range"; empty when there are none.
-std::string EventsText(const EventCounts& counts) {
+/// "12 device_launch (7 aggregated), 3 set_range"; empty when there are none.
+std::string EventsText(const KernelSum& sum) {
+  const EventCounts& counts = sum.events;
   std::string text;
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] == 0) continue;
     text += (text.empty() ? "" : ", ") + exec::WithCommas(counts[kind]) + " " + std::string(trace::kEventKindNames[kind]);
+    if (static_cast<trace::EventKind>(kind) == trace::EventKind::kDeviceLaunch && sum.aggregated != 0)
+      text += " (" + exec::WithCommas(sum.aggregated) + " aggregated)";
   }
   return text;
 }
@@ -175,7 +183,7 @@ class TraceCommand final : public Command {
     Print(path_ + ": trace, " + SizeText(file.bytes()) + ", " + exec::WithCommas(contents.launches) + " launches, " +
           exec::WithCommas(file.actions().size()) + " calls of the host\n\n" + table.Text(2) + "\n" + per +
           " bytes per warp instruction\n");
-    if (const std::string text = EventsText(all.events); !text.empty()) Print("events: " + text + "\n");
+    if (const std::string text = EventsText(all); !text.empty()) Print("events: " + text + "\n");
     Print(contents.ranges.Text());
     if (const CopyOrder order(file); order.recorded != 0) {
       Print("order of initialisation: recorded of " + exec::WithCommas(order.recorded) + " of " + exec::WithCommas(order.copies) +
@@ -204,7 +212,8 @@ class TraceCommand final : public Command {
                                  {"warp_instructions", sum.warp_instructions},
                                  {"thread_instructions", sum.thread_instructions},
                                  {"accesses", sum.accesses},
-                                 {"events", EventsJson(sum.events)}});
+                                 {"events", EventsJson(sum.events)},
+                                 {"aggregated_launches", sum.aggregated}});
     }
     const CopyOrder order(file);
     json["order"] = {{"copies_to_device", order.copies}, {"recorded", order.recorded}};

@@ -101,13 +101,18 @@ class Planner {
   }
 
   void DecideLaunch(const StreamUse& use, PlaceReport& place) {
+    using Kind = StreamSource::Kind;
     bool unknown = false, every = true;
-    for (const StreamSource& source : use.sources) {
-      std::string why = WhyNot(source);
-      unknown = unknown || source.kind == StreamSource::Kind::kUnknown;
-      if (why.empty()) place.changed = true;
-      else every = false;
-      if (!why.empty() && (place.reason.empty() || source.kind == StreamSource::Kind::kUnknown)) place.reason = std::move(why);
+    // Where there are several reasons: what is wrong with a stream that the function makes says most.
+    for (const Kind kind : {Kind::kMade, Kind::kUnknown, Kind::kConstant}) {
+      for (const StreamSource& source : use.sources) {
+        if (source.kind != kind) continue;
+        const std::string why = WhyNot(source);
+        unknown = unknown || kind == Kind::kUnknown;
+        if (why.empty()) place.changed = true;
+        else every = false;
+        if (place.reason.empty()) place.reason = why;
+      }
     }
     if (unknown) place.changed = false;
     if (!place.changed) return;
@@ -202,10 +207,9 @@ class Editor {
 
   /// The instruction sets what the call would have given to 0, cudaSuccess.
   static void Succeed(Instruction& instruction, Operand to) {
-    const ptx::ScalarType type = to.variable->type;
     instruction.opcode = Opcode::kMov;
     instruction.name = "mov";
-    instruction.modifiers = {{ptx::Mod::kType, ptx::Info(type).text}};
+    instruction.modifiers = {{ptx::Mod::kType, ptx::BitsOf(to.variable->type) == 64 ? "b64" : "b32"}};
     instruction.operands.clear();
     instruction.operands.push_back(std::move(to));
     instruction.operands.push_back(IntOperand(0));
@@ -264,7 +268,19 @@ class Aggregator {
     for (const NodeId node : reachable) why_not_.emplace(node, why);
   }
 
+  /// Whether what the pass would call is something else in this module.
+  bool HasOtherGroups() const {
+    const Function* const buffer = module_.FindFunction("cudaLaunchAggGroupV2");
+    const Function* const kernel = module_.FindFunction("cudaLaunchAggGroup");
+    return (buffer != nullptr && !TakesBytes(*buffer, {8})) || (kernel != nullptr && !TakesBytes(*kernel, {8, 8, 12, 12, 4})) ||
+           std::ranges::any_of(module_.functions, [](const Function& function) {
+             return function.name.starts_with(kEither) && !TakesBytes(function, {8, 8}) && !TakesBytes(function, {8}) &&
+                    !TakesBytes(function, {8, 8, 12, 12, 4, 8});
+           });
+  }
+
   std::string WhyMayWait(const Function& kernel, const std::vector<NodeId>& reachable) const {
+    if (HasOtherGroups()) return "the module has a function of its own that is named as those which launch groups";
     const std::string name = "kernel " + std::string(kernel.name);
     for (const NodeId node : reachable) {
       const Function& function = calls_.function(node);

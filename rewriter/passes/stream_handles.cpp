@@ -70,6 +70,17 @@ bool Mentions(const Operand& operand, const Register& reg) {
   return found;
 }
 
+/// As the runtime library declares it; another function of that name is none of it.
+bool HasSignature(const ptx::Function& function, RuntimeCall call) {
+  switch (call) {
+    case RuntimeCall::kCreateStream: return TakesBytes(function, {8, 4});
+    case RuntimeCall::kDestroyStream: return TakesBytes(function, {8});
+    case RuntimeCall::kLaunch: return TakesBytes(function, {8, 8, 12, 12, 4, 8});
+    case RuntimeCall::kLaunchBuffer: return TakesBytes(function, {8, 8});
+    default: return false;
+  }
+}
+
 /// Finds a function's launches and streams, and what is to be said against each stream.
 class Finder {
  public:
@@ -112,6 +123,7 @@ class Finder {
     const StreamArgument stream = StreamArgumentOf(call);
     const Operand* const arguments = ArgumentsOf(instruction);
     if (stream.arguments == 0 || arguments == nullptr || arguments->elements.size() != stream.arguments) return;
+    if (!HasSignature(*analysis::CalleeOf(instruction), call)) return;
     if (call != RuntimeCall::kCreateStream) return uses_.push_back({.instruction = at, .call = call});
     MadeStream made{.instruction = at};
     if (instruction.guard) made.why_not = "is made under a condition";
@@ -225,6 +237,8 @@ class Finder {
 
   void CheckStore(MadeStream& made, const Instruction& store) {
     const auto place = memory_.Named(store);
+    // Back to where it was, or in a register that elsewhere holds the handle; CheckAccess has seen that it is the whole place.
+    if (place == made.slot) return;
     const bool passed =
         place && place->variable->space == StateSpace::kParam && place->offset == 0 && !memory_.CallsWith(*place->variable).empty();
     if (!passed) made.why_not = "has a handle that is stored (" + store.FullName() + ")";
@@ -314,6 +328,12 @@ class Finder {
 
 }  // namespace
 
+bool TakesBytes(const ptx::Function& function, std::initializer_list<std::uint64_t> bytes) {
+  const auto is_word = [](const ptx::Variable& result) { return result.bytes() == 4 && result.dims.empty(); };
+  return function.returns.size() == 1 && is_word(function.returns[0]) && !function.variadic_param &&
+         std::ranges::equal(function.params, bytes, {}, [](const ptx::Variable& param) { return param.bytes(); });
+}
+
 RuntimeCall RuntimeCallOf(std::string_view function) {
   const std::string_view name = Behind(function);
   const auto* const found = std::ranges::find(kFunctions, name, &RuntimeFunction::name);
@@ -345,31 +365,36 @@ StreamHandles::StreamHandles(const Cfg& cfg) : cfg_(cfg), memory_(cfg, Written) 
 bool StreamHandles::IsSequence(std::uint32_t call) const {
   const Instruction& instruction = *cfg_.instructions()[call].instruction;
   for (const Operand* const list : {ResultsOf(instruction), ArgumentsOf(instruction)}) {
+    const bool results = list != nullptr && list == ResultsOf(instruction);
     for (std::size_t n = 0; list != nullptr && n < list->elements.size(); ++n) {
       const ptx::Variable* const variable = list->elements[n].variable;
       if (list->elements[n].kind != OperandKind::kSymbol || variable == nullptr) continue;
-      if (memory_.CallsWith(*variable).size() != 1 || !OnlyPasses(*variable)) return false;
+      if (memory_.CallsWith(*variable).size() != 1 || !OnlyPasses(*variable, results)) return false;
     }
   }
   return true;
 }
 
-/// Whether values are stored to the .param variable or loaded from it, and it is no operand of anything else but calls.
-bool StreamHandles::OnlyPasses(const ptx::Variable& variable) const {
+/// Whether values are only stored to the .param variable, or results only loaded from it, besides the calls that it is an operand of.
+bool StreamHandles::OnlyPasses(const ptx::Variable& variable, bool result) const {
+  const auto is_it = [&](const ptx::Variable& one) { return &one == &variable; };
+  const ptx::Function& function = cfg_.function();
+  if (std::ranges::any_of(function.params, is_it) || std::ranges::any_of(function.returns, is_it)) return false;
   return std::ranges::all_of(cfg_.instructions(), [&](const analysis::CfgInstruction& at) {
     const Instruction& instruction = *at.instruction;
     if (instruction.Has(ptx::Trait::kCalls)) return true;
-    const auto mentions = [&](const Operand& operand) {
-      bool found = false;
-      ptx::VisitOperand(operand, [&](const Operand& one) { found = found || one.variable == &variable; });
-      return found;
-    };
+    bool in_address = false, elsewhere = false;
     for (const Operand& operand : instruction.operands) {
-      if (mentions(operand) && operand.kind != OperandKind::kAddress) return false;
+      ptx::VisitOperand(operand, [&](const Operand& one) {
+        if (one.variable == &variable) (operand.kind == OperandKind::kAddress ? in_address : elsewhere) = true;
+      });
     }
-    if (std::ranges::none_of(instruction.operands, mentions)) return true;
-    const bool load = instruction.opcode == Opcode::kLd && instruction.vector_width() == 1 && ptx::BytesOf(instruction.type()) <= 8;
-    return load || instruction.opcode == Opcode::kSt;
+    if (elsewhere || !in_address) return !elsewhere;
+    if (!result) return instruction.opcode == Opcode::kSt;
+    const Operand& to = instruction.operands[0];
+    const bool whole = to.kind == OperandKind::kRegister && to.variable != nullptr && to.element == 0 && to.variable->vector == 1;
+    const unsigned bits = whole ? ptx::BitsOf(to.variable->type) : 0;
+    return instruction.opcode == Opcode::kLd && (bits == 32 || bits == 64);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ enum class RuntimeCall : std::uint8_t {
   kWait,          ///< for all that the block has launched
 };
 RuntimeCall RuntimeCallOf(std::string_view function);
+/// Whether a function takes parameters of these sizes and returns a word.
+bool TakesBytes(const ptx::Function& function, std::initializer_list<std::uint64_t> bytes);
 /// A part of the runtime library, which programs do not define.
 bool IsOfRuntime(std::string_view function);
 /// As programs call it: cudaX.
@@ -73,7 +76,7 @@ class StreamHandles {
   bool IsSequence(std::uint32_t call) const;
 
  private:
-  bool OnlyPasses(const ptx::Variable& variable) const;
+  bool OnlyPasses(const ptx::Variable& variable, bool result) const;
 
   const analysis::Cfg& cfg_;
   ThreadMemory memory_;

@@ -40,6 +40,11 @@ Json ToJson(const KernelReport& kernel) {
     Json one{{"applies", answer.why_not.empty()}};
     if (!answer.why_not.empty()) one["reason"] = answer.why_not;
     if (answer.line != 0) one["line"] = answer.line;
+    for (const passes::PlaceReport& place : answer.places) {
+      Json at{{"function", place.function}, {"line", place.loc.line}, {"applies", place.changed}};
+      if (!place.reason.empty()) at[place.changed ? "unless" : "reason"] = place.reason;
+      one["places"].push_back(std::move(at));
+    }
     json["passes"][answer.pass] = std::move(one);
   }
   json["accesses"] = AccessJson(kernel);

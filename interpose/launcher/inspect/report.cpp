@@ -61,6 +61,7 @@ void ReportPasses(const ptx::Module& module, ContainerReport& report) {
         answer.why_not = outcome->reason;
         answer.line = outcome->loc.line;
       }
+      if (outcome != nullptr) answer.places = outcome->places;
     }
   }
 }

@@ -11,6 +11,7 @@
 
 #include "rewriter/analysis/access_pattern.h"
 #include "rewriter/image/image_set.h"
+#include "rewriter/passes/pass.h"
 #include "rewriter/ptx/ir.h"
 #include "rewriter/support/result.h"
 
@@ -27,6 +28,7 @@ struct PassAnswer {
   std::string pass;
   std::string why_not;     ///< empty when it applies
   std::uint32_t line = 0;  ///< of the PTX; 0 when no single place is to blame
+  std::vector<passes::PlaceReport> places = {};  ///< where the pass decides place by place
 };
 
 struct KernelReport {

@@ -2,6 +2,7 @@
 
 #include "interpose/launcher/inspect/accesses.h"
 #include "interpose/launcher/inspect/show.h"
+#include "rewriter/support/demangle.h"
 #include "rewriter/support/terminal.h"
 
 namespace gridloom::launcher {
@@ -73,6 +74,14 @@ std::string PassText(const PassAnswer& answer) {
   return "no: " + answer.why_not + (answer.line == 0 ? "" : " (line " + std::to_string(answer.line) + ")");
 }
 
+/// "line 12 of f(): yes, unless the launch goes into …", or why not.
+std::string PlaceText(const passes::PlaceReport& place) {
+  std::string text =
+      "line " + std::to_string(place.loc.line) + " of " + DemangledName(place.function) + ": " + (place.changed ? "yes" : "no");
+  if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
+  return text;
+}
+
 /// "all", "none", or which do not apply: "not slice, release".
 std::string PassesColumn(const KernelReport& kernel) {
   std::vector<std::string> refused;
@@ -125,7 +134,10 @@ std::string KernelDetails(const KernelReport& kernel) {
   text += Fact("launch bounds", kernel.launch_bounds.empty() ? "none" : Joined(kernel.launch_bounds));
   if (!kernel.system_calls.empty()) text += Fact("system calls", Joined(kernel.system_calls));
   if (!kernel.unknown_opcodes.empty()) text += Fact("unknown", Coloured(Colour::kRed, Joined(kernel.unknown_opcodes)));
-  for (const PassAnswer& answer : kernel.passes) text += Fact(answer.pass, PassText(answer));
+  for (const PassAnswer& answer : kernel.passes) {
+    text += Fact(answer.pass, PassText(answer));
+    for (const passes::PlaceReport& place : answer.places) text += Fact("", PlaceText(place));
+  }
   if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, kernel.check));
   text += Fact("parameters", kernel.parameters.empty() ? "none" : std::to_string(kernel.parameter_bytes) + " bytes");
   if (!kernel.parameters.empty()) text += ParameterTable(kernel);

@@ -100,6 +100,13 @@ std::string Place(const passes::KernelOutcome& kernel) {
   return kernel.loc.line == 0 ? "" : " (line " + std::to_string(kernel.loc.line) + ")";
 }
 
+/// "line 12: changed, unless the launch goes into …", or why not.
+std::string PlaceText(const passes::PlaceReport& place) {
+  std::string text = "line " + std::to_string(place.loc.line) + (place.changed ? ": changed" : ": not changed");
+  if (!place.reason.empty()) text += (place.changed ? ", unless " : ": ") + place.reason;
+  return text;
+}
+
 std::string OutcomeText(const Piece& piece) {
   Table table({"", "kernel", "appended parameters, or why not"});
   for (const passes::KernelOutcome& kernel : piece.rewritten.kernels) {
@@ -107,6 +114,10 @@ std::string OutcomeText(const Piece& piece) {
     for (const passes::HiddenParam& hidden : kernel.hidden) (what += what.empty() ? "" : " ") += passes::Info(hidden.role).text;
     if (kernel.status == KernelStatus::kRefused) what = kernel.refused_by + ": " + kernel.reason + Place(kernel);
     table.Add({std::string(TextOf(kernel.status)), DemangledName(kernel.kernel), what});
+    // A kernel that was refused as a whole has said why.
+    for (const passes::PlaceReport& place : kernel.places) {
+      if (kernel.status != KernelStatus::kRefused || kernel.places.size() > 1) table.Add({"", "", PlaceText(place)});
+    }
   }
   for (const passes::AddedKernel& kernel : piece.rewritten.added)
     table.Add({"added", kernel.name, kernel.purpose + " of " + DemangledName(kernel.of)});
@@ -132,6 +143,11 @@ Json PieceJson(const Piece& piece) {
       if (kernel.loc.line != 0) json["line"] = kernel.loc.line;
     }
     json["parameters"] = HiddenJson(kernel.hidden);
+    for (const passes::PlaceReport& place : kernel.places) {
+      Json at{{"function", place.function}, {"line", place.loc.line}, {"changed", place.changed}};
+      if (!place.reason.empty()) at[place.changed ? "unless" : "reason"] = place.reason;
+      json["places"].push_back(std::move(at));
+    }
     kernels.push_back(std::move(json));
   }
   for (const passes::AddedKernel& kernel : piece.rewritten.added) {

@@ -162,6 +162,12 @@ const std::vector<RunOption>& Options() {
        "run every grid as slices of at most N thread blocks; what cannot be sliced runs whole, and --summary says why",
        {{"GRIDLOOM_SLICE", "{}"}},
        CheckSlice},
+      {"--aggregate",
+       "",
+       "launches by kernels that nothing waits for become groups of thread blocks, which may join kernels that run (--hardware dtbl); "
+       "--summary says which do not, and why",
+       {{"GRIDLOOM_AGGREGATE", "1"}},
+       nullptr},
       {"--check-ranges",
        "FORM",
        "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",

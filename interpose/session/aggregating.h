@@ -1,0 +1,16 @@
+// GRIDLOOM_AGGREGATE: launches by kernels that nothing waits for become groups of thread blocks (rewriter/passes/aggregate.h), without the
+// program's knowing. What is left as it is, and why, is in the summary.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rewriter/ptx/ir.h"
+
+namespace gridloom::session {
+
+/// Rewrites a module that the program has loaded, when that is asked for. `text` is what it was parsed from, and becomes what it prints as
+/// when it was changed.
+void AggregateLaunches(std::unique_ptr<ptx::Module>& module, std::string& text);
+
+}  // namespace gridloom::session
