@@ -129,8 +129,8 @@ bool StreamTrace::FromMemory(const Item& item, std::uint32_t at) {
     return place && place->variable == item.variable &&
            store(place->offset, ptx::BytesOf(instruction.type()) * instruction.vector_width(), instruction.vector_width() == 1);
   }
-  for (const PlaceAccess& access : memory_.UseOf(*item.variable).accesses) {
-    if (access.instruction != at || !access.writes) continue;
+  for (const PlaceAccess& access : std::ranges::equal_range(memory_.UseOf(*item.variable).accesses, at, {}, &PlaceAccess::instruction)) {
+    if (!access.writes) continue;
     if (instruction.opcode == Opcode::kSt) return store(access.offset, access.bytes, access.whole);
     if (access.offset >= item.offset + bytes_ || access.offset + access.bytes <= item.offset) continue;
     const auto stream = std::ranges::find(made_, at, &MadeStream::instruction);

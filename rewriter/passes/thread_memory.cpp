@@ -136,6 +136,7 @@ ThreadMemory::Use ThreadMemory::Follow(const Variable& variable) const {
     use.accesses.clear();
     for (std::uint32_t i = 0; i < cfg_.instructions().size(); ++i) more = FollowOperands(i, variable, pointers, use) || more;
   }
+  std::ranges::stable_sort(use.accesses, {}, &PlaceAccess::instruction);
   return use;
 }
 

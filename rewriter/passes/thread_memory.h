@@ -54,7 +54,7 @@ class ThreadMemory {
   const std::vector<CallArgument>& CallsWith(const ptx::Variable& param) const;
 
   struct Use {
-    std::vector<PlaceAccess> accesses;
+    std::vector<PlaceAccess> accesses;  ///< in the order of the instructions
     /// An instruction that makes a pointer into the variable do what is not followed: it may be accessed anywhere, by anybody. Null when
     /// there is none.
     const ptx::Instruction* wild = nullptr;

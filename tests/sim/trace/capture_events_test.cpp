@@ -378,5 +378,93 @@ TEST_CASE("Capture_DeviceLaunches_AreEventsWithTheNumberOfTheLaunch") {
   }
 }
 
+// Thread t launches a group of t + 1 CTAs of 64 threads: the first half by a buffer that says so, the others by name and shape.
+const std::string kGroups = R"(.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 out) __cuda_syscall_cnpv2GetParameterBuffer(.param .b32 align, .param .b32 bytes);
+.extern .func (.param .b64 out) __cuda_syscall_cnpv2GetParameterBufferV2(.param .b64 kernel, .param .align 4 .b8 grid[12],
+                                                                          .param .align 4 .b8 block[12], .param .b32 shared);
+.extern .func (.param .b32 out) cudaLaunchAggGroupV2(.param .b64 buffer);
+.weak .func (.param .b32 out) cudaLaunchAggGroup(.param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12],
+                                                 .param .align 4 .b8 block[12], .param .b32 shared)
+{
+  st.param.b32 [out], 999;
+  ret;
+}
+.visible .entry child(.param .u64 a, .param .u32 b) { ret; }
+.visible .entry parent(.param .u64 out)
+{
+  .reg .b32 %r<10>; .reg .b64 %rd<8>; .reg .pred %p<4>;
+  ld.param.u64 %rd4, [out];
+  mov.u32 %r1, %tid.x;
+  add.u32 %r4, %r1, 1;
+  mov.u64 %rd1, child;
+  setp.ge.u32 %p1, %r1, 16;
+  @%p1 bra NAMED;
+  {
+    .param .b64 p0; .param .align 4 .b8 p1[12]; .param .align 4 .b8 p2[12]; .param .b32 p3; .param .b64 got;
+    st.param.b64 [p0], %rd1;
+    st.param.b32 [p1], %r4; st.param.b32 [p1+4], 1; st.param.b32 [p1+8], 1;
+    st.param.b32 [p2], 64; st.param.b32 [p2+4], 1; st.param.b32 [p2+8], 1;
+    st.param.b32 [p3], 0;
+    call (got), __cuda_syscall_cnpv2GetParameterBufferV2, (p0, p1, p2, p3);
+    ld.param.b64 %rd2, [got];
+  }
+  {
+    .param .b64 p0; .param .b32 got;
+    st.param.b64 [p0], %rd2;
+    call (got), cudaLaunchAggGroupV2, (p0);
+    ld.param.b32 %r8, [got];
+  }
+  bra DONE;
+NAMED:
+  {
+    .param .b32 p0; .param .b32 p1; .param .b64 got;
+    st.param.b32 [p0], 8; st.param.b32 [p1], 12;
+    call (got), __cuda_syscall_cnpv2GetParameterBuffer, (p0, p1);
+    ld.param.b64 %rd2, [got];
+  }
+  {
+    .param .b64 p0; .param .b64 p1; .param .align 4 .b8 p2[12]; .param .align 4 .b8 p3[12]; .param .b32 p4; .param .b32 got;
+    st.param.b64 [p0], %rd1; st.param.b64 [p1], %rd2;
+    st.param.b32 [p2], %r4; st.param.b32 [p2+4], 1; st.param.b32 [p2+8], 1;
+    st.param.b32 [p3], 64; st.param.b32 [p3+4], 1; st.param.b32 [p3+8], 1;
+    st.param.b32 [p4], 0;
+    call (got), cudaLaunchAggGroup, (p0, p1, p2, p3, p4);
+    ld.param.b32 %r8, [got];
+  }
+DONE:
+  setp.eq.u32 %p2, %r8, 0;
+  @%p2 ret;
+  trap;
+}
+)";
+
+TEST_CASE("Capture_AggregatedGroups_AreForgottenAndMarked") {
+  constexpr std::uint32_t kCtas = 3, kThreads = 32;
+  test::Executor executor;
+  test::ParamBlock block;
+  block.Add(std::uint64_t{0});
+  exec::LaunchParams launch;
+  launch.grid = {kCtas, 1, 1};
+  launch.block = {kThreads, 1, 1};
+  launch.params = block.bytes();
+  Counter children;
+  launch.children = &children;
+  const Captured captured = Run(executor, kGroups, "parent", launch);
+  REQUIRE(children.launches().size() == kCtas * kThreads);
+  for (const auto& [number, cta] : captured.ctas) {
+    REQUIRE(cta.events.size() == kThreads);
+    for (std::size_t i = 0; i < cta.events.size(); ++i) {
+      const CtaEvent& event = cta.events[i];
+      CHECK((event.kind == EventKind::kDeviceLaunch && event.lanes == 1u << i));
+      CHECK(event.flags == (trace::kFireAndForget | trace::kAggregated));
+      CHECK((event.data[1] == i + 1 && event.data[2] == 64 && event.data[3] == 12));
+      CHECK(children.launches().at(event.data[0] - 100) == std::array<std::uint64_t, 3>{number, i + 1, exec::GridChildren::kFireAndForget});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gridloom
