@@ -1,6 +1,7 @@
 #include "rewriter/passes/stream_handles.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -58,6 +59,15 @@ std::optional<std::uint32_t> Written(const ptx::Function& callee, std::size_t ar
   const std::string_view name = Behind(callee.name);
   if (argument == 0 && (name == "StreamCreateWithFlags" || name == "EventCreateWithFlags")) return kHandleBytes;
   return std::nullopt;
+}
+
+/// Functions that use no stream but those that are looked at, and keep none.
+bool KnowsNoStreams(std::string_view function) {
+  static constexpr std::array<std::string_view, 12> kOfRuntime = {
+      "StreamCreateWithFlags", "StreamDestroy",   "LaunchDevice", "LaunchDeviceV2", "GetParameterBuffer", "GetParameterBufferV2",
+      "GetLastError",          "PeekAtLastError", "GetErrorName", "GetErrorString", "LaunchDevice_ptsz",  "LaunchDeviceV2_ptsz"};
+  static constexpr std::array<std::string_view, 4> kOthers = {"vprintf", "malloc", "free", "__assertfail"};
+  return std::ranges::find(kOfRuntime, Behind(function)) != kOfRuntime.end() || std::ranges::find(kOthers, function) != kOthers.end();
 }
 
 using Register = std::pair<const ptx::Variable*, std::uint32_t>;
@@ -169,8 +179,9 @@ class Finder {
       return;
     }
     const ThreadMemory::Use& use = memory_.UseOf(*made.slot.variable);
-    if (use.wild != nullptr) {
-      made.why_not = "others may know of, because its handle lies where pointers lead to (" + use.wild->FullName() + ")";
+    const Instruction* const wild = PointerTo(made.slot, use);
+    if (wild != nullptr) {
+      made.why_not = "others may know of, because its handle lies where pointers lead to (" + wild->FullName() + ")";
       return;
     }
     std::vector<Register>& holders = holders_[number];
@@ -179,6 +190,28 @@ class Finder {
       const Register holder = holders[i];
       for (std::uint32_t at = 0; at < cfg_.instructions().size() && !made.refused(); ++at) CheckReader(made, at, holder, holders);
     }
+  }
+
+  /// An instruction that may access the slot through a pointer; null when there is none. One that is computed from another place is of
+  /// another variable. If it were not, and loaded the handle, nobody could use what it loaded: the kernel does with streams only what is
+  /// known (CheckUses), and calls nothing that could do more.
+  const Instruction* PointerTo(const Place& slot, const ThreadMemory::Use& use) const {
+    if (!KeepsHandles(use)) {
+      const auto wide =
+          std::ranges::find_if(use.loose, [](const LooseAccess& access) { return access.writes && access.bytes >= kHandleBytes; });
+      return use.wild != nullptr ? use.wild : &At(wide->instruction);
+    }
+    for (const LooseAccess& access : use.loose) {
+      const auto in_slot = [&](std::int64_t offset) { return offset >= slot.offset && offset < slot.offset + kHandleBytes; };
+      if (std::ranges::any_of(access.from, in_slot) || !cfg_.function().is_entry) return &At(access.instruction);
+    }
+    if (use.loose.empty()) return nullptr;
+    for (const analysis::CfgInstruction& at : cfg_.instructions()) {
+      if (!at.instruction->Has(ptx::Trait::kCalls)) continue;
+      const ptx::Function* const callee = analysis::CalleeOf(*at.instruction);
+      if (callee == nullptr || !KnowsNoStreams(callee->name)) return at.instruction;
+    }
+    return nullptr;
   }
 
   std::optional<std::uint64_t> Flags(std::uint32_t call) {
@@ -267,7 +300,10 @@ class Finder {
   bool CheckUses(std::size_t number) {
     MadeStream& made = made_[number];
     std::set<std::uint32_t> launches, all;
+    const bool loose = !memory_.UseOf(*made.slot.variable).loose.empty();
     for (const StreamUse& use : uses_) {
+      const auto any_unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
+      if (loose && any_unknown != use.sources.end()) made.why_not = "may be the one that another call gets, which " + any_unknown->why;
       const auto is_made = [&](const StreamSource& source) { return source.kind == StreamSource::Kind::kMade && source.made == number; };
       if (std::ranges::none_of(use.sources, is_made)) continue;
       all.insert(use.instruction);
@@ -332,6 +368,11 @@ bool TakesBytes(const ptx::Function& function, std::initializer_list<std::uint64
   const auto is_word = [](const ptx::Variable& result) { return result.bytes() == 4 && result.dims.empty(); };
   return function.returns.size() == 1 && is_word(function.returns[0]) && !function.variadic_param &&
          std::ranges::equal(function.params, bytes, {}, [](const ptx::Variable& param) { return param.bytes(); });
+}
+
+bool KeepsHandles(const ThreadMemory::Use& use) {
+  return use.wild == nullptr &&
+         std::ranges::none_of(use.loose, [](const LooseAccess& access) { return access.writes && access.bytes >= kHandleBytes; });
 }
 
 RuntimeCall RuntimeCallOf(std::string_view function) {

@@ -32,6 +32,11 @@ bool IsOfRuntime(std::string_view function);
 /// As programs call it: cudaX.
 std::string PublicName(std::string_view function);
 
+/// Whether a handle in a .local variable stays what it is, and nobody else sees it, unless an instruction names its place: pointers that
+/// are computed write nothing that is as wide as one. Compilers put all variables of a function into one of PTX, and take what C++ says for
+/// granted: that a pointer leads to the variable that it was computed from, and that an int is not written where a pointer lies.
+bool KeepsHandles(const ThreadMemory::Use& use);
+
 /// The number of the argument that is a stream, or points to one, and how many arguments there are.
 struct StreamArgument {
   std::size_t number = 0, arguments = 0;

@@ -104,7 +104,7 @@ bool StreamTrace::FromRegister(const Item& item, std::uint32_t at) {
 void StreamTrace::FromLoad(const Instruction& load, std::uint32_t at) {
   const auto place = memory_.Named(load);
   if (place && IsParameter(cfg_.function(), *place->variable)) return Unknown("comes from a parameter");
-  const bool followed = place && (place->variable->space == StateSpace::kParam || memory_.UseOf(*place->variable).wild == nullptr);
+  const bool followed = place && (place->variable->space == StateSpace::kParam || KeepsHandles(memory_.UseOf(*place->variable)));
   if (!followed) return Unknown("comes from memory (" + load.FullName() + ")");
   Memory(*place, at);
 }

@@ -15,6 +15,8 @@ using ptx::Variable;
 
 namespace {
 
+constexpr std::size_t kMostOrigins = 32;  // of a pointer; with more it may lead anywhere
+
 bool IsPlain(const Operand& operand) { return operand.element == 0 && !operand.negated && !operand.minus && operand.selector.empty(); }
 bool IsPlainRegister(const Operand& operand) {
   return operand.kind == OperandKind::kRegister && operand.variable != nullptr && IsPlain(operand);
@@ -130,24 +132,28 @@ const ThreadMemory::Use& ThreadMemory::UseOf(const Variable& variable) {
 /// Registers that may hold an address in the variable, and what is done with them, whichever way control goes.
 ThreadMemory::Use ThreadMemory::Follow(const Variable& variable) const {
   Use use;
-  std::vector<bool> pointers(registers_.size());
+  Pointers pointers(registers_.size());
   for (bool more = true; more && use.wild == nullptr;) {
     more = false;
     use.accesses.clear();
+    use.loose.clear();
     for (std::uint32_t i = 0; i < cfg_.instructions().size(); ++i) more = FollowOperands(i, variable, pointers, use) || more;
   }
   std::ranges::stable_sort(use.accesses, {}, &PlaceAccess::instruction);
   return use;
 }
 
-bool ThreadMemory::Mentions(const Operand& operand, const Variable& variable, const std::vector<bool>& pointers) const {
-  if (operand.variable == &variable) return true;
+/// Where in the variable an operand's pointers come from; nothing when it has none.
+std::set<std::int64_t> ThreadMemory::From(const Operand& operand, const Variable& variable, const Pointers& pointers) const {
+  std::set<std::int64_t> from;
+  if (const auto place = PointsTo(operand); place && place->variable == &variable) return {place->offset};
+  if (operand.variable == &variable) from.insert(operand.offset);
   if (operand.kind == OperandKind::kRegister) {
     const analysis::RegisterId id = IdOf(operand);
-    if (id != analysis::kNoRegister && pointers[id]) return true;
+    if (id != analysis::kNoRegister) from.insert(pointers[id].begin(), pointers[id].end());
   }
-  const auto inside = [&](const Operand& one) { return Mentions(one, variable, pointers); };
-  return std::ranges::any_of(operand.elements, inside);
+  for (const Operand& element : operand.elements) from.merge(From(element, variable, pointers));
+  return from;
 }
 
 /// A pointer that a call gets: what the callee writes there is an access. False when that is not known.
@@ -160,56 +166,69 @@ bool ThreadMemory::PassesKnown(std::uint32_t call, std::size_t argument, const O
   return true;
 }
 
-/// True when it found a further register with an address.
-bool ThreadMemory::FollowOperands(std::uint32_t at, const Variable& variable, std::vector<bool>& pointers, Use& use) const {
+/// A load or store that may be one of the variable.
+void ThreadMemory::FollowAccess(std::uint32_t at, const Operand& address, const Variable& variable, const Pointers& pointers,
+                                Use& use) const {
   const Instruction& instruction = *cfg_.instructions()[at].instruction;
-  const auto mentions = [&](const Operand& operand) { return Mentions(operand, variable, pointers); };
-  const auto lose = [&] { use.wild = &instruction; };
-  if (const Operand* const address = AddressOf(instruction); address != nullptr && std::ranges::any_of(address->address->base, mentions)) {
-    const auto place = Named(instruction);
-    const bool plain = instruction.opcode == Opcode::kLd || instruction.opcode == Opcode::kSt;
-    if (!place || place->variable != &variable || !plain) lose();
-    else
-      use.accesses.push_back({.instruction = at,
-                              .offset = place->offset,
-                              .bytes = ptx::BytesOf(instruction.type()) * instruction.vector_width(),
-                              .writes = instruction.opcode == Opcode::kSt,
-                              .whole = instruction.vector_width() == 1});
-  }
+  std::set<std::int64_t> from;
+  for (const Operand& base : address.address->base) from.merge(From(base, variable, pointers));
+  if (from.empty()) return;
+  const bool writes = instruction.opcode == Opcode::kSt;
+  const std::uint32_t bytes = ptx::BytesOf(instruction.type()) * instruction.vector_width();
+  const auto place = Named(instruction);
+  if (!writes && instruction.opcode != Opcode::kLd) use.wild = &instruction;
+  else if (place && place->variable == &variable)
+    use.accesses.push_back(
+        {.instruction = at, .offset = place->offset, .bytes = bytes, .writes = writes, .whole = instruction.vector_width() == 1});
+  else use.loose.push_back({.instruction = at, .from = std::move(from), .bytes = bytes, .writes = writes});
+}
+
+/// True when a register may hold a pointer that it was not known to hold.
+bool ThreadMemory::FollowSum(const Instruction& instruction, const Variable& variable, const std::set<std::int64_t>& from,
+                             Pointers& pointers, Use& use) const {
+  bool more = false;
+  ptx::VisitDefs(instruction, [&](const Operand& reg) {
+    const analysis::RegisterId id = IdOf(reg);
+    if (id == analysis::kNoRegister || registers_[id].is_predicate()) return;
+    const auto place = PointsTo(reg);
+    const std::size_t before = pointers[id].size();
+    if (place && place->variable == &variable) pointers[id].insert(place->offset);
+    else pointers[id].insert(from.begin(), from.end());
+    more = more || pointers[id].size() != before;
+    if (pointers[id].size() > kMostOrigins) use.wild = &instruction;
+  });
+  return more;
+}
+
+/// True when it found a further pointer.
+bool ThreadMemory::FollowOperands(std::uint32_t at, const Variable& variable, Pointers& pointers, Use& use) const {
+  const Instruction& instruction = *cfg_.instructions()[at].instruction;
+  if (const Operand* const address = AddressOf(instruction)) FollowAccess(at, *address, variable, pointers, use);
   if (instruction.Has(ptx::Trait::kCalls)) {
     const Operand* const list = ArgumentsOf(instruction);
     for (std::size_t n = 0; list != nullptr && n < list->elements.size(); ++n) {
-      if (mentions(list->elements[n]) && !PassesKnown(at, n, list->elements[n], variable, use)) lose();
+      const bool pointer = !From(list->elements[n], variable, pointers).empty();
+      if (pointer && !PassesKnown(at, n, list->elements[n], variable, use)) use.wild = &instruction;
     }
     return false;
   }
   const ptx::Form* const form = ptx::FormOf(instruction);
-  bool reads = false;
-  for (std::size_t n = 0; n < instruction.operands.size(); ++n)
-    reads = reads || (ptx::detail::UseOf(instruction, form, n).reads && mentions(instruction.operands[n]));
-  if (!reads) return false;
-  if (!OnlyComputes(instruction)) {
-    // st.param [argument], pointer
-    const auto place = Named(instruction);
-    const bool argument = instruction.opcode == Opcode::kSt && instruction.operands.size() > 1 && place &&
-                          place->variable->space == StateSpace::kParam && place->offset == 0;
-    if (!argument) return lose(), false;
-    const auto& calls = CallsWith(*place->variable);
-    const Operand& pointer = instruction.operands[1];
-    const bool known = !calls.empty() && std::ranges::all_of(calls, [&](const CallArgument& call) {
-      return !call.result && PassesKnown(call.call, call.number, pointer, variable, use);
-    });
-    if (!known) lose();
-    return false;
+  std::set<std::int64_t> from;
+  for (std::size_t n = 0; n < instruction.operands.size(); ++n) {
+    if (ptx::detail::UseOf(instruction, form, n).reads) from.merge(From(instruction.operands[n], variable, pointers));
   }
-  bool more = false;
-  ptx::VisitDefs(instruction, [&](const Operand& reg) {
-    const analysis::RegisterId id = IdOf(reg);
-    if (id == analysis::kNoRegister || pointers[id] || registers_[id].is_predicate()) return;
-    pointers[id] = true;
-    more = true;
-  });
-  return more;
+  if (from.empty()) return false;
+  if (OnlyComputes(instruction)) return FollowSum(instruction, variable, from, pointers, use);
+  // st.param [argument], pointer
+  const auto place = Named(instruction);
+  const bool argument = instruction.opcode == Opcode::kSt && instruction.operands.size() > 1 && place &&
+                        place->variable->space == StateSpace::kParam && place->offset == 0;
+  const bool known =
+      argument && !CallsWith(*place->variable).empty() && std::ranges::all_of(CallsWith(*place->variable), [&](const CallArgument& call) {
+        return !call.result && PassesKnown(call.call, call.number, instruction.operands[1], variable, use);
+      });
+  if (!known) use.wild = &instruction;
+  return false;
 }
 
 }  // namespace gridloom::passes

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
+#include <set>
 #include <vector>
 
 #include "rewriter/analysis/cfg.h"
@@ -38,6 +38,14 @@ struct PlaceAccess {
   bool whole = false;  ///< one value, not the parts of a vector
 };
 
+/// An access somewhere in a .local variable, through a pointer that is computed.
+struct LooseAccess {
+  std::uint32_t instruction = 0;
+  std::set<std::int64_t> from;  ///< offsets in the variable from which the pointer was computed
+  std::uint32_t bytes = 0;
+  bool writes = false;
+};
+
 class ThreadMemory {
  public:
   /// How many bytes a callee writes where its n-th argument points; nothing when that is not known.
@@ -55,6 +63,7 @@ class ThreadMemory {
 
   struct Use {
     std::vector<PlaceAccess> accesses;  ///< in the order of the instructions
+    std::vector<LooseAccess> loose;
     /// An instruction that makes a pointer into the variable do what is not followed: it may be accessed anywhere, by anybody. Null when
     /// there is none.
     const ptx::Instruction* wild = nullptr;
@@ -68,11 +77,17 @@ class ThreadMemory {
  private:
   static constexpr int kDepth = 16;  // of a chain of definitions
 
+  /// By register: where in the variable the pointers that it may hold come from.
+  using Pointers = std::vector<std::set<std::int64_t>>;
+
   std::optional<Place> PointsTo(const ptx::Operand& value, int depth) const;
   analysis::RegisterId IdOf(const ptx::Operand& reg) const;
   Use Follow(const ptx::Variable& variable) const;
-  bool FollowOperands(std::uint32_t at, const ptx::Variable& variable, std::vector<bool>& pointers, Use& use) const;
-  bool Mentions(const ptx::Operand& operand, const ptx::Variable& variable, const std::vector<bool>& pointers) const;
+  bool FollowOperands(std::uint32_t at, const ptx::Variable& variable, Pointers& pointers, Use& use) const;
+  void FollowAccess(std::uint32_t at, const ptx::Operand& address, const ptx::Variable& variable, const Pointers& pointers, Use& use) const;
+  bool FollowSum(const ptx::Instruction& instruction, const ptx::Variable& variable, const std::set<std::int64_t>& from, Pointers& pointers,
+                 Use& use) const;
+  std::set<std::int64_t> From(const ptx::Operand& operand, const ptx::Variable& variable, const Pointers& pointers) const;
   bool PassesKnown(std::uint32_t call, std::size_t argument, const ptx::Operand& pointer, const ptx::Variable& variable, Use& use) const;
 
   const analysis::Cfg& cfg_;
