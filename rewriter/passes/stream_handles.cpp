@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "rewriter/analysis/liveness.h"
+#include "rewriter/passes/handle_flow.h"
 #include "rewriter/passes/stream_trace.h"
 #include "rewriter/ptx/defuse.h"
 #include "rewriter/ptx/visit.h"
@@ -70,7 +70,7 @@ bool KnowsNoStreams(std::string_view function) {
   return std::ranges::find(kOfRuntime, Behind(function)) != kOfRuntime.end() || std::ranges::find(kOthers, function) != kOthers.end();
 }
 
-using Register = std::pair<const ptx::Variable*, std::uint32_t>;
+using Register = HandleFlow::Register;
 
 bool Mentions(const Operand& operand, const Register& reg) {
   bool found = false;
@@ -299,49 +299,27 @@ class Finder {
   /// True when the stream is to be refused: what it says of the order of two launches, or of a launch and its end, would be lost.
   bool CheckUses(std::size_t number) {
     MadeStream& made = made_[number];
-    std::set<std::uint32_t> launches, all;
+    std::map<std::uint32_t, std::size_t> launches, all;  // with the numbers of their streams
     const bool loose = !memory_.UseOf(*made.slot.variable).loose.empty();
     for (const StreamUse& use : uses_) {
-      const auto any_unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
-      if (loose && any_unknown != use.sources.end()) made.why_not = "may be the one that another call gets, which " + any_unknown->why;
+      const auto unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
+      if (loose && unknown != use.sources.end()) made.why_not = "may be the one that another call gets, which " + unknown->why;
       const auto is_made = [&](const StreamSource& source) { return source.kind == StreamSource::Kind::kMade && source.made == number; };
       if (std::ranges::none_of(use.sources, is_made)) continue;
-      all.insert(use.instruction);
-      if (use.call != RuntimeCall::kDestroyStream) launches.insert(use.instruction);
-      const auto unknown = std::ranges::find(use.sources, StreamSource::Kind::kUnknown, &StreamSource::kind);
+      all.emplace(use.instruction, StreamArgumentOf(use.call).number);
+      if (use.call != RuntimeCall::kDestroyStream) launches.emplace(use.instruction, StreamArgumentOf(use.call).number);
       if (unknown != use.sources.end()) made.why_not = "is used where another one may be, which " + unknown->why;
     }
     if (launches.empty() && !made.refused()) made.why_not = "nothing is launched into";
-    for (const std::uint32_t use : all) {
+    const HandleFlow flow(cfg_, memory_, made_, number, holders_[number]);
+    for (const auto& [use, argument] : all) {
       if (made.refused()) break;
       const bool launch = launches.contains(use);
-      if (Reaches(use, launch ? launches : all, made.instruction))
+      if (flow.Reaches(use, launch ? launches : all))
         made.why_not = launch ? "several launches may go into" : "may be used when it has been destroyed";
     }
     if (!made.refused() && OutlivesNext(number)) made.why_not = "may be used when another has been made in its place";
     return made.refused();
-  }
-
-  /// Whether control may come from behind an instruction to one of the others without passing `stop`.
-  bool Reaches(std::uint32_t from, const std::set<std::uint32_t>& others, std::uint32_t stop) const {
-    std::vector<bool> seen(cfg_.blocks().size());
-    std::vector<std::pair<analysis::BlockId, std::uint32_t>> ways{{cfg_.instructions()[from].block, from + 1}};
-    while (!ways.empty()) {
-      const auto [block, first] = ways.back();
-      ways.pop_back();
-      const std::uint32_t end = cfg_.blocks()[block].first + cfg_.blocks()[block].count;
-      std::uint32_t at = first;
-      for (; at < end && at != stop; ++at) {
-        if (others.contains(at)) return true;
-      }
-      if (at < end) continue;
-      for (const analysis::BlockId next : cfg_.graph().successors[block]) {
-        if (seen[next]) continue;
-        seen[next] = true;
-        ways.emplace_back(next, cfg_.blocks()[next].first);
-      }
-    }
-    return false;
   }
 
   bool OutlivesNext(std::size_t number) const {
