@@ -36,7 +36,9 @@ void AggregateLaunches(std::unique_ptr<ptx::Module>& module, std::string& text) 
                 place.reason.c_str());
     }
   }
-  if (changed) text = ptx::PrintModule(*module);
+  // Compiled code is kept under the text. It is another one for a module that was parsed from what this one prints as, whose functions have
+  // other numbers.
+  if (changed) text = ptx::PrintModule(*module) + "// aggregated in place\n";
 }
 
 }  // namespace gridloom::session

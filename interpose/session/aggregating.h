@@ -9,7 +9,7 @@
 
 namespace gridloom::session {
 
-/// Rewrites a module that the program has loaded, when that is asked for. `text` is what it was parsed from, and becomes what it prints as
+/// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one that names the result
 /// when it was changed.
 void AggregateLaunches(std::unique_ptr<ptx::Module>& module, std::string& text);
 
