@@ -371,7 +371,7 @@ TEST_CASE("Capture_DeviceLaunches_AreEventsWithTheNumberOfTheLaunch") {
       const auto& made = children.launches().at(event.data[0] - 100);
       CHECK(made == std::array<std::uint64_t, 3>{number, i + 1, i == 0 ? 3u : i == 5 ? 4u : 0u});
       CHECK((event.data[1] == i + 1 && event.data[2] == 64 && event.data[3] == 12));
-      CHECK(event.flags == (i == 0 ? trace::kTailLaunch : i == 5 ? trace::kFireAndForget : 0));
+      CHECK(event.flags == (i == 0 ? trace::kTailLaunch : i == 5 ? trace::kFireAndForget : trace::kDefaultStream));
       CHECK(!seen[event.data[0] - 100]);
       seen[event.data[0] - 100] = true;
     }
@@ -456,13 +456,17 @@ TEST_CASE("Capture_AggregatedGroups_AreForgottenAndMarked") {
   REQUIRE(children.launches().size() == kCtas * kThreads);
   for (const auto& [number, cta] : captured.ctas) {
     REQUIRE(cta.events.size() == kThreads);
-    for (std::size_t i = 0; i < cta.events.size(); ++i) {
-      const CtaEvent& event = cta.events[i];
-      CHECK((event.kind == EventKind::kDeviceLaunch && event.lanes == 1u << i));
+    std::uint32_t lanes = 0;
+    for (const CtaEvent& event : cta.events) {
+      CHECK((event.kind == EventKind::kDeviceLaunch && std::has_single_bit(event.lanes)));
+      lanes |= event.lanes;
+      const auto lane = static_cast<std::uint64_t>(std::countr_zero(event.lanes));
       CHECK(event.flags == (trace::kFireAndForget | trace::kAggregated));
-      CHECK((event.data[1] == i + 1 && event.data[2] == 64 && event.data[3] == 12));
-      CHECK(children.launches().at(event.data[0] - 100) == std::array<std::uint64_t, 3>{number, i + 1, exec::GridChildren::kFireAndForget});
+      CHECK((event.data[1] == lane + 1 && event.data[2] == 64 && event.data[3] == 12));
+      CHECK(children.launches().at(event.data[0] - 100) ==
+            std::array<std::uint64_t, 3>{number, lane + 1, exec::GridChildren::kFireAndForget});
     }
+    CHECK(lanes == 0xffff'ffff);
   }
 }
 
