@@ -53,6 +53,7 @@ Result<sim::DeviceSpec> TimedDevice() {
   GL_TRY_STATUS(study::EquipForTiming({.policy = PolicyName(),
                                        .parts = settings.hardware.value_or(""),
                                        .values = settings.timing_set.value_or(""),
+                                       .launches = settings.device_launches.value_or(""),
                                        .ranges = settings.ranges.value_or("")},
                                       device));
   return device;
@@ -84,7 +85,7 @@ Status LiveTiming::CheckSettings() {
     if (settings.policy) return Error{"the broker simulates time, under a policy of its own: leave out --policy"};
     if (settings.profiles) return Error{"the broker simulates time, with profiles of its own: leave out --profiles"};
     if (settings.timing_device) return Error{"the broker simulates time, on a device of its own: leave out --timing-device"};
-    if (settings.hardware || settings.timing_set) {
+    if (settings.hardware || settings.timing_set || settings.device_launches) {
       return Error{"the broker simulates time, on a device of its own: leave out --hardware, --set and --storage"};
     }
     if (SliceSize() != 0) return Error{"slices (GRIDLOOM_SLICE) cannot be simulated: leave out --slice"};

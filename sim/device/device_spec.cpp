@@ -37,7 +37,7 @@ constexpr std::string_view kMayBeZero[] = {
     "timing.launch.cta_interval",  "timing.pcie.latency_ns", "timing.host.storage_mb_s",
     "timing.device_launch.stream_cycles", "timing.device_launch.buffer_cycles", "timing.device_launch.buffer_thread_cycles",
     "timing.device_launch.call_cycles", "timing.device_launch.call_thread_cycles", "timing.device_launch.dispatch_cycles",
-    "timing.device_launch.record_bytes"};
+    "timing.device_launch.record_bytes", "timing.device_launch.percent"};
 
 const DeviceField* FindField(std::string_view key) {
   const auto field = std::ranges::find(kFields, key, &DeviceField::key);
@@ -134,6 +134,12 @@ Status ValidateTiming(const DeviceSpec& spec) {
       {spec.sm.max_blocks <= 1024, "sm.max_blocks must be at most 1024"},
       {timing.l2.slices <= 4096, "timing.l2.slices must be at most 4096"},
       {timing.launch.queues <= 4096, "timing.launch.queues must be at most 4096"},
+      // A launch's call ends, and a child begins, before the model's clocks do.
+      {timing.device_launch.percent <= 100'000, "timing.device_launch.percent must be at most 100000"},
+      {std::ranges::max({timing.device_launch.stream_cycles, timing.device_launch.buffer_cycles, timing.device_launch.buffer_thread_cycles,
+                         timing.device_launch.call_cycles, timing.device_launch.call_thread_cycles, timing.device_launch.dispatch_cycles,
+                         timing.device_launch.record_bytes}) <= 1'000'000,
+       "the keys of timing.device_launch must be at most 1000000"},
       {timing.tlb.entries <= 65536, "timing.tlb.entries must be at most 65536"},
       {std::ranges::max({timing.l1.size_bytes, timing.constant.size_bytes, timing.texture.size_bytes}) <= kMostCache,
        "timing.l1.size_bytes, timing.constant.size_bytes and timing.texture.size_bytes must be at most 16 MiB"},

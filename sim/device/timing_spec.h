@@ -130,6 +130,7 @@ struct TimingSpec {
     std::uint32_t call_thread_cycles = 0;    ///< and for each of its threads
     std::uint32_t dispatch_cycles = 0;       ///< from the kernel management unit to the kernel distributor
     std::uint32_t record_bytes = 0;          ///< of device memory for a launch that is pending, besides its parameters
+    std::uint32_t percent = 100;             ///< of all of these cycles
   } device_launch;
 
   struct Pcie {

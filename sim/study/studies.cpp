@@ -4,6 +4,7 @@
 
 #include "rewriter/support/suggest.h"
 #include "sim/study/crcs/crcs.h"
+#include "sim/study/dtbl/dtbl.h"
 #include "sim/study/kernelet/kernelet.h"
 #include "sim/study/pipeline/pipeline.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr StudyRow kStudies[] = {
     {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakeCrcs},
+    {"dtbl", "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others", MakeDtbl},
     {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
     {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2", MakePipeline},
 };

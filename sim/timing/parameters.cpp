@@ -46,6 +46,12 @@ Result<Parameters> Derive(const sim::DeviceSpec& device) {
   result.sm_to_dram = ClockRatio(timing.clock.sm_mhz, timing.clock.dram_mhz);
   result.l2_to_dram = ClockRatio(timing.clock.l2_mhz, timing.clock.dram_mhz);
 
+  sim::TimingSpec::DeviceLaunch& launch = result.device.timing.device_launch;
+  for (std::uint32_t* const cycles : {&launch.stream_cycles, &launch.buffer_cycles, &launch.buffer_thread_cycles, &launch.call_cycles,
+                                      &launch.call_thread_cycles, &launch.dispatch_cycles}) {
+    *cycles = static_cast<std::uint32_t>(std::uint64_t{*cycles} * launch.percent / 100);
+  }
+
   result.request_latency = timing.crossbar.latency;
   const Cycle stages = kStageCycles + result.SmOutPort().Duration(0) + result.request_latency + result.SliceOutPort().Duration(1);
   if (timing.l2.latency <= stages) return Error{TooShort("timing.l2.latency", timing.l2.latency, stages + 1)};

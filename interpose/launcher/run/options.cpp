@@ -261,6 +261,12 @@ const std::vector<RunOption>& Options() {
        "--timing, with these proposed parts in place of the device's own (`gridloom hardware` lists them), or `none`",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_HARDWARE", "{}"}},
        nullptr},
+      {"--device-launches",
+       "FORM",
+       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join others (dtbl), or either "
+       "in no time (cdp-ideal, dtbl-ideal)",
+       {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_DEVICE_LAUNCHES", "{}"}},
+       nullptr},
       {"--set",
        "KEY=VALUE,...",
        "--timing, with these values for keys of the device file, or hardware.PART.KEY",

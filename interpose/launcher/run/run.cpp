@@ -153,6 +153,7 @@ class RunProgram final : public Command {
     GL_TRY_STATUS(study::EquipForTiming({.policy = value("GRIDLOOM_POLICY"),
                                          .parts = value("GRIDLOOM_HARDWARE"),
                                          .values = value("GRIDLOOM_TIMING_SET"),
+                                         .launches = value("GRIDLOOM_DEVICE_LAUNCHES"),
                                          .ranges = value("GRIDLOOM_RANGES")},
                                         device));
     return study::RangesOf(device).has_value();

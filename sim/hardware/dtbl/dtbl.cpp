@@ -19,7 +19,10 @@ using timing::WorkId;
 enum Joining : std::uint64_t { kFree, kMarked };
 constexpr std::string_view kJoinings[] = {"free", "marked"};
 
-enum Key : std::size_t { kEntries, kSearch, kLaunches };
+enum Loads : std::uint64_t { kAtTurn, kAhead };
+constexpr std::string_view kLoadings[] = {"turn", "ahead"};
+
+enum Key : std::size_t { kEntries, kSearch, kLaunches, kLoading };
 constexpr PartKey kKeys[] = {
     {"agt_entries", 1024, 1, 1 << 20, "entries", "of the aggregated group table"},
     {"search_cycles", 1, 0, 1024, "cycles",
@@ -28,6 +31,10 @@ constexpr PartKey kKeys[] = {
      "which launches join others: those that wait for no other launch, whose streams cost nothing (free), or those that the program says "
      "may (marked)",
      kJoinings},
+    {"loads", kAhead, 0, 0, "",
+     "when what is to be known of a group without an entry is read from global memory: when its turn comes (turn), or as soon as it has "
+     "joined (ahead)",
+     kLoadings},
 };
 
 enum Counter : std::size_t { kJoined, kUnmatched, kOrdered, kOnChip, kSpilled, kLoads, kMost, kCounters };
@@ -57,6 +64,7 @@ class Dtbl final : public timing::Part,
         entries_searched_(parameters.device.grid.max_resident),
         search_(values[kSearch]),
         marked_only_(values[kLaunches] == kMarked),
+        ahead_(values[kLoading] == kAhead),
         table_(static_cast<std::uint32_t>(values[kEntries])) {}
 
   void Attach(timing::Ports& ports, timing::DeviceInput& input) override {
@@ -125,8 +133,8 @@ class Dtbl final : public timing::Part,
     Group group{.launch = launch.work.id, .ctas = launch.work.source->shape().ctas, .entry = table_.Take(HardwareThread(launch.call))};
     ++counts_[group.entry ? kOnChip : kSpilled];
     if (group.entry) entry_of_[group.launch] = *group.entry;
+    else if (ahead_) Load(now, kernel->kernel, group);
     Distributor::Join(*kernel, std::move(group));
-    static_cast<void>(now);
     return true;
   }
 
@@ -147,18 +155,20 @@ class Dtbl final : public timing::Part,
     RunningKernel* const kernel = running_.Find(launch);
     Group* const group = kernel != nullptr ? Distributor::Next(*kernel) : nullptr;
     if (group == nullptr || group->entry) return true;
-    if (group->loaded == timing::kNever) {
-      ++counts_[kLoads];
-      input_->Send(now + input_->parameters().window, {.line = kInformationAt + group->launch, .sectors = 1, .launch = launch});
-      group->loaded = now + input_->parameters().timing().dram.latency;
-      input_->Recheck(group->loaded);
-    }
+    if (group->loaded == timing::kNever) Load(now, launch, *group);
     return now >= group->loaded;
+  }
+
+  void Load(Cycle now, WorkId kernel, Group& group) {
+    ++counts_[kLoads];
+    input_->Send(now + input_->parameters().window, {.line = kInformationAt + group.launch, .sectors = 1, .launch = kernel});
+    group.loaded = now + input_->parameters().timing().dram.latency;
+    input_->Recheck(group.loaded);
   }
 
   const sim::TimingSpec::DeviceLaunch costs_;
   const Cycle entries_searched_, search_;
-  const bool marked_only_;
+  const bool marked_only_, ahead_;
   timing::DeviceInput* input_ = nullptr;
   Distributor running_;
   GroupTable table_;

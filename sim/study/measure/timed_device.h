@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "rewriter/support/result.h"
 #include "sim/device/device_spec.h"
@@ -14,8 +16,14 @@ namespace gridloom::study {
 struct TimedDeviceOptions {
   std::string policy;
   std::string parts, values;  ///< as hardware::Equip
+  std::string launches{};     ///< how kernels launch others: the name of a form (LaunchForms)
   std::string ranges;         ///< forms: where `strided` is the only one, a device that goes by ranges goes by these
 };
+/// How kernels launch kernels on the simulated device. A new form is a row.
+struct LaunchForm {
+  std::string_view name, parts, values, meaning;  ///< parts and values as hardware::Equip, besides those that are given
+};
+std::span<const LaunchForm> LaunchForms();
 /// Gives the device all of that, and the parts that the policy needs. Checks it, too.
 Status EquipForTiming(const TimedDeviceOptions& options, sim::DeviceSpec& device);
 

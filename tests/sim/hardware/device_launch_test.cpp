@@ -124,7 +124,7 @@ std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t 
 sim::DeviceSpec DeviceWith(bool free) {
   sim::DeviceSpec device = TestDevice("k20c");
   if (free) {
-    device.timing.device_launch = {.record_bytes = 64};
+    device.timing.device_launch.percent = 0;
     device.timing.launch.kernel_cycles = device.timing.launch.dependent_cycles = 0;
   }
   return device;

@@ -364,10 +364,11 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   REQUIRE(direct.timeline->WaitFor(direct.host, second));
   const auto parent = direct.timeline->OpenKernel(direct.At(1), Adds(4, 200));
   const NodeId after = direct.Kernel(direct.At(1), Adds(5, 200));
-  const Place inside{.host = direct.host, .stream = 0, .after = {}, .group = *parent, .rank = 0, .profile = 0};
+  const Place inside{.host = direct.host, .stream = 0, .after = {}, .group = *parent, .rank = 0, .number = 6, .profile = 0};
   const NodeId child = direct.Kernel(inside, Adds(6, 200));
   Place behind = inside;
   behind.after = {child};
+  behind.number = 7;
   const NodeId grandchild = direct.Kernel(behind, Adds(7, 200));
   direct.timeline->CloseGroup(*parent);
   direct.timeline->AddMarker(direct.At(1));

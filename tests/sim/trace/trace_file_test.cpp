@@ -298,6 +298,7 @@ TEST_CASE("TraceFile_FilesOfEarlierVersions_AreRead") {
   CHECK(digest("tests/data/traces/version-6.gltrace") == 0xd149060571209112);
   CHECK(digest("tests/data/traces/version-7.gltrace") == 0x8959bb1806a405bc);
   CHECK(digest("tests/data/traces/version-8.gltrace") == 0x543576917e9bf4bd);
+  CHECK(digest("tests/data/traces/version-9.gltrace") == 0x9eba56c9b53ddba9);
 }
 
 TEST_CASE("CtaDecoder_Events_AreReadAsTheyWere") {
@@ -503,8 +504,8 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x0a\0\0\0\0\0\0\0", 16)) ==
-        "some.file is a trace of format version 10; this Gridloom reads versions 5 to 9");
+  CHECK(open(std::string("GLTRACE\0\x0b\0\0\0\0\0\0\0", 16)) ==
+        "some.file is a trace of format version 11; this Gridloom reads versions 5 to 10");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }
