@@ -197,11 +197,12 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
     const Operand& argument = call.operands[at + 1].elements[i];
     thread_->params[&callee->params[i]] = argument.kind == OperandKind::kSymbol ? thread_->params[argument.variable] : Value(argument);
   }
-  if (callee->body == nullptr) {
+  if (callee->body == nullptr || (watcher_ != nullptr && watcher_->Replaces(callee->name))) {
     if (watcher_ == nullptr) Unknown("the function " + std::string(callee->name));
     std::vector<std::uint64_t> values;
     for (const ptx::Variable& param : callee->params) values.push_back(thread_->params[&param]);
     watcher_->OnCall(callee->name, values);
+    if (at == 1 && !call.operands[0].elements.empty()) thread_->params[call.operands[0].elements[0].variable] = watcher_->Result();
     return Flow::kNext;
   }
   const Flow flow = RunFunction(*callee);
@@ -217,6 +218,7 @@ void Interpreter::Compute(const Instruction& instruction) {
   const auto value = [&](std::size_t i) { return i < operands.size() ? Value(operands[i]) : 0; };
   if (instruction.opcode == Opcode::kSetp) {
     const bool holds = Compare(instruction, value(1), value(2));
+    if (operands.size() > 3 && instruction.Has(Mod::kOr)) return Set(operands[0], holds || value(3) != 0);
     if (operands.size() > 3 && !instruction.Has(Mod::kAnd)) Unknown(ptx::PrintInstruction(instruction));
     return Set(operands[0], holds && (operands.size() <= 3 || value(3) != 0));
   }

@@ -28,6 +28,10 @@ class InterpreterWatcher {
   virtual ~InterpreterWatcher() = default;
   virtual void OnAccess(std::uint64_t address, unsigned bytes, bool reads, bool writes) = 0;     ///< to global memory
   virtual void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) = 0;  ///< of a function without a body
+  /// Whether OnCall stands for the body of a function that has one.
+  virtual bool Replaces(std::string_view) const { return false; }
+  /// What the function returns that OnCall was told of last.
+  virtual std::uint64_t Result() const { return 0; }
 };
 
 class Interpreter {
