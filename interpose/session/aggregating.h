@@ -9,8 +9,8 @@
 
 namespace gridloom::session {
 
-/// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one that names the result
-/// when it was changed.
+/// Rewrites a module that the program has loaded, when that is asked for. `text`, what it was parsed from, becomes one that names the
+/// result when it was changed.
 void AggregateLaunches(std::unique_ptr<ptx::Module>& module, std::string& text);
 
 }  // namespace gridloom::session

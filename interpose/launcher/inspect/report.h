@@ -26,8 +26,8 @@ struct ParameterReport {
 /// Whether a pass applies to a kernel (docs/passes.md).
 struct PassAnswer {
   std::string pass;
-  std::string why_not;     ///< empty when it applies
-  std::uint32_t line = 0;  ///< of the PTX; 0 when no single place is to blame
+  std::string why_not;                           ///< empty when it applies
+  std::uint32_t line = 0;                        ///< of the PTX; 0 when no single place is to blame
   std::vector<passes::PlaceReport> places = {};  ///< where the pass decides place by place
 };
 

@@ -63,9 +63,7 @@ class Aggregate(unittest.TestCase):
                 done = run(GRIDLOOM, "run", *options, "--timing-device", "k20c", "--hardware", "dtbl", "--set", "hardware.dtbl.launches=marked",
                            "--timing-json", file, *arguments)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                counts = json.loads(file.read_text())
-            text = json.dumps(counts)
-            joined[options] = int(re.search(r'"dtbl_joined": (\d+)', text).group(1))
+                joined[options] = json.loads(file.read_text())["counters"]["dtbl_joined"]
         self.assertEqual(joined[()], 0)
         self.assertGreater(joined[("--aggregate",)], 0)
 
