@@ -19,7 +19,8 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   const bool heavy = HasHeavy(snapshot);
   if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
   const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kSplit || allocator_.several_tenants();
-  if (splits && (heavy || !allocator_.between_steps())) {
+  const bool possible = allocator_.several_tenants() || CanSplit(snapshot);
+  if (splits && ((heavy && possible) || !allocator_.between_steps())) {
     const auto slice = allocator_.Next(snapshot);
     again_ = allocator_.Again();
     return slice;
@@ -46,6 +47,7 @@ bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
     mode_ = Mode::kSearch;
     stages_.assign(stages.begin(), stages.end());
     split_gain_ = 0;
+    tried_ = false;
     best_together_ = 2;
     allocator_.SetTogether(best_together_);
   }
@@ -83,7 +85,7 @@ void GuardedDka::BeginTrial(Mode mode, std::uint64_t cycle) {
   rest_.clear();
 }
 
-/// One kernel more side by side, if the last one paid.
+/// What the splits do is known. They are held against no split; where they are better, against those of one kernel more, as long as that pays.
 void GuardedDka::EndSearch(std::uint64_t cycle) {
   const auto gain = allocator_.Gain(stages_);
   if (!gain) return;
@@ -92,12 +94,17 @@ void GuardedDka::EndSearch(std::uint64_t cycle) {
     split_gain_ = *gain;
     best_together_ = allocator_.together();
   }
-  if (better && allocator_.together() < stages_.size()) {
-    allocator_.SetTogether(allocator_.together() + 1);
-    return;
-  }
+  if (!tried_) return BeginTrial(Mode::kTryDeep, cycle);
+  if (better) return SearchWider();
   allocator_.SetTogether(best_together_);
-  BeginTrial(Mode::kTryDeep, cycle);
+  mode_ = Mode::kSplit;
+}
+
+void GuardedDka::SearchWider() {
+  mode_ = Mode::kSplit;
+  if (allocator_.together() >= stages_.size()) return;
+  allocator_.SetTogether(allocator_.together() + 1);
+  mode_ = Mode::kSearch;
 }
 
 void GuardedDka::ChooseMode(std::uint64_t cycle) {
@@ -121,7 +128,25 @@ void GuardedDka::ChooseMode(std::uint64_t cycle) {
     BeginTrial(Mode::kTryWide, cycle);
     return;
   }
-  mode_ = gain >= std::max(deep_gain_, split_gain_) ? Mode::kWide : deep_gain_ >= split_gain_ ? Mode::kDeep : Mode::kSplit;
+  tried_ = true;
+  if (split_gain_ > std::max(gain, deep_gain_)) return SearchWider();
+  mode_ = gain >= deep_gain_ ? Mode::kWide : Mode::kDeep;
+}
+
+/// Whether data sets have come to different kernels, so that two of them can run side by side; or there is but one, or one whose kernel has to
+/// be measured alone.
+bool GuardedDka::CanSplit(const Snapshot& snapshot) const {
+  std::optional<std::size_t> stage;
+  std::size_t sets = 0;
+  for (const DataSet& set : allocator_.pipelines().sets()) {
+    if (!set.here || !allocator_.pipelines().InPipeline(set)) continue;
+    const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
+    if (kernel == snapshot.kernels.end() || kernel->all_started()) continue;
+    if (!allocator_.alone().contains(set.codes.back()) || (stage && *stage != set.stage())) return true;
+    stage = set.stage();
+    ++sets;
+  }
+  return sets < 2;
 }
 
 /// Launches of no pipeline keep their turn.

@@ -18,10 +18,11 @@ namespace gridloom::policy {
 /// hold. Wide: kernels in the order in which they became ready, as under `leftover`.
 ///
 /// Where all kernels are light (Eq. 1: all of their blocks have room at once) they run wide from the beginning: a split would leave room
-/// empty. Else the allocator searches, first for two kernels side by side, then for one more as long as that pays; then three data sets'
-/// worth of work are done deep, three wide, and what did most in a time goes on. Work is counted in blocks that have ended, each as long as
+/// empty. Else the allocator searches; then three data sets' worth of work are done deep, three wide, and what did most in a time goes on. If
+/// that is the split, one kernel more side by side is tried, as long as that pays. Work is counted in blocks that have ended, each as long as
 /// its kernel takes on the whole device by its number of blocks. The first data set's worth of a trial does not count: until then blocks
-/// are on their way that have not ended, or were begun before. Several tenants' kernels always have shares, since only those keep weights.
+/// are on their way that have not ended, or were begun before. Where all data sets have come to the same kernel there is nothing to split.
+/// Several tenants' kernels always have shares, since only those keep weights.
 class GuardedDka final : public Policy {
  public:
   std::string_view name() const override { return "dka-guarded"; }
@@ -36,6 +37,8 @@ class GuardedDka final : public Policy {
   void CountWork(const Snapshot& snapshot);
   void ChooseMode(std::uint64_t cycle);
   void EndSearch(std::uint64_t cycle);
+  void SearchWider();
+  bool CanSplit(const Snapshot& snapshot) const;
   void BeginTrial(Mode mode, std::uint64_t cycle);
   bool tries() const { return mode_ == Mode::kTryDeep || mode_ == Mode::kTryWide; }
   std::optional<Slice> NextUnsplit(const Snapshot& snapshot, bool deep) const;
@@ -51,6 +54,7 @@ class GuardedDka final : public Policy {
   std::vector<std::uint64_t> stages_;                                // codes of the heavy pipeline's kernels
   std::uint32_t best_together_ = 2;                                  // of the searches so far
   std::uint64_t trial_began_ = 0;
+  bool tried_ = false;  // deep and wide
   bool warm_ = false;  // its first data set's worth of work is done
   std::optional<std::uint64_t> again_;
 };
