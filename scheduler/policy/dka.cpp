@@ -177,7 +177,8 @@ std::optional<std::vector<Dka::Part>> Dka::Candidates(const Snapshot& snapshot) 
       const KernelView* const kernel = Find(snapshot, set.launch);
       if (kernel == nullptr || kernel->all_started()) continue;
       if (!parts.empty() && set.stage() >= parts.back().stage) continue;
-      parts.push_back({.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
+      parts.push_back(
+          {.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
     }
   }
   return parts;

@@ -257,7 +257,8 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--device-launches",
        "FORM",
-       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join others (dtbl), or either "
+       "--timing, with kernels that launch kernels as on today's GPUs (cdp; the default) or as thread blocks that join others (dtbl), or "
+       "either "
        "in no time (cdp-ideal, dtbl-ideal)",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_DEVICE_LAUNCHES", "{}"}},
        nullptr},
