@@ -41,8 +41,8 @@ class WholeDevice {
   double PartOf(const KernelView& kernel) const {
     if (kernel.occupied >= 0) return kernel.occupied;
     const std::uint64_t resident = kernel.started - kernel.finished;
-    return std::max({Part(resident, ctas_), Part(resident * kernel.needs.warps, warps_), Part(resident * kernel.needs.registers, registers_),
-                     Part(resident * kernel.needs.shared_bytes, shared_bytes_)});
+    return std::max({Part(resident, ctas_), Part(resident * kernel.needs.warps, warps_),
+                     Part(resident * kernel.needs.registers, registers_), Part(resident * kernel.needs.shared_bytes, shared_bytes_)});
   }
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 /// A launch that is to come is waited for no longer than this part of a step: something else may stand before it, such as a copy.
 constexpr std::uint64_t kPatience = 4;
-/// A pair whose split still changes after so many is taken as it is.
-constexpr std::size_t kMostSearched = 6;
+/// A pair whose split still changes after so many steps is taken as it is.
+constexpr std::uint64_t kMostSearched = 6;
 /// What the allocator knows of more kernels and pairs than that is forgotten.
 constexpr std::size_t kMostKnown = 4096;
 
@@ -38,7 +38,7 @@ std::optional<double> Dka::Gain(std::span<const std::uint64_t> stages) const {
   for (const auto& [codes, table] : tables_) {
     const auto own = [&](std::uint64_t code) { return std::ranges::find(stages, code) != stages.end(); };
     if (codes.size() != together || together < 2 || !std::ranges::all_of(codes, own)) continue;
-    if (table.measured() == 0 || (!table.converged() && table.measured() < kMostSearched)) return std::nullopt;
+    if (table.runs() == 0 || (!table.converged() && table.runs() < kMostSearched)) return std::nullopt;
     for (const std::uint64_t code : codes) serial += alone_.at(code);
     steps += table.StepTime(table.Choose());
     ++found;
@@ -177,7 +177,8 @@ std::optional<std::vector<Dka::Part>> Dka::Candidates(const Snapshot& snapshot) 
       const KernelView* const kernel = Find(snapshot, set.launch);
       if (kernel == nullptr || kernel->all_started()) continue;
       if (!parts.empty() && set.stage() >= parts.back().stage) continue;
-      parts.push_back({.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
+      parts.push_back(
+          {.launch = set.launch, .code = set.codes.back(), .profile = kernel->profile, .stage = set.stage(), .tenant = set.tenant});
     }
   }
   return parts;
@@ -239,6 +240,9 @@ bool Dka::OthersRun(const Snapshot& snapshot, const std::vector<Part>& parts) co
 }
 
 void Dka::Begin(const Snapshot& snapshot, std::vector<Part> parts) {
+  // What has not been measured alone is first, so that the next ones can have shares.
+  const auto unknown = std::ranges::find_if(parts, [&](const Part& part) { return !alone_.contains(part.code); });
+  if (unknown != parts.end() && options_.fixed.empty()) parts = {*unknown};
   Share(snapshot, parts);
   step_ = Step{.begin = snapshot.cycle, .parts = {}, .measured = !OthersRun(snapshot, parts)};
   if (parts.size() > 1 && parts.front().tenant != parts.back().tenant) {

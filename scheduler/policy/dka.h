@@ -47,9 +47,9 @@ struct DkaOptions {
 ///
 /// Of several tenants (not in the paper) the one that has had least by its weight has the turn. A step runs the kernel that its oldest data
 /// set has come to beside one of the tenant that comes next, on as many multiprocessors as let both end together; and while the longer one
-/// runs, the tenant of the shorter one goes on with what ends before it does. Who is behind by more than half a step has as many as all blocks
-/// of its kernel have room on, and the other one the rest; where that is the whole device, it runs a step of its own.
-/// One stream is enough here, if its kernels come again and again.
+/// runs, the tenant of the shorter one goes on with what ends before it does. Who is behind by more than half a step has as many as all
+/// blocks of its kernel have room on, and the other one the rest; where that is the whole device, it runs a step of its own. One stream is
+/// enough here, if its kernels come again and again.
 class Dka final : public Policy {
  public:
   /// `scaling`: if not null, a search begins at what it expects. `name`: with it this is another policy; a literal.
@@ -67,8 +67,8 @@ class Dka final : public Policy {
   /// By KernelView::code: what a kernel takes on all multiprocessors, alone.
   const std::map<std::uint64_t, double>& alone() const { return alone_; }
   bool several_tenants() const { return turns_.size() > 1; }
-  /// Once the shares of all kernels of the pipeline that run side by side have been found: how much more is done in a time than by one kernel
-  /// after the other. `stages`: Pipelines::StagesOf.
+  /// Once the shares of all kernels of the pipeline that run side by side have been found: how much more is done in a time than by one
+  /// kernel after the other. `stages`: Pipelines::StagesOf.
   std::optional<double> Gain(std::span<const std::uint64_t> stages) const;
   std::uint32_t together() const { return together_; }
   /// From the next step on: at least 2.

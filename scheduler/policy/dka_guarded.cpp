@@ -18,8 +18,9 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
   allocator_.Watch(snapshot);
   const bool heavy = HasHeavy(snapshot);
   if (allocator_.between_steps()) ChooseMode(snapshot.cycle);
-  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kSplit || allocator_.several_tenants();
-  if (splits && (heavy || !allocator_.between_steps())) {
+  const bool splits = mode_ == Mode::kSearch || mode_ == Mode::kTrySplit || mode_ == Mode::kSplit || allocator_.several_tenants();
+  const bool possible = allocator_.several_tenants() || CanSplit(snapshot);
+  if (splits && ((heavy && possible) || !allocator_.between_steps())) {
     const auto slice = allocator_.Next(snapshot);
     again_ = allocator_.Again();
     return slice;
@@ -45,9 +46,9 @@ bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
     if (!known_.insert(key).second) continue;
     mode_ = Mode::kSearch;
     stages_.assign(stages.begin(), stages.end());
-    split_gain_ = 0;
-    best_together_ = 2;
-    allocator_.SetTogether(best_together_);
+    tried_ = false;
+    best_ = {};
+    allocator_.SetTogether(best_.together);
   }
   return any;
 }
@@ -83,21 +84,41 @@ void GuardedDka::BeginTrial(Mode mode, std::uint64_t cycle) {
   rest_.clear();
 }
 
-/// One kernel more side by side, if the last one paid.
+/// What the splits should do is known. It is tried where it is more than the best so far does.
 void GuardedDka::EndSearch(std::uint64_t cycle) {
   const auto gain = allocator_.Gain(stages_);
   if (!gain) return;
-  const bool better = *gain > split_gain_;
-  if (better) {
-    split_gain_ = *gain;
-    best_together_ = allocator_.together();
+  split_gain_ = *gain;
+  if (!tried_) return BeginTrial(Mode::kTryDeep, cycle);
+  TrySplit(cycle);
+}
+
+void GuardedDka::TrySplit(std::uint64_t cycle) {
+  if (split_gain_ > best_.gain) BeginTrial(Mode::kTrySplit, cycle);
+  else Settle();
+}
+
+void GuardedDka::Settle() {
+  mode_ = best_.mode;
+  allocator_.SetTogether(best_.together);
+}
+
+/// A trial is over. Of splits the next one has one kernel more side by side, as long as that did more than all before it.
+void GuardedDka::EndTrial(double gain, std::uint64_t cycle) {
+  const Mode tried = mode_;
+  const bool better = gain > best_.gain;
+  constexpr auto settled = [](Mode mode) {
+    return mode == Mode::kTryDeep ? Mode::kDeep : mode == Mode::kTryWide ? Mode::kWide : Mode::kSplit;
+  };
+  if (better) best_ = {.mode = settled(tried), .gain = gain, .together = allocator_.together()};
+  if (tried == Mode::kTryDeep) return BeginTrial(Mode::kTryWide, cycle);
+  if (tried == Mode::kTryWide) {
+    tried_ = true;
+    return TrySplit(cycle);
   }
-  if (better && allocator_.together() < stages_.size()) {
-    allocator_.SetTogether(allocator_.together() + 1);
-    return;
-  }
-  allocator_.SetTogether(best_together_);
-  BeginTrial(Mode::kTryDeep, cycle);
+  if (!better || allocator_.together() >= stages_.size()) return Settle();
+  allocator_.SetTogether(allocator_.together() + 1);
+  mode_ = Mode::kSearch;
 }
 
 void GuardedDka::ChooseMode(std::uint64_t cycle) {
@@ -109,19 +130,26 @@ void GuardedDka::ChooseMode(std::uint64_t cycle) {
     if (alone != allocator_.alone().end()) set += alone->second;
   }
   if (work_ < (warm_ ? kTrialSets : kWarmUpSets) * set) return;
-  if (!warm_) {
-    warm_ = true;
-    work_ = 0;
-    trial_began_ = cycle;
-    return;
+  if (warm_) return EndTrial(work_ / static_cast<double>(cycle - trial_began_), cycle);
+  warm_ = true;
+  work_ = 0;
+  trial_began_ = cycle;
+}
+
+/// Whether data sets have come to different kernels, so that two of them can run side by side; or there is but one, or one whose kernel has
+/// to be measured alone.
+bool GuardedDka::CanSplit(const Snapshot& snapshot) const {
+  std::optional<std::size_t> stage;
+  std::size_t sets = 0;
+  for (const DataSet& set : allocator_.pipelines().sets()) {
+    if (!set.here || !allocator_.pipelines().InPipeline(set)) continue;
+    const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
+    if (kernel == snapshot.kernels.end() || kernel->all_started()) continue;
+    if (!allocator_.alone().contains(set.codes.back()) || (stage && *stage != set.stage())) return true;
+    stage = set.stage();
+    ++sets;
   }
-  const double gain = work_ / static_cast<double>(cycle - trial_began_);
-  if (mode_ == Mode::kTryDeep) {
-    deep_gain_ = gain;
-    BeginTrial(Mode::kTryWide, cycle);
-    return;
-  }
-  mode_ = gain >= std::max(deep_gain_, split_gain_) ? Mode::kWide : deep_gain_ >= split_gain_ ? Mode::kDeep : Mode::kSplit;
+  return sets < 2;
 }
 
 /// Launches of no pipeline keep their turn.

@@ -22,6 +22,7 @@ void ShareTable::Expect(std::size_t kernel, std::uint32_t sms, double time) {
 
 void ShareTable::Measured(const std::vector<std::uint32_t>& shares, const std::vector<double>& times) {
   points_[shares] = times;
+  ++runs_;
   for (std::size_t kernel = 0; kernel < speeds_.size(); ++kernel) speeds_[kernel][shares[kernel]] = SpeedOf(times[kernel]);
 }
 

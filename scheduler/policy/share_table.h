@@ -31,6 +31,7 @@ class ShareTable {
   /// What is chosen has been measured: it will be chosen again unless times change.
   bool converged() const { return points_.contains(Choose()); }
   std::size_t measured() const { return points_.size(); }
+  std::uint64_t runs() const { return runs_; }  ///< that were measured, again with the same shares or not
   /// What a step of the pipeline takes with these, as far as known: the longest of the times (Eq. 2).
   double StepTime(const std::vector<std::uint32_t>& shares) const;
 
@@ -41,6 +42,7 @@ class ShareTable {
   /// By kernel and multiprocessors: 1 / time.
   std::vector<std::map<std::uint32_t, double>> speeds_, expected_;
   std::map<std::vector<std::uint32_t>, std::vector<double>> points_;  // what was measured
+  std::uint64_t runs_ = 0;
 };
 
 }  // namespace gridloom::policy

@@ -32,12 +32,26 @@ constexpr DeviceField kFields[] = {
 
 /// Facts that are zero on some devices; every other number must be given and positive.
 constexpr std::string_view kMayBeZero[] = {
-    "block.shared_reserved_bytes", "l2.persisting_bytes",    "l2.max_window_bytes",         "timing.units.tensor",
-    "timing.texture.size_bytes",   "timing.tlb.entries",     "timing.launch.kernel_cycles", "timing.launch.dependent_cycles",
-    "timing.launch.cta_interval",  "timing.pcie.latency_ns", "timing.host.storage_mb_s",
-    "timing.device_launch.stream_cycles", "timing.device_launch.buffer_cycles", "timing.device_launch.buffer_thread_cycles",
-    "timing.device_launch.call_cycles", "timing.device_launch.call_thread_cycles", "timing.device_launch.dispatch_cycles",
-    "timing.device_launch.record_bytes", "timing.device_launch.percent"};
+    "block.shared_reserved_bytes",
+    "l2.persisting_bytes",
+    "l2.max_window_bytes",
+    "timing.units.tensor",
+    "timing.texture.size_bytes",
+    "timing.tlb.entries",
+    "timing.launch.kernel_cycles",
+    "timing.launch.dependent_cycles",
+    "timing.launch.cta_interval",
+    "timing.pcie.latency_ns",
+    "timing.host.storage_mb_s",
+    "timing.device_launch.stream_cycles",
+    "timing.device_launch.buffer_cycles",
+    "timing.device_launch.buffer_thread_cycles",
+    "timing.device_launch.call_cycles",
+    "timing.device_launch.call_thread_cycles",
+    "timing.device_launch.dispatch_cycles",
+    "timing.device_launch.record_bytes",
+    "timing.device_launch.percent",
+};
 
 const DeviceField* FindField(std::string_view key) {
   const auto field = std::ranges::find(kFields, key, &DeviceField::key);

@@ -221,7 +221,8 @@ Result<timing::Place> TenantChannel::PlaceOf(const HostAction& action) {
   if (works_ >= kMostWorks) return Bad("too many works");
   if (action.after.size() > kMostWaits) return Bad("a work that waits for " + std::to_string(action.after.size()) + " others");
   GL_TRY_STATUS(PayWork(action.after.size()));
-  timing::Place place{.host = host, .stream = action.stream, .after = {}, .group = 0, .rank = action.rank, .number = action.group != 0 ? action.work : 0};
+  timing::Place place{
+      .host = host, .stream = action.stream, .after = {}, .group = 0, .rank = action.rank, .number = action.group != 0 ? action.work : 0};
   for (const std::uint64_t before : action.after) {
     if (before == 0) continue;
     GL_TRY(node, NodeOf(before));

@@ -68,7 +68,6 @@ with tempfile.TemporaryDirectory() as folder:
     for pair in ("amr", "bht", "sssp_cage15", "clr_cage15"):
         speed = rows["fig11"][pair]
         assert speed[2] > speed[4] and speed[3] > speed[5], speed
-        assert rows["fig9"][pair][4] > rows["fig9"][pair][2], rows["fig9"][pair]
         assert rows["fig9"][pair][5] < rows["fig9"][pair][4], rows["fig9"][pair]
         assert rows["fig10"][pair][2] > 0, rows["fig10"][pair]
         matched = rows["matches"][pair]

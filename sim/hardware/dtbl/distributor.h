@@ -1,5 +1,5 @@
-// The kernel distributor with what dynamic thread block launch adds to it (J. Wang et al., ISCA 2015, section 4.2, Fig. 4): which kernels run,
-// and of each the groups of thread blocks that have joined it, one behind the other.
+// The kernel distributor with what dynamic thread block launch adds to it (J. Wang et al., ISCA 2015, section 4.2, Fig. 4): which kernels
+// run, and of each the groups of thread blocks that have joined it, one behind the other.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace gridloom::hardware {
 /// Thread blocks that one launch added to a kernel.
 struct Group {
   timing::WorkId launch = timing::kNoWork;
-  std::uint64_t first_cta = 0, ctas = 0;          ///< as the kernel counts its blocks
-  std::optional<std::uint32_t> entry{};           ///< of the group table; nothing: its information is in global memory
-  timing::Cycle loaded = timing::kNever;          ///< from there, then; kNever: nobody has asked for it
+  std::uint64_t first_cta = 0, ctas = 0;  ///< as the kernel counts its blocks
+  std::optional<std::uint32_t> entry{};   ///< of the group table; nothing: its information is in global memory
+  timing::Cycle loaded = timing::kNever;  ///< from there, then; kNever: nobody has asked for it
 };
 
 /// An entry (KDE).

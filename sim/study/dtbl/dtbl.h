@@ -1,5 +1,5 @@
-// The study of launches by kernels: J. Wang, N. Rubin, A. Sidelnik and S. Yalamanchili, "Dynamic thread block launch: a lightweight execution
-// mechanism to support irregular applications on GPUs", ISCA 2015 (docs/device-launches.md).
+// The study of launches by kernels: J. Wang, N. Rubin, A. Sidelnik and S. Yalamanchili, "Dynamic thread block launch: a lightweight
+// execution mechanism to support irregular applications on GPUs", ISCA 2015 (docs/device-launches.md).
 #pragma once
 
 #include <memory>

@@ -88,7 +88,8 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
                            {"DTBL", [](const auto& of) { return of[2].warp_activity(); }},
                            {"DTBL over flat, points", [](const auto& of) { return of[2].warp_activity() - of[0].warp_activity(); }}},
                           "activity", {2, 3, 4}, "%", columns));
-  GL_TRY_STATUS(AddFinding(settings, "warp activity of DTBL over flat, mean", "activity", Number("%+.1f points", columns[3].mean()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "warp activity of DTBL over flat, mean", "activity", Number("%+.1f points", columns[3].mean()), exhibit));
   return exhibit;
 }
 
@@ -102,28 +103,31 @@ Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
                            {"CDP / flat", [](const auto& of) { return of[1].dram_efficiency() / of[0].dram_efficiency(); }, true},
                            {"DTBL / flat", [](const auto& of) { return of[2].dram_efficiency() / of[0].dram_efficiency(); }, true}},
                           "dram", {2, 3, 4}, "", columns));
-  GL_TRY_STATUS(AddFinding(settings, "DRAM efficiency of CDP over flat, mean", "dram_cdp", Number("%.2fx", columns[3].geometric()), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "DRAM efficiency of DTBL over flat, mean", "dram_dtbl", Number("%.2fx", columns[4].geometric()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "DRAM efficiency of CDP over flat, mean", "dram_cdp", Number("%.2fx", columns[3].geometric()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "DRAM efficiency of DTBL over flat, mean", "dram_dtbl", Number("%.2fx", columns[4].geometric()), exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
   std::vector<Column> columns;
   const auto occupancy = [](std::size_t form) { return [form](const std::vector<Outcome>& of) { return of[form].occupancy(); }; };
-  GL_TRY(exhibit,
-         TableOf(settings, runs, "Occupancy: warps resident of those that fit, per cent",
-                 {Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
-                 {{"CDPI", occupancy(0)},
-                  {"DTBLI", occupancy(1)},
-                  {"CDP", occupancy(2)},
-                  {"DTBL", occupancy(3)},
-                  {"DTBLI over CDPI, points", [](const auto& of) { return of[1].occupancy() - of[0].occupancy(); }},
-                  {"latency costs CDP, points", [](const auto& of) { return of[2].occupancy() - of[0].occupancy(); }},
-                  {"latency costs DTBL, points", [](const auto& of) { return of[3].occupancy() - of[1].occupancy(); }}},
-                 "occupancy", {2, 3, 4, 5}, "%", columns));
-  GL_TRY_STATUS(AddFinding(settings, "occupancy of DTBLI over CDPI, mean", "occupancy", Number("%+.1f points", columns[4].mean()), exhibit));
+  GL_TRY(exhibit, TableOf(settings, runs, "Occupancy: warps resident of those that fit, per cent",
+                          {Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
+                          {{"CDPI", occupancy(0)},
+                           {"DTBLI", occupancy(1)},
+                           {"CDP", occupancy(2)},
+                           {"DTBL", occupancy(3)},
+                           {"DTBLI over CDPI, points", [](const auto& of) { return of[1].occupancy() - of[0].occupancy(); }},
+                           {"latency costs CDP, points", [](const auto& of) { return of[2].occupancy() - of[0].occupancy(); }},
+                           {"latency costs DTBL, points", [](const auto& of) { return of[3].occupancy() - of[1].occupancy(); }}},
+                          "occupancy", {2, 3, 4, 5}, "%", columns));
+  GL_TRY_STATUS(
+      AddFinding(settings, "occupancy of DTBLI over CDPI, mean", "occupancy", Number("%+.1f points", columns[4].mean()), exhibit));
   GL_TRY_STATUS(AddFinding(settings, "latency of launches costs CDP", "occupancy_cdp", Number("%+.1f points", columns[5].mean()), exhibit));
-  GL_TRY_STATUS(AddFinding(settings, "latency of launches costs DTBL", "occupancy_dtbl", Number("%+.1f points", columns[6].mean()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "latency of launches costs DTBL", "occupancy_dtbl", Number("%+.1f points", columns[6].mean()), exhibit));
   return exhibit;
 }
 
@@ -139,7 +143,8 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
                            {"DTBLI over CDPI, %", [](const auto& of) { return Percent(of[1].waiting(), of[0].waiting()); }},
                            {"DTBL over CDP, %", [](const auto& of) { return Percent(of[3].waiting(), of[2].waiting()); }}},
                           "waiting", {2, 3, 4, 5}, "", columns));
-  GL_TRY_STATUS(AddFinding(settings, "waiting time of DTBLI over CDPI, mean", "waiting_ideal", Number("%+.1f %%", columns[4].mean()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "waiting time of DTBLI over CDPI, mean", "waiting_ideal", Number("%+.1f %%", columns[4].mean()), exhibit));
   GL_TRY_STATUS(AddFinding(settings, "waiting time of DTBL over CDP, mean", "waiting", Number("%+.1f %%", columns[5].mean()), exhibit));
   return exhibit;
 }
@@ -155,7 +160,8 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
                            {"at most, %", [](const auto& of) { return Percent(of[1].most_bytes, of[0].most_bytes); }},
                            {"on average, %", [=](const auto& of) { return Percent(mean(of[1]), mean(of[0])); }}},
                           "footprint", {2, 3}, "bytes", columns));
-  GL_TRY_STATUS(AddFinding(settings, "footprint of DTBL over CDP, at most, mean", "footprint", Number("%+.1f %%", columns[4].mean()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "footprint of DTBL over CDP, at most, mean", "footprint", Number("%+.1f %%", columns[4].mean()), exhibit));
   exhibit.notes.push_back(Number("What pending launches take on average over time: %+.1f %%.", columns[5].mean()));
   return exhibit;
 }
@@ -165,17 +171,20 @@ Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
   const auto faster = [](std::size_t form) {
     return [form](const std::vector<Outcome>& of) { return of[0].busy_cycles / of[form].busy_cycles; };
   };
-  GL_TRY(exhibit, TableOf(settings, runs, "Speed-up over the flat form",
-                          {Form::kFlat, Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
-                          {{"CDPI", faster(1), true},
-                           {"DTBLI", faster(2), true},
-                           {"CDP", faster(3), true},
-                           {"DTBL", faster(4), true},
-                           {"DTBL / CDP", [](const auto& of) { return of[3].busy_cycles / of[4].busy_cycles; }, true},
-                           {"flat, us", [](const auto& of) { return of[0].microseconds(); }}},
-                          "speedup", {2, 3, 4, 5}, "x", columns));
-  const std::pair<const char*, const char*> kFindings[] = {
-      {"CDPI", "speedup_cdpi"}, {"DTBLI", "speedup_dtbli"}, {"CDP", "speedup_cdp"}, {"DTBL", "speedup_dtbl"}, {"DTBL over CDP", "speedup_over"}};
+  GL_TRY(exhibit,
+         TableOf(settings, runs, "Speed-up over the flat form", {Form::kFlat, Form::kCdpIdeal, Form::kDtblIdeal, Form::kCdp, Form::kDtbl},
+                 {{"CDPI", faster(1), true},
+                  {"DTBLI", faster(2), true},
+                  {"CDP", faster(3), true},
+                  {"DTBL", faster(4), true},
+                  {"DTBL / CDP", [](const auto& of) { return of[3].busy_cycles / of[4].busy_cycles; }, true},
+                  {"flat, us", [](const auto& of) { return of[0].microseconds(); }}},
+                 "speedup", {2, 3, 4, 5}, "x", columns));
+  const std::pair<const char*, const char*> kFindings[] = {{"CDPI", "speedup_cdpi"},
+                                                           {"DTBLI", "speedup_dtbli"},
+                                                           {"CDP", "speedup_cdp"},
+                                                           {"DTBL", "speedup_dtbl"},
+                                                           {"DTBL over CDP", "speedup_over"}};
   for (std::size_t i = 0; i < std::size(kFindings); ++i) {
     GL_TRY_STATUS(AddFinding(settings, std::string("speed-up, ") + kFindings[i].first + ", geometric mean", kFindings[i].second,
                              Number("%.2fx", columns[i].geometric()), exhibit));
@@ -222,7 +231,8 @@ Result<Exhibit> Fig12(const Settings& settings, Runs& runs) {
   exhibit.rows.push_back(std::move(row));
   exhibit.drawings = {{.caption = exhibit.title, .unit = "x", .names = {1}, .values = {}}};
   for (std::size_t s = 0; s < sizes.size(); ++s) exhibit.drawings[0].values.push_back(2 + s);
-  GL_TRY_STATUS(AddFinding(settings, "speed with the smallest table of the figure, mean", "agt_small", Number("%.2fx", columns.front().geometric()), exhibit));
+  GL_TRY_STATUS(AddFinding(settings, "speed with the smallest table of the figure, mean", "agt_small",
+                           Number("%.2fx", columns.front().geometric()), exhibit));
   GL_TRY_STATUS(AddFinding(settings, "speed with the largest, mean", "agt_large", Number("%.2fx", columns.back().geometric()), exhibit));
   return exhibit;
 }
@@ -240,14 +250,16 @@ Result<Exhibit> Matches(const Settings& settings, Runs& runs) {
     exhibit.rows.push_back({runs.device(), runs.pairs()[i], of.launches, of.joined, of.unmatched, of.ordered,
                             std::isfinite(share) ? nlohmann::ordered_json(share) : nlohmann::ordered_json(nullptr), of.spills});
   }
-  GL_TRY_STATUS(AddFinding(settings, "groups that joined a kernel, mean of pairs that launch", "matches", Number("%.1f %%", joined.mean()), exhibit));
+  GL_TRY_STATUS(
+      AddFinding(settings, "groups that joined a kernel, mean of pairs that launch", "matches", Number("%.1f %%", joined.mean()), exhibit));
   return exhibit;
 }
 
 Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
-  Exhibit exhibit{.name = {},
-                  .title = "Where the paper is open: speed-up over the flat form, geometric means",
-                  .columns = {"device", "reading", "CDPI", "DTBLI", "CDP", "DTBL", "DTBL / CDP", "waiting DTBL over CDP, %", "footprint, %"}};
+  Exhibit exhibit{
+      .name = {},
+      .title = "Where the paper is open: speed-up over the flat form, geometric means",
+      .columns = {"device", "reading", "CDPI", "DTBLI", "CDP", "DTBL", "DTBL / CDP", "waiting DTBL over CDP, %", "footprint, %"}};
   std::vector<std::pair<std::string, std::map<std::string, std::string>>> readings = {{"default", {}}};
   for (const std::string& name : settings.Below("readings")) {
     GL_TRY(keys, KeysFrom(settings, "readings." + name));
@@ -279,7 +291,8 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
                   .columns = {"device", "launches take, % of the device's", "CDP", "DTBL", "DTBL / CDP"}};
   for (const std::string& device : devices) {
     for (const double percent : percents) {
-      GL_TRY(outcomes, runs.MeasureAll({Form::kFlat, Form::kCdp, Form::kDtbl}, {{"timing.device_launch.percent", Number("%.0f", percent)}}, device));
+      GL_TRY(outcomes,
+             runs.MeasureAll({Form::kFlat, Form::kCdp, Form::kDtbl}, {{"timing.device_launch.percent", Number("%.0f", percent)}}, device));
       Column cdp, dtbl, over;
       for (const auto& of : outcomes) {
         cdp.Add(of[0].busy_cycles / of[1].busy_cycles);

@@ -190,7 +190,8 @@ Result<std::vector<std::vector<Outcome>>> Runs::MeasureAll(const std::vector<For
   }
   GL_TRY(outcomes, Measure(wanted));
   std::vector<std::vector<Outcome>> by_pair;
-  for (std::size_t i = 0; i < outcomes.size(); i += forms.size()) by_pair.emplace_back(outcomes.begin() + i, outcomes.begin() + i + forms.size());
+  for (std::size_t i = 0; i < outcomes.size(); i += forms.size())
+    by_pair.emplace_back(outcomes.begin() + i, outcomes.begin() + i + forms.size());
   return by_pair;
 }
 

@@ -59,8 +59,8 @@ Search SearchOf(const Outcome& outcome) {
 Result<Exhibit> Starts(const Settings& settings, Runs& runs) {
   Exhibit exhibit{.name = {},
                   .title = "Where the search begins: at what straight lines say (dka), or at what Kernelet's model expects (dka-predicted)",
-                  .columns = {"device", "workload", "steps from straight lines", "from the model", "SMs off at first, straight lines", "model",
-                              "not converged, straight lines", "model", "cycles saved %"},
+                  .columns = {"device", "workload", "steps from straight lines", "from the model", "SMs off at first, straight lines",
+                              "model", "not converged, straight lines", "model", "cycles saved %"},
                   .drawings = {{.caption = "steps to converge", .unit = "", .names = {1}, .values = {2, 3}}}};
   std::vector<Run> wanted;
   for (const std::string& workload : runs.workloads()) {
@@ -87,8 +87,8 @@ Result<Exhibit> Starts(const Settings& settings, Runs& runs) {
     }
   }
   const auto count = static_cast<double>(std::max<std::size_t>(sums[0].converged, 1));
-  exhibit.rows.push_back({runs.device(), "mean", sums[0].steps / count, sums[1].steps / count, sums[0].off / count, sums[1].off / count, nullptr,
-                          nullptr, saved.all()});
+  exhibit.rows.push_back({runs.device(), "mean", sums[0].steps / count, sums[1].steps / count, sums[0].off / count, sums[1].off / count,
+                          nullptr, nullptr, saved.all()});
   return exhibit;
 }
 
@@ -116,11 +116,13 @@ Result<Exhibit> Together(const Settings& settings, Runs& runs) {
     std::vector<nlohmann::ordered_json> row = {runs.device(), runs.workloads()[i], stages};
     for (std::uint32_t j = 1; j <= counts; ++j) {
       // More kernels than a pipeline has are the same again.
-      row.push_back(j + 1 > std::max<std::size_t>(stages, 2) ? nlohmann::ordered_json() : nlohmann::ordered_json(Gain(of[0].cycles, of[j].cycles)));
+      row.push_back(j + 1 > std::max<std::size_t>(stages, 2) ? nlohmann::ordered_json()
+                                                             : nlohmann::ordered_json(Gain(of[0].cycles, of[j].cycles)));
     }
     exhibit.rows.push_back(std::move(row));
   }
-  exhibit.notes.push_back("Shares are searched for in one table for as many kernels: of all ways, the one whose slowest kernel is fastest.");
+  exhibit.notes.push_back(
+      "Shares are searched for in one table for as many kernels: of all ways, the one whose slowest kernel is fastest.");
   return exhibit;
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 /// A new exhibit is a row.
 constexpr std::pair<const char*, Result<Exhibit> (*)(const Settings&, Runs&)> kExhibits[] = {
-    {"classes", Classes},     {"fig2", Fig2},         {"fig3", Fig3},   {"fig4", Fig4},   {"fig6", Fig6},       {"table4", Table4},
-    {"fig9", Fig9},           {"fig10", Fig10},       {"fig11", Fig11}, {"fig12", Fig12}, {"best", Best},       {"starts", Starts},
-    {"together", Together},   {"guarded", Guarded},   {"victims", VictimTable},           {"readings", Readings}, {"sizes", Sizes},
+    {"classes", Classes},   {"fig2", Fig2},       {"fig3", Fig3},           {"fig4", Fig4},         {"fig6", Fig6},   {"table4", Table4},
+    {"fig9", Fig9},         {"fig10", Fig10},     {"fig11", Fig11},         {"fig12", Fig12},       {"best", Best},   {"starts", Starts},
+    {"together", Together}, {"guarded", Guarded}, {"victims", VictimTable}, {"readings", Readings}, {"sizes", Sizes},
 };
 
 class PipelineStudy final : public Study {

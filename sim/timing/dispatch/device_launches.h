@@ -39,8 +39,8 @@ class DeviceLaunches {
     Cycle called = 0;
     std::uint64_t bytes = 0;
   };
-  std::map<Key, std::pair<WorkId, WorkId>> expected_;         // work, parent
-  std::unordered_map<WorkId, std::vector<Key>> by_parent_;    // some of which may have been called
+  std::map<Key, std::pair<WorkId, WorkId>> expected_;       // work, parent
+  std::unordered_map<WorkId, std::vector<Key>> by_parent_;  // some of which may have been called
   std::unordered_map<WorkId, Pending> pending_;
   std::uint64_t bytes_ = 0;  // of all that are pending
   LaunchCounters counters_;

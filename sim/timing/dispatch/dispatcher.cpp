@@ -109,85 +109,6 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   return id;
 }
 
-/// Whether a group of CTAs may become part of a kernel.
-Status Dispatcher::CheckLike(WorkId id, const trace::CtaSource& group) const {
-  if (works_.done(id)) return Error{"a group of CTAs was given to kernel " + std::to_string(id) + ", which has ended"};
-  const WorkState& work = works_.at(id);
-  const trace::KernelCode& code = group.code();
-  if (work.kind != WorkKind::kKernel || code.instructions.size() != work.kernel.code->ops.size() || code.name != work.result.name) {
-    return Error{"a group of CTAs of " + code.name + " was given to " + work.result.name + ", which has other code"};
-  }
-  GL_TRY(needs, NeedsOf(group.shape(), parameters_.device));
-  if (needs.warps != work.kernel.needs.warps || needs.registers != work.kernel.needs.registers ||
-      needs.shared_bytes != work.kernel.needs.shared_bytes) {
-    return Error{"a group of CTAs was given to " + work.result.name + " that need something else than its own"};
-  }
-  return {};
-}
-
-void Dispatcher::Append(WorkId id, KernelState::Group group) {
-  WorkState& work = works_.at(id);
-  const std::uint64_t ctas = group.source->shape().ctas;
-  if (group.work == kNoWork) work.result.ctas += ctas;
-  group.first_cta = work.kernel.ctas;
-  work.kernel.groups.push_back(std::move(group));
-  work.kernel.ctas += ctas;
-  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
-  if (kernel != kernels_.end()) kernel->ctas = work.kernel.ctas;
-}
-
-Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
-  GL_TRY_STATUS(CheckLike(id, *group));
-  Append(id, {.source = std::move(group)});
-  return {};
-}
-
-Status Dispatcher::Join(WorkId id, WorkId launch) {
-  WorkState& joins = works_.at(launch);
-  if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting) return Error{"a launch joins a kernel that has begun"};
-  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source));
-  joins.stage = WorkState::Stage::kRunning;
-  const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
-  const bool unmarked = kernel != kernels_.end() && kernel->all_started();
-  Append(id, {.source = joins.kernel.source, .work = launch, .left = joins.result.ctas});
-  if (unmarked) std::rotate(kernel, std::next(kernel), kernels_.end());  // it is scheduled anew, behind all others
-  return {};
-}
-
-void Dispatcher::Launch(WorkId launch, Cycle at) {
-  WorkState& work = works_.at(launch);
-  work.order.submitted = at + parameters_.timing().device_launch.dispatch_cycles;
-  if (const auto blocker = works_.Blocker(launch)) {
-    parked_[*blocker].push_back(launch);
-    return;
-  }
-  launched_.emplace(work.order.submitted, launch);
-  events_.insert({work.order.submitted, EventKind::kCheck, 0});
-}
-
-/// A call of a warp's: a kernel that waited for it is on its way.
-void Dispatcher::OnSignal(const CtaSignal& signal) {
-  for (CtaEvents* const listener : ports_.cta_events) listener->OnCtaEvent(signal);
-  if (signal.event.kind != trace::EventKind::kDeviceLaunch) return;
-  const auto launch = launches_.Call(works_.at(signal.place.launch).use.address_space, signal.event.data[0]);
-  if (!launch) return;
-  works_.at(*launch).result.submitted = signal.at;
-  launches_.SetPending(*launch, signal.at, signal.event.data[3] + parameters_.timing().device_launch.record_bytes);
-  calls_[*launch] = signal;
-  events_.insert({signal.done, EventKind::kLaunch, *launch});
-}
-
-/// The call is over.
-void Dispatcher::OnLaunch(WorkId launch, Cycle now) {
-  const auto call = calls_.extract(launch);
-  const WorkView work = works_.at(launch).View(launch);
-  const LaunchView view{.call = call.mapped(), .work = work, .free = !works_.Blocker(launch)};
-  for (LaunchPath* const path : ports_.launch_paths) {
-    if (path->Takes(now, view)) return;
-  }
-  Launch(launch, now);
-}
-
 void Dispatcher::Signalled(std::vector<CtaSignal>& signals) {
   for (const CtaSignal& signal : signals) {
     // Within a cycle by SM, and those of one SM in the order in which they were issued.
@@ -229,9 +150,7 @@ Status Dispatcher::Run(Cycle end, const StartCta& start) {
 void Dispatcher::Handle(const Event& event) {
   const auto [now, kind, detail] = event;
   switch (kind) {
-    case EventKind::kCtaSignal:
-      OnSignal(signals_[detail & 0xffffffffffffu]);
-      break;
+    case EventKind::kCtaSignal: OnSignal(signals_[detail & 0xffffffffffffu]); break;
     case EventKind::kLaunch: OnLaunch(static_cast<WorkId>(detail), now); break;
     case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
     case EventKind::kCopyEnd:
@@ -315,7 +234,8 @@ void Dispatcher::Unpark(WorkId blocker, Cycle now) {
   if (parked.empty()) return;
   for (const WorkId id : parked.mapped()) {
     const WorkState& work = works_.at(id);
-    if (work.kind == WorkKind::kKernel) Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
+    if (work.kind == WorkKind::kKernel)
+      Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
     else (work.kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   }
 }
@@ -392,15 +312,6 @@ void Dispatcher::CheckKernels(Cycle now) {
     }
   }
   CheckLaunches(now);
-}
-
-/// What kernels launched goes on in the order in which it came to the kernel management unit.
-void Dispatcher::CheckLaunches(Cycle now) {
-  while (!launched_.empty() && launched_.begin()->first <= now && kernels_.size() < parameters_.device.grid.max_resident) {
-    const WorkId id = launched_.begin()->second;
-    launched_.erase(launched_.begin());
-    MakeReady(id, now);
-  }
 }
 
 void Dispatcher::MakeReady(WorkId id, Cycle now) {

@@ -113,8 +113,8 @@ class Dispatcher {
   DeviceLaunches launches_;
   std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
   std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
-  std::set<WorkId> copies_;                 // copies that have not started, but for those that are parked
-  std::set<WorkId> markers_;                // that have not ended, likewise
+  std::set<WorkId> copies_;                      // copies that have not started, but for those that are parked
+  std::set<WorkId> markers_;                     // that have not ended, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.

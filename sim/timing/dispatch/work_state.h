@@ -26,7 +26,7 @@ struct KernelState {
   };
   std::shared_ptr<trace::CtaSource> source;
   std::vector<Group> groups;
-  std::uint64_t ctas = 0;  ///< the launch's own and those of groups
+  std::uint64_t ctas = 0;                        ///< the launch's own and those of groups
   std::shared_ptr<const DecodedCode> code;       // resident warps point to it; works of one KernelCode share it
   std::unique_ptr<const AddressSpace> memory;    // likewise
   std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked

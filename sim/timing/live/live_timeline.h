@@ -47,15 +47,15 @@ struct Place {
   HostId host = 0;
   std::uint64_t stream = 0;
   std::vector<NodeId> after;
-  NodeId group = 0;                 ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
-  std::uint64_t rank = 0;           ///< in a group: works of lower rank come first, whatever the order of the calls
-  std::uint64_t number = 0;         ///< of a kernel that a kernel launches: as trace::EventKind::kDeviceLaunch has it; 0: it begins with its group
-  std::uint64_t profile = 0;        ///< of a kernel: KernelWork::profile
-  KernelOwner owner{};              ///< of a kernel
-  MemoryUse use{};                  ///< MemoryUse::partner is `partner`
-  NodeId partner = 0;               ///< a work with `is_partner`
-  bool is_partner = false;          ///< later works may name it as their partner
-  std::vector<NodeReuse> reuses{};  ///< MemoryUse::reuses
+  NodeId group = 0;          ///< it belongs to that group, or to that kernel opened as one; its stream means nothing then
+  std::uint64_t rank = 0;    ///< in a group: works of lower rank come first, whatever the order of the calls
+  std::uint64_t number = 0;  ///< of a kernel that a kernel launches: as trace::EventKind::kDeviceLaunch has it; 0: it begins with its group
+  std::uint64_t profile = 0;                                     ///< of a kernel: KernelWork::profile
+  KernelOwner owner{};                                           ///< of a kernel
+  MemoryUse use{};                                               ///< MemoryUse::partner is `partner`
+  NodeId partner = 0;                                            ///< a work with `is_partner`
+  bool is_partner = false;                                       ///< later works may name it as their partner
+  std::vector<NodeReuse> reuses{};                               ///< MemoryUse::reuses
   static constexpr std::uint64_t kLastRank = ~std::uint64_t{0};  ///< begins when all works of the group before it have ended
 };
 

@@ -69,8 +69,10 @@ Cycle Sm::Signal(Cycle now, Warp& warp) {
     if (launches && ports_.launch_cost != nullptr && ports_.launch_cost->Aggregates(warp.event->flags)) calls.aggregated += threads;
     if (warp.event->kind == trace::EventKind::kStreamCreate) calls.streams += threads;
     if (!launches && ports_.cta_events.empty()) continue;
-    signals_.push_back(
-        {.at = now, .done = now, .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id}, .event = *warp.event});
+    signals_.push_back({.at = now,
+                        .done = now,
+                        .place = {.launch = cta.launch, .sm = index_, .slot = warp.cta_slot, .cta = cta.id},
+                        .event = *warp.event});
   }
   warp.event_op = warp.event != warp.events_end ? warp.code->ops.data() + warp.event->instruction : nullptr;
   if (calls.launches == 0 && calls.streams == 0) return now;

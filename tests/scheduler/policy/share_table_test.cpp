@@ -98,8 +98,9 @@ TEST_CASE("ShareTable_OfThreeKernels_FindsTheBestOfAllWays") {
     for (std::uint64_t i = random() % 4; i > 0; --i) {
       const auto first = static_cast<std::uint32_t>(1 + random() % (sms - 2));
       const auto second = static_cast<std::uint32_t>(1 + random() % (sms - first - 1));
-      table.Measured({first, second, sms - first - second},
-                     {static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000)});
+      table.Measured(
+          {first, second, sms - first - second},
+          {static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000), static_cast<double>(1 + random() % 9000)});
     }
     double least = 1e300;
     for (std::uint32_t first = 1; first + 2 <= sms; ++first) {

@@ -149,7 +149,8 @@ Ran Run(const sim::DeviceSpec& device, const std::vector<Given>& works, EngineOp
   REQUIRE(engine.ok());
   std::uint32_t stream = 0;
   for (const Given& work : works) {
-    REQUIRE((*engine)->Add(KernelWork{.order = {.stream = stream++, .after = work.after}, .source = work.source, .launched_by = work.by}).ok());
+    REQUIRE(
+        (*engine)->Add(KernelWork{.order = {.stream = stream++, .after = work.after}, .source = work.source, .launched_by = work.by}).ok());
   }
   const Status status = (*engine)->Run();
   INFO((status.ok() ? "" : status.error().message));
@@ -295,7 +296,8 @@ bool Same(const Ran& a, const Ran& b) {
   if (a.counters != b.counters || a.works.size() != b.works.size()) return false;
   for (std::size_t i = 0; i < a.works.size(); ++i) {
     const WorkResult &x = a.works[i], &y = b.works[i];
-    if (x.submitted != y.submitted || x.started != y.started || x.ended != y.ended || x.warp_instructions != y.warp_instructions) return false;
+    if (x.submitted != y.submitted || x.started != y.started || x.ended != y.ended || x.warp_instructions != y.warp_instructions)
+      return false;
   }
   return true;
 }
