@@ -142,9 +142,10 @@ bool GuardedDka::CanSplit(const Snapshot& snapshot) const {
   std::optional<std::size_t> stage;
   std::size_t sets = 0;
   for (const DataSet& set : allocator_.pipelines().sets()) {
-    if (!set.here || !allocator_.pipelines().InPipeline(set)) continue;
+    if (!allocator_.pipelines().InPipeline(set)) continue;
+    if (!set.here && set.followed && !set.late) return true;  // its next kernel is to come
     const auto kernel = std::ranges::find(snapshot.kernels, set.launch, &KernelView::id);
-    if (kernel == snapshot.kernels.end() || kernel->all_started()) continue;
+    if (!set.here || kernel == snapshot.kernels.end() || kernel->all_started()) continue;
     if (!allocator_.alone().contains(set.codes.back()) || (stage && *stage != set.stage())) return true;
     stage = set.stage();
     ++sets;

@@ -11,7 +11,7 @@ namespace gridloom::study::pipeline {
 namespace {
 
 /// Rises when a change of the policy, the part or what is kept makes old measurements wrong.
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 constexpr const char* kLabelledL2 = "tagged-l2";
 
 /// Numbers one after the other, as they are kept.
