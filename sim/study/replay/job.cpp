@@ -45,6 +45,7 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
       work.source = trace::TraceFile::Source(file, i);
       work.address_space = process;
+      work.owner.tenant = process;
       if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
       GL_TRY(id, engine.Add(std::move(work)));
       end = id + 1;

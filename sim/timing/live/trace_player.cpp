@@ -44,7 +44,10 @@ Status TracePlayer::PlayAll() {
   for (std::size_t i = 0; i < file_->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file_->launches()[i];
     if (played_[i] || !launch.complete || !launch.info.of_program()) continue;
-    GL_TRY(node, AddLaunch({.host = host_, .stream = launch.info.stream, .after = {}, .group = 0, .rank = 0, .profile = 0}, i, false));
+    GL_TRY(node,
+           AddLaunch(
+               {.host = host_, .stream = launch.info.stream, .after = {}, .group = 0, .rank = 0, .profile = 0, .owner = {.tenant = host_}},
+               i, false));
     static_cast<void>(node);
   }
   return works_.Finish() ? Status() : GaveUp();
@@ -71,7 +74,8 @@ Status TracePlayer::PlayAction(const HostAction& action) {
               .group = 0,
               .rank = action.rank,
               .number = action.group != 0 ? action.work : 0,
-              .profile = 0};
+              .profile = 0,
+              .owner = {.tenant = host_}};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
   if (action.group == 0) works_.PutBehindWaits(place);
   const auto members = members_.find(action.work);
