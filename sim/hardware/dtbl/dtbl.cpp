@@ -121,13 +121,10 @@ class Dtbl final : public timing::Part,
       return false;
     }
     RunningKernel* const kernel = running_.FindLike(launch.work.code, launch.work.use.address_space);
-    if (kernel == nullptr) {
+    // One that looks alike and is not refuses the launch.
+    if (kernel == nullptr || !input_->Join(kernel->kernel, launch.work.id).ok()) {
       ++counts_[kUnmatched];
       return false;
-    }
-    if (const Status joined = input_->Join(kernel->kernel, launch.work.id); !joined.ok()) {
-      input_->Fail(joined.error());
-      return true;
     }
     ++counts_[kJoined];
     Group group{.launch = launch.work.id, .ctas = launch.work.source->shape().ctas, .entry = table_.Take(HardwareThread(launch.call))};

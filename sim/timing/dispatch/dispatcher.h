@@ -75,7 +75,7 @@ class Dispatcher {
   void OnSignal(const CtaSignal& signal);
   void OnLaunch(WorkId launch, Cycle now);
   void OnCtaEnd(const CtaEnd& end);
-  Status CheckLike(WorkId kernel, const trace::CtaSource& group) const;
+  Status CheckLike(WorkId kernel, const trace::CtaSource& group, const DecodedCode& code) const;
   void Append(WorkId kernel, KernelState::Group group);
   void EndKernel(KernelIterator kernel, Cycle now);
   void Cut(KernelIterator kernel, Cycle now);

@@ -7,13 +7,24 @@
 
 namespace gridloom::timing {
 
-/// Whether a group of CTAs may become part of a kernel.
-Status Dispatcher::CheckLike(WorkId id, const trace::CtaSource& group) const {
+namespace {
+
+/// CTAs are checked against the code that they come with, and run by the kernel's: programs may give two kernels one name.
+bool IsSame(const DecodedCode& a, const DecodedCode& b) {
+  constexpr auto alike = [](const trace::BasicBlock& x, const trace::BasicBlock& y) { return x.first == y.first && x.count == y.count; };
+  return &a == &b || (a.register_count == b.register_count && a.operands == b.operands && a.access_number == b.access_number &&
+                      a.ops == b.ops && std::ranges::equal(a.blocks, b.blocks, alike));
+}
+
+}  // namespace
+
+/// Whether a group of CTAs may become part of a kernel. `code`: of the group.
+Status Dispatcher::CheckLike(WorkId id, const trace::CtaSource& group, const DecodedCode& code) const {
   if (works_.done(id)) return Error{"a group of CTAs was given to kernel " + std::to_string(id) + ", which has ended"};
   const WorkState& work = works_.at(id);
-  const trace::KernelCode& code = group.code();
-  if (work.kind != WorkKind::kKernel || code.instructions.size() != work.kernel.code->ops.size() || code.name != work.result.name) {
-    return Error{"a group of CTAs of " + code.name + " was given to " + work.result.name + ", which has other code"};
+  const std::string& name = group.code().name;
+  if (work.kind != WorkKind::kKernel || name != work.result.name || !IsSame(code, *work.kernel.code)) {
+    return Error{"a group of CTAs of " + name + " was given to " + work.result.name + ", which has other code"};
   }
   GL_TRY(needs, NeedsOf(group.shape(), parameters_.device));
   if (needs.warps != work.kernel.needs.warps || needs.registers != work.kernel.needs.registers ||
@@ -35,7 +46,8 @@ void Dispatcher::Append(WorkId id, KernelState::Group group) {
 }
 
 Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
-  GL_TRY_STATUS(CheckLike(id, *group));
+  GL_TRY(code, DecodedOf(group->code()));
+  GL_TRY_STATUS(CheckLike(id, *group, *code));
   Append(id, {.source = std::move(group)});
   return {};
 }
@@ -43,7 +55,7 @@ Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
 Status Dispatcher::Join(WorkId id, WorkId launch) {
   WorkState& joins = works_.at(launch);
   if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting) return Error{"a launch joins a kernel that has begun"};
-  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source));
+  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source, *joins.kernel.code));
   joins.stage = WorkState::Stage::kRunning;
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
   const bool unmarked = kernel != kernels_.end() && kernel->all_started();

@@ -29,6 +29,8 @@ struct DecodedOp {
   std::uint8_t barrier_warps = 0;
   bool gated = false;  ///< gates of proposed parts are asked before it issues
   std::uint32_t operands = 0;
+
+  bool operator==(const DecodedOp&) const = default;
 };
 static_assert(sizeof(DecodedOp) == 32);
 

@@ -96,11 +96,12 @@ struct Call {
 };
 
 /// CTAs of a warp whose block of two instructions is visited so often; a call is made by the first of them.
-std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t visits, std::vector<Call> calls = {}) {
+std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t visits, std::vector<Call> calls = {},
+                                         std::uint16_t register_number = 1) {
   CodeBuilder code(name);
   code.Block();
   code.Op(OpClass::kInt, {1}, {1});
-  code.Op(OpClass::kInt, {1}, {1});
+  code.Op(OpClass::kInt, {register_number}, {1});
   std::ranges::stable_sort(calls, {}, &Call::visit);
   return std::make_shared<SyntheticSource>(
       code.code(), trace::LaunchShape{.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 32}, [=](std::uint64_t index) {
@@ -245,6 +246,20 @@ TEST_CASE("Dtbl_GroupsJoinAKernelOfTheirCode_AndStartWhereKernelsWouldHaveToWait
     instructions[1] += kernels.works[i].warp_instructions;
   }
   CHECK(instructions[0] == groups.counters.sm.warp_instructions);
+}
+
+TEST_CASE("Dtbl_OfKernelsThatHaveOneNameAndOtherCode_JoinsNone") {
+  sim::DeviceSpec device = DeviceWith(true);
+  device.proposed.emplace_back("dtbl");
+  for (const std::uint16_t other : {1, 2}) {
+    const Ran ran = Run(device, {{Kernel("parent", 1, 4000, {{.visit = 1, .number = 1}, {.visit = 2000, .number = 2}}), {}, {}},
+                                 {Kernel("child", 1, 9000), {}, {.parent = 0, .number = 1}},
+                                 {Kernel("child", 1, 10, {}, other), {}, {.parent = 0, .number = 2}}});
+    for (const CounterInfo& info : hardware::CountersOf(device)) {
+      if (info.name == "dtbl_joined") CHECK(info.value(ran.counters) == (other == 1 ? 1u : 0u));
+    }
+    CHECK(ran.works[2].done());
+  }
 }
 
 /// Launches within launches, of few codes, some behind others.
