@@ -3,7 +3,7 @@
 
 Cases: together (eight different programs at once give what they give alone), tenant_killed, broker_killed, broker_killed_fail,
 restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
-with --device real, in slices of five CTAs; STAND_IN, the virtual GPU, is the real driver), real_weights (as weights, likewise).
+with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise).
 """
 import json
 import os
@@ -66,11 +66,11 @@ def check_same(name, alone, shared):
     assert alone == shared, f"{name}: alone {alone!r:.1500}\nshared {shared!r:.1500}"
 
 
-def results_alone(names):
+def results_alone(names, *options, **kwargs):
     """Name to exit status and output of each program without a broker."""
     alone = {}
     for name in names:
-        process = run(name, connect=False)
+        process = run(name, *options, connect=False, **kwargs)
         out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, (name, out)
         alone[name] = (process.returncode, out)
@@ -96,9 +96,9 @@ def together():
 
 
 def real():
-    alone = results_alone(ON_REAL)
-    broker = start_broker()
     env = {**os.environ, "GRIDLOOM_REAL_DRIVER": STAND_IN}
+    alone = results_alone(ON_REAL, "--device", "real", env=env)
+    broker = start_broker()
     options = ["--device", "real", "--slice", "5"]
     processes = {name: run(name, "--tenant", name, *options, log="info", env=env) for name in ON_REAL}
     for name, process in processes.items():

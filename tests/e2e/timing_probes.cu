@@ -1,5 +1,6 @@
 // Micro-benchmarks as programs: what a device is measured by. Prints "name value" lines, times in nanoseconds by events; differences of
-// two sizes, so that what a launch costs is not in them. tests/e2e/timing_probes_test.py compares them with the device's file.
+// two sizes, so that what a launch costs is not in them. usage: timing_probes [SMS [SCALE]]; a real GPU, whose events are 0.5 µs apart at
+// best, needs work that is larger by SCALE (64, say). tests/e2e/timing_probes_test.py compares them with the device's file.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -123,18 +124,18 @@ double PerLoad(void* first, void* second, int loads, int more) {
   return (more_ns - less_ns) / (more - loads);
 }
 
-void Latencies() {
+void Latencies(int scale) {
   void* small = Ring(4 << 10, 128);
-  Print("l1_load", PerLoad(small, small, 1024, 4096));
+  Print("l1_load", PerLoad(small, small, 1024 * scale, 4096 * scale));
   void* medium = Ring(1 << 20, 128);
-  Print("l2_load", PerLoad(medium, medium, 3 * 8192, 4 * 8192));
+  Print("l2_load", PerLoad(medium, medium, 3 * 8192 * scale, 4 * 8192 * scale));
   // Each load touches a line that was never touched.
   constexpr std::size_t kFar = (256 << 10) + 8448;
-  Print("dram_load", PerLoad(Ring(64 * kFar, kFar), Ring(128 * kFar, kFar), 32, 96));
+  Print("dram_load", PerLoad(Ring(64 * kFar * scale, kFar), Ring(128 * kFar * scale, kFar), 32 * scale, 96 * scale));
 }
 
-void Bandwidth() {
-  constexpr std::size_t kMost = 48 << 20;
+void Bandwidth(int scale) {
+  const std::size_t kMost = std::size_t{48 << 20} * scale;
   float4 *from = nullptr, *to = nullptr;
   CHECK(cudaMalloc(&from, kMost));
   CHECK(cudaMalloc(&to, kMost));
@@ -146,32 +147,32 @@ void Bandwidth() {
   Print("to_host_ns", Nanoseconds([&] { CHECK(cudaMemcpyAsync(host.data(), from, host.size(), cudaMemcpyDeviceToHost)); }));
 }
 
-void Arithmetic(int sms) {
+void Arithmetic(int sms, int scale) {
   float* out = nullptr;
   CHECK(cudaMalloc(&out, 4096));
   const auto chain = [&](int n) { return Nanoseconds([&] { FmaChain<<<1, 32>>>(out, n, 0.5f, 1.f); }); };
-  const double short_chain = chain(1024);
-  Print("fma_latency", (chain(4096) - short_chain) / 3072);
+  const double short_chain = chain(1024 * scale);
+  Print("fma_latency", (chain(4096 * scale) - short_chain) / (3072 * scale));
   const auto many = [&](int n) { return Nanoseconds([&] { FmaMany<<<sms, 512>>>(out, n, 0.5f, 1.f); }); };
-  const double few = many(32);
-  Print("fma_lanes_per_sm_and_ns", 512.0 * 8 * 64 / (many(96) - few));
+  const double few = many(32 * scale);
+  Print("fma_lanes_per_sm_and_ns", 512.0 * 8 * 64 * scale / (many(96 * scale) - few));
   for (const int ways : {1, 2, 4, 8, 16, 32}) {
     char name[32];
     std::snprintf(name, sizeof name, "banks_%d", ways);
     const auto banks = [&](int n) { return Nanoseconds([&] { Banks<<<1, 32>>>(reinterpret_cast<unsigned*>(out), n, ways); }); };
-    const double less = banks(256);
-    Print(name, (banks(1024) - less) / 768);
+    const double less = banks(256 * scale);
+    Print(name, (banks(1024 * scale) - less) / (768 * scale));
   }
   for (const int ways : {1, 2, 4, 8, 16, 32}) {
     char name[32];
     std::snprintf(name, sizeof name, "diverge_%d", ways);
     const auto diverge = [&](int n) { return Nanoseconds([&] { Diverge<<<1, 32>>>(out, n, ways, 0.5f, 1.f); }); };
-    const double less = diverge(256);
-    Print(name, (diverge(1024) - less) / 768);
+    const double less = diverge(256 * scale);
+    Print(name, (diverge(1024 * scale) - less) / (768 * scale));
   }
 }
 
-void Launches(int sms) {
+void Launches(int sms, int scale) {
   float* out = nullptr;
   CHECK(cudaMalloc(&out, 4));
   // 40 KiB of shared memory a block: the device file tells how many an SM holds.
@@ -179,8 +180,8 @@ void Launches(int sms) {
     char name[32];
     std::snprintf(name, sizeof name, "hold_%d", waves);
     const auto hold = [&](int n) { return Nanoseconds([&] { Hold<<<sms * waves, 32, 40 << 10>>>(out, n, 0.5f, 1.f); }); };
-    const double less = hold(512);
-    Print(name, hold(2048) - less);
+    const double less = hold(512 * scale);
+    Print(name, (hold(2048 * scale) - less) / scale);
   }
   const auto launch = [&](int n) {
     return Nanoseconds([&] {
@@ -189,7 +190,7 @@ void Launches(int sms) {
   };
   const double one = launch(1);
   Print("launch_alone", one);
-  Print("launch_more", (launch(21) - one) / 20);
+  Print("launch_more", (launch(1 + 20 * scale) - one) / (20 * scale));
 }
 
 }  // namespace
@@ -197,9 +198,10 @@ void Launches(int sms) {
 /// The argument is the number of SMs: of the device that is simulated, which the program does not see.
 int main(int argc, char** argv) {
   const int sms = argc > 1 ? std::atoi(argv[1]) : 1;
-  Latencies();
-  Bandwidth();
-  Arithmetic(sms);
-  Launches(sms);
+  const int scale = argc > 2 ? std::atoi(argv[2]) : 1;
+  Latencies(scale);
+  Bandwidth(scale);
+  Arithmetic(sms, scale);
+  Launches(sms, scale);
   return 0;
 }

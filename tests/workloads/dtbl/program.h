@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -110,6 +111,7 @@ class Program {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       if (argument == "--help" || argument == "-h") Help();
+      if (argument == "--time") timed_ = true;
       if (argument != "--small" && argument != "--paper") continue;
       for (std::size_t number = 0; number < numbers_.size(); ++number) {
         values_[number] = argument == "--paper" ? numbers_[number].paper : numbers_[number].small;
@@ -139,6 +141,8 @@ class Program {
   Nesting Nest(std::size_t most) {
     if (!flat()) CU(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, std::max<std::size_t>(most, 2048)));
     refused_.emplace(0);
+    if (timed_) CU(cudaDeviceSynchronize());
+    begin_ = Clock::now();
     return {threshold(), static_cast<Streams>(streams_), *refused_};
   }
 
@@ -146,6 +150,9 @@ class Program {
   void Launched() {
     CU(cudaGetLastError());
     ++host_launches_;
+    if (!timed_) return;
+    CU(cudaDeviceSynchronize());
+    spent_ = Clock::now() - begin_;
   }
 
   /// The host's reference tells of each piece of nested work: one that is large enough is a child in the CDP form, of CTAs of `threads`.
@@ -193,6 +200,7 @@ class Program {
     std::printf("%s --form=%s --input=%s --streams=%s", name_, kForms[form_], inputs_[input_].name, kStreams[streams_]);
     for (std::size_t i = 0; i < numbers_.size(); ++i) std::printf(" --%s=%d", numbers_[i].name, values_[i]);
     std::printf(": %ld host launches, %ld device launches; ", host_launches_, flat() ? 0 : children_);
+    if (timed_) std::fprintf(stderr, "%.1f us\n", std::chrono::duration<double, std::micro>(spent_).count());
     const double mean_by = children_ > 0 ? static_cast<double>(children_) : 1;
     std::printf("%ld children of %.1f threads for %.1f elements on average, threshold %d\n", children_, child_threads_ / mean_by,
                 child_elements_ / mean_by, threshold());
@@ -212,9 +220,10 @@ class Program {
   }
 
   [[noreturn]] void Help() const {
-    std::printf("%s: %s\n\nusage: %s [--form=flat|cdp] [--input=NAME] [--small | --paper] [OPTIONS]\n\n", name_, about_, name_);
+    std::printf("%s: %s\n\nusage: %s [--form=flat|cdp] [--input=NAME] [--small | --paper] [--time] [OPTIONS]\n\n", name_, about_, name_);
     std::printf("  --form=flat|cdp             nested work in a loop of the thread (default), or as a child grid\n");
     std::printf("  --streams=own|none|forget   of children: one each (default); the block's NULL stream; fire and forget\n");
+    std::printf("  --time                      tell on stderr how long it took from the first launch to the last kernel's end\n");
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       std::printf("  --input=%-20s%s%s, threshold %d\n", inputs_[i].name, inputs_[i].about, i == 0 ? " (default)" : "",
                   inputs_[i].threshold);
@@ -232,7 +241,7 @@ class Program {
 
   /// Whether the value was an argument of its own.
   bool Take(const std::string& argument, const char* next) {
-    if (argument == "--small" || argument == "--paper") return false;
+    if (argument == "--small" || argument == "--paper" || argument == "--time") return false;
     const std::size_t equals = argument.find('=');
     const std::string key = argument.substr(0, equals);
     if (key.compare(0, 2, "--") != 0) Refuse(std::string(name_) + ": there is no " + argument + "; see " + name_ + " --help");
@@ -273,6 +282,8 @@ class Program {
       Refuse(std::string(name_) + ": --" + key + "=" + value + " is not " + all);
   }
 
+  using Clock = std::chrono::steady_clock;
+
   static constexpr const char* kForms[] = {"flat", "cdp"};
   static constexpr const char* kStreams[] = {"own", "none", "forget"};
 
@@ -281,6 +292,9 @@ class Program {
   std::vector<Number> numbers_;
   std::vector<int> values_;
   int form_ = 0, streams_ = 0, input_ = 0;
+  bool timed_ = false;
+  Clock::time_point begin_;
+  Clock::duration spent_{};
   std::optional<DeviceValue<int>> refused_;
   long host_launches_ = 0, children_ = 0, checks_ = 0, bad_ = 0;
   long long child_elements_ = 0, child_threads_ = 0;
