@@ -130,6 +130,7 @@ void LaunchTree::CompleteIfOver(DeviceGrid& grid) {
   grid.complete_ = true;
   // Children hold their parent; here the circle is broken.
   grid.cta_streams_.clear();
+  grid.thread_streams_.clear();
   grid.streams_.clear();
   grid.events_.clear();
   if (grid.self_ != nullptr) return Complete(*grid.self_);
@@ -173,10 +174,10 @@ LaunchTree& DeviceGrid::Tree() {
   return *tree_;
 }
 
-/// Null for a handle that is no stream. Launches into the NULL stream are in order for a block, whichever of its threads
-/// made them; the per-thread stream is held to that, too.
+/// Null for a handle that is no stream. Launches into the NULL stream are in order for a block, whichever of its threads made them.
 DeviceGrid::DeviceStream* DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t stream) {
-  if (stream <= kPerThreadStream) return &cta_streams_[cta];
+  if (stream <= kLegacyStream) return &cta_streams_[cta];
+  if ((stream & kThreadStreams) != 0) return &thread_streams_[stream];
   const auto found = streams_.find(stream);
   return found == streams_.end() ? nullptr : &found->second;
 }

@@ -87,7 +87,7 @@ class DeviceGrid final : public exec::GridChildren {
 
   // Guarded by the tree's mutex.
   std::unordered_map<std::uint64_t, unsigned> unfinished_by_cta_;
-  std::unordered_map<std::uint64_t, DeviceStream> cta_streams_, streams_;
+  std::unordered_map<std::uint64_t, DeviceStream> cta_streams_, thread_streams_, streams_;
   std::unordered_map<std::uint64_t, std::vector<DeviceChildPtr>> events_;
   std::deque<DeviceChildPtr> tails_;
   unsigned unfinished_ = 0;

@@ -6,6 +6,7 @@
 #include "rewriter/passes/profile.h"
 #include "rewriter/passes/release.h"
 #include "rewriter/passes/slice.h"
+#include "rewriter/passes/task.h"
 
 namespace gridloom::passes {
 
@@ -17,6 +18,7 @@ std::span<const std::unique_ptr<const Pass>> AllPasses() {
       std::make_unique<ReleasePass>(RangeForm::kInterval),
       std::make_unique<ReleasePass>(RangeForm::kStrided),
       std::make_unique<SlicePass>(),
+      std::make_unique<TaskPass>(),
   };
   return passes;
 }

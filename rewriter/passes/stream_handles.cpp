@@ -58,6 +58,7 @@ RuntimeCall CallOf(const Instruction& instruction) {
 std::optional<std::uint32_t> Written(const ptx::Function& callee, std::size_t argument) {
   const std::string_view name = Behind(callee.name);
   if (argument == 0 && (name == "StreamCreateWithFlags" || name == "EventCreateWithFlags")) return kHandleBytes;
+  if (callee.name == "vprintf") return 0;  // it reads its format and arguments
   return std::nullopt;
 }
 

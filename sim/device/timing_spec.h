@@ -129,6 +129,7 @@ struct TimingSpec {
     std::uint32_t call_cycles = 0;           ///< the launch itself, for the warp
     std::uint32_t call_thread_cycles = 0;    ///< and for each of its threads
     std::uint32_t dispatch_cycles = 0;       ///< from the kernel management unit to the kernel distributor
+    std::uint32_t dispatch_interval = 0;     ///< between two launches that go this way, on the device; 0: any number at a time
     std::uint32_t record_bytes = 0;          ///< of device memory for a launch that is pending, besides its parameters
     std::uint32_t percent = 100;             ///< of all of these cycles
   } device_launch;
@@ -139,8 +140,9 @@ struct TimingSpec {
   } pcie;
 
   struct Host {
-    std::uint32_t call_ns = 0;  ///< what a call that gives the device work, or asks for it, takes of the program's time
-    std::uint32_t sync_ns = 0;  ///< from the end of a work to the program that waits for it
+    std::uint32_t call_ns = 0;       ///< what a call that gives the device work, or asks for it, takes of the program's time
+    std::uint32_t copy_call_ns = 0;  ///< the same of a call that copies or fills; 0: as other calls
+    std::uint32_t sync_ns = 0;       ///< from the end of a work to the program that waits for it
     /// Rate at which a program reads its inputs from storage before it copies them to the device, and writes what it has copied back: 10^6
     /// bytes a second. 0: neither takes time.
     std::uint32_t storage_mb_s = 0;

@@ -32,6 +32,9 @@ class GridChildren {
 
   /// Stream handles that every grid has. All others come from CreateStream.
   static constexpr std::uint64_t kBlockStream = 0, kLegacyStream = 1, kPerThreadStream = 2, kTailLaunch = 3, kFireAndForget = 4;
+  /// What kPerThreadStream is for a thread, by its number in the grid.
+  static constexpr std::uint64_t kThreadStreams = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t StreamOfThread(std::uint64_t thread) { return kThreadStreams | thread; }
 
   /// `cta`: linear number of the CTA that launches. `launch` has kernel, shape, shared bytes and parameters. `number` becomes what traces
   /// call the launched grid; 0: nothing.

@@ -48,7 +48,7 @@ Result<Parameters> Derive(const sim::DeviceSpec& device) {
 
   sim::TimingSpec::DeviceLaunch& launch = result.device.timing.device_launch;
   for (std::uint32_t* const cycles : {&launch.stream_cycles, &launch.buffer_cycles, &launch.buffer_thread_cycles, &launch.call_cycles,
-                                      &launch.call_thread_cycles, &launch.dispatch_cycles}) {
+                                      &launch.call_thread_cycles, &launch.dispatch_cycles, &launch.dispatch_interval}) {
     *cycles = static_cast<std::uint32_t>(std::uint64_t{*cycles} * launch.percent / 100);
   }
 

@@ -10,10 +10,10 @@ namespace {
 
 constexpr int kInputs = 1 << 20, kShown = 64;
 
-#define APPROXIMATION(name, text)                                                               \
-  __global__ void name(const float* in, float* out) {                                           \
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;                                        \
-    asm volatile(text : "=f"(out[i]) : "f"(in[i]));                                             \
+#define APPROXIMATION(name, text)                        \
+  __global__ void name(const float* in, float* out) {    \
+    const int i = blockIdx.x * blockDim.x + threadIdx.x; \
+    asm volatile(text : "=f"(out[i]) : "f"(in[i]));      \
   }
 APPROXIMATION(Ex2, "ex2.approx.f32 %0, %1;")
 APPROXIMATION(Ex2Ftz, "ex2.approx.ftz.f32 %0, %1;")

@@ -165,8 +165,8 @@ void Rectangles(const Driver& d) {
   std::vector<unsigned char> host(1 << 16), got(1 << 16);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<unsigned char>(i * 7 + i / 256);
   d.cuMemcpyHtoD_(from, host.data(), host.size());
-  const auto run = [&](const char* what, std::size_t from_x, std::size_t from_pitch, std::size_t to_x, std::size_t to_pitch, std::size_t width,
-                       std::size_t height, int form) {
+  const auto run = [&](const char* what, std::size_t from_x, std::size_t from_pitch, std::size_t to_x, std::size_t to_pitch,
+                       std::size_t width, std::size_t height, int form) {
     std::vector<unsigned char> zero(1 << 16);
     d.cuMemcpyHtoD_(to, zero.data(), zero.size());
     CUDA_MEMCPY2D copy = {};
@@ -187,13 +187,22 @@ void Rectangles(const Driver& d) {
   };
   for (int form = 0; form < 3; ++form) {
     run(form == 0 ? "rectangle.async" : form == 1 ? "rectangle" : "rectangle.unaligned", 16, 256, 32, 128, 64, 8, form);
-    run(form == 0 ? "rectangle.async.from_beyond" : form == 1 ? "rectangle.from_beyond" : "rectangle.unaligned.from_beyond", 320, 256, 0, 128,
-        64, 8, form);
-    run(form == 0 ? "rectangle.async.to_beyond" : form == 1 ? "rectangle.to_beyond" : "rectangle.unaligned.to_beyond", 0, 256, 160, 128, 64, 8,
-        form);
-    run(form == 0 ? "rectangle.async.across" : form == 1 ? "rectangle.across" : "rectangle.unaligned.across", 224, 256, 0, 128, 64, 8, form);
-    run(form == 0 ? "rectangle.async.one_row" : form == 1 ? "rectangle.one_row" : "rectangle.unaligned.one_row", 4096, 64, 8192, 64, 64, 1,
-        form);
+    run(form == 0   ? "rectangle.async.from_beyond"
+        : form == 1 ? "rectangle.from_beyond"
+                    : "rectangle.unaligned.from_beyond",
+        320, 256, 0, 128, 64, 8, form);
+    run(form == 0   ? "rectangle.async.to_beyond"
+        : form == 1 ? "rectangle.to_beyond"
+                    : "rectangle.unaligned.to_beyond",
+        0, 256, 160, 128, 64, 8, form);
+    run(form == 0   ? "rectangle.async.across"
+        : form == 1 ? "rectangle.across"
+                    : "rectangle.unaligned.across",
+        224, 256, 0, 128, 64, 8, form);
+    run(form == 0   ? "rectangle.async.one_row"
+        : form == 1 ? "rectangle.one_row"
+                    : "rectangle.unaligned.one_row",
+        4096, 64, 8192, 64, 64, 1, form);
   }
 }
 

@@ -53,6 +53,20 @@ __global__ void Call(int lanes, Kind kind, long long* cycles) {
 __global__ void CallWide(int lanes, Kind kind, long long* cycles) {
   Timed(lanes, kind, cycles, [](cudaStream_t stream) { NothingOf<<<1, 32, 0, stream>>>(Wide{}); });
 }
+/// Cycles of a warp that takes parameter buffers, [0], and launches, [1], each with one call of the device runtime's.
+__global__ void Parts(int lanes, long long* cycles) {
+  if (threadIdx.x >= lanes) return;
+  const unsigned mask = lanes == 32 ? 0xFFFFFFFFu : (1u << lanes) - 1;
+  __syncwarp(mask);
+  const long long before = clock64();
+  void* const buffer = cudaGetParameterBufferV2(reinterpret_cast<void*>(&Nothing), dim3(1), dim3(32), 0);
+  __syncwarp(mask);
+  const long long taken = clock64();
+  cudaLaunchDeviceV2(buffer, cudaStreamFireAndForget);
+  __syncwarp(mask);
+  const long long launched = clock64();
+  if (threadIdx.x == 0) cycles[0] = taken - before, cycles[1] = launched - taken;
+}
 /// times: before the call, behind it, the child's first instruction.
 __global__ void Delay(Kind kind, std::uint64_t* times) {
   cudaStream_t stream = nullptr;
@@ -99,6 +113,17 @@ void Calls() {
       Print("call_cycles" + name, Median(narrow));
       Print("call_256_bytes_cycles" + name, Median(wide));
     }
+  }
+  for (const int lanes : {1, 2, 4, 8, 16, 24, 32}) {
+    std::vector<double> buffers, launches;
+    for (int run = 0; run < kRuns; ++run) {
+      Parts<<<1, 32>>>(lanes, cycles);
+      PROBE(cudaDeviceSynchronize());
+      buffers.push_back(static_cast<double>(cycles[0]));
+      launches.push_back(static_cast<double>(cycles[1]));
+    }
+    Print("buffer_cycles." + std::to_string(lanes), Median(buffers));
+    Print("launch_cycles." + std::to_string(lanes), Median(launches));
   }
   PROBE(cudaFree(cycles));
 }
@@ -154,9 +179,9 @@ void HostLaunches(const char* when) {
   Print(name + ".plain", probe::MedianHostTime(51, [&] { Nothing<<<1, 32>>>(), wait(); }));
   Print(name + ".parent", probe::MedianHostTime(51, [&] { Call<<<1, 32>>>(0, kForget, nullptr), wait(); }));
   Print(name + ".by_turns", probe::MedianHostTime(51, [&] {
-    Nothing<<<1, 32>>>(), wait();
-    Call<<<1, 32>>>(0, kForget, nullptr), wait();
-  }));
+          Nothing<<<1, 32>>>(), wait();
+          Call<<<1, 32>>>(0, kForget, nullptr), wait();
+        }));
   Print(name + ".device_us", DeviceTime(51, nullptr, [&] { Call<<<1, 32>>>(0, kForget, nullptr); }));
 }
 

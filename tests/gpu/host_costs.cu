@@ -20,28 +20,31 @@ __global__ void Spin(long long cycles) {
 
 void Calls(int row) {
   const auto settle = [] { PROBE(cudaDeviceSynchronize()); };
-  Print("launch_call", MedianHostTime(2001, [] { Nothing<<<1, 32>>>(); }, settle));
+  Print("launch_call", MedianHostTime(
+                           2001, [] { Nothing<<<1, 32>>>(); }, settle));
   std::vector<double> bursts;
   for (int run = 0; run < kRuns; ++run) {
     bursts.push_back(HostTime([&] {
-      for (int i = 0; i < 200; ++i) Nothing<<<1, 32>>>();
-    }) / 200);
+                       for (int i = 0; i < 200; ++i) Nothing<<<1, 32>>>();
+                     }) /
+                     200);
     settle();
   }
   Print("launch_call_in_burst", probe::Median(bursts));
   Print("launch_and_wait", MedianHostTime(501, [&] {
-    Nothing<<<1, 32>>>();
-    PROBE(cudaStreamSynchronize(nullptr));
-  }));
+          Nothing<<<1, 32>>>();
+          PROBE(cudaStreamSynchronize(nullptr));
+        }));
   Print("wait_for_nothing", MedianHostTime(501, [] { PROBE(cudaStreamSynchronize(nullptr)); }));
   cudaEvent_t event;
   PROBE(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  Print("event_record_call", MedianHostTime(501, [&] { PROBE(cudaEventRecord(event)); }, settle));
+  Print("event_record_call", MedianHostTime(
+                                 501, [&] { PROBE(cudaEventRecord(event)); }, settle));
   Print("event_query_call", MedianHostTime(501, [&] { PROBE(cudaEventQuery(event)); }));
   Print("stream_query_call", MedianHostTime(501, [&] { PROBE(cudaStreamQuery(nullptr)); }));
   Print("row_of_kernels_each", DeviceTime(9, nullptr, [&] {
-    for (int i = 0; i < row; ++i) Nothing<<<1, 32>>>();
-  }) / row);
+                                 for (int i = 0; i < row; ++i) Nothing<<<1, 32>>>();
+                               }) / row);
 }
 
 void Copies() {
@@ -56,25 +59,29 @@ void Copies() {
     const int runs = bytes > (std::size_t{1} << 20) ? 5 : 51;
     const std::string size = "." + std::to_string(bytes);
     const auto both = [&](const std::string& name, void* to, const void* from, cudaMemcpyKind kind) {
-      Print(name + "_call" + size, MedianHostTime(runs, [&] { PROBE(cudaMemcpyAsync(to, from, bytes, kind)); }, settle));
+      Print(name + "_call" + size, MedianHostTime(
+                                       runs, [&] { PROBE(cudaMemcpyAsync(to, from, bytes, kind)); }, settle));
       Print(name + "_and_wait" + size, MedianHostTime(runs, [&] {
-        PROBE(cudaMemcpyAsync(to, from, bytes, kind));
-        PROBE(cudaStreamSynchronize(nullptr));
-      }));
+              PROBE(cudaMemcpyAsync(to, from, bytes, kind));
+              PROBE(cudaStreamSynchronize(nullptr));
+            }));
       Print(name + "_device" + size, DeviceTime(runs, nullptr, [&] { PROBE(cudaMemcpyAsync(to, from, bytes, kind)); }));
     };
     both("to_device", device, host, cudaMemcpyHostToDevice);
     both("to_host", host, device, cudaMemcpyDeviceToHost);
     both("on_device", other, device, cudaMemcpyDeviceToDevice);
-    Print("pageable_to_device" + size, MedianHostTime(runs, [&] { PROBE(cudaMemcpy(device, pageable.data(), bytes, cudaMemcpyHostToDevice)); }));
-    Print("pageable_to_host" + size, MedianHostTime(runs, [&] { PROBE(cudaMemcpy(pageable.data(), device, bytes, cudaMemcpyDeviceToHost)); }));
+    Print("pageable_to_device" + size,
+          MedianHostTime(runs, [&] { PROBE(cudaMemcpy(device, pageable.data(), bytes, cudaMemcpyHostToDevice)); }));
+    Print("pageable_to_host" + size,
+          MedianHostTime(runs, [&] { PROBE(cudaMemcpy(pageable.data(), device, bytes, cudaMemcpyDeviceToHost)); }));
   }
   // Many small copies in one stream: what each takes of the link.
   constexpr int kCopies = 500;
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{65536}}) {
     Print("row_of_copies_each." + std::to_string(bytes), DeviceTime(5, nullptr, [&] {
-      for (int i = 0; i < kCopies; ++i) PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice));
-    }) / kCopies);
+                                                           for (int i = 0; i < kCopies; ++i)
+                                                             PROBE(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice));
+                                                         }) / kCopies);
   }
   PROBE(cudaFreeHost(host));
   PROBE(cudaFree(device));
@@ -126,8 +133,10 @@ void Graphs(int row) {
     PROBE(cudaGraphLaunch(exec, stream));
     PROBE(cudaStreamSynchronize(stream));
     Print("graph_instantiate_each" + name, make / row);
-    Print("graph_launch_call_each" + name, MedianHostTime(9, [&] { PROBE(cudaGraphLaunch(exec, stream)); },
-                                                          [&] { PROBE(cudaStreamSynchronize(stream)); }) / row);
+    Print("graph_launch_call_each" + name,
+          MedianHostTime(
+              9, [&] { PROBE(cudaGraphLaunch(exec, stream)); }, [&] { PROBE(cudaStreamSynchronize(stream)); }) /
+              row);
     Print("graph_kernels_each" + name, DeviceTime(9, stream, [&] { PROBE(cudaGraphLaunch(exec, stream)); }) / row);
     PROBE(cudaGraphExecDestroy(exec));
     PROBE(cudaGraphDestroy(graph));

@@ -16,7 +16,7 @@ struct ReplacedFunction {
 constexpr ReplacedFunction kReplaced[] = {
     {"GetParameterBufferV2", DeviceCall::kGetParameterBufferV2},
     {"LaunchDeviceV2", DeviceCall::kLaunchDeviceV2},
-    {"LaunchDeviceV2_ptsz", DeviceCall::kLaunchDeviceV2},
+    {"LaunchDeviceV2_ptsz", DeviceCall::kLaunchDeviceV2PerThread},
     {"DeviceSynchronize", DeviceCall::kDeviceSynchronize},
     {"DeviceSynchronizeDeprecationAvoidance", DeviceCall::kDeviceSynchronize},
     {"LaunchAggGroup", DeviceCall::kLaunchGroup},

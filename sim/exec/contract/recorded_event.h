@@ -44,7 +44,7 @@ constexpr bool MayRecordEvents(Helper helper, std::uint64_t imm) {
   return helper == Helper::kRange ||
          (helper == Helper::kDeviceRuntime &&
           (call == DeviceCall::kLaunchDevice || call == DeviceCall::kLaunchDeviceV2 || call == DeviceCall::kLaunchGroup ||
-           call == DeviceCall::kLaunchGroupV2 || call == DeviceCall::kStreamCreate));
+           call == DeviceCall::kLaunchDeviceV2PerThread || call == DeviceCall::kLaunchGroupV2 || call == DeviceCall::kStreamCreate));
 }
 inline constexpr unsigned kEventInstructionShift = 32;
 

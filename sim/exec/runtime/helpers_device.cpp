@@ -78,6 +78,11 @@ std::uint64_t GetParameterBufferV2(const Caller& c) {
 }
 
 /// Launches what `buffer` describes, with the parameters at `address` (0: none). `marks` are those of the launch besides its stream's.
+/// The handle of a stream that a program names: each thread has a per-thread stream of its own.
+std::uint64_t StreamFor(const Caller& c, std::uint64_t stream) {
+  return stream == GridChildren::kPerThreadStream ? GridChildren::StreamOfThread(c.thread()) : stream;
+}
+
 DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer, std::uint64_t address, std::uint64_t stream,
                          std::uint8_t marks = 0) {
   GridChildren* const children = c.launch().children;
@@ -101,7 +106,7 @@ DeviceStatus LaunchChild(const Caller& c, const ParameterBuffers::Buffer& buffer
     const std::uint8_t flags = stream == GridChildren::kTailLaunch        ? RecordedEvent::kTailLaunch
                                : stream == GridChildren::kFireAndForget   ? RecordedEvent::kFireAndForget
                                : stream <= GridChildren::kPerThreadStream ? RecordedEvent::kDefaultStream
-                                                                          : std::uint8_t{0};
+                                                                          : std::uint8_t{0};  // a thread's own, too
     RecordEvent(c.warp, c.lane, c.imm,
                 {.kind = RecordedEvent::kDeviceLaunch,
                  .flags = static_cast<std::uint8_t>(flags | marks),
@@ -139,8 +144,11 @@ std::uint64_t LaunchBuffer(const Caller& c, std::uint64_t stream, std::uint8_t m
   return Number(status);
 }
 
-std::uint64_t LaunchDevice(const Caller& c) { return LaunchKernel(c, c.LoadDims(2), c.LoadDims(3), c.word(4), c.arg[5]); }
-std::uint64_t LaunchDeviceV2(const Caller& c) { return LaunchBuffer(c, c.arg[1]); }
+std::uint64_t LaunchDevice(const Caller& c) { return LaunchKernel(c, c.LoadDims(2), c.LoadDims(3), c.word(4), StreamFor(c, c.arg[5])); }
+std::uint64_t LaunchDeviceV2(const Caller& c) { return LaunchBuffer(c, StreamFor(c, c.arg[1])); }
+std::uint64_t LaunchDeviceV2PerThread(const Caller& c) {
+  return LaunchBuffer(c, StreamFor(c, c.arg[1] == GridChildren::kBlockStream ? GridChildren::kPerThreadStream : c.arg[1]));
+}
 
 /// A group waits for nothing and nothing in its parent waits for it, so that its blocks can join others (docs/passes.md, `aggregate`).
 std::uint64_t LaunchGroup(const Caller& c) {
@@ -205,9 +213,9 @@ std::uint64_t StreamCreate(const Caller& c) {
   return status;
 }
 std::uint64_t StreamDestroy(const Caller& c) { return Ask(c, &GridChildren::DestroyStream, c.arg[0]); }
-std::uint64_t StreamWaitEvent(const Caller& c) { return Ask(c, &GridChildren::WaitEvent, c.arg[1], c.cta(), c.arg[0]); }
+std::uint64_t StreamWaitEvent(const Caller& c) { return Ask(c, &GridChildren::WaitEvent, c.arg[1], c.cta(), StreamFor(c, c.arg[0])); }
 std::uint64_t EventCreate(const Caller& c) { return Create(c, &GridChildren::CreateEvent); }
-std::uint64_t EventRecord(const Caller& c) { return Ask(c, &GridChildren::RecordEvent, c.arg[0], c.cta(), c.arg[1]); }
+std::uint64_t EventRecord(const Caller& c) { return Ask(c, &GridChildren::RecordEvent, c.arg[0], c.cta(), StreamFor(c, c.arg[1])); }
 std::uint64_t EventDestroy(const Caller& c) { return Ask(c, &GridChildren::DestroyEvent, c.arg[0]); }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ class Dispatcher {
   DeviceLaunches launches_;
   std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
   std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
+  Cycle next_dispatch_ = 0;                      // when the next of them may leave it
   std::set<WorkId> copies_;                      // copies that have not started, but for those that are parked
   std::set<WorkId> markers_;                     // that have not ended, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.

@@ -65,11 +65,17 @@ Status Dispatcher::Join(WorkId id, WorkId launch) {
 }
 
 void Dispatcher::Launch(WorkId launch, Cycle at) {
+  const sim::TimingSpec::DeviceLaunch& costs = parameters_.timing().device_launch;
   WorkState& work = works_.at(launch);
-  work.order.submitted = at + parameters_.timing().device_launch.dispatch_cycles;
+  work.order.submitted = at + costs.dispatch_cycles;
   if (const auto blocker = works_.Blocker(launch)) {
     parked_[*blocker].push_back(launch);
     return;
+  }
+  if (costs.dispatch_interval > 0) {
+    const Cycle begin = std::max(at, next_dispatch_);
+    next_dispatch_ = begin + costs.dispatch_interval;
+    work.order.submitted = begin + costs.dispatch_cycles;
   }
   launched_.emplace(work.order.submitted, launch);
   events_.insert({work.order.submitted, EventKind::kCheck, 0});

@@ -53,7 +53,9 @@ Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec
   GL_TRY(engine, Engine::Create(device, *timeline->policy_, engine_options));
   timeline->engine_ = std::move(engine);
   const Parameters& parameters = timeline->engine_->parameters();
-  timeline->call_ = CyclesOf(parameters.timing().host.call_ns, parameters.timing().clock.sm_mhz);
+  const auto& host = parameters.timing().host;
+  timeline->call_ = CyclesOf(host.call_ns, parameters.timing().clock.sm_mhz);
+  timeline->copy_call_ = host.copy_call_ns == 0 ? timeline->call_ : CyclesOf(host.copy_call_ns, parameters.timing().clock.sm_mhz);
   // The device is simulated in windows: an answer takes at least as long as the one in which a work ended.
   timeline->answer_ = std::max(CyclesOf(parameters.timing().host.sync_ns, parameters.timing().clock.sm_mhz), parameters.window);
   timeline->thread_ = std::thread([self = timeline.get()] { self->Main(); });
@@ -200,7 +202,7 @@ NodeId LiveTimeline::Append(Place place, Node node) {
     node.submitted = group->second.submitted;
     group->second.members.push_back(id);
   } else {
-    host.clock += call_;
+    host.clock += node.kind == WorkKind::kKernel || node.kind == WorkKind::kMarker ? call_ : copy_call_;
     node.submitted = host.clock;
     host.calls.push_back(id);
   }

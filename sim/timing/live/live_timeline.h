@@ -298,7 +298,7 @@ class LiveTimeline {
   ProfilingPolicy* profiling_ = nullptr;  ///< it, where there is a profiler
   const Options options_;
   std::unique_ptr<Engine> engine_;
-  Cycle call_ = 0, answer_ = 0;
+  Cycle call_ = 0, copy_call_ = 0, answer_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;     ///< for the simulation

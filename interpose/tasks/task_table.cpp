@@ -1,0 +1,115 @@
+#include "interpose/tasks/task_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gridloom::tasks {
+
+using passes::task::Barrier;
+using passes::task::Entry;
+using passes::task::Shared;
+
+namespace {
+
+std::uint32_t SharedBytesOf(const Task& task) { return (task.static_bytes + 15) / 16 * 16 + task.dynamic_bytes; }
+std::uint64_t WarpsOf(const Extent& block) { return (block.count() + 31) / 32; }
+
+void Put(std::vector<std::byte>& entry, std::uint32_t field, std::uint32_t value) {
+  std::memcpy(entry.data() + field, &value, sizeof value);
+}
+
+}  // namespace
+
+std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape) {
+  if (task.grid.count() == 0 || task.block.count() == 0) return "it has no threads";
+  if (WarpsOf(task.block) > shape.warps) return "its block has more warps than the MasterKernel's blocks have for tasks";
+  if (task.full_warps && task.block.count() % 32 != 0) return "lanes exchange values, and its last warp is not full";
+  if (task.grid.count() > 0x7FFFFFFF / 32) return "it has too many blocks";
+  if (SharedBytesOf(task) > shape.pool_bytes) return "its block needs more shared memory than the MasterKernel's blocks have for tasks";
+  if (Entry::kParams + task.params.size() > shape.entry_bytes) return "its parameters are larger than an entry of the TaskTable";
+  return std::nullopt;
+}
+
+TaskTable::TaskTable(const TableShape& shape, Port& port)
+    : shape_(shape), port_(port), taken_(shape.entries()), rounds_(shape.entries()), copy_(shape.bytes()) {}
+
+std::uint32_t TaskTable::Word(std::uint32_t entry, std::uint32_t field) const {
+  std::uint32_t word = 0;
+  std::memcpy(&word, copy_.data() + std::uint64_t{entry} * shape_.entry_bytes + field, sizeof word);
+  return word;
+}
+
+/// Neighbours in this order are in different columns, so that all scheduler warps have something to do.
+std::optional<std::uint32_t> TaskTable::FreeEntry() {
+  for (std::uint32_t i = 0; i < shape_.entries(); ++i) {
+    const std::uint32_t place = (next_ + i) % shape_.entries();
+    const std::uint32_t entry = place % shape_.columns * shape_.rows + place / shape_.columns;
+    if (taken_[entry]) continue;
+    next_ = place + 1;
+    return entry;
+  }
+  return std::nullopt;
+}
+
+std::optional<TaskId> TaskTable::Spawn(const Task& task) {
+  std::optional<std::uint32_t> free = FreeEntry();
+  if (!free) {
+    Flush();  // it may be the only one that does not run
+    Update();
+    free = FreeEntry();
+    if (!free) return std::nullopt;
+  }
+  std::vector<std::byte> entry(Entry::kParams + (task.params.size() + 3) / 4 * 4);
+  // A number is that of an entry. Without a task before it, whoever comes next lets this one begin.
+  Put(entry, Entry::kReady, waiting_ ? *waiting_ + Entry::kFirstTask : 0xFFFFFFFF);
+  Put(entry, Entry::kKernel, task.kernel);
+  Put(entry, Entry::kBlocks, static_cast<std::uint32_t>(task.grid.count()));
+  Put(entry, Entry::kThreads, static_cast<std::uint32_t>(task.block.count()));
+  Put(entry, Entry::kSharedBytes, SharedBytesOf(task));
+  const bool counts = task.barrier == Barrier::kNamed && task.block.count() % 32 != 0;
+  Put(entry, Entry::kBarrier, static_cast<std::uint32_t>(counts ? Barrier::kCounting : task.barrier));
+  Put(entry, Entry::kGridX, task.grid.x);
+  Put(entry, Entry::kGridY, task.grid.y);
+  Put(entry, Entry::kGridZ, task.grid.z);
+  Put(entry, Entry::kBlockX, task.block.x);
+  Put(entry, Entry::kBlockY, task.block.y);
+  Put(entry, Entry::kBlockZ, task.block.z);
+  Put(entry, Entry::kDynamicBytes, task.dynamic_bytes);
+  if (!task.params.empty()) std::memcpy(entry.data() + Entry::kParams, task.params.data(), task.params.size());
+  taken_[*free] = true;
+  ++rounds_[*free];
+  ++running_;
+  ++spawned_;
+  port_.Write(std::uint64_t{*free} * shape_.entry_bytes, entry);
+  waiting_ = *free;
+  return TaskId{*free, rounds_[*free]};
+}
+
+void TaskTable::Flush() {
+  if (!waiting_) return;
+  const std::uint64_t offset = std::uint64_t{*waiting_} * shape_.entry_bytes;
+  std::vector<std::byte> head(8);
+  // Its scheduler warp first lets the task before it begin.
+  for (std::uint32_t ready = 0; ready != 0xFFFFFFFF;) {
+    port_.Read(offset, head);
+    std::memcpy(&ready, head.data() + Entry::kReady, sizeof ready);
+  }
+  Put(head, Entry::kReady, 1);
+  Put(head, Entry::kSched, 1);
+  port_.Write(offset, head);
+  waiting_.reset();
+}
+
+bool TaskTable::Ended(TaskId task) const { return rounds_[task.entry] != task.round || !taken_[task.entry]; }
+
+void TaskTable::Update() {
+  ++updates_;
+  port_.Read(0, copy_);
+  for (std::uint32_t entry = 0; entry < shape_.entries(); ++entry) {
+    if (!taken_[entry] || entry == waiting_ || Word(entry, Entry::kReady) != 0) continue;
+    taken_[entry] = false;
+    --running_;
+  }
+}
+
+}  // namespace gridloom::tasks
