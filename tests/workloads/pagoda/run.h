@@ -1,0 +1,319 @@
+// Runs tasks in one of their forms, checks what they leave, and prints the summary.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "pagoda/task.h"
+
+/// Changes one bit: the fault of --fault.
+static __global__ void FlipBit(unsigned char* byte) { *byte ^= 0x10; }
+
+/// Calls body(i) for each i below `count` on so many threads (0: one a core), whoever is free next.
+template <class Body>
+void ParallelFor(int count, int threads, Body body) {
+  if (threads == 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  std::atomic<int> next{0};
+  const auto work = [&] {
+    for (int i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::thread> workers;
+  for (int i = 1; i < std::min(threads, count); ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+}
+
+/// Streams that do not wait for the NULL stream.
+class StreamSet {
+ public:
+  explicit StreamSet(int count) : streams_(static_cast<std::size_t>(count)) {
+    for (cudaStream_t& stream : streams_) CU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  }
+  StreamSet(const StreamSet&) = delete;
+  ~StreamSet() {
+    for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+  }
+  int size() const { return static_cast<int>(streams_.size()); }
+  cudaStream_t operator[](int i) const { return streams_[static_cast<std::size_t>(i)]; }
+
+  /// All that is in the first stream now goes before what is put into the others from now on.
+  void Fork() const { Order(0, 1, true); }
+  /// All that is in the others now goes before what is put into the first one from now on.
+  void Join() const { Order(0, 1, false); }
+
+ private:
+  void Order(int first, int next, bool fork) const {
+    cudaEvent_t event;
+    CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    if (fork) CU(cudaEventRecord(event, (*this)[first]));
+    for (int i = next; i < size(); ++i) {
+      if (!fork) CU(cudaEventRecord(event, (*this)[i]));
+      CU(cudaStreamWaitEvent((*this)[fork ? i : first], event, 0));
+    }
+    CU(cudaEventDestroy(event));
+  }
+
+  std::vector<cudaStream_t> streams_;
+};
+
+/// Time from Begin() to End(): of the host's clock, and of events before and behind all that is in the streams.
+class Stopwatch {
+ public:
+  Stopwatch() {
+    CU(cudaEventCreate(&begin_));
+    CU(cudaEventCreate(&end_));
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  void Begin(const StreamSet& streams) {
+    CU(cudaDeviceSynchronize());
+    start_ = std::chrono::steady_clock::now();
+    CU(cudaEventRecord(begin_, streams[0]));
+    streams.Fork();
+  }
+  void End(const StreamSet& streams) {
+    streams.Join();
+    CU(cudaEventRecord(end_, streams[0]));
+    CU(cudaEventSynchronize(end_));
+    wall_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+    float ms = 0;
+    CU(cudaEventElapsedTime(&ms, begin_, end_));
+    event_ms_ = ms;
+  }
+  double wall_ms() const { return wall_ms_; }
+  double event_ms() const { return event_ms_; }
+
+ private:
+  cudaEvent_t begin_, end_;
+  std::chrono::steady_clock::time_point start_;
+  double wall_ms_ = 0, event_ms_ = 0;
+};
+
+class Run {
+ public:
+  Run(const Options& options, const Kind& kind) : options_(options), kind_(kind), tasks_(static_cast<std::size_t>(options["tasks"])) {
+    std::vector<double> work;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      Task& task = tasks_[i];
+      task.index = static_cast<int>(i);
+      task.threads = options["threads"];
+      task.blocks = options.Has("blocks") ? options["blocks"] : 1;
+      kind.Describe(task);
+      in_bytes_ += Padded(task.in_bytes);
+      out_bytes_ += Padded(task.out_bytes);
+      scratch_bytes_ += Padded(task.scratch_bytes);
+    }
+    if (options["irregular"] != 0) ChooseThreads();
+  }
+  Run(const Run&) = delete;
+
+  int Main() {
+    Allocate();
+    const std::string loaded = kind_.Load();
+    if (options_.timed()) std::printf("%s: %s\n", options_.name(), loaded.c_str());
+    for (int i = 0; i < options_["repeat"]; ++i) {
+      std::memset(host_out_->data(), 0xA5, out_bytes_);
+      if (options_.form() == Form::kPthreads) OnHost();
+      else OnDevice();
+    }
+    Check();
+    kind_.CheckMore(tasks_);
+    return Finish();
+  }
+
+ private:
+  static std::size_t Padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  /// By what goes in and comes out: what irregular sizes are about.
+  void ChooseThreads() {
+    std::size_t most = 0;
+    for (const Task& task : tasks_) most = std::max(most, task.in_bytes + task.out_bytes);
+    for (Task& task : tasks_) task.threads = ThreadsFor(static_cast<double>(task.in_bytes + task.out_bytes), static_cast<double>(most));
+  }
+
+  void Allocate() {
+    host_in_ = std::make_unique<HostArray<char>>(in_bytes_);
+    host_out_ = std::make_unique<HostArray<char>>(out_bytes_);
+    const bool device = options_.form() != Form::kPthreads;
+    in_ = std::make_unique<DeviceArray<char>>(device ? in_bytes_ : 0);
+    out_ = std::make_unique<DeviceArray<char>>(device ? out_bytes_ : 0);
+    scratch_ = std::make_unique<DeviceArray<char>>(device ? scratch_bytes_ : 0);
+    std::size_t in = 0, out = 0, scratch = 0;
+    for (Task& task : tasks_) {
+      task.host_in = host_in_->data() + in;
+      task.host_out = host_out_->data() + out;
+      if (device) {
+        task.in = *in_ + in;
+        task.out = *out_ + out;
+        task.scratch = *scratch_ + scratch;
+      }
+      in += Padded(task.in_bytes);
+      out += Padded(task.out_bytes);
+      scratch += Padded(task.scratch_bytes);
+    }
+    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"], [&](int i) { kind_.Fill(tasks_[i], tasks_[i].host_in); });
+  }
+
+  void OnHost() {
+    const auto start = std::chrono::steady_clock::now();
+    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"],
+                [&](int i) { kind_.Compute(tasks_[i], tasks_[i].host_in, tasks_[i].host_out); });
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (options_.timed()) std::printf("%s: %.3f ms wall\n", options_.name(), ms);
+    if (Faulty() != nullptr) Faulty()->host_out[Faulty()->out_bytes / 2] ^= 0x10;
+  }
+
+  void OnDevice() {
+    const StreamSet streams(options_.form() == Form::kSerial ? 1 : options_["streams"]);
+    if (!options_.copies() && in_bytes_ > 0) CU(cudaMemcpy(*in_, host_in_->data(), in_bytes_, cudaMemcpyHostToDevice));
+    std::function<void()> run;
+    std::unique_ptr<HostArray<char>> host_arguments;
+    std::unique_ptr<DeviceArray<char>> arguments;
+    std::vector<cudaGraphExec_t> graphs;
+    launches_ = 0;
+    if (options_.form() == Form::kFused) {
+      host_arguments = std::make_unique<HostArray<char>>(tasks_.size() * kind_.argument_bytes());
+      arguments = std::make_unique<DeviceArray<char>>(tasks_.size() * kind_.argument_bytes());
+      for (std::size_t i = 0; i < tasks_.size(); ++i) kind_.PutArguments(tasks_[i], host_arguments->data() + i * kind_.argument_bytes());
+      run = [&] { RunFused(streams, host_arguments->data(), *arguments); };
+    } else if (options_.form() == Form::kGraph) {
+      for (std::size_t first = 0; first < tasks_.size(); first += Batch()) graphs.push_back(Captured(streams, first));
+      run = [&] {
+        for (std::size_t i = 0; i < graphs.size(); ++i) CU(cudaGraphLaunch(graphs[i], streams[static_cast<int>(i) % streams.size()]));
+      };
+    } else {
+      run = [&] { RunTasks(streams); };
+    }
+    Stopwatch watch;
+    if (options_.timed()) watch.Begin(streams);
+    run();
+    if (options_.timed()) watch.End(streams);
+    CU(cudaDeviceSynchronize());
+    if (options_.timed()) std::printf("%s: %.3f ms wall, %.3f ms between events\n", options_.name(), watch.wall_ms(), watch.event_ms());
+    if (!options_.copies()) CU(cudaMemcpy(host_out_->data(), *out_, out_bytes_, cudaMemcpyDeviceToHost));
+    for (cudaGraphExec_t graph : graphs) CU(cudaGraphExecDestroy(graph));
+  }
+
+  /// Each launcher has streams of its own, and tasks in turn.
+  void RunTasks(const StreamSet& streams) {
+    const int launchers = std::min(options_["launchers"], streams.size());
+    const auto launch = [&](int launcher) {
+      int stream = launcher;
+      for (std::size_t i = launcher; i < tasks_.size(); i += launchers) {
+        Spawn(tasks_[i], streams[stream]);
+        stream += launchers;
+        if (stream >= streams.size()) stream = launcher;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int launcher = 1; launcher < launchers; ++launcher) threads.emplace_back(launch, launcher);
+    launch(0);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  /// One task with its copies.
+  void Spawn(const Task& task, cudaStream_t stream) {
+    if (options_.copies() && task.in_bytes > 0) CU(cudaMemcpyAsync(task.in, task.host_in, task.in_bytes, cudaMemcpyHostToDevice, stream));
+    kind_.Launch(task, stream);
+    ++launches_;
+    if (&task == Faulty()) FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(task.out + task.out_bytes / 2));
+    if (options_.copies()) CU(cudaMemcpyAsync(task.host_out, task.out, task.out_bytes, cudaMemcpyDeviceToHost, stream));
+  }
+
+  /// Batches of tasks, each with one copy of all that its tasks need, one kernel, one copy of all that they make.
+  void RunFused(const StreamSet& streams, const char* host_arguments, char* arguments) {
+    int batch = 0;
+    for (std::size_t first = 0; first < tasks_.size(); first += Batch(), ++batch) {
+      const cudaStream_t stream = streams[batch % streams.size()];
+      const std::size_t count = std::min(Batch(), tasks_.size() - first), each = kind_.argument_bytes();
+      const Task &begin = tasks_[first], &last = tasks_[first + count - 1];
+      CU(cudaMemcpyAsync(arguments + first * each, host_arguments + first * each, count * each, cudaMemcpyHostToDevice, stream));
+      const std::size_t in = last.in + last.in_bytes - begin.in, out = last.out + last.out_bytes - begin.out;
+      if (options_.copies() && in > 0) CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
+      kind_.LaunchFused(arguments + first * each, static_cast<int>(count), stream);
+      ++launches_;
+      if (Faulty() >= &begin && Faulty() <= &last) {
+        FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(Faulty()->out + Faulty()->out_bytes / 2));
+      }
+      if (options_.copies()) CU(cudaMemcpyAsync(begin.host_out, begin.out, out, cudaMemcpyDeviceToHost, stream));
+    }
+  }
+
+  /// A graph of the tasks of a batch: as many chains as there are streams.
+  cudaGraphExec_t Captured(const StreamSet& streams, std::size_t first) {
+    CU(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed));
+    streams.Fork();
+    for (std::size_t i = first; i < std::min(first + Batch(), tasks_.size()); ++i) {
+      Spawn(tasks_[i], streams[static_cast<int>(i - first) % streams.size()]);
+    }
+    streams.Join();
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    CU(cudaStreamEndCapture(streams[0], &graph));
+    CU(cudaGraphInstantiate(&ready, graph, 0));
+    CU(cudaGraphDestroy(graph));
+    return ready;
+  }
+
+  /// Every task's result, word by word, on all cores; what is found is told task by task afterwards.
+  void Check() {
+    struct Found {
+      std::size_t word;
+      std::uint32_t got, want;
+    };
+    std::vector<std::vector<Found>> found(tasks_.size());
+    digests_.resize(tasks_.size());
+    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"], [&](int i) {
+      const Task& task = tasks_[i];
+      std::vector<std::uint32_t> want(task.out_bytes / 4), got(want.size());
+      kind_.Compute(task, task.host_in, reinterpret_cast<char*>(want.data()));
+      std::memcpy(got.data(), task.host_out, task.out_bytes);
+      for (std::size_t word = 0; word < want.size(); ++word) {
+        if (got[word] != want[word]) found[i].push_back({word, got[word], want[word]});
+      }
+      digests_[i] = Digest(got);
+    });
+    for (const Task& task : tasks_) {
+      Checks().checks += static_cast<long>(task.out_bytes / 4);
+      for (const Found& word : found[task.index]) {
+        if (++Checks().bad > 10) continue;
+        std::printf("%s: task %d, word %zu is %08x, want %08x\n", options_.name(), task.index, word.word, word.got, word.want);
+      }
+    }
+  }
+
+  int Finish() const {
+    long threads = 0;
+    for (const Task& task : tasks_)
+      threads += static_cast<long>(options_.form() == Form::kFused ? kFusedThreads : task.threads) * task.blocks;
+    std::size_t in = 0, out = 0;
+    for (const Task& task : tasks_) in += task.in_bytes, out += task.out_bytes;
+    const std::string about = kind_.About(tasks_);
+    std::printf("%s: %zu tasks, %ld launches of kernels, %ld threads, %zu bytes in, %zu bytes out%s\n", options_.Text().c_str(),
+                tasks_.size(), launches_.load(), options_.form() == Form::kPthreads ? 0 : threads, in, out,
+                about.empty() ? "" : ("; " + about).c_str());
+    std::printf("result %016llx, ", static_cast<unsigned long long>(Digest(digests_)));
+    return Verdict();
+  }
+
+  std::size_t Batch() const { return static_cast<std::size_t>(options_["batch"]); }
+  const Task* Faulty() const {
+    const int fault = options_["fault"];
+    return fault >= 0 && fault < static_cast<int>(tasks_.size()) ? &tasks_[fault] : nullptr;
+  }
+
+  const Options& options_;
+  const Kind& kind_;
+  std::vector<Task> tasks_;
+  std::size_t in_bytes_ = 0, out_bytes_ = 0, scratch_bytes_ = 0;
+  std::unique_ptr<HostArray<char>> host_in_, host_out_;
+  std::unique_ptr<DeviceArray<char>> in_, out_, scratch_;
+  std::atomic<long> launches_{0};
+  std::vector<std::uint64_t> digests_;
+};
