@@ -65,6 +65,7 @@ class Bf final : public KindOf<BfArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, options_["size"] / 8, options_["size"], 1);
+    task.share = 1.0 * task.size / options_["size"];
     task.in_bytes = task.out_bytes = sizeof(float) * task.size;
   }
   void Fill(const Task& task, char* in) const override {

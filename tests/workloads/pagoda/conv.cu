@@ -51,6 +51,7 @@ class Conv final : public KindOf<ConvArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, options_["size"] / 4, options_["size"], 1);
+    task.share = Square(1.0 * task.size / options_["size"]);
     task.in_bytes = sizeof(float) * (taps_ + task.size * task.size);
     task.out_bytes = sizeof(float) * task.size * task.size;
   }

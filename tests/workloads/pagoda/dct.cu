@@ -137,6 +137,7 @@ class Dct final : public KindOf<DctArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, options_["size"] / 4, options_["size"], kSide);
+    task.share = Square(1.0 * task.size / options_["size"]);
     task.in_bytes = task.out_bytes = sizeof(float) * task.size * task.size;
   }
   /// Pixels less 128.

@@ -104,6 +104,7 @@ class Des final : public KindOf<DesArguments> {
     random.Next();
     const double least = options_["least"], bytes = least * std::exp(random.Uniform(0, 1) * std::log(most_ / least));
     task.size = std::min(most_, static_cast<int>(bytes) / kDesBlock * kDesBlock);
+    task.share = 1.0 * task.size / most_;
     task.out_bytes = static_cast<std::size_t>(task.size);
     task.in_bytes = kDesKeyWords * sizeof(std::uint32_t) + task.out_bytes;
   }

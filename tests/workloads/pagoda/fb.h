@@ -73,6 +73,7 @@ class Fb final : public KindOf<FbArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, width_ / 8, width_, kFbKeep);
+    task.share = 1.0 * task.size / width_;
     task.in_bytes = task.out_bytes = sizeof(float) * task.size;
     task.scratch_bytes = sizeof(float) * 3 * task.size;
   }

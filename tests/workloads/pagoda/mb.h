@@ -55,6 +55,7 @@ class Mb final : public KindOf<MbArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, side_ / 4, side_, 1);
+    task.share = Square(1.0 * task.size / side_);
     task.out_bytes = sizeof(int) * task.size * task.size;
   }
   void Fill(const Task&, char*) const override {}

@@ -74,6 +74,7 @@ class Mm final : public KindOf<MmArguments> {
 
   void Describe(Task& task) const override {
     task.size = SizeOf(options_, task.index, side_ / 4, side_, 1);
+    task.share = Square(1.0 * task.size / side_);
     task.out_bytes = sizeof(float) * task.size * task.size;
     task.in_bytes = 2 * task.out_bytes;
   }

@@ -43,6 +43,7 @@ class Options {
                                                : std::vector<std::string>{"tasks", "serial", "pthreads"}});
     choices_.push_back({"copies", {"yes", "no"}});
     if (traits.shared) choices_.push_back({"shared", {"yes", "no"}});
+    if (!traits.counted) choices_.push_back({"wait", {"host", "events"}});
     if (traits.vectors) choices_.push_back({"vectors", {"yes", "no"}});
     Parse(argc, argv);
     // As many kernels at once as there are streams need as many hardware queues, for which the driver is asked before its first call (6.1).
@@ -55,6 +56,7 @@ class Options {
   bool copies() const { return Chosen("copies") == "yes"; }
   bool shared() const { return Chosen("shared") == "yes"; }
   bool vectors() const { return Chosen("vectors") == "yes"; }
+  bool Is(const std::string& choice, const std::string& value) const { return Chosen(choice) == value; }
   std::uint64_t seed() const { return static_cast<std::uint64_t>((*this)["seed"]); }
 
   Form form() const {
@@ -179,6 +181,8 @@ class Options {
         {"copies", "each task copies its data to the device and back; or all are copied before the first and after the last"},
         {"shared", "kernels use shared memory"},
         {"vectors", "the published vectors are checked on the device, too"},
+        {"wait", "who waits for tasks that others depend on: the host, phase after phase; or those others, for events"},
+        {"side", "blocks of a row of the matrix"},
         {"tasks", "number of tasks"},
         {"size", "input of a task: side, width, or bytes"},
         {"irregular", "not 0: pseudo-random sizes of tasks, and 32 to 256 threads by size"},

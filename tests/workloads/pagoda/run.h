@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -12,19 +13,66 @@
 /// Changes one bit: the fault of --fault.
 static __global__ void FlipBit(unsigned char* byte) { *byte ^= 0x10; }
 
-/// Calls body(i) for each i below `count` on so many threads (0: one a core), whoever is free next.
-template <class Body>
-void ParallelFor(int count, int threads, Body body) {
-  if (threads == 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::atomic<int> next{0};
-  const auto work = [&] {
-    for (int i = next++; i < count; i = next++) body(i);
-  };
-  std::vector<std::thread> workers;
-  for (int i = 1; i < std::min(threads, count); ++i) workers.emplace_back(work);
-  work();
-  for (std::thread& worker : workers) worker.join();
-}
+/// Threads of the host that wait for work. One thread at a time may call For().
+class Workers {
+ public:
+  /// 0: one a core.
+  explicit Workers(int threads) {
+    if (threads == 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { Wait(); });
+  }
+  Workers(const Workers&) = delete;
+  ~Workers() {
+    Begin(nullptr, 0);
+    for (std::thread& thread : threads_) thread.join();
+  }
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+
+  /// Calls body(i) for each i below `count`, on whichever thread is free next; returns when all have ended.
+  void For(int count, const std::function<void(int)>& body) {
+    Begin(&body, count);
+    for (int i = next_++; i < count; i = next_++) body(i);
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+ private:
+  void Begin(const std::function<void(int)>* body, int count) {
+    const std::lock_guard lock(mutex_);
+    body_ = body;
+    count_ = count;
+    next_ = 0;
+    busy_ = static_cast<int>(threads_.size());
+    ++round_;
+    begun_.notify_all();
+  }
+
+  void Wait() {
+    for (long seen = 0;;) {
+      const std::function<void(int)>* body;
+      int count;
+      {
+        std::unique_lock lock(mutex_);
+        begun_.wait(lock, [&] { return round_ != seen; });
+        seen = round_;
+        body = body_;
+        count = count_;
+      }
+      if (body == nullptr) return;
+      for (int i = next_++; i < count; i = next_++) (*body)(i);
+      const std::lock_guard lock(mutex_);
+      if (--busy_ == 0) ended_.notify_one();
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;  ///< of all below but next_
+  std::condition_variable begun_, ended_;
+  const std::function<void(int)>* body_ = nullptr;
+  int count_ = 0, busy_ = 0;
+  long round_ = 0;
+  std::atomic<int> next_{0};
+};
 
 /// Streams that do not wait for the NULL stream.
 class StreamSet {
@@ -97,19 +145,19 @@ class Stopwatch {
 
 class Run {
  public:
-  Run(const Options& options, const Kind& kind) : options_(options), kind_(kind), tasks_(static_cast<std::size_t>(options["tasks"])) {
-    std::vector<double> work;
+  Run(const Options& options, const Kind& kind)
+      : options_(options), kind_(kind), workers_(options["host-threads"]), tasks_(static_cast<std::size_t>(options["tasks"])) {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       Task& task = tasks_[i];
       task.index = static_cast<int>(i);
       task.threads = options["threads"];
       task.blocks = options.Has("blocks") ? options["blocks"] : 1;
       kind.Describe(task);
+      if (options["irregular"] != 0) task.threads = ThreadsFor(task.share);
       in_bytes_ += Padded(task.in_bytes);
       out_bytes_ += Padded(task.out_bytes);
       scratch_bytes_ += Padded(task.scratch_bytes);
     }
-    if (options["irregular"] != 0) ChooseThreads();
   }
   Run(const Run&) = delete;
 
@@ -129,13 +177,6 @@ class Run {
 
  private:
   static std::size_t Padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-  /// By what goes in and comes out: what irregular sizes are about.
-  void ChooseThreads() {
-    std::size_t most = 0;
-    for (const Task& task : tasks_) most = std::max(most, task.in_bytes + task.out_bytes);
-    for (Task& task : tasks_) task.threads = ThreadsFor(static_cast<double>(task.in_bytes + task.out_bytes), static_cast<double>(most));
-  }
 
   void Allocate() {
     host_in_ = std::make_unique<HostArray<char>>(in_bytes_);
@@ -157,15 +198,14 @@ class Run {
       out += Padded(task.out_bytes);
       scratch += Padded(task.scratch_bytes);
     }
-    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"], [&](int i) { kind_.Fill(tasks_[i], tasks_[i].host_in); });
+    workers_.For(static_cast<int>(tasks_.size()), [&](int i) { kind_.Fill(tasks_[i], tasks_[i].host_in); });
   }
 
   void OnHost() {
     const auto start = std::chrono::steady_clock::now();
-    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"],
-                [&](int i) { kind_.Compute(tasks_[i], tasks_[i].host_in, tasks_[i].host_out); });
+    workers_.For(static_cast<int>(tasks_.size()), [&](int i) { kind_.Compute(tasks_[i], tasks_[i].host_in, tasks_[i].host_out); });
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    if (options_.timed()) std::printf("%s: %.3f ms wall\n", options_.name(), ms);
+    if (options_.timed()) std::printf("%s: %.3f ms wall, %d host threads\n", options_.name(), ms, workers_.size());
     if (Faulty() != nullptr) Faulty()->host_out[Faulty()->out_bytes / 2] ^= 0x10;
   }
 
@@ -269,7 +309,7 @@ class Run {
     };
     std::vector<std::vector<Found>> found(tasks_.size());
     digests_.resize(tasks_.size());
-    ParallelFor(static_cast<int>(tasks_.size()), options_["host-threads"], [&](int i) {
+    workers_.For(static_cast<int>(tasks_.size()), [&](int i) {
       const Task& task = tasks_[i];
       std::vector<std::uint32_t> want(task.out_bytes / 4), got(want.size());
       kind_.Compute(task, task.host_in, reinterpret_cast<char*>(want.data()));
@@ -310,6 +350,7 @@ class Run {
 
   const Options& options_;
   const Kind& kind_;
+  Workers workers_;
   std::vector<Task> tasks_;
   std::size_t in_bytes_ = 0, out_bytes_ = 0, scratch_bytes_ = 0;
   std::unique_ptr<HostArray<char>> host_in_, host_out_;

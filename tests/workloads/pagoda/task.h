@@ -17,7 +17,8 @@ constexpr int kFusedThreads = 256;
 
 struct Task {
   int index = 0;
-  int size = 0;  ///< of its input: side, width, bytes
+  int size = 0;      ///< of its input: side, width, bytes
+  double share = 1;  ///< of what the largest task has to go through, as far as the size tells
   int threads = 0, blocks = 1;
   std::size_t in_bytes = 0, out_bytes = 0;  ///< whole words of 32 bits
   std::size_t scratch_bytes = 0;            ///< on the device
@@ -113,9 +114,12 @@ inline int SizeOf(const Options& options, int task, int least, int most, int ste
   return last <= first ? most : (first + static_cast<int>(random.Next() % static_cast<std::uint32_t>(last - first + 1))) * step;
 }
 
-/// Threads of an irregular task that has `work` of the `most` that tasks have: 256 for more than half of it, 128 for more than a quarter,
-/// 64 for more than an eighth, otherwise 32.
-inline int ThreadsFor(double work, double most) { return work * 2 > most ? 256 : work * 4 > most ? 128 : work * 8 > most ? 64 : 32; }
+/// Threads of an irregular task: 256 where it has more than half of what the largest one has, 128 for more than a quarter, 64 for more than
+/// an eighth, otherwise 32.
+inline int ThreadsFor(double share) { return share > 0.5 ? 256 : share > 0.25 ? 128 : share > 0.125 ? 64 : 32; }
+
+/// Of tasks whose work is as the square of their size, or as their size.
+inline double Square(double share) { return share * share; }
 
 inline void FillUniform(float* values, std::size_t count, float low, float high, Random random) {
   for (std::size_t i = 0; i < count; ++i) values[i] = random.Uniform(low, high);
