@@ -53,6 +53,8 @@ class Options {
 
   const char* name() const { return name_; }
   bool timed() const { return timed_; }
+  bool latency() const { return latency_; }
+  bool batched() const { return form() == Form::kFused || form() == Form::kGraph; }
   bool copies() const { return Chosen("copies") == "yes"; }
   bool shared() const { return Chosen("shared") == "yes"; }
   bool vectors() const { return Chosen("vectors") == "yes"; }
@@ -123,8 +125,8 @@ class Options {
   /// Whether the value was an argument of its own.
   bool Take(const std::string& argument, const char* next) {
     if (argument == "--small" || argument == "--paper") return false;
-    if (argument == "--time") {
-      timed_ = true;
+    if (argument == "--time" || (argument == "--latency" && Has("batch"))) {
+      (argument == "--time" ? timed_ : latency_) = true;
       return false;
     }
     const std::size_t equals = argument.find('=');
@@ -171,6 +173,7 @@ class Options {
                   number.paper);
     }
     std::printf("  --%-40swall time, and events' time, of the tasks with their copies\n", "time");
+    if (Has("batch")) std::printf("  --%-40sof tasks: from when one is spawned until it, or its batch, has ended\n", "latency");
     std::printf("\nexamples:\n  gridloom run -- ./%s --time\n  gridloom run -- ./%s --form=serial --threads=32\n", name_, name_);
     std::exit(0);
   }
@@ -206,5 +209,5 @@ class Options {
   std::vector<Number> numbers_;
   std::vector<int> values_;
   std::vector<Choice> choices_;
-  bool timed_ = false;
+  bool timed_ = false, latency_ = false;
 };

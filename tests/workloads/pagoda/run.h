@@ -83,28 +83,35 @@ class StreamSet {
   StreamSet(const StreamSet&) = delete;
   ~StreamSet() {
     for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
   }
   int size() const { return static_cast<int>(streams_.size()); }
   cudaStream_t operator[](int i) const { return streams_[static_cast<std::size_t>(i)]; }
 
   /// All that is in the first stream now goes before what is put into the others from now on.
-  void Fork() const { Order(0, 1, true); }
+  void Fork() {
+    const cudaEvent_t event = NewEvent();
+    CU(cudaEventRecord(event, streams_[0]));
+    for (std::size_t i = 1; i < streams_.size(); ++i) CU(cudaStreamWaitEvent(streams_[i], event, 0));
+  }
   /// All that is in the others now goes before what is put into the first one from now on.
-  void Join() const { Order(0, 1, false); }
+  void Join() {
+    for (std::size_t i = 1; i < streams_.size(); ++i) {
+      const cudaEvent_t event = NewEvent();
+      CU(cudaEventRecord(event, streams_[i]));
+      CU(cudaStreamWaitEvent(streams_[0], event, 0));
+    }
+  }
 
  private:
-  void Order(int first, int next, bool fork) const {
-    cudaEvent_t event;
-    CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    if (fork) CU(cudaEventRecord(event, (*this)[first]));
-    for (int i = next; i < size(); ++i) {
-      if (!fork) CU(cudaEventRecord(event, (*this)[i]));
-      CU(cudaStreamWaitEvent((*this)[fork ? i : first], event, 0));
-    }
-    CU(cudaEventDestroy(event));
+  cudaEvent_t NewEvent() {
+    events_.emplace_back();
+    CU(cudaEventCreateWithFlags(&events_.back(), cudaEventDisableTiming));
+    return events_.back();
   }
 
   std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_;  ///< kept: a capture may still know them
 };
 
 /// Time from Begin() to End(): of the host's clock, and of events before and behind all that is in the streams.
@@ -119,13 +126,13 @@ class Stopwatch {
     cudaEventDestroy(begin_);
     cudaEventDestroy(end_);
   }
-  void Begin(const StreamSet& streams) {
+  void Begin(StreamSet& streams) {
     CU(cudaDeviceSynchronize());
     start_ = std::chrono::steady_clock::now();
     CU(cudaEventRecord(begin_, streams[0]));
     streams.Fork();
   }
-  void End(const StreamSet& streams) {
+  void End(StreamSet& streams) {
     streams.Join();
     CU(cudaEventRecord(end_, streams[0]));
     CU(cudaEventSynchronize(end_));
@@ -141,6 +148,52 @@ class Stopwatch {
   cudaEvent_t begin_, end_;
   std::chrono::steady_clock::time_point start_;
   double wall_ms_ = 0, event_ms_ = 0;
+};
+
+/// From when the host spawns a task, or a batch of them, until the last of it has ended: by events, of which the first is in a stream that
+/// has nothing else.
+class Latencies {
+ public:
+  explicit Latencies(std::size_t count) : spans_(count) {
+    CU(cudaStreamCreateWithFlags(&clock_, cudaStreamNonBlocking));
+    for (Span& span : spans_) {
+      CU(cudaEventCreate(&span.begin));
+      CU(cudaEventCreate(&span.end));
+    }
+  }
+  Latencies(const Latencies&) = delete;
+  ~Latencies() {
+    for (Span& span : spans_) {
+      cudaEventDestroy(span.begin);
+      cudaEventDestroy(span.end);
+    }
+    cudaStreamDestroy(clock_);
+  }
+  void Begin(std::size_t i) { CU(cudaEventRecord(spans_[i].begin, clock_)); }
+  void End(std::size_t i, std::size_t tasks, cudaStream_t stream) {
+    CU(cudaEventRecord(spans_[i].end, stream));
+    spans_[i].tasks = static_cast<double>(tasks);
+  }
+  /// Of all tasks, when the device has nothing left to do.
+  void Print(const char* name) const {
+    double sum = 0, most = 0, tasks = 0;
+    for (const Span& span : spans_) {
+      float ms = 0;
+      CU(cudaEventElapsedTime(&ms, span.begin, span.end));
+      sum += ms * span.tasks;
+      tasks += span.tasks;
+      most = std::max<double>(most, ms);
+    }
+    std::printf("%s: latency of a task %.4f ms on average, %.4f ms at most\n", name, sum / tasks, most);
+  }
+
+ private:
+  struct Span {
+    cudaEvent_t begin, end;
+    double tasks = 0;
+  };
+  std::vector<Span> spans_;
+  cudaStream_t clock_;
 };
 
 class Run {
@@ -210,12 +263,14 @@ class Run {
   }
 
   void OnDevice() {
-    const StreamSet streams(options_.form() == Form::kSerial ? 1 : options_["streams"]);
+    StreamSet streams(options_.form() == Form::kSerial ? 1 : options_["streams"]);
     if (!options_.copies() && in_bytes_ > 0) CU(cudaMemcpy(*in_, host_in_->data(), in_bytes_, cudaMemcpyHostToDevice));
     std::function<void()> run;
     std::unique_ptr<HostArray<char>> host_arguments;
     std::unique_ptr<DeviceArray<char>> arguments;
     std::vector<cudaGraphExec_t> graphs;
+    latencies_.reset();
+    if (options_.latency()) latencies_ = std::make_unique<Latencies>(options_.batched() ? Batches() : tasks_.size());
     launches_ = 0;
     if (options_.form() == Form::kFused) {
       host_arguments = std::make_unique<HostArray<char>>(tasks_.size() * kind_.argument_bytes());
@@ -225,7 +280,12 @@ class Run {
     } else if (options_.form() == Form::kGraph) {
       for (std::size_t first = 0; first < tasks_.size(); first += Batch()) graphs.push_back(Captured(streams, first));
       run = [&] {
-        for (std::size_t i = 0; i < graphs.size(); ++i) CU(cudaGraphLaunch(graphs[i], streams[static_cast<int>(i) % streams.size()]));
+        for (std::size_t i = 0; i < graphs.size(); ++i) {
+          const cudaStream_t stream = streams[static_cast<int>(i) % streams.size()];
+          if (latencies_) latencies_->Begin(i);
+          CU(cudaGraphLaunch(graphs[i], stream));
+          if (latencies_) latencies_->End(i, std::min(Batch(), tasks_.size() - i * Batch()), stream);
+        }
       };
     } else {
       run = [&] { RunTasks(streams); };
@@ -236,17 +296,20 @@ class Run {
     if (options_.timed()) watch.End(streams);
     CU(cudaDeviceSynchronize());
     if (options_.timed()) std::printf("%s: %.3f ms wall, %.3f ms between events\n", options_.name(), watch.wall_ms(), watch.event_ms());
+    if (latencies_) latencies_->Print(options_.name());
     if (!options_.copies()) CU(cudaMemcpy(host_out_->data(), *out_, out_bytes_, cudaMemcpyDeviceToHost));
     for (cudaGraphExec_t graph : graphs) CU(cudaGraphExecDestroy(graph));
   }
 
   /// Each launcher has streams of its own, and tasks in turn.
-  void RunTasks(const StreamSet& streams) {
+  void RunTasks(StreamSet& streams) {
     const int launchers = std::min(options_["launchers"], streams.size());
     const auto launch = [&](int launcher) {
       int stream = launcher;
       for (std::size_t i = launcher; i < tasks_.size(); i += launchers) {
+        if (latencies_) latencies_->Begin(i);
         Spawn(tasks_[i], streams[stream]);
+        if (latencies_) latencies_->End(i, 1, streams[stream]);
         stream += launchers;
         if (stream >= streams.size()) stream = launcher;
       }
@@ -267,12 +330,13 @@ class Run {
   }
 
   /// Batches of tasks, each with one copy of all that its tasks need, one kernel, one copy of all that they make.
-  void RunFused(const StreamSet& streams, const char* host_arguments, char* arguments) {
+  void RunFused(StreamSet& streams, const char* host_arguments, char* arguments) {
     int batch = 0;
     for (std::size_t first = 0; first < tasks_.size(); first += Batch(), ++batch) {
       const cudaStream_t stream = streams[batch % streams.size()];
       const std::size_t count = std::min(Batch(), tasks_.size() - first), each = kind_.argument_bytes();
       const Task &begin = tasks_[first], &last = tasks_[first + count - 1];
+      if (latencies_) latencies_->Begin(batch);
       CU(cudaMemcpyAsync(arguments + first * each, host_arguments + first * each, count * each, cudaMemcpyHostToDevice, stream));
       const std::size_t in = last.in + last.in_bytes - begin.in, out = last.out + last.out_bytes - begin.out;
       if (options_.copies() && in > 0) CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
@@ -282,11 +346,12 @@ class Run {
         FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(Faulty()->out + Faulty()->out_bytes / 2));
       }
       if (options_.copies()) CU(cudaMemcpyAsync(begin.host_out, begin.out, out, cudaMemcpyDeviceToHost, stream));
+      if (latencies_) latencies_->End(batch, count, stream);
     }
   }
 
   /// A graph of the tasks of a batch: as many chains as there are streams.
-  cudaGraphExec_t Captured(const StreamSet& streams, std::size_t first) {
+  cudaGraphExec_t Captured(StreamSet& streams, std::size_t first) {
     CU(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed));
     streams.Fork();
     for (std::size_t i = first; i < std::min(first + Batch(), tasks_.size()); ++i) {
@@ -342,6 +407,7 @@ class Run {
     return Verdict();
   }
 
+  std::size_t Batches() const { return (tasks_.size() + Batch() - 1) / Batch(); }
   std::size_t Batch() const { return static_cast<std::size_t>(options_["batch"]); }
   const Task* Faulty() const {
     const int fault = options_["fault"];
@@ -355,6 +421,7 @@ class Run {
   std::size_t in_bytes_ = 0, out_bytes_ = 0, scratch_bytes_ = 0;
   std::unique_ptr<HostArray<char>> host_in_, host_out_;
   std::unique_ptr<DeviceArray<char>> in_, out_, scratch_;
+  std::unique_ptr<Latencies> latencies_;
   std::atomic<long> launches_{0};
   std::vector<std::uint64_t> digests_;
 };

@@ -225,7 +225,7 @@ class Slud {
 
   void OnDevice() {
     const bool one_by_one = options_.form() == Form::kSerial;
-    const StreamSet streams(one_by_one ? 1 : options_["streams"]);
+    StreamSet streams(one_by_one ? 1 : options_["streams"]);
     const DeviceArray<float> matrix(matrix_.size());
     for (const auto kernel : kLuKernels) {
       cudaFuncAttributes attributes;
@@ -261,7 +261,7 @@ class Slud {
   }
 
   /// The host waits for the tasks of each phase, as the suite's program does.
-  void StepByStep(Pattern& blocks, float* matrix, const StreamSet& streams) {
+  void StepByStep(Pattern& blocks, float* matrix, StreamSet& streams) {
     int next = 0;
     streams.Fork();
     Factorize(
@@ -269,7 +269,7 @@ class Slud {
   }
 
   /// A task waits for the last tasks that wrote its blocks, wherever they are; the host waits for none.
-  void ByEvents(Pattern& blocks, float* matrix, const StreamSet& streams) {
+  void ByEvents(Pattern& blocks, float* matrix, StreamSet& streams) {
     struct Written {
       int stream = -1;
       cudaEvent_t event = nullptr;
