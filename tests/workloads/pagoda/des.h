@@ -89,13 +89,8 @@ class Des final : public KindOf<DesArguments> {
   Des(const Options& options, const char* size)
       : KindOf(TripleDes, TripleDesFused),
         options_(options),
-        most_(options[size]),
-        boxes_(options.form() == Form::kPthreads ? std::vector<std::uint32_t>() : DesBoxes()) {
-    if (options["least"] > most_) {
-      Refuse(std::string(options.name()) + ": --least=" + std::to_string(options["least"]) + " is more than --" + size + "=" +
-             std::to_string(most_));
-    }
-  }
+        most_(Most(options, size)),
+        boxes_(options.form() == Form::kPthreads ? std::vector<std::uint32_t>() : DesBoxes()) {}
 
   /// Lengths whose logarithms are all as likely.
   void Describe(Task& task) const override {
@@ -158,6 +153,12 @@ class Des final : public KindOf<DesArguments> {
   }
 
  private:
+  static int Most(const Options& options, const char* size) {
+    const int least = options["least"], most = options[size];
+    if (least <= most) return most;
+    Refuse(std::string(options.name()) + ": --least=" + std::to_string(least) + " is more than --" + size + "=" + std::to_string(most));
+  }
+
   void CheckKnownOnDevice(const std::vector<std::uint32_t>& in, const std::vector<std::uint32_t>& want) const {
     const DeviceArray<std::uint32_t> device_in(in), device_out(want.size());
     std::vector<DesArguments> arguments;

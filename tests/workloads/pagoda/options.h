@@ -185,6 +185,15 @@ class Options {
         {"shared", "kernels use shared memory"},
         {"vectors", "the published vectors are checked on the device, too"},
         {"wait", "who waits for tasks that others depend on: the host, phase after phase; or those others, for events"},
+        {"cap", "steps of a pixel at most"},
+        {"taps", "length of the filters"},
+        {"channels", "pairs of filters that a signal goes through"},
+        {"radius", "of the filter, around its middle"},
+        {"least", "bytes of the shortest packet"},
+        {"des", "bytes of the longest packet of 3DES"},
+        {"mb", "side of the images of MB"},
+        {"fb", "width of the signals of FB"},
+        {"mm", "side of the matrices of MM"},
         {"side", "blocks of a row of the matrix"},
         {"tasks", "number of tasks"},
         {"size", "input of a task: side, width, or bytes"},
@@ -202,7 +211,7 @@ class Options {
     for (const auto& [known, about] : kAbout) {
       if (name == known) return about;
     }
-    return "of this program";
+    return "";
   }
 
   const char *name_, *about_;
