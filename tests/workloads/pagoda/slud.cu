@@ -344,7 +344,7 @@ class Slud {
         worst[at] = std::max(worst[at], std::fabs(sum[e] - want));
       }
     });
-    for (int at = 0; at < side_ * side_; ++at) Near("product of the factors", at, worst[at], 0, 0, 1e-6 * side_ * size_);
+    for (int at = 0; at < side_ * side_; ++at) Near("product of the factors", at, worst[at], 0, 0, 1e-5 * side_ * size_);
   }
 
   /// sum += L(i, k) * U(k, j): of blocks of the diagonal, that half of them, with ones on the diagonal of L.
