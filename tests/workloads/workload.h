@@ -1,6 +1,8 @@
-// Shared by the programs of tests/workloads: the size of their inputs, and checks of a part of large results.
+// Shared by the programs of tests/workloads: the sizes of their inputs, numbers of their command lines, arrays, and checks of a part of
+// large results.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <initializer_list>
 #include <string>
@@ -70,3 +72,82 @@ void PrintDigest(const char* what, const std::vector<T>& results) {
 
 /// Step with which `count` results are looked at when a host reference of all of them would take minutes.
 inline std::size_t CheckEvery(std::size_t count, std::size_t at_most) { return count <= at_most ? 1 : count / at_most | 1; }
+
+/// Ends a program that cannot run as it was asked to.
+[[noreturn]] inline void Refuse(const std::string& sentence) {
+  std::fprintf(stderr, "%s\n", sentence.c_str());
+  std::exit(2);
+}
+
+/// One number that a run is made of: set with --NAME=VALUE.
+struct Number {
+  const char* name;
+  int small;  ///< the default, and --small: same character, a fraction of the work
+  int paper;  ///< with --paper: the paper's size, or as near as is known and possible; the program says what it is
+  int least, most, step = 1;
+
+  /// What `text` says, or the end of `program`.
+  int Checked(const char* program, const std::string& text) const {
+    char* end = nullptr;
+    errno = 0;
+    const long value = std::strtol(text.c_str(), &end, 10);
+    if (end != text.c_str() && *end == 0 && errno == 0 && value >= least && value <= most && value % step == 0) {
+      return static_cast<int>(value);
+    }
+    const std::string multiple = step == 1 ? "a number" : "a multiple of " + std::to_string(step);
+    Refuse(std::string(program) + ": --" + name + "=" + text + " is not " + multiple + " from " + std::to_string(least) + " to " +
+           std::to_string(most));
+  }
+};
+
+/// Pinned host memory, which begins at a page: what copies that overlap with the rest of a program need.
+template <class T>
+class HostArray {
+ public:
+  explicit HostArray(std::size_t count) : count_(count) { CU(cudaMallocHost(&data_, std::max<std::size_t>(count, 1) * sizeof(T))); }
+  HostArray(const HostArray&) = delete;
+  ~HostArray() { cudaFreeHost(data_); }
+  T* data() const { return data_; }
+  T& operator[](std::size_t i) const { return data_[i]; }
+  std::size_t size() const { return count_; }
+  std::vector<T> Values() const { return std::vector<T>(data_, data_ + count_); }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
+/// Device memory: as cudaMalloc leaves it, or a copy of host values.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count) : count_(count) { CU(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T))); }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { Write(values); }
+  DeviceArray(const DeviceArray&) = delete;
+  ~DeviceArray() { cudaFree(data_); }
+  operator T*() const { return data_; }
+  void Write(const std::vector<T>& values) const { CU(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice)); }
+  std::vector<T> Read() const { return Read(count_); }
+  std::vector<T> Read(std::size_t count) const {
+    std::vector<T> values(count);
+    CU(cudaMemcpy(values.data(), data_, count * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+  void CopyFrom(const T* host) const { CU(cudaMemcpyAsync(data_, host, count_ * sizeof(T), cudaMemcpyHostToDevice)); }
+  void CopyTo(T* host) const { CU(cudaMemcpyAsync(host, data_, count_ * sizeof(T), cudaMemcpyDeviceToHost)); }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
+/// What float inputs are made of where nothing else is said.
+inline std::vector<float> UniformValues(std::size_t count, float low, float high, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = random.Uniform(low, high);
+  return values;
+}
+
+/// CTAs, of `each` elements, that `count` elements need.
+inline int Ctas(int count, int each) { return (count + each - 1) / each; }

@@ -15,53 +15,6 @@
 
 #include "workload.h"
 
-/// One number that a run is made of: set with --NAME=VALUE or --NAME VALUE.
-struct Number {
-  const char* name;
-  int small;  ///< the default, and --small: same character, a fraction of the work
-  int paper;  ///< with --paper
-  int least, most, step = 1;
-};
-
-/// Ends a program that cannot run as it was asked to.
-[[noreturn]] inline void Refuse(const std::string& sentence) {
-  std::fprintf(stderr, "%s\n", sentence.c_str());
-  std::exit(2);
-}
-
-/// Pinned host memory, which begins at a page: what copies that overlap with the rest of a program need.
-template <class T>
-class HostArray {
- public:
-  explicit HostArray(std::size_t count) : count_(count) { CU(cudaMallocHost(&data_, count * sizeof(T))); }
-  HostArray(const HostArray&) = delete;
-  ~HostArray() { cudaFreeHost(data_); }
-  T* data() const { return data_; }
-  T& operator[](std::size_t i) const { return data_[i]; }
-  std::size_t size() const { return count_; }
-  std::vector<T> Values() const { return std::vector<T>(data_, data_ + count_); }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
-
-/// Device memory, as cudaMalloc leaves it.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) : count_(count) { CU(cudaMalloc(&data_, count * sizeof(T))); }
-  DeviceArray(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(data_); }
-  operator T*() const { return data_; }
-  void CopyFrom(const T* host) const { CU(cudaMemcpyAsync(data_, host, count_ * sizeof(T), cudaMemcpyHostToDevice)); }
-  void CopyTo(T* host) const { CU(cudaMemcpyAsync(host, data_, count_ * sizeof(T), cudaMemcpyDeviceToHost)); }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
-
 /// A run of a program: its numbers, its files, its one line of summary.
 class Program {
  public:
@@ -240,21 +193,9 @@ class Program {
       order_ = static_cast<Order>(found - kOrders.begin());
     } else {
       for (std::size_t i = 0; i < numbers_.size(); ++i) {
-        if (key == std::string("--") + numbers_[i].name) values_[i] = Checked(numbers_[i], value);
+        if (key == std::string("--") + numbers_[i].name) values_[i] = numbers_[i].Checked(name_, value);
       }
     }
-  }
-
-  int Checked(const Number& number, const std::string& text) const {
-    char* end = nullptr;
-    errno = 0;
-    const long value = std::strtol(text.c_str(), &end, 10);
-    if (end != text.c_str() && *end == 0 && errno == 0 && value >= number.least && value <= number.most && value % number.step == 0) {
-      return static_cast<int>(value);
-    }
-    const std::string multiple = number.step == 1 ? "a number" : "a multiple of " + std::to_string(number.step);
-    Refuse(std::string(name_) + ": --" + number.name + "=" + text + " is not " + multiple + " from " + std::to_string(number.least) +
-           " to " + std::to_string(number.most));
   }
 
   [[noreturn]] void RefuseArguments(const std::string& why) const {
@@ -317,14 +258,3 @@ class Input : public HostArray<T> {
     return file;
   }
 };
-
-/// What float inputs are made of where nothing else is said.
-inline std::vector<float> UniformValues(std::size_t count, float low, float high, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Uniform(low, high);
-  return values;
-}
-
-/// CTAs, of `each` elements, that `count` elements need.
-inline int Ctas(int count, int each) { return (count + each - 1) / each; }

@@ -41,50 +41,11 @@ __device__ inline void LaunchChild(const Nesting& nesting, int elements, Argumen
   if (!good) atomicAdd(nesting.refused, 1);
 }
 
-/// One number that a run is made of: set with --NAME=VALUE or --NAME VALUE.
-struct Number {
-  const char* name;
-  int small;  ///< the default, and --small: about a second, or less, without a GPU
-  int paper;  ///< with --paper: the size of the data that the paper names, or as near as memory and 32-bit indices allow
-  int least, most;
-};
-
 /// An input of Table 4, or a relative of one.
 struct InputKind {
   const char* name;
   int threshold;  ///< the default of --threshold
   const char* about;
-};
-
-/// Ends a program that cannot run as it was asked to.
-[[noreturn]] inline void Refuse(const std::string& sentence) {
-  std::fprintf(stderr, "%s\n", sentence.c_str());
-  std::exit(2);
-}
-
-/// CTAs, of `each` elements, that `count` elements need.
-inline int Ctas(int count, int each) { return (count + each - 1) / each; }
-
-/// Device memory: as cudaMalloc leaves it, or a copy of host values.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) : count_(count) { CU(cudaMalloc(&data_, std::max<std::size_t>(count, 1) * sizeof(T))); }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { Write(values); }
-  DeviceArray(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(data_); }
-  operator T*() const { return data_; }
-  void Write(const std::vector<T>& values) const { CU(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice)); }
-  std::vector<T> Read() const { return Read(count_); }
-  std::vector<T> Read(std::size_t count) const {
-    std::vector<T> values(count);
-    CU(cudaMemcpy(values.data(), data_, count * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_;
 };
 
 /// One value on the device that the host looks at between two kernels.
@@ -259,14 +220,7 @@ class Program {
     if (key == "input") return Choose(key, value, names, input_);
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       if (key != numbers_[i].name) continue;
-      char* end = nullptr;
-      errno = 0;
-      const long number = std::strtol(value.c_str(), &end, 10);
-      if (end == value.c_str() || *end != 0 || errno != 0 || number < numbers_[i].least || number > numbers_[i].most) {
-        Refuse(std::string(name_) + ": --" + key + "=" + value + " is not a number from " + std::to_string(numbers_[i].least) + " to " +
-               std::to_string(numbers_[i].most));
-      }
-      values_[i] = static_cast<int>(number);
+      values_[i] = numbers_[i].Checked(name_, value);
       return;
     }
     Refuse(std::string(name_) + ": there is no --" + key + "; see " + name_ + " --help");

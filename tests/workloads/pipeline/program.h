@@ -14,20 +14,6 @@
 
 #include "workload.h"
 
-/// One number that a run is made of: set with --NAME=VALUE.
-struct Number {
-  const char* name;
-  int small;  ///< the default, and --small: same character, a fraction of the work
-  int paper;  ///< with --paper: enough to fill 24 SMs many times over, or, in light programs, never; the paper's sizes are not known
-  int least, most, step = 1;
-};
-
-/// Ends a program that cannot run as it was asked to.
-[[noreturn]] inline void Refuse(const std::string& sentence) {
-  std::fprintf(stderr, "%s\n", sentence.c_str());
-  std::exit(2);
-}
-
 /// What the command line says. All programs have --sets=N, --serial (one stream for all data sets), --alone (times of the kernels
 /// alone) and --order (of the launches: data set after data set, or stage after stage).
 class Options {
@@ -83,7 +69,7 @@ class Options {
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       const std::string key = std::string("--") + numbers_[i].name + "=";
       if (argument.compare(0, key.size(), key) == 0) {
-        values_[i] = Checked(numbers_[i], argument.substr(key.size()));
+        values_[i] = numbers_[i].Checked(name_, argument.substr(key.size()));
         return;
       }
     }
@@ -94,46 +80,12 @@ class Options {
     Refuse(usage + " [--order=sets|stages]");
   }
 
-  int Checked(const Number& number, const std::string& text) const {
-    char* end = nullptr;
-    errno = 0;
-    const long value = std::strtol(text.c_str(), &end, 10);
-    if (end != text.c_str() && *end == 0 && errno == 0 && value >= number.least && value <= number.most && value % number.step == 0) {
-      return static_cast<int>(value);
-    }
-    const std::string multiple = number.step == 1 ? "a number" : "a multiple of " + std::to_string(number.step);
-    Refuse(std::string(name_) + ": --" + number.name + "=" + text + " is not " + multiple + " from " + std::to_string(number.least) +
-           " to " + std::to_string(number.most));
-  }
-
   const char* name_;
   std::vector<Number> numbers_;
   std::vector<int> values_;
   std::vector<const char*> flags_;
   std::vector<std::string> given_;
   bool stage_after_stage_ = false;
-};
-
-/// Device memory: as cudaMalloc leaves it, or a copy of host values.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) : count_(count) { CU(cudaMalloc(&data_, count * sizeof(T))); }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    CU(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  DeviceArray(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(data_); }
-  operator T*() const { return data_; }
-  std::vector<T> Read() const {
-    std::vector<T> values(count_);
-    CU(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_;
 };
 
 /// An input: on the device, and kept on the host for the check.
@@ -266,14 +218,3 @@ class Pipeline {
   std::vector<StageInfo> stages_;
   std::vector<std::uint64_t> digests_;
 };
-
-/// What float inputs are made of where nothing else is said.
-inline std::vector<float> UniformValues(std::size_t count, float low, float high, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Uniform(low, high);
-  return values;
-}
-
-/// CTAs, of `each` elements, that `count` elements need.
-inline int Ctas(int count, int each) { return (count + each - 1) / each; }
