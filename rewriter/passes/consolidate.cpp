@@ -1,0 +1,155 @@
+#include "rewriter/passes/consolidate.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "rewriter/analysis/call_graph.h"
+#include "rewriter/passes/aggregate.h"
+#include "rewriter/passes/aggregate_functions.h"
+#include "rewriter/passes/consolidate_functions.h"
+#include "rewriter/passes/edit.h"
+#include "rewriter/passes/launch_sites.h"
+#include "rewriter/passes/merged_kernel.h"
+#include "rewriter/passes/module_text.h"
+#include "rewriter/passes/stream_handles.h"
+
+namespace gridloom::passes {
+namespace {
+
+using ptx::Function;
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Statement;
+
+bool MayLaunch(const Function& function) {
+  return function.body != nullptr && !IsOfRuntime(function.name) && !function.name.starts_with(kEither);
+}
+
+/// Calls that a function makes instead.
+struct Plan {
+  std::map<const Instruction*, const Function*> buffers;  ///< calls that make buffers, with their kernels
+  std::map<const Instruction*, std::string> launches;
+};
+
+/// One run over one module.
+class Consolidator {
+ public:
+  explicit Consolidator(ptx::Module& module) : module_(module) {}
+
+  PassReport Run() {
+    FindWhyNot();
+    PassReport report = AggregateLaunches(module_, [this](const Function&, const Instruction& launch) {
+      const auto why = why_not_.find(&launch);
+      return why == why_not_.end() ? "the launch names its kernel itself, and not in a parameter buffer" : why->second;
+    });
+    std::vector<Function*> functions;
+    for (Function& function : module_.functions) {
+      if (MayLaunch(function)) functions.push_back(&function);
+    }
+    for (Function* const function : functions) Edit(*function);
+    for (const Function* const kernel : kernels_) AddKernel(*kernel, report);
+    if (!kernels_.empty()) AddModuleText(module_, SlotFunctionText());
+    return report;
+  }
+
+ private:
+  void FindWhyNot() {
+    const analysis::CallGraph calls(module_);
+    for (const Function& function : module_.functions) {
+      if (!MayLaunch(function)) continue;
+      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, site);
+    }
+  }
+
+  std::string WhyNot(const analysis::CallGraph& calls, const LaunchSite& site) {
+    if (!site.why_not.empty()) return site.why_not;
+    const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
+    if (is_new) it->second = WhyNotMerged(calls, *site.child);
+    return it->second;
+  }
+
+  Plan PlanOf(const Function& function) {
+    Plan plan;
+    const analysis::Cfg cfg(function);
+    const std::vector<LaunchSite> sites = LaunchSitesOf(cfg);
+    const auto followed = [this](const LaunchSite& site) { return site.why_not.empty() && why_not_child_[std::string(site.child->name)].empty(); };
+    for (const LaunchSite& site : sites) {
+      if (site.kind != LaunchKind::kStream && followed(site)) plan.buffers.emplace(site.buffer, site.child);
+    }
+    for (const LaunchSite& site : sites) {
+      if (!site.why_not.empty() || !plan.buffers.contains(site.buffer)) continue;
+      const LaunchFunctions names = LaunchFunctionsOf(*site.child);
+      plan.launches.emplace(site.launch, site.kind == LaunchKind::kGroup    ? names.launch
+                                         : site.kind == LaunchKind::kEither ? names.either
+                                                                            : names.plain);
+    }
+    return plan;
+  }
+
+  void Edit(Function& function) {
+    const Plan plan = PlanOf(function);
+    if (plan.buffers.empty()) return;
+    for (const auto& [call, kernel] : plan.buffers) Declare(*call, *kernel);
+    FunctionEditor editor(module_, function);
+    EditStatements(*function.body, [&](Statement& statement, Replacement& replacement) {
+      auto* const instruction = std::get_if<Instruction>(&statement);
+      if (instruction == nullptr) return;
+      if (const auto buffer = plan.buffers.find(instruction); buffer != plan.buffers.end())
+        UseSlot(editor, *instruction, *buffer->second, replacement);
+      if (const auto launch = plan.launches.find(instruction); launch != plan.launches.end()) Call(*instruction, launch->second);
+    });
+  }
+
+  void Declare(const Instruction& call, const Function& kernel) {
+    if (std::ranges::find(kernels_, &kernel) != kernels_.end()) return;
+    kernels_.push_back(&kernel);
+    std::string_view name = analysis::CalleeOf(call)->name;
+    name.remove_suffix(std::string_view("GetParameterBufferV2").size());
+    prefixes_[&kernel] = name;
+    AddModuleText(module_, DeclarationsText(kernel, name));
+  }
+
+  void UseSlot(FunctionEditor& editor, Instruction& call, const Function& kernel, Replacement& replacement) {
+    const std::string slot = editor.NewVariable(ptx::StateSpace::kLocal, ptx::ScalarType::kB8, "slot");
+    ptx::Variable& variable = *editor.Find(slot).variable;
+    variable.align = 16;
+    variable.dims = {SlotBytes(kernel)};
+    const std::string address = editor.NewRegister(ptx::ScalarType::kB64, "slot_at");
+    replacement.before = editor.Text("mov.u64 " + address + ", " + slot + "; cvta.local.u64 " + address + ", " + address + ";", call.loc);
+    Call(call, std::string(kSlotFunction));
+    const Operand* const target = analysis::CallTargetOf(call);
+    call.operands[static_cast<std::size_t>(target - call.operands.data()) + 1].elements.push_back(
+        RegisterOperand(*editor.Find(address).variable));
+  }
+
+  void Call(Instruction& call, const std::string& name) {
+    auto* const target = const_cast<Operand*>(analysis::CallTargetOf(call));
+    target->function = module_.FindFunction(name);
+    target->text = target->function->name;
+  }
+
+  void AddKernel(const Function& kernel, PassReport& report) {
+    const Function& merged = AddMergedKernel(module_, kernel);
+    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel]}));
+    report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
+  }
+
+  ptx::Module& module_;
+  std::map<const Instruction*, std::string> why_not_;                ///< by launch, before anything is edited
+  std::map<std::string, std::string, std::less<>> why_not_child_;    ///< by kernel
+  std::vector<const Function*> kernels_;                             ///< that are launched
+  std::map<const Function*, std::string> prefixes_;
+};
+
+}  // namespace
+
+Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text) {
+  if (text == "warp") return ConsolidateOptions{};
+  return Error{"'" + std::string(text) + "'; expected warp"};
+}
+
+Result<PassReport> ConsolidatePass::Run(ptx::Module& module) const { return Consolidator(module).Run(); }
+
+}  // namespace gridloom::passes

@@ -1,0 +1,232 @@
+#include "rewriter/passes/merged_kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rewriter/passes/cta_index.h"
+#include "rewriter/passes/edit.h"
+#include "rewriter/passes/module_text.h"
+#include "rewriter/passes/param_reads.h"
+#include "rewriter/passes/stream_handles.h"
+#include "rewriter/ptx/clone.h"
+#include "rewriter/ptx/special.h"
+#include "rewriter/ptx/visit.h"
+
+namespace gridloom::passes {
+namespace {
+
+using analysis::NodeId;
+using ptx::Function;
+using ptx::Instruction;
+using ptx::Opcode;
+using ptx::Operand;
+using ptx::ScalarType;
+using ptx::Statement;
+
+std::string LineOf(const Instruction& instruction) { return ", line " + std::to_string(instruction.loc.line); }
+
+/// What a kernel or its functions may not read, because it is of the whole grid or cannot be computed.
+std::string WhyNotSpecial(const Operand& operand, bool of_kernel) {
+  const auto ref = operand.kind == ptx::OperandKind::kSpecial ? ptx::SpecialFromText(operand.text) : std::nullopt;
+  if (!ref) return "";
+  switch (ref->special) {
+    case ptx::Special::kCtaid:
+    case ptx::Special::kNctaid:
+      if (!of_kernel) return "reads its place in the grid in a function";
+      return ref->component == 0 || ref->component == 'w' ? "reads its place in the grid as a vector" : "";
+    case ptx::Special::kGridid: return "reads the number of its grid";
+    case ptx::Special::kClusterid:
+    case ptx::Special::kNclusterid: return "reads its cluster's place in the grid";
+    case ptx::Special::kEnvreg: return ref->index == 1 || ref->index == 2 ? "synchronises its whole grid" : "";
+    default: return "";
+  }
+}
+
+std::string WhyNotInstruction(const Instruction& instruction, bool of_kernel) {
+  switch (instruction.opcode) {
+    case Opcode::kUnknown: return "has an instruction that is not known";
+    case Opcode::kGriddepcontrol: return "controls when another grid starts";
+    case Opcode::kClusterlaunchcontrol: return "cancels CTAs of its grid";
+    default: break;
+  }
+  std::string why;
+  for (const Operand& operand : instruction.operands) {
+    ptx::VisitOperand(operand, [&](const Operand& one) {
+      if (why.empty()) why = WhyNotSpecial(one, of_kernel);
+      if (why.empty() && one.kind == ptx::OperandKind::kSpecial) {
+        const auto ref = ptx::SpecialFromText(one.text);
+        const bool index = ref && (ref->special == ptx::Special::kCtaid || ref->special == ptx::Special::kNctaid);
+        if (index && ptx::BitsOf(instruction.type()) == 16) why = "reads its place in the grid as 16 bits";
+      }
+    });
+  }
+  return why.empty() ? "" : why + " (" + instruction.FullName() + LineOf(instruction) + ")";
+}
+
+/// Replaces reads of %ctaid and %nctaid by registers.
+void ReplaceIndex(FunctionEditor& editor, const std::map<std::string, std::string, std::less<>>& registers) {
+  ptx::VisitOperands(*editor.function().body, [&](Operand& operand) {
+    if (operand.kind != ptx::OperandKind::kSpecial) return;
+    const auto found = registers.find(operand.text);
+    if (found == registers.end()) return;
+    const SourceLoc loc = operand.loc;
+    operand = RegisterOperand(*editor.Find(found->second).variable);
+    operand.loc = loc;
+  });
+}
+
+/// Finds the launch of this CTA: %gl_launch is its number, %gl_cta the CTA's number in it.
+constexpr std::string_view kFind = R"(
+	ld.param.u64 <table>, [<param_table>];
+	ld.param.u32 %gl_hi, [<param_count>];
+	mov.u32 %gl_cta, %ctaid.x;
+	mov.u32 %gl_launch, 0;
+	shl.b32 %gl_a, %gl_hi, 2;
+	add.u32 %gl_a, %gl_a, 47;
+	and.b32 %gl_a, %gl_a, -16;
+	cvt.u64.u32 %gl_starts, %gl_a;
+	add.u64 <record>, <table>, %gl_starts;
+$gl_search:
+	sub.u32 %gl_a, %gl_hi, %gl_launch;
+	setp.le.u32 %gl_p, %gl_a, 1;
+	@%gl_p bra $gl_found;
+	shr.u32 %gl_a, %gl_a, 1;
+	add.u32 %gl_a, %gl_launch, %gl_a;
+	mul.wide.u32 %gl_at, %gl_a, 4;
+	add.u64 %gl_at, <table>, %gl_at;
+	ld.global.u32 %gl_b, [%gl_at+32];
+	setp.le.u32 %gl_p, %gl_b, %gl_cta;
+	selp.b32 %gl_launch, %gl_a, %gl_launch, %gl_p;
+	selp.b32 %gl_hi, %gl_hi, %gl_a, %gl_p;
+	bra $gl_search;
+$gl_found:
+	mul.wide.u32 %gl_at, %gl_launch, 4;
+	add.u64 %gl_at, <table>, %gl_at;
+	ld.global.u32 %gl_b, [%gl_at+32];
+	sub.u32 %gl_cta, %gl_cta, %gl_b;
+	mul.wide.u32 %gl_at, %gl_launch, <record_bytes>;
+	add.u64 <record>, <record>, %gl_at;
+	ld.global.v4.u32 {<grid_x>, <grid_y>, <grid_z>, %gl_a}, [<record>];
+	mov.u32 <cta_x>, %gl_cta;
+	mov.u32 <cta_y>, 0;
+	mov.u32 <cta_z>, 0;
+	setp.lt.u32 %gl_p, %gl_cta, <grid_x>;
+	@%gl_p bra $gl_placed;
+	div.u32 %gl_a, %gl_cta, <grid_x>;
+	rem.u32 <cta_x>, %gl_cta, <grid_x>;
+	rem.u32 <cta_y>, %gl_a, <grid_y>;
+	div.u32 <cta_z>, %gl_a, <grid_y>;
+$gl_placed:
+)";
+
+constexpr std::string_view kFindRegisters =
+    "\t.reg .b32 %gl_hi, %gl_a, %gl_b, %gl_cta, %gl_launch;\n\t.reg .b64 %gl_starts, %gl_at;\n\t.reg .pred %gl_p;\n";
+
+/// Threads that have read their parameters count themselves; the last ones free the table.
+constexpr std::string_view kRead = R"(
+	{
+	.reg .b32 %gl_mask, %gl_n, %gl_before;
+	.reg .b64 %gl_wide, %gl_minus, %gl_old;
+	.reg .pred %gl_p;
+	membar.gl;
+	activemask.b32 %gl_mask;
+	mov.u32 %gl_before, %lanemask_lt;
+	and.b32 %gl_before, %gl_before, %gl_mask;
+	setp.ne.u32 %gl_p, %gl_before, 0;
+	@%gl_p bra $gl_read;
+	popc.b32 %gl_n, %gl_mask;
+	cvt.u64.u32 %gl_wide, %gl_n;
+	neg.s64 %gl_minus, %gl_wide;
+	atom.global.add.u64 %gl_old, [<table>+16], %gl_minus;
+	setp.ne.u64 %gl_p, %gl_old, %gl_wide;
+	@%gl_p bra $gl_read;
+	{
+	.param .b64 gl_free;
+	st.param.b64 [gl_free], <table>;
+	call free, (gl_free);
+	}
+$gl_read:
+	}
+)";
+
+std::string ReplaceParams(ptx::Module& module, Function& kernel, std::string text) {
+  kernel.params.clear();
+  for (const auto& [suffix, type] : {std::pair("table", ScalarType::kU64), std::pair("count", ScalarType::kU32)}) {
+    ptx::Variable& param = kernel.params.emplace_back();
+    param.loc = kernel.loc;
+    param.name = module.strings.Intern(std::string(kernel.name) + "_" + suffix);
+    param.space = ptx::StateSpace::kParam;
+    param.type = type;
+    text = With(std::move(text), "<param_" + std::string(suffix) + ">", param.name);
+  }
+  return text;
+}
+
+/// Makes the other form of a kernel out of a copy of it.
+void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
+  static constexpr std::pair<std::string_view, std::string_view> kIndex[] = {{"%ctaid.x", "<cta_x>"},  {"%ctaid.y", "<cta_y>"},
+                                                                             {"%ctaid.z", "<cta_z>"},  {"%nctaid.x", "<grid_x>"},
+                                                                             {"%nctaid.y", "<grid_y>"}, {"%nctaid.z", "<grid_z>"}};
+  std::string text = "{\n" + std::string(kFindRegisters) + std::string(kFind) + "}\n<loads>" + std::string(kRead);
+  text = With(std::move(text), "<record_bytes>", std::to_string(record));
+  {
+    FunctionEditor editor(module, kernel);
+    std::map<std::string, std::string, std::less<>> registers;
+    for (const auto& [special, placeholder] : kIndex) {
+      std::string hint(special.substr(1));
+      hint[hint.size() - 2] = '_';
+      text = With(std::move(text), placeholder, registers.emplace(special, editor.NewRegister(ScalarType::kB32, hint)).first->second);
+    }
+    ReplaceIndex(editor, registers);
+    const std::string at = editor.NewRegister(ScalarType::kB64, "record"), table = editor.NewRegister(ScalarType::kB64, "table");
+    text = With(std::move(text), "<loads>", ReplaceParamReads(editor, at, 16));
+    text = ReplaceParams(module, kernel, std::move(text));
+    text = With(With(std::move(text), "<record>", at), "<table>", table);
+  }
+  InsertAtEntry(*kernel.body, FunctionEditor(module, kernel).Text(text, kernel.loc));
+}
+
+}  // namespace
+
+std::string WhyNotMerged(const analysis::CallGraph& calls, const Function& kernel) {
+  const std::string name = "kernel " + std::string(kernel.name) + " ";
+  if (kernel.body == nullptr) return name + "is not in the module";
+  for (const std::string_view directive : {"reqnctapercluster", "explicitcluster"}) {
+    if (kernel.FindDirective(directive) != nullptr) return name + "is launched in clusters (." + std::string(directive) + ")";
+  }
+  if (const Instruction* const other = OtherParamUse(kernel)) return name + "does more with a parameter than to read it (" + other->FullName() + LineOf(*other) + ")";
+  for (const NodeId node : calls.Reachable(calls.NodeOf(kernel))) {
+    const Function& function = calls.function(node);
+    if (std::ranges::any_of(calls.calls(node), [](const analysis::CallSite& call) { return call.indirect || call.unknown_target; }))
+      return name + "calls through a pointer";
+    if (IsOfRuntime(function.name)) continue;
+    static constexpr std::string_view kKnown[] = {"vprintf", "malloc", "free", "__assertfail", "__nanosleep"};
+    if (function.body == nullptr) {
+      if (std::ranges::find(kKnown, function.name) != std::end(kKnown)) continue;
+      return name + "calls " + std::string(function.name) + ", which is not in the module";
+    }
+    std::string why;
+    ptx::VisitStatements(*function.body, [&](const Statement& statement) {
+      const auto* const instruction = std::get_if<Instruction>(&statement);
+      if (instruction != nullptr && why.empty()) why = WhyNotInstruction(*instruction, &function == &kernel);
+    });
+    if (!why.empty()) return name + why;
+  }
+  return "";
+}
+
+std::uint32_t RecordBytes(const Function& kernel) { return 16 + (ptx::LayoutParams(kernel).bytes + 15) / 16 * 16; }
+
+Function& AddMergedKernel(ptx::Module& module, const Function& kernel) {
+  std::string name = std::string(kernel.name) + "_gl_merged";
+  while (module.FindFunction(name) != nullptr || module.FindVariable(name) != nullptr) name += "_";
+  const std::uint32_t record = RecordBytes(kernel);
+  Function& merged = ptx::CloneFunction(module, kernel, name);
+  Merge(module, merged, record);
+  return merged;
+}
+
+}  // namespace gridloom::passes
