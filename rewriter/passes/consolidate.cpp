@@ -14,6 +14,7 @@
 #include "rewriter/passes/merged_kernel.h"
 #include "rewriter/passes/module_text.h"
 #include "rewriter/passes/stream_handles.h"
+#include "rewriter/passes/thread_memory.h"
 
 namespace gridloom::passes {
 namespace {
@@ -81,9 +82,7 @@ class Consolidator {
     for (const LaunchSite& site : sites) {
       if (!site.why_not.empty() || !plan.buffers.contains(site.buffer)) continue;
       const LaunchFunctions names = LaunchFunctionsOf(*site.child);
-      plan.launches.emplace(site.launch, site.kind == LaunchKind::kGroup    ? names.launch
-                                         : site.kind == LaunchKind::kEither ? names.either
-                                                                            : names.plain);
+      plan.launches.emplace(site.launch, site.kind == LaunchKind::kStream ? names.plain : names.launch);
     }
     return plan;
   }
@@ -98,7 +97,11 @@ class Consolidator {
       if (instruction == nullptr) return;
       if (const auto buffer = plan.buffers.find(instruction); buffer != plan.buffers.end())
         UseSlot(editor, *instruction, *buffer->second, replacement);
-      if (const auto launch = plan.launches.find(instruction); launch != plan.launches.end()) Call(*instruction, launch->second);
+      if (const auto launch = plan.launches.find(instruction); launch != plan.launches.end()) {
+        Call(*instruction, launch->second);
+        auto& arguments = const_cast<Operand*>(ArgumentsOf(*instruction))->elements;
+        if (arguments.size() == 1) arguments.push_back(IntOperand(kForgotten));
+      }
     });
   }
 

@@ -20,15 +20,14 @@ constexpr std::string_view kOwn =
     ".func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12],"
     " .param .b32 shared, .param .b64 slot);\n"
     ".func (.param .b32 result) <plain>(.param .b64 buffer, .param .b64 stream);\n"
-    ".func (.param .b32 result) <either>(.param .b64 buffer, .param .b64 stream);\n"
-    ".func (.param .b32 result) <launch>(.param .b64 buffer);\n";
+    ".func (.param .b32 result) <launch>(.param .b64 buffer, .param .b64 stream);\n";
 
-/// Copies parameters from FROM to TO, which are aligned to 16 bytes; not a byte more.
-std::string CopyText(std::uint32_t bytes, const std::string& from, const std::string& to) {
+/// Copies parameters from a slot to `to`, both aligned to 16 bytes; not a byte more.
+std::string CopyText(std::uint32_t bytes, const std::string& to) {
   std::string text;
   std::uint32_t at = 0;
   const auto copy = [&](const std::string& type, const std::string& values) {
-    text += "\tld." + type + " " + values + ", [" + from + "+" + std::to_string(at) + "];\n\tst." + type + " [" + to + "+" +
+    text += "\tld.local." + type + " " + values + ", [%buffer+" + std::to_string(at) + "];\n\tst.global." + type + " [" + to + "+" +
             std::to_string(at) + "], " + values + ";\n";
   };
   for (; at + 16 <= bytes; at += 16) copy("v2.b64", "{%copy0, %copy1}");
@@ -45,9 +44,9 @@ constexpr std::string_view kGetBuffer = R"(
 	.param .b64 a_kernel;
 	st.param.b64 [a_kernel], %kernel;
 	.param .align 4 .b8 a_grid[12];
-	st.param.b32 [a_grid], <x>;
-	st.param.b32 [a_grid+4], <y>;
-	st.param.b32 [a_grid+8], <z>;
+	st.param.b32 [a_grid], %grid_x;
+	st.param.b32 [a_grid+4], %grid_y;
+	st.param.b32 [a_grid+8], %grid_z;
 	.param .align 4 .b8 a_block[12];
 	st.param.b32 [a_block], %block_x;
 	st.param.b32 [a_block+4], %block_y;
@@ -65,7 +64,7 @@ constexpr std::string_view kLaunchBuffer = R"(
 	.param .b64 a_buffer;
 	st.param.b64 [a_buffer], %made;
 	.param .b64 a_stream;
-	st.param.b64 [a_stream], <stream>;
+	st.param.b64 [a_stream], %stream;
 	.param .b32 a_result;
 	call (a_result), <prefix>LaunchDeviceV2, (a_buffer, a_stream);
 	ld.param.b32 %result, [a_result];
@@ -74,83 +73,46 @@ constexpr std::string_view kLaunchBuffer = R"(
 
 constexpr std::string_view kLoadSlot = R"(
 	ld.param.b64 %buffer, [buffer];
-	ld.v4.u32 {%grid_x, %grid_y, %grid_z, %shared}, [%buffer+-32];
-	ld.v2.u32 {%block_x, %block_y}, [%buffer+-16];
-	ld.u32 %block_z, [%buffer+-8];
+	ld.param.b64 %stream, [stream];
+	cvta.to.local.u64 %buffer, %buffer;
+	ld.local.v4.u32 {%grid_x, %grid_y, %grid_z, %shared}, [%buffer+-32];
+	ld.local.v2.u32 {%block_x, %block_y}, [%buffer+-16];
+	ld.local.u32 %block_z, [%buffer+-8];
 )";
 constexpr std::string_view kSlotRegisters =
-    "\t.reg .b64 %buffer, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, %block_y, %block_z, %result;\n";
+    "\t.reg .b64 %buffer, %stream, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, %block_y, %block_z, %result;\n";
 
 constexpr std::string_view kNoMemory = "2";  // cudaErrorMemoryAllocation
 
+// A launch as it was, from a slot.
 constexpr std::string_view kPlain = R"(
 .func (.param .b32 result) <plain>(.param .b64 buffer, .param .b64 stream)
 {
-<registers>	.reg .b64 %stream;
-	.reg .pred %none;
-<load>	ld.param.b64 %stream, [stream];
-	mov.b64 %kernel, <kernel>;
+<registers>	.reg .pred %none;
+<load>	mov.u64 %kernel, <kernel>;
 	mov.b32 %result, <no_memory>;
 <get>	setp.eq.u64 %none, %made, 0;
 	@%none bra DONE;
-<copy>
-<call>
+<copy><call>
 DONE:
 	st.param.b32 [result], %result;
 	ret;
 }
 )";
 
-constexpr std::string_view kEitherText = R"(
-.func (.param .b32 result) <either>(.param .b64 buffer, .param .b64 stream)
-{
-	.reg .b64 %buffer, %stream;
-	.reg .b32 %result;
-	.reg .pred %group;
-	ld.param.b64 %buffer, [buffer];
-	ld.param.b64 %stream, [stream];
-	setp.eq.u64 %group, %stream, <forgotten>;
-	setp.eq.or.u64 %group, %stream, <no_stream>U, %group;
-	@%group bra GROUP;
-	{
-	.param .b64 a_buffer;
-	st.param.b64 [a_buffer], %buffer;
-	.param .b64 a_stream;
-	st.param.b64 [a_stream], %stream;
-	.param .b32 a_result;
-	call (a_result), <plain>, (a_buffer, a_stream);
-	ld.param.b32 %result, [a_result];
-	}
-	bra DONE;
-GROUP:
-	{
-	.param .b64 a_buffer;
-	st.param.b64 [a_buffer], %buffer;
-	.param .b32 a_result;
-	call (a_result), <launch>, (a_buffer);
-	ld.param.b32 %result, [a_result];
-	}
-DONE:
-	st.param.b32 [result], %result;
-	ret;
-}
-)";
-
-// One launch for the lanes of a warp that come here together, with blocks of one shape: the first of them makes a table, each puts its launch
-// there, the first one launches. A lane by itself, one whose grid or block is out of the ordinary, and all where there is no memory: as ever.
-constexpr std::string_view kWarp = R"(
-.func (.param .b32 result) <launch>(.param .b64 buffer)
-{
-<registers>	.reg .b64 %ctas_wide, %table, %place, %left, %bytes;
-	.reg .b32 %ctas, %threads, %key, %lane, %mask, %group, %first, %count, %other, %low, %high, %index, %start;
-	.reg .pred %odd, %same, %is_first, %none;
-<load>	mul.wide.u32 %ctas_wide, %grid_x, %grid_y;
-	min.u64 %ctas_wide, %ctas_wide, 65536;
-	cvt.u32.u64 %ctas, %ctas_wide;
+// Launches in a default stream, and those whose grid or block is out of the ordinary, are made as they were.
+constexpr std::string_view kSortOut = R"(
+	setp.ne.u64 %odd, %stream, <no_stream>U;
+	setp.ne.and.u64 %odd, %stream, <forgotten>, %odd;
+	@%odd bra PLAIN;
+	mov.b64 %stream, <forgotten>;
+	mul.wide.u32 %wide, %grid_x, %grid_y;
+	min.u64 %wide, %wide, 65536;
+	cvt.u32.u64 %ctas, %wide;
 	min.u32 %other, %grid_z, 65536;
-	mul.wide.u32 %ctas_wide, %ctas, %other;
-	min.u64 %ctas_wide, %ctas_wide, 65536;
-	cvt.u32.u64 %ctas, %ctas_wide;
+	mul.wide.u32 %wide, %ctas, %other;
+	min.u64 %wide, %wide, 65536;
+	cvt.u32.u64 %ctas, %wide;
 	sub.u32 %other, %ctas, 1;
 	setp.ge.u32 %odd, %other, 65535;
 	sub.u32 %other, %block_x, 1;
@@ -160,46 +122,52 @@ constexpr std::string_view kWarp = R"(
 	sub.u32 %other, %block_z, 1;
 	setp.ge.or.u32 %odd, %other, 64, %odd;
 	@%odd bra PLAIN;
-	shl.b32 %key, %block_z, 11;
-	or.b32 %key, %key, %block_y;
-	shl.b32 %key, %key, 11;
-	or.b32 %key, %key, %block_x;
+	shl.b32 %shape, %block_z, 11;
+	or.b32 %shape, %shape, %block_y;
+	shl.b32 %shape, %shape, 11;
+	or.b32 %shape, %shape, %block_x;
 	mul.lo.u32 %threads, %block_x, %block_y;
 	mul.lo.u32 %threads, %threads, %block_z;
-	mov.u32 %lane, %laneid;
+)";
+
+// The lanes that are here together and have blocks of one shape: %group, with %first and %count.
+constexpr std::string_view kFindGroup = R"(
 SHAPE:
 	activemask.b32 %mask;
 	brev.b32 %first, %mask;
 	bfind.shiftamt.u32 %first, %first;
-	shfl.sync.idx.b32 %other, %key, %first, 31, %mask;
-	setp.eq.u32 %same, %other, %key;
+	shfl.sync.idx.b32 %other, %shape, %first, 31, %mask;
+	setp.eq.u32 %same, %other, %shape;
 	shfl.sync.idx.b32 %other, %shared, %first, 31, %mask;
 	setp.eq.and.u32 %same, %other, %shared, %same;
 	vote.sync.ballot.b32 %group, %same, %mask;
 	@!%same bra SHAPE;
 	popc.b32 %count, %group;
-	setp.eq.u32 %none, %count, 1;
-	@%none bra PLAIN;
-	setp.eq.u32 %is_first, %lane, %first;
+	mov.u32 %other, %laneid;
+	setp.eq.u32 %is_first, %other, %first;
+)";
+
+// The first of them makes a table, and each puts its launch there.
+constexpr std::string_view kFillTable = R"(
 	shl.b32 %other, %count, 2;
 	add.u32 %other, %other, 47;
 	and.b32 %other, %other, -16;
+	cvt.u64.u32 %head, %other;
 	mov.b64 %table, 0;
 	@!%is_first bra MADE;
-	mad.wide.u32 %bytes, %count, <record_bytes>, 0;
-	cvt.u64.u32 %place, %other;
-	add.u64 %bytes, %bytes, %place;
+	mad.wide.u32 %wide, %count, <record_bytes>, %head;
 	{
 	.param .b64 a_bytes;
-	st.param.b64 [a_bytes], %bytes;
+	st.param.b64 [a_bytes], %wide;
 	.param .b64 a_result;
 	call (a_result), malloc, (a_bytes);
 	ld.param.b64 %table, [a_result];
 	}
 	setp.eq.u64 %none, %table, 0;
 	@%none bra MADE;
-	mov.b64 %left, 0;
-	st.v2.b64 [%table], {%left, %left};
+	mov.b64 %wide, 0;
+	st.global.v2.b64 [%table], {%wide, %wide};
+	st.global.v2.b32 [%table+24], {%shape, %shared};
 MADE:
 	mov.b64 {%low, %high}, %table;
 	shfl.sync.idx.b32 %low, %low, %first, 31, %group;
@@ -209,55 +177,74 @@ MADE:
 	@%none bra PLAIN;
 	bar.warp.sync %group;
 	mov.b32 %low, 1;
-	mov.b64 %left, {%ctas, %low};
-	atom.add.u64 %left, [%table], %left;
-	mov.b64 {%start, %index}, %left;
-	mul.wide.u32 %place, %index, 4;
+	mov.b64 %wide, {%ctas, %low};
+	atom.global.add.u64 %wide, [%table], %wide;
+	mov.b64 {%low, %high}, %wide;
+	mul.wide.u32 %place, %high, 4;
 	add.u64 %place, %table, %place;
-	st.u32 [%place+32], %start;
-	cvt.u64.u32 %bytes, %other;
-	mad.wide.u32 %place, %index, <record_bytes>, %bytes;
+	st.global.u32 [%place+32], %low;
+	mad.wide.u32 %place, %high, <record_bytes>, %head;
 	add.u64 %place, %table, %place;
 	mov.b32 %other, 0;
-	st.v4.u32 [%place], {%grid_x, %grid_y, %grid_z, %other};
+	st.global.v4.u32 [%place], {%grid_x, %grid_y, %grid_z, %other};
 	add.u64 %place, %place, 16;
-<copy>	membar.gl;
+<copy_record>	membar.gl;
 	bar.warp.sync %group;
-	@!%is_first bra TOLD;
-	ld.u32 %ctas, [%table];
-	mul.wide.u32 %left, %ctas, %threads;
-	st.u64 [%table+16], %left;
-	membar.gl;
-	mov.b64 %kernel, <merged>;
+)";
+
+// Makes the launch: of the kernel itself, or, with %table, of the one that does those in a table.
+constexpr std::string_view kMake = R"(
+PLAIN:
+	mov.b64 %table, 0;
+	mov.u64 %kernel, <kernel>;
+MAKE:
 	mov.b32 %result, <no_memory>;
 <get>	setp.eq.u64 %none, %made, 0;
-	@%none bra FAILED;
-	st.u64 [%made], %table;
-	st.u32 [%made+8], %count;
-<call>
-	setp.eq.u32 %none, %result, 0;
 	@%none bra TOLD;
-FAILED:
+	setp.eq.u64 %none, %table, 0;
+	@%none bra COPY;
+	st.global.b64 [%made], %table;
+	mov.b32 %other, 0;
+	st.global.b32 [%made+8], %other;
+	bra CALL;
+COPY:
+<copy>CALL:
+<call>TOLD:
+)";
+
+constexpr std::string_view kHead = R"(
+.func (.param .b32 result) <launch>(.param .b64 buffer, .param .b64 stream)
+{
+<registers>	.reg .b64 %wide, %table, %place, %head;
+	.reg .b32 %ctas, %threads, %shape, %mask, %group, %first, %count, %other, %low, %high;
+	.reg .pred %odd, %same, %is_first, %none;
+<load>)";
+
+// One launch for the lanes of a warp that come here together. One by itself is made as it was.
+constexpr std::string_view kWarp = R"(
+	setp.eq.u32 %none, %count, 1;
+	@%none bra PLAIN;
+<fill>	@!%is_first bra WAIT;
+	ld.global.u32 %grid_x, [%table];
+	mov.b32 %grid_y, 1;
+	mov.b32 %grid_z, 1;
+	mul.wide.u32 %wide, %grid_x, %threads;
+	st.global.u64 [%table+16], %wide;
+	membar.gl;
+	mov.u64 %kernel, <merged>;
+	bra MAKE;
+<make>	setp.eq.u64 %none, %table, 0;
+	@%none bra DONE;
+	setp.eq.u32 %none, %result, 0;
+	@%none bra WAIT;
 	{
 	.param .b64 a_pointer;
 	st.param.b64 [a_pointer], %table;
 	call free, (a_pointer);
 	}
-TOLD:
+WAIT:
 	bar.warp.sync %group;
 	shfl.sync.idx.b32 %result, %result, %first, 31, %group;
-	bra DONE;
-PLAIN:
-	mov.b64 %made, <forgotten>;
-	{
-	.param .b64 a_buffer;
-	st.param.b64 [a_buffer], %buffer;
-	.param .b64 a_stream;
-	st.param.b64 [a_stream], %made;
-	.param .b32 a_result;
-	call (a_result), <plain>, (a_buffer, a_stream);
-	ld.param.b32 %result, [a_result];
-	}
 DONE:
 	st.param.b32 [result], %result;
 	ret;
@@ -267,28 +254,25 @@ DONE:
 constexpr std::string_view kSlot = R"(
 .func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared, .param .b64 slot)
 {
-	.reg .b64 %slot;
+	.reg .b64 %slot, %local;
 	.reg .b32 %x, %y, %z, %w;
 	ld.param.b64 %slot, [slot];
+	cvta.to.local.u64 %local, %slot;
 	ld.param.b32 %x, [grid];
 	ld.param.b32 %y, [grid+4];
 	ld.param.b32 %z, [grid+8];
 	ld.param.b32 %w, [shared];
-	st.v4.b32 [%slot], {%x, %y, %z, %w};
+	st.local.v4.b32 [%local], {%x, %y, %z, %w};
 	ld.param.b32 %x, [block];
 	ld.param.b32 %y, [block+4];
 	ld.param.b32 %z, [block+8];
 	mov.b32 %w, 0;
-	st.v4.b32 [%slot+16], {%x, %y, %z, %w};
+	st.local.v4.b32 [%local+16], {%x, %y, %z, %w};
 	add.u64 %slot, %slot, <slot_head>;
 	st.param.b64 [result], %slot;
 	ret;
 }
 )";
-
-std::string Get(std::string_view x, std::string_view y, std::string_view z) {
-  return With(With(With(std::string(kGetBuffer), "<x>", x), "<y>", y), "<z>", z);
-}
 
 /// Puts in what all texts have.
 std::string Fill(std::string text, const Function& kernel, std::string_view prefix) {
@@ -296,13 +280,14 @@ std::string Fill(std::string text, const Function& kernel, std::string_view pref
   const std::pair<std::string_view, std::string> kAll[] = {
       {"<registers>", std::string(kSlotRegisters) + std::string(kCopyRegisters)},
       {"<load>", std::string(kLoadSlot)},
+      {"<get>", std::string(kGetBuffer)},
+      {"<call>", std::string(kLaunchBuffer)},
       {"<no_memory>", std::string(kNoMemory)},
       {"<forgotten>", std::to_string(kForgotten)},
       {"<no_stream>", std::to_string(kNoStream)},
       {"<record_bytes>", std::to_string(RecordBytes(kernel))},
       {"<prefix>", std::string(prefix)},
       {"<plain>", functions.plain},
-      {"<either>", functions.either},
       {"<launch>", functions.launch},
       {"<kernel>", std::string(kernel.name)},
   };
@@ -316,7 +301,7 @@ std::uint32_t SlotBytes(const Function& kernel) { return kSlotHead + (ptx::Layou
 
 LaunchFunctions LaunchFunctionsOf(const Function& kernel) {
   const std::string name = "_" + std::string(kernel.name);
-  return {"gridloom_plain" + name, "gridloom_either" + name, "gridloom_consolidated" + name};
+  return {"gridloom_plain" + name, "gridloom_consolidated" + name};
 }
 
 std::string DeclarationsText(const Function& kernel, std::string_view prefix) {
@@ -328,14 +313,11 @@ std::string SlotFunctionText() { return With(std::string(kSlot), "<slot_head>", 
 std::string DefinitionsText(const LaunchText& of) {
   const std::uint32_t bytes = ptx::LayoutParams(*of.kernel).bytes;
   // What a kernel's name stands for is the module's.
-  std::string text = ".extern .func <kernel>();\n.extern .func <merged>();\n" + std::string(kPlain);
-  text = With(std::move(text), "<get>", Get("%grid_x", "%grid_y", "%grid_z"));
-  text = With(std::move(text), "<call>", With(std::string(kLaunchBuffer), "<stream>", "%stream"));
-  text = With(std::move(text), "<copy>", CopyText(bytes, "%buffer", "%made"));
-  std::string warp = With(std::string(kWarp), "<get>", Get("%ctas", "1", "1"));
-  warp = With(std::move(warp), "<call>", With(std::string(kLaunchBuffer), "<stream>", "<forgotten>"));
-  warp = With(std::move(warp), "<copy>", CopyText(bytes, "%buffer", "%place"));
-  text += std::string(kEitherText) + warp;
+  std::string text = ".extern .func <kernel>();\n.extern .func <merged>();\n";
+  text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut) + std::string(kFindGroup) + std::string(kWarp);
+  text = With(With(std::move(text), "<fill>", kFillTable), "<make>", kMake);
+  text = With(std::move(text), "<copy>", CopyText(bytes, "%made"));
+  text = With(std::move(text), "<copy_record>", CopyText(bytes, "%place"));
   return DeclarationsText(*of.kernel, of.prefix) + Fill(With(std::move(text), "<merged>", of.merged->name), *of.kernel, of.prefix);
 }
 

@@ -19,8 +19,7 @@ std::uint32_t SlotBytes(const ptx::Function& kernel);
 /// Names of the functions for launches of one kernel.
 struct LaunchFunctions {
   std::string plain;   ///< (buffer, stream): launches the kernel itself
-  std::string either;  ///< (buffer, stream): by the handle, plain or consolidated
-  std::string launch;  ///< (buffer): consolidated
+  std::string launch;  ///< (buffer, stream): consolidated, unless the handle is another stream's
 };
 LaunchFunctions LaunchFunctionsOf(const ptx::Function& kernel);
 

@@ -78,37 +78,48 @@ void ReplaceIndex(FunctionEditor& editor, const std::map<std::string, std::strin
   });
 }
 
-/// Finds the launch of this CTA: %gl_launch is its number, %gl_cta the CTA's number in it.
-constexpr std::string_view kFind = R"(
-	ld.param.u64 <table>, [<param_table>];
-	ld.param.u32 %gl_hi, [<param_count>];
-	mov.u32 %gl_cta, %ctaid.x;
-	mov.u32 %gl_launch, 0;
-	shl.b32 %gl_a, %gl_hi, 2;
-	add.u32 %gl_a, %gl_a, 47;
-	and.b32 %gl_a, %gl_a, -16;
-	cvt.u64.u32 %gl_starts, %gl_a;
-	add.u64 <record>, <table>, %gl_starts;
-$gl_search:
-	sub.u32 %gl_a, %gl_hi, %gl_launch;
+// Finds the launch of this CTA: first the table, of several, then the launch in it. Each search goes through numbers of CTAs that stand
+// before, SIZE bytes apart from FIRST on; it leaves the place's number in %gl_low and what is left of the CTA's number in %gl_cta.
+constexpr std::string_view kSearch = R"(
+	mov.u32 %gl_low, 0;
+$gl_search<n>:
+	sub.u32 %gl_a, %gl_high, %gl_low;
 	setp.le.u32 %gl_p, %gl_a, 1;
-	@%gl_p bra $gl_found;
+	@%gl_p bra $gl_found<n>;
 	shr.u32 %gl_a, %gl_a, 1;
-	add.u32 %gl_a, %gl_launch, %gl_a;
-	mul.wide.u32 %gl_at, %gl_a, 4;
-	add.u64 %gl_at, <table>, %gl_at;
+	add.u32 %gl_a, %gl_low, %gl_a;
+	mad.wide.u32 %gl_at, %gl_a, <size>, <in>;
 	ld.global.u32 %gl_b, [%gl_at+32];
 	setp.le.u32 %gl_p, %gl_b, %gl_cta;
-	selp.b32 %gl_launch, %gl_a, %gl_launch, %gl_p;
-	selp.b32 %gl_hi, %gl_hi, %gl_a, %gl_p;
-	bra $gl_search;
-$gl_found:
-	mul.wide.u32 %gl_at, %gl_launch, 4;
-	add.u64 %gl_at, <table>, %gl_at;
+	selp.b32 %gl_low, %gl_a, %gl_low, %gl_p;
+	selp.b32 %gl_high, %gl_high, %gl_a, %gl_p;
+	bra $gl_search<n>;
+$gl_found<n>:
+	mad.wide.u32 %gl_at, %gl_low, <size>, <in>;
 	ld.global.u32 %gl_b, [%gl_at+32];
 	sub.u32 %gl_cta, %gl_cta, %gl_b;
-	mul.wide.u32 %gl_at, %gl_launch, <record_bytes>;
-	add.u64 <record>, <record>, %gl_at;
+)";
+
+constexpr std::string_view kFind = R"(
+	.reg .b32 %gl_high, %gl_low, %gl_a, %gl_b, %gl_cta;
+	.reg .b64 %gl_table, %gl_at;
+	.reg .pred %gl_p;
+	ld.param.u64 <list>, [<param_list>];
+	ld.param.u32 <tables>, [<param_tables>];
+	mov.u32 %gl_cta, %ctaid.x;
+	mov.u64 %gl_table, <list>;
+	setp.eq.u32 %gl_p, <tables>, 0;
+	@%gl_p bra $gl_one_table;
+	mov.u32 %gl_high, <tables>;
+<search_list>	ld.global.u64 %gl_table, [%gl_at+40];
+$gl_one_table:
+	ld.global.u32 %gl_high, [%gl_table+4];
+	shl.b32 %gl_a, %gl_high, 2;
+	add.u32 %gl_a, %gl_a, 47;
+	and.b32 %gl_a, %gl_a, -16;
+	cvt.u64.u32 <record>, %gl_a;
+	add.u64 <record>, %gl_table, <record>;
+<search_table>	mad.wide.u32 <record>, %gl_low, <record_bytes>, <record>;
 	ld.global.v4.u32 {<grid_x>, <grid_y>, <grid_z>, %gl_a}, [<record>];
 	mov.u32 <cta_x>, %gl_cta;
 	mov.u32 <cta_y>, 0;
@@ -122,10 +133,7 @@ $gl_found:
 $gl_placed:
 )";
 
-constexpr std::string_view kFindRegisters =
-    "\t.reg .b32 %gl_hi, %gl_a, %gl_b, %gl_cta, %gl_launch;\n\t.reg .b64 %gl_starts, %gl_at;\n\t.reg .pred %gl_p;\n";
-
-/// Threads that have read their parameters count themselves; the last ones free the table.
+/// Threads that have read their parameters count themselves; the last ones free the tables.
 constexpr std::string_view kRead = R"(
 	{
 	.reg .b32 %gl_mask, %gl_n, %gl_before;
@@ -140,21 +148,60 @@ constexpr std::string_view kRead = R"(
 	popc.b32 %gl_n, %gl_mask;
 	cvt.u64.u32 %gl_wide, %gl_n;
 	neg.s64 %gl_minus, %gl_wide;
-	atom.global.add.u64 %gl_old, [<table>+16], %gl_minus;
+	atom.global.add.u64 %gl_old, [<list>+16], %gl_minus;
 	setp.ne.u64 %gl_p, %gl_old, %gl_wide;
 	@%gl_p bra $gl_read;
 	{
-	.param .b64 gl_free;
-	st.param.b64 [gl_free], <table>;
-	call free, (gl_free);
+	.param .b64 gl_list;
+	st.param.b64 [gl_list], <list>;
+	.param .b32 gl_tables;
+	st.param.b32 [gl_tables], <tables>;
+	call gridloom_free_tables, (gl_list, gl_tables);
 	}
 $gl_read:
 	}
 )";
 
+constexpr std::string_view kFreeTables = R"(
+.extern .func free(.param .b64 pointer);
+.func gridloom_free_tables(.param .b64 list, .param .b32 tables);
+.func gridloom_free_tables(.param .b64 list, .param .b32 tables)
+{
+	.reg .b64 %list, %at, %table;
+	.reg .b32 %left;
+	.reg .pred %none;
+	ld.param.b64 %list, [list];
+	ld.param.b32 %left, [tables];
+	mov.u64 %at, %list;
+EACH:
+	setp.eq.u32 %none, %left, 0;
+	@%none bra ALL;
+	ld.global.u64 %table, [%at+40];
+	{
+	.param .b64 a_pointer;
+	st.param.b64 [a_pointer], %table;
+	call free, (a_pointer);
+	}
+	add.u64 %at, %at, 16;
+	sub.u32 %left, %left, 1;
+	bra EACH;
+ALL:
+	{
+	.param .b64 a_pointer;
+	st.param.b64 [a_pointer], %list;
+	call free, (a_pointer);
+	}
+	ret;
+}
+)";
+
+std::string Search(std::string_view number, std::string_view size, std::string_view in) {
+  return With(With(With(std::string(kSearch), "<n>", number), "<size>", size), "<in>", in);
+}
+
 std::string ReplaceParams(ptx::Module& module, Function& kernel, std::string text) {
   kernel.params.clear();
-  for (const auto& [suffix, type] : {std::pair("table", ScalarType::kU64), std::pair("count", ScalarType::kU32)}) {
+  for (const auto& [suffix, type] : {std::pair("list", ScalarType::kU64), std::pair("tables", ScalarType::kU32)}) {
     ptx::Variable& param = kernel.params.emplace_back();
     param.loc = kernel.loc;
     param.name = module.strings.Intern(std::string(kernel.name) + "_" + suffix);
@@ -170,7 +217,8 @@ void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
   static constexpr std::pair<std::string_view, std::string_view> kIndex[] = {{"%ctaid.x", "<cta_x>"},  {"%ctaid.y", "<cta_y>"},
                                                                              {"%ctaid.z", "<cta_z>"},  {"%nctaid.x", "<grid_x>"},
                                                                              {"%nctaid.y", "<grid_y>"}, {"%nctaid.z", "<grid_z>"}};
-  std::string text = "{\n" + std::string(kFindRegisters) + std::string(kFind) + "}\n<loads>" + std::string(kRead);
+  std::string text = "{\n" + std::string(kFind) + "}\n<loads>" + std::string(kRead);
+  text = With(With(std::move(text), "<search_list>", Search("0", "16", "<list>")), "<search_table>", Search("1", "4", "%gl_table"));
   text = With(std::move(text), "<record_bytes>", std::to_string(record));
   {
     FunctionEditor editor(module, kernel);
@@ -181,10 +229,11 @@ void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
       text = With(std::move(text), placeholder, registers.emplace(special, editor.NewRegister(ScalarType::kB32, hint)).first->second);
     }
     ReplaceIndex(editor, registers);
-    const std::string at = editor.NewRegister(ScalarType::kB64, "record"), table = editor.NewRegister(ScalarType::kB64, "table");
+    const std::string at = editor.NewRegister(ScalarType::kB64, "record"), list = editor.NewRegister(ScalarType::kB64, "list"),
+                      tables = editor.NewRegister(ScalarType::kB32, "tables");
     text = With(std::move(text), "<loads>", ReplaceParamReads(editor, at, 16));
     text = ReplaceParams(module, kernel, std::move(text));
-    text = With(With(std::move(text), "<record>", at), "<table>", table);
+    text = With(With(With(std::move(text), "<record>", at), "<list>", list), "<tables>", tables);
   }
   InsertAtEntry(*kernel.body, FunctionEditor(module, kernel).Text(text, kernel.loc));
 }
@@ -224,6 +273,7 @@ Function& AddMergedKernel(ptx::Module& module, const Function& kernel) {
   std::string name = std::string(kernel.name) + "_gl_merged";
   while (module.FindFunction(name) != nullptr || module.FindVariable(name) != nullptr) name += "_";
   const std::uint32_t record = RecordBytes(kernel);
+  AddModuleText(module, std::string(kFreeTables));
   Function& merged = ptx::CloneFunction(module, kernel, name);
   Merge(module, merged, record);
   return merged;
