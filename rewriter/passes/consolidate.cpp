@@ -1,6 +1,7 @@
 #include "rewriter/passes/consolidate.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "rewriter/passes/launch_sites.h"
 #include "rewriter/passes/merged_kernel.h"
 #include "rewriter/passes/module_text.h"
+#include "rewriter/passes/serial_kernel.h"
 #include "rewriter/passes/stream_handles.h"
 #include "rewriter/passes/thread_memory.h"
 
@@ -23,6 +25,8 @@ using ptx::Function;
 using ptx::Instruction;
 using ptx::Operand;
 using ptx::Statement;
+
+constexpr std::uint32_t kMostThreshold = 65536;
 
 bool MayLaunch(const Function& function) {
   return function.body != nullptr && !IsOfRuntime(function.name) && !function.name.starts_with(kEither);
@@ -37,7 +41,7 @@ struct Plan {
 /// One run over one module.
 class Consolidator {
  public:
-  explicit Consolidator(ptx::Module& module) : module_(module) {}
+  Consolidator(ptx::Module& module, const ConsolidateOptions& options) : module_(module), options_(options) {}
 
   PassReport Run() {
     FindWhyNot();
@@ -58,16 +62,18 @@ class Consolidator {
  private:
   void FindWhyNot() {
     const analysis::CallGraph calls(module_);
+    const CtaWaits waits(module_, calls);
     for (const Function& function : module_.functions) {
       if (!MayLaunch(function)) continue;
-      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, site);
+      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, waits, site);
     }
   }
 
-  std::string WhyNot(const analysis::CallGraph& calls, const LaunchSite& site) {
+  std::string WhyNot(const analysis::CallGraph& calls, const CtaWaits& waits, const LaunchSite& site) {
     if (!site.why_not.empty()) return site.why_not;
     const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
     if (is_new) it->second = WhyNotMerged(calls, *site.child);
+    if (is_new && it->second.empty() && options_.threshold != 0) why_not_serial_[it->first] = WhyNotSerial(calls, waits, *site.child);
     return it->second;
   }
 
@@ -135,13 +141,17 @@ class Consolidator {
 
   void AddKernel(const Function& kernel, PassReport& report) {
     const Function& merged = AddMergedKernel(module_, kernel);
-    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel]}));
+    const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
+    if (serial) AddSerialFunction(module_, kernel);
+    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], serial ? options_.threshold : 0}));
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 
   ptx::Module& module_;
+  const ConsolidateOptions options_;
   std::map<const Instruction*, std::string> why_not_;                ///< by launch, before anything is edited
   std::map<std::string, std::string, std::less<>> why_not_child_;    ///< by kernel
+  std::map<std::string, std::string, std::less<>> why_not_serial_;   ///< by kernel
   std::vector<const Function*> kernels_;                             ///< that are launched
   std::map<const Function*, std::string> prefixes_;
 };
@@ -149,10 +159,15 @@ class Consolidator {
 }  // namespace
 
 Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text) {
-  if (text == "warp") return ConsolidateOptions{};
-  return Error{"'" + std::string(text) + "'; expected warp"};
+  ConsolidateOptions options;
+  const std::size_t colon = text.find(':');
+  const std::string_view scope = text.substr(0, colon), threshold = colon == text.npos ? "0" : text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(threshold.begin(), threshold.end(), options.threshold);
+  const bool number = error == std::errc() && end == threshold.end() && options.threshold <= kMostThreshold;
+  if (scope == "warp" && number) return options;
+  return Error{"'" + std::string(text) + "'; expected warp, alone or with :N behind it, a number of threads up to " + std::to_string(kMostThreshold)};
 }
 
-Result<PassReport> ConsolidatePass::Run(ptx::Module& module) const { return Consolidator(module).Run(); }
+Result<PassReport> ConsolidatePass::Run(ptx::Module& module) const { return Consolidator(module, options_).Run(); }
 
 }  // namespace gridloom::passes

@@ -25,8 +25,9 @@ enum class ConsolidateScope : std::uint8_t {
 
 struct ConsolidateOptions {
   ConsolidateScope scope = ConsolidateScope::kWarp;
+  std::uint32_t threshold = 0;  ///< launches of fewer threads are done by the launching thread
 };
-/// "warp". An error completes "--consolidate is ".
+/// "warp", "warp:64". An error completes "--consolidate is ".
 Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text);
 
 class ConsolidatePass final : public Pass {

@@ -3,6 +3,7 @@
 #include "rewriter/passes/aggregate_functions.h"
 #include "rewriter/passes/merged_kernel.h"
 #include "rewriter/passes/module_text.h"
+#include "rewriter/passes/serial_kernel.h"
 
 namespace gridloom::passes {
 namespace {
@@ -128,6 +129,21 @@ constexpr std::string_view kSortOut = R"(
 	or.b32 %shape, %shape, %block_x;
 	mul.lo.u32 %threads, %block_x, %block_y;
 	mul.lo.u32 %threads, %threads, %block_z;
+)";
+
+// A small launch is done here and now.
+constexpr std::string_view kSmall = R"(
+	mul.lo.u32 %other, %ctas, %threads;
+	setp.ge.u32 %none, %other, <threshold>;
+	@%none bra SHAPE;
+	{
+	.param .b64 a_buffer;
+	ld.param.b64 %wide, [buffer];
+	st.param.b64 [a_buffer], %wide;
+	call <serial>, (a_buffer);
+	}
+	mov.b32 %result, 0;
+	bra DONE;
 )";
 
 // The lanes that are here together and have blocks of one shape: %group, with %first and %count.
@@ -314,7 +330,10 @@ std::string DefinitionsText(const LaunchText& of) {
   const std::uint32_t bytes = ptx::LayoutParams(*of.kernel).bytes;
   // What a kernel's name stands for is the module's.
   std::string text = ".extern .func <kernel>();\n.extern .func <merged>();\n";
-  text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut) + std::string(kFindGroup) + std::string(kWarp);
+  if (of.threshold != 0) text += ".func " + SerialFunctionName(*of.kernel) + "(.param .b64 buffer);\n";
+  text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut);
+  if (of.threshold != 0) text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>", SerialFunctionName(*of.kernel));
+  text += std::string(kFindGroup) + std::string(kWarp);
   text = With(With(std::move(text), "<fill>", kFillTable), "<make>", kMake);
   text = With(std::move(text), "<copy>", CopyText(bytes, "%made"));
   text = With(std::move(text), "<copy_record>", CopyText(bytes, "%place"));

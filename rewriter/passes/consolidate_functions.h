@@ -30,7 +30,8 @@ inline constexpr std::string_view kSlotFunction = "gridloom_consolidated_buffer"
 struct LaunchText {
   const ptx::Function* kernel = nullptr;
   const ptx::Function* merged = nullptr;
-  std::string prefix;  ///< of the device runtime library's names: "__cudaCDP2"
+  std::string prefix;           ///< of the device runtime library's names: "__cudaCDP2"
+  std::uint32_t threshold = 0;  ///< the launching thread does launches of fewer threads itself
 };
 
 /// Declarations, to be added before anything uses them.

@@ -10,6 +10,7 @@
 #include "rewriter/passes/edit.h"
 #include "rewriter/passes/module_text.h"
 #include "rewriter/passes/param_reads.h"
+#include "rewriter/passes/special_reads.h"
 #include "rewriter/passes/stream_handles.h"
 #include "rewriter/ptx/clone.h"
 #include "rewriter/ptx/special.h"
@@ -66,18 +67,6 @@ std::string WhyNotInstruction(const Instruction& instruction, bool of_kernel) {
   return why.empty() ? "" : why + " (" + instruction.FullName() + LineOf(instruction) + ")";
 }
 
-/// Replaces reads of %ctaid and %nctaid by registers.
-void ReplaceIndex(FunctionEditor& editor, const std::map<std::string, std::string, std::less<>>& registers) {
-  ptx::VisitOperands(*editor.function().body, [&](Operand& operand) {
-    if (operand.kind != ptx::OperandKind::kSpecial) return;
-    const auto found = registers.find(operand.text);
-    if (found == registers.end()) return;
-    const SourceLoc loc = operand.loc;
-    operand = RegisterOperand(*editor.Find(found->second).variable);
-    operand.loc = loc;
-  });
-}
-
 // Finds the launch of this CTA: first the table, of several, then the launch in it. Each search goes through numbers of CTAs that stand
 // before, SIZE bytes apart from FIRST on; it leaves the place's number in %gl_low and what is left of the CTA's number in %gl_cta.
 constexpr std::string_view kSearch = R"(
@@ -120,16 +109,16 @@ $gl_one_table:
 	cvt.u64.u32 <record>, %gl_a;
 	add.u64 <record>, %gl_table, <record>;
 <search_table>	mad.wide.u32 <record>, %gl_low, <record_bytes>, <record>;
-	ld.global.v4.u32 {<grid_x>, <grid_y>, <grid_z>, %gl_a}, [<record>];
-	mov.u32 <cta_x>, %gl_cta;
-	mov.u32 <cta_y>, 0;
-	mov.u32 <cta_z>, 0;
-	setp.lt.u32 %gl_p, %gl_cta, <grid_x>;
+	ld.global.v4.u32 {<%nctaid.x>, <%nctaid.y>, <%nctaid.z>, %gl_a}, [<record>];
+	mov.u32 <%ctaid.x>, %gl_cta;
+	mov.u32 <%ctaid.y>, 0;
+	mov.u32 <%ctaid.z>, 0;
+	setp.lt.u32 %gl_p, %gl_cta, <%nctaid.x>;
 	@%gl_p bra $gl_placed;
-	div.u32 %gl_a, %gl_cta, <grid_x>;
-	rem.u32 <cta_x>, %gl_cta, <grid_x>;
-	rem.u32 <cta_y>, %gl_a, <grid_y>;
-	div.u32 <cta_z>, %gl_a, <grid_y>;
+	div.u32 %gl_a, %gl_cta, <%nctaid.x>;
+	rem.u32 <%ctaid.x>, %gl_cta, <%nctaid.x>;
+	rem.u32 <%ctaid.y>, %gl_a, <%nctaid.y>;
+	div.u32 <%ctaid.z>, %gl_a, <%nctaid.y>;
 $gl_placed:
 )";
 
@@ -214,21 +203,12 @@ std::string ReplaceParams(ptx::Module& module, Function& kernel, std::string tex
 
 /// Makes the other form of a kernel out of a copy of it.
 void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
-  static constexpr std::pair<std::string_view, std::string_view> kIndex[] = {{"%ctaid.x", "<cta_x>"},  {"%ctaid.y", "<cta_y>"},
-                                                                             {"%ctaid.z", "<cta_z>"},  {"%nctaid.x", "<grid_x>"},
-                                                                             {"%nctaid.y", "<grid_y>"}, {"%nctaid.z", "<grid_z>"}};
   std::string text = "{\n" + std::string(kFind) + "}\n<loads>" + std::string(kRead);
   text = With(With(std::move(text), "<search_list>", Search("0", "16", "<list>")), "<search_table>", Search("1", "4", "%gl_table"));
   text = With(std::move(text), "<record_bytes>", std::to_string(record));
   {
     FunctionEditor editor(module, kernel);
-    std::map<std::string, std::string, std::less<>> registers;
-    for (const auto& [special, placeholder] : kIndex) {
-      std::string hint(special.substr(1));
-      hint[hint.size() - 2] = '_';
-      text = With(std::move(text), placeholder, registers.emplace(special, editor.NewRegister(ScalarType::kB32, hint)).first->second);
-    }
-    ReplaceIndex(editor, registers);
+    for (const auto& [special, reg] : ReplaceSpecials(editor, {"%ctaid", "%nctaid"})) text = With(std::move(text), "<" + special + ">", reg);
     const std::string at = editor.NewRegister(ScalarType::kB64, "record"), list = editor.NewRegister(ScalarType::kB64, "list"),
                       tables = editor.NewRegister(ScalarType::kB32, "tables");
     text = With(std::move(text), "<loads>", ReplaceParamReads(editor, at, 16));
