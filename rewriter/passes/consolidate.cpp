@@ -10,6 +10,7 @@
 #include "rewriter/passes/aggregate.h"
 #include "rewriter/passes/aggregate_functions.h"
 #include "rewriter/passes/consolidate_functions.h"
+#include "rewriter/passes/deferred_launches.h"
 #include "rewriter/passes/edit.h"
 #include "rewriter/passes/launch_sites.h"
 #include "rewriter/passes/merged_kernel.h"
@@ -55,7 +56,9 @@ class Consolidator {
     }
     for (Function* const function : functions) Edit(*function);
     for (const Function* const kernel : kernels_) AddKernel(*kernel, report);
-    if (!kernels_.empty()) AddModuleText(module_, SlotFunctionText());
+    if (kernels_.empty()) return report;
+    AddModuleText(module_, SlotFunctionText());
+    if (options_.scope != ConsolidateScope::kWarp) LaunchAtEnds(module_, kernels_, options_.scope);
     return report;
   }
 
@@ -63,13 +66,26 @@ class Consolidator {
   void FindWhyNot() {
     const analysis::CallGraph calls(module_);
     const CtaWaits waits(module_, calls);
+    if (options_.scope != ConsolidateScope::kWarp) FindNotDeferred(calls, waits);
     for (const Function& function : module_.functions) {
       if (!MayLaunch(function)) continue;
-      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, waits, site);
+      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, waits, function, site);
     }
   }
 
-  std::string WhyNot(const analysis::CallGraph& calls, const CtaWaits& waits, const LaunchSite& site) {
+  /// What a kernel reaches whose launches cannot be deferred.
+  void FindNotDeferred(const analysis::CallGraph& calls, const CtaWaits& waits) {
+    for (const Function& kernel : module_.functions) {
+      if (!kernel.is_entry || kernel.body == nullptr) continue;
+      const std::string why = WhyNotDeferred(calls, waits, kernel);
+      if (why.empty()) continue;
+      for (const analysis::NodeId node : calls.Reachable(calls.NodeOf(kernel)))
+        why_not_deferred_.emplace(std::string(calls.function(node).name), why);
+    }
+  }
+
+  std::string WhyNot(const analysis::CallGraph& calls, const CtaWaits& waits, const Function& function, const LaunchSite& site) {
+    if (const auto why = why_not_deferred_.find(function.name); why != why_not_deferred_.end()) return why->second;
     if (!site.why_not.empty()) return site.why_not;
     const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
     if (is_new) it->second = WhyNotMerged(calls, *site.child);
@@ -81,6 +97,7 @@ class Consolidator {
     Plan plan;
     const analysis::Cfg cfg(function);
     const std::vector<LaunchSite> sites = LaunchSitesOf(cfg);
+    if (why_not_deferred_.contains(function.name)) return plan;
     const auto followed = [this](const LaunchSite& site) { return site.why_not.empty() && why_not_child_[std::string(site.child->name)].empty(); };
     for (const LaunchSite& site : sites) {
       if (site.kind != LaunchKind::kStream && followed(site)) plan.buffers.emplace(site.buffer, site.child);
@@ -117,7 +134,7 @@ class Consolidator {
     std::string_view name = analysis::CalleeOf(call)->name;
     name.remove_suffix(std::string_view("GetParameterBufferV2").size());
     prefixes_[&kernel] = name;
-    AddModuleText(module_, DeclarationsText(kernel, name));
+    AddModuleText(module_, DeclarationsText(kernel, name, options_.scope));
   }
 
   void UseSlot(FunctionEditor& editor, Instruction& call, const Function& kernel, Replacement& replacement) {
@@ -143,7 +160,7 @@ class Consolidator {
     const Function& merged = AddMergedKernel(module_, kernel);
     const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
     if (serial) AddSerialFunction(module_, kernel);
-    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], serial ? options_.threshold : 0}));
+    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], options_.scope, serial ? options_.threshold : 0}));
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 
@@ -151,6 +168,7 @@ class Consolidator {
   const ConsolidateOptions options_;
   std::map<const Instruction*, std::string> why_not_;                ///< by launch, before anything is edited
   std::map<std::string, std::string, std::less<>> why_not_child_;    ///< by kernel
+  std::map<std::string, std::string, std::less<>> why_not_deferred_; ///< by function
   std::map<std::string, std::string, std::less<>> why_not_serial_;   ///< by kernel
   std::vector<const Function*> kernels_;                             ///< that are launched
   std::map<const Function*, std::string> prefixes_;
@@ -164,8 +182,11 @@ Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text) {
   const std::string_view scope = text.substr(0, colon), threshold = colon == text.npos ? "0" : text.substr(colon + 1);
   const auto [end, error] = std::from_chars(threshold.begin(), threshold.end(), options.threshold);
   const bool number = error == std::errc() && end == threshold.end() && options.threshold <= kMostThreshold;
-  if (scope == "warp" && number) return options;
-  return Error{"'" + std::string(text) + "'; expected warp, alone or with :N behind it, a number of threads up to " + std::to_string(kMostThreshold)};
+  static constexpr std::string_view kScopes[] = {"warp", "block", "grid"};
+  const auto found = std::ranges::find(kScopes, scope);
+  options.scope = static_cast<ConsolidateScope>(found - std::begin(kScopes));
+  if (found != std::end(kScopes) && number) return options;
+  return Error{"'" + std::string(text) + "'; expected warp, block or grid, alone or with :N behind it, a number of threads up to " + std::to_string(kMostThreshold)};
 }
 
 Result<PassReport> ConsolidatePass::Run(ptx::Module& module) const { return Consolidator(module, options_).Run(); }

@@ -20,14 +20,16 @@ namespace gridloom::passes {
 
 /// Which launches become one.
 enum class ConsolidateScope : std::uint8_t {
-  kWarp,  ///< those that the lanes of a warp make together
+  kWarp,   ///< those that the lanes of a warp make together
+  kBlock,  ///< those of a block, when it ends
+  kGrid,   ///< those of a grid, when it ends
 };
 
 struct ConsolidateOptions {
   ConsolidateScope scope = ConsolidateScope::kWarp;
   std::uint32_t threshold = 0;  ///< launches of fewer threads are done by the launching thread
 };
-/// "warp", "warp:64". An error completes "--consolidate is ".
+/// "warp", "block", "grid"; "warp:64". An error completes "--consolidate is ".
 Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text);
 
 class ConsolidatePass final : public Pass {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "rewriter/passes/consolidate.h"
 #include "rewriter/ptx/ir.h"
 
 namespace gridloom::passes {
@@ -31,11 +32,12 @@ struct LaunchText {
   const ptx::Function* kernel = nullptr;
   const ptx::Function* merged = nullptr;
   std::string prefix;           ///< of the device runtime library's names: "__cudaCDP2"
+  ConsolidateScope scope = ConsolidateScope::kWarp;
   std::uint32_t threshold = 0;  ///< the launching thread does launches of fewer threads itself
 };
 
 /// Declarations, to be added before anything uses them.
-std::string DeclarationsText(const ptx::Function& kernel, std::string_view prefix);
+std::string DeclarationsText(const ptx::Function& kernel, std::string_view prefix, ConsolidateScope scope);
 std::string DefinitionsText(const LaunchText& of);
 std::string SlotFunctionText();
 
