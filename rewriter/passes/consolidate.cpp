@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -65,8 +66,9 @@ class Consolidator {
  private:
   void FindWhyNot() {
     const analysis::CallGraph calls(module_);
-    const CtaWaits waits(module_, calls);
-    if (options_.scope != ConsolidateScope::kWarp) FindNotDeferred(calls, waits);
+    std::optional<CtaWaits> waits;
+    if (options_.threshold != 0) waits.emplace(module_, calls);
+    if (options_.scope != ConsolidateScope::kWarp) FindNotDeferred(calls);
     for (const Function& function : module_.functions) {
       if (!MayLaunch(function)) continue;
       for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, waits, function, site);
@@ -74,22 +76,22 @@ class Consolidator {
   }
 
   /// What a kernel reaches whose launches cannot be deferred.
-  void FindNotDeferred(const analysis::CallGraph& calls, const CtaWaits& waits) {
+  void FindNotDeferred(const analysis::CallGraph& calls) {
     for (const Function& kernel : module_.functions) {
       if (!kernel.is_entry || kernel.body == nullptr) continue;
-      const std::string why = WhyNotDeferred(calls, waits, kernel);
+      const std::string why = WhyNotDeferred(calls, kernel);
       if (why.empty()) continue;
       for (const analysis::NodeId node : calls.Reachable(calls.NodeOf(kernel)))
         why_not_deferred_.emplace(std::string(calls.function(node).name), why);
     }
   }
 
-  std::string WhyNot(const analysis::CallGraph& calls, const CtaWaits& waits, const Function& function, const LaunchSite& site) {
+  std::string WhyNot(const analysis::CallGraph& calls, const std::optional<CtaWaits>& waits, const Function& function, const LaunchSite& site) {
     if (const auto why = why_not_deferred_.find(function.name); why != why_not_deferred_.end()) return why->second;
     if (!site.why_not.empty()) return site.why_not;
     const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
     if (is_new) it->second = WhyNotMerged(calls, *site.child);
-    if (is_new && it->second.empty() && options_.threshold != 0) why_not_serial_[it->first] = WhyNotSerial(calls, waits, *site.child);
+    if (is_new && it->second.empty() && options_.threshold != 0) why_not_serial_[it->first] = WhyNotSerial(calls, *waits, *site.child);
     return it->second;
   }
 
@@ -160,7 +162,7 @@ class Consolidator {
     const Function& merged = AddMergedKernel(module_, kernel);
     const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
     if (serial) AddSerialFunction(module_, kernel);
-    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], options_.scope, serial ? options_.threshold : 0}));
+    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope, serial ? options_.threshold : 0}));
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 

@@ -71,7 +71,7 @@ std::string DefinitionsText(const LaunchText& of) {
   if (of.threshold != 0) text += ".func " + SerialFunctionName(*of.kernel) + "(.param .b64 buffer);\n";
   text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut);
   if (of.threshold != 0) text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>", SerialFunctionName(*of.kernel));
-  text += std::string(kFindGroup);
+  text += With(std::string(kFindGroup), "<match>", of.sm >= 70 ? kMatch : kMatchInTurn);
   switch (of.scope) {
     case ConsolidateScope::kWarp: text += kWarp; break;
     case ConsolidateScope::kBlock: text += kBlock; break;

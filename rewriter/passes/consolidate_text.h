@@ -129,6 +129,21 @@ inline constexpr std::string_view kSmall = R"(
 inline constexpr std::string_view kFindGroup = R"(
 SHAPE:
 	activemask.b32 %mask;
+<match>	brev.b32 %first, %group;
+	bfind.shiftamt.u32 %first, %first;
+	popc.b32 %count, %group;
+	mov.u32 %other, %laneid;
+	setp.eq.u32 %is_first, %other, %first;
+)";
+
+// From sm_70 on.
+inline constexpr std::string_view kMatch = R"(
+	mov.b64 %wide, {%shape, %shared};
+	match.any.sync.b64 %group, %wide, %mask;
+)";
+
+// One shape after the other, each that of the first lane that is left.
+inline constexpr std::string_view kMatchInTurn = R"(
 	brev.b32 %first, %mask;
 	bfind.shiftamt.u32 %first, %first;
 	shfl.sync.idx.b32 %other, %shape, %first, 31, %mask;
@@ -137,9 +152,6 @@ SHAPE:
 	setp.eq.and.u32 %same, %other, %shared, %same;
 	vote.sync.ballot.b32 %group, %same, %mask;
 	@!%same bra SHAPE;
-	popc.b32 %count, %group;
-	mov.u32 %other, %laneid;
-	setp.eq.u32 %is_first, %other, %first;
 )";
 
 // The first of them makes a table, and each puts its launch there.

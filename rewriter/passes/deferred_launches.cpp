@@ -268,12 +268,9 @@ struct Ending {
 
 }  // namespace
 
-std::string WhyNotDeferred(const CallGraph& calls, const CtaWaits& waits, const Function& kernel) {
+std::string WhyNotDeferred(const CallGraph& calls, const Function& kernel) {
   const std::string name = "kernel " + std::string(kernel.name) + " ";
-  const NodeId node = calls.NodeOf(kernel);
-  if (const auto& wait = waits.of(node))
-    return name + "may wait for what it launches: " + wait->reason + ", line " + std::to_string(wait->loc.line);
-  const std::string why = CannotLowerExits(calls, ExitsOf(calls, node, FunctionsWithExits(calls)));
+  const std::string why = CannotLowerExits(calls, ExitsOf(calls, calls.NodeOf(kernel), FunctionsWithExits(calls)));
   if (!why.empty()) return "it cannot be told when blocks of " + name + "end: " + why;
   return HasRoomForCount(kernel) ? "" : "the shared memory of " + name + "leaves no room for lists of launches";
 }

@@ -12,12 +12,11 @@
 #include "rewriter/analysis/call_graph.h"
 #include "rewriter/passes/consolidate.h"
 #include "rewriter/passes/consolidate_functions.h"
-#include "rewriter/passes/cta_waits.h"
 
 namespace gridloom::passes {
 
 /// Why launches by a kernel cannot wait for the end of its blocks, as a clause; empty when they can.
-std::string WhyNotDeferred(const analysis::CallGraph& calls, const CtaWaits& waits, const ptx::Function& kernel);
+std::string WhyNotDeferred(const analysis::CallGraph& calls, const ptx::Function& kernel);
 
 /// Variables that hold the lists of launches of a kernel.
 std::string ListsText(const ptx::Function& kernel, ConsolidateScope scope);
