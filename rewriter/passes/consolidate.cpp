@@ -14,6 +14,7 @@
 #include "rewriter/passes/deferred_launches.h"
 #include "rewriter/passes/edit.h"
 #include "rewriter/passes/launch_sites.h"
+#include "rewriter/passes/lower_exits.h"
 #include "rewriter/passes/merged_kernel.h"
 #include "rewriter/passes/module_text.h"
 #include "rewriter/passes/serial_kernel.h"
@@ -31,7 +32,7 @@ using ptx::Statement;
 constexpr std::uint32_t kMostThreshold = 65536;
 
 bool MayLaunch(const Function& function) {
-  return function.body != nullptr && !IsOfRuntime(function.name) && !function.name.starts_with(kEither);
+  return !IsOfRuntime(function.name) && !function.name.starts_with(kEither) && HasLaunchSites(function);
 }
 
 /// Calls that a function makes instead.
@@ -77,9 +78,10 @@ class Consolidator {
 
   /// What a kernel reaches whose launches cannot be deferred.
   void FindNotDeferred(const analysis::CallGraph& calls) {
+    const std::set<std::string> with_exits = FunctionsWithExits(calls);
     for (const Function& kernel : module_.functions) {
       if (!kernel.is_entry || kernel.body == nullptr) continue;
-      const std::string why = WhyNotDeferred(calls, kernel);
+      const std::string why = WhyNotDeferred(calls, with_exits, kernel);
       if (why.empty()) continue;
       for (const analysis::NodeId node : calls.Reachable(calls.NodeOf(kernel)))
         why_not_deferred_.emplace(std::string(calls.function(node).name), why);

@@ -268,9 +268,9 @@ struct Ending {
 
 }  // namespace
 
-std::string WhyNotDeferred(const CallGraph& calls, const Function& kernel) {
+std::string WhyNotDeferred(const CallGraph& calls, const std::set<std::string>& with_exits, const Function& kernel) {
   const std::string name = "kernel " + std::string(kernel.name) + " ";
-  const std::string why = CannotLowerExits(calls, ExitsOf(calls, calls.NodeOf(kernel), FunctionsWithExits(calls)));
+  const std::string why = CannotLowerExits(calls, ExitsOf(calls, calls.NodeOf(kernel), with_exits));
   if (!why.empty()) return "it cannot be told when blocks of " + name + "end: " + why;
   return HasRoomForCount(kernel) ? "" : "the shared memory of " + name + "leaves no room for lists of launches";
 }

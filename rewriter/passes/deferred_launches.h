@@ -6,6 +6,7 @@
 // A list has tables (merged_kernel.h), each of what the lanes of a warp launched together. Tables with blocks of one shape become one launch.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@
 
 namespace gridloom::passes {
 
-/// Why launches by a kernel cannot wait for the end of its blocks, as a clause; empty when they can.
-std::string WhyNotDeferred(const analysis::CallGraph& calls, const ptx::Function& kernel);
+/// Why launches by a kernel cannot wait for the end of its blocks, as a clause; empty when they can. `with_exits`: FunctionsWithExits.
+std::string WhyNotDeferred(const analysis::CallGraph& calls, const std::set<std::string>& with_exits, const ptx::Function& kernel);
 
 /// Variables that hold the lists of launches of a kernel.
 std::string ListsText(const ptx::Function& kernel, ConsolidateScope scope);

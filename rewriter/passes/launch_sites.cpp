@@ -211,6 +211,17 @@ class Finder {
 
 }  // namespace
 
+bool HasLaunchSites(const Function& function) {
+  bool found = false;
+  if (function.body == nullptr) return false;
+  ptx::VisitStatements(*function.body, [&](const ptx::Statement& statement) {
+    const auto* const instruction = std::get_if<Instruction>(&statement);
+    const Function* const callee = instruction == nullptr || found ? nullptr : analysis::CalleeOf(*instruction);
+    found = found || (callee != nullptr && KindOf(*callee).has_value());
+  });
+  return found;
+}
+
 std::vector<LaunchSite> LaunchSitesOf(const Cfg& cfg) { return Finder(cfg).Run(); }
 
 }  // namespace gridloom::passes

@@ -30,6 +30,7 @@ struct LaunchSite {
   std::string why_not{};                     ///< a clause
 };
 
+bool HasLaunchSites(const ptx::Function& function);
 /// In the order of the code.
 std::vector<LaunchSite> LaunchSitesOf(const analysis::Cfg& cfg);
 
