@@ -28,7 +28,11 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
   for (const passes::KernelOutcome& kernel : rewritten.kernels) {
     for (const passes::PlaceReport& place : kernel.places) {
       changed = changed || place.changed;
-      const std::string what = (place.changed ? "" : "not ") + verb + (place.reason.empty() ? "" : place.changed ? ", unless " : ": ") + place.reason;
+      const std::string what = (place.changed ? "" : "not ") + verb +
+                               (place.reason.empty() ? ""
+                                : place.changed      ? ", unless "
+                                                     : ": ") +
+                               place.reason;
       Summary::Get().NoteLaunch(place.function, place.loc.line, what);
       LogFormat(LogLevel::kInfo, "%s: kernel %s, %s, PTX line %u: %s", std::string(pass.name()).c_str(), kernel.kernel.c_str(),
                 place.function.c_str(), place.loc.line, what.c_str());

@@ -1,6 +1,6 @@
 // GRIDLOOM_AGGREGATE and GRIDLOOM_CONSOLIDATE: launches by kernels that nothing waits for become groups of thread blocks
-// (rewriter/passes/aggregate.h), or one launch for many (rewriter/passes/consolidate.h), without the program's knowing. What is left as it is,
-// and why, is in the summary.
+// (rewriter/passes/aggregate.h), or one launch for many (rewriter/passes/consolidate.h), without the program's knowing. What is left as it
+// is, and why, is in the summary.
 #pragma once
 
 #include <memory>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/session/launch_passes.h"
 #include "interpose/session/errors.h"
+#include "interpose/session/launch_passes.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/slicing.h"

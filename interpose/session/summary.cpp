@@ -11,6 +11,9 @@
 
 namespace gridloom::session {
 std::string ShortKernelName(const std::string& name, std::size_t width) {
+  // A kernel that `consolidate` has added.
+  constexpr std::string_view kMerged = "_gl_merged";
+  if (name.ends_with(kMerged)) return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
   const std::string whole = DemangledName(name);
   std::string shown;
   int depth = 0;

@@ -107,7 +107,8 @@ class Planner {
       case StreamSource::Kind::kMade: {
         const MadeStream& made = handles_.made()[source.made];
         if (IsDropped(source.made)) return "";
-        if (!made.refused()) return "the launch shares its stream (line " + std::to_string(At(made.instruction).loc.line) + ") with one that stays";
+        if (!made.refused())
+          return "the launch shares its stream (line " + std::to_string(At(made.instruction).loc.line) + ") with one that stays";
         return "the launch goes into a stream (line " + std::to_string(At(made.instruction).loc.line) + ") that " + made.why_not;
       }
     }

@@ -52,6 +52,7 @@ class Consolidator {
       const auto why = why_not_.find(&launch);
       return why == why_not_.end() ? "the launch names its kernel itself, and not in a parameter buffer" : why->second;
     });
+    for (KernelReport& kernel : report.kernels) AddNotSerial(kernel);
     std::vector<Function*> functions;
     for (Function& function : module_.functions) {
       if (MayLaunch(function)) functions.push_back(&function);
@@ -67,12 +68,15 @@ class Consolidator {
  private:
   void FindWhyNot() {
     const analysis::CallGraph calls(module_);
-    std::optional<CtaWaits> waits;
+    std::optional<CtaWaits> waits;  // as long to find as all else together
     if (options_.threshold != 0) waits.emplace(module_, calls);
     if (options_.scope != ConsolidateScope::kWarp) FindNotDeferred(calls);
     for (const Function& function : module_.functions) {
       if (!MayLaunch(function)) continue;
-      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) why_not_[site.launch] = WhyNot(calls, waits, function, site);
+      for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) {
+        why_not_[site.launch] = WhyNot(calls, waits, function, site);
+        if (site.child != nullptr) children_[{std::string(function.name), site.launch->loc.line}] = site.child->name;
+      }
     }
   }
 
@@ -88,7 +92,22 @@ class Consolidator {
     }
   }
 
-  std::string WhyNot(const analysis::CallGraph& calls, const std::optional<CtaWaits>& waits, const Function& function, const LaunchSite& site) {
+  /// Says of launches that small ones are no work of the launching thread, in places of their own.
+  void AddNotSerial(KernelReport& kernel) const {
+    std::vector<PlaceReport> more;
+    for (const PlaceReport& place : kernel.places) {
+      const auto child = children_.find({place.function, place.loc.line});
+      const auto why = !place.changed || child == children_.end() ? why_not_serial_.end() : why_not_serial_.find(child->second);
+      if (why == why_not_serial_.end() || why->second.empty()) continue;
+      more.push_back({.function = place.function,
+                      .loc = place.loc,
+                      .reason = "small launches are launches, too: of kernel " + child->second + ", " + why->second});
+    }
+    kernel.places.insert(kernel.places.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+
+  std::string WhyNot(const analysis::CallGraph& calls, const std::optional<CtaWaits>& waits, const Function& function,
+                     const LaunchSite& site) {
     if (const auto why = why_not_deferred_.find(function.name); why != why_not_deferred_.end()) return why->second;
     if (!site.why_not.empty()) return site.why_not;
     const auto [it, is_new] = why_not_child_.try_emplace(std::string(site.child->name));
@@ -102,7 +121,9 @@ class Consolidator {
     const analysis::Cfg cfg(function);
     const std::vector<LaunchSite> sites = LaunchSitesOf(cfg);
     if (why_not_deferred_.contains(function.name)) return plan;
-    const auto followed = [this](const LaunchSite& site) { return site.why_not.empty() && why_not_child_[std::string(site.child->name)].empty(); };
+    const auto followed = [this](const LaunchSite& site) {
+      return site.why_not.empty() && why_not_child_[std::string(site.child->name)].empty();
+    };
     for (const LaunchSite& site : sites) {
       if (site.kind != LaunchKind::kStream && followed(site)) plan.buffers.emplace(site.buffer, site.child);
     }
@@ -164,17 +185,19 @@ class Consolidator {
     const Function& merged = AddMergedKernel(module_, kernel);
     const bool serial = options_.threshold != 0 && why_not_serial_[std::string(kernel.name)].empty();
     if (serial) AddSerialFunction(module_, kernel);
-    AddModuleText(module_, DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope, serial ? options_.threshold : 0}));
+    AddModuleText(module_,
+                  DefinitionsText({&kernel, &merged, prefixes_[&kernel], module_.sm(), options_.scope, serial ? options_.threshold : 0}));
     report.added.push_back({.name = std::string(merged.name), .of = std::string(kernel.name), .purpose = "merged"});
   }
 
   ptx::Module& module_;
   const ConsolidateOptions options_;
-  std::map<const Instruction*, std::string> why_not_;                ///< by launch, before anything is edited
-  std::map<std::string, std::string, std::less<>> why_not_child_;    ///< by kernel
-  std::map<std::string, std::string, std::less<>> why_not_deferred_; ///< by function
-  std::map<std::string, std::string, std::less<>> why_not_serial_;   ///< by kernel
-  std::vector<const Function*> kernels_;                             ///< that are launched
+  std::map<const Instruction*, std::string> why_not_;                      ///< by launch, before anything is edited
+  std::map<std::pair<std::string, std::uint32_t>, std::string> children_;  ///< by function and line
+  std::map<std::string, std::string, std::less<>> why_not_child_;          ///< by kernel
+  std::map<std::string, std::string, std::less<>> why_not_deferred_;       ///< by function
+  std::map<std::string, std::string, std::less<>> why_not_serial_;         ///< by kernel
+  std::vector<const Function*> kernels_;                                   ///< that are launched
   std::map<const Function*, std::string> prefixes_;
 };
 
@@ -190,7 +213,20 @@ Result<ConsolidateOptions> ParseConsolidateOptions(std::string_view text) {
   const auto found = std::ranges::find(kScopes, scope);
   options.scope = static_cast<ConsolidateScope>(found - std::begin(kScopes));
   if (found != std::end(kScopes) && number) return options;
-  return Error{"'" + std::string(text) + "'; expected warp, block or grid, alone or with :N behind it, a number of threads up to " + std::to_string(kMostThreshold)};
+  return Error{"'" + std::string(text) + "'; expected warp, block or grid, alone or with :N behind it, a number of threads up to " +
+               std::to_string(kMostThreshold)};
+}
+
+std::string_view ConsolidatePass::name() const {
+  static constexpr std::string_view kNames[] = {"consolidate", "consolidate-block", "consolidate-grid"};
+  return kNames[static_cast<std::size_t>(options_.scope)];
+}
+
+std::string_view ConsolidatePass::summary() const {
+  static constexpr std::string_view kSummaries[] = {"launches by the lanes of a warp that nothing waits for become one launch",
+                                                    "the same for those of a block, when it ends",
+                                                    "the same for those of a grid, when it ends"};
+  return kSummaries[static_cast<std::size_t>(options_.scope)];
 }
 
 Result<PassReport> ConsolidatePass::Run(ptx::Module& module) const { return Consolidator(module, options_).Run(); }

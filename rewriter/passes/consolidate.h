@@ -1,6 +1,6 @@
 // `consolidate`: launches by kernels that nothing waits for become few: one launch for many (I. El Hajj and others, KLAP: Kernel Launch
-// Aggregation and Promotion for Optimizing Dynamic Parallelism, MICRO 2016; M. Olabi and others, A Compiler Framework for Optimizing Dynamic
-// Parallelism on GPUs, CGO 2022).
+// Aggregation and Promotion for Optimizing Dynamic Parallelism, MICRO 2016; M. Olabi and others, A Compiler Framework for Optimizing
+// Dynamic Parallelism on GPUs, CGO 2022).
 //
 //   before:  call (b), cudaGetParameterBufferV2, (k, grid, block, shared);   after:  call (b), gridloom_consolidated_buffer, (…, slot);
 //            st.u64 [b], …;                                                          st.u64 [b], …;   (the thread's own memory)
@@ -8,7 +8,8 @@
 //
 // The lanes of a warp that launch together put their launches into a table, and one of them launches k_gl_merged with a CTA for each of
 // theirs (merged_kernel.h, consolidate_functions.h). Which launches may be merged is what `aggregate` says: a kernel that nothing waits for
-// may start at any time. Refused besides, by name: kernels that read what is of their whole grid, and launches whose buffers are not followed.
+// may start at any time. Refused besides, by name: kernels that read what is of their whole grid, and launches whose buffers are not
+// followed.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ class ConsolidatePass final : public Pass {
  public:
   ConsolidatePass() = default;
   explicit ConsolidatePass(ConsolidateOptions options) : options_(options) {}
-  std::string_view name() const override { return "consolidate"; }
-  std::string_view summary() const override { return "launches by the lanes of a warp that nothing waits for become one launch"; }
+  std::string_view name() const override;
+  std::string_view summary() const override;
   Result<PassReport> Run(ptx::Module& module) const override;
 
  private:

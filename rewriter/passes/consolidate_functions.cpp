@@ -70,7 +70,8 @@ std::string DefinitionsText(const LaunchText& of) {
   std::string text = ".extern .func <kernel>();\n.extern .func <merged>();\n";
   if (of.threshold != 0) text += ".func " + SerialFunctionName(*of.kernel) + "(.param .b64 buffer);\n";
   text += std::string(kPlain) + std::string(kHead) + std::string(kSortOut);
-  if (of.threshold != 0) text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>", SerialFunctionName(*of.kernel));
+  if (of.threshold != 0)
+    text += With(With(std::string(kSmall), "<threshold>", std::to_string(of.threshold)), "<serial>", SerialFunctionName(*of.kernel));
   text += With(std::string(kFindGroup), "<match>", of.sm >= 70 ? kMatch : kMatchInTurn);
   switch (of.scope) {
     case ConsolidateScope::kWarp: text += kWarp; break;
@@ -81,7 +82,8 @@ std::string DefinitionsText(const LaunchText& of) {
   text = With(With(std::move(text), "<fill>", kFillTable), "<make>", kMake);
   text = With(std::move(text), "<copy>", CopyText(bytes, "%made"));
   text = With(std::move(text), "<copy_record>", CopyText(bytes, "%place"));
-  return DeclarationsText(*of.kernel, of.prefix, of.scope) + Fill(With(std::move(text), "<merged>", of.merged->name), *of.kernel, of.prefix);
+  return DeclarationsText(*of.kernel, of.prefix, of.scope) +
+         Fill(With(std::move(text), "<merged>", of.merged->name), *of.kernel, of.prefix);
 }
 
 }  // namespace gridloom::passes

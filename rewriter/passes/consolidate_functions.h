@@ -31,7 +31,7 @@ inline constexpr std::string_view kSlotFunction = "gridloom_consolidated_buffer"
 struct LaunchText {
   const ptx::Function* kernel = nullptr;
   const ptx::Function* merged = nullptr;
-  std::string prefix;           ///< of the device runtime library's names: "__cudaCDP2"
+  std::string prefix;  ///< of the device runtime library's names: "__cudaCDP2"
   unsigned sm = 0;
   ConsolidateScope scope = ConsolidateScope::kWarp;
   std::uint32_t threshold = 0;  ///< the launching thread does launches of fewer threads itself

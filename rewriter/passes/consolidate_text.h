@@ -13,7 +13,8 @@ inline constexpr std::string_view kRuntime =
     ".extern .func free(.param .b64 pointer);\n";
 
 inline constexpr std::string_view kOwn =
-    ".func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12],"
+    ".func (.param .b64 result) gridloom_consolidated_buffer(.param .b64 kernel, .param .align 4 .b8 grid[12], .param .align 4 .b8 "
+    "block[12],"
     " .param .b32 shared, .param .b64 slot);\n"
     ".func (.param .b32 result) <plain>(.param .b64 buffer, .param .b64 stream);\n"
     ".func (.param .b32 result) <launch>(.param .b64 buffer, .param .b64 stream);\n";
@@ -60,7 +61,8 @@ inline constexpr std::string_view kLoadSlot = R"(
 	ld.local.u32 %block_z, [%buffer+-8];
 )";
 inline constexpr std::string_view kSlotRegisters =
-    "\t.reg .b64 %buffer, %stream, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, %block_y, %block_z, %result;\n";
+    "\t.reg .b64 %buffer, %stream, %made, %kernel;\n\t.reg .b32 %grid_x, %grid_y, %grid_z, %shared, %block_x, %block_y, %block_z, "
+    "%result;\n";
 
 inline constexpr std::string_view kNoMemory = "2";  // cudaErrorMemoryAllocation
 

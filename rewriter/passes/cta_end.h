@@ -28,8 +28,8 @@ bool HasRoomForCount(const ptx::Function& kernel);
 /// Every way out of the function becomes a branch to `end`, which is going to follow its last statement.
 void RedirectEnds(ptx::Function& kernel, ptx::Label& end);
 
-/// Texts are PTX, which may use the registers %gl_t0, %gl_t1 (32 bits) and %gl_others (a predicate) and has labels of its own. One thread runs
-/// `at_entry` before any other does anything, when that is not empty, and one `at_end`.
+/// Texts are PTX, which may use the registers %gl_t0, %gl_t1 (32 bits) and %gl_others (a predicate) and has labels of its own. One thread
+/// runs `at_entry` before any other does anything, when that is not empty, and one `at_end`.
 void RunAtCtaEnd(ptx::Module& module, ptx::Function& kernel, const EndPlan& plan, const std::string& at_entry, const std::string& at_end);
 
 }  // namespace gridloom::passes

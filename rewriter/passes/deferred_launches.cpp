@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "rewriter/passes/cta_end.h"
 #include "rewriter/passes/consolidate_text.h"
+#include "rewriter/passes/cta_end.h"
 #include "rewriter/passes/lower_exits.h"
 #include "rewriter/passes/module_text.h"
 
@@ -21,8 +21,8 @@ constexpr std::string_view kGridLists =
     ".shared .align 4 .b32 gridloom_grid_place;\n.global .align 8 .b64 gridloom_grid_list_<kernel>[<places>];\n";
 constexpr std::string_view kPlaces = "1024";  // of grids that run at a time: GPUs have room for 128
 
-/// Tables of one shape are launched together, as many as make a grid. One alone is launched without a list of tables, as it is when there is
-/// no memory for that. There is nobody to be told of a launch that fails.
+/// Tables of one shape are launched together, as many as make a grid. One alone is launched without a list of tables, as it is when there
+/// is no memory for that. There is nobody to be told of a launch that fails.
 constexpr std::string_view kLaunchList = R"(
 .func gridloom_launch_list_<kernel>(.param .b64 list)
 {
@@ -222,8 +222,8 @@ std::string BlockEntry(const std::vector<std::string>& names) {
 }
 
 std::string LaunchList(const std::string& name, const std::string& load) {
-  return "{\n.reg .b64 %gl_list, %gl_none;\n.param .b64 gl_param;\n" + load + "st.param.b64 [gl_param], %gl_list;\ncall gridloom_launch_list_" +
-         name + ", (gl_param);\n}\n";
+  return "{\n.reg .b64 %gl_list, %gl_none;\n.param .b64 gl_param;\n" + load +
+         "st.param.b64 [gl_param], %gl_list;\ncall gridloom_launch_list_" + name + ", (gl_param);\n}\n";
 }
 
 std::string BlockEnd(const std::vector<std::string>& names) {

@@ -131,7 +131,8 @@ class Finder {
     Buffer& buffer = it->second;
     if (!is_new) return buffer;
     const Operand* kernel = ArgumentRegister(call, 0);
-    for (unsigned depth = 0; kernel != nullptr && kernel->kind == OperandKind::kRegister && depth < 8; ++depth) kernel = CopiedFrom(*kernel);
+    for (unsigned depth = 0; kernel != nullptr && kernel->kind == OperandKind::kRegister && depth < 8; ++depth)
+      kernel = CopiedFrom(*kernel);
     if (kernel != nullptr && kernel->kind == OperandKind::kSymbol && kernel->function != nullptr && kernel->function->is_entry)
       buffer.child = kernel->function;
     else buffer.why_not = "it is known only when the code runs which kernel is launched";

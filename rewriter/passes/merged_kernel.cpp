@@ -208,7 +208,8 @@ void Merge(ptx::Module& module, Function& kernel, std::uint32_t record) {
   text = With(std::move(text), "<record_bytes>", std::to_string(record));
   {
     FunctionEditor editor(module, kernel);
-    for (const auto& [special, reg] : ReplaceSpecials(editor, {"%ctaid", "%nctaid"})) text = With(std::move(text), "<" + special + ">", reg);
+    for (const auto& [special, reg] : ReplaceSpecials(editor, {"%ctaid", "%nctaid"}))
+      text = With(std::move(text), "<" + special + ">", reg);
     const std::string at = editor.NewRegister(ScalarType::kB64, "record"), list = editor.NewRegister(ScalarType::kB64, "list"),
                       tables = editor.NewRegister(ScalarType::kB32, "tables");
     text = With(std::move(text), "<loads>", ReplaceParamReads(editor, at, 16));
@@ -226,7 +227,8 @@ std::string WhyNotMerged(const analysis::CallGraph& calls, const Function& kerne
   for (const std::string_view directive : {"reqnctapercluster", "explicitcluster"}) {
     if (kernel.FindDirective(directive) != nullptr) return name + "is launched in clusters (." + std::string(directive) + ")";
   }
-  if (const Instruction* const other = OtherParamUse(kernel)) return name + "does more with a parameter than to read it (" + other->FullName() + LineOf(*other) + ")";
+  if (const Instruction* const other = OtherParamUse(kernel))
+    return name + "does more with a parameter than to read it (" + other->FullName() + LineOf(*other) + ")";
   for (const NodeId node : calls.Reachable(calls.NodeOf(kernel))) {
     const Function& function = calls.function(node);
     if (std::ranges::any_of(calls.calls(node), [](const analysis::CallSite& call) { return call.indirect || call.unknown_target; }))

@@ -1,7 +1,8 @@
 // A kernel that does what many launches of another one did: its CTAs are theirs, one launch after the other.
 //
 //   before:  .entry k(.param .u64 a, .param .u32 n)            { … ld.param.u32 %r1, [n]; … mov.u32 %r2, %ctaid.x; … }
-//   after:   .entry k_gl_merged(.param .u64 list, .param .u32 tables)   { find the launch that this CTA is of; load its a and n; … mov.u32 %r1, %gl_n; …
+//   after:   .entry k_gl_merged(.param .u64 list, .param .u32 tables)   { find the launch that this CTA is of; load its a and n; … mov.u32
+//   %r1, %gl_n; …
 //                                                                 mov.u32 %r2, %gl_ctaid_x; … }
 //
 // A table of launches (device memory from malloc):

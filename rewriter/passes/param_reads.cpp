@@ -72,7 +72,8 @@ class Reads {
   std::uint32_t OffsetOf(const ptx::AddressOperand& address) const {
     const auto& params = editor_.function().params;
     const auto param = std::ranges::find_if(params, [&](const ptx::Variable& one) { return &one == address.base[0].variable; });
-    return layout_.offsets[static_cast<std::size_t>(param - params.begin())] + static_cast<std::uint32_t>(address.offset + address.base[0].offset);
+    return layout_.offsets[static_cast<std::size_t>(param - params.begin())] +
+           static_cast<std::uint32_t>(address.offset + address.base[0].offset);
   }
 
   /// The registers that a load like this one has loaded.

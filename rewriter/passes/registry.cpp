@@ -14,6 +14,8 @@ std::span<const std::unique_ptr<const Pass>> AllPasses() {
   static const std::unique_ptr<const Pass> passes[] = {
       std::make_unique<AggregatePass>(),
       std::make_unique<ConsolidatePass>(),
+      std::make_unique<ConsolidatePass>(ConsolidateOptions{.scope = ConsolidateScope::kBlock}),
+      std::make_unique<ConsolidatePass>(ConsolidateOptions{.scope = ConsolidateScope::kGrid}),
       std::make_unique<ProfilePass>(RangeForm::kInterval),
       std::make_unique<ProfilePass>(RangeForm::kStrided),
       std::make_unique<ReleasePass>(RangeForm::kInterval),
