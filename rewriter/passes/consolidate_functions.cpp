@@ -1,5 +1,7 @@
 #include "rewriter/passes/consolidate_functions.h"
 
+#include <algorithm>
+
 #include "rewriter/passes/aggregate_functions.h"
 #include "rewriter/passes/consolidate_text.h"
 #include "rewriter/passes/deferred_launches.h"
@@ -28,6 +30,19 @@ std::string CopyText(std::uint32_t bytes, const std::string& to) {
 }
 constexpr std::string_view kCopyRegisters = "\t.reg .b64 %copy0, %copy1;\n\t.reg .b32 %copy2;\n\t.reg .b16 %copy3;\n";
 
+/// Threads that a block of the kernel may have; launches of more fail.
+std::uint64_t MostThreads(const Function& kernel) {
+  std::uint64_t most = 1024;
+  for (const std::string_view name : {"maxntid", "reqntid"}) {
+    const ptx::FunctionDirective* const directive = kernel.FindDirective(name);
+    if (directive == nullptr) continue;
+    std::uint64_t threads = 1;
+    for (const std::uint64_t value : directive->values) threads *= value;
+    most = std::min(most, threads);
+  }
+  return most;
+}
+
 /// Puts in what all texts have.
 std::string Fill(std::string text, const Function& kernel, std::string_view prefix) {
   const LaunchFunctions functions = LaunchFunctionsOf(kernel);
@@ -39,6 +54,7 @@ std::string Fill(std::string text, const Function& kernel, std::string_view pref
       {"<no_memory>", std::string(kNoMemory)},
       {"<forgotten>", std::to_string(kForgotten)},
       {"<no_stream>", std::to_string(kNoStream)},
+      {"<most_threads>", std::to_string(MostThreads(kernel))},
       {"<record_bytes>", std::to_string(RecordBytes(kernel))},
       {"<prefix>", std::string(prefix)},
       {"<plain>", functions.plain},

@@ -103,6 +103,7 @@ inline constexpr std::string_view kSortOut = R"(
 	setp.ge.or.u32 %odd, %other, 1024, %odd;
 	sub.u32 %other, %block_z, 1;
 	setp.ge.or.u32 %odd, %other, 64, %odd;
+	setp.gt.or.u32 %odd, %shared, 49152, %odd;
 	@%odd bra PLAIN;
 	shl.b32 %shape, %block_z, 11;
 	or.b32 %shape, %shape, %block_y;
@@ -110,6 +111,8 @@ inline constexpr std::string_view kSortOut = R"(
 	or.b32 %shape, %shape, %block_x;
 	mul.lo.u32 %threads, %block_x, %block_y;
 	mul.lo.u32 %threads, %threads, %block_z;
+	setp.gt.u32 %odd, %threads, <most_threads>;
+	@%odd bra PLAIN;
 )";
 
 // A small launch is done here and now.
@@ -229,7 +232,7 @@ inline constexpr std::string_view kHead = R"(
 	.reg .pred %odd, %same, %is_first, %none;
 <load>)";
 
-// One launch for the lanes of a warp that come here together. One by itself is made as it was.
+// One launch for the lanes of a warp that come here together. One by itself is made as it was, and so is each where that one fails.
 inline constexpr std::string_view kWarp = R"(
 	setp.eq.u32 %none, %count, 1;
 	@%none bra PLAIN;
@@ -254,6 +257,8 @@ inline constexpr std::string_view kWarp = R"(
 WAIT:
 	bar.warp.sync %group;
 	shfl.sync.idx.b32 %result, %result, %first, 31, %group;
+	setp.ne.u32 %none, %result, 0;
+	@%none bra PLAIN;
 DONE:
 	st.param.b32 [result], %result;
 	ret;
