@@ -24,7 +24,7 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
     LogFormat(LogLevel::kError, "%s: %s", std::string(pass.name()).c_str(), status.error().message.c_str());
     return false;
   }
-  bool changed = false;
+  bool changed = !rewritten.added.empty();
   for (const passes::KernelOutcome& kernel : rewritten.kernels) {
     for (const passes::PlaceReport& place : kernel.places) {
       changed = changed || place.changed;

@@ -38,6 +38,7 @@ bool MayLaunch(const Function& function) {
 /// Calls that a function makes instead.
 struct Plan {
   std::map<const Instruction*, const Function*> buffers;  ///< calls that make buffers, with their kernels
+  std::vector<const Instruction*> in_order;               ///< those calls
   std::map<const Instruction*, std::string> launches;
 };
 
@@ -52,6 +53,7 @@ class Consolidator {
       const auto why = why_not_.find(&launch);
       return why == why_not_.end() ? "the launch names its kernel itself, and not in a parameter buffer" : why->second;
     });
+    for (KernelReport& kernel : report.kernels) AddGroups(kernel);
     for (KernelReport& kernel : report.kernels) AddNotSerial(kernel);
     std::vector<Function*> functions;
     for (Function& function : module_.functions) {
@@ -75,9 +77,31 @@ class Consolidator {
       if (!MayLaunch(function)) continue;
       for (const LaunchSite& site : LaunchSitesOf(analysis::Cfg(function))) {
         why_not_[site.launch] = WhyNot(calls, waits, function, site);
+        if (site.kind != LaunchKind::kStream) NoteGroup(calls, function, site);
         if (site.child != nullptr) children_[{std::string(function.name), site.launch->loc.line}] = site.child->name;
       }
     }
+  }
+
+  /// A launch that is one of a group in the program itself, of which `aggregate` says nothing.
+  void NoteGroup(const analysis::CallGraph& calls, const Function& function, const LaunchSite& site) {
+    const std::string& why = why_not_.at(site.launch);
+    const PlaceReport place{.function = std::string(function.name), .loc = site.launch->loc, .changed = why.empty(), .reason = why};
+    for (const Function& kernel : module_.functions) {
+      if (!kernel.is_entry || kernel.body == nullptr) continue;
+      const auto reachable = calls.Reachable(calls.NodeOf(kernel));
+      if (std::ranges::find(reachable, calls.NodeOf(function)) != reachable.end()) groups_[std::string(kernel.name)].push_back(place);
+    }
+  }
+
+  void AddGroups(KernelReport& kernel) const {
+    const auto places = groups_.find(kernel.kernel);
+    if (places == groups_.end()) return;
+    kernel.places.insert(kernel.places.end(), places->second.begin(), places->second.end());
+    const bool changed = std::ranges::any_of(kernel.places, &PlaceReport::changed);
+    kernel.status = changed ? KernelStatus::kChanged : KernelStatus::kRefused;
+    kernel.reason = changed ? "" : kernel.places.front().reason;
+    kernel.loc = changed ? SourceLoc{} : kernel.places.front().loc;
   }
 
   /// What a kernel reaches whose launches cannot be deferred.
@@ -125,7 +149,8 @@ class Consolidator {
       return site.why_not.empty() && why_not_child_[std::string(site.child->name)].empty();
     };
     for (const LaunchSite& site : sites) {
-      if (site.kind != LaunchKind::kStream && followed(site)) plan.buffers.emplace(site.buffer, site.child);
+      if (site.kind == LaunchKind::kStream || !followed(site)) continue;
+      if (plan.buffers.emplace(site.buffer, site.child).second) plan.in_order.push_back(site.buffer);
     }
     for (const LaunchSite& site : sites) {
       if (!site.why_not.empty() || !plan.buffers.contains(site.buffer)) continue;
@@ -138,7 +163,7 @@ class Consolidator {
   void Edit(Function& function) {
     const Plan plan = PlanOf(function);
     if (plan.buffers.empty()) return;
-    for (const auto& [call, kernel] : plan.buffers) Declare(*call, *kernel);
+    for (const Instruction* const call : plan.in_order) Declare(*call, *plan.buffers.at(call));
     FunctionEditor editor(module_, function);
     EditStatements(*function.body, [&](Statement& statement, Replacement& replacement) {
       auto* const instruction = std::get_if<Instruction>(&statement);
@@ -193,6 +218,7 @@ class Consolidator {
   ptx::Module& module_;
   const ConsolidateOptions options_;
   std::map<const Instruction*, std::string> why_not_;                      ///< by launch, before anything is edited
+  std::map<std::string, std::vector<PlaceReport>, std::less<>> groups_;  ///< by kernel
   std::map<std::pair<std::string, std::uint32_t>, std::string> children_;  ///< by function and line
   std::map<std::string, std::string, std::less<>> why_not_child_;          ///< by kernel
   std::map<std::string, std::string, std::less<>> why_not_deferred_;       ///< by function
