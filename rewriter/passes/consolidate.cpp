@@ -218,7 +218,7 @@ class Consolidator {
   ptx::Module& module_;
   const ConsolidateOptions options_;
   std::map<const Instruction*, std::string> why_not_;                      ///< by launch, before anything is edited
-  std::map<std::string, std::vector<PlaceReport>, std::less<>> groups_;  ///< by kernel
+  std::map<std::string, std::vector<PlaceReport>, std::less<>> groups_;    ///< by kernel
   std::map<std::pair<std::string, std::uint32_t>, std::string> children_;  ///< by function and line
   std::map<std::string, std::string, std::less<>> why_not_child_;          ///< by kernel
   std::map<std::string, std::string, std::less<>> why_not_deferred_;       ///< by function

@@ -158,7 +158,8 @@ std::string WhyNotSerial(const analysis::CallGraph& calls, const CtaWaits& waits
     const Function& function = calls.function(one);
     const std::string in = one == node ? "" : " in " + std::string(function.name);
     const RuntimeCall call = RuntimeCallOf(function.name);
-    if (call == RuntimeCall::kGetBuffer || call == RuntimeCall::kLaunch || call == RuntimeCall::kLaunchBuffer) return "it launches kernels itself";
+    if (call == RuntimeCall::kGetBuffer || call == RuntimeCall::kLaunch || call == RuntimeCall::kLaunchBuffer)
+      return "it launches kernels itself";
     if (IsOfRuntime(function.name)) return "it calls " + PublicName(function.name);
     if (function.body == nullptr) continue;
     std::string why;

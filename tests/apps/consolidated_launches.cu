@@ -1,5 +1,5 @@
-// Many small launches by kernels, of all shapes, by lanes that launch together and alone, in loops and in functions, nested, with barriers and
-// without: what `run --consolidate` makes few launches of. Every thread of every child writes what it sees.
+// Many small launches by kernels, of all shapes, by lanes that launch together and alone, in loops and in functions, nested, with barriers
+// and without: what `run --consolidate` makes few launches of. Every thread of every child writes what it sees.
 #include <vector>
 
 #include "app.h"

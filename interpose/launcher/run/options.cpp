@@ -177,7 +177,9 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--consolidate",
        "FORM",
-       "launches by kernels that nothing waits for become one launch for many: of a warp; --summary says which do not, and why",
+       "launches by kernels that nothing waits for become one for many; FORM is warp, block or grid, with :N behind it for launches of "
+       "fewer "
+       "than N threads to be the work of the launching thread; --summary says which do not, and why",
        {{"GRIDLOOM_CONSOLIDATE", "{}"}},
        CheckConsolidate},
       {"--check-ranges",
