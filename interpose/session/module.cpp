@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/session/aggregating.h"
 #include "interpose/session/errors.h"
+#include "interpose/session/launch_passes.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 #include "interpose/session/slicing.h"
@@ -182,7 +182,7 @@ CUresult Code::ProgramFor(Context* context, std::shared_ptr<exec::Program>* prog
   if (status == CUDA_SUCCESS) {
     Backend* const backend = device_.backend();
     if (backend == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-    AggregateLaunches(module, text);
+    RewriteLaunches(module, text);
     auto loaded = backend->Load(std::move(module), std::move(text));
     if (loaded.ok()) {
       *program = std::move(loaded).value();

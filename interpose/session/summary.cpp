@@ -11,6 +11,9 @@
 
 namespace gridloom::session {
 std::string ShortKernelName(const std::string& name, std::size_t width) {
+  // A kernel that `consolidate` has added.
+  constexpr std::string_view kMerged = "_gl_merged";
+  if (name.ends_with(kMerged)) return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
   const std::string whole = DemangledName(name);
   std::string shown;
   int depth = 0;
@@ -54,10 +57,9 @@ void Summary::NoteWhole(const std::string& kernel, const std::string& why) {
   whole_.emplace(kernel, why);
 }
 
-void Summary::NoteLaunch(const std::string& function, std::uint32_t line, bool aggregated, const std::string& why_not) {
+void Summary::NoteLaunch(const std::string& function, std::uint32_t line, const std::string& what) {
   const std::lock_guard lock(mutex_);
-  launches_[{function, line}] =
-      aggregated ? (why_not.empty() ? "aggregated" : "aggregated, unless " + why_not) : "not aggregated: " + why_not;
+  launches_[{function, line}].insert(what);
 }
 
 std::string Summary::Text() const {
@@ -73,8 +75,10 @@ std::string Summary::Text() const {
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
-  for (const auto& [place, what] : launches_)
-    text += Format("launch: %s, PTX line %u: ", ShortKernelName(place.first, 60).c_str(), place.second) + what + "\n";
+  for (const auto& [place, all] : launches_) {
+    for (const std::string& what : all)
+      text += Format("launch: %s, PTX line %u: ", ShortKernelName(place.first, 60).c_str(), place.second) + what + "\n";
+  }
   for (const auto& [name, why] : whole_) text += "whole: " + ShortKernelName(name, 60) + ": " + why + "\n";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -21,9 +22,8 @@ class Summary {
   void Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices);
   /// Why grids of this kernel run whole although they were to be sliced.
   void NoteWhole(const std::string& kernel, const std::string& why);
-  /// What became of a launch by a kernel, or by a function that it calls, that was to become a group of thread blocks; `why_not` of one
-  /// that did: when it still is a kernel.
-  void NoteLaunch(const std::string& function, std::uint32_t line, bool aggregated, const std::string& why_not);
+  /// What became of a launch by a kernel, or by a function that it calls, that was to become a group of thread blocks or part of another.
+  void NoteLaunch(const std::string& function, std::uint32_t line, const std::string& what);
   std::string Text() const;
 
  private:
@@ -36,7 +36,7 @@ class Summary {
   mutable std::mutex mutex_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::string> whole_;
-  std::map<std::pair<std::string, std::uint32_t>, std::string> launches_;  ///< by function and line of its PTX
+  std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>> launches_;  ///< by function and line of its PTX
 };
 
 }  // namespace gridloom::session

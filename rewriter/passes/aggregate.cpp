@@ -56,12 +56,17 @@ class Planner {
  public:
   explicit Planner(const Function& function) : function_(function), cfg_(function), handles_(cfg_) {}
 
-  /// `why_not`: nothing of the function may be aggregated, for that reason.
-  void Decide(const std::string& why_not) {
+  /// `why_not`: nothing of the function may be aggregated, for that reason; `why_not_launch`: of one launch.
+  void Decide(const std::string& why_not, const WhyNotLaunch& why_not_launch) {
+    for (const StreamUse& use : handles_.uses()) {
+      if (use.call != RuntimeCall::kDestroyStream && why_not_launch) Keep(use, why_not_launch(function_, At(use.instruction)));
+    }
     for (const StreamUse& use : handles_.uses()) {
       if (use.call == RuntimeCall::kDestroyStream) continue;
       PlaceReport place{.function = std::string(function_.name), .loc = At(use.instruction).loc};
+      const auto kept = kept_launches_.find(use.instruction);
       if (!why_not.empty()) place.reason = why_not;
+      else if (kept != kept_launches_.end()) place.reason = kept->second;
       else DecideLaunch(use, place);
       places_.push_back(std::move(place));
     }
@@ -71,7 +76,7 @@ class Planner {
     }
     for (std::size_t i = 0; i < handles_.made().size(); ++i) {
       const MadeStream& made = handles_.made()[i];
-      if (made.refused()) continue;
+      if (!IsDropped(i)) continue;
       DropCall(made.instruction);
       if (looked_at_.contains(i)) plan_.set_none[&At(made.instruction)] = &made;
     }
@@ -82,8 +87,16 @@ class Planner {
 
  private:
   const Instruction& At(std::uint32_t instruction) const { return *cfg_.instructions()[instruction].instruction; }
-  bool IsNone(const StreamSource& source) const {
-    return source.kind == StreamSource::Kind::kMade && !handles_.made()[source.made].refused();
+  bool IsDropped(std::size_t made) const { return !handles_.made()[made].refused() && !kept_streams_.contains(made); }
+  bool IsNone(const StreamSource& source) const { return source.kind == StreamSource::Kind::kMade && IsDropped(source.made); }
+
+  /// A launch that stays as it is needs its stream.
+  void Keep(const StreamUse& launch, std::string why) {
+    if (why.empty()) return;
+    kept_launches_.emplace(launch.instruction, std::move(why));
+    for (const StreamSource& source : launch.sources) {
+      if (source.kind == StreamSource::Kind::kMade) kept_streams_.insert(source.made);
+    }
   }
 
   /// Why a launch into that stream is none of a group; empty when it is.
@@ -93,7 +106,9 @@ class Planner {
       case StreamSource::Kind::kUnknown: return "the launch goes into a stream that " + source.why;
       case StreamSource::Kind::kMade: {
         const MadeStream& made = handles_.made()[source.made];
-        if (!made.refused()) return "";
+        if (IsDropped(source.made)) return "";
+        if (!made.refused())
+          return "the launch shares its stream (line " + std::to_string(At(made.instruction).loc.line) + ") with one that stays";
         return "the launch goes into a stream (line " + std::to_string(At(made.instruction).loc.line) + ") that " + made.why_not;
       }
     }
@@ -174,6 +189,8 @@ class Planner {
   const StreamHandles handles_;
   std::vector<PlaceReport> places_;
   Plan plan_;
+  std::map<std::uint32_t, std::string> kept_launches_;  ///< why
+  std::set<std::size_t> kept_streams_;
   std::set<std::size_t> looked_at_;  ///< streams that are not made, whose handles tell what to do
 };
 
@@ -242,7 +259,7 @@ class Editor {
 /// One run over one module.
 class Aggregator {
  public:
-  explicit Aggregator(ptx::Module& module) : module_(module), calls_(module) {}
+  Aggregator(ptx::Module& module, const WhyNotLaunch& why_not) : module_(module), why_not_launch_(why_not), calls_(module) {}
 
   PassReport Run() {
     PassReport report = StartReport(module_);
@@ -301,7 +318,7 @@ class Aggregator {
     if (IsOfRuntime(function.name) || function.name.starts_with(kEither)) return;
     const auto why = why_not_.find(node);
     Planner planner(function);
-    planner.Decide(why == why_not_.end() ? "" : why->second);
+    planner.Decide(why == why_not_.end() ? "" : why->second, why_not_launch_);
     places_[node] = planner.places();
     if (!planner.plan().empty()) Editor(module_, function, planner.plan()).Run();
   }
@@ -320,6 +337,7 @@ class Aggregator {
   }
 
   ptx::Module& module_;
+  const WhyNotLaunch& why_not_launch_;
   const analysis::CallGraph calls_;
   std::set<NodeId> reached_;
   std::map<NodeId, std::string> why_not_;
@@ -328,6 +346,8 @@ class Aggregator {
 
 }  // namespace
 
-Result<PassReport> AggregatePass::Run(ptx::Module& module) const { return Aggregator(module).Run(); }
+PassReport AggregateLaunches(ptx::Module& module, const WhyNotLaunch& why_not) { return Aggregator(module, why_not).Run(); }
+
+Result<PassReport> AggregatePass::Run(ptx::Module& module) const { return AggregateLaunches(module, {}); }
 
 }  // namespace gridloom::passes

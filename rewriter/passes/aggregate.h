@@ -19,9 +19,18 @@
 // it launches (cudaDeviceSynchronize) could not wait for groups.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "rewriter/passes/pass.h"
 
 namespace gridloom::passes {
+
+/// Why a launch is to stay as it is, as a clause; empty when it may become a group.
+using WhyNotLaunch = std::function<std::string(const ptx::Function& function, const ptx::Instruction& launch)>;
+
+/// The pass, but for launches that are to stay as they are. Passes that do more with groups begin with it.
+PassReport AggregateLaunches(ptx::Module& module, const WhyNotLaunch& why_not);
 
 class AggregatePass final : public Pass {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rewriter/passes/aggregate.h"
+#include "rewriter/passes/consolidate.h"
 #include "rewriter/passes/profile.h"
 #include "rewriter/passes/release.h"
 #include "rewriter/passes/slice.h"
@@ -13,6 +14,9 @@ namespace gridloom::passes {
 std::span<const std::unique_ptr<const Pass>> AllPasses() {
   static const std::unique_ptr<const Pass> passes[] = {
       std::make_unique<AggregatePass>(),
+      std::make_unique<ConsolidatePass>(),
+      std::make_unique<ConsolidatePass>(ConsolidateOptions{.scope = ConsolidateScope::kBlock}),
+      std::make_unique<ConsolidatePass>(ConsolidateOptions{.scope = ConsolidateScope::kGrid}),
       std::make_unique<ProfilePass>(RangeForm::kInterval),
       std::make_unique<ProfilePass>(RangeForm::kStrided),
       std::make_unique<ReleasePass>(RangeForm::kInterval),

@@ -36,6 +36,7 @@ constexpr RuntimeFunction kFunctions[] = {
     {"LaunchDevice_ptsz", RuntimeCall::kLaunch},
     {"LaunchDeviceV2", RuntimeCall::kLaunchBuffer},
     {"LaunchDeviceV2_ptsz", RuntimeCall::kLaunchBuffer},
+    {"GetParameterBufferV2", RuntimeCall::kGetBuffer},
     {"DeviceSynchronize", RuntimeCall::kWait},
     {"DeviceSynchronizeDeprecationAvoidance", RuntimeCall::kWait},
 };

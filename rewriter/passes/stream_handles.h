@@ -22,6 +22,7 @@ enum class RuntimeCall : std::uint8_t {
   kDestroyStream,
   kLaunch,        ///< kernel, buffer, grid, block, dynamic shared bytes, stream
   kLaunchBuffer,  ///< buffer, stream
+  kGetBuffer,     ///< kernel, grid, block, dynamic shared bytes
   kWait,          ///< for all that the block has launched
 };
 RuntimeCall RuntimeCallOf(std::string_view function);

@@ -74,6 +74,7 @@ gridloom_app(dynamic_parallelism_per_thread FLAGS -rdc=true --default-stream per
 gridloom_app(dynamic_parallelism_streams FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(dynamic_parallelism_synchronize FLAGS -rdc=true -DCUDA_FORCE_CDP1_IF_SUPPORTED -D__CDPRT_SUPPRESS_SYNC_DEPRECATION_WARNING LIBS cudadevrt)
 gridloom_app(aggregated_groups FLAGS -rdc=true -I../../interpose/include LIBS cudadevrt)
+gridloom_app(consolidated_launches FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(clusters ARCH 90)
 gridloom_app(tensor_copies ARCH 90a FLAGS -std=c++17)
 gridloom_app(wgmma_gemm ARCH 90a FLAGS -std=c++17)

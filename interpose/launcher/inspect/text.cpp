@@ -107,7 +107,7 @@ std::string KernelTable(const ContainerReport& container, const InspectView& vie
 }
 
 std::string Fact(const std::string& name, const std::string& value) {
-  constexpr std::size_t kNameWidth = 16;
+  constexpr std::size_t kNameWidth = 18;
   return "    " + name + std::string(kNameWidth - std::min(kNameWidth, name.size()), ' ') + value + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "rewriter/passes/consolidate.h"
 #include "rewriter/support/quantity.h"
 #include "rewriter/support/suggest.h"
 #include "scheduler/model/profile_file.h"
@@ -72,6 +73,12 @@ Result<std::string> CheckNumber(const char* option, const std::string& text, uns
 }
 
 Result<std::string> CheckSlice(const std::string& text) { return CheckNumber("--slice", text, 0x7FFFFFFF); }
+
+Result<std::string> CheckConsolidate(const std::string& text) {
+  const auto options = passes::ParseConsolidateOptions(text);
+  if (options.ok()) return text;
+  return Error{"--consolidate is " + options.error().message};
+}
 
 Result<std::string> CheckForm(const std::string& text) {
   if (text == "interval" || text == "strided") return text;
@@ -168,6 +175,13 @@ const std::vector<RunOption>& Options() {
        "--summary says which do not, and why",
        {{"GRIDLOOM_AGGREGATE", "1"}},
        nullptr},
+      {"--consolidate",
+       "FORM",
+       "launches by kernels that nothing waits for become one for many; FORM is warp, block or grid, with :N behind it for launches of "
+       "fewer "
+       "than N threads to be the work of the launching thread; --summary says which do not, and why",
+       {{"GRIDLOOM_CONSOLIDATE", "{}"}},
+       CheckConsolidate},
       {"--check-ranges",
        "FORM",
        "profile every grid first, and compare the ranges it reports with the pages it touches; FORM is interval or strided",

@@ -56,6 +56,7 @@ llvm::Function* ModuleLifter::FunctionFor(const ptx::Function& function) {
   if (!inserted) return it->second;
   auto* type = Signature(definition.returns, definition.params);
   it->second = llvm::Function::Create(type, llvm::Function::InternalLinkage, "gl_func_" + std::to_string(number->second), out_.ir());
+  if (definition.name.starts_with("gridloom_")) it->second->addFnAttr(kOfPass);
   AddSubprogram(*it->second, definition.name, definition.loc.line);
   pending_.push_back(&definition);
   return it->second;

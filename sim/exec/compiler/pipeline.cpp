@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "sim/exec/compiler/fetch_ahead.h"
+#include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
@@ -83,12 +84,13 @@ bool IsSelfRecursive(const llvm::Function& function) {
   return false;
 }
 
-/// Device functions called from one place, or small ones, become part of their caller: a call costs a spill of all lanes.
+/// Device functions called from one place, or small ones, become part of their caller: a call costs a spill of all lanes. Not what passes
+/// have added, which is called rarely: code generation takes more than twice as long for twice the code.
 void MarkForInlining(SpmdModule& spmd) {
   constexpr unsigned kSmall = 200;
   for (llvm::Function& function : spmd.ir()) {
     if (function.isDeclaration() || !function.hasInternalLinkage() || IsSelfRecursive(function)) continue;
-    if (function.getInstructionCount() > kSmall && !function.hasOneUse()) continue;
+    if (function.getInstructionCount() > kSmall && (function.hasFnAttribute(kOfPass) || !function.hasOneUse())) continue;
     function.removeFnAttr(llvm::Attribute::NoInline);
     function.addFnAttr(llvm::Attribute::AlwaysInline);
   }

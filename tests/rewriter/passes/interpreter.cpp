@@ -74,6 +74,15 @@ std::uint64_t Arithmetic(const Instruction& instruction, std::uint64_t a, std::u
     case Opcode::kPopc: return static_cast<std::uint64_t>(std::popcount(a));
     case Opcode::kSelp: return c != 0 ? a : b;
     case Opcode::kCvta: return a;
+    case Opcode::kNeg: return 0 - a;
+    case Opcode::kBrev: {
+      std::uint64_t turned = 0;
+      for (unsigned bit = 0; bit < bits; ++bit) turned |= (a >> bit & 1) << (bits - 1 - bit);
+      return turned;
+    }
+    case Opcode::kBfind:
+      if (!instruction.Has(Mod::kShiftamt)) Unknown(ptx::PrintInstruction(instruction));
+      return static_cast<std::uint64_t>(std::countl_zero(a)) - (64 - bits);
     default: break;
   }
   if (ptx::IsSigned(instruction.type())) return SignedArithmetic(instruction, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
@@ -94,12 +103,18 @@ Interpreter::Interpreter(const ptx::Module& module, InterpreterWatcher* watcher)
     std::vector<std::uint64_t>& words = globals_[&variable];
     words.resize(variable.element_count());  // 64-bit elements: tables of functions
     for (const ptx::Initializer& element : variable.initializer) {
-      const ptx::Function* const function = module.FindFunction(std::get<Operand>(element.value).function->name);
-      const auto it = std::ranges::find_if(module.functions, [&](const ptx::Function& one) { return &one == function; });
-      words[element.element] = (static_cast<std::uint64_t>(it - module.functions.begin()) + 1) * kFunctionStep;
+      words[element.element] = FunctionAddress(*std::get<Operand>(element.value).function);
     }
   }
 }
+
+std::uint64_t Interpreter::FunctionAddress(const ptx::Function& function) const {
+  const ptx::Function* const definition = module_.FindFunction(function.name);
+  const auto it = std::ranges::find_if(module_.functions, [&](const ptx::Function& one) { return &one == definition; });
+  return (static_cast<std::uint64_t>(it - module_.functions.begin()) + 1) * kFunctionStep;
+}
+
+const ptx::Function& Interpreter::FunctionAt(std::uint64_t address) const { return module_.functions.at(address / kFunctionStep - 1); }
 
 const Interpreter::Code& Interpreter::CodeOf(const ptx::Function& function) {
   const auto [it, added] = code_.try_emplace(&function);
@@ -173,7 +188,12 @@ Interpreter::Flow Interpreter::Step(const Instruction& instruction, const Code& 
     case Opcode::kRet: return Flow::kReturn;
     case Opcode::kExit: return Flow::kExit;
     case Opcode::kCall: return Call(instruction);
-    case Opcode::kBar: return Flow::kBarrier;
+    case Opcode::kBar: return instruction.Has(Mod::kWarp) ? Flow::kNext : Flow::kBarrier;
+    case Opcode::kTrap: throw std::runtime_error("the kernel traps");
+    case Opcode::kActivemask:
+    case Opcode::kMatch:
+    case Opcode::kShfl:
+    case Opcode::kVote: Set(instruction.operands[0], Alone(instruction)); return Flow::kNext;
     case Opcode::kMembar: return Flow::kNext;
     case Opcode::kAtom:
     case Opcode::kRed: Add(instruction); return Flow::kNext;
@@ -187,7 +207,7 @@ Interpreter::Flow Interpreter::Step(const Instruction& instruction, const Code& 
 Interpreter::Flow Interpreter::Call(const Instruction& call) {
   const Operand* const target = analysis::CallTargetOf(call);
   const ptx::Function* callee = target->function;
-  if (callee == nullptr) callee = &module_.functions.at(Value(*target) / kFunctionStep - 1);
+  if (callee == nullptr) callee = &FunctionAt(Value(*target));
   callee = module_.FindFunction(callee->name);
   const std::size_t at = static_cast<std::size_t>(target - call.operands.data());
   const bool has_arguments = at + 1 < call.operands.size() && call.operands[at + 1].kind == OperandKind::kList;
@@ -195,22 +215,42 @@ Interpreter::Flow Interpreter::Call(const Instruction& call) {
   if (arguments != callee->params.size()) throw std::runtime_error("wrong number of arguments: " + ptx::PrintInstruction(call));
   for (std::size_t i = 0; i < arguments; ++i) {
     const Operand& argument = call.operands[at + 1].elements[i];
-    thread_->params[&callee->params[i]] = argument.kind == OperandKind::kSymbol ? thread_->params[argument.variable] : Value(argument);
+    if (argument.kind == OperandKind::kSymbol) CopyParam(*argument.variable, callee->params[i]);
+    else thread_->params[{&callee->params[i], 0}] = Value(argument);
   }
   if (callee->body == nullptr || (watcher_ != nullptr && watcher_->Replaces(callee->name))) {
     if (watcher_ == nullptr) Unknown("the function " + std::string(callee->name));
     std::vector<std::uint64_t> values;
-    for (const ptx::Variable& param : callee->params) values.push_back(thread_->params[&param]);
+    for (const ptx::Variable& param : callee->params) {
+      for (std::uint64_t at = 0; at < (param.bytes() == 12 ? 12u : 1u); at += 4) values.push_back(thread_->params[{&param, at}]);
+    }
     watcher_->OnCall(callee->name, values);
-    if (at == 1 && !call.operands[0].elements.empty()) thread_->params[call.operands[0].elements[0].variable] = watcher_->Result();
+    if (at == 1 && !call.operands[0].elements.empty()) thread_->params[{call.operands[0].elements[0].variable, 0}] = watcher_->Result();
     return Flow::kNext;
   }
   const Flow flow = RunFunction(*callee);
   if (at == 1) {
-    for (std::size_t i = 0; i < callee->returns.size(); ++i)
-      thread_->params[call.operands[0].elements[i].variable] = thread_->params[&callee->returns[i]];
+    for (std::size_t i = 0; i < callee->returns.size(); ++i) CopyParam(callee->returns[i], *call.operands[0].elements[i].variable);
   }
   return flow;
+}
+
+void Interpreter::CopyParam(const ptx::Variable& from, const ptx::Variable& to) {
+  for (std::uint64_t at = 0; at < std::max<std::uint64_t>(from.bytes(), 1); at += 4)
+    thread_->params[{&to, at}] = thread_->params[{&from, at}];
+}
+
+std::uint64_t Interpreter::Lane() const {
+  return ((std::uint64_t{thread_->tid[2]} * place_.block[1] + thread_->tid[1]) * place_.block[0] + thread_->tid[0]) % 32;
+}
+
+std::uint64_t Interpreter::Alone(const Instruction& of_warp) {
+  const std::uint64_t self = std::uint64_t{1} << Lane();
+  switch (of_warp.opcode) {
+    case Opcode::kShfl: return Value(of_warp.operands[1]);
+    case Opcode::kVote: return Value(of_warp.operands[1]) != 0 ? self : 0;
+    default: return self;
+  }
 }
 
 void Interpreter::Compute(const Instruction& instruction) {
@@ -237,6 +277,17 @@ void Interpreter::Compute(const Instruction& instruction) {
 
 void Interpreter::Move(const Instruction& instruction) {
   const Operand &to = instruction.operands[0], &from = instruction.operands[1];
+  if (from.kind == OperandKind::kVector) {  // the lower half first
+    const unsigned bits = ptx::BitsOf(instruction.type()) / static_cast<unsigned>(from.elements.size());
+    std::uint64_t whole = 0;
+    for (std::size_t i = from.elements.size(); i-- > 0;) whole = whole << bits | Cut(Value(from.elements[i]), bits);
+    return Set(to, whole);
+  }
+  if (to.kind == OperandKind::kVector && from.kind == OperandKind::kRegister) {
+    const unsigned bits = ptx::BitsOf(instruction.type()) / static_cast<unsigned>(to.elements.size());
+    for (std::size_t i = 0; i < to.elements.size(); ++i) Set(to.elements[i], Cut(Value(from) >> (bits * i), bits));
+    return;
+  }
   if (to.kind != OperandKind::kVector) return Set(to, Value(from));
   const std::array<std::uint32_t, 3>& values = from.text == "%ctaid" ? place_.cta : place_.grid;
   for (std::size_t i = 0; i < to.elements.size(); ++i) Set(to.elements[i], i < 3 ? values[i] : 0);
@@ -267,40 +318,56 @@ void Interpreter::Tell(const Instruction& access, std::uint64_t address, bool re
 }
 
 void Interpreter::Add(const Instruction& atomic) {
-  if (!atomic.Has(Mod::kAdd) || ptx::BytesOf(atomic.type()) != 4) Unknown(ptx::PrintInstruction(atomic));
+  const unsigned bytes = ptx::BytesOf(atomic.type());
+  if (!atomic.Has(Mod::kAdd) && !atomic.Has(Mod::kExch) && !atomic.Has(Mod::kCas)) Unknown(ptx::PrintInstruction(atomic));
   const std::size_t at = atomic.opcode == Opcode::kAtom ? 1 : 0;
   const std::uint64_t address = Address(atomic.operands[at]);
   Tell(atomic, address, true, true);
-  auto& word = *reinterpret_cast<std::uint32_t*>(address);
+  std::uint64_t word = 0;
+  std::memcpy(&word, reinterpret_cast<const void*>(address), bytes);
+  const std::uint64_t value = Value(atomic.operands[at + 1]);
+  std::uint64_t next = atomic.Has(Mod::kAdd) ? word + value : value;
+  if (atomic.Has(Mod::kCas)) next = word == value ? Value(atomic.operands[at + 2]) : word;
   if (at == 1) Set(atomic.operands[0], word);
-  word += static_cast<std::uint32_t>(Value(atomic.operands[at + 1]));
+  std::memcpy(reinterpret_cast<void*>(address), &next, bytes);
 }
 
 void Interpreter::Load(const Instruction& instruction) {
   const unsigned bytes = ptx::BytesOf(instruction.type());
-  std::uint64_t value = 0;
-  if (instruction.space() == StateSpace::kParam) {
-    const ptx::Variable& param = *instruction.operands[1].address->base.at(0).variable;
-    const std::byte* const in_block = ParamBytes(param);
-    if (in_block != nullptr) std::memcpy(&value, in_block, bytes);
-    else value = thread_->params[&param];
-  } else {
-    const std::uint64_t address = Address(instruction.operands[1]);
-    Tell(instruction, address, true, false);
-    std::memcpy(&value, reinterpret_cast<const void*>(address), bytes);
+  const Operand& to = instruction.operands[0];
+  const unsigned count = instruction.vector_width();
+  for (unsigned i = 0; i < count; ++i) {
+    std::uint64_t value = 0;
+    if (instruction.space() == StateSpace::kParam) {
+      const ptx::AddressOperand& place = *instruction.operands[1].address;
+      const ptx::Variable& param = *place.base.at(0).variable;
+      const std::uint64_t offset = static_cast<std::uint64_t>(place.offset) + i * bytes;
+      const std::byte* const in_block = ParamBytes(param);
+      if (in_block != nullptr) std::memcpy(&value, in_block + offset, bytes);
+      else value = thread_->params[{&param, offset}];
+    } else {
+      const std::uint64_t address = Address(instruction.operands[1]) + i * bytes;
+      Tell(instruction, address, true, false);
+      std::memcpy(&value, reinterpret_cast<const void*>(address), bytes);
+    }
+    Set(count > 1 ? to.elements[i] : to, Cut(value, bytes * 8));
   }
-  Set(instruction.operands[0], Cut(value, bytes * 8));
 }
 
 void Interpreter::Store(const Instruction& instruction) {
-  const std::uint64_t value = Value(instruction.operands[1]);
-  if (instruction.space() == StateSpace::kParam) {
-    thread_->params[instruction.operands[0].address->base.at(0).variable] = value;
-    return;
+  const Operand& from = instruction.operands[1];
+  const unsigned count = instruction.vector_width(), bytes = ptx::BytesOf(instruction.type());
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uint64_t value = Value(count > 1 ? from.elements[i] : from);
+    if (instruction.space() == StateSpace::kParam) {
+      const ptx::AddressOperand& place = *instruction.operands[0].address;
+      thread_->params[{place.base.at(0).variable, static_cast<std::uint64_t>(place.offset) + i * bytes}] = value;
+      continue;
+    }
+    const std::uint64_t address = Address(instruction.operands[0]) + i * bytes;
+    Tell(instruction, address, false, true);
+    std::memcpy(reinterpret_cast<void*>(address), &value, bytes);
   }
-  const std::uint64_t address = Address(instruction.operands[0]);
-  Tell(instruction, address, false, true);
-  std::memcpy(reinterpret_cast<void*>(address), &value, ptx::BytesOf(instruction.type()));
 }
 
 std::uint64_t Interpreter::Special(std::string_view name) const {
@@ -311,6 +378,8 @@ std::uint64_t Interpreter::Special(std::string_view name) const {
   if (name.starts_with("%tid.")) return thread_->tid[i];
   if (name.starts_with("%ntid.")) return place_.block[i];
   if (name == "%gridid") return place_.grid_id;
+  if (name == "%laneid") return Lane();
+  if (name == "%lanemask_lt") return (std::uint64_t{1} << Lane()) - 1;
   Unknown(std::string(name));
 }
 
@@ -325,6 +394,7 @@ std::uint64_t Interpreter::Value(const Operand& operand) {
     }
     case OperandKind::kSymbol:
       if (operand.variable != nullptr) return AddressOf(*operand.variable) + static_cast<std::uint64_t>(operand.offset);
+      if (operand.function != nullptr) return FunctionAddress(*operand.function);
       Unknown("operand " + ptx::PrintOperand(operand));
     default: Unknown("operand " + ptx::PrintOperand(operand));
   }

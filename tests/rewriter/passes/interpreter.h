@@ -26,8 +26,9 @@ struct CtaPlace {
 class InterpreterWatcher {
  public:
   virtual ~InterpreterWatcher() = default;
-  virtual void OnAccess(std::uint64_t address, unsigned bytes, bool reads, bool writes) = 0;     ///< to global memory
-  virtual void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) = 0;  ///< of a function without a body
+  virtual void OnAccess(std::uint64_t address, unsigned bytes, bool reads, bool writes) = 0;  ///< to global memory
+  /// Of a function without a body. An argument of 12 bytes stands there as three.
+  virtual void OnCall(std::string_view function, std::span<const std::uint64_t> arguments) = 0;
   /// Whether OnCall stands for the body of a function that has one.
   virtual bool Replaces(std::string_view) const { return false; }
   /// What the function returns that OnCall was told of last.
@@ -42,6 +43,8 @@ class Interpreter {
   /// Runs the threads of a CTA one after the other, x fastest, each to its next barrier or its end. `params` is the parameter block;
   /// addresses are those of the host.
   void RunCta(const ptx::Function& kernel, const std::vector<std::byte>& params, const CtaPlace& place);
+  /// What an address stands for that a kernel has passed on.
+  const ptx::Function& FunctionAt(std::uint64_t address) const;
   /// The module's variables in global memory: address and bytes.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> Globals() const;
 
@@ -66,7 +69,7 @@ class Interpreter {
     std::size_t at = 0;  ///< instruction of the kernel
     bool ended = false;
     std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> registers;
-    std::unordered_map<const ptx::Variable*, std::uint64_t> params;  ///< .param variables of calls and functions
+    std::unordered_map<RegisterKey, std::uint64_t, RegisterHash> params;  ///< .param variables of calls and functions, by byte
     Memory local;
   };
   enum class Flow : std::uint8_t { kNext, kReturn, kExit, kBarrier };
@@ -87,6 +90,11 @@ class Interpreter {
   const std::byte* ParamBytes(const ptx::Variable& param) const;
   std::uint64_t Value(const ptx::Operand& operand);
   std::uint64_t Special(std::string_view name) const;
+  void CopyParam(const ptx::Variable& from, const ptx::Variable& to);
+  /// Of the thread in its warp. No other lane ever comes along with it.
+  std::uint64_t Lane() const;
+  std::uint64_t Alone(const ptx::Instruction& of_warp);
+  std::uint64_t FunctionAddress(const ptx::Function& function) const;
   void Set(const ptx::Operand& operand, std::uint64_t value);
 
   const ptx::Module& module_;
