@@ -24,6 +24,7 @@ CUresult GetInfo(CUstream handle, CUstreamCaptureStatus* status, std::uint64_t* 
   GL_CU_REQUIRE(status != nullptr);
   GL_CU_TRY(FindStream(handle, &stream));
   const std::lock_guard lock(session::CaptureMutex());
+  GL_CU_TRY(session::RefuseLegacyWhileCapturing(*stream));
   const auto& capture = stream->capture;
   *status = capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
                                : (capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE);

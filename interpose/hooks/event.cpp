@@ -59,7 +59,7 @@ CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned
   EventPtr event;
   GL_CU_TRY(FindEvent(handle, &event));
   session::StreamPtr stream;
-  GL_CU_TRY(FindStream(stream_handle, &stream));
+  GL_CU_TRY(FindOwnedStream(stream_handle, &stream));
   if (&event->context() != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
   bool captured = false;
   GL_CU_TRY(session::CaptureRecord(*stream, event, flags, &captured));

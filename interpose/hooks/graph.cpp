@@ -9,12 +9,6 @@ namespace gridloom::hooks {
 
 namespace {
 
-bool AllocatesMemory(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
-    return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type() == CU_GRAPH_NODE_TYPE_MEM_FREE;
-  });
-}
-
 CUresult ForEachEdge(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, std::size_t count,
                      CUresult (Graph::*change)(GraphNode&, GraphNode&)) {
   std::shared_ptr<Graph> graph;
@@ -62,7 +56,7 @@ CUresult cuGraphClone(CUgraph* copy, CUgraph handle) {
   GL_CU_REQUIRE(copy != nullptr);
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(handle, &graph));
-  if (AllocatesMemory(*graph)) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
+  if (graph->HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
   *copy = TheProcess().graphs.Add(graph->Clone());
   return CUDA_SUCCESS;
 }
@@ -176,7 +170,7 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
   std::shared_ptr<GraphNode> node;
   GL_CU_TRY(FindNode(handle, &node));
   const auto lock = node->graph.Lock();
-  if (node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type() == CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (node->graph.HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
   node->graph.RemoveNode(*node);
   return CUDA_SUCCESS;
 }

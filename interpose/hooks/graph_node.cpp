@@ -15,6 +15,7 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
   std::shared_ptr<Graph> graph;
   GL_CU_TRY(FindGraph(graph_handle, &graph));
   const auto lock = graph->Lock();
+  if (const auto* conditional = std::get_if<session::ConditionalOp>(&operation)) GL_CU_REQUIRE(graph->MayUse(*conditional->condition));
   std::vector<GraphNode*> nodes;
   for (std::size_t i = 0; i < count; ++i) {
     std::shared_ptr<GraphNode> node;

@@ -40,11 +40,9 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::u
   const api::Lookup found = api::Find(symbol, version, per_thread);
   *pfn = found.address;
   Store(status, found.status);
-  if (found.address == nullptr) {
-    GL_LOG(kDebug, "cuGetProcAddress: no %s for version %d", symbol, version);
-    return CUDA_ERROR_NOT_FOUND;
-  }
-  return CUDA_SUCCESS;
+  if (found.address != nullptr) return CUDA_SUCCESS;
+  GL_LOG(kDebug, "cuGetProcAddress: no %s for version %d", symbol, version);
+  return status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;  // who asks for the status is told by it
 }
 
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int version, std::uint64_t flags) {

@@ -143,7 +143,7 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel handle) {
-  GL_CU_REQUIRE(name != nullptr);
+  GL_CU_REQUIRE(name != nullptr && handle != nullptr);
   std::shared_ptr<Kernel> kernel;
   GL_CU_TRY(FindKernel(handle, &kernel));
   *name = kernel->name().c_str();  // lives until the module is unloaded

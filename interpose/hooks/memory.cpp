@@ -160,6 +160,8 @@ CUresult cuMemHostUnregister(void* pointer) {
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   Context* const owner = OwnerOf(address);
   if (owner == nullptr) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  const auto range = owner->device().memory().Find(address);
+  GL_CU_REQUIRE(!range || range->kind != exec::MemoryKind::kRegistered || range->base == address);  // inside of one
   owner->WaitAll();
   if (!owner->memory.Take(address, {Kind::kRegistered})) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   return owner->device().memory().UnregisterHost(pointer) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -17,14 +17,20 @@ CUresult FindPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
   return CUDA_SUCCESS;
 }
 
-CUresult AllocateFrom(const std::shared_ptr<MemoryPool>& pool, CUdeviceptr* pointer, std::size_t bytes, CUstream handle) {
-  GL_CU_REQUIRE(pointer != nullptr && bytes != 0);
+/// From the pool, or where there is none from the one that the stream's device uses.
+CUresult AllocateFrom(std::shared_ptr<MemoryPool> pool, CUdeviceptr* pointer, std::size_t bytes, CUstream handle) {
   session::StreamPtr stream;
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
+  GL_CU_REQUIRE(pointer != nullptr);
   {
     const std::lock_guard lock(session::CaptureMutex());
     if (stream->capture != nullptr) return session::CaptureAllocation(*stream, bytes, pointer);
   }
+  if (bytes == 0) {  // no error here, unlike cuMemAlloc
+    *pointer = 0;
+    return CUDA_SUCCESS;
+  }
+  if (pool == nullptr) pool = stream->context().device().current_pool();
   std::uint64_t address = pool->Allocate(bytes);
   if (address == 0) {
     stream->context().WaitAll();  // frees on their way
@@ -65,28 +71,26 @@ CUmemoryPool Publish(const std::shared_ptr<MemoryPool>& pool) {
   return pool->handle();
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
-  return AllocateFrom(ThisContext().device().current_pool(), pointer, bytes, stream);
-}
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) { return AllocateFrom(nullptr, pointer, bytes, stream); }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
   std::shared_ptr<MemoryPool> pool;
   GL_CU_TRY(FindPool(handle, &pool));
-  return AllocateFrom(pool, pointer, bytes, stream);
+  return AllocateFrom(std::move(pool), pointer, bytes, stream);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   session::StreamPtr stream;
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
   if (pointer == 0) return CUDA_SUCCESS;
   if (auto pool = MemoryPool::Find(pointer)) {
-    const bool of_graph = pool == ThisContext().device().graph_pool();
+    const bool of_graph = pool == stream->context().device().graph_pool();
     return session::Submit(*stream, session::FreeOp{pointer, of_graph ? nullptr : std::move(pool)}, session::Waiting::kIfIdle);
   }
   // Memory of cuMemAlloc may be freed in stream order too.
-  const auto allocation = ThisContext().device().memory().Find(pointer);
+  const auto allocation = stream->context().device().memory().Find(pointer);
   GL_CU_REQUIRE(allocation && allocation->base == pointer && allocation->kind == exec::MemoryKind::kDevice);
-  return hooks::cuMemFree_v2(pointer);
+  return session::CurrentContext() != nullptr ? hooks::cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {

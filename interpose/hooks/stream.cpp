@@ -22,10 +22,10 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) { return cuStreamCreat
 
 CUresult cuStreamDestroy_v2(CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
   if (stream->kind() == Stream::Kind::kLegacy || stream->kind() == Stream::Kind::kPerThread) return CUDA_ERROR_INVALID_HANDLE;
   session::AbandonCapture(*stream);
-  ThisContext().ForgetStream(stream);
+  stream->context().ForgetStream(stream);
   return CUDA_SUCCESS;
 }
 
@@ -81,14 +81,14 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
 
 CUresult cuStreamSynchronize(CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
   GL_CU_TRY(session::RefuseWhileCapturing(*stream));
   stream->context().Wait(*stream);
   return stream->context().status();
 }
 CUresult cuStreamQuery(CUstream handle) {
   StreamPtr stream;
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
   GL_CU_TRY(session::RefuseWhileCapturing(*stream));
   bool idle = stream->context().Idle(*stream);
   if (auto* const timeline = session::HostTimeline::Get(); timeline != nullptr && (idle || timeline->timed())) {
@@ -101,7 +101,7 @@ CUresult cuStreamQuery(CUstream handle) {
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags) {
   StreamPtr stream;
   GL_CU_REQUIRE((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
-  GL_CU_TRY(FindStream(handle, &stream));
+  GL_CU_TRY(FindOwnedStream(handle, &stream));
   const auto event = TheProcess().events.Find(event_handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   bool captured = false;

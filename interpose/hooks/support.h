@@ -31,6 +31,18 @@ inline CUresult FindStream(CUstream handle, session::StreamPtr* stream) {
   *stream = ThisContext().FindStream(handle);
   return *stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
+/// The same for calls that need no current context: a stream that was created is of its own context, whichever is current.
+inline CUresult FindOwnedStream(CUstream handle, session::StreamPtr* stream) {
+  if (Context* const current = session::CurrentContext()) {
+    GL_CU_TRY(current->status());
+    *stream = current->FindStream(handle);
+    if (*stream != nullptr) return CUDA_SUCCESS;
+  } else if (Context::IsDefaultStream(handle)) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  *stream = TheProcess().FindStream(handle);
+  return *stream != nullptr ? (*stream)->context().status() : CUDA_ERROR_INVALID_HANDLE;
+}
 inline CUresult FindDevice(CUdevice ordinal, Device** device) {
   *device = TheProcess().FindDevice(ordinal);
   return *device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

@@ -115,6 +115,12 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
   if (Context* const context = session::CurrentContext()) context->WaitAll();
   const std::lock_guard lock(TheTable().mutex);
   auto& mappings = TheTable().mappings;
+  // A part of a reserved range that has nothing mapped is no error.
+  const auto range = memory->Find(pointer);
+  const bool reserved = range && range->kind == exec::MemoryKind::kReserved && bytes <= range->base + range->bytes - pointer;
+  const auto next = mappings.lower_bound(pointer);
+  const bool inside = next != mappings.begin() && std::prev(next)->first + std::prev(next)->second.bytes > pointer;
+  if (reserved && !inside && (next == mappings.end() || next->first >= pointer + bytes)) return CUDA_SUCCESS;
   // Whole mappings only, one or several in a row.
   CUdeviceptr at = pointer;
   while (at < pointer + bytes) {

@@ -153,7 +153,7 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
     return MissingInRealDriver(Fn::cuGetProcAddress_v2);
   }
   if (result != CUDA_SUCCESS || symbol == nullptr || pfn == nullptr || *pfn == nullptr || version > kDriverVersion) return result;
-  // Everything else is called directly, at no cost. Only what must be seen leads through us.
+  // What dlsym finds is ours, and a program may compare the two; what the real driver has in newer forms is called directly.
   const Lookup ours = Find(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
   if (ours.row == nullptr) return result;
   const bool lookup = std::strcmp(ours.row->name, "cuGetProcAddress") == 0;
@@ -161,7 +161,8 @@ CUresult RealGetProcAddress(const char* symbol, void** pfn, int version, std::ui
   const bool twin = ours.address == ours.row->twin_address;
   const bool memory = RealMemory::Get() != nullptr && MemoryRoleOf(static_cast<Fn>(index)) != MemoryRole::kNone;
   const bool code = RealCode::Get() != nullptr && CodeRoleOf(static_cast<Fn>(index)) != CodeRole::kNone;
-  if ((ours.row->launches || lookup || memory || code) && g_real[index][twin] != nullptr) *pfn = ours.address;
+  const bool same = *pfn == g_real[index][twin];
+  if ((same || ours.row->launches || lookup || memory || code) && g_real[index][twin] != nullptr) *pfn = ours.address;
   return result;
 }
 

@@ -211,10 +211,14 @@ CUresult RefuseWhileCapturing(Stream& stream) {
     Invalidate(*stream.capture);
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  if (stream.kind() == Stream::Kind::kLegacy && BlockingStreamCaptures(stream.context())) {
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  }
-  return CUDA_SUCCESS;
+  return RefuseLegacyWhileCapturing(stream);
+}
+
+CUresult RefuseLegacyWhileCapturing(const Stream& stream) {
+  if (g_active.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  const std::lock_guard lock(CaptureMutex());
+  const bool refused = stream.kind() == Stream::Kind::kLegacy && BlockingStreamCaptures(stream.context());
+  return refused ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
 CUresult RefuseUnsafeCall() {

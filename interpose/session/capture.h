@@ -46,6 +46,8 @@ cuda::CUresult CaptureAllocation(Stream& stream, std::size_t bytes, cuda::CUdevi
 cuda::CUresult MakeAllocOp(Device& device, cuda::CUDA_MEM_ALLOC_NODE_PARAMS params, AllocOp* op);
 /// STREAM_CAPTURE_UNSUPPORTED, and the capture becomes invalid, when the stream is capturing.
 cuda::CUresult RefuseWhileCapturing(Stream& stream);
+/// STREAM_CAPTURE_IMPLICIT for the legacy stream while a blocking stream captures, which goes on.
+cuda::CUresult RefuseLegacyWhileCapturing(const Stream& stream);
 /// The same for calls that may not be made while certain captures run (cuMemAlloc, synchronous copies, ...): "potentially
 /// unsafe API calls" of cuThreadExchangeStreamCaptureMode.
 cuda::CUresult RefuseUnsafeCall();

@@ -67,6 +67,11 @@ StreamPtr Context::FindStream(CUstream handle) {
   return found == by_handle_.end() ? nullptr : found->second;
 }
 
+bool Context::IsDefaultStream(CUstream handle) {
+  const auto value = reinterpret_cast<std::uintptr_t>(handle);
+  return value == 0 || value == kStreamLegacy || value == kStreamPerThread;
+}
+
 void Context::ForgetStream(const StreamPtr& stream) {
   const std::lock_guard lock(queue_mutex_);
   CloseBatch(*stream);

@@ -77,6 +77,8 @@ class Context {
   StreamPtr CreateStream(Stream::Kind kind, int priority);
   /// What the handle means in this context; null when it is not a stream of it.
   StreamPtr FindStream(cuda::CUstream handle);
+  /// The handle means another stream in each context, or for each thread.
+  static bool IsDefaultStream(cuda::CUstream handle);
   void ForgetStream(const StreamPtr& stream);
 
   /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue is full.

@@ -50,7 +50,7 @@ CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std:
   }
   if (r.type < CU_MEMORYTYPE_HOST || r.type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   side->pitch = r.pitch != 0 ? r.pitch : r.x + width;
-  if (height * depth > 1 && r.pitch != 0 && r.pitch < r.x + width) return CUDA_ERROR_INVALID_VALUE;
+  if (r.pitch != 0 && r.pitch < r.x + width) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t rows = r.height != 0 ? r.height : r.y + height;
   if (depth > 1 && r.height != 0 && r.height < r.y + height) return CUDA_ERROR_INVALID_VALUE;
   side->slice = side->pitch * rows;

@@ -59,6 +59,10 @@ CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& depe
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
+  if (const auto* child = std::get_if<ChildOp>(&operation)) child->graph->around_ = weak_from_this();
+  if (const auto* conditional = std::get_if<ConditionalOp>(&operation)) {
+    for (const auto& body : conditional->bodies->graphs) body->around_ = weak_from_this();
+  }
   auto made = std::make_shared<GraphNode>(*this, std::move(operation));
   made->dependencies = dependencies;
   made->index = static_cast<std::uint32_t>(nodes_.size());
@@ -89,6 +93,22 @@ CUresult Graph::RemoveEdge(GraphNode& from, GraphNode& to) {
   if (std::erase(to.dependencies, &from) == 0) return CUDA_ERROR_INVALID_VALUE;
   std::erase(from.dependents, &to);
   return CUDA_SUCCESS;
+}
+
+bool Graph::MayUse(const Conditional& condition) const {
+  const auto of = [&](const Graph& graph) {
+    return std::ranges::any_of(graph.conditions, [&](const auto& own) { return own.get() == &condition; });
+  };
+  if (of(*this)) return true;
+  for (auto graph = around_.lock(); graph != nullptr; graph = graph->around_.lock()) {
+    if (of(*graph)) return true;
+  }
+  return false;
+}
+
+bool Graph::HasMemoryNodes() const {
+  return std::ranges::any_of(
+      nodes_, [](const auto& node) { return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type() == CU_GRAPH_NODE_TYPE_MEM_FREE; });
 }
 
 bool Graph::Order(std::vector<GraphNode*>* order) const {

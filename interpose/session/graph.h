@@ -66,13 +66,18 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool Order(std::vector<GraphNode*>* order) const;
   std::shared_ptr<Graph> Clone() const;
 
-  /// Conditions made for this graph, whether a node uses them yet or not.
+  /// Conditions made for this graph, whether a node uses them yet or not. Its nodes, and those of graphs inside of it, may use them.
   std::vector<std::shared_ptr<Conditional>> conditions;
   /// References this graph holds on user objects.
   std::map<std::shared_ptr<UserObject>, unsigned> user_objects;
+  /// Whether a node of this graph may use the condition.
+  bool MayUse(const Conditional& condition) const;
+  /// A node of it allocates memory or frees it: then neither nodes nor edges can be taken away.
+  bool HasMemoryNodes() const;
 
  private:
   mutable std::recursive_mutex mutex_;
+  std::weak_ptr<const Graph> around_;  ///< the graph a node of which has this one as its child or body
   std::vector<std::shared_ptr<GraphNode>> nodes_;
 };
 

@@ -17,12 +17,6 @@ using namespace cuda;
 
 namespace {
 
-/// The number the runtime passes on as cudaErrorInvalidConfiguration. No name of the driver interface; a driver that
-/// answers INVALID_VALUE here shows runtime programs "invalid argument" instead of "invalid configuration argument".
-constexpr auto kInvalidConfiguration = static_cast<CUresult>(9);
-/// Likewise cudaErrorInvalidDeviceFunction: the runtime hands a pointer that is no kernel of its own straight to the driver.
-constexpr auto kInvalidFunction = static_cast<CUresult>(98);
-
 CUresult Refuse(const Kernel& kernel, CUresult status, const std::string& why) {
   LogFormat(LogLevel::kInfo, "launch of %s refused: %s", kernel.name().c_str(), why.c_str());
   return status;
@@ -36,12 +30,11 @@ std::string Text(const exec::Dim3& d) { return Format("(%u,%u,%u)", d.x, d.y, d.
 
 CUresult CheckShape(Context& context, const Kernel& kernel, const exec::KernelInfo& info, const LaunchRequest& request) {
   const sim::DeviceSpec& spec = context.device().spec();
-  const CUresult configuration = kernel.from_runtime() ? kInvalidConfiguration : CUDA_ERROR_INVALID_VALUE;
   if (!Fits(request.grid, spec.grid.max_x, spec.grid.max_y, spec.grid.max_z)) {
-    return Refuse(kernel, configuration, "grid " + Text(request.grid) + " is empty or larger than the device allows");
+    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE, "grid " + Text(request.grid) + " is empty or larger than the device allows");
   }
   if (!Fits(request.block, spec.block.max_x, spec.block.max_y, spec.block.max_z) || request.block.count() > spec.block.max_threads) {
-    return Refuse(kernel, configuration,
+    return Refuse(kernel, CUDA_ERROR_INVALID_VALUE,
                   Format("block %s is empty or larger than %u threads", Text(request.block).c_str(), spec.block.max_threads));
   }
   if (info.max_threads != 0 && request.block.count() > info.max_threads) {
@@ -148,7 +141,7 @@ std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, 
 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   op->kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
-  if (op->kernel == nullptr) return Process::Get().runtime_present() ? kInvalidFunction : CUDA_ERROR_INVALID_HANDLE;
+  if (op->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!request.from_device) PublishTextureReferences(context);
   if (const auto status = op->kernel->Bind(&context, &op->bound); status != CUDA_SUCCESS) return status;
   const exec::KernelInfo& info = *op->bound.info;

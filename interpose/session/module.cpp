@@ -207,7 +207,7 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Kernel>& kernel = kernels_[std::string(name)];
   if (kernel == nullptr) {
-    kernel = std::make_shared<Kernel>(weak_from_this(), std::string(name), from_runtime_);
+    kernel = std::make_shared<Kernel>(weak_from_this(), std::string(name));
     Process::Get().kernels.Add(kernel);
   }
   return kernel;

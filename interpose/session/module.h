@@ -30,12 +30,9 @@ class TextureReference;
 
 class Kernel {
  public:
-  Kernel(std::weak_ptr<Code> code, std::string name, bool from_runtime)
-      : code_(std::move(code)), name_(std::move(name)), from_runtime_(from_runtime) {}
+  Kernel(std::weak_ptr<Code> code, std::string name) : code_(std::move(code)), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
-  /// Loaded by the CUDA runtime: configuration errors have the number that runtime programs expect.
-  bool from_runtime() const { return from_runtime_; }
   std::shared_ptr<Code> code() const { return code_.lock(); }
   cuda::CUkernel kernel_handle() { return reinterpret_cast<cuda::CUkernel>(this); }
   cuda::CUfunction function_handle() { return reinterpret_cast<cuda::CUfunction>(this); }
@@ -89,7 +86,6 @@ class Kernel {
   };
   const std::weak_ptr<Code> code_;
   const std::string name_;
-  const bool from_runtime_;
   std::mutex mutex_;
   std::vector<Instance> instances_;
 };

@@ -157,6 +157,15 @@ std::shared_ptr<Context> Process::AddContext(Device& device) {
 
 Context* Process::FindContext(CUcontext handle) const { return contexts_.Find(handle).get(); }
 
+StreamPtr Process::FindStream(CUstream handle) const {
+  StreamPtr found;
+  if (Context::IsDefaultStream(handle)) return found;
+  contexts_.ForEach([&](const std::shared_ptr<Context>& context) {
+    if (found == nullptr) found = context->FindStream(handle);
+  });
+  return found;
+}
+
 void Process::ReleaseContextObjects(Context& context) {
   for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
     if (module->owns_code()) module->code().Unload();

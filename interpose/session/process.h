@@ -55,13 +55,11 @@ class Process {
   bool eager_loading() const { return eager_loading_; }
   bool launch_blocking() const { return launch_blocking_; }
 
-  /// The CUDA runtime is in this process: it asked for its private tables.
-  bool runtime_present() const { return runtime_present_.load(std::memory_order_relaxed); }
-  void set_runtime_present() { runtime_present_.store(true, std::memory_order_relaxed); }
-
   std::shared_ptr<Context> AddContext(Device& device);
   /// Null for a handle that was never a context.
   Context* FindContext(cuda::CUcontext handle) const;
+  /// A stream that was created, of whatever context; null for any other handle.
+  StreamPtr FindStream(cuda::CUstream handle) const;
 
   HandleTable<Event, cuda::CUevent> events;
   HandleTable<Library, cuda::CUlibrary> libraries;
@@ -90,7 +88,6 @@ class Process {
 
   std::mutex init_mutex_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_ERROR_NOT_INITIALIZED};
-  std::atomic<bool> runtime_present_{false};
   bool initialised_ = false;
   std::optional<VisibleDevice> expected_;  ///< before Init; guarded by init_mutex_
   std::vector<std::unique_ptr<Device>> devices_;

@@ -220,9 +220,7 @@ const void* FindExportTable(const CUuuid& id) {
   static const bool filled = (FillTables(), true);
   static_cast<void>(filled);
   for (const Row& row : kTables) {
-    if (std::memcmp(row.id, id.bytes, 16) != 0) continue;
-    if (row.table == g_interface) Process::Get().set_runtime_present();
-    return row.table;
+    if (std::memcmp(row.id, id.bytes, 16) == 0) return row.table;
   }
   return nullptr;
 }

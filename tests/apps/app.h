@@ -37,7 +37,10 @@ inline Tally& Checks() {
 
 inline bool Note(bool good, const char* what, long index, double got, double want) {
   ++Checks().checks;
-  if (!good && ++Checks().bad <= 10) std::printf("%s[%ld]: got %.17g, want %.17g\n", what, index, got, want);
+  if (!good && ++Checks().bad <= 10) {
+    std::printf("%s[%ld]: got %.17g, want %.17g\n", what, index, got, want);
+    std::fflush(stdout);  // it stands even if what follows never ends
+  }
   return good;
 }
 /// Equal bit by bit (so that -0 differs from 0 and NaN equals itself).

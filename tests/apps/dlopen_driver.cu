@@ -22,9 +22,10 @@ int main() {
   Result("cuMemAlloc", address("cuMemAlloc", &function, 12000, 0, &status), CUDA_SUCCESS);
   True("found", function != nullptr && status == CU_GET_PROC_ADDRESS_SUCCESS);
   True("newest form", function == dlsym(handle, "cuMemAlloc_v2"));
-  Result("too old", address("cuLaunchKernelEx", &function, 11000, 0, &status), CUDA_ERROR_NOT_FOUND);
+  // Who asks for the status is told by it alone.
+  Result("too old", address("cuLaunchKernelEx", &function, 11000, 0, &status), CUDA_SUCCESS);
   True("too old status", status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-  Result("unknown", address("cuNoSuchFunction", &function, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+  Result("unknown", address("cuNoSuchFunction", &function, 13000, 0, &status), CUDA_SUCCESS);
   True("unknown status", status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult query;

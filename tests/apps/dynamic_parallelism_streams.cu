@@ -94,6 +94,7 @@ __global__ void TooManyTails(int* p, int n, int* refused) {
     if (cudaGetLastError() == cudaErrorLaunchPendingCountExceeded) ++*refused;
   }
 }
+/// Fewer than may be pending (cudaLimitDevRuntimePendingLaunchCount): on a GPU a launch beyond that fails.
 __global__ void Many(int* p) { Fill<<<1, 1, 0, cudaStreamFireAndForget>>>(p + blockIdx.x * blockDim.x + threadIdx.x, 1, 7); }
 
 int main() {
@@ -164,10 +165,10 @@ int main() {
   Same("last tail", 0, out.Read()[0], 99);
   CU(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 2048));
 
-  Buffer<int> many(20 * 128);
-  Many<<<20, 128>>>(many);
+  Buffer<int> many(15 * 128);
+  Many<<<15, 128>>>(many);
   CU_LAUNCHED();
   const auto m = many.Read();
-  for (int i = 0; i < 20 * 128; ++i) Same("many", i, m[i], 7);
+  for (int i = 0; i < 15 * 128; ++i) Same("many", i, m[i], 7);
   return Verdict();
 }

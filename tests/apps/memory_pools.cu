@@ -24,20 +24,21 @@ void FindPoolOfPointer() {
   True("access of the device", flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 #if CUDA_VERSION >= 12020
   place.type = CU_MEM_LOCATION_TYPE_HOST;
+  flags = {};
   DRV(cuMemPoolGetAccess(&flags, pool, &place));
-  True("access of the host", flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  True("access of the host to a device's pool", flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
 #endif
   CU(cudaFreeAsync(p, nullptr));
 }
 
 #if CUDART_VERSION >= 13000
 /// Pools of managed and of host memory: the host reads what a kernel wrote, the pointer tells what it is.
-void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType place, cudaMemoryType want, bool host_listed) {
+void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType place, cudaMemoryType want) {
   const int n = 1000;
   cudaMemPoolProps properties = {};
   properties.allocType = type;
   properties.location.type = place;
-  cudaMemPool_t pool = nullptr, current = nullptr;
+  cudaMemPool_t pool = nullptr, current = nullptr, standard = nullptr;
   CU(cudaMemPoolCreate(&pool, &properties));
   CU(cudaMemSetMemPool(&properties.location, type, pool));
   CU(cudaMemGetMemPool(&current, &properties.location, type));
@@ -63,17 +64,22 @@ void UsePool(const char* name, cudaMemAllocationType type, cudaMemLocationType p
   cudaMemLocation host = {};
   host.type = cudaMemLocationTypeHost;
   CU(cudaMemPoolGetAccess(&flags, pool, &host));
-  True("access of the host", flags == (host_listed ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone));
+  // Of managed memory that is nowhere in particular the manual does not say whom the pool lists.
+  const bool listed = type == cudaMemAllocationTypePinned;
+  if (place != cudaMemLocationTypeNone)
+    True("access of the host to another pool", flags == (listed ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone));
   CU(cudaFreeAsync(p, nullptr));
+  // A device's current pool is the default one again when it is destroyed; of others the manual does not say so, and it is not so.
+  CU(cudaMemGetDefaultMemPool(&standard, &properties.location, type));
+  CU(cudaMemSetMemPool(&properties.location, type, standard));
   CU(cudaMemPoolDestroy(pool));
   CU(cudaMemGetMemPool(&current, &properties.location, type));
-  CU(cudaMemGetDefaultMemPool(&pool, &properties.location, type));
-  True("the default again", current == pool);
+  True("the default again", current == standard);
 }
 void UsePools() {
-  UsePool("managed", cudaMemAllocationTypeManaged, cudaMemLocationTypeNone, cudaMemoryTypeManaged, true);
-  UsePool("managed by the device", cudaMemAllocationTypeManaged, cudaMemLocationTypeDevice, cudaMemoryTypeManaged, false);
-  UsePool("host", cudaMemAllocationTypePinned, cudaMemLocationTypeHost, cudaMemoryTypeHost, true);
+  UsePool("managed", cudaMemAllocationTypeManaged, cudaMemLocationTypeNone, cudaMemoryTypeManaged);
+  UsePool("managed by the device", cudaMemAllocationTypeManaged, cudaMemLocationTypeDevice, cudaMemoryTypeManaged);
+  UsePool("host", cudaMemAllocationTypePinned, cudaMemLocationTypeHost, cudaMemoryTypeHost);
   cudaMemPoolProps nowhere = {};
   nowhere.allocType = cudaMemAllocationTypePinned;
   cudaMemPool_t pool = nullptr;

@@ -1,5 +1,5 @@
 // Device printf: every conversion, flags, widths, %s, many arguments, the return value; compared with the host's
-// printf.
+// printf. Only what the CUDA C++ Programming Guide lists ("Formatted Output"): of sizes h, l and ll, of precisions digits.
 #include <algorithm>
 #include <string>
 
@@ -9,12 +9,11 @@
   P("d=%d i=%i neg=%d u=%u\n", 42, 7, -13, 4000000000u);                                                       \
   P("x=%x X=%X o=%o #x=%#x #o=%#o\n", 0xbeef, 0xbeef, 511, 255, 8);                                            \
   P("lld=%lld llu=%llu llx=%llx ld=%ld\n", -1234567890123LL, 18446744073709551615ULL, 0xdeadbeefcafeULL, -5L); \
-  P("hd=%hd hhd=%hhd hu=%hu\n", -3, 5, 65535);                                                                 \
+  P("hd=%hd hu=%hu\n", -3, 65535);                                                                             \
   P("f=%f .2f=%.2f 10.3f=%10.3f -10.1f=%-10.1f| +f=%+f\n", 3.14159, 2.71828, 1234.5678, 0.05, 1.0);            \
   P("e=%e E=%.3E g=%g G=%G a=%a\n", 12345.678, 0.000123, 1e-7, 1e20, 1.5);                                     \
   P("inf=%f nan=%g -0=%f float=%f\n", 1.0 / 0.0, 0.5, -0.0, 0.25f);                                            \
   P("5d=%5d -5d=%-5d| 05d=%05d +d=%+d sp=% d\n", 42, 42, 42, 42, 42);                                          \
-  P("star=%*d prec=%.*f\n", 8, 99, 2, 1.23456);                                                                \
   P("c=%c%c s=%s 8s=%8s| -8s=%-8s| .2s=%.2s\n", 'o', 'k', "text", "right", "left", "cut");                     \
   P("percent=%% %d%%\n", 100);                                                                                 \
   P("many %d %d %d %d %d %d %d %d %d %d %d %d\n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);                      \
@@ -46,9 +45,9 @@ int main() {
   if (got != want) std::printf("--- got\n%s--- want\n%s---\n", got.c_str(), want.c_str());
   True("formats", got == want);
   // The return value is the number of arguments.
-  const int counts[] = {4, 5, 4, 3, 5, 5, 4, 5, 4, 6, 1, 12, 0, 3, 6};
+  const int counts[] = {4, 5, 4, 2, 5, 5, 4, 5, 6, 1, 12, 0, 3, 6};
   const auto r = returned.Read();
-  for (int i = 0; i < 15; ++i) Same("returned", i, r[i], counts[i]);
+  for (int i = 0; i < 14; ++i) Same("returned", i, r[i], counts[i]);
 
   const std::string lines = CapturedOutput([&] {
     PerThread<<<3, 40>>>();

@@ -11,6 +11,10 @@ int main() {
   CU(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
   CU(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
   const CUdeviceptr flag = reinterpret_cast<CUdeviceptr>(p + 2);
+  // Lazy loading may have to wait for the device, which waits for the host here: the kernel is loaded before that (CUDA C++ Programming
+  // Guide, "Lazy Loading", on concurrent execution).
+  Append<<<1, 1>>>(p + 1, 0);
+  CU_LAUNCHED();
   // b waits until a has written 3 or more.
   DRV(cuStreamWaitValue32(b, flag, 3, CU_STREAM_WAIT_VALUE_GEQ));
   Append<<<1, 1, 0, b>>>(p + 1, 2);

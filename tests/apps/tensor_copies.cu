@@ -1,5 +1,6 @@
 // Hopper's tensor copies through cuda::barrier and cuda::ptx: tiles in and out, edges, swizzle, fills, multicast in a cluster, reductions,
-// maps changed by the kernel; arguments that the driver refuses.
+// maps changed by the kernel; arguments that the driver refuses. Boxes begin at multiples of 16 bytes in a row: anything else is an illegal
+// instruction.
 #include <cuda.h>
 
 #include <cuda/barrier>
@@ -74,7 +75,7 @@ __global__ void Edges(const __grid_constant__ CUtensorMap map, float* out) {
   __shared__ std::uint64_t bar;
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&bar, 1);
-    const std::int32_t at[3] = {-3, 4, -1};
+    const std::int32_t at[3] = {-4, 4, -1};
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar, sizeof box);
     ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, &box, &map, at, &bar);
   }
@@ -209,8 +210,10 @@ int main() {
     const CUtensorMap map =
         Map(CU_TENSOR_MAP_DATA_TYPE_INT32, memory, {2, {kColumns, kRows}, {kPitch * 4}, {kTileColumns, kTileRows}, {1, 1}});
     AddToTile<<<1, kTileColumns>>>(map, 32, 16, 1000);
+    CU_LAUNCHED();
     AddToTile<<<1, kTileColumns>>>(map, 60, 30, 1);  // over the right and the lower edge
-    AddToTile<<<1, kTileColumns>>>(map, -10, -5, 3);
+    CU_LAUNCHED();
+    AddToTile<<<1, kTileColumns>>>(map, -8, -5, 3);
     CU_LAUNCHED();
     const std::vector<int> got = memory.Read();
     for (int y = 0; y < kRows; ++y) {
@@ -218,7 +221,7 @@ int main() {
         int want = words[y * kPitch + x];
         if (x >= 32 && x < 64 && y >= 16 && y < 32) want += 1000;
         if (x >= 60 && x < kColumns && y >= 30) want += 1;
-        if (x < 22 && y < 11) want += 3;
+        if (x < 24 && y < 11) want += 3;
         Note(got[y * kPitch + x] == want, "tile", y * kPitch + x, got[y * kPitch + x], want);
       }
     }
@@ -245,7 +248,7 @@ int main() {
     CU_LAUNCHED();
     const std::vector<float> got = out.Read();
     for (int i = 0; i < 64; ++i) {
-      const int x = i % 8 - 3, y = i / 8 % 4 + 4, z = i / 32 * 2 - 1;
+      const int x = i % 8 - 4, y = i / 8 % 4 + 4, z = i / 32 * 2 - 1;
       const bool inside = x >= 0 && y < 6 && z >= 0;
       const float want = inside ? static_cast<float>(z * 72 + y * 12 + x) : 0;
       Note(inside ? got[i] == want : std::isnan(got[i]), "edges", i, got[i], want);

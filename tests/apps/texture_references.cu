@@ -136,9 +136,10 @@ void BoundInTurn(const Device& device) {
   }
 }
 
-/// Bytes read as 0 to 1 from an array (bound with and without the flag for its format) and floats from rows of 512 bytes.
-void ArrayAndRows(const Device& device, const std::vector<unsigned char>& bytes, CUarray array, unsigned flags) {
-  DRV(cuTexRefSetArray(device.Texture("whole"), array, flags));
+/// Bytes read as 0 to 1 from an array and floats from rows of 512 bytes. The flag is not optional (CUDA driver API, cuTexRefSetArray):
+/// without it the reference keeps its own format, and a GPU reads the array's bytes as the floats that it begins with.
+void ArrayAndRows(const Device& device, const std::vector<unsigned char>& bytes, CUarray array) {
+  DRV(cuTexRefSetArray(device.Texture("whole"), array, CU_TRSA_OVERRIDE_FORMAT));
   constexpr int kPitch = 512 / sizeof(float);
   std::vector<float> rows(kPitch * kHeight);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i * 0.25f;
@@ -197,8 +198,7 @@ int main() {
   std::vector<unsigned char> bytes(kTexels);
   for (int i = 0; i < kTexels; ++i) bytes[i] = i * 7;
   const CUarray array = MakeArray(CU_AD_FORMAT_UNSIGNED_INT8, 0, bytes.data(), kWidth);
-  ArrayAndRows(device, bytes, array, 0);
-  ArrayAndRows(device, bytes, array, CU_TRSA_OVERRIDE_FORMAT);
+  ArrayAndRows(device, bytes, array);
   ThenNumbers(device, bytes, array);
   Surface(device);
 

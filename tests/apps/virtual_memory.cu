@@ -59,7 +59,7 @@ int main() {
   DRV(cuMemUnmap(alias, granule));
   DRV(cuMemUnmap(range, granule));
   DRV(cuMemRelease(handles[0]));
-  Result("unmapped twice", cuMemUnmap(range, granule), CUDA_ERROR_INVALID_VALUE);
+  Result("unmapped twice", cuMemUnmap(range, granule), CUDA_SUCCESS);  // a reserved range that has nothing mapped
   DRV(cuMemAddressFree(range, 4 * granule));
   DRV(cuMemAddressFree(alias, granule));
   return Verdict();

@@ -22,8 +22,10 @@ Function Find(const char* name) {
 #define DRIVER_V2(name) const decltype(&name) name##_ = Find<decltype(&name)>(#name "_v2")
 
 void Say(const char* what, CUresult status) { std::printf("%s %d\n", what, static_cast<int>(status)), std::fflush(stdout); }
-void Say(const char* what, CUresult status, long long value) {
-  std::printf("%s %d %lld\n", what, static_cast<int>(status), value), std::fflush(stdout);
+/// With what the call stored.
+template <class T>
+void Say(const char* what, CUresult status, const T& value) {
+  std::printf("%s %d %lld\n", what, static_cast<int>(status), static_cast<long long>(value)), std::fflush(stdout);
 }
 
 constexpr char kPtx[] = R"(.version 7.0
@@ -104,7 +106,7 @@ void WithoutContext(const Driver& d, CUcontext context) {
   if (library != nullptr) {
     std::size_t offset = 0, size = 0;
     Say("no_context.library_get_kernel", d.cuLibraryGetKernel_(&kernel, library, "nothing"));
-    Say("no_context.kernel_param_info", d.cuKernelGetParamInfo_(kernel, 1, &offset, &size), static_cast<long long>(offset));
+    Say("no_context.kernel_param_info", d.cuKernelGetParamInfo_(kernel, 1, &offset, &size), offset);
     const char* name = nullptr;
     Say("no_context.kernel_get_name", d.cuKernelGetName_(&name, kernel));
   }
@@ -120,7 +122,7 @@ void Names(const Driver& d) {
   Say("module_load", d.cuModuleLoadData_(&module, kPtx));
   d.cuModuleGetFunction_(&function, module, "nothing");
   std::size_t offset = 0, size = 0;
-  Say("func_param_info_1", d.cuFuncGetParamInfo_(function, 1, &offset, &size), static_cast<long long>(offset));
+  Say("func_param_info_1", d.cuFuncGetParamInfo_(function, 1, &offset, &size), offset);
   Say("func_param_info_2", d.cuFuncGetParamInfo_(function, 2, &offset, &size));
   CUarray array = nullptr;
   CUDA_ARRAY_DESCRIPTOR empty = {};
@@ -132,14 +134,15 @@ void Memory(const Driver& d, CUdevice device) {
   CUstream stream = nullptr;
   d.cuStreamCreate_(&stream, CU_STREAM_NON_BLOCKING);
   CUdeviceptr memory = 0;
-  Say("mem_alloc_async_0", d.cuMemAllocAsync_(&memory, 0, stream), static_cast<long long>(memory != 0));
+  memory = 1;
+  Say("mem_alloc_async_0", d.cuMemAllocAsync_(&memory, 0, stream), memory);
   // A pool's use: a block freed, and a smaller one that may take its place.
   CUmemoryPool pool = nullptr;
   d.cuDeviceGetDefaultMemPool_(&pool, device);
   const auto used = [&](const char* what) {
     std::uint64_t now = 0;
     d.cuStreamSynchronize_(stream);
-    Say(what, d.cuMemPoolGetAttribute_(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &now), static_cast<long long>(now));
+    Say(what, d.cuMemPoolGetAttribute_(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &now), now);
   };
   d.cuMemAllocAsync_(&memory, 1024, stream);
   used("pool_used.1024");

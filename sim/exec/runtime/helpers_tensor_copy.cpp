@@ -12,6 +12,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint32_t kChunkBytes = 16;
+constexpr std::int64_t kRowAlign = 16;            // of the place in a row of the tensor that a box begins at
 constexpr std::uint32_t kSwizzleLineBytes = 128;  // chunks stay within lines of that many bytes
 
 /// One lane's copy.
@@ -43,6 +44,14 @@ void ReadMap(Copy& copy, std::uint64_t address, unsigned rank) {
   std::memcpy(&copy.map, words, sizeof copy.map);
   if (const char* const problem = copy.map.Problem()) RaiseBadMap(copy, problem);
   if (copy.map.rank != rank) RaiseBadMap(copy, "has another rank than the instruction");
+}
+
+/// No manual says so, but the hardware takes it for an illegal instruction: seen on an H200 (tests/data/gpu/apps-native.txt, tensor_copies
+/// at its box that begins 40 bytes before a row) and told by users (github.com/triton-lang/triton, issue 7385).
+void CheckPlaceInRow(const Copy& copy) {
+  const std::int64_t place = std::int64_t{copy.at[0]} * BytesOf(copy.map.element);
+  if (place % kRowAlign == 0) return;
+  RaiseBadMap(copy, ("with a box that begins at byte " + std::to_string(place) + " of a row, no multiple of 16").c_str());
 }
 
 /// Whole lines around the box lie in the window, so that its chunks need no checks of their own.
@@ -194,6 +203,7 @@ void Helper_kTensorCopy(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, st
     if (copy.shared % kTensorSharedAlign != 0)
       RaiseFault(warp, FaultKind::kMisalignedAddress, lane, copy.shared, line, "tensor copy with a box in shared memory at",
                  Space::kShared);
+    CheckPlaceInRow(copy);
     copy.checks_shared = copy.memcheck || !LiesInShared(copy);
     switch (tensor.op) {
       case TensorCopyOp::kLoad: Load(copy); break;

@@ -63,5 +63,7 @@ int cublasLtMatrixLayoutCreate(Handle*, int, std::uint64_t, std::uint64_t, std::
 int cublasLtMatrixLayoutDestroy(Handle);
 int cublasLtMatrixLayoutSetAttribute(Handle, int, In, std::size_t);
 int cublasLtMatmul(Handle, Handle, In, In, Handle, In, Handle, In, In, Handle, Out, Handle, In, Out, std::size_t, void*);
+int cublasLtMatmulPreferenceCreate(Handle*);
+int cublasLtMatmulPreferenceDestroy(Handle);
 int cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, Out, int*);
 }

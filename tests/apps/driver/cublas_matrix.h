@@ -63,13 +63,14 @@ void Compare(Verdict* verdict, const char* what, const Matrix& c, Expected expec
         const bool computed = i < c.rows && expected(i, j, index, &value);
         const double limit = computed ? Tolerance(precision, std::abs(value)) : 0;
         const Number found = Load(got.data(), at, c.type);
-        if (!(std::abs(found - value) <= limit) && ++bad < 4) {
+        if (!(std::abs(found - value) <= limit) && ++bad == 1) {
           std::fprintf(stderr, "%s: (%d, %d) of %d: %g%+gi, expected %g%+gi\n", what, i, j, index, found.real(), found.imag(), value.real(),
                        value.imag());
         }
       }
     }
   }
+  if (bad > 1) std::fprintf(stderr, "%s: %ld of %ld\n", what, bad, static_cast<long>(c.count) * c.columns * c.ld);
   verdict->bad += bad;
 }
 

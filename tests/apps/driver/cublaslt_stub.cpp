@@ -52,6 +52,8 @@ EXPORT int cublasLtMatrixLayoutSetAttribute(Descriptor* d, int attribute, const 
 EXPORT int cublasLtMatrixLayoutGetAttribute(Descriptor* d, int attribute, void* data, std::size_t size, std::size_t* written) {
   return Get(d, attribute, data, size, written);
 }
+EXPORT int cublasLtMatmulPreferenceCreate(Descriptor** preference) { return *preference = new Descriptor, kSuccess; }
+EXPORT int cublasLtMatmulPreferenceDestroy(Descriptor* preference) { return delete preference, kSuccess; }
 
 // The products: to be found at link time, never to be reached.
 EXPORT int cublasLtMatmul() { return kNotSupported; }

@@ -165,6 +165,8 @@ Case RandomCase(std::mt19937& random) {
   }
   for (unsigned axis = 0; axis < map.rank; ++axis)
     c.at[axis] = static_cast<std::int32_t>(below(map.size[axis] + map.box[axis] + 2)) - static_cast<std::int32_t>(map.box[axis] + 1);
+  const std::int32_t grain = static_cast<std::int32_t>(16 / bytes);  // boxes begin at multiples of 16 bytes in a row
+  c.at[0] = (c.at[0] >= 0 ? c.at[0] : c.at[0] - grain + 1) / grain * grain;
   c.tensor.resize(std::max<std::uint64_t>(pitch, 16));
   for (std::uint8_t& byte : c.tensor) byte = static_cast<std::uint8_t>(random());
   return c;
@@ -293,7 +295,7 @@ TEST_CASE("TensorReduce_EveryOperation_ElementByElement") {
     c.map.swizzle = TensorSwizzle::k64;
     c.map.size[0] = 13, c.map.size[1] = 10, c.map.box[0] = 16, c.map.box[1] = 8;
     c.map.stride[0] = 64;
-    c.at = {-2, 5};
+    c.at = {-4, 5};
     std::vector<std::int32_t> tensor(16 * 10);
     for (std::int32_t& word : tensor) word = static_cast<std::int32_t>(random());
     const bool floats = row.element == TensorElement::kF32;
@@ -417,6 +419,8 @@ TEST_CASE("TensorCopy_BadMapOrPlace_IsANamedFault") {
   refused("element stride", [](Case& c) { c.map.step[1] = 0; });
   refused("wider than its swizzle", [](Case& c) { c.map.swizzle = TensorSwizzle::k64; });
   refused("multiple of 16", [](Case& c) { c.map.address += 8; });
+  refused("at byte 4 of a row", [](Case& c) { c.at[0] = 1; });
+  refused("at byte -8 of a row", [](Case& c) { c.at[0] = -2; });
   refused("NaN", [](Case& c) { c.map.fill = TensorFill::kNan, c.map.element = TensorElement::kS32; });
   refused("larger than shared memory", [](Case& c) {
     c.map.box[0] = c.map.box[1] = 256;

@@ -1,0 +1,82 @@
+"""The virtual H200 beside a real one: what tests/gpu/codes.cpp and tests/gpu/attributes.cpp print under Gridloom, against what they
+printed on a GPU (tests/data/gpu). Line by line equal, or named here with the reason."""
+
+import subprocess
+import sys
+
+# The driver's code is compared, the value is not: the program of that day read it before the call.
+CODE_ONLY = {
+    "func_param_info_1": "its offset",
+    "mem_alloc_async_0": "the pointer",
+    "pool_used.1024": "bytes in use",
+    "pool_used.freed": "bytes in use",
+    "pool_used.512_after_1024": "bytes in use",
+    "pool_used.512_and_100": "bytes in use",
+    "capture.null_stream_is_capturing": "a status that is not stored",
+    "no_context.kernel_param_info": "an offset that is not stored",
+}
+
+DIFFERENT_ATTRIBUTES = {
+    "33": "PCI bus: where the board is in its machine",
+    "34": "PCI device: where the board is in its machine",
+    "103": "handles of memory as file descriptors: memory is not shared between processes",
+    "107": "compressible memory: none is made",
+    "110": "GPUDirect RDMA: no other device reaches device memory",
+    "112": "sparse arrays: there are none",
+    "114": "timeline semaphores of other interfaces: there are none",
+    "116": "GPUDirect RDMA: no other device reaches device memory",
+    "117": "GPUDirect RDMA: no other device reaches device memory",
+    "118": "GPUDirect RDMA: no other device reaches device memory",
+    "119": "handles of memory pools: memory is not shared between processes",
+    "121": "arrays that are mapped later: there are none",
+    "124": "dma-buf: no other device reaches device memory",
+    "125": "events between processes: there are none",
+    "128": "fabric handles: memory is not shared between machines",
+    "129": "unified function pointers: cuLibraryGetUnifiedFunction is not there",
+    "139": "PCI device: a virtual GPU is no PCI device",
+    "140": "PCI subsystem: a virtual GPU is no PCI device",
+    "141": "virtual memory on a NUMA node of the host: not tried",
+    "145": "virtual memory of the host: not tried",
+    "memory": "as much as the machine has to give",
+}
+
+
+def lines(text):
+    """What a probe printed, by the first word of each line."""
+    rows = [line.split(" ", 1) for line in text.splitlines() if line and not line.startswith("#")]
+    found = {row[0]: row[1] for row in rows}
+    assert len(found) == len(rows), "two lines begin with the same word"
+    return found
+
+
+def compare(measured, ours, code_only, different):
+    """What is wrong, one sentence each."""
+    wrong = [f"{name}: printed on one of the two only" for name in sorted(set(measured) ^ set(ours))]
+    for name in measured:
+        if name not in ours:
+            continue
+        want, got = measured[name], ours[name]
+        if name in code_only:
+            want, got = want.split()[0], got.split()[0]
+        if (want == got) == (name in different):
+            wrong.append(f"{name}: equal, though named as different" if want == got else f"{name}: {got}, a GPU answered {want}")
+    for name in sorted((set(code_only) | set(different)) - set(measured)):
+        wrong.append(f"{name}: named, but no line begins so")
+    return wrong
+
+
+def main():
+    gridloom, probe, file = sys.argv[1:]
+    done = subprocess.run([gridloom, "run", "--device", "h200", "-q", "--", probe], stdout=subprocess.PIPE, check=True)
+    with open(file, encoding="utf-8") as stored:
+        measured = lines(stored.read())
+    attributes = "driver" in measured
+    wrong = compare(measured, lines(done.stdout.decode()), {} if attributes else CODE_ONLY, DIFFERENT_ATTRIBUTES if attributes else {})
+    for sentence in wrong:
+        print(sentence)
+    print(f"{len(measured)} lines, {len(wrong)} wrong")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
