@@ -90,6 +90,7 @@ CUresult Graph::AddEdge(GraphNode& from, GraphNode& to) {
 }
 
 CUresult Graph::RemoveEdge(GraphNode& from, GraphNode& to) {
+  if (HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // "any attempt to do so will return an error" (cuGraphRemoveDependencies)
   if (std::erase(to.dependencies, &from) == 0) return CUDA_ERROR_INVALID_VALUE;
   std::erase(from.dependents, &to);
   return CUDA_SUCCESS;

@@ -307,6 +307,8 @@ TEST_CASE("AllocationNodes_GiveMemoryToTheGraph", "[graph]") {
   const CUDA_MEMSET_NODE_PARAMS fill_params{params.pointer, 0, 1, 4, 1024, 1};
   CU_OK(cuGraphAddMemsetNode(&fill, graph, &alloc, 1, &fill_params, nullptr));
   CU_OK(cuGraphAddMemFreeNode(&free, graph, &fill, 1, params.pointer));
+  CHECK(cuGraphDestroyNode(fill) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cuGraphRemoveDependencies(graph, &fill, &free, 1) == CUDA_ERROR_NOT_SUPPORTED);
   CUgraphExec exec;
   CU_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   for (int i = 0; i < 2; ++i) CU_OK(cuGraphLaunch(exec, nullptr));
@@ -331,4 +333,33 @@ TEST_CASE("UserObjects_DieWithTheirLastOwner", "[graph]") {
   CHECK(destroyed == 0);
   CU_OK(cuGraphExecDestroy(exec));
   CHECK(destroyed == 1);
+}
+
+TEST_CASE("ConditionalNode_TakesConditionsOfItsGraphAndOfThoseAroundIt", "[graph]") {
+  const test::Fixture fixture;
+  CUgraph graph, other;
+  CU_OK(cuGraphCreate(&graph, 0));
+  CU_OK(cuGraphCreate(&other, 0));
+  CUgraphConditionalHandle own = 0, second = 0, foreign = 0;
+  CU_OK(cuGraphConditionalHandleCreate(&own, graph, fixture.context, 0, 0));
+  CU_OK(cuGraphConditionalHandleCreate(&second, graph, fixture.context, 0, 0));
+  CU_OK(cuGraphConditionalHandleCreate(&foreign, other, fixture.context, 0, 0));
+  CUgraphNode node = nullptr;
+  CUgraph body = nullptr;
+  const auto add = [&](CUgraph to, CUgraphConditionalHandle handle) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    const CUresult status = cuGraphAddNode(&node, to, nullptr, 0, &params);
+    if (status == CUDA_SUCCESS) body = params.conditional.graphs[0];
+    return status;
+  };
+  CHECK(add(graph, foreign) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(add(graph, own));
+  CHECK(add(body, foreign) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(add(body, second));
+  CU_OK(cuGraphDestroy(graph));
+  CU_OK(cuGraphDestroy(other));
 }

@@ -237,3 +237,27 @@ TEST_CASE("StreamContext_IsNotGreen", "[stream]") {
   }
   CHECK(cuStreamGetGreenCtx(streams.a, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
+
+TEST_CASE("Stream_WithoutACurrentContext_GoesByItsOwn", "[stream]") {
+  const test::Fixture fixture;
+  const Streams s(CU_STREAM_NON_BLOCKING);
+  CUevent event;
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CUcontext none = nullptr;
+  CU_OK(cuCtxPopCurrent_v2(&none));
+  CU_OK(cuEventRecord(event, s.a));
+  CHECK(cuEventRecord(event, nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuEventRecord(event, reinterpret_cast<CUstream>(0x123450)) == CUDA_ERROR_INVALID_HANDLE);
+  CU_OK(cuStreamWaitEvent(s.b, event, 0));
+  CU_OK(cuStreamSynchronize(s.b));
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+  CU_OK(cuStreamQuery(s.b));
+  CUdeviceptr memory = 1;
+  CU_OK(cuMemAllocAsync(&memory, 0, s.a));
+  CHECK(memory == 0);
+  CU_OK(cuMemAllocAsync(&memory, 64, s.a));
+  CU_OK(cuMemFreeAsync(memory, s.a));
+  CU_OK(cuStreamSynchronize(s.a));
+  CU_OK(cuCtxPushCurrent_v2(fixture.context));
+  CU_OK(cuEventDestroy_v2(event));
+}
