@@ -6,10 +6,15 @@
 //            st.u64 [b], …;                                                          st.u64 [b], …;   (the thread's own memory)
 //            call (r), cudaLaunchDeviceV2, (b, stream);                              call (r), gridloom_consolidated_k, (b);
 //
-// The lanes of a warp that launch together put their launches into a table, and one of them launches k_gl_merged with a CTA for each of
-// theirs (merged_kernel.h, consolidate_functions.h). Which launches may be merged is what `aggregate` says: a kernel that nothing waits for
-// may start at any time. Refused besides, by name: kernels that read what is of their whole grid, and launches whose buffers are not
-// followed.
+// warp:   the lanes that launch together put their launches into a table, and one of them launches k_gl_merged, which has a block for each
+//         block of theirs (merged_kernel.h)
+// block:  tables go into a list, and the last thread of the block launches those in it (deferred_launches.h)
+// grid:   the same with the last block of the grid
+// Below a threshold the launching thread does a child's work itself (serial_kernel.h).
+//
+// Which launches may be merged is what `aggregate` says: a kernel that nothing waits for may start at any time. Refused besides, by name:
+// kernels that read what is of their whole grid, launches whose parameter buffers are not followed (launch_sites.h), and, but for warps,
+// parents whose blocks end nobody knows where.
 #pragma once
 
 #include <cstdint>
