@@ -94,9 +94,12 @@ void TaskTable::Flush() {
     port_.Read(offset, head);
     std::memcpy(&ready, head.data() + Entry::kReady, sizeof ready);
   }
-  Put(head, Entry::kReady, 1);
-  Put(head, Entry::kSched, 1);
-  port_.Write(offset, head);
+  // One copy after the other: if the second word arrived first, the task could have ended before the first one says that it is to begin.
+  for (const std::uint32_t field : {Entry::kReady, Entry::kSched}) {
+    std::vector<std::byte> word(4);
+    Put(word, 0, 1);
+    port_.Write(offset + field, word);
+  }
   waiting_.reset();
 }
 

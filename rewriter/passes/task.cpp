@@ -71,6 +71,8 @@ TaskFunction MakeTask(ptx::Module& module, const std::string& name, task::Needs 
   return result;
 }
 
+constexpr unsigned kLeastSm = 30;  // vote.sync and bar.warp.sync
+
 /// The MasterKernel and the counting barrier need votes that name their lanes, and bar.warp.sync (PTX 6.0).
 void RaiseVersion(ptx::Module& module) {
   if (module.version_major < 7) module.version_major = 7, module.version_minor = 0;
@@ -79,6 +81,14 @@ void RaiseVersion(ptx::Module& module) {
 }  // namespace
 
 std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report) {
+  if (module.sm() < kLeastSm) {
+    for (KernelReport& kernel : report.kernels) {
+      kernel.status = KernelStatus::kRefused;
+      kernel.reason =
+          "the MasterKernel needs sm_" + std::to_string(kLeastSm) + " or later, and the module is for sm_" + std::to_string(module.sm());
+    }
+    return {};
+  }
   {
     const analysis::CallGraph calls(module);
     const auto exits = FunctionsWithExits(calls);

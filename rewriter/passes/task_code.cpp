@@ -168,7 +168,15 @@ class Examination {
         counting_ |= apart;
         if (Is(instruction, "red")) reduces_ = &instruction, needs_.full_warps = true;
       }
-      if (ExchangesLanes(instruction)) needs_.full_warps = true;
+      if (ExchangesLanes(instruction)) {
+        needs_.full_warps = true;
+        // Lanes that have ended are not waited for by a kernel; those of a task wait behind it, for the others.
+        if (apart) {
+          refusal_ =
+              Refusal{"lanes exchange values where some of its threads may not come (" + instruction.FullName() + ")", instruction.loc};
+          return false;
+        }
+      }
     }
     return true;
   }

@@ -15,7 +15,7 @@ using namespace gridloom::passes;
 
 namespace {
 
-constexpr const char* kHeader = ".version 7.8\n.target sm_75\n.address_size 64\n";
+constexpr const char* kHeader = ".version 7.8\n.target sm_90\n.address_size 64\n";
 
 std::unique_ptr<ptx::Module> Parse(const std::string& text) {
   DiagnosticSink sink;
@@ -70,7 +70,15 @@ TEST_CASE("Task_WhatNeedsTheRealGrid_IsRefusedByName") {
   CHECK(Refusal("mov.u32 %r1, 0;\nbar.sync %r1;") == "the number of its barrier is computed (bar.sync)");
   CHECK(Refusal("", "", ".explicitcluster .reqnctapercluster 2, 1, 1\n") == "it is launched in clusters (.reqnctapercluster)");
   CHECK(Refusal("griddepcontrol.wait;") == "the end of the grid controls the start of another (griddepcontrol)");
-  CHECK(Refusal("mov.u64 %rd1, f;\ncall %rd1, (), q;", ".func f() { ret; }\n").starts_with("it calls through a pointer"));
+  CHECK(Refusal("mov.u64 %rd1, f;\nq: .callprototype _ ();\ncall %rd1, (), q;", ".func f() { ret; }\n")
+            .starts_with("it calls through a pointer"));
+}
+
+TEST_CASE("Task_LanesThatExchangeValues_MustAllCome") {
+  const std::string shuffle = "shfl.sync.bfly.b32 %r2, %r1, 1, 31, 0xFFFFFFFF;\n";
+  CHECK(Refusal("mov.u32 %r1, %tid.x;\n" + shuffle).empty());
+  CHECK(Refusal("mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 bra END;\n" + shuffle + "END:") ==
+        "lanes exchange values where some of its threads may not come (shfl.sync.bfly.b32)");
 }
 
 TEST_CASE("Task_HowItWaits_IsFoundInTheCode") {
@@ -107,6 +115,12 @@ TEST_CASE("Task_SharedMemory_IsLaidOutForEachKernel") {
   const ptx::Variable* const facts = outcome.module->FindVariable(task::kFactsName);
   REQUIRE(facts != nullptr);
   CHECK(facts->element_count() == 8);
+}
+
+TEST_CASE("Task_OfAnOldArchitecture_IsRefused") {
+  const Outcome outcome = MakeTasks(".version 6.0\n.target sm_20\n.address_size 64\n.visible .entry k() { ret; }\n");
+  CHECK(outcome.tasks.empty());
+  CHECK(outcome.report.kernels.front().reason == "the MasterKernel needs sm_30 or later, and the module is for sm_20");
 }
 
 TEST_CASE("Task_KernelsStayAsTheyAre") {
