@@ -120,6 +120,9 @@ std::optional<std::string> WhyNotInstruction(const Instruction& instruction) {
   return reason;
 }
 
+/// Each is copied and edited with all names of the module at hand.
+constexpr std::size_t kMostFunctions = 200;
+
 /// One run over what a kernel may execute.
 class Examination {
  public:
@@ -131,7 +134,9 @@ class Examination {
         return Refuse("it is launched in clusters (." + std::string(directive) + ")", kernel_.loc);
     }
     if (calls_.IsAddressTaken(calls_.NodeOf(kernel_))) return Refuse("device code launches it", kernel_.loc);
-    for (const analysis::NodeId node : calls_.Reachable(calls_.NodeOf(kernel_))) {
+    const std::vector<analysis::NodeId> reachable = calls_.Reachable(calls_.NodeOf(kernel_));
+    if (reachable.size() > kMostFunctions) return Refuse("it calls more than " + std::to_string(kMostFunctions) + " functions", kernel_.loc);
+    for (const analysis::NodeId node : reachable) {
       const ptx::Function& function = calls_.function(node);
       for (const analysis::CallSite& call : calls_.calls(node)) {
         if (call.indirect) return Refuse("it calls through a pointer", call.instruction->loc);

@@ -66,7 +66,7 @@ def check_collect(script, folder):
     out = os.path.join(folder, "out", "times-x.json")
     command = [sys.executable, script, "x", "--runs", "3", "--out", out, "--", "true", "---", "true", "again"]
     without = subprocess.run(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": "/nowhere"})
-    assert without.returncode == 1 and "nsys, or ncu" in without.stderr, without
+    assert without.returncode == 1 and "nsys or ncu" in without.stderr, without
     subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PATH": tools + ":" + os.environ["PATH"]})
     with open(out, encoding="utf-8") as file:
         data = json.load(file)
