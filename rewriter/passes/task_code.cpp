@@ -135,7 +135,8 @@ class Examination {
     }
     if (calls_.IsAddressTaken(calls_.NodeOf(kernel_))) return Refuse("device code launches it", kernel_.loc);
     const std::vector<analysis::NodeId> reachable = calls_.Reachable(calls_.NodeOf(kernel_));
-    if (reachable.size() > kMostFunctions) return Refuse("it calls more than " + std::to_string(kMostFunctions) + " functions", kernel_.loc);
+    if (reachable.size() > kMostFunctions)
+      return Refuse("it calls more than " + std::to_string(kMostFunctions) + " functions", kernel_.loc);
     for (const analysis::NodeId node : reachable) {
       const ptx::Function& function = calls_.function(node);
       for (const analysis::CallSite& call : calls_.calls(node)) {

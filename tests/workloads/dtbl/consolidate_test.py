@@ -32,13 +32,14 @@ class Consolidate(unittest.TestCase):
         return done
 
     def test_results_are_the_same_with_fewer_launches(self):
-        before, after = 0, dict.fromkeys(FORMS, 0)
+        before, after = dict.fromkeys(FORMS, 0), dict.fromkeys(FORMS, 0)
         for program, (inputs, sizes) in INPUTS.items():
             for name in inputs:
                 arguments = ("--form=cdp", f"--input={name}", *sizes)
                 plain = self.ran((), program, *arguments)
-                before += launches(plain)[0]
-                for form in FORMS:
+                # All forms with one input of each program; it takes long to compile them.
+                for form in FORMS if name == inputs[0] else FORMS[:1]:
+                    before[form] += launches(plain)[0]
                     with self.subTest(program=program, input=name, form=form):
                         done = self.ran(("--consolidate", form), program, *arguments)
                         self.assertEqual(result(done), result(plain))
@@ -47,7 +48,7 @@ class Consolidate(unittest.TestCase):
                         self.assertLessEqual(launches(done)[0], launches(plain)[0])
                         after[form] += launches(done)[0]
         for form in FORMS:
-            self.assertLess(after[form] * 2, before)
+            self.assertLess(after[form] * 2, before[form])
 
     def test_launches_in_order_stay(self):
         for program in ("bfs", "amr"):
