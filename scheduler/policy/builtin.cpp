@@ -24,6 +24,7 @@ std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_u
 std::unique_ptr<Policy> MakePredictedDka(const PolicyInputs& inputs) {
   return std::make_unique<Dka>(inputs.dka, inputs.scaling, "dka-predicted");
 }
+std::unique_ptr<Policy> MakePagoda(const PolicyInputs&) { return std::make_unique<Leftover>("pagoda"); }
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
 std::unique_ptr<Policy> MakeProbing(const PolicyInputs& inputs) {
@@ -44,6 +45,7 @@ constexpr PolicyInfo kPolicies[] = {
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},
     {"leftover", "the next kernel begins when all blocks of the one before have started", {}, Make<Leftover>},
+    {"pagoda", "kernels of few threads as tasks of one that stays on the device, others as under leftover", {Need::kTasks}, MakePagoda},
     {"priority", "the most urgent kernel first, among equals the one that waits longest", {}, Make<Priority>},
     {"serial", "one kernel after the other", {}, Make<Serial>},
 };

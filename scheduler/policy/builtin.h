@@ -22,6 +22,7 @@ enum class Need : std::uint8_t {
   kProfiles,   ///< of kernels: KernelView::profile says which one a launch has, PolicyInputs::planner knows them
   kLearning,   ///< rates that are measured on the device whose cycles the profiles are in: PolicyInputs::learning_planner
   kRanges,     ///< a device that follows who uses which page (sim/hardware/crcs): Snapshot::pages
+  kTasks,      ///< a device on which kernels run as tasks of one that stays (sim/hardware/pagoda)
   kReadiness,  ///< which besides knows the pages of single thread blocks: KernelView::ready
 };
 

@@ -8,8 +8,13 @@ namespace gridloom::policy {
 
 class Leftover final : public Policy {
  public:
-  std::string_view name() const override { return "leftover"; }
+  /// Under another name where something else goes with it (sim/hardware/pagoda).
+  explicit Leftover(std::string_view name = "leftover") : name_(name) {}
+  std::string_view name() const override { return name_; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
+
+ private:
+  const std::string_view name_;
 };
 
 }  // namespace gridloom::policy

@@ -44,6 +44,7 @@ constexpr std::string_view kMayBeZero[] = {
     "timing.pcie.latency_ns",
     "timing.host.storage_mb_s",
     "timing.host.copy_call_ns",
+    "timing.pcie.engine_ns",
     "timing.device_launch.stream_cycles",
     "timing.device_launch.buffer_cycles",
     "timing.device_launch.buffer_thread_cycles",

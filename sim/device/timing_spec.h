@@ -137,6 +137,7 @@ struct TimingSpec {
   struct Pcie {
     std::uint32_t to_device_mb_s = 0, to_host_mb_s = 0;  ///< 10^6 bytes a second
     std::uint32_t latency_ns = 0;
+    std::uint32_t engine_ns = 0;  ///< of that, how long the engine takes no other copy; 0: all of it
   } pcie;
 
   struct Host {

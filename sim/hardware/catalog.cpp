@@ -11,13 +11,26 @@
 #include "sim/hardware/dtbl/dtbl.h"
 #include "sim/hardware/hazards/hazards.h"
 #include "sim/hardware/lazy_ctas.h"
+#include "sim/hardware/pagoda/pagoda.h"
 #include "sim/hardware/tagged_l2/tagged_l2.h"
 
 namespace gridloom::hardware {
 namespace {
 
 /// A new part is a pair of files and a row.
-constexpr const PartKind* kKinds[] = {&kCrcs, &kDtbl, &kHazards, &kLazyCtas, &kTaggedL2};
+constexpr const PartKind* kKinds[] = {&kCrcs, &kDtbl, &kHazards, &kLazyCtas, &kPagoda, &kTaggedL2};
+
+/// What policies need of a device.
+struct PolicyPart {
+  policy::Need need;
+  const PartKind* kind;
+  std::string_view key{}, value{};
+};
+constexpr PolicyPart kPolicyParts[] = {
+    {policy::Need::kRanges, &kCrcs},
+    {policy::Need::kReadiness, &kCrcs, "readiness", "on"},
+    {policy::Need::kTasks, &kPagoda},
+};
 
 std::string Near(std::string_view name, std::span<const std::string_view> names) {
   const std::string_view nearest = NearestName(name, names);
@@ -234,11 +247,15 @@ bool Has(const sim::DeviceSpec& device, std::string_view part) { return std::ran
 
 sim::DeviceSpec WithPartsFor(sim::DeviceSpec device, std::string_view policy) {
   const auto known = policy::FindPolicy(policy);
-  if (!known.ok() || !(*known)->needs.Has(policy::Need::kRanges)) return device;
-  if (!Has(device, kCrcs.name)) device.proposed.emplace_back(kCrcs.name);
-  if ((*known)->needs.Has(policy::Need::kReadiness)) {
-    device.part_values.push_back(
-        {.part = std::string(kCrcs.name), .key = "readiness", .value = "on", .where = "policy " + std::string(policy)});
+  if (!known.ok()) return device;
+  for (const PolicyPart& part : kPolicyParts) {
+    if (!(*known)->needs.Has(part.need)) continue;
+    if (!Has(device, part.kind->name)) device.proposed.emplace_back(part.kind->name);
+    if (part.key.empty()) continue;
+    device.part_values.push_back({.part = std::string(part.kind->name),
+                                  .key = std::string(part.key),
+                                  .value = std::string(part.value),
+                                  .where = "policy " + std::string(policy)});
   }
   return device;
 }

@@ -7,6 +7,7 @@
 #include "rewriter/support/result.h"
 #include "sim/timing/memory/message.h"
 #include "sim/timing/parameters.h"
+#include "sim/timing/sm/decoded_code.h"
 #include "sim/timing/work.h"
 
 namespace gridloom::timing {
@@ -18,6 +19,14 @@ struct PartRequest {
   RequestKind kind = RequestKind::kRead;
   std::uint8_t sectors = 0xf;  ///< mask
   std::uint32_t launch = 0;
+};
+
+/// What became of a kernel that a KernelPath took.
+struct KernelEnd {
+  WorkId kernel = 0;
+  Cycle at = 0;       ///< what comes behind it may begin
+  Cycle started = 0;  ///< its first warp
+  std::uint64_t warp_instructions = 0, thread_instructions = 0;
 };
 
 /// Only between windows: in the calls of CtaEvents, StartRule, CopyPath, CtaLimit, CtaPlacer and TimedSource. Cycles are SM cycles, and
@@ -46,6 +55,11 @@ class DeviceInput {
   virtual void Launch(WorkId launch, Cycle at) = 0;
   /// Of a copy that a CopyPath took.
   virtual void EndCopy(WorkId copy, Cycle at) = 0;
+  /// Of a kernel that a KernelPath took.
+  virtual void EndKernel(const KernelEnd& end) = 0;
+  /// Likewise: its code as the device executes it, and its CTAs, each once and in their order. Without a trace there is no such CTA.
+  virtual std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const = 0;
+  virtual Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) = 0;
   /// Start rules, limits and the policy are asked again at that cycle. May be the cycle of the cause.
   virtual void Recheck(Cycle at) = 0;
 

@@ -34,6 +34,9 @@ class Engine::Input final : public DeviceInput {
   Status Join(WorkId kernel, WorkId launch) override { return engine_.dispatcher_.Join(kernel, launch); }
   void Launch(WorkId launch, Cycle at) override { engine_.dispatcher_.Launch(launch, at); }
   void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.EndCopy(copy, at); }
+  void EndKernel(const KernelEnd& end) override { engine_.dispatcher_.EndKernel(end); }
+  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const override { return engine_.dispatcher_.CodeOf(kernel); }
+  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override { return engine_.dispatcher_.Load(kernel, cta); }
   void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
   void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }
   void DropL1(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kDropL1}); }
@@ -128,10 +131,12 @@ Status Engine::AttachParts() {
     const CtaPlacer* const placer = ports_.placer;
     const L2Replacement* const l2 = ports_.l2;
     const LaunchCost* const cost = ports_.launch_cost;
+    const KernelPath* const path = ports_.kernel_path;
     part->Attach(ports_, *input_);
     if (placer != nullptr && ports_.placer != placer) return Error{"two proposed parts place CTAs; only one can"};
     if (l2 != nullptr && ports_.l2 != l2) return Error{"two proposed parts choose who stays in L2; only one can"};
     if (cost != nullptr && ports_.launch_cost != cost) return Error{"two proposed parts say what launches by kernels cost; only one can"};
+    if (path != nullptr && ports_.kernel_path != path) return Error{"two proposed parts take up kernels themselves; only one can"};
     counters += part->counters();
   }
   if (counters > Counters::kPartCounters) {

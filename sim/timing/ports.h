@@ -28,6 +28,7 @@ class AddressSpace;
 class DeviceInput;
 class Engine;
 class Part;
+struct DecodedCode;
 struct MemoryInstruction;
 
 // ---- kernels and CTAs: between windows ------------------------------------------------------------------------------------
@@ -126,6 +127,16 @@ class LaunchPath {
   virtual bool Takes(Cycle now, const LaunchView& launch) = 0;
 };
 
+/// Another way for kernels of the host's than the hardware's queues: software that takes them up itself.
+class KernelPath {
+ public:
+  virtual ~KernelPath() = default;
+  /// Whether the kernel goes this way. Asked once, when it is given.
+  virtual bool Wants(const WorkView& kernel) = 0;
+  /// Nothing that comes before the kernel holds it back any more. The part says when it has ended: DeviceInput::EndKernel.
+  virtual void Take(Cycle now, const WorkView& kernel) = 0;
+};
+
 /// Another way for copies, fills and storage than the engines of the device and the host.
 class CopyPath {
  public:
@@ -205,6 +216,58 @@ class LaunchCost {
   /// Whether a launch with these flags (trace::LaunchFlag) may join another one.
   virtual bool Aggregates(std::uint8_t flags) const = 0;
   virtual Cycle CyclesOf(const LaunchCalls& calls) const = 0;
+};
+
+/// A warp that software tells what to do while it runs.
+struct FedWarp {
+  std::uint32_t sm = 0;
+  std::uint32_t slot = 0;    ///< of the CTA that it was started in
+  std::uint32_t number = 0;  ///< in that CTA
+};
+
+/// A thread block that such warps run, as a CTA of its own: they wait at its barriers, and leave it when they have come to its end.
+struct FedBlock {
+  std::uint32_t number = 0;  ///< below WarpFeed::kMostBlocks; no other block of the SM has it
+  std::uint32_t launch = 0;
+  std::uint64_t cta = 0;
+  std::shared_ptr<const trace::CtaTrace> trace;
+  trace::Shifts shifts;
+  const DecodedCode* code = nullptr;
+  const AddressSpace* memory = nullptr;
+};
+
+/// What it does next.
+struct FedPiece {
+  enum class Kind : std::uint8_t {
+    kRun,    ///< these visits, of its own CTA's code
+    kBlock,  ///< a warp of a block
+    kWait,   ///< nothing before `until`; it is asked again then
+    kEnd,
+  };
+  Kind kind = Kind::kEnd;
+  Cycle until = 0;
+  // kRun. Visits and accesses are used before the next question; lanes may be needed as long as an access takes.
+  std::span<const trace::BlockVisit> visits{};
+  const trace::MemoryAccess* accesses = nullptr;
+  const trace::CtaTrace* lanes = nullptr;
+  const DecodedCode* code = nullptr;
+  // kBlock. The block is copied.
+  const FedBlock* block = nullptr;
+  std::uint32_t warp = 0;  ///< of the block's trace
+};
+
+/// Software that stays on the device (sim/hardware/pagoda): its warps have no trace, it is asked what they do.
+class WarpFeed {
+ public:
+  static constexpr std::uint32_t kMostBlocks = 64;
+  virtual ~WarpFeed() = default;
+  /// Whether the warps of this launch are told.
+  virtual bool Feeds(std::uint32_t launch) const = 0;
+  /// The warp has issued all it had, fences behind that are through, and of a block all it waited for has come.
+  virtual FedPiece Next(Cycle now, const FedWarp& warp) = 0;
+  /// All warps of the block have left it.
+  virtual void OnBlockEnd(Cycle now, std::uint32_t sm, std::uint32_t number, std::uint64_t warp_instructions,
+                          std::uint64_t thread_instructions) = 0;
 };
 
 /// A line that an SM's load/store unit is about to access in global, local, constant or texture memory.
@@ -335,6 +398,8 @@ struct Ports {
   std::vector<StartRule*> start_rules;
   std::vector<CopyPath*> copy_paths;
   std::vector<LaunchPath*> launch_paths;
+  KernelPath* kernel_path = nullptr;
+  WarpFeed* feed = nullptr;
   const LaunchCost* launch_cost = nullptr;  ///< in place of timing.device_launch
   std::vector<CtaLimit*> cta_limits;
   CtaPlacer* placer = nullptr;

@@ -73,6 +73,7 @@ struct KernelWork {
   KernelOwner owner{};
   std::uint32_t address_space = 0;  ///< of the process (memory/address_space.h); 0: memory lies where the trace says
   MemoryUse use{};
+  bool own_queue = false;  ///< it waits for no other: a runtime's, which others may wait for
   /// If its number is not 0: the work waits, without a place in a hardware queue, until a warp has made that call, or its parent has ended
   /// without it. Its order has nothing to say but which other launches it comes behind.
   LaunchedBy launched_by{};

@@ -29,10 +29,21 @@ Cycle CopyEngines::Cycles(const WorkResult& copy) const {
     const std::uint64_t storage = timing.host.storage_mb_s;
     return storage == 0 ? 1 : std::max<Cycle>((copy.bytes * mhz + storage - 1) / storage, 1);
   }
-  const sim::TimingSpec::Pcie& pcie = timing.pcie;
+  return std::max<Cycle>(PcieCycles(copy, timing.pcie.latency_ns), 1);
+}
+
+Cycle CopyEngines::BusyCycles(const WorkResult& copy) const {
+  const std::uint32_t busy_ns = parameters_.timing().pcie.engine_ns;
+  const bool over_pcie = copy.kind == WorkKind::kCopyToDevice || copy.kind == WorkKind::kCopyToHost;
+  return over_pcie && busy_ns != 0 ? std::min(std::max<Cycle>(PcieCycles(copy, busy_ns), 1), Cycles(copy)) : Cycles(copy);
+}
+
+/// Its bytes, and what it takes besides.
+Cycle CopyEngines::PcieCycles(const WorkResult& copy, std::uint64_t ns) const {
+  const sim::TimingSpec::Pcie& pcie = parameters_.timing().pcie;
+  const std::uint64_t mhz = parameters_.timing().clock.sm_mhz;
   const std::uint64_t rate = copy.kind == WorkKind::kCopyToDevice ? pcie.to_device_mb_s : pcie.to_host_mb_s;
-  const Cycle cycles = (pcie.latency_ns * mhz + 999) / 1000 + (copy.bytes * mhz + rate - 1) / rate;
-  return std::max<Cycle>(cycles, 1);
+  return (ns * mhz + 999) / 1000 + (copy.bytes * mhz + rate - 1) / rate;
 }
 
 }  // namespace gridloom::timing

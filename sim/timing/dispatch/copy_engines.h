@@ -23,8 +23,12 @@ class CopyEngines {
 
   /// Copies over PCIe have a latency and their bytes; those on the device move at 7/8 of DRAM's peak, as copying kernels do.
   Cycle Cycles(const WorkResult& copy) const;
+  /// Until its engine takes the next one.
+  Cycle BusyCycles(const WorkResult& copy) const;
 
  private:
+  Cycle PcieCycles(const WorkResult& copy, std::uint64_t ns) const;
+
   const Parameters& parameters_;
   const std::size_t on_device_;
   std::vector<bool> busy_;

@@ -12,7 +12,7 @@
 namespace gridloom::timing {
 namespace {
 
-/// A copy's end: which engine it leaves, above its number. One that a part does has none.
+/// A copy's end: which engine did it, above its number. One that a part does has none.
 constexpr unsigned kEngineAt = 32;
 
 /// policy::KernelView::code. It follows from the program alone.
@@ -70,6 +70,7 @@ Result<WorkId> Dispatcher::Add(KernelWork work) {
   state.use = std::move(work.use);
   state.use.address_space = work.address_space;
   state.launched_by = work.launched_by;
+  state.own_queue = work.own_queue;
   return Append(std::move(state));
 }
 
@@ -99,6 +100,8 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   GL_TRY(id, works_.Append(std::move(work)));
   const LaunchedBy& by = works_.at(id).launched_by;
   if (by.number != 0) launches_.Expect(id, works_.at(id).use.address_space, by);
+  else if (works_.at(id).own_queue) LaunchPastQueues(id);
+  else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id))) taken_.insert(id);
   else if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
   else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});
@@ -153,13 +156,12 @@ void Dispatcher::Handle(const Event& event) {
     case EventKind::kCtaSignal: OnSignal(signals_[detail & 0xffffffffffffu]); break;
     case EventKind::kLaunch: OnLaunch(static_cast<WorkId>(detail), now); break;
     case EventKind::kCtaEnd: OnCtaEnd(ended_[detail & 0xffffffffu]); break;
+    case EventKind::kEngineFree: engines_.Free(detail); break;
     case EventKind::kCopyEnd:
-      if (const std::uint64_t engine = detail >> kEngineAt; engine != 0) {
-        engines_.Free(engine - 1);
-        TellTransfer(static_cast<WorkId>(detail), now);
-      }
+      if (detail >> kEngineAt != 0) TellTransfer(static_cast<WorkId>(detail), now);
       Finish(static_cast<WorkId>(detail), now);
       break;
+    case EventKind::kKernelEnd: Finish(static_cast<WorkId>(detail), now); break;
     case EventKind::kCheck: break;
   }
 }
@@ -234,7 +236,8 @@ void Dispatcher::Unpark(WorkId blocker, Cycle now) {
   if (parked.empty()) return;
   for (const WorkId id : parked.mapped()) {
     const WorkState& work = works_.at(id);
-    if (work.kind == WorkKind::kKernel)
+    if (work.kind == WorkKind::kKernel && work.launched_by.number == 0) taken_.insert(id);
+    else if (work.kind == WorkKind::kKernel)
       Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
     else (work.kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   }
@@ -291,6 +294,7 @@ void Dispatcher::End(WorkId id, Cycle now) {
 /// Lets markers end, copies start, and kernels at the heads of the hardware queues become ready.
 void Dispatcher::Check(Cycle now) {
   CheckMarkers(now);
+  if (!taken_.empty()) CheckTaken(now);
   CheckCopies(now);
   CheckKernels(now);
 }
@@ -384,6 +388,7 @@ void Dispatcher::CheckCopies(Cycle now) {
     work.result.started = now;
     if (taken) continue;
     engines_.Take(engine);
+    events_.insert({now + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
     events_.insert({now + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
   }
 }

@@ -16,6 +16,7 @@
 #include "sim/timing/dispatch/copy_engines.h"
 #include "sim/timing/dispatch/cta_placement.h"
 #include "sim/timing/dispatch/device_launches.h"
+#include "sim/timing/device_input.h"
 #include "sim/timing/dispatch/stream_order.h"
 #include "sim/timing/parameters.h"
 #include "sim/timing/ports.h"
@@ -38,6 +39,10 @@ class Dispatcher {
   Status Join(WorkId kernel, WorkId launch);
   void Launch(WorkId launch, Cycle at);
   void EndCopy(WorkId copy, Cycle at) { events_.insert({at, EventKind::kCopyEnd, copy}); }
+  /// Likewise EndKernel, CodeOf, Load.
+  void EndKernel(const KernelEnd& end);
+  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const { return works_.at(kernel).kernel.code; }
+  Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) { return Load(works_.at(kernel).kernel, cta); }
   void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
   /// Nobody wants the work any more: a kernel gets no further CTAs, a copy that has not started moves nothing.
   void Cancel(WorkId id);
@@ -66,7 +71,7 @@ class Dispatcher {
   const std::vector<WorkId>& finished() const { return finished_; }
 
  private:
-  enum class EventKind : std::uint8_t { kCtaSignal, kLaunch, kCtaEnd, kCopyEnd, kCheck };  // in this order within a cycle
+  enum class EventKind : std::uint8_t { kCtaSignal, kLaunch, kCtaEnd, kEngineFree, kCopyEnd, kKernelEnd, kCheck };  // in this order within a cycle
   using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
   using KernelIterator = std::vector<policy::KernelView>::iterator;
 
@@ -85,6 +90,8 @@ class Dispatcher {
   void Check(Cycle now);
   void CheckKernels(Cycle now);
   void CheckLaunches(Cycle now);
+  void CheckTaken(Cycle now);
+  void LaunchPastQueues(WorkId id);
   void CheckCopies(Cycle now);
   void CheckMarkers(Cycle now);
   bool Park(WorkId id);
@@ -116,6 +123,7 @@ class Dispatcher {
   Cycle next_dispatch_ = 0;                      // when the next of them may leave it
   std::set<WorkId> copies_;                      // copies that have not started, but for those that are parked
   std::set<WorkId> markers_;                     // that have not ended, likewise
+  std::set<WorkId> taken_;                       // kernels that go by a KernelPath and have not begun, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.

@@ -104,6 +104,37 @@ void Dispatcher::OnLaunch(WorkId launch, Cycle now) {
   Launch(launch, now);
 }
 
+/// A kernel that waits for no other.
+void Dispatcher::LaunchPastQueues(WorkId id) {
+  const Cycle at = works_.at(id).order.submitted + parameters_.timing().launch.kernel_cycles;
+  launched_.emplace(at, id);
+  events_.insert({at, EventKind::kCheck, 0});
+}
+
+/// Kernels of the host's that software takes up.
+void Dispatcher::CheckTaken(Cycle now) {
+  for (auto next = taken_.begin(); next != taken_.end();) {
+    const WorkId id = *next;
+    if (!MayBegin(id, now, false)) {
+      next = Park(id) ? taken_.erase(next) : std::next(next);
+      continue;
+    }
+    next = taken_.erase(next);
+    WorkState& work = works_.at(id);
+    work.stage = WorkState::Stage::kRunning;
+    NoteStart(id, now);
+    ports_.kernel_path->Take(now, work.View(id));
+  }
+}
+
+void Dispatcher::EndKernel(const KernelEnd& end) {
+  WorkResult& result = works_.at(end.kernel).result;
+  result.started = end.started;
+  result.warp_instructions = end.warp_instructions;
+  result.thread_instructions = end.thread_instructions;
+  events_.insert({end.at, EventKind::kKernelEnd, end.kernel});
+}
+
 /// What kernels launched goes on in the order in which it came to the kernel management unit.
 void Dispatcher::CheckLaunches(Cycle now) {
   while (!launched_.empty() && launched_.begin()->first <= now && kernels_.size() < parameters_.device.grid.max_resident) {

@@ -54,6 +54,7 @@ struct WorkState {
   KernelState kernel;
   MemoryUse use;
   LaunchedBy launched_by;
+  bool own_queue = false;  ///< as KernelWork has it
   WorkResult result;
   std::uint32_t waiters = 0;             ///< works that have not ended and ask for its end
   mutable std::size_t ended_before = 0;  ///< of order.after, those from the first one on that are known to have ended

@@ -17,9 +17,10 @@ Sm::Sm(const Parameters& parameters, const AddressMap& map, const Ports& ports, 
       in_port_(parameters.SmInPort()),
       out_(groups),
       warps_(parameters.device.max_warps_per_sm()),
-      ctas_(parameters.device.sm.max_blocks),
+      ctas_(parameters.device.sm.max_blocks + (ports.feed != nullptr ? WarpFeed::kMostBlocks : 0)),
       schedulers_(timing_.sm.schedulers),
-      held_(gated_ ? timing_.sm.schedulers : 0) {
+      held_(gated_ ? timing_.sm.schedulers : 0),
+      entering_(ports.feed != nullptr ? warps_.size() : 0) {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     warps_[w].scheduler = static_cast<std::uint8_t>(w % schedulers_.size());
     warps_[w].index = static_cast<std::uint8_t>(w / schedulers_.size());
@@ -134,7 +135,7 @@ void Sm::ObeyIfTold(Cycle now) {
 void Sm::Cancel(std::uint32_t launch) {
   for (Warp& warp : warps_) {
     const bool runs = warp.state != WarpState::kFree && warp.state != WarpState::kFinished;
-    if (!runs || ctas_[warp.cta_slot].launch != launch) continue;
+    if (!runs || warp.op == nullptr || ctas_[warp.cta_slot].launch != launch) continue;
     warp.visits_end = warp.visit;
     warp.block_end = warp.op + 1;
     warp.event_op = nullptr;
@@ -174,9 +175,11 @@ void Sm::StartCtas(Cycle now) {
     cta.running = cta.undrained = static_cast<std::uint32_t>(start.trace->warps.size());
     ++resident_ctas_;
     for (std::uint32_t w = 0; w < start.trace->warps.size(); ++w) StartWarp(now, start, w);
-    // A warp without instructions has ended; only now, when all of its CTA are there.
+    // A warp without instructions has ended, or is told some; only now, when all of its CTA are there.
     for (const std::uint16_t w : std::vector<std::uint16_t>(cta.warps)) {
-      if (warps_[w].op == nullptr) Finish(now, warps_[w]);
+      if (warps_[w].op != nullptr) continue;
+      GoOn(now, warps_[w]);
+      if (warps_[w].state == WarpState::kRunning) Arm(now, warps_[w]);
     }
   }
 }
@@ -184,27 +187,15 @@ void Sm::StartCtas(Cycle now) {
 void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   const std::uint16_t slot = FreeWarp();
   Warp& warp = warps_[slot];
-  const trace::CtaTrace& cta = *start.trace;
-  const trace::WarpTrace& trace = cta.warps[number];
   warp.state = WarpState::kRunning;
-  warp.cta_slot = start.slot;
-  warp.code = start.code;
-  warp.visit = cta.visits.data() + trace.first_visit;
-  warp.visits_end = warp.visit + trace.visit_count;
-  warp.access = cta.accesses.data() + trace.first_access;
+  warp.cta_slot = warp.home = start.slot;
+  warp.number = static_cast<std::uint16_t>(number);
+  warp.fed = ports_.feed != nullptr && ports_.feed->Feeds(start.launch);
   warp.next_issue = now;
   warp.age = ++next_age_;
   warp.loads = warp.stores = 0;
-  warp.parked = 0;
   warp.granted = false;
-  warp.event_op = nullptr;
-  if (!cta.events.empty()) {
-    const auto events = trace::EventsOf(cta, number);
-    if (!events.empty()) warp.event_op = start.code->ops.data() + events.front().instruction;
-    warp.event = events.data();
-    warp.events_end = events.data() + events.size();
-  }
-  warp.ready.assign(start.code->register_count + 1, 0);
+  Follow(warp, *start.trace, *start.code, number);
   ctas_[start.slot].warps.push_back(slot);
   ++resident_warps_;
   Scheduler& scheduler = schedulers_[warp.scheduler];
@@ -212,6 +203,25 @@ void Sm::StartWarp(Cycle now, const CtaStart& start, std::uint32_t number) {
   scheduler.age[warp.index] = warp.age;
   warp.op = nullptr;
   if (warp.NextBlock()) Arm(now, warp);
+}
+
+/// The warp goes the way of one of the CTA's, from its beginning.
+void Sm::Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code, std::uint32_t number) {
+  const trace::WarpTrace& trace = cta.warps[number];
+  warp.code = &code;
+  warp.trace = &cta;
+  warp.visit = cta.visits.data() + trace.first_visit;
+  warp.visits_end = warp.visit + trace.visit_count;
+  warp.access = cta.accesses.data() + trace.first_access;
+  warp.parked = 0;
+  warp.event_op = nullptr;
+  if (!cta.events.empty()) {
+    const auto events = trace::EventsOf(cta, number);
+    if (!events.empty()) warp.event_op = code.ops.data() + events.front().instruction;
+    warp.event = events.data();
+    warp.events_end = events.data() + events.size();
+  }
+  warp.ready.assign(code.register_count + 1, 0);
 }
 
 /// A free warp of the scheduler that has the fewest.
@@ -239,7 +249,8 @@ void Sm::TakeCompletions(Cycle now) {
       if (warp.state == WarpState::kFence && warp.stores == 0) {
         warp.state = WarpState::kRunning;
         warp.next_issue = now + timing_.of(trace::OpClass::kFence).latency;
-        Arm(now, warp);
+        if (warp.op == nullptr) GoOn(now, warp);
+        if (warp.state == WarpState::kRunning) Arm(now, warp);
       }
     }
     if (warp.state == WarpState::kFinished) EndIfDrained(now, warp);
@@ -258,6 +269,7 @@ std::uint64_t Sm::ResidentInstructions(std::uint32_t launch) const {
 
 void Sm::EndIfDrained(Cycle now, Warp& warp) {
   if (warp.loads > 0 || warp.stores > 0) return;
+  if (warp.fed) return LeaveBlock(now, warp);
   warp.state = WarpState::kFree;
   Scheduler& scheduler = schedulers_[warp.scheduler];
   scheduler.resident &= ~Bit(warp);

@@ -73,6 +73,7 @@ class Sm {
     trace::Shifts shifts;
     const AddressSpace* memory = nullptr;
     std::shared_ptr<const trace::CtaTrace> trace;
+    const DecodedCode* code = nullptr;  ///< of a block of software's (sm_fed.cpp)
     std::vector<std::uint16_t> warps;
     std::array<Barrier, kBarriers> barriers{};
   };
@@ -90,6 +91,17 @@ class Sm {
   void Cancel(std::uint32_t launch);
   std::uint64_t ResidentInstructions(std::uint32_t launch) const;
   void EndIfDrained(Cycle now, Warp& warp);
+  void Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code, std::uint32_t number);
+
+  // sm_fed.cpp
+  bool IsAtHome(const Warp& warp) const { return warp.fed && warp.cta_slot == warp.home; }
+  void GoOn(Cycle now, Warp& warp);
+  void Ask(Cycle now, Warp& warp);
+  void RunPiece(Warp& warp, const FedPiece& piece);
+  void Enter(Cycle now, Warp& warp, const FedBlock& block, std::uint32_t number);
+  void LeaveBlock(Cycle now, Warp& warp);
+  void Wake(Cycle now, Warp& warp);
+  void ClearMasks(const Warp& warp);
 
   void RunSchedulers(Cycle now);
 
@@ -157,6 +169,11 @@ class Sm {
   std::vector<Cta> ctas_;    // by slot
   std::vector<Scheduler> schedulers_;
   std::vector<HeldWarps> held_;                            // by scheduler, if gated_
+  struct Entering {
+    std::uint32_t block = 0, warp = 0;
+    bool enters = false;
+  };
+  std::vector<Entering> entering_;  // by warp, where there is a feed: which block it runs as soon as it has drained
   std::array<std::vector<Cycle>, sim::kPipeCount> units_;  // free from that cycle on
   std::array<bool, sim::kPipeCount> private_{};            // each scheduler has its own
   std::array<std::size_t, sim::kPipeCount> per_scheduler_{};

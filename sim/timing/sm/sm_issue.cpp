@@ -39,7 +39,9 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
     for (WarpMask woken = scheduler.wheel.Take(now); woken != 0; woken &= woken - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(woken));
       Warp& warp = warps_[lane * schedulers_.size() + index];
-      if (gated_ && ConcernsGates(warp)) [[unlikely]]
+      if (warp.state == WarpState::kAsleep) [[unlikely]]
+        Wake(now, warp);
+      else if (gated_ && ConcernsGates(warp)) [[unlikely]]
         WakeGated(now, scheduler, warp);
       else if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
       else scheduler.wheel.Add(now, warp.wake, lane);
@@ -105,7 +107,7 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   const bool more = warp.Advance();
   // A warp that ends behind a barrier of all counts as arrived by its end.
   if (op.kind == OpKind::kBarrier && !parks && (more || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
-  if (!more) return Finish(now, warp);
+  if (!more) return GoOn(now, warp);
   // Lanes that wait at a barrier go on: all others of the warp have arrived, or ended.
   if ((warp.parked & warp.mask) != 0) {
     warp.parked = 0;
@@ -136,7 +138,7 @@ MemoryInstruction Sm::NextAccess(const Warp& warp) const {
   const Cta& cta = ctas_[warp.cta_slot];
   const auto index = static_cast<std::size_t>(warp.op - warp.code->ops.data());
   return {.op = warp.op,
-          .cta = cta.trace.get(),
+          .cta = warp.trace,
           .access = *warp.access,
           .shift = cta.shifts.empty() ? 0 : cta.shifts[warp.code->access_number[index]],
           .memory = cta.memory,

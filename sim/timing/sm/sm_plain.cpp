@@ -12,9 +12,11 @@ void Sm::ScanWarps(Cycle now, std::uint32_t index) {
   for (std::size_t w = index; w < warps_.size(); w += schedulers_.size()) {
     Warp& warp = warps_[w];
     const WarpMask bit = Bit(warp);
+    if (warp.state == WarpState::kAsleep) Wake(now, warp);
     switch (warp.state) {
       case WarpState::kFree: break;
       case WarpState::kBarrier: scheduler.barrier |= bit; break;
+      case WarpState::kAsleep:
       case WarpState::kFence: scheduler.memory |= bit; break;
       case WarpState::kFinished: scheduler.finished |= bit; break;
       case WarpState::kRunning:

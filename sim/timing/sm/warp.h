@@ -16,6 +16,7 @@ enum class WarpState : std::uint8_t {
   kRunning,   ///< the registers and next_issue decide
   kBarrier,   ///< at a barrier
   kFence,     ///< at a fence, until its stores are accepted
+  kAsleep,    ///< told what to do by software, which has nothing for it before `wake`
   kFinished,  ///< has ended; its CTA, loads or stores have not
 };
 
@@ -45,6 +46,9 @@ struct Warp {
   const trace::CtaEvent* event = nullptr;  ///< the next one
   const trace::CtaEvent* events_end = nullptr;
   bool granted = false;  ///< gates have let the next instruction pass
+  bool fed = false;      ///< it has no trace of its own (WarpFeed)
+  std::uint16_t home = 0, number = 0;         ///< if fed: slot of the CTA that it was started in, and which of its warps it is
+  const trace::CtaTrace* trace = nullptr;     ///< what its accesses refer to
 
   /// When the next instruction finds its registers ready, those that it writes included.
   Cycle RegistersReady() const {

@@ -1,0 +1,97 @@
+// The host's side of Pagoda in the model (section 4.2 of the paper): one thread spawns tasks, each with one copy of its entry that also says
+// that the parameters of the task before it have arrived; what has ended is heard of in bulk, when the table is full or a time has passed.
+// All of it between windows, in simulated time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/hardware/pagoda/master_sm.h"
+#include "sim/hardware/pagoda/settings.h"
+#include "sim/timing/device_input.h"
+
+namespace gridloom::hardware::pagoda {
+
+struct HostCounts {
+  std::uint64_t tasks = 0, updates = 0, flushes = 0, full = 0;
+};
+
+class HostSide {
+ public:
+  HostSide(const Settings& settings, timing::DeviceInput& input);
+
+  /// A new MasterKernel runs, whose columns are on these SMs. The log is told what it writes.
+  void Begin(Cycle now, const MasterShape& shape, std::vector<MasterSm*> sm_of_column, WriteLog& log);
+  /// It ends: nothing is spawned until the next one begins.
+  void End() { running_ = false; }
+
+  void Take(Cycle now, std::shared_ptr<Task> task);
+  void OnCopyEnd(Cycle now, timing::WorkId copy);
+  /// Other kernels want the device: nothing is spawned, and the MasterKernel is told to end when its tasks have.
+  void SetYielding(Cycle now, bool yields);
+
+  Cycle next() const;
+  void Run(Cycle end);
+
+  bool idle() const { return pending_.empty() && outstanding_ == 0; }
+  bool has_pending() const { return !pending_.empty(); }
+  bool told_to_end() const { return ending_; }
+  const HostCounts& counts() const { return counts_; }
+
+ private:
+  enum class Copy : std::uint8_t { kEntry, kUpdate, kStatus, kReadyWord, kSchedWord, kControl };
+  enum class Act : std::uint8_t { kSpawn, kFlush, kUpdate, kEnd };
+  struct Pending {
+    std::shared_ptr<Task> task;
+    Cycle at = 0;
+  };
+  struct OnItsWay {
+    Copy kind = Copy::kEntry;
+    std::uint32_t entry = 0;
+    std::uint32_t ready = 0;
+    std::shared_ptr<Task> task{};
+  };
+
+  std::optional<std::pair<Cycle, Act>> NextAct() const;
+  bool MaySpawn() const;
+  void Spawn(Cycle now);
+  void Flush(Cycle now);
+  void Update(Cycle now);
+  void TellToEnd(Cycle now);
+  void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what);
+  void Deliver(Cycle now, const OnItsWay& copy);
+  void HearOfAll(Cycle now);
+  std::uint32_t ReadyAt(Cycle now, std::uint32_t entry);
+  std::optional<std::uint32_t> FreeEntry();
+  Cycle After(Cycle now) const { return now + input_.parameters().window; }
+
+  const Settings& settings_;
+  timing::DeviceInput& input_;
+  bool running_ = false, yields_ = false, ending_ = false;
+  MasterShape shape_;
+  std::vector<MasterSm*> sm_of_column_;
+  WriteLog* log_ = nullptr;
+  std::size_t read_ = 0;                  // of the log
+  std::vector<std::uint32_t> ready_;          // by entry, on the device
+  std::vector<bool> arrived_;                 // by entry: the copy of the task that the host has put there
+  std::vector<std::shared_ptr<Task>> taken_;  // by entry, as the host knows
+  std::uint32_t search_ = 0;
+  std::deque<Pending> pending_;
+  std::unordered_map<timing::WorkId, OnItsWay> copies_;
+  std::array<std::uint32_t, 64> streams_{};  // copies take turns: each engine does them in their order
+  std::uint64_t sent_ = 0;
+  std::optional<std::uint32_t> waiting_;  // entry of the task that the next one lets begin
+  bool flushing_ = false, updating_ = false, blocked_ = false;
+  Cycle free_ = 0;         // when the thread that spawns goes on
+  Cycle last_heard_ = 0;   // of the table
+  Cycle idle_since_ = 0;
+  std::uint32_t outstanding_ = 0, in_batch_ = 0;
+  HostCounts counts_;
+};
+
+}  // namespace gridloom::hardware::pagoda

@@ -1,0 +1,42 @@
+#include "sim/hardware/pagoda/master.h"
+
+#include <algorithm>
+#include <string>
+
+#include "rewriter/passes/master_kernel.h"
+#include "rewriter/ptx/parser.h"
+
+namespace gridloom::hardware::pagoda {
+namespace {
+
+constexpr const char* kFunction = "gl_task_";
+
+/// A module with functions in the place of tasks, of which only the calls matter.
+std::string ModuleText(unsigned sm) {
+  std::string text = ".version 7.0\n.target sm_" + std::to_string(sm) + "\n.address_size 64\n";
+  for (std::uint32_t i = 0; i < kMostKernels; ++i) text += ".func " + (kFunction + std::to_string(i)) + "(.param .b32 warp) { ret; }\n";
+  return text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingSpec& timing) {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(ModuleText(std::max(sm, 30u)), sink);
+  std::vector<passes::task::MasterTask> tasks;
+  for (std::uint32_t i = 0; i < kMostKernels; ++i) tasks.push_back({.function = kFunction + std::to_string(i)});
+  passes::task::AddMasterKernel(*module, tasks);
+  const ptx::Function& kernel = *module->FindFunction(passes::task::kMasterName);
+  auto master = std::make_shared<Master>();
+  resident::RegisterNumbers numbers;
+  GL_TRY(code, resident::Compile(*module, kernel, kFunction, &numbers));
+  master->code = std::move(code);
+  master->row = numbers.at("%row");
+  master->block = numbers.at("%block");
+  master->first = numbers.at("%first");
+  GL_TRY(decoded, timing::Decode(master->code.code, timing));
+  master->decoded = std::make_shared<const timing::DecodedCode>(std::move(decoded));
+  return std::shared_ptr<const Master>(std::move(master));
+}
+
+}  // namespace gridloom::hardware::pagoda

@@ -1,0 +1,160 @@
+// Narrow tasks in the model: kernels that run under the MasterKernel, against the same kernels alone and against the model's plain mode.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "sim/hardware/catalog.h"
+#include "tests/sim/timing/random_launch.h"
+
+namespace gridloom::timing {
+namespace {
+
+using trace::OpClass;
+using trace::Space;
+
+sim::DeviceSpec Device(const std::string& values = "", std::uint32_t sms = 2) {
+  sim::DeviceSpec device = TestDevice("titanx-maxwell");
+  device.sm.count = sms;
+  REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {" + values + "}}", "test", device).ok());
+  return device;
+}
+
+RunOptions WithParts(const sim::DeviceSpec& device, RunOptions options = {}) {
+  auto parts = hardware::Build(device);
+  if (!parts.ok()) FAIL(parts.error().message);
+  options.parts = *parts;
+  return options;
+}
+
+std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::string_view name) {
+  for (const CounterInfo& counter : hardware::CountersOf(device)) {
+    if (counter.name == name) return counter.value(outcome.counters);
+  }
+  FAIL("no counter " << name);
+  return 0;
+}
+
+/// CTAs of some warps that add, wait for each other, load and store.
+std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t warps, std::uint32_t adds, bool waits,
+                                         std::uint32_t shared = 0) {
+  CodeBuilder code(name);
+  code.Block();
+  for (std::uint16_t i = 0; i < 8; ++i) code.Op(OpClass::kInt, {1}, {1});
+  code.Block();
+  code.Load(Space::kGlobal, 2);
+  code.Op(OpClass::kInt, {3}, {2});
+  if (waits) code.Barrier();
+  code.Store(Space::kGlobal, 3);
+  code.Block();
+  code.Exit();
+  CtaBuilder cta;
+  for (std::uint32_t w = 0; w < warps; ++w) {
+    cta.Warp();
+    cta.Visit(0, kAllLanes, adds / 8);
+    cta.Visit(1);
+    cta.Access(std::uint64_t{w} * 128);
+    cta.Access((std::uint64_t{1} << 20) + w * 128);
+    cta.Visit(2);
+  }
+  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared}, cta.Finish(),
+                  4096);
+}
+
+TEST_CASE("Pagoda_NarrowKernels_RunAsTasks_EachOnce") {
+  const sim::DeviceSpec device = Device();
+  std::vector<std::shared_ptr<trace::CtaSource>> launches;
+  for (int i = 0; i < 100; ++i) {
+    launches.push_back(Kernel("a", 1, 4, 80, true));
+    launches.push_back(Kernel("b", 3, 2, 160, false));
+    launches.push_back(Kernel("c", 2, 3, 40, true, 1000));
+  }
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 32);
+  CHECK(Count(device, outcome, "pagoda_tasks") == 300);
+  CHECK(Count(device, outcome, "pagoda_starts") == 1);
+  sim::DeviceSpec plain = TestDevice("titanx-maxwell");
+  plain.sm.count = 2;
+  const Outcome alone = RunLaunches(plain, launches, {}, 32);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    INFO(i);
+    REQUIRE(outcome.works[i].done());
+    CHECK(outcome.works[i].warp_instructions == alone.works[i].warp_instructions);
+    CHECK(outcome.works[i].thread_instructions == alone.works[i].thread_instructions);
+  }
+}
+
+TEST_CASE("Pagoda_TasksOfOneStream_FollowEachOther") {
+  const sim::DeviceSpec device = Device();
+  std::vector<std::shared_ptr<trace::CtaSource>> launches;
+  for (int i = 0; i < 20; ++i) launches.push_back(Kernel("a", 1, 4, 400, true));
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 1);
+  for (std::size_t i = 1; i < launches.size(); ++i) CHECK(outcome.works[i].started > outcome.works[i - 1].ended);
+}
+
+TEST_CASE("Pagoda_MoreTasksThanEntries_AllEnd") {
+  const sim::DeviceSpec device = Device("rows: 1, warps: 5, timeout_ns: 1000000");
+  std::vector<std::shared_ptr<trace::CtaSource>> launches(200, Kernel("a", 1, 4, 800, true, 600));
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 100);
+  CHECK(Count(device, outcome, "pagoda_tasks") == 200);
+  CHECK(Count(device, outcome, "pagoda_full") > 0);
+  for (const WorkResult& work : outcome.works) CHECK(work.done());
+}
+
+TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
+  const sim::DeviceSpec device = Device();
+  std::vector<std::shared_ptr<trace::CtaSource>> launches;
+  for (int i = 0; i < 40; ++i) launches.push_back(i % 10 == 5 ? Kernel("wide", 64, 8, 80, true) : Kernel("narrow", 1, 4, 80, false));
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 8);
+  CHECK(Count(device, outcome, "pagoda_tasks") == 36);
+  for (const WorkResult& work : outcome.works) CHECK(work.done());
+}
+
+TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
+  const sim::DeviceSpec device = Device("warps: 4, pool_bytes: 1024");
+  const Outcome outcome = RunLaunches(device, {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000),
+                                               Kernel("fits", 1, 3, 80, true, 1000)},
+                                      WithParts(device), 3);
+  CHECK(Count(device, outcome, "pagoda_refused") == 2);
+  CHECK(Count(device, outcome, "pagoda_tasks") == 1);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(outcome.works[i].done());
+}
+
+std::pair<std::uint64_t, std::uint64_t> Seeds() {
+  const char* text = std::getenv("GRIDLOOM_TIMING_SEEDS");
+  if (text == nullptr) return {1, 8};
+  char* rest = nullptr;
+  const std::uint64_t first = std::strtoull(text, &rest, 10);
+  return {first, *rest == '-' ? std::strtoull(rest + 1, nullptr, 10) : first};
+}
+
+TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForAllWindows") {
+  const auto [first, last] = Seeds();
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    sim::DeviceSpec device = RandomDevice(random);
+    device.sm.count = std::min(device.sm.count, 2u);
+    // Warps that poll would keep the few active places to themselves.
+    if (device.timing.sm.warp_order == sim::WarpOrder::kTwoLevel) device.timing.sm.warp_order = sim::WarpOrder::kLooseRoundRobin;
+    device.timing.pcie.latency_ns = 300;
+    device.timing.pcie.engine_ns = random() % 2 == 0 ? 0 : 50;
+    device.timing.host.call_ns = 200;
+    const std::string warps = std::to_string(2 + random() % 7), rows = std::to_string(1 + random() % 8);
+    const std::string batch = std::to_string(random() % 3 == 0 ? 2 : 0);
+    REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
+                                     ", pool_bytes: 4096, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
+                                 "test", device)
+                .ok());
+    std::vector<std::shared_ptr<trace::CtaSource>> launches;
+    for (int i = 0; i < 12; ++i) launches.push_back(RandomLaunch(random));
+    const auto run = [&](const RunOptions& options) { return RunLaunches(device, launches, WithParts(device, options), 4); };
+    const Outcome fast = run({});
+    CHECK(Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused") > 0);
+    REQUIRE(Difference(fast, run({.threads = 2})) == "");
+    REQUIRE(Difference(fast, run({.threads = 3, .window = 7})) == "");
+    REQUIRE(Difference(fast, run({.window = 1})) == "");
+    REQUIRE(Difference(fast, run({.step = 1001})) == "");
+    REQUIRE(Difference(fast, run({.plain = true})) == "");
+  }
+}
+
+}  // namespace
+}  // namespace gridloom::timing
