@@ -24,6 +24,7 @@ std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_u
 std::unique_ptr<Policy> MakePredictedDka(const PolicyInputs& inputs) {
   return std::make_unique<Dka>(inputs.dka, inputs.scaling, "dka-predicted");
 }
+std::unique_ptr<Policy> MakeGemtc(const PolicyInputs&) { return std::make_unique<Leftover>("gemtc"); }
 std::unique_ptr<Policy> MakePagoda(const PolicyInputs&) { return std::make_unique<Leftover>("pagoda"); }
 std::unique_ptr<Policy> MakeKernelet(const PolicyInputs& inputs) { return std::make_unique<Kernelet>(inputs.planner, inputs.kernelet); }
 
@@ -42,6 +43,7 @@ constexpr PolicyInfo kPolicies[] = {
     {"dka-guarded", "dka where that was measured to pay, else the oldest data set's kernels first", {}, Make<GuardedDka>},
     {"dka-predicted", "dka, whose search begins at the splits that kernelet's model expects", {Need::kProfiles}, MakePredictedDka},
     {"fair", "equal shares of the device's time for tenants, by their weights", {}, MakeFair},
+    {"gemtc", "kernels of few threads in batches, as tasks of a kernel with a queue; others as under leftover", {Need::kBatches}, MakeGemtc},
     {"kernelet", "pairs of kernels side by side where a model promises that it pays", {Need::kProfiles}, MakeKernelet},
     {"kernelet-probing", "kernelet, which measures the pairs that it chose", {Need::kProfiles, Need::kLearning}, MakeProbing},
     {"leftover", "the next kernel begins when all blocks of the one before have started", {}, Make<Leftover>},

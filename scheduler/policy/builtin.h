@@ -23,6 +23,7 @@ enum class Need : std::uint8_t {
   kLearning,   ///< rates that are measured on the device whose cycles the profiles are in: PolicyInputs::learning_planner
   kRanges,     ///< a device that follows who uses which page (sim/hardware/crcs): Snapshot::pages
   kTasks,      ///< a device on which kernels run as tasks of one that stays (sim/hardware/pagoda)
+  kBatches,    ///< the same, of one that ends with each batch (sim/hardware/gemtc)
   kReadiness,  ///< which besides knows the pages of single thread blocks: KernelView::ready
 };
 

@@ -9,6 +9,7 @@
 #include "scheduler/policy/builtin.h"
 #include "sim/hardware/crcs/crcs.h"
 #include "sim/hardware/dtbl/dtbl.h"
+#include "sim/hardware/gemtc/gemtc.h"
 #include "sim/hardware/hazards/hazards.h"
 #include "sim/hardware/lazy_ctas.h"
 #include "sim/hardware/pagoda/pagoda.h"
@@ -18,7 +19,7 @@ namespace gridloom::hardware {
 namespace {
 
 /// A new part is a pair of files and a row.
-constexpr const PartKind* kKinds[] = {&kCrcs, &kDtbl, &kHazards, &kLazyCtas, &kPagoda, &kTaggedL2};
+constexpr const PartKind* kKinds[] = {&kCrcs, &kDtbl, &kGemtc, &kHazards, &kLazyCtas, &kPagoda, &kTaggedL2};
 
 /// What policies need of a device.
 struct PolicyPart {
@@ -30,6 +31,7 @@ constexpr PolicyPart kPolicyParts[] = {
     {policy::Need::kRanges, &kCrcs},
     {policy::Need::kReadiness, &kCrcs, "readiness", "on"},
     {policy::Need::kTasks, &kPagoda},
+    {policy::Need::kBatches, &kGemtc},
 };
 
 std::string Near(std::string_view name, std::span<const std::string_view> names) {

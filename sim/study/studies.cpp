@@ -6,6 +6,7 @@
 #include "sim/study/crcs/crcs.h"
 #include "sim/study/dtbl/dtbl.h"
 #include "sim/study/kernelet/kernelet.h"
+#include "sim/study/pagoda/pagoda.h"
 #include "sim/study/pipeline/pipeline.h"
 
 namespace gridloom::study {
@@ -15,6 +16,7 @@ constexpr StudyRow kStudies[] = {
     {"crcs", "CRCS and PPCS (Kim et al.): dependent kernels that overlap with each other, copies and storage", MakeCrcs},
     {"dtbl", "Dynamic thread block launch (Wang et al.): kernels that launch kernels, or thread blocks that join others", MakeDtbl},
     {"kernelet", "Kernelet (Zhong and He): kernel slicing, a Markov chain for pairs of kernels, co-scheduling", MakeKernelet},
+    {"pagoda", "Pagoda (Yeh et al.): narrow tasks under a kernel that stays on the device, and what it is compared with", MakePagoda},
     {"pipeline", "Task pipelines (Mu et al.): kernels of different data sets side by side, labels in L2", MakePipeline},
 };
 

@@ -241,7 +241,7 @@ struct FedPiece {
   enum class Kind : std::uint8_t {
     kRun,    ///< these visits, of its own CTA's code
     kBlock,  ///< a warp of a block
-    kWait,   ///< nothing before `until`; it is asked again then
+    kWait,   ///< nothing before `until`; it is asked again then, or when another warp wakes it
     kEnd,
   };
   Kind kind = Kind::kEnd;
@@ -254,6 +254,8 @@ struct FedPiece {
   // kBlock. The block is copied.
   const FedBlock* block = nullptr;
   std::uint32_t warp = 0;  ///< of the block's trace
+  /// Warps of this SM that wait, and are asked again in the next cycle. Used at once.
+  std::span<const FedWarp> wakes{};
 };
 
 /// Software that stays on the device (sim/hardware/pagoda): its warps have no trace, it is asked what they do.

@@ -33,31 +33,34 @@ void HostSide::Begin(Cycle now, const MasterShape& shape, std::vector<MasterSm*>
 }
 
 void HostSide::SetYielding(Cycle now, bool yields) {
-  yields_ = yields;
-  free_ = std::max(free_, After(now));
-  idle_since_ = std::max(idle_since_, After(now));
+  yields_from_ = yields ? After(now) : timing::kNever;
+  if (!yields) free_ = std::max(free_, After(now));
 }
 
 void HostSide::Take(Cycle now, std::shared_ptr<Task> task) { pending_.push_back({.task = std::move(task), .at = After(now)}); }
 
-bool HostSide::MaySpawn() const {
-  if (pending_.empty() || yields_ || flushing_ || blocked_ || ending_) return false;
-  return settings_.batch == 0 || in_batch_ < settings_.batch;
+/// When the first task that waits is spawned, if nothing else happens before.
+Cycle HostSide::NextSpawn() const {
+  if (pending_.empty() || flushing_ || blocked_ || ending_) return timing::kNever;
+  if (settings_.batch != 0 && in_batch_ >= settings_.batch) return timing::kNever;
+  const Cycle at = std::max(free_, pending_.front().at);
+  return at < yields_from_ ? at : timing::kNever;
 }
 
-/// What the host does next, of all that it could the earliest.
+/// What the host does next, of all that it could the earliest. What it learns at a cycle changes nothing of what it does within the window
+/// from there on, since that may have been done already.
 std::optional<std::pair<Cycle, HostSide::Act>> HostSide::NextAct() const {
   if (!running_) return std::nullopt;
-  std::optional<std::pair<Cycle, Act>> next;
+  std::pair<Cycle, Act> next{timing::kNever, Act::kHear};
   const auto consider = [&](Cycle at, Act act) {
-    if (!next || at < next->first) next = {at, act};
+    if (at < next.first) next = {at, act};
   };
-  if (MaySpawn()) consider(std::max(free_, pending_.front().at), Act::kSpawn);
-  else if (waiting_ && !flushing_ && !ending_) consider(free_, Act::kFlush);
+  consider(hears_, Act::kHear);
+  consider(NextSpawn(), Act::kSpawn);
+  if (waiting_ && !flushing_ && !blocked_ && !ending_) consider(free_ + settings_.flush, Act::kFlush);
   if (outstanding_ > 0 && !updating_) consider(last_heard_ + settings_.timeout, Act::kUpdate);
-  if (outstanding_ == 0 && !ending_ && (pending_.empty() || yields_)) {
-    consider(yields_ ? idle_since_ : idle_since_ + settings_.linger, Act::kEnd);
-  }
+  if (outstanding_ == 0 && !ending_) consider(std::min(idle_since_ + settings_.linger, std::max(idle_since_, yields_from_)), Act::kEnd);
+  if (next.first == timing::kNever) return std::nullopt;
   return next;
 }
 
@@ -69,6 +72,7 @@ Cycle HostSide::next() const {
 void HostSide::Run(Cycle end) {
   for (auto next = NextAct(); next && next->first < end; next = NextAct()) {
     switch (next->second) {
+      case Act::kHear: Hear(next->first); break;
       case Act::kSpawn: Spawn(next->first); break;
       case Act::kFlush: Flush(next->first); break;
       case Act::kUpdate: Update(next->first); break;
@@ -157,7 +161,7 @@ void HostSide::OnCopyEnd(Cycle now, timing::WorkId id) {
     case Copy::kReadyWord:
     case Copy::kSchedWord:
     case Copy::kControl: return Deliver(now, copy);
-    case Copy::kUpdate: return HearOfAll(now);
+    case Copy::kUpdate: return Look(now);
     case Copy::kStatus: break;
   }
   const Cycle heard = std::max(now + settings_.sync, After(now));
@@ -188,27 +192,36 @@ void HostSide::Deliver(Cycle now, const OnItsWay& copy) {
 }
 
 /// The whole table has come: tasks whose entries are free have ended.
-void HostSide::HearOfAll(Cycle now) {
-  updating_ = blocked_ = false;
-  const Cycle heard = std::max(now + settings_.sync, After(now));
-  last_heard_ = heard;
-  free_ = std::max(free_, heard);
+void HostSide::Look(Cycle now) {
+  hears_ = std::max(now + settings_.sync, After(now));
   for (std::uint32_t entry = 0; entry < shape_.entries(); ++entry) {
     // The copy of an entry may still be on its way, or its task wait for the next one.
     if (taken_[entry] == nullptr || entry == waiting_ || ReadyAt(now, entry) != 0 || !arrived_[entry]) continue;
     arrived_[entry] = false;
+    heard_.push_back(entry);
+  }
+}
+
+void HostSide::Hear(Cycle now) {
+  for (const std::uint32_t entry : heard_) {
     const Task& task = *taken_[entry];
     input_.EndKernel({.kernel = task.work,
-                      .at = heard,
+                      .at = now,
                       .started = task.started,
                       .warp_instructions = task.warp_instructions,
                       .thread_instructions = task.thread_instructions});
     taken_[entry].reset();
     --outstanding_;
   }
+  heard_.clear();
+  hears_ = timing::kNever;
+  last_heard_ = now;
+  updating_ = false;
+  if (std::exchange(blocked_, false)) free_ = std::max(free_, now);
   if (outstanding_ > 0) return;
+  if (settings_.batch != 0) free_ = std::max(free_, now);
   in_batch_ = 0;
-  idle_since_ = heard;
+  idle_since_ = now;
 }
 
 }  // namespace gridloom::hardware::pagoda

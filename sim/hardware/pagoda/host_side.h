@@ -45,7 +45,7 @@ class HostSide {
 
  private:
   enum class Copy : std::uint8_t { kEntry, kUpdate, kStatus, kReadyWord, kSchedWord, kControl };
-  enum class Act : std::uint8_t { kSpawn, kFlush, kUpdate, kEnd };
+  enum class Act : std::uint8_t { kHear, kSpawn, kFlush, kUpdate, kEnd };
   struct Pending {
     std::shared_ptr<Task> task;
     Cycle at = 0;
@@ -58,21 +58,23 @@ class HostSide {
   };
 
   std::optional<std::pair<Cycle, Act>> NextAct() const;
-  bool MaySpawn() const;
+  Cycle NextSpawn() const;
   void Spawn(Cycle now);
   void Flush(Cycle now);
   void Update(Cycle now);
   void TellToEnd(Cycle now);
   void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what);
   void Deliver(Cycle now, const OnItsWay& copy);
-  void HearOfAll(Cycle now);
+  void Look(Cycle now);
+  void Hear(Cycle now);
   std::uint32_t ReadyAt(Cycle now, std::uint32_t entry);
   std::optional<std::uint32_t> FreeEntry();
   Cycle After(Cycle now) const { return now + input_.parameters().window; }
 
   const Settings& settings_;
   timing::DeviceInput& input_;
-  bool running_ = false, yields_ = false, ending_ = false;
+  bool running_ = false, ending_ = false;
+  Cycle yields_from_ = timing::kNever;
   MasterShape shape_;
   std::vector<MasterSm*> sm_of_column_;
   WriteLog* log_ = nullptr;
@@ -87,6 +89,8 @@ class HostSide {
   std::uint64_t sent_ = 0;
   std::optional<std::uint32_t> waiting_;  // entry of the task that the next one lets begin
   bool flushing_ = false, updating_ = false, blocked_ = false;
+  std::vector<std::uint32_t> heard_;   // entries whose tasks a look at the device's table has found ended
+  Cycle hears_ = timing::kNever;       // when the host knows that
   Cycle free_ = 0;         // when the thread that spawns goes on
   Cycle last_heard_ = 0;   // of the table
   Cycle idle_since_ = 0;

@@ -28,12 +28,13 @@ Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingS
   passes::task::AddMasterKernel(*module, tasks);
   const ptx::Function& kernel = *module->FindFunction(passes::task::kMasterName);
   auto master = std::make_shared<Master>();
-  resident::RegisterNumbers numbers;
-  GL_TRY(code, resident::Compile(*module, kernel, kFunction, &numbers));
+  resident::Names names;
+  GL_TRY(code, resident::Compile(*module, kernel, kFunction, &names));
   master->code = std::move(code);
-  master->row = numbers.at("%row");
-  master->block = numbers.at("%block");
-  master->first = numbers.at("%first");
+  master->row = names.registers.at("%row");
+  master->block = names.registers.at("%block");
+  master->first = names.registers.at("%first");
+  master->wait = names.blocks.at("WAIT");
   GL_TRY(decoded, timing::Decode(master->code.code, timing));
   master->decoded = std::make_shared<const timing::DecodedCode>(std::move(decoded));
   return std::shared_ptr<const Master>(std::move(master));

@@ -31,6 +31,7 @@ struct MasterShape {
   std::uint32_t warps = 32;  ///< of a block, the scheduler's among them
   std::uint32_t pool_bytes = 32 << 10;
   std::uint32_t entry_bytes = 256;
+  bool polls = false;  ///< warps without a task look for one all the time; else they are woken
   std::uint32_t entries() const { return columns * rows; }
 };
 
@@ -39,6 +40,7 @@ struct Master {
   resident::ResidentCode code;
   std::shared_ptr<const timing::DecodedCode> decoded;
   std::uint16_t row = 0, block = 0, first = 0;  ///< numbers of its registers %row, %block and %first
+  std::uint16_t wait = 0;                       ///< the block in which a warp without a task looks for one
 };
 /// `sm`: the target's number, such as 52.
 Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingSpec& timing);

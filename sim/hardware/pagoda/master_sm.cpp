@@ -8,6 +8,8 @@
 
 namespace gridloom::hardware::pagoda {
 
+using Record = passes::task::Warp;
+
 MasterSm::MasterSm(std::shared_ptr<const Master> master, const MasterShape& shape, std::uint32_t sm, const WriteLog& log, Cycle hears,
                    std::uint32_t mhz)
     : master_(std::move(master)),
@@ -66,6 +68,7 @@ std::uint32_t& MasterSm::Word(std::uint32_t entry, std::uint32_t field) {
 timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
   Hear(now);
   now_ = now;
+  slot_ = place.slot;
   asked_ = &blocks_.at(place.slot);
   resident::ResidentWarp& warp = *asked_->warps[place.number];
   if (Cycle& entered = asked_->entered[place.number]; entered != timing::kNever) {
@@ -75,6 +78,8 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
   } else if (const std::uint32_t ns = warp.TakeSleep(); ns != 0) {
     return {.kind = timing::FedPiece::Kind::kWait, .until = now + Cycle{ns} * mhz_ / 1000};
   }
+  if (!shape_.polls && IsIdle(*asked_, place.number)) return {.kind = timing::FedPiece::Kind::kWait, .until = timing::kNever};
+  wakes_.clear();
   if (!warp.Execute(*this, lanes_)) {
     GL_CHECK(warp.ended(), "lanes of the MasterKernel wait for each other at different barriers");
     return {.kind = timing::FedPiece::Kind::kEnd};
@@ -83,7 +88,16 @@ timing::FedPiece MasterSm::Next(Cycle now, const timing::FedWarp& place) {
           .visits = {&warp.visit(), 1},
           .accesses = warp.accesses(),
           .lanes = &lanes_.trace(),
-          .code = master_->decoded.get()};
+          .code = master_->decoded.get(),
+          .wakes = wakes_};
+}
+
+/// The warp is about to look for a task, and there is none.
+bool MasterSm::IsIdle(const Block& block, std::uint32_t number) const {
+  if (!block.warps[number]->IsAt(master_->wait)) return false;
+  std::uint32_t exec = 0;
+  std::memcpy(&exec, block.shared.data() + number * Record::kBytes + Record::kExec, sizeof exec);
+  return exec == 0;
 }
 
 /// The warp has come to the call of a task: it runs one of the kernel's.
@@ -131,6 +145,9 @@ void MasterSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, st
   if (shared) {
     GL_CHECK(address + bytes <= asked_->shared.size(), "the MasterKernel writes beyond its shared memory");
     std::memcpy(asked_->shared.data() + address, &value, bytes);
+    if (address < Record::kBytes * shape_.warps && address % Record::kBytes == Record::kExec && value != 0) {
+      wakes_.push_back({.sm = sm_, .slot = slot_, .number = static_cast<std::uint32_t>(address / Record::kBytes)});
+    }
     return;
   }
   const std::uint64_t at = address - kTableAt;

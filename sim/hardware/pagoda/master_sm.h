@@ -62,6 +62,7 @@ class MasterSm final : private resident::ResidentMemory {
 
   void Hear(Cycle now);
   void Apply(const TableWrite& write);
+  bool IsIdle(const Block& block, std::uint32_t number) const;
   timing::FedPiece RunTask(Cycle now, Block& block, std::uint32_t number);
   std::uint32_t& Word(std::uint32_t entry, std::uint32_t field);
   std::uint32_t Load(bool shared, std::uint64_t address, std::uint32_t bytes) override;
@@ -85,8 +86,10 @@ class MasterSm final : private resident::ResidentMemory {
   std::array<Running, timing::WarpFeed::kMostBlocks> running_;  // by number of the block
   std::uint64_t free_blocks_ = ~std::uint64_t{0};
   std::uint64_t busy_cycles_ = 0;
+  std::vector<timing::FedWarp> wakes_;
   Cycle now_ = 0;           // of the question
   Block* asked_ = nullptr;  // whose warp asked
+  std::uint32_t slot_ = 0;  // of that block
 };
 
 }  // namespace gridloom::hardware::pagoda

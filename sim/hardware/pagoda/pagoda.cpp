@@ -17,7 +17,9 @@ namespace {
 using namespace pagoda;
 using timing::WorkId;
 
-enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kBatch, kSpawn, kTimeout, kLinger };
+enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle };
+enum Idle : std::uint64_t { kParked, kPolling };
+constexpr std::string_view kIdles[] = {"parked", "polling"};
 constexpr PartKey kKeys[] = {
     {"threads", 512, 2, 1 << 20, "threads", "kernels of fewer threads are tasks"},
     {"warps", 32, 2, 32, "warps", "of a master block, its scheduler warp among them"},
@@ -26,8 +28,11 @@ constexpr PartKey kKeys[] = {
     {"pool_bytes", 32768, 0, 65536, "bytes", "of shared memory for the tasks of a master block: 0 or a power of two from 512 on"},
     {"batch", 0, 0, 1 << 20, "tasks", "which must all have ended before the next are spawned; 0: tasks are spawned as they come"},
     {"spawn_ns", 0, 0, 1 << 20, "ns", "of the host's time that a spawn takes; 0: as long as a copy (timing.host)"},
+    {"flush_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which the host itself lets the last one begin"},
     {"timeout_ns", 20000, 100, 1 << 30, "ns", "from one look at the device's table to the next, while tasks run"},
     {"linger_ns", 50000, 0, 1 << 30, "ns", "that the MasterKernel stays without tasks"},
+    {"idle", kParked, 0, 0, "",
+     "what warps without a task do: nothing until they are given one (parked), or look for one all the time, as they do (polling)", kIdles},
 };
 
 enum Counter : std::size_t { kTasks, kTooWide, kUpdates, kFlushes, kFull, kBusy, kStarts, kCounters };
@@ -271,13 +276,15 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
                           .pool_bytes = static_cast<std::uint32_t>(values[kPool]),
                           .batch = static_cast<std::uint32_t>(values[kBatch]),
                           .spawn = cycles(values[kSpawn] != 0 ? values[kSpawn] : copy_ns),
+                          .flush = cycles(values[kFlush]),
                           .timeout = cycles(values[kTimeout]),
                           .linger = cycles(values[kLinger]),
                           .sync = cycles(timing.host.sync_ns)};
   const bool pool = settings.pool_bytes == 0 || (settings.pool_bytes >= 512 && (settings.pool_bytes & (settings.pool_bytes - 1)) == 0);
   if (!pool) return Error{"pool_bytes is " + std::to_string(settings.pool_bytes) + "; expected 0 or a power of two from 512 on"};
   GL_TRY(master, MakeMaster(parameters.device.compute_capability.sm(), timing));
-  MasterShape shape{.columns = 1, .rows = settings.rows, .warps = settings.warps, .pool_bytes = settings.pool_bytes};
+  MasterShape shape{.columns = 1, .rows = settings.rows, .warps = settings.warps, .pool_bytes = settings.pool_bytes,
+                    .polls = values[kIdle] == kPolling};
   const MasterSource one(master, shape);
   GL_TRY(needs, timing::NeedsOf(one.shape(), parameters.device));
   const std::uint32_t fit = timing::CtasPerSm(needs, parameters.device);

@@ -43,6 +43,7 @@ class Compiler {
 
   Result<ResidentCode> Run() {
     FindBlocks();
+    NumberLabels();
     for (std::uint32_t i = 0; i < count(); ++i) {
       auto step = Decode(*cfg_.instructions()[i].instruction);
       if (!step.ok()) return Error{std::string(kernel_.name) + ": " + step.error().message};
@@ -54,22 +55,25 @@ class Compiler {
     return std::move(out_);
   }
 
-  RegisterNumbers Names() const {
-    RegisterNumbers names;
+  Names TakeNames() {
     for (const auto& [place, number] : numbers_) {
-      if (place.first->type != ptx::ScalarType::kPred && !IsWide(*place.first)) names.emplace(place.first->name, number);
+      if (place.first->type != ptx::ScalarType::kPred && !IsWide(*place.first)) names_.registers.emplace(place.first->name, number);
     }
-    return names;
+    return std::move(names_);
   }
 
  private:
   std::uint32_t count() const { return static_cast<std::uint32_t>(cfg_.instructions().size()); }
   const ptx::Instruction& At(std::uint32_t i) const { return *cfg_.instructions()[i].instruction; }
-  static bool IsMeeting(const ptx::Instruction& instruction) { return instruction.name == "bar" && instruction.Has(ptx::Mod::kWarp); }
-  /// What follows happens when its stores are accepted, or the time has passed.
-  static bool Delays(const ptx::Instruction& instruction) { return instruction.name == "membar" || instruction.name == "nanosleep"; }
+  static bool IsMeeting(const ptx::Instruction& instruction) { return instruction.name == "bar"; }
+  /// What follows happens when its stores are accepted, the time has passed, the others have come, or an answer from L2 has.
+  static bool Delays(const ptx::Instruction& instruction) {
+    const bool block = instruction.name == "bar" && !instruction.Has(ptx::Mod::kWarp);
+    const bool asks = instruction.name == "atom" && instruction.space() == ptx::StateSpace::kGlobal;
+    return block || asks || instruction.name == "membar" || instruction.name == "nanosleep";
+  }
 
-  /// Those of the code table, and besides them one behind each fence and sleep and one at each barrier of a warp.
+  /// Those of the code table, and besides them one at each barrier and one behind what delays a warp.
   void FindBlocks() {
     for (std::uint32_t i = 0; i < count(); ++i) {
       const trace::CodeTable::Entry& entry = table_.entries[first_ + i];
@@ -139,7 +143,7 @@ class Compiler {
       step.negated = instruction.guard->negated;
     }
     switch (step.op) {
-      case Op::kBranch: step.target = BlockOf(*instruction.operands[0].label); return step;
+      case Op::kBranch: step.target = labels_.at(instruction.operands[0].label); return step;
       case Op::kReturn:
       case Op::kNothing: return step;
       case Op::kCall: return DecodeCall(instruction, step);
@@ -204,9 +208,13 @@ class Compiler {
       GL_TRY(data, SourceOf(stores ? value : instruction.operands[2]));
       step.b = data;
     }
-    if (step.op == Op::kAtomicAdd && (!instruction.Has(ptx::Mod::kAdd) || !step.shared)) {
-      return Error{"of atomic instructions the model runs additions in shared memory"};
+    if (step.op != Op::kAtomicAdd || (instruction.Has(ptx::Mod::kAdd) && step.shared)) return step;
+    if (!instruction.Has(ptx::Mod::kCas) || step.shared) {
+      return Error{"of atomic instructions the model runs additions in shared and comparisons in global memory"};
     }
+    step.op = Op::kCompareAndSwap;
+    GL_TRY(swapped, SourceOf(instruction.operands[3]));
+    step.c = swapped;
     return step;
   }
 
@@ -238,19 +246,24 @@ class Compiler {
     return step;
   }
 
-  std::uint16_t BlockOf(const ptx::Label& label) const {
+  /// Labels stand before instructions, in nested scopes too.
+  void NumberLabels() {
     std::uint32_t at = 0;
-    bool found = false;
     const auto walk = [&](const auto& self, const ptx::Block& block) -> void {
       for (const ptx::Statement& statement : block.statements) {
-        if (found) return;
-        if (const auto* const here = std::get_if<ptx::Label*>(&statement)) found |= *here == &label;
-        else if (std::holds_alternative<ptx::Instruction>(statement)) ++at;
-        else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) self(self, **nested);
+        if (const auto* const label = std::get_if<ptx::Label*>(&statement)) {
+          if (const auto here = block_at_.find(at); here != block_at_.end()) {
+            labels_[*label] = here->second;
+            names_.blocks.emplace((*label)->name, here->second);
+          }
+        } else if (std::holds_alternative<ptx::Instruction>(statement)) {
+          ++at;
+        } else if (const auto* nested = std::get_if<std::unique_ptr<ptx::Block>>(&statement)) {
+          self(self, **nested);
+        }
       }
     };
     walk(walk, *kernel_.body);
-    return block_at_.at(at);
   }
 
   const ptx::Function& kernel_;
@@ -262,16 +275,18 @@ class Compiler {
   std::vector<trace::BasicBlock> code_blocks_;
   std::map<std::uint32_t, std::uint16_t> block_at_;  // by its first instruction
   std::map<std::pair<const ptx::Variable*, std::uint32_t>, std::uint16_t> numbers_;
+  std::map<const ptx::Label*, std::uint16_t> labels_;  // blocks behind them
+  Names names_;
   ResidentCode out_;
 };
 
 }  // namespace
 
 Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             RegisterNumbers* numbers) {
+                             Names* names) {
   Compiler compiler(module, kernel, called);
   auto code = compiler.Run();
-  if (numbers != nullptr) *numbers = compiler.Names();
+  if (names != nullptr) *names = compiler.TakeNames();
   return code;
 }
 

@@ -38,6 +38,7 @@ enum class Op : std::uint8_t {
   kLoad,
   kStore,
   kAtomicAdd,
+  kCompareAndSwap,  ///< in global memory, by one lane: the answer comes later
   kBranch,
   kCall,
   kReturn,
@@ -79,7 +80,7 @@ struct Step {
 struct ResidentBlock {
   std::uint32_t first = 0, count = 0;
   std::uint16_t next = 0;  ///< where it goes on
-  bool meets = false;      ///< begins with a barrier of the warp: all lanes that have not ended come to it together
+  bool meets = false;      ///< begins with a barrier: all lanes that have not ended come to it together
 };
 
 struct ResidentCode {
@@ -90,11 +91,15 @@ struct ResidentCode {
   std::uint32_t shared_bytes = 0;                      ///< static, up to where dynamic shared memory begins
 };
 
-/// Numbers of the registers of 32 bits, by their names.
-using RegisterNumbers = std::map<std::string, std::uint16_t, std::less<>>;
+/// Numbers by names.
+using Numbers = std::map<std::string, std::uint16_t, std::less<>>;
+struct Names {
+  Numbers registers;  ///< of 32 bits
+  Numbers blocks;     ///< behind a label
+};
 
 /// Functions named `called`0, `called`1 … are those it may call. Fails on an instruction that the machine does not know.
 Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             RegisterNumbers* numbers = nullptr);
+                             Names* names = nullptr);
 
 }  // namespace gridloom::hardware::resident

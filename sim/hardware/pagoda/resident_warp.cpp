@@ -53,6 +53,8 @@ bool Holds(Comparison comparison, auto a, auto b) {
 
 }  // namespace
 
+void ResidentMemory::CompareAndSwap(std::uint64_t, std::uint32_t, std::uint32_t) { GL_CHECK(false, "a resident kernel asks nobody"); }
+
 LaneWords::LaneWords() { trace_.lanes.resize(kWords + trace::ScatteredLanes::kMostWords); }
 
 std::uint64_t LaneWords::Add(std::span<const std::uint64_t> addresses) {
@@ -123,6 +125,11 @@ void ResidentWarp::Join() {
     else groups_[++last] = groups_[g];
   }
   groups_.resize(last + 1);
+}
+
+void ResidentWarp::Answer(std::uint32_t value) {
+  PutIn(narrow_[asks_->destination], asks_->lanes, false, [&](std::uint32_t) { return value; });
+  asks_.reset();
 }
 
 std::uint32_t ResidentWarp::Guarded(const Step& step) const {
@@ -206,6 +213,7 @@ void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& me
       break;
     case Op::kLoad:
     case Op::kStore:
+    case Op::kCompareAndSwap:
     case Op::kAtomicAdd: Access(step, lanes, memory, words); break;
     default: Compute(step, lanes);
   }
@@ -271,6 +279,12 @@ void ResidentWarp::Access(const Step& step, std::uint32_t lanes, ResidentMemory&
   if (step.op == Op::kLoad) {
     Put(step, lanes, uniform, [&](std::uint32_t lane) { return memory.Load(step.shared, address(lane), step.bytes); });
     return;
+  }
+  if (step.op == Op::kCompareAndSwap) {
+    GL_CHECK((lanes & (lanes - 1)) == 0, "several lanes of a resident kernel ask at once");
+    asks_ = {step.destination, lanes};
+    return memory.CompareAndSwap(address(first), static_cast<std::uint32_t>(Value(step.b, first)),
+                                 static_cast<std::uint32_t>(Value(step.c, first)));
   }
   if (step.op == Op::kStore) {
     for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {

@@ -22,6 +22,8 @@ class ResidentMemory {
   /// Bytes at an address, 1 or 4; those of shared memory count from the block's.
   virtual std::uint32_t Load(bool shared, std::uint64_t address, std::uint32_t bytes) = 0;
   virtual void Store(bool shared, std::uint64_t address, std::uint32_t bytes, std::uint64_t value) = 0;
+  /// Asks for the exchange of a word of global memory; ResidentWarp::Answer tells what was there.
+  virtual void CompareAndSwap(std::uint64_t address, std::uint32_t expected, std::uint32_t value);
 };
 
 /// The block and thread that the warp is, and the kernel's parameters.
@@ -55,8 +57,13 @@ class ResidentWarp {
   /// It ended with a call of a function.
   std::optional<std::uint32_t> called() const { return called_; }
   /// Or with a sleep of so many nanoseconds.
+  /// Or with a question, which has to be answered before it goes on.
+  bool asks() const { return asks_.has_value(); }
+  void Answer(std::uint32_t value);
   std::uint32_t TakeSleep() { return std::exchange(slept_ns_, 0); }
   bool ended() const { return live_ == 0; }
+  /// Whether all of its lanes are at the beginning of that block.
+  bool IsAt(std::uint16_t block) const { return groups_.size() == 1 && groups_[0].block == block; }
 
   /// Of the first lane that runs: for who knows the kernel's registers by name.
   std::uint32_t Narrow(std::uint16_t number) const { return At(narrow_[number], FirstLane()); }
@@ -106,6 +113,11 @@ class ResidentWarp {
   std::vector<trace::MemoryAccess> accesses_;
   std::optional<std::uint32_t> called_;
   std::uint32_t slept_ns_ = 0;
+  struct Question {
+    std::uint16_t destination = 0;
+    std::uint32_t lanes = 0;
+  };
+  std::optional<Question> asks_;
 };
 
 }  // namespace gridloom::hardware::resident

@@ -101,6 +101,7 @@ class Sm {
   void Enter(Cycle now, Warp& warp, const FedBlock& block, std::uint32_t number);
   void LeaveBlock(Cycle now, Warp& warp);
   void Wake(Cycle now, Warp& warp);
+  void WakeNext(Cycle now, const FedWarp& place);
   void ClearMasks(const Warp& warp);
 
   void RunSchedulers(Cycle now);

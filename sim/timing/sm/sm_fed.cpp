@@ -19,6 +19,7 @@ void Sm::GoOn(Cycle now, Warp& warp) {
 
 void Sm::Ask(Cycle now, Warp& warp) {
   const FedPiece piece = ports_.feed->Next(now, {.sm = index_, .slot = warp.home, .number = warp.number});
+  for (const FedWarp& woken : piece.wakes) WakeNext(now, woken);
   switch (piece.kind) {
     case FedPiece::Kind::kRun: return RunPiece(warp, piece);
     case FedPiece::Kind::kBlock: return Enter(now, warp, *piece.block, piece.warp);
@@ -27,7 +28,7 @@ void Sm::Ask(Cycle now, Warp& warp) {
       schedulers_[warp.scheduler].memory |= Bit(warp);
       warp.state = WarpState::kAsleep;
       warp.wake = std::max(piece.until, now + 1);
-      if (!plain_) schedulers_[warp.scheduler].wheel.Add(now, warp.wake, warp.index);
+      if (!plain_ && warp.wake != kNever) schedulers_[warp.scheduler].wheel.Add(now, warp.wake, warp.index);
       return;
     case FedPiece::Kind::kEnd:
       warp.fed = false;
@@ -116,6 +117,13 @@ void Sm::Wake(Cycle now, Warp& warp) {
   warp.next_issue = now;
   Ask(now, warp);
   if (warp.state == WarpState::kRunning && warp.cta_slot == warp.home) Arm(now, warp);
+}
+
+void Sm::WakeNext(Cycle now, const FedWarp& place) {
+  Warp& warp = warps_[ctas_[place.slot].warps[place.number]];
+  if (warp.state != WarpState::kAsleep || warp.wake <= now + 1) return;
+  warp.wake = now + 1;
+  if (!plain_) schedulers_[warp.scheduler].wheel.Add(now, warp.wake, warp.index);
 }
 
 void Sm::ClearMasks(const Warp& warp) {

@@ -105,9 +105,12 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
     warp.next_issue = std::max(warp.next_issue, Signal(now, warp));
   const bool parks = op.kind == OpKind::kBarrier && ParksLanes(now, warp, op);
   const bool more = warp.Advance();
+  const bool asks = !more && IsAtHome(warp);
+  if (asks) warp.op = nullptr;
   // A warp that ends behind a barrier of all counts as arrived by its end.
-  if (op.kind == OpKind::kBarrier && !parks && (more || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
-  if (!more) return GoOn(now, warp);
+  if (op.kind == OpKind::kBarrier && !parks && (more || asks || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
+  if (!more && !(asks && op.kind == OpKind::kBarrier)) return GoOn(now, warp);
+  if (asks && warp.state != WarpState::kBarrier) return;  // it came last, and has been told what comes next
   // Lanes that wait at a barrier go on: all others of the warp have arrived, or ended.
   if ((warp.parked & warp.mask) != 0) {
     warp.parked = 0;
@@ -203,7 +206,8 @@ void Sm::OpenBarrier(Cycle now, Cta& cta, std::size_t number) {
     warp.state = WarpState::kRunning;
     warp.next_issue = now + timing_.of(trace::OpClass::kBarrier).latency;
     schedulers_[warp.scheduler].barrier &= ~Bit(warp);
-    Arm(now, warp);
+    if (warp.op == nullptr) GoOn(now, warp);
+    if (warp.state == WarpState::kRunning) Arm(now, warp);
   }
 }
 

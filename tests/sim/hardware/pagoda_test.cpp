@@ -117,6 +117,30 @@ TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
   for (std::size_t i = 0; i < 3; ++i) CHECK(outcome.works[i].done());
 }
 
+TEST_CASE("Gemtc_NarrowKernels_RunInBatches_EachOnce") {
+  sim::DeviceSpec device = TestDevice("titanx-maxwell");
+  device.sm.count = 2;
+  REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 30}}", "test", device).ok());
+  std::vector<std::shared_ptr<trace::CtaSource>> launches;
+  for (int i = 0; i < 50; ++i) {
+    launches.push_back(Kernel("a", 1, 4, 80, true));
+    launches.push_back(Kernel("b", 2, 3, 160, false));
+  }
+  launches.push_back(Kernel("wide", 64, 8, 80, true));
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 40);
+  CHECK(Count(device, outcome, "gemtc_tasks") == 100);
+  CHECK(Count(device, outcome, "gemtc_batches") >= 5);
+  CHECK(Count(device, outcome, "gemtc_lock_tries") >= 150);
+  sim::DeviceSpec plain = TestDevice("titanx-maxwell");
+  plain.sm.count = 2;
+  const Outcome alone = RunLaunches(plain, launches, {}, 40);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    INFO(i);
+    REQUIRE(outcome.works[i].done());
+    CHECK(outcome.works[i].warp_instructions == alone.works[i].warp_instructions);
+  }
+}
+
 std::pair<std::uint64_t, std::uint64_t> Seeds() {
   const char* text = std::getenv("GRIDLOOM_TIMING_SEEDS");
   if (text == nullptr) return {1, 8};
@@ -139,15 +163,18 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     device.timing.host.call_ns = 200;
     const std::string warps = std::to_string(2 + random() % 7), rows = std::to_string(1 + random() % 8);
     const std::string batch = std::to_string(random() % 3 == 0 ? 2 : 0);
-    REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
-                                     ", pool_bytes: 4096, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
+    const bool gemtc = random() % 4 == 0;
+    if (gemtc) REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048}}", "test", device).ok());
+    else REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
+                                     ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
+                                     ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
                                  "test", device)
                 .ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 12; ++i) launches.push_back(RandomLaunch(random));
     const auto run = [&](const RunOptions& options) { return RunLaunches(device, launches, WithParts(device, options), 4); };
     const Outcome fast = run({});
-    CHECK(Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused") > 0);
+    CHECK((gemtc ? Count(device, fast, "gemtc_tasks") : Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused")) > 0);
     REQUIRE(Difference(fast, run({.threads = 2})) == "");
     REQUIRE(Difference(fast, run({.threads = 3, .window = 7})) == "");
     REQUIRE(Difference(fast, run({.window = 1})) == "");
