@@ -21,10 +21,13 @@ constexpr int kVersion = 1;
 constexpr std::uint32_t kProgramStreams = 1u << 31;
 
 constexpr SchemeRow kSchemes[] = {
-    {Scheme::kSerial, "serial", "serial", "leftover"},        {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
-    {Scheme::kGraph, "graphs", "graph", "leftover"},          {Scheme::kFusion, "fusion", "fused", "leftover"},
-    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc"},              {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda"},
-    {Scheme::kPagoda, "Pagoda", "tasks", "pagoda"},
+    {Scheme::kSerial, "serial", "serial", "leftover"},
+    {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
+    {Scheme::kGraph, "graphs", "graph", "leftover"},
+    {Scheme::kFusion, "fusion", "fused", "leftover"},
+    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc", true},
+    {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda", true},
+    {Scheme::kPagoda, "Pagoda", "tasks", "pagoda", true},
 };
 
 constexpr double Outcome::*kNumbers[] = {&Outcome::cycles,         &Outcome::kernel_cycles,    &Outcome::copy_cycles,
@@ -126,6 +129,8 @@ Result<std::unique_ptr<Runs>> Runs::Create(const Settings& settings, const Envir
   if (runs->programs_.empty()) return Error{settings.name() + ": 'programs' is missing"};
   GL_TRY(uncounted, settings.List("uncounted"));
   runs->uncounted_ = std::move(uncounted);
+  GL_TRY(unshared, settings.List("unshared"));
+  runs->unshared_ = std::move(unshared);
   GL_TRY(keys, KeysFrom(settings, "keys"));
   runs->keys_ = std::move(keys);
   return runs;
@@ -161,10 +166,11 @@ Result<FileIdentity> Runs::TraceOfRun(const Run& run) {
   if (words.empty()) return Error{settings_.name() + ": programs." + run.program + " names no program"};
   const std::string program = words.front();
   words.erase(words.begin());
-  GL_TRY(common, settings_.List("arguments"));
-  words.insert(words.end(), common.begin(), common.end());
   words.insert(words.end(), run.arguments.begin(), run.arguments.end());
   words.push_back(std::string("--form=") + RowOf(run.scheme).form);
+  if (RowOf(run.scheme).independent) words.emplace_back("--streams=1024");
+  const bool shares = std::ranges::find(unshared_, run.program) != unshared_.end();
+  if (run.scheme == Scheme::kGemtc && shares) words.emplace_back("--shared=no");
   const WorkloadRun workload{.study = "pagoda", .name = run.program, .program = program, .arguments = std::move(words)};
   const std::string name = workload.FileName();
   if (const auto known = traces_.find(name); known != traces_.end()) return known->second;

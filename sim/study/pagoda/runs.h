@@ -20,6 +20,8 @@ struct SchemeRow {
   const char* name;
   const char* form;    ///< of the program (docs/pagoda-workloads.md)
   const char* policy;  ///< of the replay
+  /// Tasks have no order, as spawns have none: as many streams as the programs have, so that none waits for another.
+  bool independent = false;
 };
 const SchemeRow& RowOf(Scheme scheme);
 
@@ -71,7 +73,7 @@ class Runs {
   const Settings& settings_;
   const Environment& environment_;
   std::vector<std::string> programs_;
-  std::vector<std::string> uncounted_;
+  std::vector<std::string> uncounted_, unshared_;
   std::string device_;
   std::map<std::string, std::string> keys_;  // of all replays
   std::unique_ptr<RateCache> cache_;
