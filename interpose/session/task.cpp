@@ -16,7 +16,7 @@ TaskPool& TaskPool::Get() {
   return *pool;
 }
 
-TaskPool::TaskPool() = default;
+TaskPool::TaskPool() : processors_(std::max(std::thread::hardware_concurrency(), 1u)) {}
 
 std::int64_t TaskPool::NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -32,37 +32,48 @@ bool TaskPool::Link(const TaskPtr& task, std::span<const TaskPtr> after) {
   return task->waits_ == 0;
 }
 
-void TaskPool::Push(TaskPtr task, std::unique_lock<std::mutex>& lock) {
+void TaskPool::Push(TaskPtr task) {
   task->state_.store(Task::State::kReady, std::memory_order_relaxed);
   ready_.push_back(std::move(task));
-  if (idle_ >= ready_.size()) {
-    lock.unlock();
+  if (threads_ - idle_ + called_ < processors_) return CallThread();
+  if (!has_watch_) has_watch_ = StartThread(&TaskPool::WatchMain);
+  if (!has_watch_) return CallThread();
+  if (!std::exchange(watching_, true)) watch_.notify_one();
+}
+
+void TaskPool::CallThread() {
+  if (idle_ > called_) {
+    ++called_;
     work_.notify_one();
-    lock.lock();
     return;
   }
-  if (threads_ >= kMaxThreads) return;  // a busy thread takes it later
-  ++threads_;
+  if (threads_ < kMaxThreads && StartThread(&TaskPool::ThreadMain)) ++threads_;  // else a busy thread takes it later
+}
+
+bool TaskPool::StartThread(void (TaskPool::*main)()) {
   // Signals belong to the program's own threads. Only faults must arrive here: the kernel kills a process for one that is
   // blocked, and kernels that run on this thread may fault (sim/exec/runtime/fault_signal.cpp).
   sigset_t blocked, old;
   sigfillset(&blocked);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
   pthread_sigmask(SIG_SETMASK, &blocked, &old);
+  bool started = true;
   try {
-    std::thread([this] { ThreadMain(); }).detach();
+    std::thread([this, main] { (this->*main)(); }).detach();
   } catch (...) {
-    --threads_;
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    if (threads_ == 0) throw;
-    return;
+    if (threads_ == 0) {
+      pthread_sigmask(SIG_SETMASK, &old, nullptr);
+      throw;
+    }
+    started = false;
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return started;
 }
 
 void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {
-  std::unique_lock lock(mutex_);
-  if (Link(task, after)) Push(task, lock);
+  const std::lock_guard lock(mutex_);
+  if (Link(task, after)) Push(task);
 }
 
 bool TaskPool::SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after) {
@@ -78,7 +89,7 @@ TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
   std::vector<TaskPtr> successors;
   TaskPtr next;
   {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     task->finished_ns_.store(NowNs(), std::memory_order_release);
     task->state_.store(Task::State::kDone, std::memory_order_release);  // pairs with done() and Wait
     successors.swap(task->successors_);
@@ -88,7 +99,7 @@ TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
         successor->state_.store(Task::State::kRunning, std::memory_order_relaxed);
         next = std::move(successor);
       } else {
-        Push(std::move(successor), lock);
+        Push(std::move(successor));
       }
     }
   }
@@ -125,20 +136,36 @@ void TaskPool::ThreadMain() {
   while (true) {
     if (ready_.empty()) {
       ++idle_;
-      const bool woken = work_.wait_for(lock, std::chrono::seconds(5), [this] { return !ready_.empty(); });
+      const bool timed_out = work_.wait_for(lock, std::chrono::seconds(5)) == std::cv_status::timeout;
       --idle_;
-      if (!woken) {
-        if (threads_ <= kKeptThreads) continue;
+      if (called_ != 0) --called_;
+      if (ready_.empty()) {
+        if (!timed_out || threads_ <= kKeptThreads) continue;
         --threads_;
         return;
       }
     }
+    ++taken_;
     TaskPtr task = std::move(ready_.front());
     ready_.pop_front();
     task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
     lock.unlock();
     while (task != nullptr) task = RunClaimed(task, ~std::uint64_t{0});
     lock.lock();
+  }
+}
+
+void TaskPool::WatchMain() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    watching_ = false;
+    watch_.wait(lock, [this] { return watching_; });
+    while (!ready_.empty()) {
+      const std::uint64_t taken = taken_;
+      watch_.wait_for(lock, std::chrono::milliseconds(1));
+      if (taken_ != taken) continue;
+      for (std::size_t i = ready_.size(); i != 0; --i) CallThread();
+    }
   }
 }
 

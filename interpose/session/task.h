@@ -1,6 +1,7 @@
 // Work that runs asynchronously to the host: a graph of tasks, each run once all tasks it waits for are done. Streams,
-// events and graphs are expressed as dependencies. A pool of host threads runs ready tasks; it grows when every thread is
-// busy, because tasks may wait for each other through memory (kernels that poll, cuStreamWaitValue32).
+// events and graphs are expressed as dependencies. A pool of host threads runs ready tasks: as many as there are processors,
+// since short tasks of many streams would otherwise cost a change of threads each. It grows when none of them has taken a ready
+// task for a millisecond, because tasks may wait for each other through memory (kernels that poll, cuStreamWaitValue32).
 //
 // Invariants, guarded by the pool's mutex:
 //   1. A task's state only moves forward: waiting -> ready -> running -> done.
@@ -94,18 +95,27 @@ class TaskPool {
 
   /// Links the task behind `after`; true when it is ready at once.
   bool Link(const TaskPtr& task, std::span<const TaskPtr> after);
-  void Push(TaskPtr task, std::unique_lock<std::mutex>& lock);
+  // These have the lock.
+  void Push(TaskPtr task);
+  void CallThread();
+  bool StartThread(void (TaskPool::*main)());
   /// Runs a claimed task; returns a task that became ready and is claimed for the caller, if any.
   TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t only_lane);
   void ThreadMain();
+  /// Calls further threads while ready tasks wait and nobody takes one.
+  void WatchMain();
 
   static constexpr unsigned kMaxThreads = 512;
   static constexpr unsigned kKeptThreads = 8;  ///< further threads end after being idle for a while
+  const unsigned processors_;
   std::mutex mutex_;
-  std::condition_variable work_;
+  std::condition_variable work_, watch_;
   std::deque<TaskPtr> ready_;
   unsigned threads_ = 0;
   unsigned idle_ = 0;
+  unsigned called_ = 0;      ///< of those that are idle: how many are about to wake up
+  std::uint64_t taken_ = 0;  ///< tasks that threads have taken from `ready_`
+  bool has_watch_ = false, watching_ = false;
 };
 
 }  // namespace gridloom::session

@@ -8,10 +8,11 @@
 
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel, cuFFT's
 # vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it.
-set(gridloom_not_for_memcheck illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
+# (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
+set(gridloom_not_for_memcheck cub_primitives illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
 
-# Programs whose kernels end before their time.
-set(gridloom_not_for_trace device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
+# Programs whose kernels end before their time; and thrust_algorithms, whose kernels are those of cub_primitives.
+set(gridloom_not_for_trace thrust_algorithms device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
 
 # Programs that use memory outside of their allocations, of which ranges know nothing.
 set(gridloom_not_for_ranges stray_accesses)

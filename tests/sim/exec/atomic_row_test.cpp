@@ -108,9 +108,8 @@ std::vector<T> Numbers(const RowCase& row, std::uint32_t count, std::uint32_t fa
 }
 
 template <typename T>
-void Check(const RowCase& row, std::uint32_t ctas, std::uint32_t threads, std::uint32_t skip, bool wanted) {
+void Check(Executor& executor, const RowCase& row, std::uint32_t ctas, std::uint32_t threads, std::uint32_t skip, bool wanted) {
   const std::vector<T> places = Numbers<T>(row, threads + skip + 4, 37), operands = Numbers<T>(row, threads, 11);
-  Executor executor;
   const std::uint64_t places_at = executor.Upload(places), old_at = executor.Upload(std::vector<T>(threads));
   const exec::LaunchFault fault = executor.Launch(Kernel(row, wanted), "rows", {ctas, 1, 1}, {threads, 1, 1},
                                                   ParamBlock().Add(places_at).Add(executor.Upload(operands)).Add(old_at).Add(skip));
@@ -131,9 +130,10 @@ void Check(const RowCase& row, std::uint32_t ctas, std::uint32_t threads, std::u
 TEST_CASE("AtomicRow_NeighbouringPlaces_EachLaneOnce") {
   for (const RowCase& row : kCases) {
     for (const bool wanted : {false, true}) {
+      Executor executor;
       for (const std::uint32_t skip : {0u, 1u, 2u}) {
-        if (BytesOf(row) == 8) Check<std::uint64_t>(row, 1, 75, skip, wanted);
-        else Check<std::uint32_t>(row, 1, 75, skip, wanted);
+        if (BytesOf(row) == 8) Check<std::uint64_t>(executor, row, 1, 75, skip, wanted);
+        else Check<std::uint32_t>(executor, row, 1, 75, skip, wanted);
       }
     }
   }
@@ -141,9 +141,10 @@ TEST_CASE("AtomicRow_NeighbouringPlaces_EachLaneOnce") {
 
 TEST_CASE("AtomicRow_ManyCtasOnTheSamePlaces_NoneIsLost") {
   for (const RowCase& row : kCases) {
+    Executor executor;
     for (const std::uint32_t skip : {0u, 1u}) {
-      if (BytesOf(row) == 8) Check<std::uint64_t>(row, 400, 64, skip, false);
-      else Check<std::uint32_t>(row, 400, 64, skip, false);
+      if (BytesOf(row) == 8) Check<std::uint64_t>(executor, row, 400, 64, skip, false);
+      else Check<std::uint32_t>(executor, row, 400, 64, skip, false);
     }
   }
 }

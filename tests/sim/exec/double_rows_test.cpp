@@ -122,12 +122,11 @@ struct Rows {
 }  // namespace
 
 TEST_CASE("DoubleRows_OfDifferentLengths_AreAllRead") {
-  const std::string features = GENERATE("", "avx2", "baseline");
+  exec::Engine::Options options;
+  options.cpu_features = GENERATE("", "avx2", "baseline");
   for (const std::uint32_t block : {16u, 43u, 256u}) {
+    Executor executor(options);  // one for each block, so that the kernel is built for it, and once
     for (const std::uint32_t count : {3u, 32u, 700u}) {
-      exec::Engine::Options options;
-      options.cpu_features = features;
-      Executor executor(options);
       Rows rows(count);
       const std::uint64_t out = executor.Upload(rows.out);
       const exec::LaunchFault fault = executor.Launch(kRows, "rows", {(count + block - 1) / block, 1, 1}, {block, 1, 1},
@@ -138,7 +137,7 @@ TEST_CASE("DoubleRows_OfDifferentLengths_AreAllRead") {
                                                           .Add(executor.Upload(rows.pairs))
                                                           .Add(out)
                                                           .Add(count));
-      INFO("block of " << block << ", " << count << " rows, " << features << ": " << fault.text);
+      INFO("block of " << block << ", " << count << " rows, " << options.cpu_features << ": " << fault.text);
       REQUIRE(fault.kind == exec::FaultKind::kNone);
       executor.Download(out, rows.out);
       rows.Check(rows.out);

@@ -219,8 +219,8 @@ void Check(const Rows& rows, const std::vector<Row>& got, const std::vector<std:
 
 TEST_CASE("LaneLoop_RowsOfDifferentLengths_AreAllWalkedToTheirEnds") {
   for (const std::uint32_t block : {16u, 32u, 43u, 256u}) {
+    Executor executor;  // one for each block, so that the kernel is built for it, and once
     for (const std::uint32_t count : {3u, 700u}) {
-      Executor executor;
       Rows rows(count);
       const std::uint64_t out = executor.Upload(rows.out), marks = executor.Upload(rows.marks);
       const exec::LaunchFault fault = executor.Launch(kRows, "rows", {(count + block - 1) / block, 1, 1}, {block, 1, 1},

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <random>
 #include <sstream>
 #include <utility>
 
 namespace gridloom::test {
+
+std::uint64_t RandomKernels(std::uint64_t by_default) {
+  const char* const text = std::getenv("GRIDLOOM_TEST_KERNELS");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : by_default;
+}
 
 // Registers 0 and 1 start equal for the whole CTA, 2 for the whole grid, the others differ per thread.
 RandomKernel::RandomKernel(std::uint64_t seed, const RandomKernelOptions& options)

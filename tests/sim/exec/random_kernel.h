@@ -10,6 +10,9 @@
 
 namespace gridloom::test {
 
+/// GRIDLOOM_TEST_KERNELS=N: more or fewer random kernels than the default of a test.
+std::uint64_t RandomKernels(std::uint64_t by_default);
+
 struct RandomKernelOptions {
   unsigned blocks = 12;
   unsigned operations = 5;    ///< most instructions per block

@@ -50,7 +50,7 @@ void CheckSeed(Executor& executor, std::uint64_t seed, std::uint32_t threads, st
 
 TEST_CASE("RandomControlFlow_EveryThread_EqualsHost") {
   Executor executor;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= RandomKernels(25); ++seed) {  // of all numbers of blocks
     const std::uint32_t shapes[] = {32, 64, 45, 7, 96};
     CheckSeed(executor, seed, shapes[seed % 5], 3);
   }
@@ -58,7 +58,7 @@ TEST_CASE("RandomControlFlow_EveryThread_EqualsHost") {
 
 TEST_CASE("RandomControlFlow_ManyBlocks_EqualsHost") {
   Executor executor;
-  for (std::uint64_t seed = 1000; seed < 1004; ++seed) {
+  for (std::uint64_t seed = 1000; seed < 1000 + RandomKernels(2); ++seed) {
     RandomKernelOptions options;
     options.blocks = 150;
     CheckSeed(executor, seed, 64, 2);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "rewriter/passes/slice_range.h"
@@ -80,12 +79,6 @@ void RunShuffled(exec::Engine& engine, const exec::LaunchParams& whole, const ex
   }
 }
 
-/// GRIDLOOM_TEST_KERNELS=N: more or fewer random kernels than the default.
-std::uint64_t Kernels(std::uint64_t by_default) {
-  const char* const text = std::getenv("GRIDLOOM_TEST_KERNELS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : by_default;
-}
-
 /// False when the kernel is refused: one that loads from the same place again and again, and branches by what it finds, might
 /// be waiting for another CTA.
 bool CheckSeed(Executor& executor, passes::RewriteCache& rewrites, std::uint64_t seed) {
@@ -125,7 +118,7 @@ bool CheckSeed(Executor& executor, passes::RewriteCache& rewrites, std::uint64_t
 TEST_CASE("RandomKernelsInSlices_AnyOrder_EqualHost") {
   Executor executor;
   passes::RewriteCache rewrites(4);
-  const std::uint64_t wanted = Kernels(100);
+  const std::uint64_t wanted = RandomKernels(40);
   std::uint64_t seed = 0;
   for (std::uint64_t checked = 0; checked < wanted; checked += CheckSeed(executor, rewrites, ++seed)) REQUIRE(seed < 3 * wanted + 10);
   std::printf("%llu kernels checked in slices, %llu refused\n", static_cast<unsigned long long>(wanted),

@@ -2,6 +2,7 @@
 // warps that run ahead of their group.
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -266,7 +267,8 @@ TEST_CASE("GroupMma_RandomTypesAndLayouts_MatchTheReference") {
   std::mt19937 random(1);
   test::Executor executor;
   constexpr unsigned kColumns[] = {8, 16, 16, 24, 32, 64, 96, 128};
-  for (int i = 0; i < 30; ++i) {
+  const int cases = std::getenv("GRIDLOOM_TEST_FULL") ? 100 : std::getenv("GRIDLOOM_TEST_CPU") ? 20 : 30;
+  for (int i = 0; i < cases; ++i) {
     Case c{.kind = kKinds[static_cast<std::size_t>(i) % std::size(kKinds)]};
     c.columns = i == 0 ? 256 : kColumns[random() % std::size(kColumns)];
     const bool halves = BitsOf(c.kind.type_a) == 16;

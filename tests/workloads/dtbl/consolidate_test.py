@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The programs of tests/workloads/dtbl under --consolidate: the same results with fewer launches by kernels; launches that are in order stay
-what they are. usage: consolidate_test.py GRIDLOOM PROGRAMS"""
+what they are. usage: consolidate_test.py GRIDLOOM PROGRAMS FORM"""
 import re
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import unittest
 
 from dtbl_test import GRIDLOOM, INPUTS, PROGRAMS
 
-FORMS = ("warp", "block", "grid", "warp:64")
+FORM = sys.argv[3]
 
 
 def run(*command):
@@ -32,48 +32,44 @@ class Consolidate(unittest.TestCase):
         return done
 
     def test_results_are_the_same_with_fewer_launches(self):
-        before, after = dict.fromkeys(FORMS, 0), dict.fromkeys(FORMS, 0)
+        before = after = 0
         for program, (inputs, sizes) in INPUTS.items():
-            for name in inputs:
+            # All forms with one input of each program; it takes long to compile them.
+            for name in inputs if FORM == "warp" else inputs[:1]:
                 arguments = ("--form=cdp", f"--input={name}", *sizes)
                 plain = self.ran((), program, *arguments)
-                # All forms with one input of each program; it takes long to compile them.
-                for form in FORMS if name == inputs[0] else FORMS[:1]:
-                    before[form] += launches(plain)[0]
-                    with self.subTest(program=program, input=name, form=form):
-                        done = self.ran(("--consolidate", form), program, *arguments)
-                        self.assertEqual(result(done), result(plain))
-                        self.assertIn(": consolidated, unless the launch goes into the NULL stream", done.stderr)
-                        # Equal where there are no children, or each is the only one of its warp and of its block.
-                        self.assertLessEqual(launches(done)[0], launches(plain)[0])
-                        after[form] += launches(done)[0]
-        for form in FORMS:
-            self.assertLess(after[form] * 2, before[form])
+                before += launches(plain)[0]
+                with self.subTest(program=program, input=name):
+                    done = self.ran(("--consolidate", FORM), program, *arguments)
+                    self.assertEqual(result(done), result(plain))
+                    self.assertIn(": consolidated, unless the launch goes into the NULL stream", done.stderr)
+                    # Equal where there are no children, or each is the only one of its warp and of its block.
+                    self.assertLessEqual(launches(done)[0], launches(plain)[0])
+                    after += launches(done)[0]
+        self.assertLess(after * 2, before)
 
     def test_launches_in_order_stay(self):
         for program in ("bfs", "amr"):
             inputs, sizes = INPUTS[program]
             arguments = ("--form=cdp", f"--input={inputs[0]}", "--streams=none", *sizes)
             plain = self.ran((), program, *arguments)
-            for form in FORMS:
-                with self.subTest(program=program, form=form):
-                    done = self.ran(("--consolidate", form), program, *arguments)
-                    self.assertEqual((result(done), launches(done)), (result(plain), (launches(plain)[0], 0)))
+            with self.subTest(program=program):
+                done = self.ran(("--consolidate", FORM), program, *arguments)
+                self.assertEqual((result(done), launches(done)), (result(plain), (launches(plain)[0], 0)))
 
+    @unittest.skipIf(":" in FORM, "a warp may have too many")
     def test_forgotten_launches_of_a_warp_are_one(self):
         inputs, sizes = INPUTS["join"]
         arguments = ("--form=cdp", f"--input={inputs[0]}", "--streams=forget", *sizes)
-        for form in FORMS[:3]:
-            done = self.ran(("--consolidate", form), "join", *arguments)
-            self.assertGreater(launches(done)[1], 0)
+        done = self.ran(("--consolidate", FORM), "join", *arguments)
+        self.assertGreater(launches(done)[1], 0)
 
     def test_memcheck_finds_nothing(self):
         for program in ("bfs", "amr"):
             inputs, sizes = INPUTS[program]
-            for form in FORMS:
-                with self.subTest(program=program, form=form):
-                    done = self.ran(("--memcheck", "--consolidate", form), program, "--form=cdp", f"--input={inputs[0]}", *sizes)
-                    self.assertRegex(done.stderr, r"memcheck: no errors", done.stderr)
+            with self.subTest(program=program):
+                done = self.ran(("--memcheck", "--consolidate", FORM), program, "--form=cdp", f"--input={inputs[0]}", *sizes)
+                self.assertRegex(done.stderr, r"memcheck: no errors", done.stderr)
 
     def test_inspect_says_of_each_launch_whether_it_is_consolidated(self):
         details = run(GRIDLOOM, "inspect", "--details", PROGRAMS / "bfs").stdout
