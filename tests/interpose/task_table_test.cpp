@@ -149,9 +149,10 @@ TEST_CASE("TaskTable_WithATaskInEveryEntry_IsFull", "[tasks]") {
   const tasks::TableShape shape{.columns = 2, .rows = 2, .entry_bytes = 128};
   Device device(shape, 1);
   tasks::TaskTable table(shape, device);
-  for (int i = 0; i < 3; ++i) REQUIRE(table.Spawn({.grid = {1, 1, 1}, .block = {32, 1, 1}}));
+  const tasks::Task task{.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = {}};
+  for (int i = 0; i < 3; ++i) REQUIRE(table.Spawn(task));
   CHECK_FALSE(table.full());
-  REQUIRE(table.Spawn({.grid = {1, 1, 1}, .block = {32, 1, 1}}));
+  REQUIRE(table.Spawn(task));
   CHECK(table.full());
 }
 
