@@ -11,7 +11,7 @@ namespace gridloom::session {
 namespace {
 
 constexpr std::uint64_t kUsualThreads = 512;  // the paper's tasks have fewer
-constexpr std::size_t kKernelsAtOnce = 8;     // of a module, when the first of them is launched
+constexpr std::size_t kKernelsAtOnce = 8;     // of a module, when the second of them is launched
 constexpr std::uint32_t kEntryBytes = 512, kMostWarps = 31;
 
 Result<std::uint64_t> ThreadsOfSetting() {
@@ -129,12 +129,12 @@ void NarrowTasks::Enlarge(const KernelOp& op) {
     kernels_.push_back(kernel);
     if (!kernel->refusal.empty()) GL_LOG(kInfo, "kernel %s is never a task: %s", info.name.c_str(), kernel->refusal.c_str());
   };
-  // Each new MasterKernel has to be compiled: the others of a small module are likely to come, too. In the module's order, so that the code
-  // is the same, and in the cache, whichever of them comes first.
-  if (op.bound.program->kernels().size() <= kKernelsAtOnce) {
+  // Each new MasterKernel has to be compiled. Programs that launch one kernel of a module often launch no other; those that launch two are
+  // likely to launch the others, too.
+  const bool second = std::ranges::any_of(kernels_, [&](const TaskKernelPtr& kernel) { return kernel->program == op.bound.program; });
+  add(*op.bound.info, op.kernel);
+  if (second && op.bound.program->kernels().size() <= kKernelsAtOnce) {
     for (const exec::KernelInfo& info : op.bound.program->kernels()) add(info, op.kernel);
-  } else {
-    add(*op.bound.info, op.kernel);
   }
   if (!known_.at({op.bound.program.get(), op.bound.info})->refusal.empty()) return;
   const auto refuse_new = [&](const std::string& why) {

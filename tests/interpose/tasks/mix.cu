@@ -122,9 +122,10 @@ class Mix {
     const unsigned form = Draw(kFirstCount + kSecondCount);
     const Form& kernel = form < kFirstCount ? kFirstForms[form] : kSecondForms[form - kFirstCount];
     Job job;
-    // Most are narrow: one block or some, of whole warps or not.
-    if (Draw(10) == 0) job.threads = 256 + Draw(385), job.blocks = 1 + Draw(4);
-    else job.threads = 1 + Draw(Draw(2) == 0 ? 64 : 400), job.blocks = 1 + Draw(511 / job.threads);
+    // Most are narrow: one block or some, of whole warps or not. Few sizes: grids are compiled for each.
+    constexpr unsigned kNarrow[] = {1, 31, 32, 64, 77, 128, 200, 256}, kWide[] = {512, 640};
+    if (Draw(10) == 0) job.threads = kWide[Draw(2)], job.blocks = 1 + Draw(4);
+    else job.threads = kNarrow[Draw(8)], job.blocks = 1 + Draw(511 / job.threads);
     job.factor = static_cast<unsigned>(random_() % 1000);
     job.in = buffers_[from].device, job.out = buffers_[to].device;
     kernel.launch(job, streams_[stream]);

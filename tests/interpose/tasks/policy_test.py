@@ -48,10 +48,8 @@ class Workloads(unittest.TestCase):
                 self.assertEqual((tasks, others), (count, {}))
 
     def test_without_shared_memory_and_copies(self):
-        for name in ("dct", "mm"):
-            with self.subTest(name):
-                count, (tasks, others) = self.compare(name, "--shared=no", "--copies=no", "--streams=3", "--threads=64")
-                self.assertEqual((tasks, others), (count, {}))
+        count, (tasks, others) = self.compare("mm", "--shared=no", "--copies=no", "--streams=3", "--threads=64")
+        self.assertEqual((tasks, others), (count, {}))
 
     def test_wide_launches_are_grids(self):
         count, (tasks, others) = self.compare("mm", "--threads=512")
@@ -75,7 +73,7 @@ class Mixes(unittest.TestCase):
         for seed, options in ((1, ()), (2, ()), (3, ("--threads", "1")), (4, ("--threads", "5")), (5, ("--task-threads", "100"))):
             with self.subTest(seed):
                 done, tasks, others = self.mix(2500, seed, options=options)
-                self.assertGreater(tasks, 300)
+                self.assertGreater(tasks, 50 if options else 300)
                 for why in ("it prints, which would be seen when the MasterKernel ends", "lanes exchange values where some of its threads may not come"):
                     self.assertTrue(any(reason.startswith(why) for reason in others), others)
                 self.assertTrue(any("another CTA" in reason for reason in others), others)
@@ -157,10 +155,11 @@ class Life(unittest.TestCase):
         self.assertEqual(set(os.listdir("/dev/shm")) - shared, set())
 
     def test_an_idle_master_kernel_takes_no_time(self):
+        run(f"{PROGRAMS}/idle", "1")  # which compiles
         done = run("/bin/sh", "-c", f"{PROGRAMS}/idle 100; times", options=("--quiet",))
         self.assertEqual(done.returncode, 0, done.stderr)
         minutes, seconds = re.findall(r"(\d+)m([\d.]+)s", done.stdout.splitlines()[-1])[0]
-        self.assertLess(int(minutes) * 60 + float(seconds), 1.5, done.stdout)  # it slept for three seconds
+        self.assertLess(int(minutes) * 60 + float(seconds), 1, done.stdout)  # it slept for three seconds
 
     def test_what_does_not_go_together_is_refused(self):
         for option, said in (("--memcheck", "--memcheck"), ("--slice=2", "--slice"), ("--trace=/tmp/t.gltrace", "--trace"), ("--reorder=1", "--reorder"),
