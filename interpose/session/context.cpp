@@ -4,8 +4,10 @@
 
 #include "interpose/session/device.h"
 #include "interpose/session/host_timeline.h"
+#include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
 #include "interpose/session/reordering.h"
+#include "interpose/session/spawned_tasks.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
@@ -27,11 +29,16 @@ CUstream Stream::handle() const {
 }
 
 Context::Context(Device& device, bool primary)
-    : device_(device), primary_(primary), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {
+    : device_(device),
+      narrow_tasks_(NarrowTasks::MakeFor(*this)),
+      primary_(primary),
+      id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {
   api_version = kDriverVersion;
   legacy_ = std::make_shared<Stream>(*this, Stream::Kind::kLegacy, 0);
   device.SetDefaultLimits(*this);
 }
+
+Context::~Context() = default;
 
 void Context::Fail(CUresult status) {
   CUresult expected = CUDA_SUCCESS;
@@ -180,7 +187,7 @@ bool Context::EnqueueOrRun(Stream& stream, const TaskPtr& task) {
 }
 
 void Context::EnqueueAndWait(Stream& stream, const TaskPtr& task) {
-  if (!EnqueueOrRun(stream, task)) TaskPool::Get().Wait(task);
+  if (!EnqueueOrRun(stream, task) || !task->done()) TaskPool::Get().Wait(task);
 }
 
 void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
@@ -233,6 +240,7 @@ void Context::WaitAll() {
     });
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
+  WaitForSpawnedTasks(*this);
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(*this);
 }
 
@@ -240,11 +248,12 @@ bool Context::AllIdle() {
   const std::lock_guard lock(queue_mutex_);
   CloseAll();
   const auto idle = [](const StreamPtr& stream) { return stream->tail_ == nullptr || stream->tail_->done(); };
-  return idle(legacy_) && std::ranges::all_of(streams_, idle);
+  return idle(legacy_) && std::ranges::all_of(streams_, idle) && SpawnedTasksAreOver(*this);
 }
 
 void Context::Destroy() {
   WaitAll();
+  if (narrow_tasks_ != nullptr) narrow_tasks_->End();
   decltype(storage_) storage;
   {
     const std::lock_guard lock(storage_mutex_);

@@ -22,6 +22,7 @@
 namespace gridloom::session {
 
 class Device;
+class NarrowTasks;
 struct KernelOp;
 struct LaunchBatch;
 
@@ -50,6 +51,7 @@ class ContextMemory {
 class Context {
  public:
   Context(Device& device, bool primary);
+  ~Context();
 
   Device& device() const { return device_; }
   bool primary() const { return primary_; }
@@ -69,6 +71,8 @@ class Context {
   std::atomic<std::uint64_t> limits[10];
 
   ContextMemory memory;
+  /// Runs launches of few threads; null when no policy asks for that.
+  NarrowTasks* narrow_tasks() const { return narrow_tasks_.get(); }
 
   // ---- streams --------------------------------------------------------------------------------------------------------
   Stream& legacy_stream() { return *legacy_; }
@@ -135,6 +139,7 @@ class Context {
   void CloseAll();
 
   Device& device_;
+  const std::unique_ptr<NarrowTasks> narrow_tasks_;
   const bool primary_;
   const std::uint64_t id_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_SUCCESS};

@@ -7,6 +7,7 @@
 #include "interpose/session/live_timing.h"
 #include "interpose/session/log.h"
 #include "interpose/session/memcheck.h"
+#include "interpose/session/narrow_tasks.h"
 #include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/reordering.h"
@@ -53,6 +54,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   GL_TRY_STATUS(RangeCapture::CheckSetting());
   GL_TRY_STATUS(FillOrder::CheckSetting());
   GL_TRY_STATUS(Reordering::CheckSetting());
+  GL_TRY_STATUS(NarrowTasks::CheckSettings());
   GL_TRY_STATUS(LiveTiming::CheckSettings());
   exec::DeviceMemory::Options memory_options;
   memory_options.limit_bytes = memory_bytes;

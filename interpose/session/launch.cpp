@@ -5,6 +5,7 @@
 
 #include "interpose/session/broker_link.h"
 #include "interpose/session/log.h"
+#include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/slicing.h"
@@ -168,6 +169,8 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   if (RangeChecks* const checks = RangeChecks::Get())
     static_cast<void>(checks->Find(context.device().memory(), op->bound.program, std::string(info.name)));  // CodeTableOf asks for it
   if (request.from_device) return CUDA_SUCCESS;
+  if (NarrowTasks* const tasks = request.may_be_task ? context.narrow_tasks() : nullptr) op->task = tasks->Admit(*op);
+  if (op->task != nullptr) return CUDA_SUCCESS;
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;
   }
@@ -175,8 +178,10 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   return op->kernel->Prepare(context, op->bound.program, info, request.block);
 }
 
-CUresult Launch(Stream& stream, const LaunchRequest& request) {
+CUresult Launch(Stream& stream, const LaunchRequest& asked) {
   KernelOp op;
+  LaunchRequest request = asked;
+  request.may_be_task = stream.capture == nullptr;
   if (const auto status = MakeKernelOp(stream.context(), request, &op); status != CUDA_SUCCESS) return status;
   const bool blocking = Process::Get().launch_blocking() && stream.capture == nullptr;
   return Submit(stream, std::move(op), blocking ? Waiting::kYes : Waiting::kNo);

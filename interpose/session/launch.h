@@ -17,6 +17,7 @@ struct LaunchRequest {
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
   int priority = 0;
+  bool may_be_task = false;                    ///< it goes into a stream, and may run as a task of a MasterKernel's
   bool from_device = false;                    ///< launched by a grid: compiled when it runs, not on the launching warp's stack
   void** kernel_params = nullptr;              ///< a pointer to each parameter's value, or
   void** extra = nullptr;                      ///< a list of keys and values with a ready parameter block, or
@@ -27,7 +28,7 @@ struct LaunchRequest {
 cuda::CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op);
 
 /// MakeKernelOp, then Submit.
-cuda::CUresult Launch(Stream& stream, const LaunchRequest& request);
+cuda::CUresult Launch(Stream& stream, const LaunchRequest& asked);
 
 /// Largest number of CTAs of a cooperative launch.
 std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, exec::Dim3 block, std::uint32_t dynamic_shared_bytes);

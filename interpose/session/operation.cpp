@@ -12,6 +12,7 @@
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
+#include "interpose/session/narrow_tasks.h"
 #include "interpose/session/pool.h"
 #include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
@@ -181,6 +182,18 @@ std::uint64_t BytesOf(const Operation& operation) {
 
 }  // namespace
 
+namespace {
+
+/// Nothing to wait for, and less to do than it takes to wake a thread for it.
+bool IsQuick(const Operation& operation) {
+  constexpr std::uint64_t kFewBytes = 32 << 10;
+  if (std::holds_alternative<CopyOp>(operation) || std::holds_alternative<FillOp>(operation)) return BytesOf(operation) <= kFewBytes;
+  return std::holds_alternative<EventRecordOp>(operation) || std::holds_alternative<EventWaitOp>(operation) ||
+         std::holds_alternative<EmptyOp>(operation);
+}
+
+}  // namespace
+
 exec::LaunchParams LaunchOf(const KernelOp& op) {
   exec::LaunchParams launch;
   launch.program = op.bound.program;
@@ -243,7 +256,14 @@ CUresult Submit(Stream& stream, Operation operation, Waiting waiting) {
       return CUDA_SUCCESS;
     }
   }
-  const TaskPtr task = MakeTask(lane, [&context, operation = std::move(operation)] { Run(context, operation); });
+  TaskPtr task;
+  if (auto* kernel = std::get_if<KernelOp>(&operation); kernel != nullptr && kernel->task != nullptr) {
+    task = context.narrow_tasks()->Make(lane, std::move(*kernel));
+  } else {
+    const Task::Where where = IsQuick(operation) ? Task::Where::kAnywhere : Task::Where::kThread;
+    task = MakeTask(
+        lane, [&context, operation = std::move(operation)] { Run(context, operation); }, where);
+  }
   if (record != nullptr) record->set_marker(task);
   switch (waiting) {
     case Waiting::kNo: context.Enqueue(stream, task, after); return CUDA_SUCCESS;

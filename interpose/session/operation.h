@@ -22,6 +22,7 @@ namespace gridloom::session {
 
 class Graph;
 class MemoryPool;
+struct TaskKernel;
 
 /// A kernel launch whose configuration was checked. Made by interpose/session/launch.cpp and nowhere else.
 struct KernelOp {
@@ -35,6 +36,8 @@ struct KernelOp {
   int priority = 0;
   std::uint64_t stream = 0;              ///< number of the one it was put into; 0 for a node of a graph
   std::uint64_t work = 0;                ///< its number in the program's timeline; 0: nobody keeps one
+  std::shared_ptr<TaskKernel> task;      ///< it runs as a task of a MasterKernel's (session/narrow_tasks.h); null: as a grid
+  std::uint64_t number = 0;              ///< of the task
   std::shared_ptr<trace::CtaSink> ctas;  ///< takes what its CTAs do to the timing model; null: time is not simulated
 };
 

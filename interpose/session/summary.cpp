@@ -62,6 +62,12 @@ void Summary::NoteLaunch(const std::string& function, std::uint32_t line, const 
   launches_[{function, line}].insert(what);
 }
 
+void Summary::NoteTask(const std::string& kernel, const std::string& why_not) {
+  if (!wanted_) return;
+  const std::lock_guard lock(mutex_);
+  ++tasks_[{kernel, why_not}];
+}
+
 std::string Summary::Text() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, Line>> rows(lines_.begin(), lines_.end());
@@ -78,6 +84,12 @@ std::string Summary::Text() const {
   for (const auto& [place, all] : launches_) {
     for (const std::string& what : all)
       text += Format("launch: %s, PTX line %u: ", ShortKernelName(place.first, 60).c_str(), place.second) + what + "\n";
+  }
+  for (const auto& [what, count] : tasks_) {
+    const auto& [name, why] = what;
+    text += (why.empty() ? "tasks: " : "no tasks: ") + ShortKernelName(name, 60) +
+            Format(": %llu launches", static_cast<unsigned long long>(count));
+    text += (why.empty() ? "" : ": " + why) + "\n";
   }
   for (const auto& [name, why] : whole_) text += "whole: " + ShortKernelName(name, 60) + ": " + why + "\n";
   return text;

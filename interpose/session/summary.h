@@ -24,6 +24,8 @@ class Summary {
   void NoteWhole(const std::string& kernel, const std::string& why);
   /// What became of a launch by a kernel, or by a function that it calls, that was to become a group of thread blocks or part of another.
   void NoteLaunch(const std::string& function, std::uint32_t line, const std::string& what);
+  /// A launch that became a task of the MasterKernel's, or why it did not.
+  void NoteTask(const std::string& kernel, const std::string& why_not);
   std::string Text() const;
 
  private:
@@ -36,6 +38,7 @@ class Summary {
   mutable std::mutex mutex_;
   std::map<std::string, Line> lines_;
   std::map<std::string, std::string> whole_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> tasks_;               ///< launches, by kernel and why they are none
   std::map<std::pair<std::string, std::uint32_t>, std::set<std::string>> launches_;  ///< by function and line of its PTX
 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <vector>
 
 namespace gridloom::session {
 
@@ -72,8 +73,12 @@ bool TaskPool::StartThread(void (TaskPool::*main)()) {
 }
 
 void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {
-  const std::lock_guard lock(mutex_);
-  if (Link(task, after)) Push(task);
+  std::unique_lock lock(mutex_);
+  if (!Link(task, after)) return;
+  if (task->where_ != Task::Where::kElsewhere) return Push(task);
+  task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+  lock.unlock();
+  task->Run();
 }
 
 bool TaskPool::SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after) {
@@ -83,11 +88,9 @@ bool TaskPool::SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after
   return true;
 }
 
-TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
-  task->Run();
-  task->Drop();
+template <typename Takes>
+void TaskPool::End(const TaskPtr& task, std::vector<TaskPtr>& here, Takes takes) {
   std::vector<TaskPtr> successors;
-  TaskPtr next;
   {
     const std::lock_guard lock(mutex_);
     task->finished_ns_.store(NowNs(), std::memory_order_release);
@@ -95,16 +98,48 @@ TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
     successors.swap(task->successors_);
     for (TaskPtr& successor : successors) {
       if (--successor->waits_ != 0) continue;
-      if (next == nullptr && only_lane != 0 && (only_lane == ~std::uint64_t{0} || successor->lane_ == only_lane)) {
+      if (successor->where_ == Task::Where::kElsewhere || takes(*successor)) {
         successor->state_.store(Task::State::kRunning, std::memory_order_relaxed);
-        next = std::move(successor);
+        here.push_back(std::move(successor));
       } else {
         Push(std::move(successor));
       }
     }
   }
   task->state_.notify_all();
+}
+
+TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
+  task->Run();
+  if (task->where_ == Task::Where::kElsewhere) return nullptr;  // it may be done by now, or take a while
+  task->Drop();
+  std::vector<TaskPtr> here;
+  bool taken = false;
+  End(task, here, [&](const Task& successor) {
+    const bool takes = !taken && only_lane != 0 && (only_lane == ~std::uint64_t{0} || successor.lane_ == only_lane);
+    taken |= takes;
+    return takes;
+  });
+  TaskPtr next;
+  for (TaskPtr& successor : here) {
+    if (successor->where_ == Task::Where::kElsewhere) successor->Run();
+    else next = std::move(successor);
+  }
   return next;
+}
+
+void TaskPool::Finish(TaskPtr task) {
+  task->Drop();
+  std::vector<TaskPtr> here{std::move(task)};
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const TaskPtr one = std::move(here[i]);
+    if (i != 0) {
+      one->Run();
+      if (one->where_ == Task::Where::kElsewhere) continue;
+      one->Drop();
+    }
+    End(one, here, [](const Task& successor) { return successor.where_ == Task::Where::kAnywhere; });
+  }
 }
 
 void TaskPool::Wait(const TaskPtr& task) {

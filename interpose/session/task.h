@@ -28,6 +28,11 @@ using TaskPtr = std::shared_ptr<Task>;
 class Task {
  public:
   enum class State : std::uint32_t { kWaiting, kReady, kRunning, kDone };
+  enum class Where : std::uint8_t {
+    kThread,     ///< on a thread of the pool's, or on one that waits
+    kAnywhere,   ///< it takes no time and waits for nothing: also on the thread that ends what it waited for (TaskPool::Finish)
+    kElsewhere,  ///< Run hands it to somebody who calls TaskPool::Finish; it does not wait and may be called under locks
+  };
   virtual ~Task() = default;
 
   bool done() const { return state_.load(std::memory_order_acquire) == State::kDone; }
@@ -36,7 +41,7 @@ class Task {
 
  protected:
   /// `lane` groups tasks that a waiting thread may run itself; 0: only the pool's threads run it (host callbacks).
-  explicit Task(std::uint64_t lane) : lane_(lane) {}
+  explicit Task(std::uint64_t lane, Where where = Where::kThread) : lane_(lane), where_(where) {}
 
  private:
   friend class TaskPool;
@@ -48,14 +53,15 @@ class Task {
   std::atomic<std::int64_t> finished_ns_{0};
   std::uint32_t waits_ = 0;
   const std::uint64_t lane_;
+  const Where where_;
   std::vector<TaskPtr> successors_;
 };
 
 /// A task that calls a function object.
 template <typename F>
-TaskPtr MakeTask(std::uint64_t lane, F function) {
+TaskPtr MakeTask(std::uint64_t lane, F function, Task::Where where = Task::Where::kThread) {
   struct Call final : Task {
-    Call(std::uint64_t lane, F&& f) : Task(lane), function(std::move(f)) {}
+    Call(std::uint64_t lane, F&& f, Where where) : Task(lane, where), function(std::move(f)) {}
     ~Call() override { Drop(); }
     void Run() noexcept override { function(); }
     void Drop() noexcept override {
@@ -66,7 +72,7 @@ TaskPtr MakeTask(std::uint64_t lane, F function) {
     };
     bool live = true;
   };
-  return std::make_shared<Call>(lane, std::move(function));
+  return std::make_shared<Call>(lane, std::move(function), where);
 }
 
 class TaskPool {
@@ -79,6 +85,8 @@ class TaskPool {
   /// As Submit, but when nothing is in the task's way it belongs to the caller, who must call RunHere (answer: true).
   bool SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after);
   void RunHere(const TaskPtr& task) { RunClaimed(task, 0); }
+  /// Ends a task that was handed on, and runs what becomes ready by that, if it may run anywhere.
+  void Finish(TaskPtr task);
   /// Returns when the task is done. Meanwhile the caller runs ready tasks of the same lane.
   void Wait(const TaskPtr& task);
   /// Waits for a task that is about to end; answers whether it has within a tenth of a second. Null has.
@@ -99,6 +107,9 @@ class TaskPool {
   void Push(TaskPtr task);
   void CallThread();
   bool StartThread(void (TaskPool::*main)());
+  /// Marks a task done; those that are ready then go to `here` where `takes` says so, else to the pool's threads.
+  template <typename Takes>
+  void End(const TaskPtr& task, std::vector<TaskPtr>& here, Takes takes);
   /// Runs a claimed task; returns a task that became ready and is claimed for the caller, if any.
   TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t only_lane);
   void ThreadMain();

@@ -85,15 +85,24 @@ std::optional<TaskId> TaskTable::Spawn(const Task& task) {
   return TaskId{*free, rounds_[*free]};
 }
 
+std::uint32_t TaskTable::ReadyOf(std::uint32_t entry) {
+  std::byte word[4];
+  port_.Read(std::uint64_t{entry} * shape_.entry_bytes + Entry::kReady, word);
+  std::uint32_t ready = 0;
+  std::memcpy(&ready, word, sizeof ready);
+  return ready;
+}
+
 void TaskTable::Flush() {
-  if (!waiting_) return;
-  const std::uint64_t offset = std::uint64_t{*waiting_} * shape_.entry_bytes;
-  std::vector<std::byte> head(8);
-  // Its scheduler warp first lets the task before it begin.
-  for (std::uint32_t ready = 0; ready != 0xFFFFFFFF;) {
-    port_.Read(offset, head);
-    std::memcpy(&ready, head.data() + Entry::kReady, sizeof ready);
+  while (!TryFlush()) {
   }
+}
+
+bool TaskTable::TryFlush() {
+  if (!waiting_) return true;
+  // Its scheduler warp first lets the task before it begin.
+  if (ReadyOf(*waiting_) != 0xFFFFFFFF) return false;
+  const std::uint64_t offset = std::uint64_t{*waiting_} * shape_.entry_bytes;
   // One copy after the other: if the second word arrived first, the task could have ended before the first one says that it is to begin.
   for (const std::uint32_t field : {Entry::kReady, Entry::kSched}) {
     std::vector<std::byte> word(4);
@@ -101,6 +110,7 @@ void TaskTable::Flush() {
     port_.Write(offset + field, word);
   }
   waiting_.reset();
+  return true;
 }
 
 bool TaskTable::Ended(TaskId task) const { return rounds_[task.entry] != task.round || !taken_[task.entry]; }
@@ -110,9 +120,19 @@ void TaskTable::Update() {
   port_.Read(0, copy_);
   for (std::uint32_t entry = 0; entry < shape_.entries(); ++entry) {
     if (!taken_[entry] || entry == waiting_ || Word(entry, Entry::kReady) != 0) continue;
-    taken_[entry] = false;
-    --running_;
+    Leave(entry);
   }
+}
+
+void TaskTable::Look() {
+  for (std::uint32_t entry = 0; entry < shape_.entries(); ++entry) {
+    if (taken_[entry] && entry != waiting_ && ReadyOf(entry) == 0) Leave(entry);
+  }
+}
+
+void TaskTable::Leave(std::uint32_t entry) {
+  taken_[entry] = false;
+  --running_;
 }
 
 }  // namespace gridloom::tasks

@@ -68,16 +68,23 @@ class TaskTable {
   std::optional<TaskId> Spawn(const Task& task);
   /// Lets the task spawned last begin, too: another that would say so is not on its way.
   void Flush();
+  /// The same, if the device lets it begin now; false when it has to look at the task before it first.
+  bool TryFlush();
   /// Whether the task had ended when the device was last heard of; Update hears of it.
   bool Ended(TaskId task) const;
   void Update();
+  /// As Update, word by word: for a port that gets at the device's table as at its own memory.
+  void Look();
 
   std::uint32_t running() const { return running_; }
+  bool full() const { return running_ == shape_.entries(); }
   std::uint64_t spawned() const { return spawned_; }
   std::uint64_t updates() const { return updates_; }
 
  private:
   std::uint32_t Word(std::uint32_t entry, std::uint32_t field) const;
+  std::uint32_t ReadyOf(std::uint32_t entry);
+  void Leave(std::uint32_t entry);
   std::optional<std::uint32_t> FreeEntry();
 
   const TableShape shape_;

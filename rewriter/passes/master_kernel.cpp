@@ -28,6 +28,9 @@ const std::map<std::string, std::uint32_t, std::greater<>>& Offsets() {
       {"E_DYNAMIC", Entry::kDynamicBytes},
       {"E_PARAMS", Entry::kParams},
       {"E_FIRST", Entry::kFirstTask},
+      {"C_END", Control::kEnd},
+      {"C_WARPS", Control::kWarps},
+      {"C_BYTES", Control::kWarpBytes},
       {"W_EXEC", Warp::kExec},
       {"W_ROW", Warp::kRow},
       {"W_FIRST", Warp::kFirstThread},
@@ -142,7 +145,7 @@ NO_CHAIN:
   vote.sync.ballot.b32 %todo, %q, 0xFFFFFFFF;
   setp.ne.u32 %p, %todo, 0;
   @%p bra ROWS;
-  ld.volatile.global.u32 %n, [%control];
+  ld.volatile.global.u32 %n, [%control+C_END];
   setp.eq.u32 %p, %n, 0;
   NAP
   @%p bra SCAN;
@@ -427,6 +430,14 @@ WAIT:
   ld.volatile.shared.u32 %slot, [%own+W_SLOT];
   mul.wide.u32 %entry, %row, %entry_bytes;
   add.u64 %entry, %column, %entry;
+  mad.lo.u32 %n, %ctas, %warps, %warp;
+  mul.wide.u32 %wide, %n, C_BYTES;
+  add.u64 %wide, %control, %wide;
+  add.u32 %n, %row, 1;
+  @%leads st.volatile.global.u32 [%wide+C_WARPS], %n;
+  add.u64 %wide, %wide, C_WARPS;
+  @%leads st.volatile.global.u32 [%wide+4], %block;
+  @%leads st.volatile.global.u32 [%wide+8], %first;
   ld.volatile.global.u32 %kernel, [%entry+E_KERNEL];
   ld.volatile.global.u32 %threads, [%entry+E_THREADS];
   ld.volatile.global.u32 %gx, [%entry+E_GRIDX];

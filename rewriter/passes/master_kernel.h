@@ -7,7 +7,7 @@
 // threads.
 //
 //   .entry gl_master(.param .u64 table,        // TaskTable: column after column, `rows` entries of `entry_bytes` each
-//                    .param .u64 control,      // 32 bits in device memory, not 0: end when no task is left
+//                    .param .u64 control,      // in device memory: whether to end, and what each warp runs (task_records.h, Control)
 //                    .param .u32 rows,         // at most 32
 //                    .param .u32 entry_bytes,
 //                    .param .u32 pool_bytes)   // of dynamic shared memory: a power of two, 512 to 65,536, or 0

@@ -61,6 +61,18 @@ struct Shared {
   static constexpr std::uint32_t kBytes = kTree + 2 * kMostPool / kSmallest;
 };
 
+/// What the MasterKernel's `control` points at in global memory.
+struct Control {
+  static constexpr std::uint32_t kEnd = 0;     ///< 32 bits, not 0: end when no task is left
+  static constexpr std::uint32_t kWarps = 16;  ///< for each warp of each block, what it runs or ran last
+  static constexpr std::uint32_t kWarpBytes = 16;
+  struct Warp {
+    std::uint32_t row = 0;  ///< of its block's column, counted from 1; 0: it has run nothing
+    std::uint32_t block = 0, first_thread = 0, unused = 0;
+  };
+  static constexpr std::uint32_t BytesFor(std::uint32_t blocks, std::uint32_t warps) { return kWarps + blocks * warps * kWarpBytes; }
+};
+
 inline constexpr std::uint32_t kMostBarriers = 15;  ///< of the hardware's 16; the MasterKernel keeps number 0 for itself
 
 }  // namespace gridloom::passes::task

@@ -16,6 +16,7 @@
 #include "sim/exec/device_memory.h"
 #include "sim/exec/dim3.h"
 #include "sim/exec/grid_children.h"
+#include "sim/exec/grid_feed.h"
 #include "sim/exec/memcheck.h"
 #include "sim/exec/program.h"
 #include "sim/exec/ranges/access_observer.h"
@@ -71,6 +72,7 @@ struct LaunchParams {
   RecordSink* records = nullptr;       ///< told of every access and every block; likewise
   RangeSink* ranges = nullptr;         ///< takes the kernel's range calls; null: they do nothing
   GridChildren* children = nullptr;    ///< takes what the grid launches itself; null: such launches fail
+  GridFeed* feed = nullptr;            ///< asked between rounds over the warps of a grid of one CTA
 };
 
 struct LaunchStats {
@@ -116,6 +118,9 @@ class Engine {
     std::uint64_t not_kept = 0;           ///< accesses whose finding was beyond the limit
   };
   virtual Findings MemcheckFindings() const { return {}; }
+
+  /// Host threads that run grids, a launching one among them.
+  virtual unsigned threads() const { return 1; }
 
   virtual std::uint64_t device_heap_bytes() const = 0;
   virtual void set_device_heap_bytes(std::uint64_t bytes) = 0;

@@ -249,7 +249,8 @@ int main(int argc, char** argv) {
   for (CUdeviceptr& one : results) Allocate(&one, words * 4), Fill(one, static_cast<unsigned char>(0x5A), words * 4);
 
   // Not in the host's memory: every scheduler warp reads it in each round.
-  Allocate(&device_control, std::size_t{4}), Fill(device_control, static_cast<unsigned char>(0), std::size_t{4});
+  const std::size_t control_bytes = passes::task::Control::BytesFor(shape.columns, threads / 32);
+  Allocate(&device_control, control_bytes), Fill(device_control, static_cast<unsigned char>(0), control_bytes);
   Allocate(&table, shape.bytes()), Fill(table, static_cast<unsigned char>(0), shape.bytes());
   Wait(static_cast<CUstream>(nullptr));  // streams that do not block do not wait for it
   void* arguments[] = {&table, &device_control, &shape.rows, &shape.entry_bytes, &shape.pool_bytes};

@@ -93,7 +93,7 @@ class Device final : public tasks::Port {
   std::mt19937_64 random_;
 };
 
-void RunTasks(const tasks::TableShape& shape, std::uint32_t count, std::uint64_t seed) {
+void RunTasks(const tasks::TableShape& shape, std::uint32_t count, std::uint64_t seed, bool word_by_word = false) {
   Device device(shape, seed);
   tasks::TaskTable table(shape, device);
   std::mt19937_64 random(seed + 1);
@@ -109,13 +109,14 @@ void RunTasks(const tasks::TableShape& shape, std::uint32_t count, std::uint64_t
         break;
       }
     }
+    if (word_by_word && table.TryFlush()) REQUIRE(table.TryFlush());
     if (random() % 16 == 0) table.Flush();
-    if (random() % 16 == 0) table.Update();
+    if (random() % 16 == 0) word_by_word ? table.Look() : table.Update();
   }
   table.Flush();
   for (int looks = 0; table.running() > 0; ++looks) {
     REQUIRE(looks < 100000);
-    table.Update();
+    word_by_word ? table.Look() : table.Update();
   }
   for (const tasks::TaskId id : ids) REQUIRE(table.Ended(id));
   REQUIRE(device.wrong == 0);
@@ -135,6 +136,24 @@ TEST_CASE("TaskTable_OfAnyShape_RunsEveryTaskOnce", "[tasks]") {
     shape.entry_bytes = 128;
     RunTasks(shape, 1 + static_cast<std::uint32_t>(random() % 400), seed);
   }
+}
+
+TEST_CASE("TaskTable_LookedAtWordByWord_RunsEveryTaskOnce", "[tasks]") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    RunTasks({.columns = 1 + static_cast<std::uint32_t>(seed % 3), .rows = 1 + static_cast<std::uint32_t>(seed), .entry_bytes = 128}, 300,
+             seed, true);
+  }
+}
+
+TEST_CASE("TaskTable_WithATaskInEveryEntry_IsFull", "[tasks]") {
+  const tasks::TableShape shape{.columns = 2, .rows = 2, .entry_bytes = 128};
+  Device device(shape, 1);
+  tasks::TaskTable table(shape, device);
+  const tasks::Task task{.grid = {1, 1, 1}, .block = {32, 1, 1}, .params = {}};
+  for (int i = 0; i < 3; ++i) REQUIRE(table.Spawn(task));
+  CHECK_FALSE(table.full());
+  REQUIRE(table.Spawn(task));
+  CHECK(table.full());
 }
 
 TEST_CASE("TaskTable_OfOneEntry_RunsTasksOneAfterTheOther", "[tasks]") {

@@ -54,9 +54,12 @@ Result<std::string> CheckThreads(const std::string& text) { return CheckThreadCo
 Result<std::string> CheckTimingThreads(const std::string& text) { return CheckThreadCount("--timing-threads", text, 256); }
 
 Result<std::string> CheckPolicy(const std::string& name) {
+  if (name == kTaskPolicy) return name;
   GL_TRY(policy, policy::FindPolicy(name));
   return std::string(policy->name);
 }
+
+Result<std::string> CheckTaskThreads(const std::string& text) { return CheckThreadCount("--task-threads", text, 1'000'000); }
 
 Result<std::string> CheckProfiles(const std::string& path) {
   GL_TRY(file, model::LoadProfiles(path));
@@ -257,9 +260,16 @@ const std::vector<RunOption>& Options() {
        nullptr},
       {"--policy,-p",
        "NAME",
-       "--timing, with launches scheduled by this policy (default: leftover)",
+       "--timing, with launches scheduled by this policy (default: leftover); `pagoda`, which simulates nothing: launches of few threads "
+       "run as "
+       "tasks of a kernel that stays, and --summary says which do not, and why",
        {{"GRIDLOOM_TIMING", "1"}, {"GRIDLOOM_POLICY", "{}"}},
        CheckPolicy},
+      {"--task-threads",
+       "N",
+       "--policy pagoda, with launches of fewer than N threads in all as tasks (default: 512)",
+       {{"GRIDLOOM_POLICY", std::string(kTaskPolicy)}, {"GRIDLOOM_TASK_THREADS", "{}"}},
+       CheckTaskThreads},
       {"--profiles",
        "FILE",
        "--timing, with profiles of kernels from a file, for a policy that needs them (default: kernels are profiled as they come)",
@@ -347,6 +357,8 @@ Result<std::vector<Assignment>> Assignments(const RunOption& option, const std::
     checked = std::move(result);
   }
   std::vector<Assignment> assignments = option.set;
+  if (checked == kTaskPolicy)
+    std::erase_if(assignments, [](const Assignment& assignment) { return assignment.first == "GRIDLOOM_TIMING"; });
   for (Assignment& assignment : assignments) {
     if (const std::size_t at = assignment.second.find("{}"); at != std::string::npos) assignment.second.replace(at, 2, checked);
   }

@@ -26,6 +26,9 @@ struct RunOption {
 
 std::span<const RunOption> RunOptions();
 
+/// A policy that runs launches in a way of its own and simulates no time.
+inline constexpr std::string_view kTaskPolicy = "pagoda";
+
 /// Options that set it come one behind the other in it, separated by commas.
 inline constexpr std::string_view kTimingSet = "GRIDLOOM_TIMING_SET";
 

@@ -14,6 +14,7 @@
 #include "interpose/launcher/installation.h"
 #include "interpose/launcher/run/options.h"
 #include "rewriter/support/terminal.h"
+#include "scheduler/policy/builtin.h"
 #include "scheduler/protocol/socket.h"
 #include "sim/device/device_files.h"
 #include "sim/study/measure/timed_device.h"
@@ -180,6 +181,23 @@ class RunProgram final : public Command {
     return {};
   }
 
+  /// Tasks of a resident kernel run on the executor, and only as they are.
+  static Status CheckTasks(const std::vector<Assignment>& environment) {
+    if (ValueOf(environment, "GRIDLOOM_POLICY") != kTaskPolicy) return {};
+    if (ValueOf(environment, "GRIDLOOM_DEVICE") == "real")
+      return Error{"--policy pagoda is for virtual devices: on a real GPU launches stay as they are; leave out --policy or --device real"};
+    constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+        {"GRIDLOOM_TIMING", "--timing"},   {"GRIDLOOM_MEMCHECK", "--memcheck"}, {"GRIDLOOM_TRACE", "--trace"},
+        {"GRIDLOOM_RANGES", "--ranges"},   {"GRIDLOOM_SLICE", "--slice"},       {"GRIDLOOM_CHECK_RANGES", "--check-ranges"},
+        {"GRIDLOOM_REORDER", "--reorder"}, {"GRIDLOOM_CONNECT", "--connect"}};
+    for (const auto& [variable, option] : kOthers) {
+      if (variable == "GRIDLOOM_TIMING" && policy::FindPolicy(kTaskPolicy).ok()) continue;  // the model has it
+      if (IsOn(environment, variable))
+        return Error{"--policy pagoda and " + std::string(option) + " exclude each other: leave one of them out"};
+    }
+    return {};
+  }
+
   static Status CheckRecordOrder(const std::vector<Assignment>& environment) {
     const auto on = [&](std::string_view variable) { return IsOn(environment, variable); };
     if (!on("GRIDLOOM_RECORD_ORDER") || on("GRIDLOOM_TRACE") || on("GRIDLOOM_TIMING")) return {};
@@ -195,6 +213,7 @@ class RunProgram final : public Command {
       GL_TRY(assignments, Assignments(RunOptions()[i], values_[i].text));
       for (Assignment& assignment : assignments) Add(std::move(assignment), environment);
     }
+    GL_TRY_STATUS(CheckTasks(environment));
     GL_TRY_STATUS(CheckBroker(environment));
     GL_TRY(by_ranges, CheckTimedDevice(environment));
     GL_TRY_STATUS(CheckRanges(environment, by_ranges));

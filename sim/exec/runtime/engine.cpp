@@ -97,6 +97,7 @@ class EngineImpl final : public Engine {
   }
   Findings MemcheckFindings() const override { return memcheck_ ? memcheck_->findings() : Findings{}; }
   std::uint64_t NewGridId() override { return grid_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  unsigned threads() const override { return threads_; }
   std::uint64_t device_heap_bytes() const override { return heap_.bytes(); }
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
@@ -229,6 +230,7 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   launch.records = params.records;
   launch.ranges = params.ranges;
   launch.children = params.children;
+  launch.feed = params.feed;
   launch.ctas_per_unit = static_cast<std::uint32_t>(cluster.count());
   launch.unit_grid[0] = grid.x / cluster.x;
   launch.unit_grid[1] = grid.y / cluster.y;

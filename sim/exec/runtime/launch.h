@@ -61,6 +61,7 @@ struct Launch {
   RecordSink* records = nullptr;
   RangeSink* ranges = nullptr;
   GridChildren* children = nullptr;
+  GridFeed* feed = nullptr;
   DeviceErrors device_errors;
 
   // The grid is handed out in units: a CTA, or a cluster of CTAs that run together. Where `ctas` names them, a unit's index is its place

@@ -305,6 +305,10 @@ void Worker::RunResident() {
       resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
       idle_.push_back(&unit);
     }
+    if (launch->feed && !resident_.empty() && !launch->feed->Feed()) {
+      AwaitFeed();
+      progress = true;
+    }
     if (progress) {
       launch->progress.fetch_add(1, std::memory_order_relaxed);
       idle_rounds = 0;
@@ -323,6 +327,13 @@ void Worker::RunResident() {
   launch->active_workers.fetch_sub(1, std::memory_order_relaxed);
   idle_.clear();
   if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
+}
+
+/// A grid that sleeps does not help others that seem dead.
+void Worker::AwaitFeed() {
+  launch->services->running_launches.fetch_sub(1, std::memory_order_relaxed);
+  launch->feed->Wait();
+  launch->services->running_launches.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Called every kRoundsBeforeYield rounds in which nothing on this worker makes progress. A grid is dead when, for the

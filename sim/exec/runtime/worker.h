@@ -56,6 +56,7 @@ class Worker {
   void RunRings();
   void RunResident();
   bool StartUnit();
+  void AwaitFeed();
   bool Watchdog();
   Unit* TakeUnit();
   void Abandon(Unit& unit);
