@@ -38,6 +38,10 @@ class HostSide {
   Cycle next() const;
   void Run(Cycle end);
 
+  /// Of the log what it has read, and that so many of the first are no longer there.
+  std::size_t read() const { return read_; }
+  void Forget(std::size_t writes) { read_ -= writes; }
+
   bool idle() const { return pending_.empty() && outstanding_ == 0; }
   bool has_pending() const { return !pending_.empty(); }
   bool told_to_end() const { return ending_; }

@@ -36,6 +36,9 @@ class MasterSm final : private resident::ResidentMemory {
   /// What it has written since the last call, in the order of time.
   std::vector<TableWrite> TakeWrites() { return std::exchange(writes_, {}); }
   bool has_writes() const { return !writes_.empty(); }
+  /// Of the log what it has heard of, and that so many of the first are no longer there.
+  std::size_t heard() const { return heard_; }
+  void Forget(std::size_t writes) { heard_ -= writes; }
   bool Owns(std::uint32_t entry) const { return columns_.contains(entry / shape_.rows); }
   /// Cycles that its warps have spent in tasks which they have left.
   std::uint64_t busy_cycles() const { return busy_cycles_; }

@@ -69,6 +69,9 @@ class MasterSource final : public trace::CtaSource {
   std::shared_ptr<const trace::CtaTrace> trace_;
 };
 
+/// Writes that are kept although everybody has heard of them.
+constexpr std::size_t kLongLog = 1 << 14;
+
 /// What is the same for all launches of a kernel.
 struct KernelFacts {
   std::uint32_t number = 0;
@@ -244,6 +247,18 @@ class Pagoda final : public timing::Part,
     }
     std::stable_sort(log_.begin() + sorted, log_.end(), [](const TableWrite& a, const TableWrite& b) { return a.seen < b.seen; });
     sorted_ = log_.size();
+    if (log_.size() > kLongLog) Shorten();
+  }
+
+  /// Lets go of what everybody has heard of.
+  void Shorten() {
+    std::size_t heard = host_->read();
+    for (const auto& [index, sm] : sms_) heard = std::min(heard, sm->heard());
+    if (heard < log_.size() / 2) return;
+    log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(heard));
+    for (const auto& [index, sm] : sms_) sm->Forget(heard);
+    host_->Forget(heard);
+    sorted_ -= heard;
   }
 
   const std::shared_ptr<const Master> master_;

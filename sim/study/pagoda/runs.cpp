@@ -215,7 +215,8 @@ Result<double> Runs::HostMilliseconds(const std::string& program, const std::vec
   const std::filesystem::path path = environment_.programs / "pagoda" / words.front();
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return -1.0;
-  std::string command = path.string();
+  // Its check of results needs a device.
+  std::string command = environment_.tool.string() + " run -q -- " + path.string();
   for (std::size_t i = 1; i < words.size(); ++i) command += " " + words[i];
   for (const std::string& argument : arguments) command += " " + argument;
   FILE* const output = popen((command + " --form=pthreads --time").c_str(), "r");

@@ -62,7 +62,7 @@ class Runs {
   /// In the order of `runs`. Several are measured at the same time.
   Result<std::vector<Outcome>> Measure(const std::vector<Run>& runs);
   Result<sim::DeviceSpec> DeviceOf(const Run& run) const;
-  /// The program's own form for the host, natively: milliseconds; negative where the program is not there.
+  /// The program's own form for the host: milliseconds; negative where the program is not there.
   Result<double> HostMilliseconds(const std::string& program, const std::vector<std::string>& arguments) const;
 
  private:
