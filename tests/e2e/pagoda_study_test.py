@@ -87,4 +87,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert "measured" not in second.stderr, second.stderr
     for exhibit in ("table3", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "table5", "readings", "devices"):
         assert [e for e in again["exhibits"] if e["name"] == exhibit] == [e for e in result["exhibits"] if e["name"] == exhibit], exhibit
+
+    # The same while a program runs: what it computes is what it computes, and its kernels are tasks of one.
+    table = os.path.join(folder, "table.json")
+    done = subprocess.run([gridloom, "run", "-q", "--timing", "--timing-device", "titanx-maxwell", "--policy", "pagoda", "--timing-json", table, "--",
+                           os.path.join(programs, "pagoda", "mm"), "--tasks=40", "--streams=64"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and "PASS" in done.stdout, done
+    with open(table) as file:
+        text = file.read()
+    assert "gl_master" in text and '"pagoda_tasks": 40' in text.replace('"pagoda_tasks":40', '"pagoda_tasks": 40'), text[:4000]
 print("ok")

@@ -42,8 +42,10 @@ struct Settings {
 /// The SuperKernel's blocks for a batch. They have no trace.
 class SuperSource final : public trace::CtaSource {
  public:
-  SuperSource(std::shared_ptr<const SuperKernel> code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas) : code_(std::move(code)) {
-    shape_ = {.ctas = ctas, .threads_per_cta = threads, .registers_per_thread = 32, .shared_bytes = code_->code.shared_bytes + shared_bytes};
+  SuperSource(std::shared_ptr<const SuperKernel> code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas)
+      : code_(std::move(code)) {
+    shape_ = {
+        .ctas = ctas, .threads_per_cta = threads, .registers_per_thread = 32, .shared_bytes = code_->code.shared_bytes + shared_bytes};
     auto nothing = std::make_shared<trace::CtaTrace>();
     nothing->warps.resize(shape_.warps_per_cta());
     trace_ = std::move(nothing);
@@ -184,7 +186,8 @@ class Gemtc final : public timing::Part,
 
   WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes) {
     if (!stream_) stream_ = input_->NewStream();
-    const auto copy = input_->Add(timing::CopyWork{.order = {.stream = *stream_, .submitted = submitted, .after = {}}, .direction = direction, .bytes = bytes});
+    const auto copy = input_->Add(
+        timing::CopyWork{.order = {.stream = *stream_, .submitted = submitted, .after = {}}, .direction = direction, .bytes = bytes});
     if (!copy.ok()) input_->Fail(copy.error());
     return copy.ok() ? *copy : timing::kNoWork;
   }

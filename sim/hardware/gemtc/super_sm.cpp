@@ -19,8 +19,9 @@ void SuperSm::AddBlock(std::uint32_t slot, std::uint32_t number) {
   block.shared.assign(code_->code.shared_bytes, 0);
   block.warps.clear();
   for (std::uint32_t w = 0; w < batch_->threads / resident::kLanes; ++w) {
-    block.warps.push_back({.code = std::make_unique<resident::ResidentWarp>(
-                               code_->code, resident::ResidentPlace{.block = number, .threads = batch_->threads, .warp = w, .parameters = &parameters_})});
+    block.warps.push_back(
+        {.code = std::make_unique<resident::ResidentWarp>(
+             code_->code, resident::ResidentPlace{.block = number, .threads = batch_->threads, .warp = w, .parameters = &parameters_})});
   }
 }
 
@@ -96,7 +97,8 @@ void SuperSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, std
   }
   const auto word = static_cast<std::uint32_t>((address - kQueueAt) / 4);
   words_.at(word) = static_cast<std::uint32_t>(value);
-  acts_.push_back({.at = now_, .sm = sm_, .slot = place_.slot, .number = place_.number, .word = word, .value = static_cast<std::uint32_t>(value)});
+  acts_.push_back(
+      {.at = now_, .sm = sm_, .slot = place_.slot, .number = place_.number, .word = word, .value = static_cast<std::uint32_t>(value)});
 }
 
 void SuperSm::CompareAndSwap(std::uint64_t address, std::uint32_t expected, std::uint32_t value) {

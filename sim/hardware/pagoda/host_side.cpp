@@ -83,7 +83,8 @@ void HostSide::Run(Cycle end) {
 
 void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what) {
   const std::uint32_t stream = streams_[sent_++ % streams_.size()];
-  const auto copy = input_.Add(timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = {}}, .direction = direction, .bytes = bytes});
+  const auto copy =
+      input_.Add(timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = {}}, .direction = direction, .bytes = bytes});
   if (!copy.ok()) return input_.Fail(copy.error());
   copies_.emplace(*copy, std::move(what));
 }

@@ -1,6 +1,6 @@
-// The host's side of Pagoda in the model (section 4.2 of the paper): one thread spawns tasks, each with one copy of its entry that also says
-// that the parameters of the task before it have arrived; what has ended is heard of in bulk, when the table is full or a time has passed.
-// All of it between windows, in simulated time.
+// The host's side of Pagoda in the model (section 4.2 of the paper): one thread spawns tasks, each with one copy of its entry that also
+// says that the parameters of the task before it have arrived; what has ended is heard of in bulk, when the table is full or a time has
+// passed. All of it between windows, in simulated time.
 #pragma once
 
 #include <array>
@@ -82,7 +82,7 @@ class HostSide {
   MasterShape shape_;
   std::vector<MasterSm*> sm_of_column_;
   WriteLog* log_ = nullptr;
-  std::size_t read_ = 0;                  // of the log
+  std::size_t read_ = 0;                      // of the log
   std::vector<std::uint32_t> ready_;          // by entry, on the device
   std::vector<bool> arrived_;                 // by entry: the copy of the task that the host has put there
   std::vector<std::shared_ptr<Task>> taken_;  // by entry, as the host knows
@@ -93,10 +93,10 @@ class HostSide {
   std::uint64_t sent_ = 0;
   std::optional<std::uint32_t> waiting_;  // entry of the task that the next one lets begin
   bool flushing_ = false, updating_ = false, blocked_ = false;
-  std::vector<std::uint32_t> heard_;   // entries whose tasks a look at the device's table has found ended
-  Cycle hears_ = timing::kNever;       // when the host knows that
-  Cycle free_ = 0;         // when the thread that spawns goes on
-  Cycle last_heard_ = 0;   // of the table
+  std::vector<std::uint32_t> heard_;  // entries whose tasks a look at the device's table has found ended
+  Cycle hears_ = timing::kNever;      // when the host knows that
+  Cycle free_ = 0;                    // when the thread that spawns goes on
+  Cycle last_heard_ = 0;              // of the table
   Cycle idle_since_ = 0;
   std::uint32_t outstanding_ = 0, in_batch_ = 0;
   HostCounts counts_;

@@ -27,8 +27,8 @@ void MasterSm::AddBlock(std::uint32_t slot, std::uint32_t column) {
   block.shared.assign(master_->code.shared_bytes, 0);
   for (std::uint32_t w = 0; w < shape_.warps; ++w) {
     block.warps.push_back(std::make_unique<resident::ResidentWarp>(
-        master_->code, resident::ResidentPlace{
-                           .block = column, .threads = shape_.warps * resident::kLanes, .warp = w, .parameters = &parameters_}));
+        master_->code,
+        resident::ResidentPlace{.block = column, .threads = shape_.warps * resident::kLanes, .warp = w, .parameters = &parameters_}));
   }
   block.entered.assign(shape_.warps, timing::kNever);
   Column& own = columns_[column];

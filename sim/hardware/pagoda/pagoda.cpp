@@ -38,7 +38,8 @@ constexpr PartKey kKeys[] = {
 enum Counter : std::size_t { kTasks, kTooWide, kUpdates, kFlushes, kFull, kBusy, kStarts, kCounters };
 constexpr timing::PartCounter kCounterTable[] = {
     {"pagoda_tasks", "tasks", "kernels that were spawned as tasks"},
-    {"pagoda_refused", "launches", "narrow kernels that the MasterKernel has no room for: too many warps in a block, too much shared memory"},
+    {"pagoda_refused", "launches",
+     "narrow kernels that the MasterKernel has no room for: too many warps in a block, too much shared memory"},
     {"pagoda_updates", "copies", "copies of the whole TaskTable to the host"},
     {"pagoda_flushes", "tasks", "tasks that the host let begin, as no other came behind them"},
     {"pagoda_full", "spawns", "times that the host found no free entry"},
@@ -183,7 +184,8 @@ class Pagoda final : public timing::Part,
     placed_ = 0;
     master_source_ = std::make_shared<MasterSource>(master_, shape_);
     timing::KernelWork work;
-    work.order = {.stream = stream_ ? *stream_ : *(stream_ = input_->NewStream()), .submitted = now + input_->parameters().window, .after = {}};
+    work.order = {
+        .stream = stream_ ? *stream_ : *(stream_ = input_->NewStream()), .submitted = now + input_->parameters().window, .after = {}};
     work.source = master_source_;
     work.address_space = kAddressSpace;
     work.own_queue = true;
@@ -298,8 +300,8 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
   const bool pool = settings.pool_bytes == 0 || (settings.pool_bytes >= 512 && (settings.pool_bytes & (settings.pool_bytes - 1)) == 0);
   if (!pool) return Error{"pool_bytes is " + std::to_string(settings.pool_bytes) + "; expected 0 or a power of two from 512 on"};
   GL_TRY(master, MakeMaster(parameters.device.compute_capability.sm(), timing));
-  MasterShape shape{.columns = 1, .rows = settings.rows, .warps = settings.warps, .pool_bytes = settings.pool_bytes,
-                    .polls = values[kIdle] == kPolling};
+  MasterShape shape{
+      .columns = 1, .rows = settings.rows, .warps = settings.warps, .pool_bytes = settings.pool_bytes, .polls = values[kIdle] == kPolling};
   const MasterSource one(master, shape);
   GL_TRY(needs, timing::NeedsOf(one.shape(), parameters.device));
   const std::uint32_t fit = timing::CtasPerSm(needs, parameters.device);

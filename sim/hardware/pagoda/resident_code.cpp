@@ -14,13 +14,12 @@ namespace gridloom::hardware::resident {
 namespace {
 
 constexpr std::pair<std::string_view, Op> kOps[] = {
-    {"mov", Op::kMove},        {"cvta", Op::kMove},          {"add", Op::kAdd},           {"sub", Op::kSubtract},
-    {"mul", Op::kMultiply},    {"mad", Op::kMultiplyAdd},    {"div", Op::kDivide},        {"min", Op::kMinimum},
-    {"and", Op::kAnd},         {"or", Op::kOr},              {"xor", Op::kXor},           {"shl", Op::kShiftLeft},
-    {"shr", Op::kShiftRight},  {"brev", Op::kReverse},       {"clz", Op::kLeadingZeros},  {"bfind", Op::kFindHighest},
-    {"popc", Op::kCountOnes},  {"setp", Op::kCompare},       {"vote", Op::kBallot},       {"ld", Op::kLoad},
-    {"st", Op::kStore},        {"atom", Op::kAtomicAdd},     {"bra", Op::kBranch},        {"call", Op::kCall},
-    {"ret", Op::kReturn},      {"nanosleep", Op::kSleep},    {"bar", Op::kNothing},       {"membar", Op::kNothing},
+    {"mov", Op::kMove},          {"cvta", Op::kMove},      {"add", Op::kAdd},        {"sub", Op::kSubtract}, {"mul", Op::kMultiply},
+    {"mad", Op::kMultiplyAdd},   {"div", Op::kDivide},     {"min", Op::kMinimum},    {"and", Op::kAnd},      {"or", Op::kOr},
+    {"xor", Op::kXor},           {"shl", Op::kShiftLeft},  {"shr", Op::kShiftRight}, {"brev", Op::kReverse}, {"clz", Op::kLeadingZeros},
+    {"bfind", Op::kFindHighest}, {"popc", Op::kCountOnes}, {"setp", Op::kCompare},   {"vote", Op::kBallot},  {"ld", Op::kLoad},
+    {"st", Op::kStore},          {"atom", Op::kAtomicAdd}, {"bra", Op::kBranch},     {"call", Op::kCall},    {"ret", Op::kReturn},
+    {"nanosleep", Op::kSleep},   {"bar", Op::kNothing},    {"membar", Op::kNothing},
 };
 
 constexpr std::pair<ptx::Mod, Comparison> kComparisons[] = {
@@ -29,14 +28,18 @@ constexpr std::pair<ptx::Mod, Comparison> kComparisons[] = {
 };
 
 constexpr std::pair<std::string_view, Special> kSpecials[] = {
-    {"%laneid", Special::kLane},  {"%tid.x", Special::kThread},           {"%ntid.x", Special::kThreads},
+    {"%laneid", Special::kLane},   {"%tid.x", Special::kThread},           {"%ntid.x", Special::kThreads},
     {"%ctaid.x", Special::kBlock}, {"%lanemask_lt", Special::kLanesBelow},
 };
 
 class Compiler {
  public:
   Compiler(const ptx::Module& module, const ptx::Function& kernel, const std::string& called)
-      : kernel_(kernel), called_(called), cfg_(kernel), table_(trace::BuildCodeTable(module, kernel)), shared_(exec::LayoutShared(module, kernel)) {
+      : kernel_(kernel),
+        called_(called),
+        cfg_(kernel),
+        table_(trace::BuildCodeTable(module, kernel)),
+        shared_(exec::LayoutShared(module, kernel)) {
     const exec::InstructionNumbers numbers = exec::NumberInstructions(module, kernel);
     first_ = numbers.first.at(&kernel);
   }
@@ -80,7 +83,8 @@ class Compiler {
       const bool leads = entry.block != trace::CodeTable::kNoBlock || IsMeeting(At(i)) || (i > 0 && Delays(At(i - 1)));
       if (leads) {
         block_at_[i] = static_cast<std::uint16_t>(out_.blocks.size());
-        out_.blocks.push_back({.first = i, .count = 0, .next = static_cast<std::uint16_t>(out_.blocks.size() + 1), .meets = IsMeeting(At(i))});
+        out_.blocks.push_back(
+            {.first = i, .count = 0, .next = static_cast<std::uint16_t>(out_.blocks.size() + 1), .meets = IsMeeting(At(i))});
         code_blocks_.push_back({.first = entry.first, .count = 0});
       }
       ++out_.blocks.back().count;
@@ -282,8 +286,7 @@ class Compiler {
 
 }  // namespace
 
-Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             Names* names) {
+Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called, Names* names) {
   Compiler compiler(module, kernel, called);
   auto code = compiler.Run();
   if (names != nullptr) *names = compiler.TakeNames();

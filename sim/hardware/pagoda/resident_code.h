@@ -99,7 +99,6 @@ struct Names {
 };
 
 /// Functions named `called`0, `called`1 … are those it may call. Fails on an instruction that the machine does not know.
-Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called,
-                             Names* names = nullptr);
+Result<ResidentCode> Compile(const ptx::Module& module, const ptx::Function& kernel, const std::string& called, Names* names = nullptr);
 
 }  // namespace gridloom::hardware::resident

@@ -65,7 +65,12 @@ std::uint64_t LaneWords::Add(std::span<const std::uint64_t> addresses) {
 }
 
 ResidentWarp::ResidentWarp(const ResidentCode& code, const ResidentPlace& place)
-    : code_(code), place_(place), narrow_(code.narrow), wide_(code.wide), predicates_(code.predicates), groups_{{.block = 0, .lanes = ~0u}} {}
+    : code_(code),
+      place_(place),
+      narrow_(code.narrow),
+      wide_(code.wide),
+      predicates_(code.predicates),
+      groups_{{.block = 0, .lanes = ~0u}} {}
 
 std::uint32_t ResidentWarp::FirstLane() const {
   const std::uint32_t lanes = running_ != 0 ? running_ : live_;
@@ -208,9 +213,7 @@ void ResidentWarp::Run(const Step& step, std::uint32_t lanes, ResidentMemory& me
       Put(step, lanes, true, [&](std::uint32_t) { return vote; });
       break;
     }
-    case Op::kParameter:
-      Put(step, lanes, true, [&](std::uint32_t) { return (*place_.parameters)[step.target]; });
-      break;
+    case Op::kParameter: Put(step, lanes, true, [&](std::uint32_t) { return (*place_.parameters)[step.target]; }); break;
     case Op::kLoad:
     case Op::kStore:
     case Op::kCompareAndSwap:

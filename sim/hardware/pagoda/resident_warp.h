@@ -1,5 +1,5 @@
-// A warp that runs resident code (resident_code.h), a block of it at a time: values of its registers, where its lanes are, and for the timing
-// model which block it has executed with which accesses.
+// A warp that runs resident code (resident_code.h), a block of it at a time: values of its registers, where its lanes are, and for the
+// timing model which block it has executed with which accesses.
 #pragma once
 
 #include <array>

@@ -26,7 +26,9 @@ class GeometricMean {
 };
 
 /// Null where there is none.
-inline nlohmann::ordered_json Cell(double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr); }
+inline nlohmann::ordered_json Cell(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
 /// Adds what the paper says under `paper.findings.KEY`.
 Status AddFinding(const Settings& settings, const std::string& what, const std::string& key, const std::string& ours, Exhibit& exhibit);
 

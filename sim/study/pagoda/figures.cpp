@@ -47,9 +47,7 @@ std::vector<std::string> ColumnsOf(std::vector<std::string> names, const std::ve
   return names;
 }
 
-double ValueOf(const std::optional<Outcome>& of, double (Outcome::*value)() const) {
-  return of ? ((*of).*value)() : std::nan("");
-}
+double ValueOf(const std::optional<Outcome>& of, double (Outcome::*value)() const) { return of ? ((*of).*value)() : std::nan(""); }
 
 /// Rows of values, one for each point.
 void AddRows(Runs& runs, const std::vector<Point>& points, const Figures& figures, double (Outcome::*value)() const, Exhibit& exhibit) {
@@ -79,7 +77,8 @@ std::vector<std::string> Chosen(const Settings& settings, const std::string& key
 
 Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
   const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kFusion, Scheme::kGraph, Scheme::kPagoda};
-  Exhibit exhibit{.name = {}, .title = "Time with copies, ms; on the host, threads of all cores", .columns = ColumnsOf({"program"}, schemes, "")};
+  Exhibit exhibit{
+      .name = {}, .title = "Time with copies, ms; on the host, threads of all cores", .columns = ColumnsOf({"program"}, schemes, "")};
   exhibit.columns.emplace_back("Pagoda over HyperQ");
   exhibit.columns.emplace_back("this host");
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4, 5, 6}}};
@@ -97,7 +96,8 @@ Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
   const auto mean = [&](std::size_t slower) { return Number("%.2fx", SpeedUp(figures, 4, slower, &Outcome::milliseconds)); };
   GL_TRY_STATUS(AddFinding(settings, "Pagoda over HyperQ, geometric mean", "hyperq", mean(0), exhibit));
   GL_TRY_STATUS(AddFinding(settings, "Pagoda over GeMTC, geometric mean", "gemtc", mean(1), exhibit));
-  exhibit.notes.push_back("Pagoda over static fusion of regular tasks: " + mean(2) + "; over graphs: " + mean(3) + ". The paper has neither.");
+  exhibit.notes.push_back("Pagoda over static fusion of regular tasks: " + mean(2) + "; over graphs: " + mean(3) +
+                          ". The paper has neither.");
   GL_TRY_STATUS(AddFinding(settings, "Pagoda over threads of this host, " + std::to_string(std::thread::hardware_concurrency()) + " cores",
                            "pthreads", Number("%.2fx", over_host.value()), exhibit));
   return exhibit;
@@ -105,7 +105,8 @@ Result<Exhibit> Fig5(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
   const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kPagoda};
-  Exhibit exhibit{.name = {}, .title = "Time with copies by the number of tasks, ms", .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
+  Exhibit exhibit{
+      .name = {}, .title = "Time with copies by the number of tasks, ms", .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
   exhibit.drawings = {{.kind = Drawing::Kind::kLines, .caption = "Pagoda: time by tasks", .unit = "ms", .names = {1}, .values = {2, 5}}};
   GL_TRY(counts, settings.Numbers("fig6.tasks"));
   std::vector<Point> points;
@@ -121,7 +122,8 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
     for (std::size_t i = 0; i < points.size(); ++i) {
       if (points[i].names[1] == count) those.push_back(figures[i]);
     }
-    exhibit.notes.push_back(Number("%.0f tasks: Pagoda over HyperQ ", count) + Number("%.2fx", SpeedUp(those, 2, 0, &Outcome::milliseconds)) +
+    exhibit.notes.push_back(Number("%.0f tasks: Pagoda over HyperQ ", count) +
+                            Number("%.2fx", SpeedUp(those, 2, 0, &Outcome::milliseconds)) +
                             Number(", over GeMTC %.2fx.", SpeedUp(those, 2, 1, &Outcome::milliseconds)));
   }
   GL_TRY(paper, settings.Text("paper.findings.tasks"));
@@ -131,8 +133,9 @@ Result<Exhibit> Fig6(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Fig7(const Settings& settings, Runs& runs) {
   const std::vector<Scheme> schemes = {Scheme::kHyperQ, Scheme::kGemtc, Scheme::kPagoda};
-  Exhibit exhibit{
-      .name = {}, .title = "Time of the kernels by threads of a task, without copies, ms", .columns = ColumnsOf({"program", "threads"}, schemes, "")};
+  Exhibit exhibit{.name = {},
+                  .title = "Time of the kernels by threads of a task, without copies, ms",
+                  .columns = ColumnsOf({"program", "threads"}, schemes, "")};
   exhibit.drawings = {{.kind = Drawing::Kind::kLines, .caption = "Pagoda: time by threads", .unit = "ms", .names = {1}, .values = {2, 5}}};
   GL_TRY(counts, settings.Numbers("fig7.threads"));
   GL_TRY(unshared, settings.List("unshared"));
@@ -166,18 +169,20 @@ Result<Exhibit> Fig8(const Settings& settings, Runs& runs) {
                   .title = "Time of the kernels by size of the input and threads of a task (blocks of 256), ms",
                   .columns = ColumnsOf({"program", "size", "threads"}, schemes, "")};
   exhibit.columns.emplace_back("Pagoda over HyperQ");
-  exhibit.drawings = {{.kind = Drawing::Kind::kLines, .caption = "Pagoda over HyperQ by threads", .unit = "x", .names = {1, 2}, .values = {3, 6}}};
+  exhibit.drawings = {
+      {.kind = Drawing::Kind::kLines, .caption = "Pagoda over HyperQ by threads", .unit = "x", .names = {1, 2}, .values = {3, 6}}};
   GL_TRY(sizes, settings.Numbers("fig8.sizes"));
   GL_TRY(blocks, settings.Numbers("fig8.blocks"));
   std::vector<Point> points;
   for (const std::string& program : Chosen(settings, "fig8.programs", runs)) {
     for (const double size : sizes) {
       for (const double count : blocks) {
-        points.push_back({.names = {program, size, 256 * count},
-                          .program = program,
-                          .arguments = {"--threads=256", "--blocks=" + Number("%.0f", count), "--size=" + Number("%.0f", size), "--copies=no"},
-                          .fused = {},
-                          .keys = {{"hardware.pagoda.threads", "1048576"}}});
+        points.push_back(
+            {.names = {program, size, 256 * count},
+             .program = program,
+             .arguments = {"--threads=256", "--blocks=" + Number("%.0f", count), "--size=" + Number("%.0f", size), "--copies=no"},
+             .fused = {},
+             .keys = {{"hardware.pagoda.threads", "1048576"}}});
       }
     }
   }
@@ -197,7 +202,8 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
   GL_TRY(fused, settings.List("fig9.fused"));
   std::vector<Point> points;
   for (const std::string& program : runs.programs()) {
-    if (runs.Can(program, Scheme::kFusion)) points.push_back({.names = {program}, .program = program, .arguments = arguments, .fused = fused});
+    if (runs.Can(program, Scheme::kFusion))
+      points.push_back({.names = {program}, .program = program, .arguments = arguments, .fused = fused});
   }
   GL_TRY(figures, MeasurePoints(runs, points, schemes));
   AddRows(runs, points, figures, &Outcome::milliseconds, exhibit);
@@ -209,7 +215,9 @@ Result<Exhibit> Fig9(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
   const std::vector<Scheme> schemes = {Scheme::kFusion, Scheme::kPagoda};
-  Exhibit exhibit{.name = {}, .title = "Latency of a task, us: from its launch to its end, mean", .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
+  Exhibit exhibit{.name = {},
+                  .title = "Latency of a task, us: from its launch to its end, mean",
+                  .columns = ColumnsOf({"program", "tasks"}, schemes, "")};
   exhibit.drawings = {{.kind = Drawing::Kind::kLines, .caption = "fusion: latency by tasks", .unit = "us", .names = {1}, .values = {2, 3}},
                       {.kind = Drawing::Kind::kLines, .caption = "Pagoda: latency by tasks", .unit = "us", .names = {1}, .values = {2, 4}}};
   GL_TRY(counts, settings.Numbers("fig10.tasks"));
@@ -229,8 +237,9 @@ Result<Exhibit> Fig10(const Settings& settings, Runs& runs) {
 
 Result<Exhibit> Fig11(const Settings& settings, Runs& runs) {
   const std::vector<Scheme> schemes = {Scheme::kGemtc, Scheme::kBatching, Scheme::kPagoda};
-  Exhibit exhibit{
-      .name = {}, .title = "Concurrent scheduling and continuous spawning: time with copies, ms", .columns = ColumnsOf({"program"}, schemes, "")};
+  Exhibit exhibit{.name = {},
+                  .title = "Concurrent scheduling and continuous spawning: time with copies, ms",
+                  .columns = ColumnsOf({"program"}, schemes, "")};
   exhibit.drawings = {{.caption = exhibit.title, .unit = "ms", .names = {1}, .values = {2, 3, 4}}};
   std::vector<Point> points;
   for (const std::string& program : runs.programs()) {

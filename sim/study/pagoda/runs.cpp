@@ -21,19 +21,16 @@ constexpr int kVersion = 1;
 constexpr std::uint32_t kProgramStreams = 1u << 31;
 
 constexpr SchemeRow kSchemes[] = {
-    {Scheme::kSerial, "serial", "serial", "leftover"},
-    {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
-    {Scheme::kGraph, "graphs", "graph", "leftover"},
-    {Scheme::kFusion, "fusion", "fused", "leftover"},
-    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc", true},
-    {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda", true},
+    {Scheme::kSerial, "serial", "serial", "leftover"},    {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
+    {Scheme::kGraph, "graphs", "graph", "leftover"},      {Scheme::kFusion, "fusion", "fused", "leftover"},
+    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc", true},    {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda", true},
     {Scheme::kPagoda, "Pagoda", "tasks", "pagoda", true},
 };
 
-constexpr double Outcome::*kNumbers[] = {&Outcome::cycles,         &Outcome::kernel_cycles,    &Outcome::copy_cycles,
-                                         &Outcome::span_cycles,    &Outcome::latency_cycles,   &Outcome::launches,
-                                         &Outcome::warp_instructions, &Outcome::task_warp_cycles, &Outcome::sms,
-                                         &Outcome::warps_per_sm,   &Outcome::sm_mhz};
+constexpr double Outcome::*kNumbers[] = {
+    &Outcome::cycles,   &Outcome::kernel_cycles,     &Outcome::copy_cycles,      &Outcome::span_cycles, &Outcome::latency_cycles,
+    &Outcome::launches, &Outcome::warp_instructions, &Outcome::task_warp_cycles, &Outcome::sms,         &Outcome::warps_per_sm,
+    &Outcome::sm_mhz};
 
 using Spans = std::vector<std::pair<timing::Cycle, timing::Cycle>>;
 

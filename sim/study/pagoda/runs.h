@@ -1,5 +1,5 @@
-// Replays of the study's programs: each is traced in the form that a scheme needs, and replayed as that scheme runs it. What a replay took is
-// kept.
+// Replays of the study's programs: each is traced in the form that a scheme needs, and replayed as that scheme runs it. What a replay took
+// is kept.
 #pragma once
 
 #include <map>
@@ -35,13 +35,13 @@ struct Run {
 
 /// What a replay took. Cycles are the SMs'.
 struct Outcome {
-  double cycles = 0;                           ///< until all that the program gave the device, and its calls, had ended
-  double kernel_cycles = 0, copy_cycles = 0;   ///< in which a kernel ran; in which a copy was done
-  double span_cycles = 0;                      ///< from the submission of the first kernel to the end of the last
-  double latency_cycles = 0;                   ///< from the submission of a kernel to its end, mean
+  double cycles = 0;                          ///< until all that the program gave the device, and its calls, had ended
+  double kernel_cycles = 0, copy_cycles = 0;  ///< in which a kernel ran; in which a copy was done
+  double span_cycles = 0;                     ///< from the submission of the first kernel to the end of the last
+  double latency_cycles = 0;                  ///< from the submission of a kernel to its end, mean
   double launches = 0, warp_instructions = 0;
-  double task_warp_cycles = 0;                 ///< warp cycles of tasks: of kernels, or of a MasterKernel's warps that had one
-  double sms = 0, warps_per_sm = 0;            ///< of the device
+  double task_warp_cycles = 0;       ///< warp cycles of tasks: of kernels, or of a MasterKernel's warps that had one
+  double sms = 0, warps_per_sm = 0;  ///< of the device
   double sm_mhz = 0;
 
   double milliseconds() const { return cycles / sm_mhz / 1000; }

@@ -23,8 +23,8 @@ Result<Exhibit> Table3(const Settings& settings, Runs& runs) {
   GL_TRY(outcomes, runs.Measure(wanted));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Outcome& of = outcomes[i];
-    exhibit.rows.push_back({runs.device(), wanted[i].program, of.launches, of.copy_percent(), PaperValue(settings, "copies", wanted[i].program),
-                            1000 * of.milliseconds() / of.launches, of.latency_us()});
+    exhibit.rows.push_back({runs.device(), wanted[i].program, of.launches, of.copy_percent(),
+                            PaperValue(settings, "copies", wanted[i].program), 1000 * of.milliseconds() / of.launches, of.latency_us()});
   }
   return exhibit;
 }
@@ -65,7 +65,8 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
     std::vector<Run> wanted;
     for (const std::string& program : runs.programs()) {
       for (const Scheme scheme : schemes) {
-        if (runs.Can(program, Scheme::kGemtc)) wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = "", .keys = keys});
+        if (runs.Can(program, Scheme::kGemtc))
+          wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = "", .keys = keys});
       }
     }
     GL_TRY(outcomes, runs.Measure(wanted));
@@ -92,7 +93,8 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
     for (const std::string& program : runs.programs()) {
       if (!runs.Can(program, Scheme::kGraph)) continue;
       programs.push_back(program);
-      for (const Scheme scheme : schemes) wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = device, .keys = keys});
+      for (const Scheme scheme : schemes)
+        wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = device, .keys = keys});
     }
     GL_TRY(of, runs.Measure(wanted));
     GeometricMean hyperq, graphs;
@@ -100,10 +102,11 @@ Result<Exhibit> Devices(const Settings& settings, Runs& runs) {
       const Outcome* const row = &of[i * std::size(schemes)];
       hyperq.Add(SpeedUp(row[0], row[2]));
       graphs.Add(SpeedUp(row[1], row[2]));
-      exhibit.rows.push_back({device, programs[i], row[0].milliseconds(), row[1].milliseconds(), row[2].milliseconds(), SpeedUp(row[0], row[2]),
-                              SpeedUp(row[1], row[2])});
+      exhibit.rows.push_back({device, programs[i], row[0].milliseconds(), row[1].milliseconds(), row[2].milliseconds(),
+                              SpeedUp(row[0], row[2]), SpeedUp(row[1], row[2])});
     }
-    exhibit.notes.push_back(device + ": Pagoda over HyperQ " + Number("%.2fx", hyperq.value()) + Number(", over graphs %.2fx.", graphs.value()));
+    exhibit.notes.push_back(device + ": Pagoda over HyperQ " + Number("%.2fx", hyperq.value()) +
+                            Number(", over graphs %.2fx.", graphs.value()));
   }
   return exhibit;
 }

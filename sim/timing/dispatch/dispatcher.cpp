@@ -101,7 +101,8 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   const LaunchedBy& by = works_.at(id).launched_by;
   if (by.number != 0) launches_.Expect(id, works_.at(id).use.address_space, by);
   else if (works_.at(id).own_queue) LaunchPastQueues(id);
-  else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id))) taken_.insert(id);
+  else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id)))
+    taken_.insert(id);
   else if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
   else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
   events_.insert({submitted, EventKind::kCheck, 0});

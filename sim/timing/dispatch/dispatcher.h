@@ -13,10 +13,10 @@
 
 #include "rewriter/support/result.h"
 #include "scheduler/policy/policy.h"
+#include "sim/timing/device_input.h"
 #include "sim/timing/dispatch/copy_engines.h"
 #include "sim/timing/dispatch/cta_placement.h"
 #include "sim/timing/dispatch/device_launches.h"
-#include "sim/timing/device_input.h"
 #include "sim/timing/dispatch/stream_order.h"
 #include "sim/timing/parameters.h"
 #include "sim/timing/ports.h"
@@ -71,7 +71,15 @@ class Dispatcher {
   const std::vector<WorkId>& finished() const { return finished_; }
 
  private:
-  enum class EventKind : std::uint8_t { kCtaSignal, kLaunch, kCtaEnd, kEngineFree, kCopyEnd, kKernelEnd, kCheck };  // in this order within a cycle
+  enum class EventKind : std::uint8_t {
+    kCtaSignal,
+    kLaunch,
+    kCtaEnd,
+    kEngineFree,
+    kCopyEnd,
+    kKernelEnd,
+    kCheck
+  };  // in this order within a cycle
   using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
   using KernelIterator = std::vector<policy::KernelView>::iterator;
 

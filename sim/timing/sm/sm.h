@@ -169,12 +169,12 @@ class Sm {
   std::vector<Warp> warps_;  // warp w belongs to scheduler w % schedulers
   std::vector<Cta> ctas_;    // by slot
   std::vector<Scheduler> schedulers_;
-  std::vector<HeldWarps> held_;                            // by scheduler, if gated_
+  std::vector<HeldWarps> held_;  // by scheduler, if gated_
   struct Entering {
     std::uint32_t block = 0, warp = 0;
     bool enters = false;
   };
-  std::vector<Entering> entering_;  // by warp, where there is a feed: which block it runs as soon as it has drained
+  std::vector<Entering> entering_;                         // by warp, where there is a feed: which block it runs as soon as it has drained
   std::array<std::vector<Cycle>, sim::kPipeCount> units_;  // free from that cycle on
   std::array<bool, sim::kPipeCount> private_{};            // each scheduler has its own
   std::array<std::size_t, sim::kPipeCount> per_scheduler_{};

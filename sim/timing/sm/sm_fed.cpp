@@ -30,9 +30,7 @@ void Sm::Ask(Cycle now, Warp& warp) {
       warp.wake = std::max(piece.until, now + 1);
       if (!plain_ && warp.wake != kNever) schedulers_[warp.scheduler].wheel.Add(now, warp.wake, warp.index);
       return;
-    case FedPiece::Kind::kEnd:
-      warp.fed = false;
-      return Finish(now, warp);
+    case FedPiece::Kind::kEnd: warp.fed = false; return Finish(now, warp);
   }
 }
 

@@ -41,8 +41,7 @@ void Sm::RunScheduler(Cycle now, std::uint32_t index) {
       Warp& warp = warps_[lane * schedulers_.size() + index];
       if (warp.state == WarpState::kAsleep) [[unlikely]]
         Wake(now, warp);
-      else if (gated_ && ConcernsGates(warp)) [[unlikely]]
-        WakeGated(now, scheduler, warp);
+      else if (gated_ && ConcernsGates(warp)) [[unlikely]] WakeGated(now, scheduler, warp);
       else if (warp.wake <= now) scheduler.ready |= WarpMask{1} << lane;
       else scheduler.wheel.Add(now, warp.wake, lane);
     }

@@ -45,10 +45,10 @@ struct Warp {
   const DecodedOp* event_op = nullptr;     ///< the instruction of `event`; null: nobody wants to know of one
   const trace::CtaEvent* event = nullptr;  ///< the next one
   const trace::CtaEvent* events_end = nullptr;
-  bool granted = false;  ///< gates have let the next instruction pass
-  bool fed = false;      ///< it has no trace of its own (WarpFeed)
-  std::uint16_t home = 0, number = 0;         ///< if fed: slot of the CTA that it was started in, and which of its warps it is
-  const trace::CtaTrace* trace = nullptr;     ///< what its accesses refer to
+  bool granted = false;                    ///< gates have let the next instruction pass
+  bool fed = false;                        ///< it has no trace of its own (WarpFeed)
+  std::uint16_t home = 0, number = 0;      ///< if fed: slot of the CTA that it was started in, and which of its warps it is
+  const trace::CtaTrace* trace = nullptr;  ///< what its accesses refer to
 
   /// When the next instruction finds its registers ready, those that it writes included.
   Cycle RegistersReady() const {

@@ -55,8 +55,8 @@ std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t 
     cta.Access((std::uint64_t{1} << 20) + w * 128);
     cta.Visit(2);
   }
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared}, cta.Finish(),
-                  4096);
+  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared},
+                  cta.Finish(), 4096);
 }
 
 TEST_CASE("Pagoda_NarrowKernels_RunAsTasks_EachOnce") {
@@ -109,9 +109,9 @@ TEST_CASE("Pagoda_WideKernels_GetTheDeviceToo") {
 
 TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
   const sim::DeviceSpec device = Device("warps: 4, pool_bytes: 1024");
-  const Outcome outcome = RunLaunches(device, {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000),
-                                               Kernel("fits", 1, 3, 80, true, 1000)},
-                                      WithParts(device), 3);
+  const Outcome outcome = RunLaunches(
+      device, {Kernel("many_warps", 1, 4, 80, true), Kernel("much_memory", 1, 2, 80, true, 2000), Kernel("fits", 1, 3, 80, true, 1000)},
+      WithParts(device), 3);
   CHECK(Count(device, outcome, "pagoda_refused") == 2);
   CHECK(Count(device, outcome, "pagoda_tasks") == 1);
   for (std::size_t i = 0; i < 3; ++i) CHECK(outcome.works[i].done());
@@ -164,12 +164,14 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     const std::string warps = std::to_string(2 + random() % 7), rows = std::to_string(1 + random() % 8);
     const std::string batch = std::to_string(random() % 3 == 0 ? 2 : 0);
     const bool gemtc = random() % 4 == 0;
-    if (gemtc) REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048}}", "test", device).ok());
-    else REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
-                                     ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
-                                     ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
-                                 "test", device)
-                .ok());
+    if (gemtc)
+      REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048}}", "test", device).ok());
+    else
+      REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
+                                       ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
+                                       ", pool_bytes: 4096, flush_ns: 500, timeout_ns: 3000, linger_ns: 2000, threads: 2048}}",
+                                   "test", device)
+                  .ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 12; ++i) launches.push_back(RandomLaunch(random));
     const auto run = [&](const RunOptions& options) { return RunLaunches(device, launches, WithParts(device, options), 4); };
