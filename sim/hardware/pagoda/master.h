@@ -21,7 +21,7 @@ using Entry = passes::task::Entry;
 inline constexpr std::uint32_t kMostKernels = 64;
 
 /// Where it keeps what in global memory: an address space of its own.
-inline constexpr std::uint64_t kTableAt = std::uint64_t{1} << 32, kControlAt = kTableAt - 128;
+inline constexpr std::uint64_t kTableAt = std::uint64_t{1} << 32, kControlAt = kTableAt - (std::uint64_t{1} << 24);
 inline constexpr std::uint32_t kAddressSpace = 0x7000'0000;
 
 /// How it is launched.

@@ -132,7 +132,7 @@ std::uint32_t MasterSm::Load(bool shared, std::uint64_t address, std::uint32_t b
     std::memcpy(&value, asked_->shared.data() + address, bytes);
     return value;
   }
-  if (address == kControlAt) return control_;
+  if (address == kControlAt + passes::task::Control::kEnd) return control_;
   const std::uint64_t at = address - kTableAt;
   const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes), field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
   GL_CHECK(entry < shape_.entries() && field < Entry::kParams, "the MasterKernel reads beyond the TaskTable");
@@ -150,6 +150,8 @@ void MasterSm::Store(bool shared, std::uint64_t address, std::uint32_t bytes, st
     }
     return;
   }
+  // What a warp runs, which the host reads when a task has faulted.
+  if (address >= kControlAt && address < kControlAt + passes::task::Control::BytesFor(shape_.columns, shape_.warps)) return;
   const std::uint64_t at = address - kTableAt;
   const auto entry = static_cast<std::uint32_t>(at / shape_.entry_bytes), field = static_cast<std::uint32_t>(at % shape_.entry_bytes);
   GL_CHECK(entry < shape_.entries() && (field == Entry::kReady || field == Entry::kSched), "the MasterKernel writes beyond the TaskTable");
