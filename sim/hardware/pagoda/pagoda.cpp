@@ -17,7 +17,7 @@ namespace {
 using namespace pagoda;
 using timing::WorkId;
 
-enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle };
+enum Key : std::size_t { kThreads, kWarps, kBlocks, kRows, kPool, kEntry, kBatch, kSpawn, kFlush, kTimeout, kLinger, kIdle };
 enum Idle : std::uint64_t { kParked, kPolling };
 constexpr std::string_view kIdles[] = {"parked", "polling"};
 constexpr PartKey kKeys[] = {
@@ -26,6 +26,7 @@ constexpr PartKey kKeys[] = {
     {"blocks", 0, 0, 32, "blocks", "master blocks on an SM; 0: as many as fit"},
     {"rows", 32, 1, 32, "entries", "of a column of the TaskTable, which a master block looks at"},
     {"pool_bytes", 32768, 0, 65536, "bytes", "of shared memory for the tasks of a master block: 0 or a power of two from 512 on"},
+    {"entry_bytes", 256, 64, 4096, "bytes", "of an entry of the TaskTable: 64 and the parameters; a multiple of 64"},
     {"batch", 0, 0, 1 << 20, "tasks", "which must all have ended before the next are spawned; 0: tasks are spawned as they come"},
     {"spawn_ns", 0, 0, 1 << 20, "ns", "of the host's time that a spawn takes; 0: as long as a copy (timing.host)"},
     {"flush_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which the host itself lets the last one begin"},
@@ -299,9 +300,14 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
                           .sync = cycles(timing.host.sync_ns)};
   const bool pool = settings.pool_bytes == 0 || (settings.pool_bytes >= 512 && (settings.pool_bytes & (settings.pool_bytes - 1)) == 0);
   if (!pool) return Error{"pool_bytes is " + std::to_string(settings.pool_bytes) + "; expected 0 or a power of two from 512 on"};
+  if (values[kEntry] % 64 != 0) return Error{"entry_bytes is " + std::to_string(values[kEntry]) + "; expected a multiple of 64"};
   GL_TRY(master, MakeMaster(parameters.device.compute_capability.sm(), timing));
-  MasterShape shape{
-      .columns = 1, .rows = settings.rows, .warps = settings.warps, .pool_bytes = settings.pool_bytes, .polls = values[kIdle] == kPolling};
+  MasterShape shape{.columns = 1,
+                    .rows = settings.rows,
+                    .warps = settings.warps,
+                    .pool_bytes = settings.pool_bytes,
+                    .entry_bytes = static_cast<std::uint32_t>(values[kEntry]),
+                    .polls = values[kIdle] == kPolling};
   const MasterSource one(master, shape);
   GL_TRY(needs, timing::NeedsOf(one.shape(), parameters.device));
   const std::uint32_t fit = timing::CtasPerSm(needs, parameters.device);
