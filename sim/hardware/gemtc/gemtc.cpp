@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "sim/hardware/gemtc/super_sm.h"
@@ -106,6 +107,8 @@ class Gemtc final : public timing::Part,
   void Take(Cycle now, const timing::WorkView& kernel) override {
     auto task = std::make_shared<Task>();
     task->work = kernel.id;
+    task->inputs.assign(kernel.after.begin(), kernel.after.end());
+    inputs_.insert(task->inputs.begin(), task->inputs.end());
     task->code = input_->CodeOf(kernel.id);
     const trace::LaunchShape& shape = kernel.source->shape();
     for (std::uint64_t i = 0; i < shape.ctas; ++i) {
@@ -165,6 +168,7 @@ class Gemtc final : public timing::Part,
   void Begin(Cycle now) {
     auto batch = std::make_shared<Batch>();
     std::uint32_t shared_bytes = 0;
+    std::vector<WorkId> after;
     while (!pending_.empty() && pending_.front().at <= now) {
       Pending& next = pending_.front();
       batch->threads = std::max(batch->threads, next.threads);
@@ -172,6 +176,7 @@ class Gemtc final : public timing::Part,
       for (std::uint32_t block = 0; block < next.task->blocks.size(); ++block) {
         batch->blocks.push_back({.task = next.task, .block = block, .kernel = next.kernel});
       }
+      std::ranges::copy_if(next.task->inputs, std::back_inserter(after), [&](WorkId input) { return inputs_.contains(input); });
       pending_.pop_front();
       if (batch->blocks.size() >= Size(batch->threads, shared_bytes)) break;
     }
@@ -181,13 +186,13 @@ class Gemtc final : public timing::Part,
     stage_ = Stage::kCopying;
     free_ = now + settings_.copy_call + settings_.call;
     const std::uint64_t bytes = QueueLayout::kTasks + QueueLayout::kTaskBytes * batch_->blocks.size();
-    copy_ = AddCopy(now + settings_.copy_call, timing::CopyDirection::kToDevice, bytes);
+    copy_ = AddCopy(now + settings_.copy_call, timing::CopyDirection::kToDevice, bytes, std::move(after));
   }
 
-  WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes) {
+  WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes, std::vector<WorkId> after = {}) {
     if (!stream_) stream_ = input_->NewStream();
-    const auto copy = input_->Add(
-        timing::CopyWork{.order = {.stream = *stream_, .submitted = submitted, .after = {}}, .direction = direction, .bytes = bytes});
+    const auto copy = input_->Add(timing::CopyWork{
+        .order = {.stream = *stream_, .submitted = submitted, .after = std::move(after)}, .direction = direction, .bytes = bytes});
     if (!copy.ok()) input_->Fail(copy.error());
     return copy.ok() ? *copy : timing::kNoWork;
   }
@@ -213,6 +218,7 @@ class Gemtc final : public timing::Part,
   }
 
   void OnWorkEnd(Cycle now, WorkId work) override {
+    inputs_.erase(work);
     if (stage_ == Stage::kCopying && work == copy_) {
       Launch(now);
     } else if (stage_ == Stage::kRunning && work == launch_) {
@@ -288,6 +294,7 @@ class Gemtc final : public timing::Part,
   timing::DeviceInput* input_ = nullptr;
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // of kernels, by policy::KernelView::code
   std::deque<Pending> pending_;
+  std::unordered_set<WorkId> inputs_;  // copies to the device that tasks come behind, which have not ended
   mutable std::pair<std::uint32_t, std::uint32_t> sized_for_{0, 0};
   mutable std::uint64_t size_ = 0;
   Stage stage_ = Stage::kIdle;

@@ -37,7 +37,10 @@ void HostSide::SetYielding(Cycle now, bool yields) {
   if (!yields) free_ = std::max(free_, After(now));
 }
 
-void HostSide::Take(Cycle now, std::shared_ptr<Task> task) { pending_.push_back({.task = std::move(task), .at = After(now)}); }
+void HostSide::Take(Cycle now, std::shared_ptr<Task> task) {
+  inputs_.insert(task->inputs.begin(), task->inputs.end());
+  pending_.push_back({.task = std::move(task), .at = After(now)});
+}
 
 /// When the first task that waits is spawned, if nothing else happens before.
 Cycle HostSide::NextSpawn() const {
@@ -81,10 +84,10 @@ void HostSide::Run(Cycle end) {
   }
 }
 
-void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what) {
+void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what, std::vector<timing::WorkId> after) {
   const std::uint32_t stream = streams_[sent_++ % streams_.size()];
-  const auto copy =
-      input_.Add(timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = {}}, .direction = direction, .bytes = bytes});
+  const auto copy = input_.Add(
+      timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = std::move(after)}, .direction = direction, .bytes = bytes});
   if (!copy.ok()) return input_.Fail(copy.error());
   copies_.emplace(*copy, std::move(what));
 }
@@ -119,8 +122,10 @@ void HostSide::Spawn(Cycle now) {
   taken_[*entry] = task;
   const std::uint32_t ready = waiting_ ? *waiting_ + Entry::kFirstTask : kThere;
   waiting_ = entry;
+  std::vector<timing::WorkId> after = task->inputs;
+  std::erase_if(after, [&](timing::WorkId input) { return !inputs_.contains(input); });
   Send(free_, timing::CopyDirection::kToDevice, shape_.entry_bytes,
-       {.kind = Copy::kEntry, .entry = *entry, .ready = ready, .task = std::move(task)});
+       {.kind = Copy::kEntry, .entry = *entry, .ready = ready, .task = std::move(task)}, std::move(after));
 }
 
 /// Nothing comes behind the task spawned last: the host itself lets it begin, once its scheduler warp has let the one before it.
@@ -154,6 +159,7 @@ std::uint32_t HostSide::ReadyAt(Cycle now, std::uint32_t entry) {
 }
 
 void HostSide::OnCopyEnd(Cycle now, timing::WorkId id) {
+  inputs_.erase(id);
   const auto found = copies_.extract(id);
   if (found.empty()) return;
   const OnItsWay& copy = found.mapped();

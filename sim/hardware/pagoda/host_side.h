@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "sim/hardware/pagoda/master_sm.h"
@@ -67,7 +68,7 @@ class HostSide {
   void Flush(Cycle now);
   void Update(Cycle now);
   void TellToEnd(Cycle now);
-  void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what);
+  void Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what, std::vector<timing::WorkId> after = {});
   void Deliver(Cycle now, const OnItsWay& copy);
   void Look(Cycle now);
   void Hear(Cycle now);
@@ -89,7 +90,8 @@ class HostSide {
   std::uint32_t search_ = 0;
   std::deque<Pending> pending_;
   std::unordered_map<timing::WorkId, OnItsWay> copies_;
-  std::array<std::uint32_t, 64> streams_{};  // copies take turns: each engine does them in their order
+  std::unordered_set<timing::WorkId> inputs_;  // of tasks that have been taken, which have not ended
+  std::array<std::uint32_t, 64> streams_{};    // copies take turns: each engine does them in their order
   std::uint64_t sent_ = 0;
   std::optional<std::uint32_t> waiting_;  // entry of the task that the next one lets begin
   bool flushing_ = false, updating_ = false, blocked_ = false;

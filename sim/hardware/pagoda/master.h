@@ -57,6 +57,7 @@ struct TableWrite {
 /// A kernel that runs as a task: what the host has put into an entry, and what became of it. One SM has it while it runs.
 struct Task {
   timing::WorkId work = 0;
+  std::vector<timing::WorkId> inputs;                     ///< copies to the device that it comes behind
   std::array<std::uint32_t, Entry::kParams / 4> words{};  ///< of its entry, but for the two that change
   std::vector<timing::FedBlock> blocks;
   std::shared_ptr<const timing::DecodedCode> code;

@@ -137,6 +137,7 @@ class Pagoda final : public timing::Part,
   void Take(Cycle now, const timing::WorkView& kernel) override {
     auto task = std::make_shared<Task>();
     task->work = kernel.id;
+    task->inputs.assign(kernel.after.begin(), kernel.after.end());
     task->code = input_->CodeOf(kernel.id);
     const trace::LaunchShape shape = kernel.source->shape();
     for (std::uint64_t i = 0; i < shape.ctas; ++i) {

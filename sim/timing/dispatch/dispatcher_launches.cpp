@@ -1,6 +1,8 @@
 // Launches by kernels: who waits for which call, what goes to the kernel management unit, and thread blocks that become part of kernels.
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <vector>
 
 #include "sim/timing/dispatch/dispatcher.h"
 #include "sim/timing/sm/occupancy.h"
@@ -14,6 +16,18 @@ bool IsSame(const DecodedCode& a, const DecodedCode& b) {
   constexpr auto alike = [](const trace::BasicBlock& x, const trace::BasicBlock& y) { return x.first == y.first && x.count == y.count; };
   return &a == &b || (a.register_count == b.register_count && a.operands == b.operands && a.access_number == b.access_number &&
                       a.ops == b.ops && std::ranges::equal(a.blocks, b.blocks, alike));
+}
+
+/// Copies to the device that come before a kernel and have not ended, if nothing else holds it back: engines do copies in their order, so
+/// software can tell the device of a kernel by a copy behind them.
+std::optional<std::vector<WorkId>> InputsOf(const StreamOrder& works, WorkId id) {
+  std::vector<WorkId> inputs;
+  for (auto before = works.Blocker(id); before; before = works.Blocker(*before)) {
+    const WorkState& work = works.at(*before);
+    if (work.kind != WorkKind::kCopyToDevice || !works.at(id).order.after.empty()) return std::nullopt;
+    inputs.push_back(*before);
+  }
+  return inputs;
 }
 
 }  // namespace
@@ -115,7 +129,10 @@ void Dispatcher::LaunchPastQueues(WorkId id) {
 void Dispatcher::CheckTaken(Cycle now) {
   for (auto next = taken_.begin(); next != taken_.end();) {
     const WorkId id = *next;
-    if (!MayBegin(id, now, false)) {
+    const bool begins = MayBegin(id, now, false);
+    const bool given = works_.at(id).order.submitted <= now && ports_.start_rules.empty();
+    const auto inputs = begins || !given ? std::nullopt : InputsOf(works_, id);
+    if (!begins && !inputs) {
       next = Park(id) ? taken_.erase(next) : std::next(next);
       continue;
     }
@@ -123,7 +140,9 @@ void Dispatcher::CheckTaken(Cycle now) {
     WorkState& work = works_.at(id);
     work.stage = WorkState::Stage::kRunning;
     NoteStart(id, now);
-    ports_.kernel_path->Take(now, work.View(id));
+    WorkView view = work.View(id);
+    view.after = inputs ? std::span<const WorkId>(*inputs) : std::span<const WorkId>();
+    ports_.kernel_path->Take(now, view);
   }
 }
 

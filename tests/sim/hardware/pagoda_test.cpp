@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "sim/hardware/catalog.h"
+#include "tests/sim/hardware/random_program.h"
 #include "tests/sim/timing/random_launch.h"
 
 namespace gridloom::timing {
@@ -138,6 +139,49 @@ TEST_CASE("Gemtc_NarrowKernels_RunInBatches_EachOnce") {
     INFO(i);
     REQUIRE(outcome.works[i].done());
     CHECK(outcome.works[i].warp_instructions == alone.works[i].warp_instructions);
+  }
+}
+
+/// Tasks with copies of their own, each in a stream.
+Program WithCopies(int tasks, std::uint32_t streams) {
+  Program program;
+  const auto order = [&](int i) {
+    return WorkOrder{.stream = static_cast<std::uint32_t>(i) % streams, .submitted = Cycle(i) * 700, .after = {}};
+  };
+  for (int i = 0; i < tasks; ++i) {
+    program.Add(CopyWork{.order = order(i), .direction = CopyDirection::kToDevice, .bytes = 10000});
+    KernelWork kernel;
+    kernel.order = order(i);
+    kernel.source = Kernel("a", 1, 4, 80, i % 2 == 0);
+    program.Add(std::move(kernel));
+    program.Add(CopyWork{.order = order(i), .direction = CopyDirection::kToHost, .bytes = 5000});
+  }
+  return program;
+}
+
+TEST_CASE("Pagoda_TasksWithCopies_BeginBehindTheirInputs_AndEndBeforeTheirResults_ForAllWindows") {
+  for (const char* const part : {"pagoda", "gemtc"}) {
+    for (const std::uint32_t streams : {60u, 8u}) {
+      INFO(part << " " << streams);
+      sim::DeviceSpec device = TestDevice("titanx-maxwell");
+      device.sm.count = 2;
+      device.timing.pcie.engine_ns = 1500;
+      REQUIRE(sim::ApplyDeviceText(std::string("proposed: ") + part, "test", device).ok());
+      const Program program = WithCopies(60, streams);
+      const auto run = [&](const RunOptions& options) {
+        ProgramRun ran = RunProgram(device, program, options);
+        REQUIRE(ran.status.ok());
+        return std::move(ran.outcome);
+      };
+      const Outcome fast = run({});
+      for (std::size_t i = 0; i < 180; i += 3) {
+        REQUIRE(fast.works[i + 2].done());
+        CHECK(fast.works[i + 1].started > fast.works[i].ended);
+        CHECK(fast.works[i + 2].started >= fast.works[i + 1].ended);
+      }
+      REQUIRE(Difference(fast, run({.window = 1})) == "");
+      REQUIRE(Difference(fast, run({.threads = 2, .window = 13})) == "");
+    }
   }
 }
 
