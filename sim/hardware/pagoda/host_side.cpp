@@ -29,6 +29,8 @@ void HostSide::Begin(Cycle now, const MasterShape& shape, std::vector<MasterSm*>
   idle_since_ = free_;
   if (sent_ == 0) {
     for (std::uint32_t& stream : streams_) stream = input_.NewStream();
+    updates_ = input_.NewStream();
+    statuses_ = input_.NewStream();
   }
 }
 
@@ -85,7 +87,9 @@ void HostSide::Run(Cycle end) {
 }
 
 void HostSide::Send(Cycle now, timing::CopyDirection direction, std::uint64_t bytes, OnItsWay what, std::vector<timing::WorkId> after) {
-  const std::uint32_t stream = streams_[sent_++ % streams_.size()];
+  // Copies to the host wait for none to the device, which may have to wait for inputs.
+  const bool back = direction == timing::CopyDirection::kToHost;
+  const std::uint32_t stream = back ? (what.kind == Copy::kUpdate ? updates_ : statuses_) : streams_[sent_++ % streams_.size()];
   const auto copy = input_.Add(
       timing::CopyWork{.order = {.stream = stream, .submitted = now, .after = std::move(after)}, .direction = direction, .bytes = bytes});
   if (!copy.ok()) return input_.Fail(copy.error());
@@ -174,6 +178,11 @@ void HostSide::OnCopyEnd(Cycle now, timing::WorkId id) {
   const Cycle heard = std::max(now + settings_.sync, After(now));
   free_ = heard + settings_.spawn;
   if (ReadyAt(now, copy.entry) != kThere) {
+    // A new task lets it begin as well.
+    if (!pending_.empty() && pending_.front().at <= now) {
+      flushing_ = false;
+      return;
+    }
     Send(free_, timing::CopyDirection::kToHost, kStatusBytes, copy);
     return;
   }

@@ -92,6 +92,7 @@ class HostSide {
   std::unordered_map<timing::WorkId, OnItsWay> copies_;
   std::unordered_set<timing::WorkId> inputs_;  // of tasks that have been taken, which have not ended
   std::array<std::uint32_t, 64> streams_{};    // copies take turns: each engine does them in their order
+  std::uint32_t updates_ = 0, statuses_ = 0;   // streams of copies to the host
   std::uint64_t sent_ = 0;
   std::optional<std::uint32_t> waiting_;  // entry of the task that the next one lets begin
   bool flushing_ = false, updating_ = false, blocked_ = false;
