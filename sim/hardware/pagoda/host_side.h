@@ -28,8 +28,6 @@ class HostSide {
 
   /// A new MasterKernel runs, whose columns are on these SMs. The log is told what it writes.
   void Begin(Cycle now, const MasterShape& shape, std::vector<MasterSm*> sm_of_column, WriteLog& log);
-  /// It ends: nothing is spawned until the next one begins.
-  void End() { running_ = false; }
 
   void Take(Cycle now, std::shared_ptr<Task> task);
   void OnCopyEnd(Cycle now, timing::WorkId copy);
@@ -43,9 +41,7 @@ class HostSide {
   std::size_t read() const { return read_; }
   void Forget(std::size_t writes) { read_ -= writes; }
 
-  bool idle() const { return pending_.empty() && outstanding_ == 0; }
   bool has_pending() const { return !pending_.empty(); }
-  bool told_to_end() const { return ending_; }
   const HostCounts& counts() const { return counts_; }
 
  private:

@@ -40,4 +40,23 @@ Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingS
   return std::shared_ptr<const Master>(std::move(master));
 }
 
+Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing::WorkView& kernel) {
+  auto task = std::make_shared<Task>();
+  task->work = kernel.id;
+  task->inputs.assign(kernel.after.begin(), kernel.after.end());
+  task->code = input.CodeOf(kernel.id);
+  for (std::uint64_t i = 0; i < kernel.source->shape().ctas; ++i) {
+    GL_TRY(cta, input.Load(kernel.id, i));
+    if (cta.trace == nullptr) break;
+    task->blocks.push_back({.number = timing::WarpFeed::kMostBlocks,
+                            .launch = kernel.id,
+                            .cta = i,
+                            .trace = std::move(cta.trace),
+                            .shifts = std::move(cta.shifts),
+                            .code = task->code.get(),
+                            .memory = kernel.memory});
+  }
+  return task;
+}
+
 }  // namespace gridloom::hardware::pagoda

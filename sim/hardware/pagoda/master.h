@@ -9,6 +9,7 @@
 #include "rewriter/passes/task_records.h"
 #include "rewriter/support/result.h"
 #include "sim/hardware/pagoda/resident_code.h"
+#include "sim/timing/device_input.h"
 #include "sim/timing/ports.h"
 #include "sim/timing/sm/decoded_code.h"
 
@@ -64,5 +65,8 @@ struct Task {
   Cycle started = timing::kNever;
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
 };
+
+/// The kernel that a runtime takes up, with all its CTAs; none of them: it was cancelled.
+Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing::WorkView& kernel);
 
 }  // namespace gridloom::hardware::pagoda

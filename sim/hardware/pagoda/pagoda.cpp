@@ -135,23 +135,10 @@ class Pagoda final : public timing::Part,
   }
 
   void Take(Cycle now, const timing::WorkView& kernel) override {
-    auto task = std::make_shared<Task>();
-    task->work = kernel.id;
-    task->inputs.assign(kernel.after.begin(), kernel.after.end());
-    task->code = input_->CodeOf(kernel.id);
+    auto loaded = pagoda::LoadTask(*input_, kernel);
+    if (!loaded.ok()) return input_->Fail(loaded.error());
+    std::shared_ptr<Task> task = *std::move(loaded);
     const trace::LaunchShape shape = kernel.source->shape();
-    for (std::uint64_t i = 0; i < shape.ctas; ++i) {
-      auto cta = input_->Load(kernel.id, i);
-      if (!cta.ok()) return input_->Fail(cta.error());
-      if (cta->trace == nullptr) break;
-      task->blocks.push_back({.number = timing::WarpFeed::kMostBlocks,
-                              .launch = kernel.id,
-                              .cta = i,
-                              .trace = std::move(cta->trace),
-                              .shifts = std::move(cta->shifts),
-                              .code = task->code.get(),
-                              .memory = kernel.memory});
-    }
     if (task->blocks.empty()) return input_->EndKernel({.kernel = kernel.id, .at = now + input_->parameters().window, .started = now});
     Fill(*task, shape, *Facts(kernel));
     host_->Take(now, std::move(task));
