@@ -16,7 +16,7 @@ namespace gridloom::study::pagoda {
 namespace {
 
 /// Rises when a change of the model, the part or what is kept makes old measurements wrong.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 /// Streams of programs; those of parts have higher numbers.
 constexpr std::uint32_t kProgramStreams = 1u << 31;
 

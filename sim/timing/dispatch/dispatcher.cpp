@@ -12,9 +12,6 @@
 namespace gridloom::timing {
 namespace {
 
-/// A copy's end: which engine did it, above its number. One that a part does has none.
-constexpr unsigned kEngineAt = 32;
-
 /// policy::KernelView::code. It follows from the program alone.
 std::uint64_t IdentityOf(const trace::KernelCode& code, const trace::LaunchShape& shape) {
   const std::uint64_t name = XXH3_64bits(code.name.data(), code.name.size());
@@ -104,7 +101,7 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id)))
     taken_.insert(id);
   else if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
-  else (kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
+  else AwaitStart(id);
   events_.insert({submitted, EventKind::kCheck, 0});
   if (kind == WorkKind::kKernel) {
     for (policy::KernelView& kernel : kernels_) kernel.followed |= kernel.stream == stream;
@@ -223,6 +220,13 @@ void Dispatcher::Cancel(WorkId id) {
   if (work.kind != WorkKind::kKernel && work.stage == WorkState::Stage::kWaiting) work.result.bytes = 0;
 }
 
+/// A copy or a marker.
+void Dispatcher::AwaitStart(WorkId id) {
+  const WorkState& work = works_.at(id);
+  if (work.kind == WorkKind::kMarker) markers_.insert(id);
+  else copies_.emplace(work.order.submitted, id);
+}
+
 /// Puts a work aside until what it waits for has ended. False when nothing is known to hold it back so long.
 bool Dispatcher::Park(WorkId id) {
   if (!ports_.start_rules.empty()) return false;
@@ -240,24 +244,7 @@ void Dispatcher::Unpark(WorkId blocker, Cycle now) {
     if (work.kind == WorkKind::kKernel && work.launched_by.number == 0) taken_.insert(id);
     else if (work.kind == WorkKind::kKernel)
       Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
-    else (work.kind == WorkKind::kMarker ? markers_ : copies_).insert(id);
-  }
-}
-
-/// What a copy or fill of the engines has moved.
-void Dispatcher::TellTransfer(WorkId id, Cycle now) const {
-  if (ports_.access_events.empty()) return;
-  const WorkState& work = works_.at(id);
-  const MemoryUse& use = work.use;
-  const std::uint64_t bytes = work.result.bytes;
-  if (bytes == 0 || use.special) return;
-  const bool on_device = work.kind == WorkKind::kCopyOnDevice;
-  const bool reads = on_device || work.kind == WorkKind::kCopyToHost;
-  const bool writes = on_device || work.kind == WorkKind::kCopyToDevice || work.kind == WorkKind::kFill;
-  const std::uint64_t read_at = on_device ? use.source : use.address, span = on_device ? use.source_span : use.span;
-  for (AccessEvents* const listener : ports_.access_events) {
-    if (reads && read_at != 0) listener->OnTransfer(now, id, use.address_space, read_at, std::max(span, bytes), false);
-    if (writes && use.address != 0) listener->OnTransfer(now, id, use.address_space, use.address, std::max(use.span, bytes), true);
+    else AwaitStart(id);
   }
 }
 
@@ -343,55 +330,6 @@ void Dispatcher::MakeReady(WorkId id, Cycle now) {
                           .needs = work.kernel.needs,
                           .fits_per_sm = CtasPerSm(work.kernel.needs, parameters_.device)};
   for (CtaEvents* const listener : ports_.cta_events) listener->OnKernelReady(now, ready);
-}
-
-/// One that ends may let others end.
-void Dispatcher::CheckMarkers(Cycle now) {
-  for (bool again = true; again;) {
-    again = false;
-    for (auto next = markers_.begin(); next != markers_.end();) {
-      const WorkId id = *next;
-      if (!MayBegin(id, now, false)) {
-        next = Park(id) ? markers_.erase(next) : std::next(next);
-        continue;
-      }
-      works_.at(id).result.started = now;
-      Finish(id, now);  // those that waited for it alone come behind it
-      next = markers_.erase(next);
-      again = true;
-    }
-  }
-}
-
-void Dispatcher::CheckCopies(Cycle now) {
-  for (auto next = copies_.begin(); next != copies_.end();) {
-    const WorkId id = *next;
-    WorkState& work = works_.at(id);
-    const std::size_t engine = engines_.EngineOf(work.kind);
-    // What copies or fills on the device is a kernel, and is launched like one.
-    const bool on_device = engines_.on_device(engine);
-    const bool others = !ports_.copy_paths.empty();
-    if (engines_.busy(engine) && !others) {
-      ++next;
-      continue;
-    }
-    if (!MayBegin(id, now, on_device)) {
-      next = Park(id) ? copies_.erase(next) : std::next(next);
-      continue;
-    }
-    const bool taken = others && std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
-    if (!taken && engines_.busy(engine)) {
-      ++next;
-      continue;
-    }
-    next = copies_.erase(next);
-    work.stage = WorkState::Stage::kRunning;
-    work.result.started = now;
-    if (taken) continue;
-    engines_.Take(engine);
-    events_.insert({now + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
-    events_.insert({now + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
-  }
 }
 
 void Dispatcher::ShowPages(policy::KernelView& kernel) const {

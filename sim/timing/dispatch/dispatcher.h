@@ -81,6 +81,8 @@ class Dispatcher {
     kCheck
   };  // in this order within a cycle
   using Event = std::tuple<Cycle, EventKind, std::uint64_t>;
+  /// A copy's end: which engine did it, above its number. One that a part does has none.
+  static constexpr unsigned kEngineAt = 32;
   using KernelIterator = std::vector<policy::KernelView>::iterator;
 
   Result<WorkId> Append(WorkState work);
@@ -102,6 +104,7 @@ class Dispatcher {
   void LaunchPastQueues(WorkId id);
   void CheckCopies(Cycle now);
   void CheckMarkers(Cycle now);
+  void AwaitStart(WorkId id);
   bool Park(WorkId id);
   void Unpark(WorkId blocker, Cycle now);
   Result<std::shared_ptr<const DecodedCode>> DecodedOf(const trace::KernelCode& code);
@@ -129,9 +132,10 @@ class Dispatcher {
   std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
   std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
   Cycle next_dispatch_ = 0;                      // when the next of them may leave it
-  std::set<WorkId> copies_;                      // copies that have not started, but for those that are parked
-  std::set<WorkId> markers_;                     // that have not ended, likewise
-  std::set<WorkId> taken_;                       // kernels that go by a KernelPath and have not begun, likewise
+  // Copies that have not started, but for those that are parked: an engine takes them in the order in which hosts gave them.
+  std::set<std::pair<Cycle, WorkId>> copies_;
+  std::set<WorkId> markers_;  // that have not ended, likewise
+  std::set<WorkId> taken_;    // kernels that go by a KernelPath and have not begun, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.
