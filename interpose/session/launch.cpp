@@ -89,7 +89,7 @@ CUresult CheckCluster(Context& context, const Kernel& kernel, const exec::Kernel
 }
 
 /// The parameters that the program passes; room is left for those behind them.
-CUresult CopyParams(const LaunchRequest& request, const Kernel::Bound& bound, std::vector<std::byte>* params) {
+CUresult CopyParams(const LaunchRequest& request, const Kernel::Bound& bound, ParamBytes* params) {
   const exec::KernelInfo& info = *bound.info;
   const std::uint32_t own_bytes = bound.own_param_bytes();
   params->resize(info.params.bytes);

@@ -13,6 +13,7 @@
 #include "interpose/session/conditional.h"
 #include "interpose/session/context.h"
 #include "interpose/session/module.h"
+#include "interpose/session/recycled.h"
 
 namespace gridloom::trace {
 class CtaSink;
@@ -25,6 +26,8 @@ class MemoryPool;
 struct TaskKernel;
 
 /// A kernel launch whose configuration was checked. Made by interpose/session/launch.cpp and nowhere else.
+using ParamBytes = std::vector<std::byte, Recycled<std::byte>>;
+
 struct KernelOp {
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
@@ -32,7 +35,7 @@ struct KernelOp {
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
   bool in_slices = false;  ///< bound.sliced runs it
-  std::vector<std::byte> params;
+  ParamBytes params;
   int priority = 0;
   std::uint64_t stream = 0;              ///< number of the one it was put into; 0 for a node of a graph
   std::uint64_t work = 0;                ///< its number in the program's timeline; 0: nobody keeps one

@@ -10,6 +10,16 @@
 #include <vector>
 
 namespace gridloom::session {
+namespace {
+
+/// For loops that look for what another thread does.
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
 
 TaskPool& TaskPool::Get() {
   alignas(TaskPool) static unsigned char storage[sizeof(TaskPool)];
@@ -21,6 +31,15 @@ TaskPool::TaskPool() : processors_(std::max(std::thread::hardware_concurrency(),
 
 std::int64_t TaskPool::NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::unique_lock<std::mutex> TaskPool::Lock() {
+  constexpr int kLooks = 50;
+  for (int i = 0; i < kLooks; ++i) {
+    if (mutex_.try_lock()) return {mutex_, std::adopt_lock};
+    Pause();
+  }
+  return std::unique_lock(mutex_);
 }
 
 bool TaskPool::Link(const TaskPtr& task, std::span<const TaskPtr> after) {
@@ -36,10 +55,21 @@ bool TaskPool::Link(const TaskPtr& task, std::span<const TaskPtr> after) {
 void TaskPool::Push(TaskPtr task) {
   task->state_.store(Task::State::kReady, std::memory_order_relaxed);
   ready_.push_back(std::move(task));
-  if (threads_ - idle_ + called_ < processors_) return CallThread();
+  to_look_at_.store(ready_.size(), std::memory_order_relaxed);
+  if (looking_ && ready_.size() == 1) return;
+  const unsigned wanted = std::max(processors_ - (sleepers_ == 0 ? 1 : 0), 1u);
+  if (busy() < wanted) return CallThread();
   if (!has_watch_) has_watch_ = StartThread(&TaskPool::WatchMain);
   if (!has_watch_) return CallThread();
   if (!std::exchange(watching_, true)) watch_.notify_one();
+}
+
+TaskPtr TaskPool::TakeReady(std::deque<TaskPtr>::iterator which) {
+  TaskPtr task = std::move(*which);
+  ready_.erase(which);
+  to_look_at_.store(ready_.size(), std::memory_order_relaxed);
+  task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+  return task;
 }
 
 void TaskPool::CallThread() {
@@ -73,7 +103,7 @@ bool TaskPool::StartThread(void (TaskPool::*main)()) {
 }
 
 void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock = Lock();
   if (!Link(task, after)) return;
   if (task->where_ != Task::Where::kElsewhere) return Push(task);
   task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
@@ -82,49 +112,47 @@ void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {
 }
 
 bool TaskPool::SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock = Lock();
   if (!Link(task, after)) return false;
   task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
   return true;
 }
 
 template <typename Takes>
-void TaskPool::End(const TaskPtr& task, std::vector<TaskPtr>& here, Takes takes) {
-  std::vector<TaskPtr> successors;
-  {
-    const std::lock_guard lock(mutex_);
-    task->finished_ns_.store(NowNs(), std::memory_order_release);
-    task->state_.store(Task::State::kDone, std::memory_order_release);  // pairs with done() and Wait
-    successors.swap(task->successors_);
-    for (TaskPtr& successor : successors) {
-      if (--successor->waits_ != 0) continue;
-      if (successor->where_ == Task::Where::kElsewhere || takes(*successor)) {
-        successor->state_.store(Task::State::kRunning, std::memory_order_relaxed);
-        here.push_back(std::move(successor));
-      } else {
-        Push(std::move(successor));
-      }
-    }
+void TaskPool::End(const TaskPtr& task, Takes takes) {
+  task->finished_ns_.store(NowNs(), std::memory_order_release);
+  task->state_.store(Task::State::kDone, std::memory_order_release);  // pairs with done() and Wait
+  for (TaskPtr& successor : task->successors_) {
+    if (--successor->waits_ != 0) continue;
+    successor->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+    if (!takes(successor)) Push(std::move(successor));
   }
-  task->state_.notify_all();
 }
 
-TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t only_lane) {
+TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t lane) {
   task->Run();
   if (task->where_ == Task::Where::kElsewhere) return nullptr;  // it may be done by now, or take a while
   task->Drop();
-  std::vector<TaskPtr> here;
-  bool taken = false;
-  End(task, here, [&](const Task& successor) {
-    const bool takes = !taken && only_lane != 0 && (only_lane == ~std::uint64_t{0} || successor.lane_ == only_lane);
-    taken |= takes;
-    return takes;
-  });
+  std::vector<TaskPtr> elsewhere;
   TaskPtr next;
-  for (TaskPtr& successor : here) {
-    if (successor->where_ == Task::Where::kElsewhere) successor->Run();
-    else next = std::move(successor);
+  std::vector<TaskPtr> successors;  // freed without the lock
+  {
+    const std::unique_lock lock = Lock();
+    // A thread goes on with what comes behind its task, but not for ever while others wait.
+    const bool to_others = lane == kAnyLane && taken_ % kTurns == 0 && !ready_.empty();
+    End(task, [&](TaskPtr& successor) {
+      const bool goes_elsewhere = successor->where_ == Task::Where::kElsewhere;
+      if (goes_elsewhere) elsewhere.push_back(std::move(successor));
+      else if (next == nullptr && !to_others && lane != 0 && (lane == kAnyLane || successor->lane_ == lane)) next = std::move(successor);
+      else return false;
+      return true;
+    });
+    if (next == nullptr && lane == kAnyLane && elsewhere.empty() && !ready_.empty()) next = TakeReady(ready_.begin());
+    if (next != nullptr && lane == kAnyLane) ++taken_;
+    successors.swap(task->successors_);
   }
+  task->state_.notify_all();
+  for (const TaskPtr& successor : elsewhere) successor->Run();
   return next;
 }
 
@@ -138,7 +166,17 @@ void TaskPool::Finish(TaskPtr task) {
       if (one->where_ == Task::Where::kElsewhere) continue;
       one->Drop();
     }
-    End(one, here, [](const Task& successor) { return successor.where_ == Task::Where::kAnywhere; });
+    std::vector<TaskPtr> successors;
+    {
+      const std::unique_lock lock = Lock();
+      End(one, [&](TaskPtr& successor) {
+        if (successor->where_ == Task::Where::kThread) return false;
+        here.push_back(std::move(successor));
+        return true;
+      });
+      successors.swap(one->successors_);
+    }
+    one->state_.notify_all();
   }
 }
 
@@ -146,19 +184,25 @@ void TaskPool::Wait(const TaskPtr& task) {
   while (!task->done()) {
     TaskPtr mine;
     if (task->lane_ != 0) {
-      const std::lock_guard lock(mutex_);
+      const std::unique_lock lock = Lock();
       const auto found = std::ranges::find_if(ready_, [&](const TaskPtr& t) { return t->lane_ == task->lane_; });
-      if (found != ready_.end()) {
-        mine = std::move(*found);
-        ready_.erase(found);
-        mine->state_.store(Task::State::kRunning, std::memory_order_relaxed);
-      }
+      if (found != ready_.end()) mine = TakeReady(found);
     }
     while (mine != nullptr) mine = RunClaimed(mine, task->done() ? 0 : task->lane_);
-    const auto state = task->state_.load(std::memory_order_acquire);
-    if (state == Task::State::kDone) return;
-    task->state_.wait(state, std::memory_order_acquire);
+    if (!task->done()) Sleep(task);
   }
+}
+
+void TaskPool::Sleep(const TaskPtr& task) {
+  {
+    const std::unique_lock lock = Lock();
+    ++sleepers_;
+    for (std::size_t i = ready_.size(); i != 0 && busy() < processors_; --i) CallThread();
+  }
+  const auto state = task->state_.load(std::memory_order_acquire);
+  if (state != Task::State::kDone) task->state_.wait(state, std::memory_order_acquire);
+  const std::unique_lock lock = Lock();
+  --sleepers_;
 }
 
 bool TaskPool::WaitShortly(const TaskPtr& task) {
@@ -169,6 +213,7 @@ bool TaskPool::WaitShortly(const TaskPtr& task) {
 void TaskPool::ThreadMain() {
   std::unique_lock lock(mutex_);
   while (true) {
+    if (ready_.empty() && !looking_) LookAround(lock);
     if (ready_.empty()) {
       ++idle_;
       const bool timed_out = work_.wait_for(lock, std::chrono::seconds(5)) == std::cv_status::timeout;
@@ -181,25 +226,40 @@ void TaskPool::ThreadMain() {
       }
     }
     ++taken_;
-    TaskPtr task = std::move(ready_.front());
-    ready_.pop_front();
-    task->state_.store(Task::State::kRunning, std::memory_order_relaxed);
+    TaskPtr task = TakeReady(ready_.begin());
     lock.unlock();
-    while (task != nullptr) task = RunClaimed(task, ~std::uint64_t{0});
-    lock.lock();
+    while (task != nullptr) task = RunClaimed(task, kAnyLane);
+    lock = Lock();
   }
 }
 
+void TaskPool::LookAround(std::unique_lock<std::mutex>& lock) {
+  constexpr std::int64_t kLookNs = 20'000;
+  looking_ = true;
+  lock.unlock();
+  const std::int64_t until = NowNs() + kLookNs;
+  while (to_look_at_.load(std::memory_order_relaxed) == 0 && NowNs() < until) Pause();
+  lock = Lock();
+  looking_ = false;
+}
+
 void TaskPool::WatchMain() {
+  constexpr unsigned kRounds = 20;  // without a ready task, before it sleeps: waking it costs the program's thread a system call
   std::unique_lock lock(mutex_);
   while (true) {
     watching_ = false;
     watch_.wait(lock, [this] { return watching_; });
-    while (!ready_.empty()) {
+    std::size_t calls = 1;  // twice as many in each round in which nothing is taken
+    for (unsigned quiet = 0; quiet < kRounds;) {
+      const bool waits = !ready_.empty();
+      quiet = waits ? 0 : quiet + 1;
       const std::uint64_t taken = taken_;
       watch_.wait_for(lock, std::chrono::milliseconds(1));
-      if (taken_ != taken) continue;
-      for (std::size_t i = ready_.size(); i != 0; --i) CallThread();
+      const bool stands = waits && taken_ == taken;
+      if (stands) {
+        for (std::size_t i = std::min(ready_.size(), calls); i != 0; --i) CallThread();
+      }
+      calls = stands ? 2 * calls : 1;
     }
   }
 }

@@ -1,7 +1,8 @@
 // Work that runs asynchronously to the host: a graph of tasks, each run once all tasks it waits for are done. Streams,
 // events and graphs are expressed as dependencies. A pool of host threads runs ready tasks: as many as there are processors,
-// since short tasks of many streams would otherwise cost a change of threads each. It grows when none of them has taken a ready
-// task for a millisecond, because tasks may wait for each other through memory (kernels that poll, cuStreamWaitValue32).
+// less one while the program's own thread goes on, since short tasks of many streams would otherwise cost a change of threads
+// each. It grows when none of them has taken a ready task for a millisecond, because tasks may wait for each other through
+// memory (kernels that poll, cuStreamWaitValue32).
 //
 // Invariants, guarded by the pool's mutex:
 //   1. A task's state only moves forward: waiting -> ready -> running -> done.
@@ -16,9 +17,10 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "interpose/session/recycled.h"
 
 namespace gridloom::session {
 
@@ -72,7 +74,7 @@ TaskPtr MakeTask(std::uint64_t lane, F function, Task::Where where = Task::Where
     };
     bool live = true;
   };
-  return std::make_shared<Call>(lane, std::move(function), where);
+  return std::allocate_shared<Call>(Recycled<Call>(), lane, std::move(function), where);
 }
 
 class TaskPool {
@@ -101,21 +103,33 @@ class TaskPool {
   TaskPool();
   ~TaskPool() = delete;
 
+  /// The mutex is held for some hundred cycles at a time: who looks again for a while need not sleep.
+  std::unique_lock<std::mutex> Lock();
+  // These have the lock.
   /// Links the task behind `after`; true when it is ready at once.
   bool Link(const TaskPtr& task, std::span<const TaskPtr> after);
-  // These have the lock.
   void Push(TaskPtr task);
+  TaskPtr TakeReady(std::deque<TaskPtr>::iterator which);
   void CallThread();
   bool StartThread(void (TaskPool::*main)());
-  /// Marks a task done; those that are ready then go to `here` where `takes` says so, else to the pool's threads.
+  unsigned busy() const { return threads_ - idle_ + called_; }
+  /// Marks a task done. Those that are ready then, `takes` moves away where it wants them; the others go to the pool's threads.
   template <typename Takes>
-  void End(const TaskPtr& task, std::vector<TaskPtr>& here, Takes takes);
-  /// Runs a claimed task; returns a task that became ready and is claimed for the caller, if any.
-  TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t only_lane);
+  void End(const TaskPtr& task, Takes takes);
+
+  /// Runs a claimed task; returns one that is claimed for the caller, if any: of that lane, of those that became ready; with kAnyLane,
+  /// also of the others that are ready.
+  TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t lane);
+  /// Sleeps until the task is done.
+  void Sleep(const TaskPtr& task);
   void ThreadMain();
+  /// Looks for a ready task for a while; one thread at a time. Sleeping and waking cost more than most small kernels.
+  void LookAround(std::unique_lock<std::mutex>& lock);
   /// Calls further threads while ready tasks wait and nobody takes one.
   void WatchMain();
 
+  static constexpr std::uint64_t kAnyLane = ~std::uint64_t{0};
+  static constexpr unsigned kTurns = 16;
   static constexpr unsigned kMaxThreads = 512;
   static constexpr unsigned kKeptThreads = 8;  ///< further threads end after being idle for a while
   const unsigned processors_;
@@ -125,8 +139,11 @@ class TaskPool {
   unsigned threads_ = 0;
   unsigned idle_ = 0;
   unsigned called_ = 0;      ///< of those that are idle: how many are about to wake up
-  std::uint64_t taken_ = 0;  ///< tasks that threads have taken from `ready_`
+  unsigned sleepers_ = 0;    ///< threads of the program's that sleep in Wait
+  std::uint64_t taken_ = 0;  ///< tasks that the pool's threads have gone on with
   bool has_watch_ = false, watching_ = false;
+  bool looking_ = false;                    ///< a thread is in LookAround
+  std::atomic<std::size_t> to_look_at_{0};  ///< ready_.size(), for that thread
 };
 
 }  // namespace gridloom::session
