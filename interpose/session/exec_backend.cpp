@@ -78,6 +78,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   options.memcheck_limit = MemcheckLog::Get().limit();
   options.on_memcheck = [](const exec::MemcheckReport& report) { MemcheckLog::Get().Add(report); };
   if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;
+  if (settings.code) options.code = *settings.code;
   options.log = [](std::string_view message) { Log(LogLevel::kWarn, message); };
   GL_TRY(engine, exec::Engine::Create(options, device, *memory));
   return std::unique_ptr<Backend>(std::make_unique<ExecBackend>(std::move(memory), std::move(engine)));

@@ -90,6 +90,7 @@ class Engine {
     std::uint32_t memcheck_limit = 100;                      ///< different findings that are kept
     std::function<void(const MemcheckReport&)> on_memcheck;  ///< told each finding once, when the grid that had it first has ended
     std::string cpu_features;                                ///< "", "avx2", "baseline": force fewer features than the host has
+    std::string code;  ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;  ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
     std::uint64_t printf_fifo_bytes = 1u << 20;

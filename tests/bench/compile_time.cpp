@@ -59,10 +59,13 @@ Best Measure(const ptx::Module& module, const char* kernel, const exec::CompileO
 int main(int argc, char** argv) {
   std::string file, only, llvm_options, ir_file, object_file;
   exec::CompileOptions options;
-  unsigned block = 256, runs = 3, memcheck = 0;
-  const bench::Option known[] = {{"--ptx", &file},        {"--kernel", &only},        {"--block", &block},
-                                 {"--cpu", &options.cpu}, {"--runs", &runs},          {"--memcheck", &memcheck},
-                                 {"--ir", &ir_file},      {"--object", &object_file}, {"--llvm", &llvm_options}};
+  unsigned block = 256, runs = 3, memcheck = 0, fetch_ahead = 0, few_lanes = options.few_lanes;
+  const bench::Option known[] = {{"--ptx", &file},           {"--kernel", &only},
+                                 {"--block", &block},        {"--cpu", &options.cpu},
+                                 {"--runs", &runs},          {"--memcheck", &memcheck},
+                                 {"--ir", &ir_file},         {"--object", &object_file},
+                                 {"--llvm", &llvm_options},  {"--fetch-ahead", &fetch_ahead},
+                                 {"--few-lanes", &few_lanes}};
   bench::ParseOptions(argc, argv, known);
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -76,6 +79,8 @@ int main(int argc, char** argv) {
   options.block[0] = block;
   options.block[1] = options.block[2] = block == 0 ? 0 : 1;
   options.memcheck = memcheck != 0;
+  options.fetch_ahead = fetch_ahead != 0;
+  options.few_lanes = static_cast<std::uint8_t>(few_lanes);
   options.keep_ir = !ir_file.empty();
   bool failed = false, any = false;
   for (const auto& function : module->functions) {

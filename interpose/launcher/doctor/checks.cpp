@@ -18,8 +18,11 @@
 #include "rewriter/support/terminal.h"
 #include "sim/device/device_files.h"
 #include "sim/exec/device_memory.h"
+#include "sim/exec/engine.h"
 #include "sim/exec/runtime/address_space.h"
+#include "sim/exec/runtime/code_cache.h"
 #include "sim/exec/runtime/compiler_loader.h"
+#include "sim/exec/runtime/processor_choices.h"
 
 namespace gridloom::launcher {
 namespace {
@@ -205,11 +208,31 @@ Finding LookAtNvcc() {
   return Note("nvcc is not installed: programs that are built already run all the same; CUDA sources cannot be built here");
 }
 
+/// How code is made for the processor; measured now where nobody has yet.
+Finding LookAtCode() {
+  exec::CodeCache cache(CacheDirectory().string(), exec::Engine::Options{}.cache_bytes, nullptr);
+  const exec::KnownProcessor known = exec::KnowProcessor(cache);
+  exec::ProcessorChoices choices = exec::ChoicesOf(known.times);
+  const char* const wanted = std::getenv("GRIDLOOM_CODE");
+  if (const Status applied = exec::ApplyChoices(wanted != nullptr ? wanted : "", choices); !applied.ok())
+    return Problem(applied.error().message, "unset GRIDLOOM_CODE");
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%s rows ahead (%.2f times as fast with it), up to %u lanes go on one by one (few %.2f times as fast so, all %.2f)%s",
+                choices.fetch_ahead ? "fetches" : "does not fetch", known.times.ahead_gain, unsigned{choices.few_lanes},
+                known.times.few_gain, known.times.all_gain,
+                wanted != nullptr    ? ", partly as GRIDLOOM_CODE says"
+                : known.measured_now ? ", measured now"
+                                     : "");
+  return Good(text);
+}
+
 // The GPU comes before the shim, which answers to the real driver's name once it is loaded.
 constexpr Check kChecks[] = {
-    {"processor", LookAtProcessor}, {"memory", LookAtMemory},     {"addresses", LookAtAddressSpace}, {"gpu", LookAtGpu},
-    {"shim", LookAtShim},           {"compiler", LookAtCompiler}, {"devices", LookAtDevices},        {"cache", LookAtCache},
-    {"preload", LookAtPreload},     {"nvcc", LookAtNvcc},
+    {"processor", LookAtProcessor},    {"code", LookAtCode},       {"memory", LookAtMemory},
+    {"addresses", LookAtAddressSpace}, {"gpu", LookAtGpu},         {"shim", LookAtShim},
+    {"compiler", LookAtCompiler},      {"devices", LookAtDevices}, {"cache", LookAtCache},
+    {"preload", LookAtPreload},        {"nvcc", LookAtNvcc},
 };
 
 }  // namespace

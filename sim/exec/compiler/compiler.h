@@ -23,8 +23,10 @@ struct CompileOptions {
   bool clusters = false;
   bool memcheck = false;
   Recording record = Recording::kNone;
-  std::string cpu;       ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
-  bool keep_ir = false;  ///< fill CompiledKernel::ir
+  bool fetch_ahead = false;    ///< loops fetch what their lanes will walk through (compiler/fetch_ahead.h)
+  std::uint8_t few_lanes = 8;  ///< lanes that go on one by one where a loop has no more left (compiler/warp_lane_loop.cpp)
+  std::string cpu;             ///< "" = host CPU; otherwise "x86-64-v4", "x86-64-v3", "x86-64"
+  bool keep_ir = false;        ///< fill CompiledKernel::ir
 };
 
 struct CompiledKernel {

@@ -7,17 +7,12 @@
 //            loop: … load(%p)
 #pragma once
 
-#include <llvm/ADT/StringRef.h>
-
 namespace gridloom::exec {
 
 class SpmdModule;
 
-/// Whether gathers of a processor (LLVM's name of it) cost as much as loads one by one, and more where they miss. Measured on Zen 5, where
-/// a loop over the rows of a sparse matrix took 2.7 times as long as with its data fetched ahead; Intel's processors do not need that.
-inline bool GathersWait(llvm::StringRef cpu) { return cpu.starts_with("znver"); }
-
-/// Adds the markers. The functions are in LoopSimplify form.
+/// Adds the markers; whether they are worth it is measured (runtime/processor_choices.h): on Zen 5 a loop over the rows of a sparse matrix
+/// took 2.7 times as long without them, on Intel's processors as long. The functions are in LoopSimplify form.
 void PlaceFetchAhead(SpmdModule& spmd);
 
 }  // namespace gridloom::exec

@@ -5,7 +5,6 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
-#include "sim/exec/compiler/fetch_ahead.h"
 #include "sim/exec/compiler/give_way.h"
 #include "sim/exec/compiler/meetings.h"
 #include "sim/exec/compiler/warp_function.h"
@@ -149,7 +148,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   module.static_shared_bytes = static_shared_bytes;
   const llvm::StringRef features = kernel->getFnAttribute("target-features").getValueAsString();
   module.avx512 = features.contains("+avx512f");
-  module.gathers_wait = GathersWait(kernel->getFnAttribute("target-cpu").getValueAsString());
+  module.few_lanes = options.record == Recording::kNone ? options.few_lanes : 8;  // records are of whole warps
   module.pieces = module.avx512 ? 1 : features.contains("+avx2") ? 2 : 4;
   std::vector<llvm::Function*> sources = DeviceFunctions(spmd.ir(), spmd, kernel);
   sources.push_back(kernel);

@@ -193,6 +193,11 @@ void WarpFunction::EmitEdge(BasicBlock* to, Value* mask) {
   LeaveRecordLoop(to);
   CopyPhis(to, divergent_ ? mask : nullptr);
   if (divergent_) return Arrive(index, mask);
+  if (index > current_ && AlwaysRunsLaneByLane(to)) {
+    b_.CreateStore(b_.getInt32(-1), mask_slot_);
+    b_.CreateBr(divergent_blocks_[index]);
+    return;
+  }
   if (index <= current_ && shapes_->Waits(loops_->getLoopFor(to))) BurnFuel(b_.getInt32(-1), converged_[index]);
   b_.CreateBr(converged_[index]);
 }

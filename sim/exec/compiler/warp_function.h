@@ -34,10 +34,10 @@ struct WarpModule {
   std::uint32_t static_shared_bytes = 0;
   bool simple_barriers = true;
   bool avx512 = false;
-  bool gathers_wait = false;  ///< fetch_ahead.h
-  unsigned pieces = 1;        ///< machine vectors that 16 words take
-  bool by_cta = false;        ///< the kernel's warp form is a CtaEntry
-  bool gives_way = false;     ///< some warp gives way between barriers (give_way.h)
+  unsigned few_lanes = 8;  ///< CompileOptions::few_lanes
+  unsigned pieces = 1;     ///< machine vectors that 16 words take
+  bool by_cta = false;     ///< the kernel's warp form is a CtaEntry
+  bool gives_way = false;  ///< some warp gives way between barriers (give_way.h)
   std::string error;
   std::uint32_t check_sites = 1;                                 ///< memcheck: the next number of a global access
   llvm::DenseMap<const llvm::CallInst*, std::uint32_t> site_of;  ///< both copies of a block share it
@@ -128,6 +128,7 @@ class WarpFunction {
 
   // --- loops run lane by lane (warp_lane_loop.cpp) ---
   bool RunsLaneByLane(const llvm::Loop& loop);
+  bool AlwaysRunsLaneByLane(const llvm::BasicBlock* block);
   bool IsSameAllAlong(const Value* value);
   bool IsLiveIn(const llvm::Loop& loop, const Value* value);
   struct LiveIn {

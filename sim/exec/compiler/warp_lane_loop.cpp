@@ -12,7 +12,6 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kFewLanes = 8, kFewWhereGathersWait = 16;  // of a loop that does not run as half a warp
 constexpr unsigned kMostInstructions = 80, kMostBlocks = 8;
 
 bool IsPlainType(const llvm::Type* type) {
@@ -57,8 +56,7 @@ bool IsPlainOperation(const llvm::Instruction& instruction) {
 
 /// `loop` is small, has one exit, leaves it depending on data of each lane, and gathers.
 bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
-  if (memcheck() || !module_.avx512 || !shapes_->InStep(loop.getHeader()) || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks)
-    return false;
+  if (memcheck() || !shapes_->InStep(loop.getHeader()) || !loop.isInnermost() || loop.getNumBlocks() > kMostBlocks) return false;
   const BasicBlock* exit = loop.getUniqueExitBlock();
   if (!exit) return false;
   for (const llvm::PHINode& phi : exit->phis()) {
@@ -98,6 +96,12 @@ bool WarpFunction::RunsLaneByLane(const llvm::Loop& loop) {
     }
   }
   return instructions <= kMostInstructions && gathers && leaves_by_data;
+}
+
+/// `block` is where such a loop begins, and all lanes of a warp are few enough: the converged copy has nothing to do there.
+bool WarpFunction::AlwaysRunsLaneByLane(const BasicBlock* block) {
+  const llvm::Loop* loop = loops_->getLoopFor(block);
+  return module_.few_lanes >= kWarpSize && loop && loop->getHeader() == block && RunsLaneByLane(*loop);
 }
 
 /// An entry value whose lanes are fixed, too; those of an indexed one depend on an index that the loop may make.
@@ -274,12 +278,11 @@ std::vector<Value*> WarpFunction::EmitLanesInTurn(const llvm::Loop& loop, const 
 /// At the header of such a loop in the divergent copy: lanes that fill no more than half a warp run the rest of the loop brought together
 /// (warp_half_loop.cpp), or one by one; with more, the header follows as usual.
 void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
-  const bool as_half = RunsAsHalf(loop);
+  const bool as_half = module_.avx512 && module_.few_lanes < kWarpSize && RunsAsHalf(loop);
   BasicBlock* few = NewBlock("few_lanes");
   BasicBlock* many = NewBlock("many_lanes");
-  const unsigned few_lanes = module_.gathers_wait ? kFewWhereGathersWait : kFewLanes;
   Value* count = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_);
-  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : few_lanes)), few, many);
+  b_.CreateCondBr(b_.CreateICmpULE(count, b_.getInt32(as_half ? kWarpSize / 2 : module_.few_lanes)), few, many);
   b_.SetInsertPoint(few);
   const Scope scope(*this);
   Value* const warp_mask = mask_;
@@ -299,6 +302,17 @@ void WarpFunction::EmitLaneLoop(const llvm::Loop& loop) {
   }
   std::size_t number = 0;
   for (llvm::PHINode& phi : exit->phis()) StoreSlot(&phi, results[number++], mask_);
+  if (module_.few_lanes >= kWarpSize) {
+    BasicBlock* whole = NewBlock("whole");
+    BasicBlock* part = NewBlock("part");
+    b_.CreateCondBr(b_.CreateICmpEQ(mask_, b_.getInt32(-1)), whole, part);
+    b_.SetInsertPoint(whole);
+    b_.CreateStore(b_.getInt32(-1), mask_slot_);
+    BasicBlock*& entry = entries_[order_.IndexOf(exit)];
+    if (!entry) entry = EntryTo(order_.IndexOf(exit));
+    b_.CreateBr(entry);
+    b_.SetInsertPoint(part);
+  }
   // As from the header: lanes that left in earlier rounds wait at the exit, also where the loop is the only way to it.
   Arrive(order_.IndexOf(exit), mask_);
   b_.SetInsertPoint(many);

@@ -107,6 +107,8 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string
   add(options.clusters ? "clusters" : "");
   add(options.memcheck ? "memcheck" : "");
   add(std::to_string(static_cast<int>(options.record)));
+  add(options.fetch_ahead ? "ahead" : "");
+  add(std::to_string(options.few_lanes));
   add(options.cpu);
   add(compiler_id);
   add(std::to_string(kAbiVersion));
@@ -185,24 +187,45 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   header.object_bytes = kernel.object.size();
   Seal(header, kernel.object, header.checksum);
 
+  const std::string_view parts[] = {{reinterpret_cast<const char*>(&header), sizeof header},
+                                    {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()}};
+  if (!Write(PathOf(key), parts)) return;
+  const std::lock_guard lock(mutex_);
+  known_bytes_ += sizeof header + kernel.object.size();
+  if (!counted_ || known_bytes_ > limit_bytes_) Evict();
+}
+
+bool CodeCache::Write(const std::string& path, std::span<const std::string_view> parts) {
   static std::atomic<unsigned> counter{0};
-  const std::string path = PathOf(key);
   const std::string temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
   bool written = false;
   {
     const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    written = file.ok() && WriteAll(file.get(), &header, sizeof header) && WriteAll(file.get(), kernel.object.data(), kernel.object.size());
+    written =
+        file.ok() && std::ranges::all_of(parts, [&](std::string_view part) { return WriteAll(file.get(), part.data(), part.size()); });
   }
-  if (!written || rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(temporary.c_str());
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(enabled_, false) && log_) log_("kernel cache " + directory_ + " is not used: " + std::strerror(error));
-    return;
-  }
+  if (written && rename(temporary.c_str(), path.c_str()) == 0) return true;
+  const int error = errno;
+  unlink(temporary.c_str());
   const std::lock_guard lock(mutex_);
-  known_bytes_ += sizeof header + kernel.object.size();
-  if (!counted_ || known_bytes_ > limit_bytes_) Evict();
+  if (std::exchange(enabled_, false) && log_) log_("kernel cache " + directory_ + " is not used: " + std::strerror(error));
+  return false;
+}
+
+std::optional<std::string> CodeCache::LoadText(const std::string& name) const {
+  constexpr std::uint64_t kMostBytes = 4096;
+  if (!enabled_) return std::nullopt;
+  const File file(open((directory_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
+  if (status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) > kMostBytes) return std::nullopt;
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  if (!ReadAll(file.get(), text.data(), text.size())) return std::nullopt;
+  return text;
+}
+
+void CodeCache::StoreText(const std::string& name, std::string_view text) {
+  if (enabled_) Write(directory_ + "/" + name, {&text, 1});
 }
 
 /// Counts the directory and, when it is too big, removes the files that were used least recently.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,9 +32,15 @@ class CodeCache {
   std::optional<CompiledKernel> Load(const CacheKey& key);
   void Store(const CacheKey& key, const CompiledKernel& kernel);
 
+  /// A short text beside the kernels, by the name of its file.
+  std::optional<std::string> LoadText(const std::string& name) const;
+  void StoreText(const std::string& name, std::string_view text);
+
   std::string PathOf(const CacheKey& key) const;
 
  private:
+  /// Writes a file whole, under another name first. Where that fails, nothing is kept from then on.
+  bool Write(const std::string& path, std::span<const std::string_view> parts);
   void Disable(const std::string& why);
   void Evict();
 

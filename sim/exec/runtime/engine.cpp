@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "sim/exec/runtime/occupancy.h"
 #include "sim/exec/runtime/parameter_buffers.h"
 #include "sim/exec/runtime/printf_output.h"
+#include "sim/exec/runtime/processor_choices.h"
 #include "sim/exec/runtime/program_impl.h"
 #include "sim/exec/runtime/source_line.h"
 #include "sim/exec/runtime/worker_pool.h"
@@ -109,12 +111,15 @@ class EngineImpl final : public Engine {
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
   std::string CheckShape(const LaunchParams& params) const;
+  const ProcessorChoices& Choices();
 
   const Options options_;
   const sim::DeviceSpec device_;
   DeviceMemory& memory_;
   CompilerLoader compiler_;
   CodeCache cache_;
+  std::once_flag chosen_;
+  ProcessorChoices choices_;
   DeviceHeap heap_;
   ParameterBuffers parameter_buffers_;
   PrintfOutput output_;
@@ -188,7 +193,19 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   options.record = record;
   if (options_.cpu_features == "avx2") options.cpu = "x86-64-v3";
   else if (options_.cpu_features == "baseline") options.cpu = "x86-64";
+  const ProcessorChoices& choices = Choices();
+  options.fetch_ahead = choices.fetch_ahead;
+  options.few_lanes = choices.few_lanes;
   return program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
+}
+
+/// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
+const ProcessorChoices& EngineImpl::Choices() {
+  std::call_once(chosen_, [this] {
+    choices_ = ChoicesOf(KnowProcessor(cache_).times);
+    static_cast<void>(ApplyChoices(options_.code, choices_));  // CreateEngine has checked it
+  });
+  return choices_;
 }
 
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
@@ -387,6 +404,8 @@ Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, con
                                              EngineParts parts) {
   if (!options.cpu_features.empty() && options.cpu_features != "avx2" && options.cpu_features != "baseline")
     return Error{"cpu features '" + options.cpu_features + "' are not known; expected avx2 or baseline"};
+  ProcessorChoices choices;
+  GL_TRY_STATUS(ApplyChoices(options.code, choices));
   return std::unique_ptr<Engine>(new EngineImpl(options, device, memory, std::move(parts)));
 }
 

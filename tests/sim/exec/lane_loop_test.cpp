@@ -215,11 +215,19 @@ void Check(const Rows& rows, const std::vector<Row>& got, const std::vector<std:
   CHECK(marks == wanted_marks);
 }
 
+/// Once for each way to make such loops, whatever this processor gains by (runtime/processor_choices.h).
+exec::Engine::Options EachWay() {
+  exec::Engine::Options options;
+  options.code = GENERATE("fetch-ahead=no,few-lanes=8", "fetch-ahead=yes,few-lanes=16", "fetch-ahead=yes,few-lanes=32");
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("LaneLoop_RowsOfDifferentLengths_AreAllWalkedToTheirEnds") {
+  const exec::Engine::Options options = EachWay();
   for (const std::uint32_t block : {16u, 32u, 43u, 256u}) {
-    Executor executor;  // one for each block, so that the kernel is built for it, and once
+    Executor executor(options);  // one for each block, so that the kernel is built for it, and once
     for (const std::uint32_t count : {3u, 700u}) {
       Rows rows(count);
       const std::uint64_t out = executor.Upload(rows.out), marks = executor.Upload(rows.marks);
@@ -244,7 +252,7 @@ TEST_CASE("LaneLoop_RowsOfDifferentLengths_AreAllWalkedToTheirEnds") {
 // Memory outside of the device's range: every access asks the runtime.
 TEST_CASE("LaneLoop_InHostMemory_TakesTheSlowPathForItsLane") {
   constexpr std::uint32_t kCount = 700;
-  Executor executor;
+  Executor executor(EachWay());
   Rows rows(kCount);
   const auto share = [&](auto& data) {
     REQUIRE(executor.memory().RegisterHost(data.data(), data.size() * sizeof(data[0]), false));
@@ -267,7 +275,7 @@ TEST_CASE("LaneLoop_InHostMemory_TakesTheSlowPathForItsLane") {
 TEST_CASE("LaneLoop_BadIndex_IsAFaultOfItsLane") {
   const auto [count, longer] = GENERATE(std::pair{3u, 0u}, std::pair{3u, 1u}, std::pair{12u, 9u}, std::pair{32u, 2u}, std::pair{32u, 9u},
                                         std::pair{32u, 13u}, std::pair{32u, 25u});
-  Executor executor;
+  Executor executor(EachWay());
   Rows rows(count);
   std::ranges::replace(rows.next, 77, 76);  // no row ends early
   std::vector<std::size_t> by_length(count);
@@ -293,7 +301,7 @@ TEST_CASE("LaneLoop_PlacesBesideThoseOfNeighbours_AreOfItsLane") {
   constexpr std::uint32_t kCount = 700;
   const bool host = GENERATE(false, true);  // host memory: every access to it asks the runtime
   const std::uint32_t block = GENERATE(16u, 32u, 43u);
-  Executor executor;
+  Executor executor(EachWay());
   Rows rows(kCount);
   std::vector<std::uint32_t> values, trips(kCount), hashes(kCount);
   for (std::uint32_t i = 0; i < 300; ++i) values.push_back(i * i + 3);
@@ -322,7 +330,7 @@ TEST_CASE("LaneLoop_PlacesBesideThoseOfNeighbours_AreOfItsLane") {
 
 TEST_CASE("LaneLoop_InARoundOfALoop_LanesThatLeftEarlierComeAlong") {
   constexpr std::uint32_t kThreads = 32, kRoundCount = 9;
-  Executor executor;
+  Executor executor(EachWay());
   const Rows rows(kThreads * kRoundCount);
   std::vector<std::uint32_t> values, got(kThreads);
   for (std::uint32_t i = 0; i < 300; ++i) values.push_back(i * i + 3);
