@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "interpose/session/array.h"
 #include "interpose/session/broker_link.h"
@@ -35,8 +36,12 @@ void AfterForkInChild() {
   BrokerLink::AbandonAfterFork();
 }
 
+/// What this machine has, or lets this process's container have.
 std::uint64_t HostMemoryBytes() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::uint64_t container = 0;
+  std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max" where there is none
+  return limit >> container && container != 0 ? std::min(machine, container) : machine;
 }
 
 std::uint64_t MemoryBytes(const sim::DeviceSpec& spec) {
@@ -45,7 +50,8 @@ std::uint64_t MemoryBytes(const sim::DeviceSpec& spec) {
     if (const auto bytes = ParseBytes(*text, host); bytes && *bytes != 0) return *bytes;
     LogFormat(LogLevel::kWarn, "GRIDLOOM_MEMORY=%s is neither a size (512M, 8G) nor a share (50%%); using the default", text->c_str());
   }
-  return std::min(spec.memory.size_bytes, host / 4 * 3);
+  // Programs that fill the device often have as much on the host.
+  return std::min(spec.memory.size_bytes, host / 2);
 }
 
 /// CUDA_VISIBLE_DEVICES: ordinals in the order wanted, up to the first one that does not exist.
