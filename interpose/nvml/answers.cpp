@@ -280,6 +280,16 @@ int GetPcieWidth(Handle device, unsigned* lanes) {
   return status == kSuccess ? Store(lanes, 16) : status;
 }
 
+/// What two GPUs reach of each other's memory; there is one, which reaches all of its own. NCCL asks even when it has one rank.
+int GetP2PStatus(Handle first, Handle second, int capability, int* status) {
+  enum : int { kRead, kWrite, kNvLink, kAtomics, kPci, kUnknownCapability };  // nvmlGpuP2PCapsIndex_t
+  enum : int { kOk = 0, kPairNotSupported = 5 };                              // nvmlGpuP2PStatus_t
+  if (const Return known = Check(first, status); known != kSuccess) return known;
+  if (second != TheHandle() || capability < kRead || capability >= kUnknownCapability) return kInvalidArgument;
+  *status = capability == kNvLink ? kPairNotSupported : kOk;
+  return kSuccess;
+}
+
 /// A virtual GPU has no meter; it is idle for whoever looks.
 int GetUtilization(Handle device, Utilization* utilization) {
   const Return status = Check(device, utilization);
@@ -332,6 +342,7 @@ std::span<const hooks::Answer> Answers() {
       {"nvmlDeviceGetMaxPcieLinkGeneration", of(&GetPcieGeneration)},
       {"nvmlDeviceGetCurrPcieLinkWidth", of(&GetPcieWidth)},
       {"nvmlDeviceGetMaxPcieLinkWidth", of(&GetPcieWidth)},
+      {"nvmlDeviceGetP2PStatus", of(&GetP2PStatus)},
       {"nvmlDeviceGetUtilizationRates", of(&GetUtilization)},
       {"nvmlDeviceGetComputeRunningProcesses", of(&GetRunningProcesses)},
       {"nvmlDeviceGetComputeRunningProcesses_v2", of(&GetRunningProcesses)},

@@ -20,7 +20,17 @@ bool UserObject::Release(unsigned count, bool* gone) {
   return true;
 }
 
+void ReleaseAll(const UserObjects& objects) {
+  for (const auto& [object, count] : objects) {
+    bool gone = false;
+    object->Release(count, &gone);
+    if (gone) Process::Get().user_objects.Remove(reinterpret_cast<CUuserObject>(object.get()));
+  }
+}
+
 GraphNode::~GraphNode() {
+  // The graph of a child node is the node's own, whoever has asked for its handle: it goes with the node.
+  if (const auto* child = std::get_if<ChildOp>(&operation)) Process::Get().graphs.Remove(child->graph->handle());
   // Memory of an allocation node lives as long as the node.
   if (const auto* alloc = std::get_if<AllocOp>(&operation); alloc != nullptr && alloc->params.pointer != 0) {
     if (const auto pool = MemoryPool::Find(alloc->params.pointer)) pool->Free(alloc->params.pointer);
@@ -47,8 +57,7 @@ CUgraphNodeType GraphNode::type() const {
 
 Graph::~Graph() {
   for (const auto& node : nodes_) Process::Get().graph_nodes.Remove(node->handle());
-  bool gone = false;
-  for (const auto& [object, count] : user_objects) object->Release(count, &gone);
+  ReleaseAll(user_objects);
 }
 
 CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node) {

@@ -33,6 +33,11 @@ class UserObject {
   std::atomic<std::int64_t> count_;
 };
 
+/// References on user objects that a graph holds.
+using UserObjects = std::map<std::shared_ptr<UserObject>, unsigned>;
+/// Gives them back; the handles of objects that go are none any more.
+void ReleaseAll(const UserObjects& objects);
+
 class GraphNode {
  public:
   GraphNode(Graph& graph, Operation operation) : graph(graph), operation(std::move(operation)) {}
@@ -68,8 +73,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
   /// Conditions made for this graph, whether a node uses them yet or not. Its nodes, and those of graphs inside of it, may use them.
   std::vector<std::shared_ptr<Conditional>> conditions;
-  /// References this graph holds on user objects.
-  std::map<std::shared_ptr<UserObject>, unsigned> user_objects;
+  UserObjects user_objects;
   /// Whether a node of this graph may use the condition.
   bool MayUse(const Conditional& condition) const;
   /// A node of it allocates memory or frees it: then neither nodes nor edges can be taken away.
@@ -121,7 +125,7 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   std::vector<Node> nodes_;      ///< in an order that respects dependencies
   std::uint64_t last_work_ = 0;  ///< likewise, in the program's timeline
   TaskPtr last_launch_;          ///< two launches of one executable graph never overlap
-  std::map<std::shared_ptr<UserObject>, unsigned> user_objects_;
+  UserObjects user_objects_;
   std::vector<std::shared_ptr<const Graph>> kept_;  ///< graphs whose allocation nodes this one uses
 };
 

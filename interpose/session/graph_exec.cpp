@@ -48,10 +48,7 @@ CUresult GraphExec::Instantiate(const Graph& graph, std::uint64_t flags, std::sh
   return CUDA_SUCCESS;
 }
 
-GraphExec::~GraphExec() {
-  bool gone = false;
-  for (const auto& [object, count] : user_objects_) object->Release(count, &gone);
-}
+GraphExec::~GraphExec() { ReleaseAll(user_objects_); }
 
 GraphExec::Node* GraphExec::Find(const GraphNode* origin) {
   const auto found = std::ranges::find(nodes_, origin, &Node::origin);

@@ -28,13 +28,14 @@ Owners& TheOwners() {
 
 MemoryPool::~MemoryPool() {
   TrimLocked(0);
-  for (const auto& [address, bytes] : used_) device_.memory().Free(address);
+  for (const auto& [address, block] : used_) device_.memory().Free(address);
 }
 
 std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
   // memcheck: every block is an allocation of its own, as large as asked for, and is gone when it is freed.
   const std::uint64_t exact = device_.memory().remembers_freed() ? bytes : 0;
   bytes = (bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
+  const std::uint64_t asked = bytes;
   const std::lock_guard lock(mutex_);
   std::uint64_t address = 0;
   // A cached block serves requests of at least half its size.
@@ -54,9 +55,10 @@ std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
     }
     if (address == 0) return 0;
   }
-  used_[address] = bytes;
+  used_[address] = {bytes, asked};
   used_bytes_ += bytes;
-  used_high_ = std::max(used_high_, used_bytes_);
+  asked_bytes_ += asked;
+  asked_high_ = std::max(asked_high_, asked_bytes_);
   reserved_high_ = std::max(reserved_high_, used_bytes_ + cached_bytes_);
   const std::lock_guard owners_lock(TheOwners().mutex);
   TheOwners().by_address[address] = weak_from_this();
@@ -71,9 +73,11 @@ bool MemoryPool::Free(std::uint64_t address) {
     const std::lock_guard owners_lock(TheOwners().mutex);
     TheOwners().by_address.erase(address);
   }
-  used_bytes_ -= found->second;
-  cached_bytes_ += found->second;
-  cached_.emplace(found->second, address);
+  const Block block = found->second;
+  used_bytes_ -= block.bytes;
+  asked_bytes_ -= block.asked;
+  cached_bytes_ += block.bytes;
+  cached_.emplace(block.bytes, address);
   used_.erase(found);
   if (device_.memory().remembers_freed()) TrimLocked(used_bytes_);
   // A driver gives memory above the threshold back at the next synchronisation; doing it only beyond a reserve keeps
@@ -119,7 +123,7 @@ CUresult MemoryPool::SetAttribute(CUmemPool_attribute attribute, const void* val
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       if (*static_cast<const std::uint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
-      used_high_ = used_bytes_;
+      asked_high_ = asked_bytes_;
       return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -135,19 +139,19 @@ CUresult MemoryPool::GetAttribute(CUmemPool_attribute attribute, void* value) co
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *wide = release_threshold_; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *wide = used_bytes_ + cached_bytes_; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *wide = reserved_high_; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *wide = used_bytes_; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *wide = used_high_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *wide = asked_bytes_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *wide = asked_high_; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
 std::uint64_t MemoryPool::used() const {
   const std::lock_guard lock(mutex_);
-  return used_bytes_;
+  return asked_bytes_;
 }
 std::uint64_t MemoryPool::used_high() const {
   const std::lock_guard lock(mutex_);
-  return used_high_;
+  return asked_high_;
 }
 std::uint64_t MemoryPool::reserved() const {
   const std::lock_guard lock(mutex_);
@@ -159,7 +163,7 @@ std::uint64_t MemoryPool::reserved_high() const {
 }
 void MemoryPool::ResetHigh() {
   const std::lock_guard lock(mutex_);
-  used_high_ = used_bytes_;
+  asked_high_ = asked_bytes_;
   reserved_high_ = used_bytes_ + cached_bytes_;
 }
 

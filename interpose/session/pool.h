@@ -50,6 +50,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   cuda::CUresult SetAttribute(cuda::CUmemPool_attribute attribute, const void* value);
   cuda::CUresult GetAttribute(cuda::CUmemPool_attribute attribute, void* value) const;
+  /// What the program has in use: what it asked for, in whole granules. `reserved` counts the whole blocks, cached ones among them.
   std::uint64_t used() const;
   std::uint64_t used_high() const;
   std::uint64_t reserved() const;
@@ -69,9 +70,15 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   const std::uint64_t max_bytes_;
   std::atomic<bool> device_access_, host_access_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> used_;  ///< address -> bytes of the block
-  std::multimap<std::uint64_t, std::uint64_t> cached_;     ///< bytes -> address
-  std::uint64_t used_bytes_ = 0, used_high_ = 0, cached_bytes_ = 0, reserved_high_ = 0;
+  struct Block {
+    std::uint64_t bytes;  ///< a cached block may be larger than what it serves
+    std::uint64_t asked;  ///< by the program, in whole granules
+  };
+  std::unordered_map<std::uint64_t, Block> used_;       ///< by address
+  std::multimap<std::uint64_t, std::uint64_t> cached_;  ///< bytes -> address
+  std::uint64_t used_bytes_ = 0, cached_bytes_ = 0;     ///< of whole blocks
+  std::uint64_t asked_bytes_ = 0;                       ///< what the program has in use of them
+  std::uint64_t asked_high_ = 0, reserved_high_ = 0;
   std::uint64_t release_threshold_ = 0;
   int reuse_flags_[3] = {1, 1, 1};
 };

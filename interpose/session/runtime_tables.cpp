@@ -44,7 +44,9 @@ CUresult LoadWrapper(CUmodule* module, const void* wrapper) noexcept {
 CUresult LoadWrapperLong(CUmodule* module, const void* wrapper, void*, void*, unsigned) { return LoadWrapper(module, wrapper); }
 CUresult LoadContainer(const void* container, CUmodule* module, void*, void*, unsigned) { return LoadWrapper(module, container); }
 void ForgetWrapper(void*) {}
-void LoadCompilers() {}
+/// Shared runtimes from 13.1 on call it at start-up and pass on what it returns. Nothing is to be loaded: the virtual GPU compiles
+/// kernels when they are launched first.
+CUresult LoadCompilers() { return CUDA_SUCCESS; }
 
 Slot g_interface[13];
 

@@ -10,11 +10,26 @@
 #include "rewriter/support/demangle.h"
 
 namespace gridloom::session {
+namespace {
+
+/// Without the tags that Numba puts behind its functions' names, which tell its compilations apart and are longer than all else.
+std::string WithoutTags(std::string name) {
+  constexpr std::string_view kTag = "[abi:";
+  for (std::size_t at = name.find(kTag); at != std::string::npos; at = name.find(kTag, at)) {
+    const std::size_t end = name.find(']', at);
+    if (end == std::string::npos) break;
+    name.erase(at, end + 1 - at);
+  }
+  return name;
+}
+
+}  // namespace
+
 std::string ShortKernelName(const std::string& name, std::size_t width) {
   // A kernel that `consolidate` has added.
   constexpr std::string_view kMerged = "_gl_merged";
   if (name.ends_with(kMerged)) return ShortKernelName(name.substr(0, name.size() - kMerged.size()), width - 9) + " (merged)";
-  const std::string whole = DemangledName(name);
+  const std::string whole = WithoutTags(DemangledName(name));
   std::string shown;
   int depth = 0;
   for (const char c : whole) {

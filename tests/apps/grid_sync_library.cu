@@ -20,6 +20,20 @@ __global__ void Ring(int* a, int* b, int steps, unsigned* status) {
     a = b, b = swap;
   }
 }
+// Threads without an element leave before the first barrier, as kernels of Numba do. Those that have left do not count at any.
+__global__ void RingOfSome(int* a, int* b, int n, int steps) {
+  const unsigned long long grid = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  a[i] = i;
+  for (int s = 0; s < steps; ++s) {
+    cudaCGSynchronize(grid, 0);
+    const int next = a[(i + 1) % n];
+    b[i] = next + 1;
+    int* const swap = a;
+    a = b, b = swap;
+  }
+}
 __global__ void NotCooperative(unsigned* status) {
   const unsigned long long grid = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
   status[0] = grid == 0;
@@ -42,6 +56,14 @@ int main() {
   const std::vector<unsigned> said = status.Read();
   for (int i = 0; i < 2; ++i) Same("bad answers", i, said[i], 0u);
   std::printf("of %d threads: status %u, threads %u, grids %u, rank of the grid %u\n", n, said[2], said[3], said[4], said[5]);
+  // The last block has one thread, half a warp and one, a warp and a half, or all.
+  for (int some : {97, 96 + 17, 96 + 48, 192}) {
+    void* of_some[] = {&pa, &pb, &some, &steps};
+    CU(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(RingOfSome), dim3((some + 95) / 96), dim3(96), of_some, 0, nullptr));
+    CU_LAUNCHED();
+    const std::vector<int> ring = (steps % 2 ? b : a).Read();
+    for (int i = 0; i < some; ++i) Same("ring of some", i, ring[i], (i + steps) % some + steps);
+  }
   NotCooperative<<<1, 1>>>(status);
   CU_LAUNCHED();
   const std::vector<unsigned> answers = status.Read();

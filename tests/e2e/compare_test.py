@@ -26,6 +26,10 @@ def main():
         assert shown.returncode == 0 and "v100" in shown.stdout and "cycles" in shown.stdout, shown.stdout + shown.stderr
         named = json.loads(call("compare", "-d", "v100", "--json", "--", program).stdout)[0]["workload"]
         assert named == os.path.basename(program), named
+        odd = os.path.join(folder, "vector add+1 (100%)")
+        os.symlink(program, odd)
+        named = json.loads(call("compare", "-d", "v100", "--json", "--", odd).stdout)[0]["workload"]
+        assert named == "vector add+1 (100_)", named
         for arguments, words in ((["-d", "v1000", "--", program], "v1000"), (["-p", "leftovers", "--", program], "leftovers"),
                                  (["-d", "v100"], "no program"), (["--", "false"], "exit code 1"), (["--", "true"], "did not use the GPU")):
             done = call("compare", *arguments)

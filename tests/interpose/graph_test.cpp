@@ -335,6 +335,34 @@ TEST_CASE("UserObjects_DieWithTheirLastOwner", "[graph]") {
   CHECK(destroyed == 1);
 }
 
+TEST_CASE("UserObjects_OfChildGraphsInChildGraphs_DieWithTheGraphsAround", "[graph]") {
+  const test::Fixture fixture;
+  int destroyed = 0;
+  CUuserObject object;
+  CU_OK(cuUserObjectCreate(
+      &object, &destroyed, [](void* data) { ++*static_cast<int*>(data); }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  CUgraph inner, middle, outer, copy, shown = nullptr, deeper = nullptr;
+  CUgraphNode node, child;
+  CUgraphExec exec;
+  for (CUgraph* graph : {&inner, &middle, &outer}) CU_OK(cuGraphCreate(graph, 0));
+  CU_OK(cuGraphRetainUserObject(inner, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  CU_OK(cuGraphAddChildGraphNode(&node, middle, nullptr, 0, inner));
+  CU_OK(cuGraphAddChildGraphNode(&node, outer, nullptr, 0, middle));
+  CU_OK(cuGraphClone(&copy, outer));
+  CU_OK(cuGraphInstantiateWithFlags(&exec, copy, 0));
+  // Who asks for a child's graph does not own it.
+  CU_OK(cuGraphChildGraphNodeGetGraph(node, &shown));
+  std::size_t count = 1;
+  CU_OK(cuGraphGetNodes(shown, &child, &count));
+  CU_OK(cuGraphChildGraphNodeGetGraph(child, &deeper));
+  for (const CUgraph graph : {inner, middle, copy, outer}) CU_OK(cuGraphDestroy(graph));
+  CHECK(cuGraphGetNodes(deeper, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(destroyed == 0);
+  CU_OK(cuGraphExecDestroy(exec));
+  CHECK(destroyed == 1);
+  CHECK(cuUserObjectRetain(object, 1) == CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("ConditionalNode_TakesConditionsOfItsGraphAndOfThoseAroundIt", "[graph]") {
   const test::Fixture fixture;
   CUgraph graph, other;

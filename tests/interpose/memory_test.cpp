@@ -207,6 +207,44 @@ TEST_CASE("Pools_ReuseWhatStreamsFreed", "[memory]") {
   CU_OK(cuStreamDestroy_v2(stream));
 }
 
+TEST_CASE("Pools_BlockLargerThanAsked_CountsWhatIsInUse", "[memory]") {
+  const test::Fixture fixture;
+  CUstream stream;
+  CU_OK(cuStreamCreate(&stream, 0));
+  CUmemPoolProps props{};
+  props.alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool;
+  CU_OK(cuMemPoolCreate(&pool, &props));
+  const auto attribute = [&](CUmemPool_attribute which) {
+    std::uint64_t value = 0;
+    CU_OK(cuStreamSynchronize(stream));
+    CU_OK(cuMemPoolGetAttribute(pool, which, &value));
+    return value;
+  };
+  CUdeviceptr first = 0, second = 0;
+  CU_OK(cuMemAllocFromPoolAsync(&first, 1024, pool, stream));
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 1024);
+  CU_OK(cuMemFreeAsync(first, stream));
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+  CHECK(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 1024);
+  CU_OK(cuMemAllocFromPoolAsync(&second, 512, pool, stream));
+  CHECK(second == first);
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 512);
+  CHECK(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 1024);
+  CU_OK(cuMemAllocFromPoolAsync(&first, 100, pool, stream));
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 1024);
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 1024);
+  CU_OK(cuMemFreeAsync(second, stream));
+  CU_OK(cuMemAllocFromPoolAsync(&second, 1000, pool, stream));
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 1536);
+  CU_OK(cuMemFreeAsync(first, stream));
+  CU_OK(cuMemFreeAsync(second, stream));
+  CHECK(attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+  CU_OK(cuMemPoolDestroy(pool));
+  CU_OK(cuStreamDestroy_v2(stream));
+}
+
 TEST_CASE("VirtualMemory_MapsTwiceAndProtects", "[memory]") {
   const test::Fixture fixture;
   constexpr std::size_t kBytes = 2u << 20;

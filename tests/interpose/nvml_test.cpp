@@ -23,6 +23,7 @@ int nvmlDeviceGetMemoryInfo_v2(void*, void*);
 int nvmlDeviceGetPciInfo_v3(void*, void*);
 int nvmlDeviceGetCudaComputeCapability(void*, int*, int*);
 int nvmlDeviceGetTemperature(void*, int, unsigned*);
+int nvmlDeviceGetP2PStatus(void*, void*, int, int*);
 }
 
 namespace {
@@ -123,6 +124,21 @@ TEST_CASE("Nvml_BusId_IsTheDriversAndFindsTheDevice", "[nvml]") {
   CHECK(found == nvml.device);
   CHECK(nvmlDeviceGetHandleByPciBusId_v2("0000:07:00.0", &found) == kNotFound);
   CHECK(nvmlDeviceGetHandleByPciBusId_v2("seven", &found) == kInvalidArgument);
+}
+
+TEST_CASE("Nvml_PeerAccess_IsToItsOwnMemory", "[nvml]") {
+  const Nvml nvml;
+  constexpr int kRead = 0, kWrite = 1, kNvLink = 2, kUnknown = 5, kOk = 0, kPairNotSupported = 5;
+  int status = -1;
+  for (const int capability : {kRead, kWrite}) {
+    CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, capability, &status) == 0);
+    CHECK(status == kOk);
+  }
+  CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, kNvLink, &status) == 0);
+  CHECK(status == kPairNotSupported);
+  CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, kUnknown, &status) == kInvalidArgument);
+  CHECK(nvmlDeviceGetP2PStatus(nvml.device, nullptr, kRead, &status) == kInvalidArgument);
+  CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, kRead, nullptr) == kInvalidArgument);
 }
 
 TEST_CASE("Nvml_WhatTheGpuLacks_IsNotSupported", "[nvml]") {

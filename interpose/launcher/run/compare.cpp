@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -127,11 +126,12 @@ class CompareCommand final : public Command {
     return path.parent_path() / (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
   }
 
-  /// Workloads are named after their traces. Names of traces may have placeholders (sim/trace/trace_names.h).
+  /// Workloads are named after their traces, this one after the program's file. Names of traces may have placeholders
+  /// (sim/trace/trace_names.h), so that a percent sign cannot stay.
   std::string TraceName() const {
-    const std::string name = program_.empty() ? "" : std::filesystem::path(program_.front()).filename().string();
-    const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; });
-    return plain && !name.empty() ? name : "program";
+    std::string name = program_.empty() ? "" : std::filesystem::path(program_.front()).filename().string();
+    std::ranges::replace(name, '%', '_');
+    return name.empty() ? "program" : name;
   }
 
   /// The program's exit code, or minus the signal that ended it. `ranges`: the forms that its traces have to tell of.

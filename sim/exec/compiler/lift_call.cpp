@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sim/exec/compiler/lifter.h"
+#include "sim/exec/contract/grid_workspace.h"
 
 namespace gridloom::exec {
 namespace {
@@ -217,19 +218,14 @@ constexpr Special kBlock[] = {Special::kNtidX, Special::kNtidY, Special::kNtidZ}
 
 llvm::Value* EmitGetHandle(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*>) { return Workspace(b); }
 
-// All threads come here, or one of each CTA, between two barriers of its CTA (bit 0 of the flags). The count behind the workspace's size is
-// that of grid.sync: whoever comes adds one, the first of the grid so much that the top bit changes when all have come.
-llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
+/// Adds one for a CTA to the count behind the workspace's size, as grid.sync does, and waits for all others: the first CTA of the grid adds
+/// so much that the top bit changes when all have come.
+void EmitMeetCtas(SpmdBuilder& b, llvm::Value* workspace) {
   constexpr std::uint32_t kTop = 0x80000000u;
   llvm::Function* const function = b.GetInsertBlock()->getParent();
-  llvm::Value* const count = b.CreateAdd(args[0], b.getInt64(4));
-  llvm::Value* const by_cta = b.CreateTrunc(args[1], b.getInt1Ty());
-  llvm::Value* const ctas = Volume(b, kGrid[0], kGrid[1], kGrid[2]);
-  llvm::Value* const threads = b.CreateMul(ctas, Volume(b, kBlock[0], kBlock[1], kBlock[2]));
-  llvm::Value* const others = b.CreateSub(b.CreateSelect(by_cta, ctas, threads), b.getInt32(1));
-  llvm::Value* const number =
-      b.CreateOr(LinearIndex(b, kCta, kGrid), b.CreateSelect(by_cta, b.getInt32(0), LinearIndex(b, kThread, kBlock)));
-  llvm::Value* const is_first = b.CreateICmpEQ(number, b.getInt32(0));
+  llvm::Value* const count = b.CreateAdd(workspace, b.getInt64(kGridCountOffset));
+  llvm::Value* const others = b.CreateSub(Volume(b, kGrid[0], kGrid[1], kGrid[2]), b.getInt32(1));
+  llvm::Value* const is_first = b.CreateICmpEQ(LinearIndex(b, kCta, kGrid), b.getInt32(0));
   llvm::Value* const step = b.CreateSelect(is_first, b.CreateSub(b.getInt32(kTop), others), b.getInt32(1));
   llvm::Value* const before = b.Atomic(Space::kGlobal, AtomicOp::kAdd, AtomicType::kI32, count, step, nullptr, false);
   auto* wait = llvm::BasicBlock::Create(b.getContext(), "grid.wait", function);
@@ -239,6 +235,35 @@ llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
   llvm::Value* const now = b.LoadMem(Space::kGlobal, b.getInt32Ty(), 1, count, true);
   b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(b.CreateXor(before, now), b.getInt32(kTop)), b.getInt32(0)), wait, done);
   b.SetInsertPoint(done);
+}
+
+// One thread of each CTA comes here, between two barriers of its CTA (bit 0 of the flags), or all threads do. Of all threads, those that
+// have ended do not count, as at any barrier of a CTA: the barrier tells how many have come, and the last one to say so goes on for its
+// CTA.
+llvm::Value* EmitGridSync(SpmdBuilder& b, llvm::ArrayRef<llvm::Value*> args) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  const auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
+  auto *const gather = block("grid.gather"), *const meet = block("grid.meet"), *const met = block("grid.met"),
+              *const leave = block("grid.leave"), *const end = block("grid.end");
+  llvm::Value* const by_cta = b.CreateTrunc(args[1], b.getInt1Ty());
+  llvm::Value* const zero = b.getInt32(0);
+  llvm::Value* const word = b.CreateShl(b.CreateZExt(LinearIndex(b, kCta, kGrid), b.getInt64Ty()), 2);
+  llvm::Value* const arrivals = b.CreateAdd(args[0], b.CreateAdd(b.getInt64(kGridArrivalsOffset), word));
+  b.CreateCondBr(by_cta, meet, gather);
+  b.SetInsertPoint(gather);
+  llvm::Value* const threads = b.Barrier(BarrierOp::kRedPopc, zero, zero, b.getTrue());
+  llvm::Value* const before = b.Atomic(Space::kGlobal, AtomicOp::kAdd, AtomicType::kI32, arrivals, b.getInt32(1), nullptr, false);
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateAdd(before, b.getInt32(1)), threads), meet, met);
+  b.SetInsertPoint(meet);
+  b.StoreMem(Space::kGlobal, {zero}, arrivals, true);  // for the next time
+  EmitMeetCtas(b, args[0]);
+  b.CreateBr(met);
+  b.SetInsertPoint(met);
+  b.CreateCondBr(by_cta, end, leave);
+  b.SetInsertPoint(leave);
+  b.Barrier(BarrierOp::kSync, zero, zero, b.getFalse());
+  b.CreateBr(end);
+  b.SetInsertPoint(end);
   return b.getInt32(0);
 }
 

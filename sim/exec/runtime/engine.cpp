@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/code_cache.h"
 #include "sim/exec/runtime/compiler_loader.h"
@@ -35,7 +36,6 @@ constexpr std::uint32_t kMaxBlockThreads = 1024;
 constexpr std::uint32_t kMaxClusterCtas = 16;
 constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thread for
 constexpr std::uint32_t kSharedAlign = 1024;    // of a CTA's window; more than any variable asks for
-constexpr std::uint32_t kGridWorkspaceBytes = 4096;
 
 using Clock = std::chrono::steady_clock;
 double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -370,9 +370,10 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   launch.param_bytes = params.params;
   std::uint64_t workspace = 0;
   if (params.kernel->uses_grid_sync && params.cooperative) {
-    workspace = memory_.Allocate(kGridWorkspaceBytes, kPageBytes, MemoryKind::kInternal);
+    workspace = memory_.Allocate(GridWorkspaceBytes(params.grid.count()), kPageBytes, MemoryKind::kInternal);
     if (workspace == 0) return Refuse(*params.kernel, FaultKind::kOutOfMemory, "no memory for the grid's barrier");
-    std::memcpy(reinterpret_cast<void*>(workspace), &kGridWorkspaceBytes, sizeof kGridWorkspaceBytes);  // begins with its own size
+    constexpr std::uint32_t kOwnBytes = kGridArrivalsOffset;  // of the headers' part
+    std::memcpy(reinterpret_cast<void*>(workspace), &kOwnBytes, sizeof kOwnBytes);
     launch.ctx.grid_workspace = workspace;
     launch.ctx.window_bytes = memory_.high_water_bytes();
   }
