@@ -12,6 +12,10 @@ namespace gridloom::image {
 namespace {
 
 constexpr std::uint64_t kAlignment = 8;
+/// From compute capability 10.0 on, ptxas writes each function a second time, in sections (".nv.merc…", ".nv.capmerc…") that have this
+/// processor-specific flag. nvlink 13.0 ends with a segmentation fault when it finds sections that it does not know among those without the
+/// flag, and passes over those with it.
+constexpr std::uint64_t kSecondForm = 0x10000000;
 
 /// Appends `data` at the next aligned offset, which is the result.
 std::uint64_t Append(std::vector<std::byte>* file, Bytes data) {
@@ -56,6 +60,7 @@ Result<std::vector<std::byte>> KeepPtx(Bytes cubin, std::string_view ptx) {
   kept.sh_offset = offset;
   kept.sh_size = ptx.size();
   kept.sh_addralign = 1;
+  for (const Elf64_Shdr& section : sections) kept.sh_flags |= section.sh_flags & kSecondForm;
   sections.push_back(kept);
   header.e_shoff = Append(&file, BytesOf(sections));
   header.e_shentsize = sizeof(Elf64_Shdr);

@@ -1,6 +1,7 @@
 // Calls: direct, indirect, and of the system functions every device program has (PTX ISA, 9.7.12.4 and 7.3).
 #include <algorithm>
 
+#include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lifter.h"
 #include "sim/exec/contract/grid_workspace.h"
 
@@ -58,6 +59,7 @@ FunctionLifter::Call FunctionLifter::ParseCall(const Instruction& inst) const {
 
 template <>
 void FunctionLifter::Lift<semantic::Call>(const Instruction& inst) {
+  MarkBranches(b_);
   const Call call = ParseCall(inst);
   const ptx::Function* target = call.callee->function;
   if (target && !FindReplaced(target->name)) {

@@ -1,12 +1,9 @@
-// Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5). Half-width types compute in f32, where one operation on them is
-// exact or keeps enough bits that rounding the result once more cannot change it.
+// Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5), lane by lane (float_lanes.h).
+#include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
 namespace {
-
-bool IsHalf(ScalarType type) { return type == ScalarType::kF16 || type == ScalarType::kF16x2; }
-bool IsBFloat(ScalarType type) { return type == ScalarType::kBF16 || type == ScalarType::kBF16x2; }
 
 Rounding RoundingOf(const Instruction& inst) {
   if (inst.Has(Mod::kRz)) return Rounding::kRz;
@@ -15,41 +12,20 @@ Rounding RoundingOf(const Instruction& inst) {
   return Rounding::kRn;
 }
 
+FloatModifiers ModifiersOf(const Instruction& inst) {
+  return {.ftz = inst.Has(Mod::kFtz), .sat = inst.Has(Mod::kSat), .relu = inst.Has(Mod::kRelu)};
+}
+
+// "An add instruction with an explicit rounding modifier is treated conservatively by the code optimizer" (ISA, add; sub and mul say the
+// same).
+bool SaysRounding(const Instruction& inst) { return inst.Has(Mod::kRn) || inst.Has(Mod::kRz) || inst.Has(Mod::kRm) || inst.Has(Mod::kRp); }
+
 }  // namespace
-
-std::vector<Value*> FunctionLifter::ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
-  Value* packed = Read(operand, type);
-  std::vector<Value*> lanes{packed};
-  if (ptx::Info(type).lanes > 1) lanes = SplitLanes(packed, ptx::Info(type).lanes);
-  for (Value*& lane : lanes) {
-    if (type == ScalarType::kF32x2) lane = b_.CreateBitCast(lane, b_.getFloatTy());
-    if (IsBFloat(type)) lane = emit_.BFloatToFloat(lane);
-    if (IsHalf(type)) lane = ftz ? FlushHalf(lane) : lane;
-    if (IsHalf(type)) lane = emit_.HalfToFloat(lane);
-    if (ftz && !IsHalf(type) && type != ScalarType::kF64) lane = emit_.Flush(lane);
-  }
-  return lanes;
-}
-
-// Subnormal f16 -> zero of the same sign.
-Value* FunctionLifter::FlushHalf(Value* half) {
-  Value* small = b_.CreateICmpEQ(b_.CreateAnd(half, 0x7c00), b_.getInt16(0));
-  return b_.CreateSelect(small, b_.CreateAnd(half, 0x8000), half);
-}
 
 Value* FunctionLifter::Flush(Value* x) { return emit_.Flush(x); }
 
-// Applies .sat, .relu and .ftz to every lane, rounds half-width types and writes.
 void FunctionLifter::WriteFloatLanes(const Instruction& inst, std::vector<Value*> lanes, ScalarType type) {
-  for (Value*& lane : lanes) {
-    if (inst.Has(Mod::kSat)) lane = emit_.Saturate(lane);
-    if (inst.Has(Mod::kRelu)) lane = emit_.MinMax(lane, llvm::ConstantFP::get(lane->getType(), 0.0), true, true);
-    if (inst.Has(Mod::kFtz) && !IsHalf(type) && type != ScalarType::kF64) lane = emit_.Flush(lane);
-    if (IsBFloat(type)) lane = emit_.FloatToBFloat(lane);
-    if (IsHalf(type)) lane = emit_.FloatToHalf(lane);
-    if (IsHalf(type) && inst.Has(Mod::kFtz)) lane = FlushHalf(lane);
-  }
-  Write(Op(0), lanes.size() == 1 ? b_.CreateBitCast(lanes[0], TypeOf(type)) : JoinLanes(lanes, TypeOf(type)), type);
+  Write(Op(0), lanes_.Pack(std::move(lanes), type, ModifiersOf(inst), TypeOf(type)), type);
 }
 
 // f64 results other than to nearest: exactly, by instructions with a rounding mode of their own (warp_rounded.cpp) or a helper that sets
@@ -64,6 +40,11 @@ Value* FunctionLifter::RoundedF64(F64Op op, Rounding rounding, Value* a, Value* 
 void FunctionLifter::LiftFloatArithmetic(const Instruction& inst) {
   const ScalarType type = inst.type();
   const ScalarType first = inst.type(1) == ScalarType::kNone ? type : inst.type(1);
+  if (first == type && !SaysRounding(inst)) {
+    const FloatOperation operation{.opcode = inst.opcode, .type = type, .modifiers = ModifiersOf(inst)};
+    Value* left = Read(Op(1), type);
+    return Write(Op(0), MarkFloat(b_, operation, {left, Read(Op(2), type)}), type);
+  }
   const bool ftz = inst.Has(Mod::kFtz);
   const Rounding rounding = RoundingOf(inst);
   const std::vector<Value*> a = ReadFloatLanes(Op(1), first, ftz);
@@ -95,13 +76,8 @@ void FunctionLifter::Lift<semantic::Fma>(const Instruction& inst) {
   const std::vector<Value*> c = ReadFloatLanes(Op(3), type, ftz);
   std::vector<Value*> results;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (IsHalf(type)) {
-      // The product of two f16 is exact in f32; the sum must not be rounded twice.
-      results.push_back(emit_.AddToOdd(b_.CreateFMul(a[i], b[i]), c[i]));
-    } else if (IsBFloat(type)) {
-      results.push_back(emit_.RoundToOdd(emit_.Fma(a[i], b[i], c[i], false)));
-    } else if (rounding == Rounding::kRn) {
-      results.push_back(b_.CreateIntrinsic(llvm::Intrinsic::fma, {a[i]->getType()}, {a[i], b[i], c[i]}));
+    if (rounding == Rounding::kRn) {
+      results.push_back(lanes_.Fma(type, a[i], b[i], c[i]));
     } else if (type == ScalarType::kF64) {
       results.push_back(RoundedF64(F64Op::kFma, rounding, a[i], b[i], c[i]));
     } else {
@@ -113,6 +89,7 @@ void FunctionLifter::Lift<semantic::Fma>(const Instruction& inst) {
 
 // div.approx, .full and the rounded ones: all divide as IEEE does.
 void FunctionLifter::LiftFloatDivide(const Instruction& inst) {
+  if (SaysRounding(inst)) MarkBranches(b_);
   const ScalarType type = inst.type();
   const bool ftz = inst.Has(Mod::kFtz);
   const Rounding rounding = RoundingOf(inst);
@@ -163,15 +140,9 @@ void FunctionLifter::LiftFloatMinMax(const Instruction& inst) {
 // abs and neg change the sign bit only, of NaNs too; .ftz flushes.
 void FunctionLifter::LiftSign(const Instruction& inst) {
   const ScalarType type = inst.type();
-  const unsigned lanes = ptx::Info(type).lanes;
-  std::vector<Value*> parts = SplitLanes(Read(Op(1), type), lanes);
-  for (Value*& part : parts) {
-    const unsigned bits = part->getType()->getIntegerBitWidth();
-    if (inst.Has(Mod::kFtz)) part = IsHalf(type) ? FlushHalf(part) : AsInt(Flush(b_.CreateBitCast(part, b_.getFloatTy())));
-    Value* sign = b_.getInt(llvm::APInt::getSignMask(bits));
-    part = inst.opcode == Opcode::kAbs ? b_.CreateAnd(part, b_.CreateNot(sign)) : b_.CreateXor(part, sign);
-  }
-  Write(Op(0), JoinLanes(parts, TypeOf(type)), type);
+  Value* x = Read(Op(1), type);
+  if (inst.opcode == Opcode::kAbs) return Write(Op(0), lanes_.Absolute(x, type, inst.Has(Mod::kFtz)), type);
+  Write(Op(0), MarkFloat(b_, {.opcode = Opcode::kNeg, .type = type, .modifiers = {.ftz = inst.Has(Mod::kFtz)}}, {x}), type);
 }
 
 // testp: zeros count as normal numbers.
@@ -209,6 +180,8 @@ template <>
 void FunctionLifter::Lift<semantic::FloatUnary>(const Instruction& inst) {
   if (inst.opcode == Opcode::kAbs || inst.opcode == Opcode::kNeg) return LiftSign(inst);
   const ScalarType type = inst.type();
+  const bool root = inst.opcode == Opcode::kRcp || inst.opcode == Opcode::kSqrt || inst.opcode == Opcode::kRsqrt;
+  if (root && (SaysRounding(inst) || (type == ScalarType::kF64 && !inst.Has(Mod::kFtz)))) MarkBranches(b_);
   std::vector<Value*> lanes = ReadFloatLanes(Op(1), type, inst.Has(Mod::kFtz));
   for (Value*& lane : lanes) lane = type == ScalarType::kF64 ? UnaryF64(inst, lane) : UnaryF32(inst, lane);
   WriteFloatLanes(inst, lanes, type);

@@ -1,12 +1,12 @@
 #include "sim/exec/compiler/lift_flush.h"
 
 #include <llvm/ADT/SmallPtrSet.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
 #include <vector>
+
+#include "sim/exec/compiler/promote_registers.h"
 
 namespace gridloom::exec {
 namespace {
@@ -41,16 +41,6 @@ bool IsNormal(const llvm::Value* value, const llvm::Function* mark, Visited& vis
   }
   if (const auto* extend = llvm::dyn_cast<llvm::FPExtInst>(value)) return extend->getSrcTy()->isHalfTy();
   return llvm::isa<llvm::SIToFPInst, llvm::UIToFPInst>(value);
-}
-
-void PromoteRegisters(llvm::Function& function) {
-  std::vector<llvm::AllocaInst*> slots;
-  for (llvm::Instruction& instruction : function.getEntryBlock()) {
-    auto* slot = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
-    if (slot && llvm::isAllocaPromotable(slot)) slots.push_back(slot);
-  }
-  llvm::DominatorTree tree(function);
-  llvm::PromoteMemToReg(slots, tree);
 }
 
 // Two vector instructions on AVX-512: a test of the exponent bits, a masked `and`.

@@ -12,7 +12,7 @@ bool IsPure(const Instruction& inst) { return ptx::IsArithmetic(inst.info().cls)
 }  // namespace
 
 FunctionLifter::FunctionLifter(ModuleLifter& module, const ptx::Function& function, llvm::Function* ir)
-    : module_(module), function_(function), ir_(ir), b_(module.out()), emit_(b_, module.options().cpu == "x86-64") {}
+    : module_(module), function_(function), ir_(ir), b_(module.out()), emit_(b_, module.options().cpu == "x86-64"), lanes_(b_, emit_) {}
 
 void FunctionLifter::Refuse(const std::string& what) const { throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what}; }
 

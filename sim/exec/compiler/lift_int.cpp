@@ -1,4 +1,5 @@
 // Integer arithmetic (PTX ISA, 9.7.1 and 9.7.2).
+#include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -154,6 +155,7 @@ template <>
 void FunctionLifter::Lift<semantic::DivRem>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return LiftFloatDivide(inst);
+  if (type != ScalarType::kU32) MarkBranches(b_);
   const bool is_signed = IsSignedType(type);
   const bool remainder = inst.opcode == Opcode::kRem;
   Value* a = Read(Op(1), type);

@@ -1,4 +1,5 @@
 // ld, ldu, st, atom, red, address conversion, alloca and fences (PTX ISA, 9.7.9, 9.7.13).
+#include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -153,6 +154,7 @@ void FunctionLifter::Fence(std::uint64_t imm) { b_.CallHelper(Helper::kFence, {}
 // here), only keep accesses in order.
 template <>
 void FunctionLifter::Lift<semantic::Fence>(const Instruction& inst) {
+  MarkBranches(b_);
   const bool full = inst.opcode == Opcode::kMembar ? !inst.Has(Mod::kProxy) : inst.Has(Mod::kSc);
   Fence(full && !inst.Has(Mod::kCta) ? kFenceFull : kFenceOrder);
 }

@@ -147,26 +147,4 @@ Value* FunctionLifter::GuardValue(const ptx::Guard& guard) {
   return guard.negated ? b_.CreateNot(value) : value;
 }
 
-std::vector<Value*> FunctionLifter::SplitLanes(Value* packed, unsigned lanes) {
-  packed = AsInt(packed);
-  const unsigned bits = packed->getType()->getIntegerBitWidth() / lanes;
-  std::vector<Value*> parts;
-  for (unsigned i = 0; i < lanes; ++i) {
-    parts.push_back(b_.CreateTrunc(i == 0 ? packed : b_.CreateLShr(packed, i * bits), b_.getIntNTy(bits)));
-  }
-  return parts;
-}
-
-Value* FunctionLifter::JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type) {
-  auto* whole = b_.getIntNTy(type->getScalarSizeInBits());
-  const unsigned bits = whole->getIntegerBitWidth() / static_cast<unsigned>(lanes.size());
-  Value* packed = nullptr;
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    Value* part = b_.CreateZExt(AsInt(lanes[i]), whole);
-    if (i != 0) part = b_.CreateShl(part, i * bits);
-    packed = packed ? b_.CreateOr(packed, part) : part;
-  }
-  return b_.CreateBitCast(packed, type);
-}
-
 }  // namespace gridloom::exec

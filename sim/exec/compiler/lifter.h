@@ -14,6 +14,7 @@
 
 #include "rewriter/ptx/ir.h"
 #include "sim/exec/compiler/float_emit.h"
+#include "sim/exec/compiler/float_lanes.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/spmd.h"
 #include "sim/exec/contract/image_immediates.h"
@@ -197,8 +198,8 @@ class FunctionLifter {
   void LiftCarry(const Instruction& inst, Value* a, Value* b, bool subtract);
   llvm::AllocaInst* CarrySlot();
   /// Splits a packed value into lanes of `bits`, and back.
-  std::vector<Value*> SplitLanes(Value* packed, unsigned lanes);
-  Value* JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type);
+  std::vector<Value*> SplitLanes(Value* packed, unsigned lanes) { return lanes_.Split(packed, lanes); }
+  Value* JoinLanes(const std::vector<Value*>& lanes, llvm::Type* type) { return lanes_.Join(lanes, type); }
   /// Applies a function of two lanes to packed operands.
   template <typename Combine>
   Value* MapLanes(Value* a, Value* b, unsigned lanes, Combine combine) {
@@ -219,10 +220,11 @@ class FunctionLifter {
 
   // ----------------------------------------------------------------------------------------- lift_float.cpp, lift_convert.cpp
   /// Lanes of an operand as f32 (f16, bf16, f32) or f64; `ftz` flushes subnormal inputs.
-  std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz);
+  std::vector<Value*> ReadFloatLanes(const Operand& operand, ScalarType type, bool ftz) {
+    return lanes_.Unpack(Read(operand, type), type, ftz);
+  }
   void WriteFloatLanes(const Instruction& inst, std::vector<Value*> lanes, ScalarType type);
   Value* Flush(Value* x);
-  Value* FlushHalf(Value* half);
   Value* RoundedF64(F64Op op, Rounding rounding, Value* a, Value* b, Value* c);
   void LiftFloatArithmetic(const Instruction& inst);
   void LiftFloatDivide(const Instruction& inst);
@@ -315,6 +317,7 @@ class FunctionLifter {
   llvm::Function* ir_;
   SpmdBuilder b_;
   FloatEmitter emit_;
+  FloatLanes lanes_;
   const Instruction* inst_ = nullptr;  ///< being lifted
   Value* guard_ = nullptr;             ///< i1 under which register writes happen, null: always
   bool terminated_ = false;            ///< the current block has its terminator

@@ -3,11 +3,15 @@
 #include <elf.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <iostream>
 #include <random>
 
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/select.h"
+#include "rewriter/support/whole_file.h"
 #include "tests/rewriter/image/image_bytes.h"
+#include "tests/rewriter/image/nvcc.h"
 
 namespace gridloom::image {
 namespace {
@@ -51,6 +55,43 @@ TEST_CASE("KeepPtx_ThroughAPointer_IsFoundWithoutASize") {
   const auto set = ReadImagePointer(kept->data());
   REQUIRE(set.ok());
   CHECK(set->HasKind(EntryKind::kPtx));
+}
+
+// The flag of sections of compute capability 10.0 and later (kept_ptx.cpp).
+TEST_CASE("KeepPtx_CubinOfTwoForms_SectionHasTheFlagOfTheSecond") {
+  for (const std::uint64_t flag : {std::uint64_t{0}, std::uint64_t{0x10000000}}) {
+    Buffer cubin = Cubin();
+    Elf64_Ehdr header;
+    std::memcpy(&header, cubin.data(), sizeof(header));
+    auto* sections = reinterpret_cast<Elf64_Shdr*>(cubin.data() + header.e_shoff);
+    sections[2].sh_flags = SHF_INFO_LINK | flag;
+    const auto kept = KeepPtx(cubin, kPtx90);
+    REQUIRE(kept.ok());
+    std::memcpy(&header, kept->data(), sizeof(header));
+    Elf64_Shdr last;
+    std::memcpy(&last, kept->data() + header.e_shoff + (header.e_shnum - 1u) * sizeof(last), sizeof(last));
+    CHECK(last.sh_flags == flag);
+  }
+}
+
+// What `nvcc -dc` makes under Gridloom goes to the real nvlink.
+TEST_CASE("KeepPtx_RelocatableCubinOfNvcc_IsLinkedByNvlink") {
+  const std::vector<testing::SourceFile> sources{{"part.cu",
+                                                  "__device__ __noinline__ int helper(int x) { return x * 3 + 1; }\n"
+                                                  "__global__ void k(int* p) { *p = helper(*p); }\n"}};
+  const testing::Nvcc nvcc(sources);
+  if (!nvcc.present()) {
+    std::cout << "SKIPPED: nvcc is not installed; nvlink is not tested\n";
+    return;
+  }
+  for (const char* const arch : {"sm_90", "sm_100", "sm_103", "sm_120", "sm_121"}) {
+    const auto cubin = ReadWholeFile(nvcc.Build(std::string("-cubin -rdc=true -arch=") + arch).string());
+    REQUIRE(cubin.ok());
+    const auto kept = KeepPtx(AsBytes(*cubin), kPtx90);
+    REQUIRE(kept.ok());
+    INFO(arch);
+    CHECK(nvcc.Link(std::string(AsText(*kept)), arch) == "");
+  }
 }
 
 TEST_CASE("KeepPtx_OtherFiles_AreRefused") {

@@ -58,4 +58,9 @@ std::string Nvcc::Assemble(const std::string& ptx) const {
   return Run(tools_ + "ptxas -arch=sm_90 " + file.string() + " -o " + (directory_ / "linked.cubin").string());
 }
 
+std::string Nvcc::Link(const std::string& cubin, const std::string& arch) const {
+  Write({"part.cubin", cubin});
+  return Run(tools_ + "nvlink -arch=" + arch + " " + (directory_ / "part.cubin").string() + " -o " + (directory_ / "whole.cubin").string());
+}
+
 }  // namespace gridloom::image::testing

@@ -27,6 +27,8 @@ class Nvcc {
   std::filesystem::path Build(const std::string& options) const;
   /// What ptxas says about a PTX text; empty when it assembles it.
   std::string Assemble(const std::string& ptx) const;
+  /// What nvlink says about a relocatable cubin; empty when it links it.
+  std::string Link(const std::string& cubin, const std::string& arch) const;
 
  private:
   std::string Run(const std::string& command) const;

@@ -309,7 +309,7 @@ const std::vector<InstructionTable>& InstructionTables() {
   static const std::vector<InstructionTable> kTables{
       {"integer", IntegerCases}, {"logic", LogicCases},   {"compare", CompareCases}, {"float", FloatCases},
       {"half", HalfCases},       {"approx", ApproxCases}, {"convert", ConvertCases}, {"packed convert", PackedConvertCases},
-      {"video", VideoCases},
+      {"video", VideoCases},     {"fused", FusedCases},
   };
   return kTables;
 }

@@ -61,6 +61,7 @@ std::vector<InstructionCase> LogicCases();
 std::vector<InstructionCase> CompareCases();
 std::vector<InstructionCase> FloatCases();
 std::vector<InstructionCase> HalfCases();
+std::vector<InstructionCase> FusedCases();
 std::vector<InstructionCase> ApproxCases();
 std::vector<InstructionCase> ConvertCases();
 std::vector<InstructionCase> PackedConvertCases();

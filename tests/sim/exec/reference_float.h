@@ -2,6 +2,7 @@
 // under a given rounding mode. Shares nothing with the code under test.
 #pragma once
 
+#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 namespace gridloom::exec::reference {
 
 __extension__ using Quad = __float128;
+__extension__ using Bits128 = unsigned __int128;
 
 enum class Mode { kNearest, kZero, kDown, kUp, kAway };
 
@@ -78,14 +80,15 @@ inline std::uint64_t Round(Quad value, bool negative, const Format& f, Mode mode
   return sign | code;
 }
 
-/// a + b with what is lost beyond 113 bits pushed in as a tiny nudge, so that rounding to a small format is right.
+/// a + b rounded to odd: towards zero, with the last of 113 bits set where anything is lost, so that rounding to a small format is right.
 inline Quad StickySum(Quad a, Quad b) {
   const Quad sum = a + b;
   const Quad bb = sum - a;
   const Quad error = (a - (sum - bb)) + (b - bb);
   if (error == 0) return sum;
-  const Quad tiny = (sum < 0 ? -sum : sum) * PowerOf2(-108);
-  return error > 0 ? sum + tiny : sum - tiny;
+  auto bits = std::bit_cast<Bits128>(sum);
+  if ((error > 0) != (sum > 0)) --bits;  // the sum was rounded away from zero
+  return std::bit_cast<Quad>(bits | 1);
 }
 
 inline int HostMode(Mode mode) {
