@@ -1,7 +1,10 @@
 // NVRTC for programs that ask it for machine code (nvrtcGetCUBIN of an sm_ target): there is no machine that runs it here, so
 // they get the PTX of the same compilation, which every module-loading function takes as well. -maxrregcount, which PTX does not tell
-// of, is put into it.
+// of, is put into it. Of a program that is to be linked (-rdc=true) they get the machine code with the PTX in a section beside it: the
+// linker they give it to next, nvJitLink or nvlink, takes nothing but machine code as a cubin.
 #include "interpose/hooks/nvrtc.h"
+
+#include <elf.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,11 +13,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "interpose/api/entry.h"
 #include "interpose/session/ptx_sources.h"
+#include "rewriter/image/kept_ptx.h"
 
 namespace {
 
@@ -64,9 +69,23 @@ void Forget(Program program) {
   limits.registers.erase(program);
 }
 
-/// The PTX to hand out in place of machine code, with its final zero; nothing where the program was compiled for no real architecture,
-/// or a real GPU is there to run it.
-std::optional<std::string> PtxInstead(Program program) {
+/// The machine code with `ptx` beside it, where it is relocatable; nothing otherwise.
+std::optional<std::string> RelocatableWith(Program program, std::size_t cubin_size, std::string_view ptx) {
+  const auto get_cubin = Real<Get>("nvrtcGetCUBIN");
+  std::string cubin(cubin_size, '\0');
+  if (get_cubin == nullptr || get_cubin(program, cubin.data()) != kSuccess) return std::nullopt;
+  Elf64_Ehdr header;
+  if (cubin.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, cubin.data(), sizeof(header));
+  if (header.e_type != ET_REL) return std::nullopt;
+  const auto kept = gridloom::image::KeepPtx(gridloom::image::AsBytes(cubin), ptx);
+  if (!kept.ok()) return std::nullopt;
+  return std::string(gridloom::image::AsText(*kept));
+}
+
+/// What to hand out in place of machine code: PTX with its final zero, or code to link; nothing where the program was compiled for no
+/// real architecture, or a real GPU is there to run it.
+std::optional<std::string> ImageInstead(Program program) {
   if (gridloom::api::CurrentMode() == gridloom::api::Mode::kReal) return std::nullopt;
   const auto cubin_size = Real<GetSize>("nvrtcGetCUBINSize"), ptx_size = Real<GetSize>("nvrtcGetPTXSize");
   const auto get_ptx = Real<Get>("nvrtcGetPTX");
@@ -78,6 +97,7 @@ std::optional<std::string> PtxInstead(Program program) {
   if (get_ptx(program, ptx.data()) != kSuccess) return std::nullopt;
   ptx.resize(std::strlen(ptx.c_str()));
   ptx = gridloom::session::WithMaxRegisters(std::move(ptx), LimitOf(program));
+  if (auto relocatable = RelocatableWith(program, cubin, ptx)) return relocatable;
   ptx.push_back('\0');
   return ptx;
 }
@@ -108,18 +128,18 @@ __attribute__((visibility("default"))) Result nvrtcDestroyProgram(Program* progr
 __attribute__((visibility("default"))) Result nvrtcGetCUBINSize(Program program, std::size_t* size) {
   const auto real = Real<GetSize>("nvrtcGetCUBINSize");
   if (real == nullptr) return kInternalError;
-  const auto ptx = size != nullptr ? PtxInstead(program) : std::nullopt;
-  if (!ptx) return real(program, size);
-  *size = ptx->size();
+  const auto image = size != nullptr ? ImageInstead(program) : std::nullopt;
+  if (!image) return real(program, size);
+  *size = image->size();
   return kSuccess;
 }
 
 __attribute__((visibility("default"))) Result nvrtcGetCUBIN(Program program, char* data) {
   const auto real = Real<Get>("nvrtcGetCUBIN");
   if (real == nullptr) return kInternalError;
-  const auto ptx = data != nullptr ? PtxInstead(program) : std::nullopt;
-  if (!ptx) return real(program, data);
-  std::copy(ptx->begin(), ptx->end(), data);
+  const auto image = data != nullptr ? ImageInstead(program) : std::nullopt;
+  if (!image) return real(program, data);
+  std::copy(image->begin(), image->end(), data);
   return kSuccess;
 }
 

@@ -1,5 +1,5 @@
 // The toolkit's compiler and linker as Python's libraries use them: opened by dlopen, their functions looked up by dlsym, asked for
-// machine code of a real architecture. Two modules linked by nvJitLink, one that calls the other; once as PTX and once as LTO-IR.
+// machine code of a real architecture. Two modules linked by nvJitLink, one that calls the other: as PTX, as machine code, as LTO-IR.
 // Then lookups that must go where they always went.
 #include <dlfcn.h>
 #include <nvJitLink.h>
@@ -95,6 +95,17 @@ int main() {
     lto.emplace_back(NVJITLINK_INPUT_LTOIR, Compile(nvrtc, source, kToLtoIr, "LTOIR"));
   }
   Run(Link(linker, {"-arch=sm_90"}, ptx), 7);
+  // Machine code to be linked, also with PTX; from compute capability 10.0 on ptxas writes it in another form, too.
+  for (const bool newer : {false, true}) {
+    const std::vector<const char*> to_cubin = {newer ? "--gpu-architecture=sm_100" : "--gpu-architecture=sm_90", "-rdc=true"};
+    const std::vector<const char*> options = {newer ? "-arch=sm_100" : "-arch=sm_90"};
+    Inputs cubins;
+    for (const char* source : {caller, callee}) cubins.emplace_back(NVJITLINK_INPUT_CUBIN, Compile(nvrtc, source, to_cubin, "CUBIN"));
+    const std::string linked = Link(linker, options, cubins), mixed = Link(linker, options, {cubins[0], ptx[1]});
+    if (newer) continue;  // the device is older
+    Run(linked, 7);
+    Run(mixed, 7);
+  }
   Run(Link(linker, {"-arch=sm_90", "-lto"}, lto), 7);
 
   // LTO-IR calls a function of PTX, which calls and reads what only LTO-IR has, and nothing of that itself uses.
