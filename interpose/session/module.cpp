@@ -97,7 +97,7 @@ CUresult Kernel::Prepare(Context& context, const std::shared_ptr<exec::Program>&
       }
     }
   }
-  const Status status = context.device().engine().BeginPrepare(program, info, block);
+  const Status status = context.device().engine().Prepare(program, info, block);
   if (!status.ok()) {
     LogFormat(LogLevel::kError, "kernel %s cannot run: %s", name_.c_str(), status.error().message.c_str());
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -110,11 +110,6 @@ class Engine {
   /// Compiles without running (module loading in eager mode, `inspect`, tests).
   virtual Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) = 0;
 
-  /// The same for a launch that comes: returns when it is certain that the kernel can be compiled, which may go on on another thread.
-  virtual Status BeginPrepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
-    return Prepare(program, kernel, block);
-  }
-
   /// CTAs of this kernel that fit on one SM of the device (cuOccupancyMaxActiveBlocksPerMultiprocessor).
   virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const = 0;
 

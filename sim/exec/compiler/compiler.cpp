@@ -17,16 +17,6 @@
 #include "sim/exec/contract/abi.h"
 
 namespace gridloom::exec {
-
-struct PendingKernel {
-  explicit PendingKernel(const char* name) : spmd(context, name) {}
-
-  llvm::LLVMContext context;  // outlives what is made in it
-  std::unique_ptr<llvm::TargetMachine> machine;
-  SpmdModule spmd;
-  bool keep_ir = false;
-};
-
 namespace {
 
 /// Raised whenever generated code changes, so that objects in the disk cache made by an older compiler are not used.
@@ -62,43 +52,44 @@ bool Verifies(const llvm::Module& module, const char* stage, CompiledKernel& out
   return false;
 }
 
-/// Null: `out` has the error.
-std::unique_ptr<PendingKernel> Begin(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines,
-                                     CompiledKernel& out) {
+void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines, CompiledKernel& out) {
   const ptx::Function* function = module.FindFunction(name);
   if (!function || !function->is_entry || !function->body) {
     out.error = std::string("no kernel named '") + name + "' in the module";
-    return nullptr;
+    return;
   }
-  auto pending = std::make_unique<PendingKernel>(name);
-  pending->keep_ir = options.keep_ir;
+  llvm::LLVMContext context;
   std::string error;
-  pending->machine = MakeTargetMachine(options.cpu, error);
-  if (!pending->machine) {
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(options.cpu, error);
+  if (!machine) {
     out.error = "no code generator for this host: " + error;
-    return nullptr;
+    return;
   }
-  SpmdModule& spmd = pending->spmd;
-  spmd.ir().setDataLayout(pending->machine->createDataLayout());
+  SpmdModule spmd(context, name);
+  spmd.ir().setDataLayout(machine->createDataLayout());
   LiftedKernel lifted = LiftKernel(module, *function, options, spmd);
   if (!lifted.error.empty()) {
     out.error = lifted.error;
     out.error_line = lifted.error_line;
-    return nullptr;
+    return;
   }
   if (!with_lines) llvm::StripDebugInfo(spmd.ir());
-  SetTarget(spmd.ir(), *pending->machine);
+  SetTarget(spmd.ir(), *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form as lifted\n" + Print(spmd.ir());
-  if (!Verifies(spmd.ir(), "lifted kernel", out)) return nullptr;
-  OptimizeSpmd(spmd, lifted.address_taken, options, *pending->machine);
+  if (!Verifies(spmd.ir(), "lifted kernel", out)) return;
+  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
   if (options.keep_ir) out.ir += "; ---- SPMD form, optimised\n" + Print(spmd.ir());
   const VectorizeResult vectorized = Vectorize(spmd, lifted.kernel, lifted.address_taken, options, lifted.static_shared_bytes);
   if (!vectorized.error.empty()) {
     out.error = vectorized.error;
-    return nullptr;
+    return;
   }
   if (options.keep_ir) out.ir += "; ---- warp form\n" + Print(spmd.ir());
-  if (!Verifies(spmd.ir(), "warp form", out)) return nullptr;
+  if (!Verifies(spmd.ir(), "warp form", out)) return;
+  OptimizeWarp(spmd.ir(), *machine);
+  if (options.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(spmd.ir());
+  out.object = EmitObject(spmd.ir(), *machine, out.error);
+  out.frame_bytes = FrameBytes(out.object);
   out.static_shared_bytes = lifted.static_shared_bytes;
   out.local_bytes = lifted.local_bytes;
   out.recursive = lifted.recursive;
@@ -107,36 +98,13 @@ std::unique_ptr<PendingKernel> Begin(const ptx::Module& module, const char* name
   out.gives_way = vectorized.gives_way;
   out.by_cta = vectorized.by_cta;
   out.check_sites = vectorized.check_sites;
-  return pending;
-}
-
-void Finish(PendingKernel& pending, CompiledKernel& out) {
-  OptimizeWarp(pending.spmd.ir(), *pending.machine);
-  if (pending.keep_ir) out.ir += "; ---- warp form, optimised\n" + Print(pending.spmd.ir());
-  out.object = EmitObject(pending.spmd.ir(), *pending.machine, out.error);
-  out.frame_bytes = FrameBytes(out.object);
-}
-
-void Compile(const ptx::Module& module, const char* name, const CompileOptions& options, bool with_lines, CompiledKernel& out) {
-  out = {};
-  if (const auto pending = Begin(module, name, options, with_lines, out)) Finish(*pending, out);
 }
 
 }  // namespace
 
 extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
-  Compile(*module, kernel, *options, false, *out);
-}
-
-extern "C" PendingKernel* gridloom_compile_begin(const ptx::Module* module, const char* kernel, const CompileOptions* options,
-                                                 CompiledKernel* out) {
   *out = {};
-  return Begin(*module, kernel, *options, false, *out).release();
-}
-
-extern "C" void gridloom_compile_finish(PendingKernel* pending, CompiledKernel* out) {
-  const std::unique_ptr<PendingKernel> taken(pending);
-  Finish(*taken, *out);
+  Compile(*module, kernel, *options, false, *out);
 }
 
 extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel, const CompileOptions* options,

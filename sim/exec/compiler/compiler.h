@@ -50,16 +50,6 @@ extern "C" __attribute__((visibility("default"))) void gridloom_compile(const pt
                                                                         const CompileOptions* options, CompiledKernel* out);
 using CompileFn = decltype(&gridloom_compile);
 
-/// A kernel of which it is certain that it can be compiled. What is left is code generation, which takes most of the time.
-struct PendingKernel;
-/// The first part of gridloom_compile. Null: `out` has the error. The module may be gone when the rest is done.
-extern "C" __attribute__((visibility("default"))) PendingKernel* gridloom_compile_begin(const ptx::Module* module, const char* kernel,
-                                                                                        const CompileOptions* options, CompiledKernel* out);
-using CompileBeginFn = decltype(&gridloom_compile_begin);
-/// The rest, on any thread, into the same `out`. Takes `pending`.
-extern "C" __attribute__((visibility("default"))) void gridloom_compile_finish(PendingKernel* pending, CompiledKernel* out);
-using CompileFinishFn = decltype(&gridloom_compile_finish);
-
 /// Identifies this compiler build (versions of lifter, ABI, LLVM, CPU) for the cache key.
 extern "C" __attribute__((visibility("default"))) const char* gridloom_compiler_id(const char* cpu);
 

@@ -107,19 +107,11 @@ Result<CompileFn> CompilerLoader::Load() {
       return;
     }
     compile_ = reinterpret_cast<CompileFn>(dlsym(*library, "gridloom_compile"));
-    parts_.begin = reinterpret_cast<CompileBeginFn>(dlsym(*library, "gridloom_compile_begin"));
-    parts_.finish = reinterpret_cast<CompileFinishFn>(dlsym(*library, "gridloom_compile_finish"));
     find_line_ = reinterpret_cast<FindLineFn>(dlsym(*library, "gridloom_find_line"));
     if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile";
   });
   if (!compile_) return Error{error_};
   return compile_;
-}
-
-Result<CompilerLoader::Parts> CompilerLoader::LoadParts() {
-  GL_TRY(compile, Load());
-  static_cast<void>(compile);
-  return parts_;
 }
 
 FindLineFn CompilerLoader::LoadFindLine() { return Load().ok() ? find_line_ : nullptr; }

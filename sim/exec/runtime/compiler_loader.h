@@ -21,12 +21,6 @@ class CompilerLoader {
   /// library, and what the processor says of itself.
   const std::string& id() const { return id_; }
   Result<CompileFn> Load();
-  /// The same in two parts; none for tests' compilers.
-  struct Parts {
-    CompileBeginFn begin = nullptr;
-    CompileFinishFn finish = nullptr;
-  };
-  Result<Parts> LoadParts();
   /// Null when the library cannot be loaded, or for tests' compilers.
   FindLineFn LoadFindLine();
 
@@ -34,7 +28,6 @@ class CompilerLoader {
   std::string path_, id_;
   std::once_flag once_;
   CompileFn compile_ = nullptr;
-  Parts parts_;
   FindLineFn find_line_ = nullptr;
   std::string error_;
 };

@@ -7,15 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/contract/layout.h"
-#include "sim/exec/runtime/builders.h"
 #include "sim/exec/runtime/code_cache.h"
 #include "sim/exec/runtime/compiler_loader.h"
 #include "sim/exec/runtime/device_heap.h"
@@ -79,8 +76,7 @@ class EngineImpl final : public Engine {
             options.printf_fifo_bytes, parts.printf_sink ? std::move(parts.printf_sink)
                                                          : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
         threads_(options.threads != 0 ? options.threads : AvailableCores()),
-        pool_(threads_ - 1, memory),
-        builders_(threads_) {
+        pool_(threads_ - 1, memory) {
     services_.memory = &memory_;
     services_.heap = &heap_;
     services_.output = &output_;
@@ -98,7 +94,6 @@ class EngineImpl final : public Engine {
 
   LaunchFault Run(const LaunchParams& launch, LaunchStats* stats) override;
   Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) override;
-  Status BeginPrepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) override;
   std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const override {
     return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes);
   }
@@ -110,16 +105,7 @@ class EngineImpl final : public Engine {
 
  private:
   Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, Recording record);
-  CompileOptions OptionsFor(Dim3 grid, Dim3 block, bool clusters, Recording record);
   Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
-  Result<KernelTable::Begun> BeginBuild(const std::shared_ptr<ProgramImpl>& program, const KernelInfo& kernel,
-                                        const CompileOptions& options);
-  std::optional<LoadedKernel> LoadCached(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                         const CacheKey& key);
-  Result<LoadedKernel> LoadNew(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                               const CompiledKernel& compiled, const CacheKey& key, Clock::time_point start);
-  static Result<LoadedKernel> Loaded(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                     const CompiledKernel& compiled, std::unique_ptr<CodeObject> code, Clock::time_point start);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
@@ -142,7 +128,6 @@ class EngineImpl final : public Engine {
   EngineServices services_;
   WorkerPool pool_;
   std::atomic<std::uint64_t> grid_id_{0};
-  Builders builders_;  // ends before what its jobs use
 };
 
 /// Serial numbers are never used twice in a process: equipment kept from an earlier launch recognises a new one by them.
@@ -151,47 +136,40 @@ std::uint64_t NextSerial() {
   return serial.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// From the disk; nothing when it has to be compiled.
-std::optional<LoadedKernel> EngineImpl::LoadCached(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                                   const CacheKey& key) {
+Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const auto start = Clock::now();
-  const std::optional<CompiledKernel> compiled = cache_.Load(key);
-  if (!compiled) return std::nullopt;
-  // A file that passed its checksum and still does not load is as good as none.
-  auto code = CodeObject::Load(compiled->object, kernel.name);
-  if (!code || !(*code)->Find("gl_kernel")) return std::nullopt;
-  Result<LoadedKernel> loaded = Loaded(program, kernel, options, *compiled, std::move(*code), start);
-  if (!loaded) return std::nullopt;
-  loaded->cache_hit = true;
-  return std::move(*loaded);
-}
-
-/// What has been compiled.
-Result<LoadedKernel> EngineImpl::LoadNew(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                         const CompiledKernel& compiled, const CacheKey& key, Clock::time_point start) {
-  if (!compiled.error.empty()) return Error{compiled.error};
-  GL_TRY(code, CodeObject::Load(compiled.object, kernel.name));
-  cache_.Store(key, compiled);
-  return Loaded(program, kernel, options, compiled, std::move(code), start);
-}
-
-Result<LoadedKernel> EngineImpl::Loaded(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
-                                        const CompiledKernel& compiled, std::unique_ptr<CodeObject> code, Clock::time_point start) {
+  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
+  std::optional<CompiledKernel> compiled = cache_.Load(key);
   LoadedKernel loaded;
-  loaded.code = std::move(code);
+  if (compiled) {
+    // A file that passed its checksum and still does not load is as good as none.
+    auto code = CodeObject::Load(compiled->object, kernel.name);
+    if (code && (*code)->Find("gl_kernel")) loaded.code = std::move(*code);
+    else compiled.reset();
+  }
+  loaded.cache_hit = compiled.has_value();
+  if (!compiled) {
+    GL_TRY(compile, compiler_.Load());
+    compiled.emplace();
+    compile(&program.module(), kernel.name.c_str(), &options, &*compiled);
+    if (!compiled->error.empty()) return Error{compiled->error};
+    GL_TRY(code, CodeObject::Load(compiled->object, kernel.name));
+    loaded.code = std::move(code);
+    cache_.Store(key, *compiled);
+  }
   const auto entry = reinterpret_cast<std::uintptr_t>(loaded.code->Find("gl_kernel"));
   if (entry == 0 || entry >= loaded.code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
-  if (compiled.by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
+  if (compiled->by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
   else loaded.entry = reinterpret_cast<WarpEntry>(entry);
-  loaded.static_shared_bytes = compiled.static_shared_bytes;
+  loaded.static_shared_bytes = compiled->static_shared_bytes;
   loaded.dynamic_shared_offset = LayoutShared(program.module(), *kernel.function).dynamic_offset;
-  loaded.local_bytes = compiled.local_bytes;
-  loaded.frame_bytes = compiled.frame_bytes;
-  loaded.needs_fiber = compiled.needs_fiber;
-  loaded.simple_barriers = compiled.simple_barriers;
-  loaded.gives_way = compiled.gives_way;
-  loaded.recursive = compiled.recursive;
-  loaded.check_sites = compiled.check_sites;
+  loaded.local_bytes = compiled->local_bytes;
+  loaded.frame_bytes = compiled->frame_bytes;
+  loaded.needs_fiber = compiled->needs_fiber;
+  loaded.simple_barriers = compiled->simple_barriers;
+  loaded.gives_way = compiled->gives_way;
+  loaded.recursive = compiled->recursive;
+  loaded.check_sites = compiled->check_sites;
   loaded.options = options;
   if (options.record != Recording::kNone) {
     for (const ptx::Instruction* instruction : NumberInstructions(program.module(), *kernel.function).instructions)
@@ -201,37 +179,8 @@ Result<LoadedKernel> EngineImpl::Loaded(ProgramImpl& program, const KernelInfo& 
   return loaded;
 }
 
-Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
-  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
-  if (std::optional<LoadedKernel> cached = LoadCached(program, kernel, options, key)) return std::move(*cached);
-  const auto start = Clock::now();
-  GL_TRY(compile, compiler_.Load());
-  CompiledKernel compiled;
-  compile(&program.module(), kernel.name.c_str(), &options, &compiled);
-  return LoadNew(program, kernel, options, compiled, key, start);
-}
-
-/// As Build, but code generation is left to do.
-Result<KernelTable::Begun> EngineImpl::BeginBuild(const std::shared_ptr<ProgramImpl>& program, const KernelInfo& kernel,
-                                                  const CompileOptions& options) {
-  const CacheKey key = MakeCacheKey(program->key(), kernel.name, options, compiler_.id());
-  if (std::optional<LoadedKernel> cached = LoadCached(*program, kernel, options, key)) return KernelTable::Begun(std::move(*cached));
-  const auto start = Clock::now();
-  GL_TRY(parts, compiler_.LoadParts());
-  if (parts.begin == nullptr || parts.finish == nullptr) {
-    GL_TRY(built, Build(*program, kernel, options));
-    return KernelTable::Begun(std::move(built));
-  }
-  auto compiled = std::make_shared<CompiledKernel>();
-  PendingKernel* const pending = parts.begin(&program->module(), kernel.name.c_str(), &options, compiled.get());
-  if (pending == nullptr) return Error{compiled->error};
-  return KernelTable::Begun(KernelTable::Rest([this, program, &kernel, options, key, start, compiled, pending, finish = parts.finish] {
-    finish(pending, compiled.get());
-    return LoadNew(*program, kernel, options, *compiled, key, start);
-  }));
-}
-
-CompileOptions EngineImpl::OptionsFor(Dim3 grid, Dim3 block, bool clusters, Recording record) {
+Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
+                                            Recording record) {
   CompileOptions options;
   options.block[0] = block.x;
   options.block[1] = block.y;
@@ -247,13 +196,7 @@ CompileOptions EngineImpl::OptionsFor(Dim3 grid, Dim3 block, bool clusters, Reco
   const ProcessorChoices& choices = Choices();
   options.fetch_ahead = choices.fetch_ahead;
   options.few_lanes = choices.few_lanes;
-  return options;
-}
-
-Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
-                                            Recording record) {
-  return program.kernel_table().Get(kernel.function, OptionsFor(grid, block, clusters, record),
-                                    [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
+  return program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
 }
 
 /// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
@@ -269,14 +212,6 @@ Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const Kernel
   GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, Recording::kNone));
   static_cast<void>(found);
   return {};
-}
-
-Status EngineImpl::BeginPrepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
-  const auto impl = std::static_pointer_cast<ProgramImpl>(program);
-  return impl->kernel_table().Begin(
-      kernel.function, OptionsFor({}, block, kernel.required_cluster[0] != 0, Recording::kNone),
-      [&](const CompileOptions& wanted) { return BeginBuild(impl, kernel, wanted); },
-      [&](std::function<void()> job) { builders_.Run(std::move(job)); });
 }
 
 /// Empty when the launch can run at all. The driver API checks more, and reports it as a driver does.

@@ -40,61 +40,18 @@ std::shared_ptr<KernelTable::Slot> KernelTable::SlotFor(const ptx::Function* fun
   return slot;
 }
 
-void KernelTable::Slot::To(State next) {
-  {
-    const std::lock_guard lock(mutex);
-    state = next;
-  }
-  changed.notify_all();
-}
-
-void KernelTable::Slot::Done(Result<LoadedKernel> built) {
-  {
-    const std::lock_guard lock(mutex);
-    if (built) kernel = std::make_unique<LoadedKernel>(std::move(*built));
-    else error = built.error().message;
-    state = State::kDone;
-  }
-  changed.notify_all();
-}
-
 Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build) {
   CompileOptions options = wanted;
   const std::shared_ptr<Slot> slot = SlotFor(function, options);
-  std::unique_lock lock(slot->mutex);
-  const bool builds = slot->state == Slot::State::kNone;
-  if (builds) {
-    slot->state = Slot::State::kBegun;
-    lock.unlock();
-    slot->Done(build(options));
-    lock.lock();
-  }
-  slot->changed.wait(lock, [&] { return slot->state == Slot::State::kDone; });
+  bool built_now = false;
+  std::call_once(slot->once, [&] {
+    built_now = true;
+    Result<LoadedKernel> built = build(options);
+    if (built) slot->kernel = std::make_unique<LoadedKernel>(std::move(*built));
+    else slot->error = built.error().message;
+  });
   if (!slot->kernel) return Error{slot->error};
-  return Found{slot->kernel.get(), builds};
-}
-
-Status KernelTable::Begin(const ptx::Function* function, const CompileOptions& wanted, const BeginBuild& begin, const Later& later) {
-  CompileOptions options = wanted;
-  const std::shared_ptr<Slot> slot = SlotFor(function, options);
-  std::unique_lock lock(slot->mutex);
-  if (slot->state == Slot::State::kNone) {
-    slot->state = Slot::State::kBegun;
-    lock.unlock();
-    Result<Begun> begun = begin(options);
-    if (!begun) {
-      slot->Done(std::move(begun).error());
-    } else if (auto* const kernel = std::get_if<LoadedKernel>(&*begun)) {
-      slot->Done(std::move(*kernel));
-    } else {
-      slot->To(Slot::State::kCertain);
-      later([slot, rest = std::get<Rest>(std::move(*begun))] { slot->Done(rest()); });
-    }
-    lock.lock();
-  }
-  slot->changed.wait(lock, [&] { return slot->state >= Slot::State::kCertain; });
-  if (slot->state == Slot::State::kDone && !slot->kernel) return Error{slot->error};
-  return {};
+  return Found{slot->kernel.get(), built_now};
 }
 
 }  // namespace gridloom::exec

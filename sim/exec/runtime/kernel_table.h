@@ -3,14 +3,12 @@
 // a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -49,14 +47,6 @@ class KernelTable {
   /// `wanted` is specialised on a block shape; the kernel found may not be.
   Result<Found> Get(const ptx::Function* function, const CompileOptions& wanted, const Build& build);
 
-  /// A kernel, or what is left to do for it.
-  using Rest = std::function<Result<LoadedKernel>()>;
-  using Begun = std::variant<LoadedKernel, Rest>;
-  using BeginBuild = std::function<Result<Begun>(const CompileOptions&)>;
-  using Later = std::function<void(std::function<void()>)>;  ///< has it run on another thread
-  /// Begins to build it unless somebody has: returns when it is certain that it can be built, or why it cannot.
-  Status Begin(const ptx::Function* function, const CompileOptions& wanted, const BeginBuild& begin, const Later& later);
-
  private:
   static constexpr std::size_t kOwnShapes = 2;  ///< before rows of warps share a version
   static constexpr std::size_t kMaxShapes = 8;
@@ -64,15 +54,10 @@ class KernelTable {
     std::uint32_t block[3];
     bool small_grid, clusters, memcheck;
     Recording record;
-    enum class State : std::uint8_t { kNone, kBegun, kCertain, kDone };
-    std::mutex mutex;
-    std::condition_variable changed;
-    State state = State::kNone;
-    std::unique_ptr<LoadedKernel> kernel;  // kDone: this, or the error
+    std::once_flag once;
+    std::unique_ptr<LoadedKernel> kernel;
     std::string error;
 
-    void Done(Result<LoadedKernel> built);
-    void To(State next);
     bool MatchesButForBlock(const CompileOptions& options) const;
     bool Matches(const CompileOptions& options) const;
   };
