@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -19,7 +20,7 @@ namespace gridloom::exec {
 namespace {
 
 /// Raised when the measurements or what is kept of them change.
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 
 /// Below this a difference may be noise, and the other way is the one with less code.
 constexpr double kClearly = 1.1;
@@ -59,18 +60,20 @@ bool IsRatio(double ratio) { return ratio > 0.001 && ratio < 1000; }
 }  // namespace
 
 std::string ProcessorTimes::Text() const {
-  char text[120];
-  std::snprintf(text, sizeof text, "ahead %.3f few %.3f all %.3f halves %d\n", ahead_gain, few_gain, all_gain, halves ? 1 : 0);
-  return text;
+  // In thousandths: a program's locale may write numbers with a comma.
+  const auto thousandths = [](double ratio) { return std::to_string(std::llround(ratio * 1000)); };
+  return "ahead " + thousandths(ahead_gain) + " few " + thousandths(few_gain) + " all " + thousandths(all_gain) + " halves " +
+         (halves ? "1" : "0") + "\n";
 }
 
 std::optional<ProcessorTimes> ProcessorTimes::Parse(std::string_view text) {
   ProcessorTimes times;
-  int end = 0, halves = 0;
+  int ahead = 0, few = 0, all = 0, end = 0, halves = 0;
   const std::string line(text);
-  if (std::sscanf(line.c_str(), "ahead %lf few %lf all %lf halves %d\n%n", &times.ahead_gain, &times.few_gain, &times.all_gain, &halves,
-                  &end) != 4)
-    return std::nullopt;
+  if (std::sscanf(line.c_str(), "ahead %d few %d all %d halves %d\n%n", &ahead, &few, &all, &halves, &end) != 4) return std::nullopt;
+  times.ahead_gain = ahead / 1000.0;
+  times.few_gain = few / 1000.0;
+  times.all_gain = all / 1000.0;
   const bool good = IsRatio(times.ahead_gain) && IsRatio(times.few_gain) && IsRatio(times.all_gain) && (halves == 0 || halves == 1);
   if (static_cast<std::size_t>(end) != line.size() || !good) return std::nullopt;
   times.halves = halves == 1;

@@ -36,7 +36,7 @@ struct ProcessorChoices {
 
 ProcessorChoices ChoicesOf(const ProcessorTimes& times);
 
-/// Measures for some 50 ms. Without gathers (AVX2) there is nothing to choose.
+/// Measures for some tens of milliseconds. Without gathers (AVX2) there is nothing to choose.
 ProcessorTimes MeasureProcessor();
 
 /// What a user wants instead (GRIDLOOM_CODE): "fetch-ahead=yes|no" and "few-lanes=8|16|32", separated by commas; what is not named is left
