@@ -21,6 +21,11 @@ void SetLiteral(const Constant& value, Operand& out) {
       .bits = value.bits, .width = static_cast<std::uint8_t>(value.is_single ? 32 : 64), .negative = negative, .text = value.text};
 }
 
+/// Those that ptxas 13.0 takes them in.
+bool TakesIndexedVariables(Opcode opcode) {
+  return opcode == Opcode::kLd || opcode == Opcode::kLdu || opcode == Opcode::kSt || opcode == Opcode::kMov || opcode == Opcode::kCvta;
+}
+
 }  // namespace
 
 // operands := ( operand ( ',' operand )* )?
@@ -29,7 +34,8 @@ bool Parser::ParseOperands(Instruction& instruction) {
   const OpClass cls = instruction.info().cls;
   const OperandContext context{
       .lists = cls == OpClass::kCall || cls == OpClass::kUnknown,
-      .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore || cls == OpClass::kAtomic || cls == OpClass::kMem};
+      .subscripts_are_addresses = cls == OpClass::kLoad || cls == OpClass::kStore || cls == OpClass::kAtomic || cls == OpClass::kMem,
+      .subscripts_allow_registers = TakesIndexedVariables(instruction.opcode)};
   if (At(TokenKind::kSemicolon)) return true;
   std::vector<Operand> operands;
   operands.reserve(4);
@@ -155,14 +161,19 @@ bool Parser::ParseSelector(Operand& out) {
   return true;
 }
 
-// subscript := '[' constant ']'       element of an array (ISA 6.4.2): the same as array + index * element size
+// subscript := '[' ( constant | register-subscript ) ']'       element of an array (ISA 6.4.2): the same as array + index * element size
 // In a mov it is that address, in a load or store the memory there.
 bool Parser::ParseSubscript(Operand& out, OperandContext context) {
   Advance();
-  std::uint64_t index = 0;
-  if (!ParseInteger(index, "an array index")) return false;
   const Symbol symbol = symbols_.Find(out.text);
+  const bool by_register = At(TokenKind::kIdent) && !AtConstant();
+  std::uint64_t index = 0;
+  if (!by_register && !ParseInteger(index, "an array index")) return false;
   if (symbol.variable == nullptr) return FailAt(out.loc, "'" + std::string(out.text) + "' is not a declared array");
+  if (by_register) {
+    if (!context.subscripts_allow_registers) return FailAt(token_.loc, "a register as array index is for ld, ldu, st, mov and cvta");
+    if (!ParseRegisterSubscript(out, *symbol.variable)) return false;
+  }
   out.offset = static_cast<std::int64_t>(index * symbol.variable->element_bytes());
   if (context.subscripts_are_addresses) {
     auto address = std::make_unique<AddressOperand>();

@@ -200,9 +200,14 @@ bool Parser::ParseCallPrototype(LabelDirective& out) {
 bool Parser::ParseInstruction(Block& block) {
   Instruction instruction;
   instruction.loc = token_.loc;
+  indexed_.clear();
   if (At(TokenKind::kAt) && !ParseGuard(instruction)) return false;
   if (!ParseOpcode(instruction) || !ParseOperands(instruction)) return false;
   if (!Match(TokenKind::kSemicolon)) return Fail("',' or ';' after the operands of " + instruction.FullName());
+  if (!indexed_.empty()) {
+    const bool is_address = instruction.opcode == Opcode::kMov || instruction.opcode == Opcode::kCvta;
+    WriteIndexedAddresses(block, is_address ? BytesOf(instruction.type()) : 8, instruction.loc);
+  }
   const bool branch = instruction.info().cls == OpClass::kBranch;
   for (Operand& operand : instruction.operands) ResolveOperand(operand, branch);
   if (instruction.guard) ResolveGuard(*instruction.guard);

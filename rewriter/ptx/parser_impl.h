@@ -32,7 +32,17 @@ class Parser {
   struct OperandContext {
     bool lists = false;                     // ( … ) is a list of operands, as in calls, not a constant expression
     bool subscripts_are_addresses = false;  // arr[3] stands for [arr + 12]
+    bool subscripts_allow_registers = false;
     int depth = 0;
+  };
+
+  struct IndexedVariable {  // tab[%r1+2]
+    std::string_view array, index;
+    std::uint32_t element_bytes = 0;
+    StateSpace space = StateSpace::kGlobal;
+    std::int64_t constant = 0;
+    std::string_view widening{};  // instruction that makes 32 bits of the index
+    std::string_view address{};   // register that stands for it
   };
 
   // --- tokens (parser.cpp)
@@ -123,6 +133,10 @@ class Parser {
   bool ParseOffset(std::int64_t& out);
   bool ParseSelector(Operand& out);
   bool ParseSubscript(Operand& out, OperandContext context);
+  // --- variables indexed by registers (parse_indexed.cpp)
+  bool ParseRegisterSubscript(Operand& out, const Variable& array);
+  void WriteIndexedAddresses(Block& block, unsigned bytes, SourceLoc loc);
+  void ParseText(Block& block, std::string_view text, SourceLoc loc);
   bool ParseOperandList(std::vector<Operand>& out, TokenKind close, OperandContext context);
   bool ParseAddress(Operand& out, OperandContext context);
   bool ParseAddressBase(AddressOperand& out);
@@ -158,6 +172,8 @@ class Parser {
   std::uint64_t expanded_ = 0;  // names that came from ranges outside .reg
   bool reported_end_ = false;   // a block without its '}' is reported once, not for every block around it
   SymbolTable symbols_;
+  std::vector<IndexedVariable> indexed_;  // of the instruction that is being read
+  std::size_t indexed_count_ = 0;
   std::vector<Operand*> pending_;        // names no declaration explained yet: labels, mostly
   std::vector<Operand*> function_uses_;  // refer to a prototype; to be moved to the definition
 };

