@@ -35,6 +35,7 @@ namespace gridloom::broker {
 /// The device that the tenants share, as far as the broker has to know it.
 struct DeviceFacts {
   std::string id;
+  std::string source{};  ///< where programs find it: the id, or the file's absolute path
   std::uint32_t sms = 0;
   policy::SmView empty_sm;
   std::uint32_t resident_kernels = 0;

@@ -21,6 +21,7 @@
 #include "scheduler/daemon/config.h"
 #include "scheduler/daemon/web.h"
 #include "scheduler/model/kernelet_setup.h"
+#include "scheduler/protocol/message.h"
 #include "scheduler/protocol/secret.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
@@ -90,11 +91,24 @@ class KernelProfiles {
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> profiles_;
 };
 
+/// What programs are told to look for.
+Result<std::string> SourceOf(const std::string& name, const sim::DeviceSpec& device) {
+  if (device.id == name) return name;
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(name, error).string();
+  if (error) return Error{name + ": " + error.message()};
+  if (path.size() > protocol::kMostDeviceName) return Error{path + ": programs cannot be told of a path of more than " +
+                                                            std::to_string(protocol::kMostDeviceName) + " bytes"};
+  return path;
+}
+
 /// `tells`: of kernels without a profile; where time is simulated the simulation does.
 Result<DeviceFacts> FactsOf(const std::string& name, const std::string& profile_file, bool tells) {
   GL_TRY(device, sim::LoadDevice(name));
   DeviceFacts facts;
   facts.id = device.id;
+  GL_TRY(source, SourceOf(name, device));
+  facts.source = std::move(source);
   facts.sms = device.sm.count;
   facts.empty_sm = timing::EmptySm(device);
   facts.resident_kernels = device.grid.max_resident;

@@ -124,7 +124,7 @@ void Broker::Hello(Session& session, const protocol::Hello& hello) {
                                   .timing = simulation_ != nullptr,
                                   .memory_bytes = MemoryLimit(tenant),
                                   .tenant = tenant.config.name,
-                                  .device = device_.id,
+                                  .device = device_.source,
                                   .policy = policy_};
   const bool sent =
       channel ? protocol::Send(session.socket(), Format(welcome), false, {session.segment().fd(), session.doorbell(), channel.get()})

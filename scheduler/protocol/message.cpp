@@ -31,7 +31,7 @@ struct RawWelcome {
   std::uint32_t timing = 0;
   std::uint32_t zero = 0;
   char tenant[64] = {};
-  char device[64] = {};
+  char device[kMostDeviceName + 1] = {};  // a path, where the device is a file's
   char policy[32] = {};
 };
 
@@ -53,7 +53,7 @@ struct RawRequest {
   char target[64] = {};
 };
 
-static_assert(sizeof(Header) == 16 && sizeof(RawHello) == 464 && sizeof(RawWelcome) == 200 && sizeof(RawText) == 24 &&
+static_assert(sizeof(Header) == 16 && sizeof(RawHello) == 464 && sizeof(RawWelcome) == 648 && sizeof(RawText) == 24 &&
               sizeof(RawRequest) == 120);
 
 template <typename Raw>

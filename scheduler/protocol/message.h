@@ -33,13 +33,16 @@ struct Hello {
   std::string program;  ///< for listings
 };
 
+/// Longest name of a device, or path of its file, in a welcome.
+inline constexpr std::size_t kMostDeviceName = 511;
+
 struct Welcome {
   std::uint32_t session = 0;
   std::uint32_t spin_us = 0;  ///< how long to spin before sleeping
   bool timing = false;        ///< the broker simulates time: a third descriptor comes along, a channel (frames.h)
   std::uint64_t memory_bytes = 0;
   std::string tenant;
-  std::string device;
+  std::string device;  ///< a name, or the absolute path of its file
   std::string policy;
 };
 

@@ -53,8 +53,8 @@ def start(*words):
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def start_broker(*options):
-    broker = subprocess.Popen([ARGS.gridloom, "daemon", "--socket", SOCKET, "--state", "off", "--device", ARGS.device, "--timing", *options],
+def start_broker(*options, device=ARGS.device):
+    broker = subprocess.Popen([ARGS.gridloom, "daemon", "--socket", SOCKET, "--state", "off", "--device", device, "--timing", *options],
                               stderr=subprocess.PIPE)
     line = broker.stderr.readline()
     assert b"sharing" in line, line
@@ -88,6 +88,20 @@ def check_alone():
         for key in ("device", "cycles", "kernels", "copies", "problem"):
             assert tables[0][key] == tables[1][key], (policy, key, tables[0][key], tables[1][key])
     print("alone: the broker's times are those of run --timing")
+
+
+def check_device_file():
+    """The broker's device may be a file, which its programs find, wherever they were started."""
+    path = os.path.join(FOLDER.name, "own device.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("inherits: c2050\nname: of a file\n")
+    broker = start_broker(device=path)
+    program = [os.path.join(ARGS.workloads, "pc"), *SMALL["pc"]]
+    out, err = finish(subprocess.Popen([os.path.abspath(ARGS.gridloom), "run", "--log", "warn", "--connect=" + SOCKET, "--timing", "--",
+                                        *map(os.path.abspath, program[:1]), *program[1:]],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"))
+    assert b"PASS" in out and b"simulated on own device" in err, (out, err)
+    stop(broker)
 
 
 def together(policy, alone, names, options):
@@ -158,6 +172,7 @@ def main():
     for name, out in alone.items():
         assert b"PASS" in out and out.count(b": ") >= 2, (name, out)
     check_alone()
+    check_device_file()
     if ARGS.device == "c2050" and not ARGS.full:
         for policy in ("leftover", "serial"):
             check_slowdown(policy, ["pc", "tea"], ["tea", "pc"])

@@ -25,7 +25,7 @@ BrokerFixture::~BrokerFixture() {
 
 void BrokerFixture::Start() {
   DeviceFacts device;
-  device.id = "small";
+  device.id = device.source = "small";
   device.sms = 4;
   device.empty_sm = {.free_ctas = 2, .free_warps = 64, .free_registers = 65536, .free_shared_bytes = 65536};
   device.resident_kernels = 32;

@@ -42,6 +42,7 @@ class Options {
     choices_.push_back({"form", traits.counted ? std::vector<std::string>{"tasks", "serial", "fused", "graph", "pthreads"}
                                                : std::vector<std::string>{"tasks", "serial", "pthreads"}});
     choices_.push_back({"copies", {"yes", "no"}});
+    if (traits.counted) choices_.push_back({"fused-copies", {"one", "each"}});
     if (traits.shared) choices_.push_back({"shared", {"yes", "no"}});
     if (!traits.counted) choices_.push_back({"wait", {"host", "events"}});
     if (traits.vectors) choices_.push_back({"vectors", {"yes", "no"}});
@@ -84,7 +85,9 @@ class Options {
   /// The choices and numbers of this run, as they can be given again.
   std::string Text() const {
     std::string text = name_;
-    for (const Choice& choice : choices_) text += " --" + choice.name + "=" + choice.values[choice.chosen];
+    for (const Choice& choice : choices_) {
+      if (choice.name != "fused-copies" || choice.chosen != 0) text += " --" + choice.name + "=" + choice.values[choice.chosen];
+    }
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       if (std::string("tasks").compare(numbers_[i].name) != 0 && values_[i] == numbers_[i].small && IsUsual(numbers_[i].name)) continue;
       text += std::string(" --") + numbers_[i].name + "=" + std::to_string(values_[i]);
@@ -182,6 +185,7 @@ class Options {
     static const std::pair<const char*, const char*> kAbout[] = {
         {"form", "how tasks run"},
         {"copies", "each task copies its data to the device and back; or all are copied before the first and after the last"},
+        {"fused-copies", "form fused: one copy for a batch's data, or one for each task's"},
         {"shared", "kernels use shared memory"},
         {"vectors", "the published vectors are checked on the device, too"},
         {"wait", "who waits for tasks that others depend on: the host, phase after phase; or those others, for events"},

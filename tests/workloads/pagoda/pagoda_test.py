@@ -71,7 +71,7 @@ class Pagoda(unittest.TestCase):
     def test_threads_streams_and_copies_change_nothing(self):
         variants = [("--threads=32",), ("--threads=96", "--streams=3"), ("--threads=512", "--copies=no"), ("--streams=1",)]
         if COUNTED:
-            variants += [("--launchers=3", "--streams=7"), ("--form=fused", "--batch=1", "--copies=no"), ("--form=graph", "--copies=no"),
+            variants += [("--form=fused", "--batch=40", "--fused-copies=each"), ("--launchers=3", "--streams=7"), ("--form=fused", "--batch=1", "--copies=no"), ("--form=graph", "--copies=no"),
                          ("--form=graph", "--streams=50")]
         else:
             variants += [("--wait=events",), ("--wait=events", "--streams=2", "--threads=32"), ("--wait=events", "--streams=5", "--copies=no")]

@@ -322,14 +322,21 @@ class Run {
 
   /// One task with its copies.
   void Spawn(const Task& task, cudaStream_t stream) {
-    if (options_.copies() && task.in_bytes > 0) CU(cudaMemcpyAsync(task.in, task.host_in, task.in_bytes, cudaMemcpyHostToDevice, stream));
+    if (options_.copies()) CopyIn(task, stream);
     kind_.Launch(task, stream);
     ++launches_;
     if (&task == Faulty()) FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(task.out + task.out_bytes / 2));
-    if (options_.copies()) CU(cudaMemcpyAsync(task.host_out, task.out, task.out_bytes, cudaMemcpyDeviceToHost, stream));
+    if (options_.copies()) CopyOut(task, stream);
   }
 
-  /// Batches of tasks, each with one copy of all that its tasks need, one kernel, one copy of all that they make.
+  static void CopyIn(const Task& task, cudaStream_t stream) {
+    if (task.in_bytes > 0) CU(cudaMemcpyAsync(task.in, task.host_in, task.in_bytes, cudaMemcpyHostToDevice, stream));
+  }
+  static void CopyOut(const Task& task, cudaStream_t stream) {
+    CU(cudaMemcpyAsync(task.host_out, task.out, task.out_bytes, cudaMemcpyDeviceToHost, stream));
+  }
+
+  /// Batches of tasks, each with one copy of all that its tasks need (or a copy for each), one kernel, one copy of all that they make.
   void RunFused(StreamSet& streams, const char* host_arguments, char* arguments) {
     int batch = 0;
     for (std::size_t first = 0; first < tasks_.size(); first += Batch(), ++batch) {
@@ -338,14 +345,17 @@ class Run {
       const Task &begin = tasks_[first], &last = tasks_[first + count - 1];
       if (latencies_) latencies_->Begin(batch);
       CU(cudaMemcpyAsync(arguments + first * each, host_arguments + first * each, count * each, cudaMemcpyHostToDevice, stream));
+      const bool copies = options_.copies(), each_task = options_.Is("fused-copies", "each");
       const std::size_t in = last.in + last.in_bytes - begin.in, out = last.out + last.out_bytes - begin.out;
-      if (options_.copies() && in > 0) CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
+      for (std::size_t i = first; copies && each_task && i < first + count; ++i) CopyIn(tasks_[i], stream);
+      if (copies && !each_task && in > 0) CU(cudaMemcpyAsync(begin.in, begin.host_in, in, cudaMemcpyHostToDevice, stream));
       kind_.LaunchFused(arguments + first * each, static_cast<int>(count), stream);
       ++launches_;
       if (Faulty() >= &begin && Faulty() <= &last) {
         FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(Faulty()->out + Faulty()->out_bytes / 2));
       }
-      if (options_.copies()) CU(cudaMemcpyAsync(begin.host_out, begin.out, out, cudaMemcpyDeviceToHost, stream));
+      for (std::size_t i = first; copies && each_task && i < first + count; ++i) CopyOut(tasks_[i], stream);
+      if (copies && !each_task) CU(cudaMemcpyAsync(begin.host_out, begin.out, out, cudaMemcpyDeviceToHost, stream));
       if (latencies_) latencies_->End(batch, count, stream);
     }
   }
