@@ -30,7 +30,7 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
   Kernel::Bound bound;
   GL_CU_TRY(Find(handle, context, &kernel, &bound));
   const exec::KernelInfo& info = *bound.info;
-  const ptx::Module& module = bound.program->module();
+  const ptx::Module& module = bound.program->module_as_read();
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(session::MaxThreads(device, info)); break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(info.static_shared_bytes); break;

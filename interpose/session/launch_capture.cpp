@@ -80,7 +80,7 @@ bool MayLaunch(const KernelOp& op) {
   // sim/exec/contract/device_calls.def: what device code calls to launch is named so, after CUDA dynamic parallelism 1 or 2.
   constexpr std::string_view kNames[] = {"LaunchDevice", "LaunchDeviceV2"};
   constexpr std::string_view kPrefixes[] = {"cnp", "__cuda_syscall_cnp", "__cuda_syscall_cnpv2"};
-  const ptx::Module& module = op.bound.program->module();
+  const ptx::Module& module = op.bound.program->module_as_read();
   for (const std::string_view prefix : kPrefixes) {
     for (const std::string_view name : kNames) {
       if (module.FindFunction(std::string(prefix) + std::string(name)) != nullptr) return true;

@@ -9,6 +9,7 @@
 #include "rewriter/passes/aggregate.h"
 #include "rewriter/passes/consolidate.h"
 #include "rewriter/passes/pipeline.h"
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/printer.h"
 
 namespace gridloom::session {
@@ -46,6 +47,7 @@ bool RunPass(const passes::Pass& pass, const std::string& verb, std::unique_ptr<
 void RewriteLaunches(std::unique_ptr<ptx::Module>& module, std::string& text) {
   const std::string& wanted = TheSettings().consolidate.value_or("");
   if (module == nullptr || (wanted.empty() && !IsOn(TheSettings().aggregate))) return;
+  ptx::ReadAllBodies(*module);
   std::string done;
   if (!wanted.empty()) {
     const auto options = passes::ParseConsolidateOptions(wanted);

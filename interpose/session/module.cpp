@@ -37,6 +37,14 @@ Result<image::ImageSet> ReadImage(const CodeImage& image) {
   return image::ReadImages(bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(container, bytes.size()))));
 }
 
+/// For a kernel that its program does not give: the log has what is wrong with it.
+CUresult WhyNoKernel(const exec::Program& program, std::string_view name) {
+  const std::string problem = program.ProblemOf(name);
+  if (problem.empty()) return CUDA_ERROR_NOT_FOUND;
+  LogFormat(LogLevel::kError, "the PTX of kernel %s has errors:\n%s", std::string(name).c_str(), problem.c_str());
+  return CUDA_ERROR_INVALID_PTX;
+}
+
 bool SameShape(const exec::Dim3& a, const exec::Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 }  // namespace
@@ -66,7 +74,7 @@ CUresult Kernel::Bind(Context* context, Bound* bound) {
   Bound made;
   if (const auto status = code->ProgramFor(context, &made.program); status != CUDA_SUCCESS) return status;
   made.info = made.program->FindKernel(name_);
-  if (made.info == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (made.info == nullptr) return WhyNoKernel(*made.program, name_);
   made.sliced = exec::FindSlicedAlready(made.program, *made.info);
   made.sliced_already = made.sliced != nullptr;
   *bound = made;
@@ -216,7 +224,7 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
 CUresult Code::FindKernel(std::string_view name, Context* context, std::shared_ptr<Kernel>* kernel) {
   std::shared_ptr<exec::Program> program;
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
-  if (program->FindKernel(name) == nullptr) return CUDA_ERROR_NOT_FOUND;
+  if (program->FindKernel(name) == nullptr) return WhyNoKernel(*program, name);
   *kernel = KernelNamed(name);
   return CUDA_SUCCESS;
 }
@@ -224,7 +232,7 @@ CUresult Code::FindKernel(std::string_view name, Context* context, std::shared_p
 CUresult Code::AllKernels(Context* context, std::vector<std::shared_ptr<Kernel>>* kernels) {
   std::shared_ptr<exec::Program> program;
   if (const auto status = ProgramFor(context, &program); status != CUDA_SUCCESS) return status;
-  for (const exec::KernelInfo& info : program->kernels()) kernels->push_back(KernelNamed(info.name));
+  for (const std::string_view name : program->kernel_names()) kernels->push_back(KernelNamed(name));
   return CUDA_SUCCESS;
 }
 

@@ -133,7 +133,7 @@ void NarrowTasks::Enlarge(const KernelOp& op) {
   // likely to launch the others, too.
   const bool second = std::ranges::any_of(kernels_, [&](const TaskKernelPtr& kernel) { return kernel->program == op.bound.program; });
   add(*op.bound.info, op.kernel);
-  if (second && op.bound.program->kernels().size() <= kKernelsAtOnce) {
+  if (second && op.bound.program->kernel_names().size() <= kKernelsAtOnce) {
     for (const exec::KernelInfo& info : op.bound.program->kernels()) add(info, op.kernel);
   }
   if (!known_.at({op.bound.program.get(), op.bound.info})->refusal.empty()) return;

@@ -6,6 +6,7 @@
 
 #include "interpose/session/log.h"
 #include "rewriter/image/select.h"
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/linker.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
@@ -32,11 +33,13 @@ void CapRegisters(ptx::Module& module, std::uint32_t max_registers) {
 CUresult ParseParts(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::vector<std::unique_ptr<ptx::Module>>* parts,
                     JitLog* log, std::string* why) {
   std::string complaints;
+  // What a compiler made is right as a rule; what is linked or written by hand is read whole, and refused at once.
+  const bool lazy = origin == ptx::PtxOrigin::kCompiled && sources.size() == 1;
   for (const PtxSource& source : sources) {
     DiagnosticSink sink;
-    parts->push_back(ptx::ParseModule(source.text, sink));
+    parts->push_back(lazy ? ptx::ParseModuleLazily(source.text, sink, origin) : ptx::ParseModule(source.text, sink));
     CapRegisters(*parts->back(), source.max_registers);
-    if (!sink.has_errors()) ptx::VerifyModule(*parts->back(), sink, origin);
+    if (!lazy && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink, origin);
     if (sink.diagnostics().empty()) continue;
     (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "rewriter/analysis/cfg.h"
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/visit.h"
 
 namespace gridloom::analysis {
@@ -44,6 +45,7 @@ CallGraph::CallGraph(const ptx::Module& module) {
 }
 
 void CallGraph::CollectFunctions(const ptx::Module& module) {
+  ptx::ReadAllBodies(module);
   for (const ptx::Function& function : module.functions) {
     const auto [it, added] = by_name_.try_emplace(function.name, size());
     if (added) {

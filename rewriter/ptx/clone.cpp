@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/visit.h"
 
 namespace gridloom::ptx {
@@ -209,6 +210,7 @@ void Cloner::FixOperand(Operand& operand) {
 }  // namespace
 
 std::unique_ptr<Module> CloneModule(const Module& module) {
+  ReadAllBodies(module);
   auto copy = std::make_unique<Module>();
   Cloner(copy->strings).CopyModule(module, *copy);
   return copy;

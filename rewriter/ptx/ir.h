@@ -291,6 +291,8 @@ struct AliasDirective {
 /// Module-level item in source order, so that printing keeps it.
 using ModuleItem = std::variant<Variable*, Function*, AliasDirective, TextDirective>;
 
+class LazyBodies;
+
 struct Module {
   StringPool strings;
   std::uint32_t version_major = 0, version_minor = 0;  ///< .version 9.0
@@ -300,6 +302,9 @@ struct Module {
   std::vector<ModuleItem> items;
   std::deque<Variable> variables;
   std::deque<Function> functions;  ///< definitions and prototypes; a prototype followed by a definition is two entries
+  /// Bodies of kernels that are read when they are asked for (lazy_bodies.h); null: there are none. Of this object, which must stay where
+  /// it is.
+  std::shared_ptr<LazyBodies> unread;
 
   /// The definition of that name, else a prototype, else null.
   Function* FindFunction(std::string_view name);

@@ -18,11 +18,13 @@ enum CharClass : std::uint8_t {
   kHexDigit = 4,
   kNameStart = 8,  // a-z A-Z _ $
   kName = 16,      // name start or digit
+  kOfBlocks = 32,  // what matters to who looks for the end of a block
 };
 
 constexpr std::array<std::uint8_t, 256> kClasses = [] {
   std::array<std::uint8_t, 256> table{};
   for (const char c : {' ', '\t', '\r', '\f', '\v'}) table[static_cast<unsigned char>(c)] |= kBlank;
+  for (const char c : {'\n', '{', '}', '"', '/'}) table[static_cast<unsigned char>(c)] |= kOfBlocks;
   for (int c = '0'; c <= '9'; ++c) table[c] |= kDigit | kHexDigit | kName;
   for (int c = 0; c < 26; ++c) {
     table['a' + c] |= kNameStart | kName;
@@ -169,6 +171,30 @@ const char* Lexer::SkipBlanks(bool& first_on_line) {
   first_on_line = fresh_line_;
   fresh_line_ = false;
   return p;
+}
+
+bool Lexer::SkipBlock() {
+  fresh_line_ = false;
+  for (std::size_t depth = 1; at_ != end_;) {
+    const char c = *at_++;
+    if (!Is(c, kOfBlocks)) continue;
+    if (c == '\n') {
+      ++line_;
+      line_start_ = at_;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}') {
+      if (--depth == 0) return true;
+    } else if (c == '"') {
+      while (at_ != end_ && *at_ != '"' && *at_ != '\n') ++at_;
+      if (at_ != end_ && *at_ == '"') ++at_;
+    } else if (at_ != end_ && *at_ == '/') {
+      at_ = LineEnd(at_, end_);
+    } else if (at_ != end_ && *at_ == '*') {
+      at_ = SkipBlockComment(at_ - 1);
+    }
+  }
+  return false;
 }
 
 Token Lexer::Next() {

@@ -78,6 +78,8 @@ class Lexer {
   explicit Lexer(std::string_view text);
 
   Token Next();
+  /// Goes behind the '}' of the block that it is in; false when there is none.
+  bool SkipBlock();
 
  private:
   const char* SkipBlanks(bool& first_on_line);

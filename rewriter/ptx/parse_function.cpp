@@ -35,7 +35,7 @@ bool Parser::ParseFunction(Linkage linkage) {
   if (has_body || before.function == nullptr || before.function->body == nullptr) {
     symbols_.Declare(function.name, {.function = &function});
   }
-  if (has_body) return ParseBody(function);
+  if (has_body) return lazy_ != nullptr && function.is_entry ? LeaveBody(function) : ParseBody(function);
   return Expect(TokenKind::kSemicolon, "or a body after the function's header");
 }
 
@@ -103,6 +103,28 @@ bool Parser::ParseBody(Function& function) {
   const bool ok = ParseBlock(*function.body);
   CloseScope(first_pending);
   return ok;
+}
+
+// The same without a look at what is in it.
+bool Parser::LeaveBody(Function& function) {
+  function.body = std::make_unique<Block>();
+  const SourceLoc loc = function.body->loc = token_.loc;
+  if (has_ahead_) return FailAt(loc, "a token was read ahead of a body");
+  lazy_->Add(function, {lexer_, token_});
+  const bool closed = lexer_.SkipBlock();
+  Advance();
+  function.body->end_loc = token_.loc;
+  return closed || FailAt(loc, "block without its closing '}'");
+}
+
+void Parser::ReadBody(Function& function, const LazyBodies::Place& place, SymbolTable& symbols) {
+  std::swap(symbols_, symbols);
+  lexer_ = place.lexer;
+  token_ = place.token;
+  has_ahead_ = false;
+  ParseBody(function);
+  ResolveAtModuleEnd();
+  std::swap(symbols_, symbols);
 }
 
 }  // namespace gridloom::ptx

@@ -1,7 +1,7 @@
-// Variables indexed by a register, `tab[%r1+2]` (PTX ISA 6.4.2). What follows the parser knows addresses only, so the address is written out
-// before the instruction. The manual leaves open what an index is: on an H100 (tests/data/gpu/indexed-variables.txt) it becomes 32 bits, with
-// its sign if its type has one; index times element size plus the constant's elements wraps at 32 bits and is added without a sign. An
-// element of an array of vectors is a vector's component.
+// Variables indexed by a register, `tab[%r1+2]` (PTX ISA 6.4.2). What follows the parser knows addresses only, so the address is written
+// out before the instruction. The manual leaves open what an index is: on an H100 (tests/data/gpu/indexed-variables.txt) it becomes 32
+// bits, with its sign if its type has one; index times element size plus the constant's elements wraps at 32 bits and is added without a
+// sign. An element of an array of vectors is a vector's component.
 #include <utility>
 
 #include "rewriter/ptx/parser_impl.h"

@@ -13,7 +13,8 @@ std::unique_ptr<Module> ParseModule(std::string_view text, DiagnosticSink& sink)
   return module;
 }
 
-Parser::Parser(Module& module, std::string_view text, DiagnosticSink& sink) : module_(module), sink_(sink), text_(text), lexer_(text) {
+Parser::Parser(Module& module, std::string_view text, DiagnosticSink& sink, LazyBodies* lazy)
+    : module_(module), lazy_(lazy), sink_(sink), text_(text), lexer_(text) {
   Advance();
 }
 

@@ -10,6 +10,7 @@
 
 #include "rewriter/ptx/constant.h"
 #include "rewriter/ptx/ir.h"
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/lexer.h"
 #include "rewriter/ptx/symbols.h"
 #include "rewriter/support/diagnostic.h"
@@ -24,9 +25,16 @@ inline constexpr std::uint64_t kMaxRegisterRange = 1u << 24;
 
 class Parser {
  public:
-  Parser(Module& module, std::string_view text, DiagnosticSink& sink);
+  /// `lazy`: takes the bodies of kernels; null: they are read.
+  Parser(Module& module, std::string_view text, DiagnosticSink& sink, LazyBodies* lazy = nullptr);
 
   void ParseModule();
+
+  // --- bodies that were left unread (lazy_bodies.cpp)
+  void ReadBody(Function& function, const LazyBodies::Place& place, SymbolTable& symbols);
+  SymbolTable TakeSymbols() { return std::move(symbols_); }
+  /// Kernels that something names which was read.
+  const std::vector<const Function*>& named_kernels() const { return named_kernels_; }
 
  private:
   struct OperandContext {
@@ -105,6 +113,7 @@ class Parser {
   bool ParseFunctionDirectives(Function& function);
   bool ParseFunctionDirective(Function& function);
   bool ParseBody(Function& function);
+  bool LeaveBody(Function& function);
 
   // --- statements (parse_statement.cpp)
   bool ParseBlock(Block& block);
@@ -161,6 +170,8 @@ class Parser {
   bool ParseInteger32(std::uint32_t& out, std::string_view what);
 
   Module& module_;
+  LazyBodies* const lazy_;
+  std::vector<const Function*> named_kernels_;
   DiagnosticSink& sink_;
   std::string_view text_;
   Lexer lexer_;

@@ -2,11 +2,13 @@
 
 #include <charconv>
 
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/printer_impl.h"
 
 namespace gridloom::ptx {
 
 std::string PrintModule(const Module& module) {
+  ReadAllBodies(module);
   Printer printer;
   printer.PrintModule(module);
   return printer.Take();

@@ -59,6 +59,7 @@ void Parser::ResolveGuard(Guard& guard) {
 // Refers to a function seen so far only as a prototype: its definition may follow.
 void Parser::NoteFunctionUse(Operand& operand) {
   if (operand.function->body == nullptr) function_uses_.push_back(&operand);
+  else if (lazy_ != nullptr && operand.function->is_entry) named_kernels_.push_back(operand.function);
 }
 
 // Gives the labels of the innermost scope to those who wait for them; the others go on waiting in the scope around.
@@ -93,6 +94,7 @@ void Parser::ResolveAtModuleEnd() {
   for (Operand* operand : function_uses_) {
     const Symbol symbol = symbols_.FindExact(operand->text);
     if (symbol.function != nullptr) operand->function = symbol.function;
+    if (lazy_ != nullptr && operand->function->is_entry) named_kernels_.push_back(operand->function);
   }
 }
 

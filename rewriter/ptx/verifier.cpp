@@ -30,6 +30,12 @@ bool VerifyModule(const Module& module, DiagnosticSink& sink, PtxOrigin origin) 
   return sink.error_count() == before;
 }
 
+bool VerifyFunction(const Module& module, const Function& function, DiagnosticSink& sink, PtxOrigin origin) {
+  const std::size_t before = sink.error_count();
+  Verifier(module, sink, origin).VerifyFunction(function);
+  return sink.error_count() == before;
+}
+
 Target TargetOf(const Module& module) {
   Target target{.sm = module.sm()};
   for (const std::string_view name : module.targets) {

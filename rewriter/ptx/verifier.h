@@ -17,6 +17,8 @@ namespace gridloom::ptx {
 /// versions and targets that they believe too old, are warnings. Whoever compiles the kernel that has them refuses it by name.
 enum class PtxOrigin : std::uint8_t { kWritten, kCompiled };
 bool VerifyModule(const Module& module, DiagnosticSink& sink, PtxOrigin origin = PtxOrigin::kWritten);
+/// The same for one function of it.
+bool VerifyFunction(const Module& module, const Function& function, DiagnosticSink& sink, PtxOrigin origin = PtxOrigin::kWritten);
 
 /// The newest PTX version the tables describe, as major * 10 + minor.
 inline constexpr unsigned kNewestPtx = 90;

@@ -28,6 +28,8 @@ class Verifier {
 
   void VerifyModule();
 
+  void VerifyFunction(const Function& function);
+
  private:
   void Error(SourceLoc loc, std::string message) { sink_.Error(loc, std::move(message)); }
   /// An error when the module's PTX version is one the tables describe and it was written by hand, else a warning.
@@ -38,7 +40,6 @@ class Verifier {
   using Names = std::unordered_map<std::string_view, SourceLoc>;
   void VerifyHeader();
   void VerifyGlobalNames();
-  void VerifyFunction(const Function& function);
   void VerifyParameters(const Function& function);
   void VerifyAlias(const AliasDirective& alias);
   void VerifyBlock(const Block& block, Names names, int depth);

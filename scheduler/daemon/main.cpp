@@ -97,8 +97,8 @@ Result<std::string> SourceOf(const std::string& name, const sim::DeviceSpec& dev
   std::error_code error;
   const std::string path = std::filesystem::canonical(name, error).string();
   if (error) return Error{name + ": " + error.message()};
-  if (path.size() > protocol::kMostDeviceName) return Error{path + ": programs cannot be told of a path of more than " +
-                                                            std::to_string(protocol::kMostDeviceName) + " bytes"};
+  if (path.size() > protocol::kMostDeviceName)
+    return Error{path + ": programs cannot be told of a path of more than " + std::to_string(protocol::kMostDeviceName) + " bytes"};
   return path;
 }
 

@@ -61,11 +61,18 @@ class Program {
                                                       std::shared_ptr<const Program> original, DeviceMemory& memory);
   virtual ~Program() = default;
 
+  /// Reads bodies of kernels that are unread (rewriter/ptx/lazy_bodies.h).
   virtual const ptx::Module& module() const = 0;
+  /// Kernels that nobody has asked for by FindKernel may have no statements in it.
+  virtual const ptx::Module& module_as_read() const = 0;
   virtual const ProgramKey& key() const = 0;
-  virtual std::span<const KernelInfo> kernels() const = 0;
+  virtual std::span<const KernelInfo> kernels() const = 0;  ///< reads the bodies of all
+  virtual std::vector<std::string_view> kernel_names() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
+  /// Null: there is none, or its body has errors (ProblemOf).
   virtual const KernelInfo* FindKernel(std::string_view name) const = 0;
+  /// What is wrong with the body of a kernel that was read when it was asked for; empty: nothing.
+  virtual std::string ProblemOf(std::string_view kernel) const = 0;
   virtual const GlobalInfo* FindGlobal(std::string_view name) const = 0;
 };
 

@@ -1,6 +1,6 @@
 // Any bytes as PTX: lexer, parser and verifier must survive them. What the parser understood, errors or not, must
 // print, and the print must be a fixed point: it parses, prints the same again, and the verifier says the same about
-// it.
+// it. Read lazily it prints as it does when it is read at once.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "rewriter/ptx/defuse.h"
+#include "rewriter/ptx/lazy_bodies.h"
 #include "rewriter/ptx/lexer.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/ptx/printer.h"
@@ -61,6 +62,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool verified = VerifyModule(*module, verify_sink);
   VisitEverything(*module);
   const std::string printed = PrintModule(*module);
+
+  // Bodies that are read later are what they are when all is read at once.
+  DiagnosticSink lazy_sink;
+  const auto lazy = ParseModuleLazily(text, lazy_sink, PtxOrigin::kCompiled);
+  if (!sink.has_errors() && PrintModule(*lazy) != printed) Complain("read later it is something else", printed, PrintModule(*lazy));
+  ReadAllBodies(*lazy);
 
   DiagnosticSink second_sink;
   const auto second = ParseModule(printed, second_sink);

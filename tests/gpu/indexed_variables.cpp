@@ -24,11 +24,11 @@ Function Find(const char* name) {
 
 struct Case {
   const char* name;
-  const char* declare;   ///< at module scope, after `before`
-  const char* local;     ///< in the function
-  const char* index;     ///< type of %i
-  std::int64_t value;    ///< of %i
-  const char* read;      ///< writes %r
+  const char* declare;  ///< at module scope, after `before`
+  const char* local;    ///< in the function
+  const char* index;    ///< type of %i
+  std::int64_t value;   ///< of %i
+  const char* read;     ///< writes %r
 };
 
 // `tab` has 70,000 numbers of 32 bits, of which number n is n + 1,000; fill writes them before read runs.
@@ -75,9 +75,11 @@ const Case kCases[] = {
     {"bytes.u32.2", ".global .u8 bytes[4] = {11, 12, 13, 14};", "", "u32", 2, "ld.global.u8 %r, bytes[%i];"},
     {"two_dimensions", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1, "ld.global.u32 %r, square[%i];"},
     {"two_subscripts", ".global .u32 square[2][3] = {{11, 12, 13}, {14, 15, 16}};", "", "u32", 1, "ld.global.u32 %r, square[%i][2];"},
-    {"vector_element", ".global .v2 .u32 pairs[4] = {{11, 12}, {13, 14}, {15, 16}, {17, 18}};", "", "u32", 1, "ld.global.u32 %r, pairs[%i];"},
+    {"vector_element", ".global .v2 .u32 pairs[4] = {{11, 12}, {13, 14}, {15, 16}, {17, 18}};", "", "u32", 1,
+     "ld.global.u32 %r, pairs[%i];"},
     // The offset of the address, its lower and its upper word: no access, no fault.
-    {"low.u32.-1", "", "", "u32", 4294967295LL, "{ .reg .u64 %x, %y; mov.u64 %x, tab[%i]; mov.u64 %y, tab; sub.u64 %x, %x, %y; cvt.u32.u64 %r, %x; }"},
+    {"low.u32.-1", "", "", "u32", 4294967295LL,
+     "{ .reg .u64 %x, %y; mov.u64 %x, tab[%i]; mov.u64 %y, tab; sub.u64 %x, %x, %y; cvt.u32.u64 %r, %x; }"},
     {"high.u32.-1", "", "", "u32", 4294967295LL, HIGH("tab[%i]")},
     {"high.s32.-1", "", "", "s32", -1, HIGH("tab[%i]")},
     {"high.b32.-1", "", "", "b32", 4294967295LL, HIGH("tab[%i]")},
@@ -94,10 +96,10 @@ const Case kCases[] = {
 
 void Run(const Case& test) {
   const std::string index = test.index;
-  const std::string text = std::string(".version 7.5\n.target sm_75\n.address_size 64\n.global .u32 below[64];\n.global .u32 tab[70000];\n") +
-                           test.declare + kFill + "\n.visible .entry read(.param ." + index + " i, .param .u64 out) {\n  .reg ." + index +
-                           " %i; .reg .u32 %r; .reg .u64 %o; " + test.local + "\n  ld.param." + index + " %i, [i]; ld.param.u64 %o, [out];\n  " +
-                           test.read + "\n  st.global.u32 [%o], %r; ret;\n}\n";
+  const std::string text =
+      std::string(".version 7.5\n.target sm_75\n.address_size 64\n.global .u32 below[64];\n.global .u32 tab[70000];\n") + test.declare +
+      kFill + "\n.visible .entry read(.param ." + index + " i, .param .u64 out) {\n  .reg ." + index + " %i; .reg .u32 %r; .reg .u64 %o; " +
+      test.local + "\n  ld.param." + index + " %i, [i]; ld.param.u64 %o, [out];\n  " + test.read + "\n  st.global.u32 [%o], %r; ret;\n}\n";
   CUdevice device;
   CUcontext context;
   CUmodule module;

@@ -151,7 +151,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   if (!compiled) {
     GL_TRY(compile, compiler_.Load());
     compiled.emplace();
-    compile(&program.module(), kernel.name.c_str(), &options, &*compiled);
+    compile(&program.module_as_read(), kernel.name.c_str(), &options, &*compiled);
     if (!compiled->error.empty()) return Error{compiled->error};
     GL_TRY(code, CodeObject::Load(compiled->object, kernel.name));
     loaded.code = std::move(code);
@@ -162,7 +162,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   if (compiled->by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
   else loaded.entry = reinterpret_cast<WarpEntry>(entry);
   loaded.static_shared_bytes = compiled->static_shared_bytes;
-  loaded.dynamic_shared_offset = LayoutShared(program.module(), *kernel.function).dynamic_offset;
+  loaded.dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
   loaded.local_bytes = compiled->local_bytes;
   loaded.frame_bytes = compiled->frame_bytes;
   loaded.needs_fiber = compiled->needs_fiber;
@@ -172,7 +172,7 @@ Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& k
   loaded.check_sites = compiled->check_sites;
   loaded.options = options;
   if (options.record != Recording::kNone) {
-    for (const ptx::Instruction* instruction : NumberInstructions(program.module(), *kernel.function).instructions)
+    for (const ptx::Instruction* instruction : NumberInstructions(program.module_as_read(), *kernel.function).instructions)
       loaded.instruction_lines.push_back(instruction->loc.line);
   }
   loaded.build_seconds = Seconds(Clock::now() - start);

@@ -255,7 +255,7 @@ std::uint64_t GetLimit(const Caller& c) {
 std::uint64_t FuncGetAttribute(const Caller& c) {
   const KernelInfo* const kernel = c.kernel(2);
   if (!kernel) return Number(DeviceStatus::kInvalidValue);
-  const ptx::Module& module = c.launch().program->module();
+  const ptx::Module& module = c.launch().program->module_as_read();
   switch (c.word(1)) {
     case 0: return Answer(c, kernel->max_threads);
     case 1: return c.Store<std::uint64_t>(0, kernel->static_shared_bytes), 0;

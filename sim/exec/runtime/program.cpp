@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rewriter/ptx/lazy_bodies.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/initializer.h"
 #include "sim/exec/runtime/program_impl.h"
@@ -62,7 +63,7 @@ std::uint32_t Registers(const ptx::Function& function, std::uint32_t max_threads
   return registers;
 }
 
-KernelInfo Describe(const ptx::Module& module, const ptx::Function& function) {
+KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& function) {
   KernelInfo info;
   info.name = function.name;
   info.function = &function;
@@ -95,7 +96,7 @@ Status ProgramImpl::Place() {
   GL_TRY_STATUS(CheckFunctions());
   GL_TRY_STATUS(PlaceVariables());
   GL_TRY_STATUS(Initialize());
-  DescribeKernels();
+  NameKernels();
   return {};
 }
 
@@ -179,26 +180,67 @@ Status ProgramImpl::Initialize() {
   return {};
 }
 
-void ProgramImpl::DescribeKernels() {
-  std::uint32_t const_bytes = 0;
+void ProgramImpl::NameKernels() {
   for (const GlobalInfo& info : globals_)
-    if (info.constant) const_bytes += static_cast<std::uint32_t>(info.bytes);
-  bool functions_use_workspace = false;
-  for (const ptx::Function& function : module_->functions)
-    if (!function.is_entry && function.body) functions_use_workspace |= UsesGridWorkspace(*function.body);
+    if (info.constant) const_bytes_ += static_cast<std::uint32_t>(info.bytes);
   for (const ptx::Function& function : module_->functions) {
-    if (!function.is_entry || !function.body) continue;
-    KernelInfo info = Describe(*module_, function);
-    info.const_bytes = const_bytes;
-    info.uses_grid_sync = functions_use_workspace || UsesGridWorkspace(*function.body);
-    kernels_.push_back(std::move(info));
+    if (!function.body) continue;
+    if (!function.is_entry) {
+      functions_use_workspace_ |= UsesGridWorkspace(*function.body);
+      continue;
+    }
+    kernels_.emplace_back().name = function.name;
+    kernels_.back().function = &function;
   }
-  for (const KernelInfo& info : kernels_) kernel_by_name_.emplace(info.name, &info);
+  described_.resize(kernels_.size());
+  for (std::size_t i = 0; i < kernels_.size(); ++i) kernel_by_name_.emplace(kernels_[i].function->name, i);
+}
+
+/// Under describing_. False when the kernel's body has errors.
+bool ProgramImpl::Describe(std::size_t kernel) const {
+  Described& described = described_[kernel];
+  if (described != Described::kNo) return described == Described::kYes;
+  const ptx::Function& function = *kernels_[kernel].function;
+  if (module_->unread != nullptr && !module_->unread->Read(function).empty()) {
+    described = Described::kHasErrors;
+    return false;
+  }
+  KernelInfo info = DescribeKernel(*module_, function);
+  info.const_bytes = const_bytes_;
+  info.uses_grid_sync = functions_use_workspace_ || UsesGridWorkspace(*function.body);
+  kernels_[kernel] = std::move(info);
+  described = Described::kYes;
+  return true;
+}
+
+const ptx::Module& ProgramImpl::module() const {
+  ptx::ReadAllBodies(*module_);
+  return *module_;
+}
+
+std::span<const KernelInfo> ProgramImpl::kernels() const {
+  const std::lock_guard lock(describing_);
+  for (std::size_t i = 0; i < kernels_.size(); ++i) Describe(i);
+  return kernels_;
+}
+
+std::vector<std::string_view> ProgramImpl::kernel_names() const {
+  std::vector<std::string_view> names;
+  for (const KernelInfo& kernel : kernels_) names.push_back(kernel.function->name);
+  return names;
 }
 
 const KernelInfo* ProgramImpl::FindKernel(std::string_view name) const {
   const auto it = kernel_by_name_.find(name);
-  return it == kernel_by_name_.end() ? nullptr : it->second;
+  if (it == kernel_by_name_.end()) return nullptr;
+  const std::lock_guard lock(describing_);
+  return Describe(it->second) ? &kernels_[it->second] : nullptr;
+}
+
+std::string ProgramImpl::ProblemOf(std::string_view kernel) const {
+  const auto it = kernel_by_name_.find(kernel);
+  if (it == kernel_by_name_.end() || module_->unread == nullptr) return {};
+  return module_->unread->Read(*kernels_[it->second].function);
 }
 
 const KernelInfo* ProgramImpl::KernelAt(std::uint64_t pointer) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,11 +23,14 @@ class ProgramImpl final : public Program {
   ~ProgramImpl() override;
   Status Place();
 
-  const ptx::Module& module() const override { return *module_; }
+  const ptx::Module& module() const override;
+  const ptx::Module& module_as_read() const override { return *module_; }
   const ProgramKey& key() const override { return key_; }
-  std::span<const KernelInfo> kernels() const override { return kernels_; }
+  std::span<const KernelInfo> kernels() const override;
+  std::vector<std::string_view> kernel_names() const override;
   std::span<const GlobalInfo> globals() const override { return globals_; }
   const KernelInfo* FindKernel(std::string_view name) const override;
+  std::string ProblemOf(std::string_view kernel) const override;
   const GlobalInfo* FindGlobal(std::string_view name) const override;
 
   const std::vector<std::uint64_t>& symbol_addresses() const { return addresses_; }
@@ -38,7 +42,8 @@ class ProgramImpl final : public Program {
   Status CheckFunctions() const;
   Status PlaceVariables();
   Status Initialize();
-  void DescribeKernels();
+  void NameKernels();
+  bool Describe(std::size_t kernel) const;
   Result<std::uint64_t> AddressOf(const ptx::Operand& symbol) const;
 
   std::shared_ptr<const ptx::Module> module_;
@@ -48,9 +53,14 @@ class ProgramImpl final : public Program {
   SymbolTable symbols_;
   std::vector<std::uint64_t> addresses_;    // by SymbolTable number
   std::vector<std::uint64_t> allocations_;  // to give back
-  std::vector<KernelInfo> kernels_;
-  std::vector<GlobalInfo> globals_;  // by SymbolTable number
-  std::unordered_map<std::string_view, const KernelInfo*> kernel_by_name_;
+  std::vector<GlobalInfo> globals_;         // by SymbolTable number
+  std::unordered_map<std::string_view, std::size_t> kernel_by_name_;
+  enum class Described : std::uint8_t { kNo, kYes, kHasErrors };
+  mutable std::mutex describing_;            // of the two below; what is described stays as it is
+  mutable std::vector<KernelInfo> kernels_;  // names and functions, until somebody asks for more
+  mutable std::vector<Described> described_;
+  std::uint32_t const_bytes_ = 0;
+  bool functions_use_workspace_ = false;
   std::unordered_map<std::string_view, const GlobalInfo*> global_by_name_;
   KernelTable kernel_table_;
 };

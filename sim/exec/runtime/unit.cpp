@@ -381,7 +381,7 @@ void Unit::CompleteForCheck(const Cta* cta, std::uint32_t id, const Barrier& bar
 void Unit::PrepareCheck() {
   if (!check) check = std::make_unique<UnitCheck>();
   constexpr unsigned kIndependentThreads = 70;  // from sm_70 on, lanes of a warp do not run in lockstep
-  const bool check_lanes = launch->program && launch->program->module().sm() >= kIndependentThreads;
+  const bool check_lanes = launch->program && launch->program->module_as_read().sm() >= kIndependentThreads;
   const std::uint32_t shared_bytes = launch->ctas_per_unit == 1 ? static_cast<std::uint32_t>(launch->ctx.total_shared_bytes)
                                                                 : launch->ctx.shared_stride * launch->ctas_per_unit;
   check->shadow.Prepare(shared_bytes, warp_count, check_lanes);

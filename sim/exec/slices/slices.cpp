@@ -49,7 +49,7 @@ Status SlicedProgram::Rewrite() {
 }
 
 std::shared_ptr<const SlicedKernel> FindSlicedAlready(const std::shared_ptr<Program>& program, const KernelInfo& kernel) {
-  auto hidden = passes::ParamsLaunchFills(program->module(), *kernel.function);
+  auto hidden = passes::ParamsLaunchFills(program->module_as_read(), *kernel.function);
   if (hidden.empty()) return nullptr;
   return std::make_shared<SlicedKernel>(SlicedKernel{.program = program, .why_whole = {}, .info = &kernel, .hidden = std::move(hidden)});
 }

@@ -101,7 +101,8 @@ TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
 TEST_CASE("Parser_VariablesIndexedByRegisters_AreWrittenOut") {
   // The address in the instruction, and that what is printed can be read again and says the same.
   const auto address = [](const std::string& instruction) {
-    const Parsed parsed = ParseBody(".shared .u32 %gl_at0; .reg .s16 %h; .reg .u64 %w; .shared .b32 words[8]; .global .u32 square[2][3];" + instruction);
+    const Parsed parsed =
+        ParseBody(".shared .u32 %gl_at0; .reg .s16 %h; .reg .u64 %w; .shared .b32 words[8]; .global .u32 square[2][3];" + instruction);
     INFO(parsed.errors());
     REQUIRE(!parsed.sink.has_errors());
     const std::string printed = PrintModule(*parsed.module);
