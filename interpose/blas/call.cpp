@@ -10,7 +10,10 @@
 
 #include "api_exports.h"
 #include "interpose/api/entry.h"
+#include "interpose/blas/host_product.h"
 #include "interpose/session/log.h"
+#include "interpose/session/module.h"
+#include "interpose/session/process.h"
 
 // The kernels' PTX, as text that ends with a zero byte.
 asm(".section .rodata\n"
@@ -97,13 +100,16 @@ unsigned GridSize(Index size, Index tile, Index most) { return static_cast<unsig
 
 /// Starts kernel `family` + `suffix`, with blocks of `warps` warps, for the function `name`.
 Status Start(const char* name, const char* family, const char* suffix, Dimensions grid, unsigned warps, const void* argument,
-             CUstream stream) {
+             CUstream stream, session::Kernel::HostForm host_form = nullptr) {
   Announce(name);
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   if (const CUresult result = Library(&library); result != CUDA_SUCCESS) return StatusOf(result);
   const std::string entry = std::string(family) + suffix;
   if (const CUresult result = cuLibraryGetKernel(&kernel, library, entry.c_str()); result != CUDA_SUCCESS) return StatusOf(result);
+  if (host_form != nullptr) {
+    if (const auto known = session::Process::Get().kernels.Find(kernel)) known->host_form = host_form;
+  }
   void* parameters[] = {const_cast<void*>(argument)};
   return StatusOf(
       cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z, 32 * warps, 1, 1, 0, stream, parameters, nullptr));
@@ -242,7 +248,7 @@ Status Launch(const char* name, const Product& product, CUstream stream) {
   if (product.m == 0 || product.n == 0 || product.batches == 0) return kSuccess;
   const Dimensions grid{GridSize(product.m, kTileRows, kMostX), GridSize(product.n, TileColumns(product.a.element), kMostYZ),
                         GridSize(product.batches, 1, kMostYZ)};
-  return Start(name, "gridloom_product_", Suffix(product.a.element, product.d.element), grid, kWarps, &product, stream);
+  return Start(name, "gridloom_product_", Suffix(product.a.element, product.d.element), grid, kWarps, &product, stream, &MultiplyOnHost);
 }
 
 Status Launch(const char* name, const Solve& solve, CUstream stream) {

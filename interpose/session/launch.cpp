@@ -174,6 +174,7 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   if (op->in_slices && brokered && SliceSizeOf(*op) == 0) {  // the broker may grant it whole, too
     if (const auto status = op->kernel->Prepare(context, op->bound.program, info, request.block); status != CUDA_SUCCESS) return status;
   }
+  if (op->kernel->host_form != nullptr && HostFormsRun()) return CUDA_SUCCESS;  // it may never be compiled
   if (op->in_slices) return op->kernel->Prepare(context, op->bound.sliced->program, *op->bound.sliced->info, request.block);
   return op->kernel->Prepare(context, op->bound.program, info, request.block);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -57,6 +58,9 @@ class Kernel {
 
   void ForgetContext(Context& context);
 
+  /// What the host does in place of the grid, from its parameters; false: it is for the grid to do. Null: there is nothing.
+  using HostForm = bool (*)(std::span<const std::byte> params, const exec::DeviceMemory& memory, unsigned threads);
+  std::atomic<HostForm> host_form{nullptr};
   std::once_flag told_whole;                ///< why its grids run whole although they were to be sliced
   std::atomic<int> max_dynamic_shared{-1};  ///< -1: what a block gets without opting in
   std::atomic<int> shared_carveout{-1};

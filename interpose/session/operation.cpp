@@ -1,6 +1,9 @@
 #include "interpose/session/operation.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -17,6 +20,7 @@
 #include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/reordering.h"
+#include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/summary.h"
 #include "interpose/session/thread_state.h"
@@ -28,12 +32,43 @@ namespace gridloom::session {
 
 using namespace cuda;
 
+bool HostFormsRun() {
+  static const bool run = [] {
+    const Settings& settings = TheSettings();
+    const std::optional<std::string>* const watchers[] = {&settings.trace,        &settings.ranges, &settings.check_ranges,
+                                                          &settings.record_order, &settings.slice,  &settings.reorder,
+                                                          &settings.connect,      &settings.policy};
+    if (IsOn(settings.memcheck) || IsOn(settings.leak_check) || IsOn(settings.timing)) return false;
+    return std::ranges::none_of(watchers, [](const auto* setting) { return *setting && !(*setting)->empty() && **setting != "0"; });
+  }();
+  return run;
+}
+
 namespace {
+
+/// Where nobody wants to see the grid, the host may do its work.
+bool RunOnHost(Context& context, const KernelOp& op, const exec::LaunchParams& launch, exec::SlicedRun& run) {
+  const Kernel::HostForm form = op.kernel->host_form;
+  if (form == nullptr || !HostFormsRun() || launch.records != nullptr || op.ctas != nullptr) return false;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    if (!form(launch.params, context.device().memory(), context.device().engine().threads())) return false;
+  } catch (const std::bad_alloc&) {
+    run.fault.kind = exec::FaultKind::kOutOfMemory;
+    run.fault.kernel = op.kernel->name();
+    run.fault.text = "kernel " + op.kernel->name() + ": the host has no memory left";
+  }
+  run.stats.ctas = op.grid.count();
+  run.stats.warps = op.grid.count() * ((op.block.count() + 31) / 32);
+  run.stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return true;
+}
 
 /// How a grid runs that nobody else schedules.
 exec::SlicedRun RunHere(Context& context, const KernelOp& op, const exec::LaunchParams& launch) {
   exec::SlicedRun run;
   exec::Engine& engine = context.device().engine();
+  if (RunOnHost(context, op, launch, run)) return run;
   if (const std::uint64_t size = SliceSizeOf(op); op.in_slices && size != 0)
     return exec::RunInSlices(engine, launch, *op.bound.sliced, size, [&] { return context.failed(); });
   if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context.device().memory(), launch, run.stats);

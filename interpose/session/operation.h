@@ -28,6 +28,9 @@ struct TaskKernel;
 /// A kernel launch whose configuration was checked. Made by interpose/session/launch.cpp and nowhere else.
 using ParamBytes = std::vector<std::byte, Recycled<std::byte>>;
 
+/// Whether host forms of kernels (Kernel::host_form) may run in this process: not where grids are looked at, checked, cut, or shared out.
+bool HostFormsRun();
+
 struct KernelOp {
   std::shared_ptr<Kernel> kernel;
   Kernel::Bound bound;
