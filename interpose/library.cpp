@@ -1,6 +1,7 @@
 // What makes the shim a library that can run kernels: the executor is its default backend. What runs when the library is
-// loaded does nothing but store a function pointer, and one more in the toolkit's assembler.
+// loaded does nothing but store a function pointer, one more in the toolkit's assembler, and a variable of Python's environment.
 #include "interpose/hooks/ptxas.h"
+#include "interpose/hooks/xla.h"
 #include "interpose/session/backend.h"
 #include "interpose/session/exec_backend.h"
 #include "interpose/session/memcheck.h"
@@ -10,6 +11,7 @@ namespace {
 __attribute__((constructor)) void UseExecutor() {
   gridloom::session::SetBackendFactory(gridloom::session::MakeExecBackend);
   gridloom::hooks::WatchAssembler();
+  gridloom::hooks::ShortenAutotuning();
 }
 
 // After the program's own exit handlers and the CUDA runtime's.

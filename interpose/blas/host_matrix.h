@@ -72,7 +72,7 @@ void WriteLine(void* data, Index at, Element element, Index count, const Value* 
 /// One matrix of a batch.
 struct HostMatrix {
   const Matrix* of;
-  void* data;   ///< of the element at `start`
+  void* data;  ///< of the element at `start`
   Index start;
 
   HostMatrix(const Matrix& matrix, Index batch)
@@ -144,8 +144,7 @@ BlasFactor<Value> FactorFor(const HostMatrix& matrix, Index rows, Index columns)
     factor.op = transposed ? 'T' : 'N';
     factor.leading = static_cast<int>(std::max<Index>(length, 1));
     for (Index line = 0; line < lines; ++line) {
-      ReadLine(matrix.data, transposed ? matrix.At(line, 0) : matrix.At(0, line), of.element, length,
-               factor.copy.data() + line * length);
+      ReadLine(matrix.data, transposed ? matrix.At(line, 0) : matrix.At(0, line), of.element, length, factor.copy.data() + line * length);
     }
     if constexpr (kIsComplex<Value>) {
       if (of.conjugate) std::ranges::transform(factor.copy, factor.copy.begin(), [](Value value) { return std::conj(value); });

@@ -53,13 +53,14 @@ bool IsMemory(const exec::DeviceMemory& memory, const Matrix& matrix, Index rows
     return IsMemory(memory, matrix.address, matrix.start, {of_rows, of_columns, {batches, matrix.batch_stride}}, size);
   if (!IsMemory(memory, matrix.address, 0, {{batches, 1}}, 8)) return false;
   const auto* const addresses = reinterpret_cast<const std::uint64_t*>(matrix.address);
-  return std::all_of(addresses, addresses + batches,
-                     [&](std::uint64_t address) { return IsMemory(memory, address, matrix.start, {of_rows, of_columns}, size); });
+  return std::all_of(addresses, addresses + batches, [&](std::uint64_t address) {
+    return IsMemory(memory, address, matrix.start, {of_rows, of_columns}, size);
+  });
 }
 
 bool IsMemory(const exec::DeviceMemory& memory, const Factor& factor, Index rows) {
-  return factor.address == 0 || IsMemory(memory, factor.address, 0, {{factor.row_stride == 0 ? 1 : rows, factor.row_stride}},
-                                         SizeOf(factor.element));
+  return factor.address == 0 ||
+         IsMemory(memory, factor.address, 0, {{factor.row_stride == 0 ? 1 : rows, factor.row_stride}}, SizeOf(factor.element));
 }
 
 // ---- the product --------------------------------------------------------------------------------------------------------
@@ -139,15 +140,16 @@ class HostProduct {
   /// Whether the result is what the BLAS writes, where it writes it; `transposed`: row by row.
   bool IsPlain(bool transposed) const {
     const bool same = p_.c.address == p_.d.address && p_.c.start == p_.d.start && p_.c.row_stride == p_.d.row_stride &&
-                      p_.c.column_stride == p_.d.column_stride && p_.c.batch_stride == p_.d.batch_stride && p_.c.by_pointer == p_.d.by_pointer &&
-                      p_.c.element == p_.d.element;
+                      p_.c.column_stride == p_.d.column_stride && p_.c.batch_stride == p_.d.batch_stride &&
+                      p_.c.by_pointer == p_.d.by_pointer && p_.c.element == p_.d.element;
     return HasType<Value>(p_.d.element) && p_.triangle == Triangle::kFull && p_.activation == Activation::kNone && p_.bias.address == 0 &&
            p_.scales[0] == 0 && p_.scales[1] == 0 && p_.scales[2] == 0 && p_.alpha.row_stride == 0 && p_.beta.row_stride == 0 &&
            !p_.real_diagonal && WithProduct() && (same || !ReadsC()) && LiesAs(p_.d, p_.m, p_.n, transposed);
   }
 
   /// Copies have been made by now: nothing can fail any more.
-  void Multiply(const BlasFactor<Value>& a, const BlasFactor<Value>& b, Index m, Index n, Value alpha, Value beta, Value* c, Index leading) const {
+  void Multiply(const BlasFactor<Value>& a, const BlasFactor<Value>& b, Index m, Index n, Value alpha, Value beta, Value* c,
+                Index leading) const {
     began_ = true;
     const int rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(p_.k), ldc = static_cast<int>(leading);
     gemm_(&a.op, &b.op, &rows, &columns, &depth, &alpha, a.data, &a.leading, b.data, &b.leading, &beta, c, &ldc);
@@ -201,7 +203,8 @@ class HostProduct {
       const auto at = [&](Index inner) { return by_rows ? d.At(outer, inner) : d.At(inner, outer); };
       if (step == 1 && end > first) WriteLine(d.data, at(first), p_.d.element, end - first, line.data() + first);
       else
-        for (Index inner = first; inner < end; ++inner) WriteElement(d.data, at(inner), p_.d.element, line[static_cast<std::size_t>(inner)]);
+        for (Index inner = first; inner < end; ++inner)
+          WriteElement(d.data, at(inner), p_.d.element, line[static_cast<std::size_t>(inner)]);
     }
   }
 
@@ -249,8 +252,8 @@ bool IsTaken(const Product& p) {
       default: return false;
     }
   };
-  return taken(p.a) && taken(p.b) && taken(p.d) && (p.c.address == 0 || taken(p.c)) && (p.bias.address == 0 || taken(p.bias)) &&
-         p.m > 0 && p.n > 0 && p.k >= 0 && p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.batches > 0;
+  return taken(p.a) && taken(p.b) && taken(p.d) && (p.c.address == 0 || taken(p.c)) && (p.bias.address == 0 || taken(p.bias)) && p.m > 0 &&
+         p.n > 0 && p.k >= 0 && p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.batches > 0;
 }
 
 template <typename Value>

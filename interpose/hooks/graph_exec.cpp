@@ -28,6 +28,10 @@ CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
   const auto lock = exec->Lock();
   GraphExec::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index());
+  if (const auto* child = std::get_if<session::ChildOp>(&operation)) {  // what is launched is the child as it was instantiated
+    CUgraphExecUpdateResultInfo info{};
+    GL_CU_TRY(made->child->Update(*child->graph, &info));
+  }
   made->operation = std::move(operation);
   return CUDA_SUCCESS;
 }

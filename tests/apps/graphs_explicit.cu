@@ -54,6 +54,28 @@ int main() {
   CU(cudaGraphLaunch(exec, nullptr));
   CU(cudaDeviceSynchronize());
   Same("changed", 0, out[10], 4 * 3 * 10 + 5);
+
+  // The child's parameters, by a graph of the same form; what is no such graph changes nothing.
+  cudaGraph_t other;
+  CU(cudaGraphCreate(&other, 0));
+  cudaGraphNode_t replaced;
+  scale = 7, offset = 2;
+  CU(cudaGraphAddKernelNode(&replaced, other, nullptr, 0, &params));
+  cudaGraphNodeParams node = {};
+  node.type = cudaGraphNodeTypeGraph;
+  node.graph.graph = other;
+  CU(cudaGraphExecNodeSetParams(exec, nested, &node));
+  CU(cudaGraphLaunch(exec, nullptr));
+  CU(cudaDeviceSynchronize());
+  Same("changed child", 0, out[10], 4 * 3 * 7 + 2);
+  CU(cudaGraphAddEmptyNode(&replaced, other, nullptr, 0));
+  True("another form", cudaGraphExecNodeSetParams(exec, nested, &node) != cudaSuccess);
+  cudaGetLastError();
+  CU(cudaGraphLaunch(exec, nullptr));
+  CU(cudaDeviceSynchronize());
+  Same("not changed", 0, out[10], 4 * 3 * 7 + 2);
+  CU(cudaGraphDestroy(other));
+
   cudaGraphNodeType type;
   CU(cudaGraphNodeGetType(copy, &type));
   True("type", type == cudaGraphNodeTypeMemcpy);
