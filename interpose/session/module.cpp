@@ -7,6 +7,7 @@
 #include "interpose/session/launch_passes.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
+#include "interpose/session/refused_code.h"
 #include "interpose/session/slicing.h"
 #include "interpose/session/texture.h"
 #include "rewriter/image/fatbin.h"
@@ -148,7 +149,7 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   std::vector<PtxSource> sources;
   std::string why;
   if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS)
-    return refuse(why, status);
+    return refuse(why + (status == CUDA_ERROR_NO_BINARY_FOR_GPU ? WhoseCode(image.data, *images) : ""), status);
   for (PtxSource& source : sources)
     if (source.max_registers == 0) source.max_registers = max_registers;
   *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));

@@ -1,0 +1,62 @@
+#include "interpose/session/refused_code.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "rewriter/image/elf_view.h"
+#include "rewriter/support/demangle.h"
+
+namespace gridloom::session {
+namespace {
+
+constexpr std::size_t kNamed = 3;                // kernels that are named
+constexpr std::uint64_t kMostBytes = 64u << 20;  // of a cubin that is looked into
+constexpr std::string_view kText = ".text.";     // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
+constexpr std::size_t kLongestName = 120;
+
+/// The shared library or program that the code lies in; empty when it was made or read at run time.
+std::string FileOf(const void* data) {
+  Dl_info info{};
+  if (dladdr(data, &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::path(info.dli_fname).filename().string();
+}
+
+std::vector<std::string> KernelsOf(const image::ImageSet& images) {
+  std::vector<std::string> kernels;
+  for (const image::Container& container : images.containers) {
+    for (const image::Entry& entry : container.entries) {
+      if (entry.kind != image::EntryKind::kCubin) continue;
+      const auto bytes = entry.Read(kMostBytes);
+      if (!bytes.ok()) continue;
+      const auto view = image::ReadElf(image::Bytes(reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()));
+      if (!view.ok()) continue;
+      for (const image::ElfSection& section : view->sections) {
+        if (section.name.starts_with(kText)) kernels.push_back(DemangledName(section.name.substr(kText.size())).substr(0, kLongestName));
+      }
+      break;  // the same kernels for each architecture
+    }
+  }
+  return kernels;
+}
+
+}  // namespace
+
+std::string WhoseCode(const void* data, const image::ImageSet& images) {
+  const std::string file = FileOf(data);
+  const std::vector<std::string> kernels = KernelsOf(images);
+  std::string said;
+  for (std::size_t i = 0; i < std::min(kernels.size(), kNamed); ++i) said += (i == 0 ? "" : ", ") + kernels[i];
+  if (kernels.size() > kNamed) said += " and " + std::to_string(kernels.size() - kNamed) + " more";
+  if (!said.empty()) said = (kernels.size() == 1 ? "the kernel " : "the kernels ") + said;
+  if (file.empty()) return said.empty() ? "" : ". It has " + said;
+  std::string text = ". It is in " + file + (said.empty() ? "" : " and has " + said);
+  if (file.find(".so") != std::string::npos)
+    text += ". A library that comes built can only be rebuilt by its makers: docs/compatibility.md says what runs of it";
+  return text;
+}
+
+}  // namespace gridloom::session
