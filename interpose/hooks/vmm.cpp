@@ -41,7 +41,7 @@ CUresult TheMemory(exec::DeviceMemory** memory) {
 
 CUresult CheckProp(const CUmemAllocationProp* prop) {
   GL_CU_REQUIRE(prop != nullptr && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED);
-  if (prop->requested_handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;  // sharing between processes
+  if ((prop->requested_handle_types & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     Device* device = nullptr;
     return FindDevice(prop->location.id, &device);
@@ -93,6 +93,39 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (--found->second.references != 0) return CUDA_SUCCESS;
   TheTable().physical.erase(found);
   memory->DestroyPhysical(handle);  // the memory itself goes with its last mapping
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      std::uint64_t flags) {
+  GL_CU_REQUIRE(shareable != nullptr && flags == 0);
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  const std::lock_guard lock(TheTable().mutex);
+  const auto found = TheTable().physical.find(handle);
+  GL_CU_REQUIRE(found != TheTable().physical.end() && (found->second.prop.requested_handle_types & type) != 0);
+  const int descriptor = memory->ExportPhysical(handle);
+  if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *static_cast<int*>(shareable) = descriptor;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle, CUmemAllocationHandleType type) {
+  GL_CU_REQUIRE(handle != nullptr);
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  exec::DeviceMemory* memory = nullptr;
+  GL_CU_TRY(TheMemory(&memory));
+  std::uint64_t bytes = 0;
+  const std::uint64_t physical = memory->ImportPhysical(static_cast<int>(reinterpret_cast<std::uintptr_t>(os_handle)), &bytes);
+  if (physical == 0) return CUDA_ERROR_INVALID_VALUE;
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requested_handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  const std::lock_guard lock(TheTable().mutex);
+  TheTable().physical[physical] = {bytes, prop, 1, physical};
+  *handle = physical;
   return CUDA_SUCCESS;
 }
 

@@ -65,6 +65,11 @@ class DeviceMemory {
   virtual bool Release(std::uint64_t base, std::uint64_t bytes) = 0;
   virtual std::uint64_t CreatePhysical(std::uint64_t bytes) = 0;  ///< handle, 0 on failure
   virtual bool DestroyPhysical(std::uint64_t handle) = 0;         ///< memory goes when unmapped everywhere
+  /// A new file descriptor for physical memory, for other processes; -1 on failure.
+  virtual int ExportPhysical(std::uint64_t handle) const = 0;
+  /// Physical memory that a descriptor of ExportPhysical stands for, which stays the caller's, and its bytes; 0 on failure. What is no such
+  /// memory is refused.
+  virtual std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes) = 0;
   virtual bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) = 0;
   virtual bool Unmap(std::uint64_t address, std::uint64_t bytes) = 0;
   virtual bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) = 0;

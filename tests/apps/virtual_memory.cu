@@ -1,4 +1,7 @@
 // Virtual memory management: reserve, create, map, access rights, the same memory mapped twice, growing a range.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "driver.h"
 
 __global__ void Fill(int* v, int value, int n) {
@@ -60,6 +63,38 @@ int main() {
   DRV(cuMemUnmap(range, granule));
   DRV(cuMemRelease(handles[0]));
   Result("unmapped twice", cuMemUnmap(range, granule), CUDA_SUCCESS);  // a reserved range that has nothing mapped
+
+  // Memory that a file descriptor stands for, which another process could have: here the same one imports it.
+  CUmemGenericAllocationHandle mine, theirs;
+  Result("not to be shared", cuMemCreate(&mine, granule, &property, 0), CUDA_SUCCESS);
+  int descriptor = -1;
+  Result("was not asked for", cuMemExportToShareableHandle(&descriptor, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+         CUDA_ERROR_INVALID_VALUE);
+  DRV(cuMemRelease(mine));
+  property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  DRV(cuMemCreate(&mine, granule, &property, 0));
+  DRV(cuMemExportToShareableHandle(&descriptor, mine, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  DRV(cuMemImportFromShareableHandle(&theirs, reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor)),
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(descriptor);
+  DRV(cuMemMap(range, granule, 0, mine, 0));
+  DRV(cuMemMap(alias, granule, 0, theirs, 0));
+  DRV(cuMemSetAccess(range, granule, &access, 1));
+  DRV(cuMemSetAccess(alias, granule, &access, 1));
+  DRV(cuMemRelease(mine));
+  Fill<<<1, 64>>>(reinterpret_cast<int*>(range), 7000, 64);
+  CU_LAUNCHED();
+  DRV(cuMemcpyDtoH(&value, alias + 4 * 30, 4));
+  Same("imported", 0, value, 7030);
+  DRV(cuMemUnmap(range, granule));
+  DRV(cuMemcpyDtoH(&value, alias + 4 * 31, 4));
+  Same("imported, alone", 0, value, 7031);
+  DRV(cuMemUnmap(alias, granule));
+  DRV(cuMemRelease(theirs));
+  const int other = open("/dev/null", O_RDONLY);
+  True("no such memory", cuMemImportFromShareableHandle(&theirs, reinterpret_cast<void*>(static_cast<std::uintptr_t>(other)),
+                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+  close(other);
   DRV(cuMemAddressFree(range, 4 * granule));
   DRV(cuMemAddressFree(alias, granule));
   return Verdict();

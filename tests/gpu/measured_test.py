@@ -22,7 +22,6 @@ DIFFERENT = {"codes": {}, "indexed_variables": {"high.shared.u32.-1": "where sha
 DIFFERENT["attributes"] = {
     "33": "PCI bus: where the board is in its machine",
     "34": "PCI device: where the board is in its machine",
-    "103": "handles of memory as file descriptors: memory is not shared between processes",
     "107": "compressible memory: none is made",
     "110": "GPUDirect RDMA: no other device reaches device memory",
     "112": "sparse arrays: there are none",

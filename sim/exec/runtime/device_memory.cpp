@@ -5,7 +5,9 @@
 // CreatePhysical, which parent and child share, as they share every memfd.
 #include "sim/exec/device_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint64_t kGuardBytes = kPageBytes;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;  // of physical memory that other processes may have
 constexpr std::uint64_t kMinAlign = 256;
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 // Every guarded allocation costs the kernel two mappings, and a process has 65,530. Beyond this many live ones the gaps
@@ -78,6 +81,8 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   bool Release(std::uint64_t base, std::uint64_t bytes) override;
   std::uint64_t CreatePhysical(std::uint64_t bytes) override;
   bool DestroyPhysical(std::uint64_t handle) override;
+  int ExportPhysical(std::uint64_t handle) const override;
+  std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes) override;
   bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) override;
   bool Unmap(std::uint64_t address, std::uint64_t bytes) override;
   bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) override;
@@ -318,14 +323,40 @@ std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
   const std::unique_lock lock(*mutex_);
   if (!Charge(bytes)) return 0;
-  const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC);
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+  const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  // Sealed, so that nobody who gets a descriptor of it can take pages away from under another's mapping.
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
     if (fd >= 0) close(fd);
     Uncharge(bytes);
     return 0;
   }
   const std::uint64_t handle = next_handle_++;
   physicals_.emplace(handle, Physical{fd, bytes});
+  return handle;
+}
+
+int DeviceMemoryImpl::ExportPhysical(std::uint64_t handle) const {
+  const std::shared_lock lock(*mutex_);
+  const auto it = physicals_.find(handle);
+  return it == physicals_.end() || it->second.destroyed ? -1 : fcntl(it->second.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+std::uint64_t DeviceMemoryImpl::ImportPhysical(int descriptor, std::uint64_t* bytes) {
+  struct stat state {};
+  // Only a memfd has seals, and one without them could be made shorter while it is mapped.
+  if ((fcntl(descriptor, F_GET_SEALS) & kSeals) != kSeals || fcntl(descriptor, F_GET_SEALS) < 0) return 0;
+  if (fstat(descriptor, &state) != 0 || state.st_size <= 0 || state.st_size % static_cast<off_t>(kPageBytes) != 0) return 0;
+  const auto size = static_cast<std::uint64_t>(state.st_size);
+  const std::unique_lock lock(*mutex_);
+  if (!Charge(size)) return 0;
+  const int fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) {
+    Uncharge(size);
+    return 0;
+  }
+  const std::uint64_t handle = next_handle_++;
+  physicals_.emplace(handle, Physical{fd, size});
+  *bytes = size;
   return handle;
 }
 

@@ -1,4 +1,6 @@
 // Device memory: allocation, guard gaps, limits, virtual memory management, registrations, fork.
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,8 +157,27 @@ TEST_CASE("Map_OnePhysicalTwice_SharesMemory") {
   CHECK(memory->Accessible(range + kBytes, kBytes, false));
   CHECK_FALSE(memory->Accessible(range + kBytes, kBytes, true));
   CHECK_FALSE(memory->Accessible(range, 2 * kBytes, true));
+  // What another process has of it.
+  const int descriptor = memory->ExportPhysical(physical);
+  REQUIRE(descriptor >= 0);
+  std::uint64_t bytes = 0;
+  const std::uint64_t same = memory->ImportPhysical(descriptor, &bytes);
+  CHECK(ftruncate(descriptor, 0) != 0);  // nobody can take the pages away
+  close(descriptor);
+  CHECK(same != 0);
+  CHECK(bytes == 2 * kBytes);
+  CHECK(memory->used_bytes() == 4 * kBytes);
+  CHECK(memory->DestroyPhysical(same));
+  CHECK(memory->used_bytes() == 2 * kBytes);
+  const int unsealed = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING), odd = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE((ftruncate(unsealed, 4096) == 0 && ftruncate(odd, 4095) == 0));
+  REQUIRE(fcntl(odd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+  for (const int wrong : {unsealed, odd, -1, 0, 1 << 20}) CHECK(memory->ImportPhysical(wrong, &bytes) == 0);
+  close(unsealed), close(odd);
+  CHECK(memory->ExportPhysical(physical + 100) == -1);
   CHECK(memory->DestroyPhysical(physical));
   CHECK_FALSE(memory->DestroyPhysical(physical));
+  CHECK(memory->ExportPhysical(physical) == -1);
   CHECK(Bytes(range)[2 * kBytes + 5] == 42);
   CHECK_FALSE(memory->Release(range, 4 * kBytes));
   CHECK_FALSE(memory->Unmap(range, 4 * kBytes));
