@@ -139,7 +139,7 @@ void LineSteps::AddSingle(const Plain& plain, Index convolved) {
   step.in_index = step.out_index = 1;
   step.length = static_cast<int>(convolved != 0 ? convolved : plain.length);
   step.stored = static_cast<int>(plain.out.end);
-  if (plain.in.form == Form::kHalf || plain.out.form == Form::kHalf) step.halves = tables_->RootsOf(plain.whole);
+  if (plain.in.form == Form::kHalf || plain.out.form == Form::kHalf) step.halves = tables_->RootsOf(plain.whole, plain.whole / 2 + 1);
   AddPasses(&step, step.length);
   if (convolved != 0) {
     step.in.factors = static_cast<unsigned long long>(tables_->Chirp(plain.length, true));
@@ -148,7 +148,7 @@ void LineSteps::AddSingle(const Plain& plain, Index convolved) {
     step.out.factors = static_cast<unsigned long long>(tables_->Chirp(plain.length, false));
     step.out.conjugate = true;
   }
-  Finish(planned, plain.axes);
+  Finish(planned, plain.axes, step.length);
 }
 
 /// n = n0 n1 …: element j = j0 n1 n2 … + j1 n2 … + …; step t transforms along j_t and multiplies by the roots of what remains. Work
@@ -171,8 +171,13 @@ void LineSteps::AddSeveral(const Plain& plain) {
     step.whole = plain.whole;
     step.length = step.stored = static_cast<int>(parts[t]);
     step.in_index = rest, step.out_index = last ? before : rest;
-    if (!last) step.turns = tables_->RootsOf(remaining);
-    if (first && plain.in.form == Form::kHalf) step.halves = tables_->RootsOf(plain.whole);
+    if (!last && remaining <= kMostInOneTable) {
+      step.turns.coarse = static_cast<unsigned long long>(tables_->Turns(parts[t], rest));
+      step.turn_pitch = static_cast<int>(rest);
+    } else if (!last) {
+      step.turns = tables_->RootsOf(remaining, remaining);
+    }
+    if (first && plain.in.form == Form::kHalf) step.halves = tables_->RootsOf(plain.whole, plain.whole / 2 + 1);
     AddPasses(&step, step.length);
     std::vector<Axis> axes{{rest, 0, 0, 1, 1, 1}};
     Index place = n, weight = 1;
@@ -185,7 +190,7 @@ void LineSteps::AddSeveral(const Plain& plain) {
     axes.insert(axes.end(), made.rbegin(), made.rend());
     const std::vector<Axis> lines = Packed(plain.axes, !first, !last, n);
     axes.insert(axes.end(), lines.begin(), lines.end());
-    Finish(planned, axes);
+    Finish(planned, axes, n);
     before *= parts[t];
   }
 }
@@ -213,7 +218,7 @@ void LineSteps::AddConvolution(const Plain& plain, Index size) {
 }
 
 /// Chooses which lines are neighbours in a CTA, and how many.
-void LineSteps::Finish(PlannedStep planned, std::vector<Axis> axes) {
+void LineSteps::Finish(PlannedStep planned, std::vector<Axis> axes, Index whole) {
   Step& step = planned.step;
   axes = Merged(axes);
   const auto near = std::ranges::min_element(axes, {}, [&](const Axis& axis) { return Cost(step, axis); });
@@ -222,6 +227,13 @@ void LineSteps::Finish(PlannedStep planned, std::vector<Axis> axes) {
   std::ranges::copy(axes, step.axes);
   const Axis& lines = step.axes[0];
   while ((Index{step.length} << (step.log_lines + 1)) <= TileFor(native_) && (Index{1} << step.log_lines) < lines.count) ++step.log_lines;
+  const auto plain = [&](const Side& side, Index along, Index across) {
+    const Index lines_of_all = Index{1} << step.log_lines;
+    return side.form == Form::kComplex && side.number == native_ && side.factors == 0 && side.end >= whole &&
+           step.length * along + lines_of_all * across < 0x7fffffff;
+  };
+  step.in_plain = plain(step.in, std::abs(step.in_index * step.in.step), InStride(step, lines));
+  step.out_plain = step.stored == step.length && plain(step.out, std::abs(step.out_index * step.out.step), OutStride(step, lines));
   const bool single = step.log_lines == 0;
   step.in_by_lines = single || InStride(step, lines) < std::abs(step.in_index * step.in.step);
   step.out_by_lines = single || OutStride(step, lines) < std::abs(step.out_index * step.out.step);

@@ -60,7 +60,8 @@ class LineSteps {
   void AddSingle(const Plain& plain, Index convolved);
   void AddSeveral(const Plain& plain);
   void AddConvolution(const Plain& plain, Index size);
-  void Finish(PlannedStep planned, std::vector<Axis> axes);
+  /// `whole` is the length of the line of which the step's lines are parts.
+  void Finish(PlannedStep planned, std::vector<Axis> axes, Index whole);
   void AddPasses(Step* step, Index length);
 
   Number native_;

@@ -15,6 +15,27 @@ Complex Root(Index m, Index size) {
   return {static_cast<double>(std::cos(angle)), static_cast<double>(std::sin(angle))};
 }
 
+/// Many roots of one size: products of two of long double, rounded once.
+class QuickRoots {
+ public:
+  explicit QuickRoots(Index size) {
+    while ((Index{1} << (2 * shift_)) < size) ++shift_;
+    const auto root = [&](Index m) { return std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size)); };
+    for (Index m = 0; m <= size >> shift_; ++m) coarse_.push_back(root(m << shift_));
+    for (Index m = 0; m < Index{1} << shift_; ++m) fine_.push_back(root(m));
+  }
+  void Write(Index m, double* to) const {
+    const auto& a = coarse_[static_cast<std::size_t>(m >> shift_)];
+    const auto& b = fine_[static_cast<std::size_t>(m & ((Index{1} << shift_) - 1))];
+    to[0] = static_cast<double>(a.real() * b.real() - a.imag() * b.imag());
+    to[1] = static_cast<double>(a.real() * b.imag() + a.imag() * b.real());
+  }
+
+ private:
+  int shift_ = 0;
+  std::vector<std::complex<long double>> coarse_, fine_;
+};
+
 /// exp(+pi i k^2 / n)
 Complex ChirpAt(Index k, Index n) {
   const auto square =
@@ -97,23 +118,32 @@ Index Tables::AllRoots(int size) {
   });
 }
 
-Roots Tables::RootsOf(Index size) {
-  constexpr Index kOneTable = 4096;
-  int shift = 0;
-  if (size > kOneTable) {
-    while ((Index{1} << (2 * shift)) < size) ++shift;
-  }
-  const Index coarse = (size >> shift) + 1, fine = Index{1} << shift;
-  const auto roots = [&](Index count, Index apart) {
+Roots Tables::RootsOf(Index size, Index count) {
+  Roots result{};
+  const auto roots = [&](Index apart, Index entries) {
     return [=](double* to) {
-      for (Index k = 0; k < count; ++k) to[2 * k] = Root(k * apart, size).real(), to[2 * k + 1] = Root(k * apart, size).imag();
+      const QuickRoots quick(size);
+      for (Index k = 0; k < entries; ++k) quick.Write(k * apart, to + 2 * k);
     };
   };
-  Roots result{};
-  result.coarse = static_cast<unsigned long long>(Add({kCoarse, size, 0, false}, 2 * coarse, roots(coarse, fine)));
-  result.fine = static_cast<unsigned long long>(Add({kFine, size, 0, false}, 2 * fine, roots(fine, 1)));
-  result.shift = shift;
+  if (count <= kMostInOneTable) {
+    result.coarse = static_cast<unsigned long long>(Add({kCoarse, size, count, false}, 2 * count, roots(1, count)));
+    return result;
+  }
+  while ((Index{1} << (2 * result.shift)) < size) ++result.shift;
+  const Index fine = Index{1} << result.shift, coarse = (size >> result.shift) + 1;
+  result.coarse = static_cast<unsigned long long>(Add({kCoarse, size, 0, false}, 2 * coarse, roots(fine, coarse)));
+  result.fine = static_cast<unsigned long long>(Add({kFine, size, 0, false}, 2 * fine, roots(1, fine)));
   return result;
+}
+
+Index Tables::Turns(Index parts, Index rest) {
+  return Add({kTurns, parts, rest, false}, 2 * parts * rest, [&](double* to) {
+    const QuickRoots quick(parts * rest);
+    for (Index i = 0; i < parts; ++i) {
+      for (Index r = 0; r < rest; ++r, to += 2) quick.Write(i * r, to);
+    }
+  });
 }
 
 Index Tables::Chirp(Index n, bool conjugate) {

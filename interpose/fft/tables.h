@@ -11,6 +11,9 @@
 
 namespace gridloom::fft {
 
+/// Roots that are looked up in one table, of 16 or 8 bytes each; more are products of entries of two.
+inline constexpr Index kMostInOneTable = Index{1} << 20;
+
 /// Places in a table are in real numbers from its begin; 0 is none.
 class Tables {
  public:
@@ -21,8 +24,10 @@ class Tables {
   Index ForPass(int radix, int done);
   /// All roots of `size`, real parts, then imaginary ones.
   Index AllRoots(int size);
-  /// Complex roots of `size` in two tables; places stand for the addresses.
-  Roots RootsOf(Index size);
+  /// The first `count` complex roots of `size`, in one table or two; places stand for the addresses.
+  Roots RootsOf(Index size, Index count);
+  /// Root i * r of parts * rest at i * rest + r.
+  Index Turns(Index parts, Index rest);
   /// exp(+pi i k^2 / n), complex, k < n: what results of Bluestein's algorithm are multiplied by before they are conjugated; and its
   /// conjugate, which numbers are multiplied by when they are read.
   Index Chirp(Index n, bool conjugate);
@@ -33,7 +38,7 @@ class Tables {
   const std::vector<double>& values() const { return values_; }
 
  private:
-  enum Kind { kPass, kAll, kCoarse, kFine, kChirp, kFilter };
+  enum Kind { kPass, kAll, kCoarse, kFine, kTurns, kChirp, kFilter };
   using Key = std::tuple<Kind, Index, Index, bool>;
   template <typename Fill>
   Index Add(Key key, Index count, Fill fill);

@@ -93,6 +93,7 @@ __device__ void WriteComplex(const Side& side, Index at, Complex<Real> value) {
 template <typename Real>
 __device__ Complex<Real> RootAt(const Roots& roots, unsigned m) {
   const Complex<Real> coarse = reinterpret_cast<const Complex<Real>*>(roots.coarse)[m >> roots.shift];
+  if (roots.fine == 0) return coarse;
   const Complex<Real> fine = reinterpret_cast<const Complex<Real>*>(roots.fine)[m & ((1u << roots.shift) - 1)];
   return coarse * fine;
 }
@@ -216,6 +217,7 @@ struct Lines {
   __device__ explicit Lines(const Step& told) : step(told) {
     const int lines = 1 << step.log_lines;
     Index rest = __nvvm_read_ptx_sreg_ctaid_x();
+#pragma nounroll
     for (int a = 0; a < kAxes; ++a) {
       const Axis& axis = step.axes[a];
       if (a > 0 && axis.count == 1) continue;
@@ -262,24 +264,43 @@ struct Lines {
     }
   }
 
+  /// How a thread's number of a side is found: elements are `along` apart in a line, lines `across`.
+  struct Strides {
+    int along, across;
+  };
+
+  __device__ void LoadPlain() const {
+    const Axis& near = step.axes[0];
+    const Index start = first.in_offset + first.in_index * step.in.step;
+    const auto* const data = reinterpret_cast<const Complex<Real>*>(step.in.address) + start;
+    const Strides strides{static_cast<int>(step.in_index * step.in.step), static_cast<int>(near.in_offset + near.in_index * step.in.step)};
+    const float inverse = 1.0f / static_cast<float>(step.length);
+    const Real sign = step.in.conjugate ? -1 : 1;
+    const int lines = static_cast<int>(first.count);
+    for (int number = thread; number < total; number += kThreads) {
+      const Place place = PlaceOf(number, step.in_by_lines, step.log_lines, step.length, inverse);
+      Complex<Real> value{};
+      if (place.line < lines) value = data[place.element * strides.along + place.line * strides.across];
+      value.im *= sign;
+      Put(from, (place.element << step.log_lines) + place.line, value);
+    }
+  }
+
   __device__ void Load() const {
     const Axis& near = step.axes[0];
     const float inverse = 1.0f / static_cast<float>(step.length);
-    const bool plain = step.in.form == Form::kComplex && step.in.factors == 0 && step.in.number <= Number::kF64;
     const Real sign = step.in.conjugate ? -1 : 1;
     for (int number = thread; number < total; number += kThreads) {
       const Place place = PlaceOf(number, step.in_by_lines, step.log_lines, step.length, inverse);
       const Index k = first.in_index + place.element * step.in_index + place.line * near.in_index;
-      const Index start = first.in_offset + place.line * near.in_offset;
       Complex<Real> value{};
       if (place.line < first.count && k < step.in.end) {
-        value = plain ? reinterpret_cast<const Complex<Real>*>(step.in.address)[start + k * step.in.step] : Read(start, k);
+        value = Read(first.in_offset + place.line * near.in_offset, k);
         value.im *= sign;
         if (step.in.factors != 0) value = value * reinterpret_cast<const Complex<Real>*>(step.in.factors)[k];
       }
       Put(from, (place.element << step.log_lines) + place.line, value);
     }
-    __nvvm_bar_sync(0);
   }
 
   /// Exchanges the two copies when all threads are done with a pass.
@@ -322,6 +343,7 @@ struct Lines {
         const int block = static_cast<int>((static_cast<float>(j) + 0.5f) * pass.inverse_done), turn = j - block * done + k * done;
         Complex<Real> sum = Get(number);
         int root = turn;
+#pragma nounroll
         for (int r = 1; r < pass.radix; ++r) {
           sum = sum + Get(number + r * count) * Complex<Real>{table[root], table[all + root]};
           root += turn;
@@ -390,21 +412,40 @@ struct Lines {
     }
   }
 
+  __device__ Complex<Real> Turn(int element, int turn) const {
+    if (step.turn_pitch != 0) return reinterpret_cast<const Complex<Real>*>(step.turns.coarse)[element * step.turn_pitch + turn];
+    return RootAt<Real>(step.turns, static_cast<unsigned>(element) * static_cast<unsigned>(turn));
+  }
+
+  __device__ void StorePlain() const {
+    const Axis& near = step.axes[0];
+    const Index start = first.out_offset + first.out_index * step.out.step;
+    auto* const data = reinterpret_cast<Complex<Real>*>(step.out.address) + start;
+    const Strides strides{static_cast<int>(step.out_index * step.out.step), static_cast<int>(near.out_offset + near.out_index * step.out.step)};
+    const float inverse = 1.0f / static_cast<float>(step.length);
+    const Real sign = step.out.conjugate ? -1 : 1;
+    const int lines = static_cast<int>(first.count), first_turn = static_cast<int>(first.turn), turn = static_cast<int>(near.turn);
+    const bool turned = step.turns.coarse != 0;
+    for (int number = thread; number < total; number += kThreads) {
+      const Place place = PlaceOf(number, step.out_by_lines, step.log_lines, step.length, inverse);
+      if (place.line >= lines) continue;
+      Complex<Real> value = Get((place.element << step.log_lines) + place.line);
+      value.im *= sign;
+      if (turned) value = value * Turn(place.element, first_turn + place.line * turn);
+      data[place.element * strides.along + place.line * strides.across] = value;
+    }
+  }
+
   __device__ void Store() const {
     const Axis& near = step.axes[0];
     const float inverse = 1.0f / static_cast<float>(step.stored);
-    const bool plain = step.out.form == Form::kComplex && step.out.number <= Number::kF64;
     for (int number = thread; number < step.stored << step.log_lines; number += kThreads) {
       const Place place = PlaceOf(number, step.out_by_lines, step.log_lines, step.stored, inverse);
       const Index k = first.out_index + place.element * step.out_index + place.line * near.out_index;
       if (place.line >= first.count || k >= step.out.end) continue;
       Complex<Real> value = step.out.form == Form::kHalf ? WholeAt(place.element, place.line) : Result(place.element, place.line, k);
-      if (step.turns.coarse != 0)
-        value = value *
-                RootAt<Real>(step.turns, static_cast<unsigned>(place.element) * static_cast<unsigned>(first.turn + place.line * near.turn));
-      const Index start = first.out_offset + place.line * near.out_offset;
-      if (plain) reinterpret_cast<Complex<Real>*>(step.out.address)[start + k * step.out.step] = value;
-      else WriteOne(start, k, value);
+      if (step.turns.coarse != 0) value = value * Turn(place.element, static_cast<int>(first.turn + place.line * near.turn));
+      WriteOne(first.out_offset + place.line * near.out_offset, k, value);
     }
   }
 };
@@ -412,9 +453,12 @@ struct Lines {
 template <typename Real>
 __device__ void RunStep(const Step& step) {
   Lines<Real> lines(step);
-  lines.Load();
+  if (step.in_plain) lines.LoadPlain();
+  else lines.Load();
+  __nvvm_bar_sync(0);
   lines.RunPasses();
-  lines.Store();
+  if (step.out_plain) lines.StorePlain();
+  else lines.Store();
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ enum class Form : unsigned char {
   kHalf        ///< the spectrum of n real numbers as h complex ones (read), and back (written: n/2 + 1 numbers)
 };
 
-/// exp(-2 pi i m / size): a table of every 2^shift-th one, then one of the first 2^shift, both complex.
+/// exp(-2 pi i m / size): a table of every 2^shift-th one, and one of the first 2^shift, both complex; or one table, and `fine` is 0.
 struct Roots {
   unsigned long long coarse, fine;
   int shift;
@@ -54,11 +54,13 @@ struct Step {
   long long in_index, out_index;  ///< of element i of a line: i times this, plus what the axes say
   unsigned long long tables;      ///< of all passes
   Roots turns;                    ///< element i of the result is multiplied by root i * turn; none when `coarse` is 0
+  int turn_pitch;                 ///< 0, or `turns` is one table in which this root is at i * turn_pitch + turn
   Roots halves;                   ///< for kHalf: of n
   long long whole;                ///< n, for kHermitian and kHalf
   int length, stored;             ///< numbers in a line when the passes are done: length; written: stored
   int passes, log_lines;
   bool in_by_lines, out_by_lines;  ///< neighbouring threads go along axes[0], not along the line
+  bool in_plain, out_plain;        ///< nothing but complex numbers of the kernel's own precision, all less than 2^31 elements apart
   Pass pass[kPasses];
 };
 
