@@ -83,10 +83,8 @@ Index CountOf(const std::vector<Axis>& axes) {
 
 }  // namespace
 
-RealForms FormsOf(Index n, bool forward, Number native) {
-  const Index half = n / 2;
-  const bool single = HasPasses(half) ? half <= TileFor(native) : ConvolutionSize(half) <= TileFor(native);
-  if (n % 2 == 0 && (single || !forward)) return {Form::kPairs, Form::kHalf};
+RealForms FormsOf(Index n, bool forward) {
+  if (n % 2 == 0) return {Form::kPairs, Form::kHalf};
   return {Form::kReal, forward ? Form::kComplex : Form::kHermitian};
 }
 
@@ -101,6 +99,12 @@ void LineSteps::Add(const Lines& lines) {
   plain.whole = lines.n;
   plain.axes = lines.axes;
   plain.first = lines.first, plain.last = lines.last;
+  const bool single = (HasPasses(plain.length) ? plain.length : ConvolutionSize(plain.length)) <= TileFor(native_);
+  if (plain.out.form == Form::kHalf && !single) AddSplit(plain);
+  else AddAny(plain);
+}
+
+void LineSteps::AddAny(const Plain& plain) {
   const Index tile = TileFor(native_);
   if (HasPasses(plain.length)) {
     if (plain.length <= tile) AddSingle(plain, 0);
@@ -110,6 +114,28 @@ void LineSteps::Add(const Lines& lines) {
   const Index size = ConvolutionSize(plain.length);
   if (size <= tile) AddSingle(plain, size);
   else AddConvolution(plain, size);
+}
+
+/// n real numbers as h complex ones, whose spectrum goes to work memory; from there to that of the real ones as lines of one number.
+void LineSteps::AddSplit(const Plain& plain) {
+  const Index half = plain.length;
+  second_size_ = std::max(second_size_, half * CountOf(plain.axes));
+  Plain halves = plain;
+  halves.out = {0, 0, 1, half, Form::kComplex, native_, false};
+  halves.out_buffer = Buffer::kSecond;
+  halves.axes = Packed(plain.axes, false, true, half);
+  halves.last = false;
+  AddAny(halves);
+  Plain split = plain;
+  split.length = 1;
+  split.in = {0, 0, 1, half + 1, Form::kSplit, native_, false};
+  split.in_buffer = Buffer::kSecond;
+  split.out.form = Form::kComplex;
+  const std::vector<Axis> lines = Packed(plain.axes, true, false, half);
+  split.axes = {{half + 1, 0, 0, 1, 1, 0}};
+  split.axes.insert(split.axes.end(), lines.begin(), lines.end());
+  split.first = false;
+  AddSingle(split, 0);
 }
 
 void LineSteps::AddPasses(Step* step, Index length) {
@@ -138,8 +164,9 @@ void LineSteps::AddSingle(const Plain& plain, Index convolved) {
   step.whole = plain.whole;
   step.in_index = step.out_index = 1;
   step.length = static_cast<int>(convolved != 0 ? convolved : plain.length);
-  step.stored = static_cast<int>(plain.out.end);
-  if (plain.in.form == Form::kHalf || plain.out.form == Form::kHalf) step.halves = tables_->RootsOf(plain.whole, plain.whole / 2 + 1);
+  step.stored = static_cast<int>(plain.in.form == Form::kSplit ? 1 : plain.out.end);
+  if (plain.in.form == Form::kHalf || plain.in.form == Form::kSplit || plain.out.form == Form::kHalf)
+    step.halves = tables_->RootsOf(plain.whole, plain.whole / 2 + 1);
   AddPasses(&step, step.length);
   if (convolved != 0) {
     step.in.factors = static_cast<unsigned long long>(tables_->Chirp(plain.length, true));
@@ -155,7 +182,7 @@ void LineSteps::AddSingle(const Plain& plain, Index convolved) {
 /// memory keeps the places of the numbers; the last step writes result k = k0 + n0 k1 + n0 n1 k2 + ….
 void LineSteps::AddSeveral(const Plain& plain) {
   const Index n = plain.length;
-  const std::vector<Index> parts = Split(n, TileFor(native_) / 8);
+  const std::vector<Index> parts = Split(n, TileFor(native_) / 4);
   first_size_ = std::max(first_size_, n * CountOf(plain.axes));
   const Side work{0, 0, 1, n, Form::kComplex, native_, false};
   Index rest = n, before = 1;

@@ -34,7 +34,7 @@ struct Lines {
 struct RealForms {
   Form real, spectrum;
 };
-RealForms FormsOf(Index n, bool forward, Number native);
+RealForms FormsOf(Index n, bool forward);
 
 class LineSteps {
  public:
@@ -60,6 +60,8 @@ class LineSteps {
   void AddSingle(const Plain& plain, Index convolved);
   void AddSeveral(const Plain& plain);
   void AddConvolution(const Plain& plain, Index size);
+  void AddAny(const Plain& plain);
+  void AddSplit(const Plain& plain);
   /// `whole` is the length of the line of which the step's lines are parts.
   void Finish(PlannedStep planned, std::vector<Axis> axes, Index whole);
   void AddPasses(Step* step, Index length);

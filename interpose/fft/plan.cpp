@@ -97,7 +97,7 @@ Plan::Variant Plan::Build(const Request& request, bool in_place, Tables* tables)
   LineSteps lines(native, tables);
   Index data = 0;
   if (!request.real_out) {
-    const RealForms forms = FormsOf(n, true, native);
+    const RealForms forms = FormsOf(n, true);
     const Form from = request.real_in ? forms.real : Form::kComplex, to = request.real_in ? forms.spectrum : Form::kComplex;
     bool others = false;
     for (int d = 0; d < last; ++d) others = others || request.n[d] > 1;
@@ -126,7 +126,7 @@ Plan::Variant Plan::Build(const Request& request, bool in_place, Tables* tables)
       place = packed;
       data = packed.dist * request.batch;
     }
-    const RealForms forms = FormsOf(n, false, native);
+    const RealForms forms = FormsOf(n, false);
     from.form = forms.spectrum;
     from.step = place.stride;
     lines.Add({n, from, {Buffer::kOut, forms.real, request.out_number, out.stride}, AxesOf(request, last, place, out), true, true});

@@ -20,7 +20,9 @@ class QuickRoots {
  public:
   explicit QuickRoots(Index size) {
     while ((Index{1} << (2 * shift_)) < size) ++shift_;
-    const auto root = [&](Index m) { return std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size)); };
+    const auto root = [&](Index m) {
+      return std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(size));
+    };
     for (Index m = 0; m <= size >> shift_; ++m) coarse_.push_back(root(m << shift_));
     for (Index m = 0; m < Index{1} << shift_; ++m) fine_.push_back(root(m));
   }

@@ -237,6 +237,14 @@ struct Lines {
   __device__ Complex<Real> Get(int at) const { return {from[at], from[at + kTile]}; }
   __device__ static void Put(Real* memory, int at, Complex<Real> value) { memory[at] = value.re, memory[at + kTile] = value.im; }
 
+  /// Number k of the spectrum of n real numbers, from number k of that of h complex ones and the one that mirrors it.
+  __device__ Complex<Real> Split(Complex<Real> a, Complex<Real> b, unsigned k) const {
+    constexpr Real kHalfOf = static_cast<Real>(0.5);
+    b.im = -b.im;
+    const Complex<Real> even = a + b, odd = Turned(a - b) * RootAt<Real>(step.halves, k);
+    return {kHalfOf * (even.re + odd.re), kHalfOf * (even.im + odd.im)};
+  }
+
   /// Element k, whose line begins at `start` in memory.
   __device__ Complex<Real> Read(Index start, Index k) const {
     const Side& in = step.in;
@@ -259,6 +267,11 @@ struct Lines {
         root.im = -root.im;
         const Complex<Real> odd = (a - b) * root;
         return a + b - Turned(odd);
+      }
+      case Form::kSplit: {
+        const Index half = step.whole / 2;
+        return Split(ReadComplex<Real>(in, start + (k == half ? 0 : k) * in.step),
+                     ReadComplex<Real>(in, start + (k == 0 ? 0 : half - k) * in.step), static_cast<unsigned>(k));
       }
       default: return ReadComplex<Real>(in, start + k * in.step);
     }
@@ -393,11 +406,7 @@ struct Lines {
   /// The spectrum of n real numbers from that of h complex ones.
   __device__ Complex<Real> WholeAt(int k, int line) const {
     const int half = static_cast<int>(step.whole / 2), at = k == half ? 0 : k, mirrored = k == 0 ? 0 : half - k;
-    const Complex<Real> a = Result(at, line, at);
-    Complex<Real> b = Result(mirrored, line, mirrored);
-    b.im = -b.im;
-    const Complex<Real> even = a + b, odd = Turned(a - b) * RootAt<Real>(step.halves, static_cast<unsigned>(k));
-    return {static_cast<Real>(0.5) * (even.re + odd.re), static_cast<Real>(0.5) * (even.im + odd.im)};
+    return Split(Result(at, line, at), Result(mirrored, line, mirrored), static_cast<unsigned>(k));
   }
 
   __device__ void WriteOne(Index start, Index k, Complex<Real> value) const {
@@ -421,7 +430,8 @@ struct Lines {
     const Axis& near = step.axes[0];
     const Index start = first.out_offset + first.out_index * step.out.step;
     auto* const data = reinterpret_cast<Complex<Real>*>(step.out.address) + start;
-    const Strides strides{static_cast<int>(step.out_index * step.out.step), static_cast<int>(near.out_offset + near.out_index * step.out.step)};
+    const Strides strides{static_cast<int>(step.out_index * step.out.step),
+                          static_cast<int>(near.out_offset + near.out_index * step.out.step)};
     const float inverse = 1.0f / static_cast<float>(step.length);
     const Real sign = step.out.conjugate ? -1 : 1;
     const int lines = static_cast<int>(first.count), first_turn = static_cast<int>(first.turn), turn = static_cast<int>(near.turn);

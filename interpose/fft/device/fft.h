@@ -12,7 +12,8 @@ enum class Form : unsigned char {
   kReal,       ///< real number k
   kHermitian,  ///< read: of a spectrum of which the first n/2 + 1 numbers are stored: those beyond are conjugates
   kPairs,      ///< the real numbers 2k and 2k + 1
-  kHalf        ///< the spectrum of n real numbers as h complex ones (read), and back (written: n/2 + 1 numbers)
+  kHalf,       ///< the spectrum of n real numbers as h complex ones (read), and back (written: n/2 + 1 numbers)
+  kSplit       ///< read: the spectrum of n real numbers (n/2 + 1) from that of h complex ones, in memory
 };
 
 /// exp(-2 pi i m / size): a table of every 2^shift-th one, and one of the first 2^shift, both complex; or one table, and `fine` is 0.
@@ -55,8 +56,8 @@ struct Step {
   unsigned long long tables;      ///< of all passes
   Roots turns;                    ///< element i of the result is multiplied by root i * turn; none when `coarse` is 0
   int turn_pitch;                 ///< 0, or `turns` is one table in which this root is at i * turn_pitch + turn
-  Roots halves;                   ///< for kHalf: of n
-  long long whole;                ///< n, for kHermitian and kHalf
+  Roots halves;                   ///< for kHalf and kSplit: of n
+  long long whole;                ///< n, for kHermitian, kHalf and kSplit
   int length, stored;             ///< numbers in a line when the passes are done: length; written: stored
   int passes, log_lines;
   bool in_by_lines, out_by_lines;  ///< neighbouring threads go along axes[0], not along the line
@@ -67,7 +68,7 @@ struct Step {
 /// Primes up to this one have passes of their own; lines of other lengths are made by Bluestein's algorithm.
 inline constexpr int kMostPrime = 61;
 /// Threads of a CTA, and the numbers of all its lines, by the size of a real number: what leaves two copies in 48 KiB.
-inline constexpr int kThreads = 64;
+inline constexpr int kThreads = 32;
 inline constexpr int TileOf(int real_size) { return 48 * 1024 / (4 * real_size); }
 
 }  // namespace gridloom::fft
