@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "api_exports.h"
-#include "interpose/api/entry.h"
 #include "interpose/blas/host_product.h"
 #include "interpose/session/log.h"
 #include "interpose/session/module.h"
-#include "interpose/session/process.h"
 
 // The kernels' PTX, as text that ends with a zero byte.
 asm(".section .rodata\n"
@@ -56,29 +53,6 @@ Status StatusOf(CUresult result) {
   }
 }
 
-/// cuBLAS is a client of the runtime, which makes the device's primary context current to a thread that has none.
-CUresult BindContext() {
-  CUcontext context = nullptr;
-  if (const CUresult result = cuCtxGetCurrent(&context); result != CUDA_SUCCESS || context != nullptr) return result;
-  if (const CUresult result = cuDevicePrimaryCtxRetain(&context, 0); result != CUDA_SUCCESS) return result;
-  return cuCtxSetCurrent(context);
-}
-
-/// The library of kernels, loaded by the first product of the process: libraries belong to no context.
-CUresult Library(CUlibrary* library) {
-  if (const CUresult result = BindContext(); result != CUDA_SUCCESS) return result;
-  static std::mutex mutex;
-  static CUlibrary loaded = nullptr;
-  const std::lock_guard lock(mutex);
-  if (loaded == nullptr) {
-    if (const CUresult result = cuLibraryLoadData(&loaded, gl_product_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
-        result != CUDA_SUCCESS)
-      return result;
-  }
-  *library = loaded;
-  return CUDA_SUCCESS;
-}
-
 /// Says once that kernels of ours run in place of cuBLAS's.
 void Announce(const char* name) {
   static std::atomic<bool> said{false};
@@ -102,17 +76,9 @@ unsigned GridSize(Index size, Index tile, Index most) { return static_cast<unsig
 Status Start(const char* name, const char* family, const char* suffix, Dimensions grid, unsigned warps, const void* argument,
              CUstream stream, session::Kernel::HostForm host_form = nullptr) {
   Announce(name);
-  CUlibrary library = nullptr;
-  CUkernel kernel = nullptr;
-  if (const CUresult result = Library(&library); result != CUDA_SUCCESS) return StatusOf(result);
-  const std::string entry = std::string(family) + suffix;
-  if (const CUresult result = cuLibraryGetKernel(&kernel, library, entry.c_str()); result != CUDA_SUCCESS) return StatusOf(result);
-  if (host_form != nullptr) {
-    if (const auto known = session::Process::Get().kernels.Find(kernel)) known->host_form = host_form;
-  }
-  void* parameters[] = {const_cast<void*>(argument)};
+  static hooks::OwnKernels kernels(gl_product_ptx);
   return StatusOf(
-      cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z, 32 * warps, 1, 1, 0, stream, parameters, nullptr));
+      kernels.Launch((std::string(family) + suffix).c_str(), {grid.x, grid.y, grid.z, 32 * warps}, argument, stream, host_form));
 }
 
 }  // namespace
@@ -258,14 +224,12 @@ Status Launch(const char* name, const Solve& solve, CUstream stream) {
 }
 
 Status Allocate(Index bytes, CUstream stream, std::uint64_t* address) {
-  if (const CUresult result = BindContext(); result != CUDA_SUCCESS) return StatusOf(result);
+  if (const CUresult result = hooks::BindContext(); result != CUDA_SUCCESS) return StatusOf(result);
   CUdeviceptr pointer = 0;
   const Status status = StatusOf(cuMemAllocAsync(&pointer, static_cast<std::size_t>(bytes), stream));
   *address = static_cast<std::uint64_t>(pointer);
   return status;
 }
 Status Free(std::uint64_t address, CUstream stream) { return StatusOf(cuMemFreeAsync(static_cast<CUdeviceptr>(address), stream)); }
-
-bool PassOn() { return api::CurrentMode() == api::Mode::kReal; }
 
 }  // namespace gridloom::blas

@@ -7,7 +7,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/blas/device/product.h"
-#include "interpose/hooks/lookup.h"
+#include "interpose/hooks/own_kernels.h"
 
 namespace gridloom::blas {
 
@@ -76,13 +76,7 @@ Status Launch(const char* name, const Solve& solve, cuda::CUstream stream);
 Status Allocate(Index bytes, cuda::CUstream stream, std::uint64_t* address);
 Status Free(std::uint64_t address, cuda::CUstream stream);
 
-/// True when calls go to cuBLAS as they are: there is a real GPU.
-bool PassOn();
-
-/// cuBLAS's own function, which was found by its name when ours took its place.
-template <typename Function>
-Function* Real(const char* library, Function*, const char* name) {
-  return reinterpret_cast<Function*>(hooks::LoadedFunction(library, name));
-}
+using hooks::PassOn;
+using hooks::Real;
 
 }  // namespace gridloom::blas

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Generates the shim's entry points from interpose/api/driver_api.txt and interpose/hooks/hooks.txt.
 
-    generate.py <driver_api.txt> <hooks.txt> <nvml/functions.txt> <blas/functions.txt> <output folder>
+    generate.py <driver_api.txt> <hooks.txt> <nvml/functions.txt> <blas/functions.txt> <fft/functions.txt> <output folder>
 
 Writes  api_ids.inc      GL_FN(symbol): one per function, in table order
         api_rows.inc     GL_ROW(...): look-up rows with the addresses of the exports, sorted by name and version
@@ -9,14 +9,15 @@ Writes  api_ids.inc      GL_FN(symbol): one per function, in table order
         hooks.h          declarations of the hand-written hooks
         jit_link_names.inc  GL_NAME(function, name): nvJitLink's functions under the names that each toolkit's header gives them
         nvml_functions.inc  GL_NVML(index, name): the functions of NVML
-        blas_functions.cpp  the functions of cuBLAS that the shim answers
-        exports.map      linker version script: nothing but the driver's names, NVML's, some of NVRTC, nvJitLink, cuBLAS and the C library is visible
+        blas_functions.cpp, fft_functions.cpp  the functions of cuBLAS and cuFFT that the shim answers
+        exports.map      linker version script: nothing but the driver's names, NVML's, some of NVRTC, nvJitLink, cuBLAS, cuFFT and the C library is visible
 """
 import pathlib
 import re
 import sys
 
 import generate_blas
+import generate_fft
 
 NEEDS = {"none": "kNone", "init": "kInit", "context": "kContext", "launch": "kLaunch"}
 
@@ -82,7 +83,7 @@ JIT_LINK_VERSIONS = [(major, minor) for major in (12, 13) for minor in range(10)
 
 
 def main():
-    table, hooks_file, nvml_file, blas_file, out = map(pathlib.Path, sys.argv[1:6])
+    table, hooks_file, nvml_file, blas_file, fft_file, out = map(pathlib.Path, sys.argv[1:7])
     out.mkdir(parents=True, exist_ok=True)
     functions = [Function(line) for _, line in read_lines(table)]
     functions.sort(key=lambda f: (f.name, f.version))
@@ -113,7 +114,9 @@ def main():
     symbols += nvml
     blas_text, blas_names = generate_blas.generate(blas_file)
     write("blas_functions.cpp", blas_text)
-    symbols += blas_names + ["cublasSetKernelStream"]
+    fft_text, fft_names = generate_fft.generate(fft_file)
+    write("fft_functions.cpp", fft_text)
+    symbols += blas_names + ["cublasSetKernelStream"] + fft_names
     write("exports.map", "{\n  global:\n" + "".join(f"    {s};\n" for s in sorted(symbols)) + "  local:\n    *;\n};\n")
 
     targets = {}

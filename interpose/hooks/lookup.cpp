@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "interpose/blas/answers.h"
+#include "interpose/fft/answers.h"
 #include "interpose/hooks/jit_link.h"
 #include "interpose/hooks/nvrtc.h"
 
@@ -35,7 +37,7 @@ std::string_view WithoutVersion(std::string_view name) {
 }
 
 void* FindAnswer(std::string_view name) {
-  static const std::array kTables = {NvrtcAnswers(), JitLinkAnswers(), blas::Answers()};
+  static const std::array kTables = {NvrtcAnswers(), JitLinkAnswers(), blas::Answers(), fft::Answers()};
   for (const auto& table : kTables) {
     for (const Answer& answer : table) {
       if (answer.name == name) return answer.function;
@@ -75,8 +77,9 @@ __attribute__((visibility("hidden"))) void* (*gl_next_dlsym)(void*, const char*)
 /// What the shim answers for `name`, if the library asked has such a function; null: ask the C library.
 __attribute__((visibility("hidden"), used)) void* gl_answer_of(void* handle, const char* name) {
   gl_next_dlsym = gridloom::hooks::RealDlsym();
-  if (name == nullptr || (std::strncmp(name, "nv", 2) != 0 && std::strncmp(name, "__nv", 4) != 0 && std::strncmp(name, "cublas", 6) != 0))
-    return nullptr;
+  constexpr std::string_view kPrefixes[] = {"nv", "__nv", "cublas", "cufft"};
+  const std::string_view asked = name == nullptr ? "" : name;
+  if (std::ranges::none_of(kPrefixes, [&](std::string_view prefix) { return asked.starts_with(prefix); })) return nullptr;
   void* const answer = gridloom::hooks::FindAnswer(gridloom::hooks::WithoutVersion(name));
   return answer != nullptr && gl_next_dlsym(handle, name) != nullptr ? answer : nullptr;
 }

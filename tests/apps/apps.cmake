@@ -6,10 +6,10 @@
 #   AS name        the name of this variant            TIMEOUT s      time limit of the test (default 120)
 #   MISSING text   what Gridloom does not have yet: the test is skipped, aloud
 
-# Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel, cuFFT's
-# vector_fft where a block has fewer rows than it could) read shared memory that no thread has written, and do not use it.
+# Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel)
+# read shared memory that no thread has written, and do not use it.
 # (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
-set(gridloom_not_for_memcheck cub_primitives illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors cufft_transforms)
+set(gridloom_not_for_memcheck cub_primitives illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
 
 # Programs whose kernels end before their time; and thrust_algorithms, whose kernels are those of cub_primitives.
 set(gridloom_not_for_trace thrust_algorithms device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
@@ -18,7 +18,7 @@ set(gridloom_not_for_trace thrust_algorithms device_assert illegal_address jit_l
 set(gridloom_not_for_ranges stray_accesses)
 
 # Programs of which one size of slices is enough: hundreds of kernels, and all of them compiled twice.
-set(gridloom_slow_in_slices cublas_vectors cufft_transforms thrust_algorithms cub_primitives)
+set(gridloom_slow_in_slices cublas_vectors cufft_transforms driver_fft thrust_algorithms cub_primitives)
 
 # Arithmetic.
 gridloom_app(integer_arithmetic)

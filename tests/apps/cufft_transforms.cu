@@ -1,6 +1,6 @@
-// cuFFT: its kernels are in the library as PTX, one to an image, and found through the driver's private table of functions.
-// Lengths with factors of two, of small primes, and prime ones (another algorithm); real and complex, float and double, in
-// batches, with strides, and in two and three dimensions. Each against a transform by its definition.
+// cuFFT by its own headers and library, in whose place the shim answers. Lengths with factors of two, of small primes, and prime ones
+// (another algorithm); real and complex, float and double, in batches, with strides, and in two and three dimensions. Each against a
+// transform by its definition.
 #include <cufft.h>
 
 #include <complex>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The shim exports exactly the functions of the API table, those of NVML, four of NVRTC, six of nvJitLink in every version, those of the
-table of cuBLAS, dlsym and those that look for a file; with a toolkit at hand, the tables are the toolkit's.
+tables of cuBLAS and cuFFT, dlsym and those that look for a file; with a toolkit at hand, the tables are the toolkit's.
 
-    exports_test.py <libgridloom.so> <driver_api.txt> <nvml/functions.txt> <blas/functions.txt> [<toolkit folder>]
+    exports_test.py <libgridloom.so> <driver_api.txt> <nvml/functions.txt> <blas/functions.txt> <fft/functions.txt> [<toolkit folder>]
 """
 import pathlib
 import re
@@ -50,6 +50,12 @@ def blas(path):
     return functions
 
 
+def fft(path):
+    """The same of cuFFT."""
+    lines = (re.sub("#.*", "", line).strip() for line in pathlib.Path(path).read_text().splitlines())
+    return {name: kinds for name, _, kinds in ([part.strip() for part in line.split("|")] for line in lines if line)}
+
+
 def kind(parameter):
     if "*" in parameter or "[" in parameter or re.search(r"_t\s+(handle|lightHandle|\w*[dD]esc|preference)$|cublasXtHandle_t|cudaStream_t|cublasLtHandle_t",
                                                          parameter):
@@ -59,17 +65,17 @@ def kind(parameter):
     return "l" if re.search(r"int64_t|long long|size_t", parameter) else "i" if re.match(r"(const )?int\b", parameter) else "e"
 
 
-def same_as_headers(functions, include):
-    """Whether the toolkit's headers declare every function with these parameters."""
-    text = "".join((include / header).read_text() for header in ("cublas_api.h", "cublasLt.h", "cublasXt.h", "cublas.h"))
+def same_as_headers(functions, include, headers, call):
+    """Whether the toolkit's headers declare every function with these parameters; `call` stands before a function's name."""
+    text = "".join((include / header).read_text() for header in headers)
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
-    declared = {name: parameters for name, parameters in re.findall(r"CUBLASWINAPI\s+(cublas\w+)\(([^;{]*?)\)\s*;", text, re.S)}
+    declared = {name: parameters for name, parameters in re.findall(call + r"\s+(cu\w+)\(([^;{]*?)\)\s*;", text, re.S)}
     good = True
     for name, kinds in functions.items():
         found = " ".join(kind(" ".join(parameter.split())) for parameter in declared.get(name, "").split(","))
         # int is passed as an enumeration is
         if found.replace("i", "e") != kinds.replace("i", "e"):
-            print(f"cuBLAS: {name}: parameters {kinds}, in the header {found}")
+            print(f"{name}: parameters {kinds}, in the header {found}")
             good = False
     return good
 
@@ -91,10 +97,13 @@ def is_version(toolkit, version):
 def main():
     library, api = sys.argv[1], table(sys.argv[2])
     nvml = {line for line in pathlib.Path(sys.argv[3]).read_text().splitlines() if line and not line.startswith("#")}
-    products = blas(sys.argv[4])
-    good = compare("library", exports(library), api | OTHERS | nvml | jit_link() | set(products))
-    if len(sys.argv) > 5 and (pathlib.Path(sys.argv[5]) / "include/cublasXt.h").exists():
-        good = same_as_headers(products, pathlib.Path(sys.argv[5]) / "include") and good
+    products, transforms = blas(sys.argv[4]), fft(sys.argv[5])
+    good = compare("library", exports(library), api | OTHERS | nvml | jit_link() | set(products) | set(transforms))
+    toolkit = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
+    if toolkit and (toolkit / "include/cublasXt.h").exists():
+        good = same_as_headers(products, toolkit / "include", ("cublas_api.h", "cublasLt.h", "cublasXt.h", "cublas.h"), "CUBLASWINAPI") and good
+    if toolkit and (toolkit / "include/cufftXt.h").exists():
+        good = same_as_headers(transforms, toolkit / "include", ("cufft.h", "cufftXt.h"), "CUFFTAPI") and good
     dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
     if not re.search(r"SONAME.*\[libcuda\.so\.1\]", dynamic):
         print("the SONAME is not libcuda.so.1")
@@ -103,8 +112,8 @@ def main():
         print("the library is not bound at load time")
         good = False
     stub = None
-    if len(sys.argv) > 5 and is_version(pathlib.Path(sys.argv[5]), "13.0"):
-        folders = (pathlib.Path(sys.argv[5]) / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
+    if toolkit and is_version(toolkit, "13.0"):
+        folders = (toolkit / folder / "stubs/libcuda.so" for folder in ("lib", "lib64"))
         stub = next((path for path in folders if path.exists()), None)
     if stub:
         good = compare("toolkit", {name for name in api if not NOT_IN_STUB.match(name)}, exports(stub)) and good

@@ -1,0 +1,12 @@
+// The functions of cuFFT that are looked up by name.
+#pragma once
+
+#include <span>
+
+#include "interpose/hooks/lookup.h"
+
+namespace gridloom::fft {
+
+std::span<const hooks::Answer> Answers();
+
+}  // namespace gridloom::fft
