@@ -13,7 +13,9 @@ namespace {
 
 /// Attributes of one pointer. Memory nobody gave out is INVALID_VALUE, or zeros when asked in bulk (see below).
 CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  Device& device = ThisContext().device();
+  Context* const context = session::CurrentContext();
+  Device& device = context != nullptr ? context->device() : TheProcess().first_device();
+  if (device.backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
   const auto found = device.memory().Find(pointer);
   GL_CU_REQUIRE(found);
   const exec::Allocation& a = *found;

@@ -7,6 +7,13 @@ __global__ void Increment(int* v, int n) {
 }
 
 int main() {
+  // What a pointer is may be the first question of a program.
+  cudaPointerAttributes first = {};
+  int here = 0;
+  CU(cudaPointerGetAttributes(&first, nullptr));
+  True("null", first.type == cudaMemoryTypeUnregistered && first.devicePointer == nullptr);
+  CU(cudaPointerGetAttributes(&first, &here));
+  True("of the host", first.type == cudaMemoryTypeUnregistered);
   const int n = 5000;
   int *pinned = nullptr, *mapped = nullptr, *view = nullptr;
   CU(cudaMallocHost(&pinned, n * sizeof(int)));
