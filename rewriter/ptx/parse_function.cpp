@@ -99,7 +99,8 @@ bool Parser::ParseBody(Function& function) {
   const std::size_t first_pending = pending_.size();
   for (Variable& variable : function.returns) Declare(variable);
   for (Variable& variable : function.params) Declare(variable);
-  function.body = std::make_unique<Block>();
+  // One that was left unread stays where it is: other threads ask at any time whether the function has a body.
+  if (function.body == nullptr) function.body = std::make_unique<Block>();
   const bool ok = ParseBlock(*function.body);
   CloseScope(first_pending);
   return ok;
