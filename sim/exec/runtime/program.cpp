@@ -225,6 +225,7 @@ std::span<const KernelInfo> ProgramImpl::kernels() const {
 }
 
 std::vector<std::string_view> ProgramImpl::kernel_names() const {
+  const std::lock_guard lock(describing_);
   std::vector<std::string_view> names;
   for (const KernelInfo& kernel : kernels_) names.push_back(kernel.function->name);
   return names;
@@ -240,6 +241,7 @@ const KernelInfo* ProgramImpl::FindKernel(std::string_view name) const {
 std::string ProgramImpl::ProblemOf(std::string_view kernel) const {
   const auto it = kernel_by_name_.find(kernel);
   if (it == kernel_by_name_.end() || module_->unread == nullptr) return {};
+  const std::lock_guard lock(describing_);
   return module_->unread->Read(*kernels_[it->second].function);
 }
 
