@@ -188,7 +188,8 @@ class HostProduct {
 
   /// What the kernel does with its sums (device/product.cu, Store), line by line as the result lies in memory.
   void Finish(Index batch, const HostMatrix& d, const std::vector<Value>& sums) const {
-    const HostMatrix c(p_.c, batch), bias(p_.bias, p_.bias.address != 0 ? batch : 0);
+    // What is not read may be no memory: the result stands in for it.
+    const HostMatrix c(ReadsC() ? p_.c : p_.d, batch), bias(p_.bias.address != 0 ? p_.bias : p_.d, batch);
     const bool by_rows = std::abs(p_.d.column_stride) < std::abs(p_.d.row_stride);
     const Index lines = by_rows ? p_.m : p_.n, length = by_rows ? p_.n : p_.m, step = by_rows ? p_.d.column_stride : p_.d.row_stride;
     std::vector<Value> line(static_cast<std::size_t>(length));
