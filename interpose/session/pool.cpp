@@ -34,8 +34,8 @@ MemoryPool::~MemoryPool() {
 std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
   // memcheck: every block is an allocation of its own, as large as asked for, and is gone when it is freed.
   const std::uint64_t exact = device_.memory().remembers_freed() ? bytes : 0;
+  const std::uint64_t asked = bytes;  // what counts as used, to the byte (tests/data/gpu/codes.txt)
   bytes = (bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
-  const std::uint64_t asked = bytes;
   const std::lock_guard lock(mutex_);
   std::uint64_t address = 0;
   // A cached block serves requests of at least half its size.

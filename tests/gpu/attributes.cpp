@@ -1,22 +1,13 @@
 // What the driver says of its first device: "id value" of each attribute, then names that have no number. Compared with a device file's by
 // scripts/check-gpu. Needs CUDA's headers only.
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 
-namespace {
+#include "driver.h"
 
-template <class Function>
-Function Find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  void* const function = library != nullptr ? dlsym(library, name) : nullptr;
-  if (function == nullptr) std::fprintf(stderr, "no %s in libcuda.so.1\n", name), std::exit(1);
-  return reinterpret_cast<Function>(function);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 int main() {
   int version = 0, value = 0;

@@ -1,6 +1,5 @@
 // What a driver answers to calls whose answer its manual leaves open: "name code [value]" lines. Compared with the virtual GPU's answers.
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -8,15 +7,9 @@
 #include <cstring>
 #include <vector>
 
-namespace {
+#include "driver.h"
 
-template <class Function>
-Function Find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  void* const function = library != nullptr ? dlsym(library, name) : nullptr;
-  if (function == nullptr) std::fprintf(stderr, "no %s in libcuda.so.1\n", name), std::exit(1);
-  return reinterpret_cast<Function>(function);
-}
+namespace {
 
 #define DRIVER(name) const decltype(&name) name##_ = Find<decltype(&name)>(#name)
 #define DRIVER_V2(name) const decltype(&name) name##_ = Find<decltype(&name)>(#name "_v2")

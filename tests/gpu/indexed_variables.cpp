@@ -2,7 +2,6 @@
 // index counts elements or bytes, and what a constant added to it counts. "name value" lines; each case is a module of its own, and has
 // a process of its own, since an address beyond the variable may be a fault.
 #include <cuda.h>
-#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,15 +11,9 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "driver.h"
 
-template <class Function>
-Function Find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  void* const function = library != nullptr ? dlsym(library, name) : nullptr;
-  if (function == nullptr) std::fprintf(stderr, "no %s in libcuda.so.1\n", name), std::exit(1);
-  return reinterpret_cast<Function>(function);
-}
+namespace {
 
 struct Case {
   const char* name;

@@ -4,7 +4,6 @@
 // usage: master_kernel REWRITTEN.ptx [tasks, 1000] [seed, 1] [columns, 4; 0: as many as fit] [rows, 32] [threads of a master block, 1024]
 // REWRITTEN.ptx: tests/gpu/tasks.cu behind the pass `task`.
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <chrono>
 #include <cstdio>
@@ -17,19 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "driver.h"
 #include "interpose/tasks/task_table.h"
 
 using namespace gridloom;
 
 namespace {
-
-template <class Function>
-Function Find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  void* const function = library != nullptr ? dlsym(library, name) : nullptr;
-  if (function == nullptr) std::fprintf(stderr, "no %s in libcuda.so.1\n", name), std::exit(1);
-  return reinterpret_cast<Function>(function);
-}
 
 #define DRIVER(name, symbol)                                                                                          \
   template <class... Arguments>                                                                                       \
