@@ -125,11 +125,11 @@ Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request&
   for (Session* const other : admitted_) {
     if (other->doomed || (is_pid ? other->peer.pid != pid : tenant == nullptr || other->tenant != tenant->id)) continue;
     killed.push_back(other->peer.pid);
+    // The signal goes first: a process that reads the goodbye before it ends by itself. A number that is not certain may be another
+    // process's by now, who would be killed in its place.
+    if (process_too && !other->process.certain) unsure.push_back(other->peer.pid);
+    else if (process_too) syscall(SYS_pidfd_send_signal, other->process.pidfd.get(), SIGKILL, nullptr, 0);
     Drop(*other, "kill", "an operator ended this session", protocol::GoodbyeReason::kKilled);
-    if (!process_too) continue;
-    // Its number may be another process's by now, who would be killed in its place.
-    if (!other->process.certain) unsure.push_back(other->peer.pid);
-    else syscall(SYS_pidfd_send_signal, other->process.pidfd.get(), SIGKILL, nullptr, 0);
   }
   if (killed.empty()) return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
   writer_->Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", process_too}, {"not_signalled", unsure}});
