@@ -4,6 +4,7 @@
 //   gridloom                   build/                        bin/
 //   libgridloom.so             build/                        lib/gridloom/
 //   libgridloom-compiler.so    build/                        lib/gridloom/
+//   gridloom-compile           build/                        lib/gridloom/
 //   libcuda.so (a link)        build/driver/                 lib/gridloom/
 //   device files               build/configs/devices/        share/gridloom/devices/
 #pragma once
@@ -16,6 +17,7 @@ namespace gridloom::launcher {
 
 inline constexpr std::string_view kShim = "libgridloom.so";
 inline constexpr std::string_view kCompiler = "libgridloom-compiler.so";
+inline constexpr std::string_view kCompileService = "gridloom-compile";
 
 /// Folder of this executable.
 std::filesystem::path ToolDirectory();

@@ -10,6 +10,7 @@
 #include "interpose/session/slicing.h"
 #include "rewriter/passes/slice_range.h"
 #include "scheduler/protocol/secret.h"
+#include "sim/exec/add_stats.h"
 
 namespace gridloom::session {
 
@@ -148,13 +149,7 @@ exec::SlicedRun BrokeredLaunch::Run(exec::Engine& engine, const exec::LaunchPara
 /// Runs the CTAs from done_ to `end`.
 void BrokeredLaunch::RunPart(exec::Engine& engine, const exec::LaunchParams& whole, std::uint64_t end, exec::SlicedRun& run) {
   const std::uint64_t ctas = op_.grid.count();
-  const auto add = [&run](const exec::LaunchStats& one) {
-    run.stats.ctas += one.ctas;
-    run.stats.warps += one.warps;
-    run.stats.seconds += one.seconds;
-    run.stats.compile_seconds += one.compile_seconds;
-    run.stats.cache_hit |= one.cache_hit;
-  };
+  const auto add = [&run](const exec::LaunchStats& one) { exec::AddTo(run.stats, one); };
   if (!op_.in_slices || (done_ == 0 && end == ctas && SliceSizeOf(op_) == 0)) {
     exec::LaunchStats stats;
     if (RangeChecks* checks = RangeChecks::Get()) run.fault = checks->Run(engine, context_.device().memory(), whole, stats);

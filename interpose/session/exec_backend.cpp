@@ -79,6 +79,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   options.on_memcheck = [](const exec::MemcheckReport& report) { MemcheckLog::Get().Add(report); };
   if (settings.cpu && *settings.cpu != "avx512") options.cpu_features = *settings.cpu;
   if (settings.code) options.code = *settings.code;
+  options.tiers = settings.tiers ? *settings.tiers : "on";
   options.log = [](std::string_view message) { Log(LogLevel::kWarn, message); };
   GL_TRY(engine, exec::Engine::Create(options, device, *memory));
   return std::unique_ptr<Backend>(std::make_unique<ExecBackend>(std::move(memory), std::move(engine)));

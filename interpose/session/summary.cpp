@@ -63,6 +63,7 @@ void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std
   ++line.launches;
   line.ctas += stats.ctas;
   line.slices += slices;
+  line.interpreted_ctas += stats.interpreted_ctas;
   line.seconds += stats.seconds;
   line.compile_seconds += stats.compile_seconds;
 }
@@ -95,6 +96,13 @@ std::string Summary::Text() const {
     text += Format("%-40s %9llu %12llu %12.3f %12.3f", ShortKernelName(name, 40).c_str(), static_cast<unsigned long long>(line.launches),
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
+  }
+  for (const auto& [name, line] : rows) {
+    if (line.interpreted_ctas == 0) continue;
+    text +=
+        "interpreted: " + ShortKernelName(name, 60) +
+        Format(": %llu of %llu CTAs", static_cast<unsigned long long>(line.interpreted_ctas), static_cast<unsigned long long>(line.ctas));
+    text += ", before its machine code was there\n";
   }
   for (const auto& [place, all] : launches_) {
     for (const std::string& what : all)

@@ -45,6 +45,12 @@ class LazyBodies {
   std::string Read(const Function& function);
   /// Thread-safe.
   void ReadAll();
+  /// Calls `look` while no body is being read.
+  template <typename Look>
+  void WhileNothingIsRead(const Look& look) {
+    const std::lock_guard lock(mutex_);
+    look();
+  }
 
  private:
   void ReadOne(Function& function);

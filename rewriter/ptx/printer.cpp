@@ -9,6 +9,10 @@ namespace gridloom::ptx {
 
 std::string PrintModule(const Module& module) {
   ReadAllBodies(module);
+  return PrintModuleAsRead(module);
+}
+
+std::string PrintModuleAsRead(const Module& module) {
   Printer printer;
   printer.PrintModule(module);
   return printer.Take();

@@ -9,6 +9,8 @@
 namespace gridloom::ptx {
 
 std::string PrintModule(const Module& module);
+/// The same with bodies that nobody has read yet empty; none may be read meanwhile (LazyBodies::WhileNothingIsRead).
+std::string PrintModuleAsRead(const Module& module);
 
 /// One instruction without indentation or line end: "@!%p1 ld.global.v2.u32 {%r1, %r2}, [%rd3+8];"
 std::string PrintInstruction(const Instruction& instruction);

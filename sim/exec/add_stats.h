@@ -10,6 +10,7 @@ inline void AddTo(LaunchStats& sum, const LaunchStats& part) {
   sum.warps += part.warps;
   sum.seconds += part.seconds;
   sum.compile_seconds += part.compile_seconds;
+  sum.interpreted_ctas += part.interpreted_ctas;
   sum.cache_hit |= part.cache_hit;
 }
 

@@ -77,6 +77,7 @@ struct LaunchParams {
 
 struct LaunchStats {
   std::uint64_t ctas = 0, warps = 0;
+  std::uint64_t interpreted_ctas = 0;  ///< of those: machine code was not there yet
   double seconds = 0, compile_seconds = 0;
   bool cache_hit = false;  ///< code came from the disk cache
 };
@@ -90,7 +91,9 @@ class Engine {
     std::uint32_t memcheck_limit = 100;                      ///< different findings that are kept
     std::function<void(const MemcheckReport&)> on_memcheck;  ///< told each finding once, when the grid that had it first has ended
     std::string cpu_features;                                ///< "", "avx2", "baseline": force fewer features than the host has
-    std::string code;  ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
+    std::string code;   ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
+    std::string tiers;  ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there (runtime/kernel_builder.h);
+                        ///< "" or "off": machine code only; "interpret": the interpreter alone, wherever it can
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;  ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
     std::uint64_t printf_fifo_bytes = 1u << 20;

@@ -114,6 +114,8 @@ Finding LookAtCompiler() {
   const Finding there = LookAtLibrary(kCompiler, "it compiles kernels");
   const auto file = FindLibrary(kCompiler);
   if (!file) return there;
+  if (access((file->parent_path() / kCompileService).c_str(), X_OK) != 0)
+    return Problem("no " + std::string(kCompileService) + " beside " + file->string(), "scripts/build, or install Gridloom again");
   const auto opened = exec::OpenCompiler(file->string());
   return opened.ok() ? there : Problem(opened.error().message, "scripts/build, or install Gridloom again");
 }

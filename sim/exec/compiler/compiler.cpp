@@ -9,6 +9,7 @@
 
 #include <mutex>
 
+#include "sim/exec/compiler/bytecode.h"
 #include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/find_line.h"
 #include "sim/exec/compiler/lift.h"
@@ -100,11 +101,46 @@ void Compile(const ptx::Module& module, const char* name, const CompileOptions& 
   out.check_sites = vectorized.check_sites;
 }
 
+void Interpret(const ptx::Module& module, const char* name, const CompileOptions& options, InterpretedKernel& out) {
+  if (options.memcheck || options.record != Recording::kNone) {
+    out.refuses = "memcheck and records";
+    return;
+  }
+  const ptx::Function* function = module.FindFunction(name);
+  if (!function || !function->is_entry || !function->body) {
+    out.error = std::string("no kernel named '") + name + "' in the module";
+    return;
+  }
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(options.cpu, out.error);
+  if (!machine) return;
+  SpmdModule spmd(context, name);
+  spmd.ir().setDataLayout(machine->createDataLayout());
+  LiftedKernel lifted = LiftKernel(module, *function, options, spmd);
+  out.error = lifted.error;
+  if (!out.error.empty()) return;
+  llvm::StripDebugInfo(spmd.ir());
+  SetTarget(spmd.ir(), *machine);
+  OptimizeSpmd(spmd, lifted.address_taken, options, *machine);
+  BytecodeResult made = MakeBytecode(spmd, lifted.kernel, lifted.address_taken, options);
+  out.refuses = std::move(made.error);
+  out.code = std::move(made.code);
+  out.needs_fiber = made.needs_fiber;
+  out.static_shared_bytes = lifted.static_shared_bytes;
+  out.local_bytes = lifted.local_bytes;
+  out.recursive = lifted.recursive;
+}
+
 }  // namespace
 
 extern "C" void gridloom_compile(const ptx::Module* module, const char* kernel, const CompileOptions* options, CompiledKernel* out) {
   *out = {};
   Compile(*module, kernel, *options, false, *out);
+}
+
+extern "C" void gridloom_interpret(const ptx::Module* module, const char* kernel, const CompileOptions* options, InterpretedKernel* out) {
+  *out = {};
+  Interpret(*module, kernel, *options, *out);
 }
 
 extern "C" std::uint32_t gridloom_find_line(const ptx::Module* module, const char* kernel, const CompileOptions* options,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewriter/ptx/ir.h"
+#include "sim/exec/contract/bytecode.h"
 #include "sim/exec/contract/records.h"
 
 namespace gridloom::exec {
@@ -44,6 +45,20 @@ struct CompiledKernel {
   std::string error;              ///< not empty: compilation failed; one sentence with file:line
   std::uint32_t error_line = 0;
 };
+
+/// A kernel for the interpreter (contract/bytecode.h).
+struct InterpretedKernel {
+  Bytecode code;
+  std::uint32_t static_shared_bytes = 0, local_bytes = 0;  ///< as CompiledKernel's
+  bool needs_fiber = false, recursive = false;
+  std::string error;    ///< not empty: compilation would fail, too
+  std::string refuses;  ///< not empty: what the interpreter cannot run, though machine code can
+};
+
+/// Bytecode of a kernel: what gridloom_compile takes, in some hundredths of its time. Options with memcheck or records are refused.
+extern "C" __attribute__((visibility("default"))) void gridloom_interpret(const ptx::Module* module, const char* kernel,
+                                                                          const CompileOptions* options, InterpretedKernel* out);
+using InterpretFn = decltype(&gridloom_interpret);
 
 /// Entry point of the library, found with dlsym. Thread-safe.
 extern "C" __attribute__((visibility("default"))) void gridloom_compile(const ptx::Module* module, const char* kernel,

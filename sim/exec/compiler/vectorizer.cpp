@@ -71,15 +71,6 @@ void WarpFunction::KeepSlotsInMemory() {
 
 namespace {
 
-/// Device functions reachable from the kernel, and the address-taken ones when something is called through a pointer.
-std::vector<llvm::Function*> DeviceFunctions(llvm::Module& module, const SpmdModule& spmd, const llvm::Function* kernel) {
-  std::vector<llvm::Function*> functions;
-  for (llvm::Function& function : module) {
-    if (&function != kernel && !function.isDeclaration() && !spmd.Find(&function)) functions.push_back(&function);
-  }
-  return functions;
-}
-
 bool OnlyFullBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, bool& any) {
   bool simple = true;
   for (llvm::Function* function : functions) {
@@ -98,18 +89,20 @@ bool OnlyFullBarriers(const std::vector<llvm::Function*>& functions, const SpmdM
   return simple;
 }
 
-/// True when a call of a helper satisfies `matches`.
+/// True when a marker satisfies `matches`.
 template <typename Matches>
-bool UsesHelper(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, Matches matches) {
+bool UsesMarker(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd, Matches matches) {
   for (llvm::Function* function : functions) {
     for (llvm::Instruction& instruction : llvm::instructions(*function)) {
       const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
       const MarkerInfo* info = call && call->getCalledFunction() ? spmd.Find(call->getCalledFunction()) : nullptr;
-      if (info && info->kind == MarkerKind::kHelper && matches(*info)) return true;
+      if (info && matches(*info)) return true;
     }
   }
   return false;
 }
+
+bool IsBarrier(const MarkerInfo& info) { return info.kind == MarkerKind::kBarrier; }
 
 /// Whether a loop over the warps of a CTA is worth it: what it saves is a warp's start, some 3 to 5 ns. Memcheck wants to know each warp,
 /// and the CTAs of a cluster are not one CTA.
@@ -141,6 +134,23 @@ llvm::Function* DeclareWarpForm(llvm::Function& source, bool is_kernel, bool by_
 
 }  // namespace
 
+std::vector<llvm::Function*> DeviceFunctions(SpmdModule& spmd, const llvm::Function* kernel) {
+  std::vector<llvm::Function*> functions;
+  for (llvm::Function& function : spmd.ir()) {
+    if (&function != kernel && !function.isDeclaration() && !spmd.Find(&function)) functions.push_back(&function);
+  }
+  return functions;
+}
+
+bool HasBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd) { return UsesMarker(functions, spmd, IsBarrier); }
+
+bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd) {
+  return UsesMarker(functions, spmd, [](const MarkerInfo& info) {
+    return info.kind == MarkerKind::kHelper && info.helper == Helper::kDeviceRuntime &&
+           (info.imm & 0xff) == static_cast<std::uint64_t>(DeviceCall::kDeviceSynchronize);
+  });
+}
+
 VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,
                           std::uint32_t static_shared_bytes) {
   const ThreadEnds thread_ends(spmd, address_taken);
@@ -150,7 +160,7 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
   module.avx512 = features.contains("+avx512f");
   module.few_lanes = options.record == Recording::kNone ? options.few_lanes : 8;  // records are of whole warps
   module.pieces = module.avx512 ? 1 : features.contains("+avx2") ? 2 : 4;
-  std::vector<llvm::Function*> sources = DeviceFunctions(spmd.ir(), spmd, kernel);
+  std::vector<llvm::Function*> sources = DeviceFunctions(spmd, kernel);
   sources.push_back(kernel);
   VectorizeResult result;
   bool any_barrier = false;
@@ -165,12 +175,9 @@ VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const Addres
     yields |= functions.back()->needs_yield();
   }
   if (options.memcheck) module.simple_barriers = false;  // the runtime must see every barrier
-  const auto sleeps = [](const MarkerInfo& info) { return info.helper == Helper::kNanosleep; };
-  const auto waits_for_children = [](const MarkerInfo& info) {
-    return info.helper == Helper::kDeviceRuntime && (info.imm & 0xff) == static_cast<std::uint64_t>(DeviceCall::kDeviceSynchronize);
-  };
-  yields |= UsesHelper(sources, spmd, waits_for_children);
-  if (yields || !kInlineRingSwitch || UsesHelper(sources, spmd, sleeps)) module.simple_barriers = false;
+  const auto sleeps = [](const MarkerInfo& info) { return info.kind == MarkerKind::kHelper && info.helper == Helper::kNanosleep; };
+  yields |= WaitsForChildren(sources, spmd);
+  if (yields || !kInlineRingSwitch || UsesMarker(sources, spmd, sleeps)) module.simple_barriers = false;
   result.needs_fiber = any_barrier || yields;
   result.simple_barriers = any_barrier && module.simple_barriers;
   result.gives_way = module.gives_way;

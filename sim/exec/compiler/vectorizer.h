@@ -31,6 +31,12 @@ struct VectorizeResult {
 /// Functions whose address is taken, with the number their pointers carry.
 using AddressTaken = std::vector<std::pair<std::uint32_t, llvm::Function*>>;
 
+/// Device functions of the module that the kernel may reach, the address-taken ones among them.
+std::vector<llvm::Function*> DeviceFunctions(SpmdModule& spmd, const llvm::Function* kernel);
+bool HasBarriers(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd);
+/// Whether a thread may wait for grids that it has launched.
+bool WaitsForChildren(const std::vector<llvm::Function*>& functions, const SpmdModule& spmd);
+
 /// Adds the warp form of `kernel` and of every device function it needs to `spmd`'s module and removes the SPMD form.
 /// `static_shared_bytes`: shared memory every launch has at least, so that accesses proven below it need no check.
 VectorizeResult Vectorize(SpmdModule& spmd, llvm::Function* kernel, const AddressTaken& address_taken, const CompileOptions& options,

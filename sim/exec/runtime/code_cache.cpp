@@ -75,7 +75,7 @@ bool WriteAll(int fd, const void* from, std::size_t bytes) {
   return problem == 0;
 }
 
-void Seal(FileHeader header, const std::vector<std::uint8_t>& object, std::uint64_t (&checksum)[2]) {
+void Seal(FileHeader header, std::string_view object, std::uint64_t (&checksum)[2]) {
   header.checksum[0] = header.checksum[1] = 0;
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
@@ -117,6 +117,53 @@ CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string
   return {hash.low64, hash.high64};
 }
 
+std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel) {
+  FileHeader header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.format = kFormat;
+  header.abi = kAbiVersion;
+  std::ranges::copy(key, header.key);
+  header.static_shared_bytes = kernel.static_shared_bytes;
+  header.local_bytes = kernel.local_bytes;
+  header.frame_bytes = kernel.frame_bytes;
+  header.needs_fiber = kernel.needs_fiber;
+  header.simple_barriers = kernel.simple_barriers;
+  header.recursive = kernel.recursive;
+  header.gives_way = kernel.gives_way;
+  header.by_cta = kernel.by_cta;
+  header.check_sites = kernel.check_sites;
+  header.object_bytes = kernel.object.size();
+  const std::string_view object(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
+  Seal(header, object, header.checksum);
+  std::string packed(reinterpret_cast<const char*>(&header), sizeof header);
+  packed += object;
+  return packed;
+}
+
+std::optional<CompiledKernel> UnpackKernel(const CacheKey& key, std::string_view bytes) {
+  FileHeader header{};
+  if (bytes.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  bytes.remove_prefix(sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
+  if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes.size()) return std::nullopt;
+  std::uint64_t checksum[2];
+  Seal(header, bytes, checksum);
+  if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
+  CompiledKernel kernel;
+  kernel.object.assign(bytes.begin(), bytes.end());
+  kernel.static_shared_bytes = header.static_shared_bytes;
+  kernel.local_bytes = header.local_bytes;
+  kernel.frame_bytes = header.frame_bytes;
+  kernel.needs_fiber = header.needs_fiber != 0;
+  kernel.simple_barriers = header.simple_barriers != 0;
+  kernel.recursive = header.recursive != 0;
+  kernel.gives_way = header.gives_way != 0;
+  kernel.by_cta = header.by_cta != 0;
+  kernel.check_sites = header.check_sites;
+  return kernel;
+}
+
 CodeCache::CodeCache(std::string directory, std::uint64_t limit_bytes, Log log)
     : directory_(std::move(directory)), limit_bytes_(limit_bytes), log_(std::move(log)) {
   if (directory_.empty()) return;
@@ -144,54 +191,23 @@ std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   const File file(open(PathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
-  FileHeader header{};
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes < sizeof header || bytes > kMaxFileBytes || !ReadAll(file.get(), &header, sizeof header)) return std::nullopt;
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.format != kFormat || header.abi != kAbiVersion) return std::nullopt;
-  if (header.key[0] != key[0] || header.key[1] != key[1] || header.object_bytes != bytes - sizeof header) return std::nullopt;
-  CompiledKernel kernel;
-  kernel.object.resize(header.object_bytes);
-  if (!ReadAll(file.get(), kernel.object.data(), kernel.object.size())) return std::nullopt;
-  std::uint64_t checksum[2];
-  Seal(header, kernel.object, checksum);
-  if (checksum[0] != header.checksum[0] || checksum[1] != header.checksum[1]) return std::nullopt;
-  kernel.static_shared_bytes = header.static_shared_bytes;
-  kernel.local_bytes = header.local_bytes;
-  kernel.frame_bytes = header.frame_bytes;
-  kernel.needs_fiber = header.needs_fiber != 0;
-  kernel.simple_barriers = header.simple_barriers != 0;
-  kernel.recursive = header.recursive != 0;
-  kernel.gives_way = header.gives_way != 0;
-  kernel.by_cta = header.by_cta != 0;
-  kernel.check_sites = header.check_sites;
+  if (bytes > kMaxFileBytes) return std::nullopt;
+  std::string contents(bytes, '\0');
+  if (!ReadAll(file.get(), contents.data(), contents.size())) return std::nullopt;
+  std::optional<CompiledKernel> kernel = UnpackKernel(key, contents);
+  if (!kernel) return std::nullopt;
   futimens(file.get(), nullptr);  // used just now: what has not been for longest goes first
   return kernel;
 }
 
 void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   if (!enabled_ || kernel.object.size() > kMaxFileBytes - sizeof(FileHeader)) return;
-  FileHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.format = kFormat;
-  header.abi = kAbiVersion;
-  std::ranges::copy(key, header.key);
-  header.static_shared_bytes = kernel.static_shared_bytes;
-  header.local_bytes = kernel.local_bytes;
-  header.frame_bytes = kernel.frame_bytes;
-  header.needs_fiber = kernel.needs_fiber;
-  header.simple_barriers = kernel.simple_barriers;
-  header.recursive = kernel.recursive;
-  header.gives_way = kernel.gives_way;
-  header.by_cta = kernel.by_cta;
-  header.check_sites = kernel.check_sites;
-  header.object_bytes = kernel.object.size();
-  Seal(header, kernel.object, header.checksum);
-
-  const std::string_view parts[] = {{reinterpret_cast<const char*>(&header), sizeof header},
-                                    {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()}};
+  const std::string packed = PackKernel(key, kernel);
+  const std::string_view parts[] = {packed};
   if (!Write(PathOf(key), parts)) return;
   const std::lock_guard lock(mutex_);
-  known_bytes_ += sizeof header + kernel.object.size();
+  known_bytes_ += packed.size();
   if (!counted_ || known_bytes_ > limit_bytes_) Evict();
 }
 

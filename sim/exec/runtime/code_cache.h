@@ -22,6 +22,10 @@ using CacheKey = std::array<std::uint64_t, 2>;
 CacheKey MakeCacheKey(const std::array<std::uint64_t, 2>& text_hash, std::string_view kernel, const CompileOptions& options,
                       std::string_view compiler_id);
 
+/// A kernel as the cache keeps it: what is damaged, foreign or under another key does not unpack.
+std::string PackKernel(const CacheKey& key, const CompiledKernel& kernel);
+std::optional<CompiledKernel> UnpackKernel(const CacheKey& key, std::string_view bytes);
+
 class CodeCache {
  public:
   using Log = std::function<void(std::string_view)>;

@@ -99,6 +99,10 @@ CompilerLoader::CompilerLoader(CompileFn compile, std::string id) : compile_(com
   id_ = FileId(path_) + " " + ProcessorId();
 }
 
+CompilerLoader::CompilerLoader(std::string path) : path_(std::move(path)), id_(FileId(path_) + " " + ProcessorId()) {}
+
+std::string CompilerLoader::ServicePath() const { return path_.substr(0, path_.rfind('/') + 1) + "gridloom-compile"; }
+
 Result<CompileFn> CompilerLoader::Load() {
   std::call_once(once_, [&] {
     const Result<void*> library = OpenCompiler(path_);
@@ -108,12 +112,14 @@ Result<CompileFn> CompilerLoader::Load() {
     }
     compile_ = reinterpret_cast<CompileFn>(dlsym(*library, "gridloom_compile"));
     find_line_ = reinterpret_cast<FindLineFn>(dlsym(*library, "gridloom_find_line"));
+    interpret_ = reinterpret_cast<InterpretFn>(dlsym(*library, "gridloom_interpret"));
     if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile";
   });
   if (!compile_) return Error{error_};
   return compile_;
 }
 
+InterpretFn CompilerLoader::LoadInterpret() { return Load().ok() ? interpret_ : nullptr; }
 FindLineFn CompilerLoader::LoadFindLine() { return Load().ok() ? find_line_ : nullptr; }
 
 }  // namespace gridloom::exec

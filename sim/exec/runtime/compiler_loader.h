@@ -16,12 +16,18 @@ class CompilerLoader {
  public:
   /// With a function given (tests), nothing is loaded and `id` identifies it.
   explicit CompilerLoader(CompileFn compile = nullptr, std::string id = {});
+  /// The library at `path`.
+  explicit CompilerLoader(std::string path);
 
   /// Identifies the compiler and the processor it compiles for, without loading it: file name, size and time of change of the
   /// library, and what the processor says of itself.
   const std::string& id() const { return id_; }
+  const std::string& path() const { return path_; }
+  /// The program beside the library that makes machine code for others (background/service.cpp).
+  std::string ServicePath() const;
   Result<CompileFn> Load();
-  /// Null when the library cannot be loaded, or for tests' compilers.
+  /// Null when the library cannot be loaded, or for tests' compilers. Likewise LoadFindLine.
+  InterpretFn LoadInterpret();
   FindLineFn LoadFindLine();
 
  private:
@@ -29,6 +35,7 @@ class CompilerLoader {
   std::once_flag once_;
   CompileFn compile_ = nullptr;
   FindLineFn find_line_ = nullptr;
+  InterpretFn interpret_ = nullptr;
   std::string error_;
 };
 

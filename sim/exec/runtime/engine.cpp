@@ -13,13 +13,12 @@
 
 #include "sim/exec/contract/grid_workspace.h"
 #include "sim/exec/contract/layout.h"
-#include "sim/exec/runtime/code_cache.h"
-#include "sim/exec/runtime/compiler_loader.h"
 #include "sim/exec/runtime/device_heap.h"
 #include "sim/exec/runtime/engine_internal.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/fault_signal.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/kernel_builder.h"
 #include "sim/exec/runtime/memcheck/checker.h"
 #include "sim/exec/runtime/occupancy.h"
 #include "sim/exec/runtime/parameter_buffers.h"
@@ -68,8 +67,7 @@ class EngineImpl final : public Engine {
       : options_(options),
         device_(device),
         memory_(memory),
-        compiler_(parts.compile, parts.compiler_id),
-        cache_(options.cache_dir, options.cache_bytes, options.log),
+        builder_(options, parts.compile, parts.compiler_id, options.threads != 0 ? options.threads : AvailableCores()),
         heap_(memory, options.device_heap_bytes, options.memcheck),
         parameter_buffers_(memory),
         output_(
@@ -104,22 +102,20 @@ class EngineImpl final : public Engine {
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_.set_bytes(bytes); }
 
  private:
-  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, Recording record);
-  Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
+  Result<KernelTable::Found> Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters, Recording record,
+                                  bool machine_code = false);
+  std::string RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first, std::uint64_t workspace,
+                       Launch& launch);
   std::string Describe(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void Execute(Launch& launch);
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
   std::string CheckShape(const LaunchParams& params) const;
-  const ProcessorChoices& Choices();
 
   const Options options_;
   const sim::DeviceSpec device_;
   DeviceMemory& memory_;
-  CompilerLoader compiler_;
-  CodeCache cache_;
-  std::once_flag chosen_;
-  ProcessorChoices choices_;
+  KernelBuilder builder_;
   DeviceHeap heap_;
   ParameterBuffers parameter_buffers_;
   PrintfOutput output_;
@@ -136,51 +132,8 @@ std::uint64_t NextSerial() {
   return serial.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-Result<LoadedKernel> EngineImpl::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
-  const auto start = Clock::now();
-  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
-  std::optional<CompiledKernel> compiled = cache_.Load(key);
-  LoadedKernel loaded;
-  if (compiled) {
-    // A file that passed its checksum and still does not load is as good as none.
-    auto code = CodeObject::Load(compiled->object, kernel.name);
-    if (code && (*code)->Find("gl_kernel")) loaded.code = std::move(*code);
-    else compiled.reset();
-  }
-  loaded.cache_hit = compiled.has_value();
-  if (!compiled) {
-    GL_TRY(compile, compiler_.Load());
-    compiled.emplace();
-    compile(&program.module_as_read(), kernel.name.c_str(), &options, &*compiled);
-    if (!compiled->error.empty()) return Error{compiled->error};
-    GL_TRY(code, CodeObject::Load(compiled->object, kernel.name));
-    loaded.code = std::move(code);
-    cache_.Store(key, *compiled);
-  }
-  const auto entry = reinterpret_cast<std::uintptr_t>(loaded.code->Find("gl_kernel"));
-  if (entry == 0 || entry >= loaded.code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
-  if (compiled->by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
-  else loaded.entry = reinterpret_cast<WarpEntry>(entry);
-  loaded.static_shared_bytes = compiled->static_shared_bytes;
-  loaded.dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
-  loaded.local_bytes = compiled->local_bytes;
-  loaded.frame_bytes = compiled->frame_bytes;
-  loaded.needs_fiber = compiled->needs_fiber;
-  loaded.simple_barriers = compiled->simple_barriers;
-  loaded.gives_way = compiled->gives_way;
-  loaded.recursive = compiled->recursive;
-  loaded.check_sites = compiled->check_sites;
-  loaded.options = options;
-  if (options.record != Recording::kNone) {
-    for (const ptx::Instruction* instruction : NumberInstructions(program.module_as_read(), *kernel.function).instructions)
-      loaded.instruction_lines.push_back(instruction->loc.line);
-  }
-  loaded.build_seconds = Seconds(Clock::now() - start);
-  return loaded;
-}
-
 Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelInfo& kernel, Dim3 grid, Dim3 block, bool clusters,
-                                            Recording record) {
+                                            Recording record, bool machine_code) {
   CompileOptions options;
   options.block[0] = block.x;
   options.block[1] = block.y;
@@ -193,19 +146,17 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   options.record = record;
   if (options_.cpu_features == "avx2") options.cpu = "x86-64-v3";
   else if (options_.cpu_features == "baseline") options.cpu = "x86-64";
-  const ProcessorChoices& choices = Choices();
+  const ProcessorChoices& choices = builder_.Choices();
   options.fetch_ahead = choices.fetch_ahead;
   options.few_lanes = choices.few_lanes;
-  return program.kernel_table().Get(kernel.function, options, [&](const CompileOptions& wanted) { return Build(program, kernel, wanted); });
-}
-
-/// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
-const ProcessorChoices& EngineImpl::Choices() {
-  std::call_once(chosen_, [this] {
-    choices_ = ChoicesOf(KnowProcessor(cache_).times);
-    static_cast<void>(ApplyChoices(options_.code, choices_));  // CreateEngine has checked it
-  });
-  return choices_;
+  GL_TRY(found, program.kernel_table().Get(kernel.function, options,
+                                           [&](const CompileOptions& wanted) { return builder_.Build(program, kernel, wanted); }));
+  // A grid that the host feeds while it runs is one for the length of the program.
+  if (found.kernel->tier && (machine_code || builder_.ComesNever(*found.kernel))) {
+    GL_TRY(better, builder_.MakeNow(program, kernel, *found.kernel));
+    found.kernel = better;
+  }
+  return found;
 }
 
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
@@ -333,7 +284,7 @@ void EngineImpl::AddLine(const LaunchParams& params, const LoadedKernel& kernel,
   const ptx::Module& module = params.program->module();
   if (fault.ptx_line == 0 && launch.fault_pc != 0) {
     const std::uint64_t offset = launch.fault_pc - kernel.code->text_begin();
-    const FindLineFn find_line = compiler_.LoadFindLine();
+    const FindLineFn find_line = builder_.LoadFindLine();
     if (find_line) fault.ptx_line = find_line(&module, params.kernel->name.c_str(), &kernel.options, offset, kernel.code->text_bytes());
   }
   if (fault.ptx_line == 0) return;
@@ -353,50 +304,77 @@ void EngineImpl::ReportStray(const LaunchParams& params, const LoadedKernel& ker
                DescribeAddress(memory_, launch.stray.address) + "; run --memcheck names every such access");
 }
 
+/// Runs units `first` and on, up to where machine code takes over. Where it does is in launch.next_unit.
+std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t first, std::uint64_t workspace,
+                                 Launch& launch) {
+  const std::uint64_t grid_id = launch.ctx.grid_id;
+  if (std::string error = Describe(params, kernel, launch); !error.empty()) return error;
+  if (grid_id != 0) launch.ctx.grid_id = grid_id;
+  launch.param_bytes = params.params;
+  launch.ctx.grid_workspace = workspace;
+  launch.next_unit.store(first, std::memory_order_relaxed);
+  // The CTAs of a cooperative grid are there at the same time.
+  launch.may_be_superseded = kernel.tier != nullptr && !params.cooperative;
+  services_.running_launches.fetch_add(1, std::memory_order_relaxed);
+  {
+    const KernelBuilder::Use use(builder_, params, kernel);
+    Execute(launch);
+  }
+  services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
+  output_.Flush(launch.serial);
+  if (memcheck_) memcheck_->EndOfLaunch(launch);
+  parameter_buffers_.Drop(launch.serial);
+  ReportStray(params, kernel, launch);
+  if (launch.fault.kind != FaultKind::kNone) AddLine(params, kernel, launch);
+  return {};
+}
+
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
   const bool clusters = params.cluster.count() > 1;
-  const auto found = Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters,
-                          params.records    ? Recording::kAll
-                          : params.observer ? Recording::kGlobal
-                                            : Recording::kNone);
+  const auto find = [&] {
+    return Find(static_cast<ProgramImpl&>(*params.program), *params.kernel, params.grid, params.block, clusters,
+                params.records    ? Recording::kAll
+                : params.observer ? Recording::kGlobal
+                                  : Recording::kNone,
+                params.feed != nullptr);
+  };
+  auto found = find();
   if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);
   const LoadedKernel& kernel = *found->kernel;
 
-  Launch launch;
-  if (std::string error = Describe(params, kernel, launch); !error.empty())
-    return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
-  launch.param_bytes = params.params;
   std::uint64_t workspace = 0;
   if (params.kernel->uses_grid_sync && params.cooperative) {
     workspace = memory_.Allocate(GridWorkspaceBytes(params.grid.count()), kPageBytes, MemoryKind::kInternal);
     if (workspace == 0) return Refuse(*params.kernel, FaultKind::kOutOfMemory, "no memory for the grid's barrier");
     constexpr std::uint32_t kOwnBytes = kGridArrivalsOffset;  // of the headers' part
     std::memcpy(reinterpret_cast<void*>(workspace), &kOwnBytes, sizeof kOwnBytes);
-    launch.ctx.grid_workspace = workspace;
-    launch.ctx.window_bytes = memory_.high_water_bytes();
   }
   InstallFaultHandler();
   PrepareThreadForFaults();
-  services_.running_launches.fetch_add(1, std::memory_order_relaxed);
-  Execute(launch);
-  services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
-  output_.Flush(launch.serial);
-  if (memcheck_) memcheck_->EndOfLaunch(launch);
-  parameter_buffers_.Drop(launch.serial);
+  auto launch = std::make_unique<Launch>();
+  std::string error = RunUnits(params, kernel, 0, workspace, *launch);
+  const std::uint64_t interpreted_units = std::min(launch->next_unit.load(), launch->units);
+  if (error.empty() && launch->may_be_superseded && !launch->stop.load() && launch->next_unit.load() < launch->units) {
+    auto rest = std::make_unique<Launch>();
+    rest->ctx.grid_id = launch->ctx.grid_id;
+    const LoadedKernel& better = *kernel.tier->better.load(std::memory_order_acquire);
+    error = RunUnits(params, better, launch->next_unit.load(), workspace, *rest);
+    launch = std::move(rest);
+  }
   if (workspace != 0) memory_.Free(workspace);
+  if (!error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
   if (stats) {
     stats->ctas = params.ctas.empty() ? params.grid.count() : params.ctas.size();
-    stats->warps = stats->ctas * launch.ctx.warps_per_cta;
+    stats->warps = stats->ctas * launch->ctx.warps_per_cta;
+    if (kernel.interpreted) stats->interpreted_ctas = interpreted_units * params.cluster.count();
     stats->seconds = Seconds(Clock::now() - start);
     // Most kernels are built before their launch is queued; the first launch that ends answers for it.
     stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;
     stats->cache_hit = kernel.cache_hit;
   }
-  ReportStray(params, kernel, launch);
-  if (launch.fault.kind != FaultKind::kNone) AddLine(params, kernel, launch);
-  return std::move(launch.fault);
+  return std::move(launch->fault);
 }
 
 }  // namespace
@@ -407,6 +385,7 @@ Result<std::unique_ptr<Engine>> CreateEngine(const Engine::Options& options, con
     return Error{"cpu features '" + options.cpu_features + "' are not known; expected avx2 or baseline"};
   ProcessorChoices choices;
   GL_TRY_STATUS(ApplyChoices(options.code, choices));
+  GL_TRY_STATUS(CheckTiers(options.tiers));
   return std::unique_ptr<Engine>(new EngineImpl(options, device, memory, std::move(parts)));
 }
 

@@ -51,6 +51,8 @@ Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const
     else slot->error = built.error().message;
   });
   if (!slot->kernel) return Error{slot->error};
+  if (slot->kernel->tier)
+    if (const LoadedKernel* const better = slot->kernel->tier->better.load(std::memory_order_acquire)) return Found{better, false};
   return Found{slot->kernel.get(), built_now};
 }
 

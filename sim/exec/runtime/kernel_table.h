@@ -3,6 +3,7 @@
 // a version that works for any. Thread-safe; two launches of the same kernel wait for one build.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,11 +19,25 @@
 
 namespace gridloom::exec {
 
+class InterpretedCode;
+struct LoadedKernel;
+
+/// What becomes of a kernel that is interpreted: how much it is used, and its machine code, once that is there.
+struct TierState {
+  std::atomic<const LoadedKernel*> better{nullptr};  ///< `machine_code`, when it may be used
+  std::mutex mutex;                                  ///< of machine_code
+  std::unique_ptr<LoadedKernel> machine_code;
+  std::atomic<std::uint32_t> launches{0}, running{0};
+  std::atomic<bool> asked{false};  ///< somebody is making it, or has tried
+};
+
 /// A kernel ready to run.
 struct LoadedKernel {
   std::unique_ptr<CodeObject> code;
   WarpEntry entry = nullptr;
-  CtaEntry cta_entry = nullptr;  ///< in place of `entry`: runs all warps of a CTA
+  std::shared_ptr<const InterpretedCode> interpreted;  ///< in place of `code`: bytecode, and `entry` is InterpretWarp
+  std::shared_ptr<TierState> tier;                     ///< of an interpreted kernel that machine code will take over from
+  CtaEntry cta_entry = nullptr;                        ///< in place of `entry`: runs all warps of a CTA
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t local_bytes = 0;

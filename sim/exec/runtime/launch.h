@@ -75,6 +75,10 @@ struct Launch {
   std::uint32_t local_stride = 0;
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
 
+  /// Machine code for what is being interpreted has come: the units that are left are better run by it.
+  bool Superseded() const { return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr; }
+  bool may_be_superseded = false;
+
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
   alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid
   std::atomic<std::uint64_t> resident{0};     ///< units started and not finished (spinning kernels only)

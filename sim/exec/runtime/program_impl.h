@@ -33,6 +33,7 @@ class ProgramImpl final : public Program {
   std::string ProblemOf(std::string_view kernel) const override;
   const GlobalInfo* FindGlobal(std::string_view name) const override;
 
+  const std::shared_ptr<const ptx::Module>& module_pointer() const { return module_; }
   const std::vector<std::uint64_t>& symbol_addresses() const { return addresses_; }
   /// The kernel that a device function pointer means, or null.
   const KernelInfo* KernelAt(std::uint64_t pointer) const;

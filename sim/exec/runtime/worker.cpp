@@ -16,8 +16,9 @@ namespace gridloom::exec {
 namespace {
 
 constexpr std::uint64_t kMaxChunk = 1024;
-constexpr unsigned kRoundsBeforeStart = 4;   // idle rounds over the resident CTAs before another one is started
-constexpr unsigned kRoundsBeforeYield = 48;  // and before other host threads get the core
+constexpr std::uint64_t kMaxInterpretedChunk = 8;  // machine code may come at any time
+constexpr unsigned kRoundsBeforeStart = 4;         // idle rounds over the resident CTAs before another one is started
+constexpr unsigned kRoundsBeforeYield = 48;        // and before other host threads get the core
 constexpr std::size_t kKeptUnits = 16;
 constexpr std::uint64_t kLookInterval = 50'000'000;  // ns between two examinations of a grid that seems dead
 constexpr unsigned kLooksToBelieve = 4;
@@ -105,14 +106,16 @@ void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::ui
 }
 
 /// The next CTAs to run, in linear order. Chunks shrink towards the end of the grid, so that all workers end together.
-bool Worker::Claim(Span& span, std::uint64_t most) {
+bool Worker::Claim(Span& span, std::uint64_t most, bool even_if_superseded) {
+  if (!even_if_superseded && launch->Superseded()) return false;
+  if (launch->may_be_superseded) most = std::min(most, kMaxInterpretedChunk);
   std::uint64_t next = launch->next_unit.load(std::memory_order_relaxed);
   for (;;) {
     if (next >= launch->units || launch->stop.load(std::memory_order_relaxed)) return false;
     const std::uint64_t left = launch->units - next;
     std::uint64_t count = 1;
     if (!solo_) count = std::clamp<std::uint64_t>(left / (launch->services->threads * 4), 1, most);
-    else if (!share_) count = left;
+    else if (!share_) count = launch->may_be_superseded ? std::min(left, most) : left;
     if (launch->next_unit.compare_exchange_weak(next, next + count, std::memory_order_relaxed)) {
       span = {next, next + count};
       return true;
@@ -243,14 +246,14 @@ Unit* Worker::TakeUnit() {
   return unit;
 }
 
-bool Worker::StartUnit() {
+bool Worker::StartUnit(bool even_if_superseded) {
   if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units) return false;
   if (launch->resident.fetch_add(1, std::memory_order_relaxed) >= launch->resident_limit) {
     launch->resident.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
   Span span{};
-  if (!Claim(span, 1)) {
+  if (!Claim(span, 1, even_if_superseded)) {
     launch->resident.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
@@ -281,10 +284,10 @@ void Worker::RunResident() {
   counted_stuck_ = false;
   while (!launch->stop.load(std::memory_order_relaxed)) {
     if (resident_.empty() || idle_rounds >= kRoundsBeforeStart) {
-      if (StartUnit()) {
+      if (StartUnit(!resident_.empty())) {  // those that run may wait for it
         idle_rounds = 0;
       } else if (resident_.empty()) {
-        if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units) break;
+        if (launch->next_unit.load(std::memory_order_relaxed) >= launch->units || launch->Superseded()) break;
         sched_yield();  // as many CTAs as the device holds are running elsewhere
         continue;
       }

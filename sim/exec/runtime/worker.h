@@ -51,11 +51,11 @@ class Worker {
   struct Span {
     std::uint64_t first, end;
   };
-  bool Claim(Span& span, std::uint64_t most);
+  bool Claim(Span& span, std::uint64_t most, bool even_if_superseded = false);
   void RunDirect();
   void RunRings();
   void RunResident();
-  bool StartUnit();
+  bool StartUnit(bool even_if_superseded);
   void AwaitFeed();
   bool Watchdog();
   Unit* TakeUnit();

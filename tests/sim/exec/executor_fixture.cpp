@@ -1,5 +1,6 @@
 #include "tests/sim/exec/executor_fixture.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -19,6 +20,11 @@ T Take(Result<T> result) {
 Executor::Executor(exec::Engine::Options options) {
   // The same tests with less of the processor: avx2 or baseline (see CMakeLists.txt).
   if (const char* features = std::getenv("GRIDLOOM_TEST_CPU"); features && options.cpu_features.empty()) options.cpu_features = features;
+  if (const char* tiers = std::getenv("GRIDLOOM_TEST_TIERS"); tiers && options.tiers.empty()) {
+    options.tiers = tiers;
+    if (!options.log)
+      options.log = [](std::string_view text) { std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data()); };
+  }
   exec::DeviceMemory::Options memory;
   memory.limit_bytes = std::uint64_t{2} << 30;
   memory.remember_freed = options.memcheck;
@@ -38,7 +44,7 @@ exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& ke
   return Launch(ptx, kernel, std::move(launch));
 }
 
-exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch) {
+exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch, exec::LaunchStats* stats) {
   std::shared_ptr<exec::Program>& program = programs_[ptx];
   if (!program) {
     DiagnosticSink sink;
@@ -49,7 +55,7 @@ exec::LaunchFault Executor::Launch(const std::string& ptx, const std::string& ke
   launch.program = program;
   launch.kernel = program->FindKernel(kernel);
   if (!launch.kernel) throw std::runtime_error("no kernel " + kernel);
-  return engine_->Run(launch);
+  return engine_->Run(launch, stats);
 }
 
 }  // namespace gridloom::test

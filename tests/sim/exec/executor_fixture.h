@@ -51,7 +51,8 @@ class Executor {
   exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::Dim3 grid, exec::Dim3 block, const ParamBlock& params,
                            std::uint32_t dynamic_shared_bytes = 0);
   /// The same with everything that a launch can be given; `program` and `kernel` are filled in.
-  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch);
+  exec::LaunchFault Launch(const std::string& ptx, const std::string& kernel, exec::LaunchParams launch,
+                           exec::LaunchStats* stats = nullptr);
   exec::DeviceMemory& memory() { return *memory_; }
   exec::Engine& engine() { return *engine_; }
 

@@ -1,0 +1,143 @@
+#include "sim/exec/runtime/background/messages.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "rewriter/ptx/lazy_bodies.h"
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+#include "rewriter/ptx/visit.h"
+#include "rewriter/support/diagnostic.h"
+
+namespace gridloom::exec::background {
+namespace {
+
+template <typename Visit>
+void VisitLines(ptx::Module& module, Visit visit) {
+  for (ptx::Function& function : module.functions) {
+    if (!function.body) continue;
+    visit(function.loc.line);
+    ptx::VisitStatements(*function.body, [&](ptx::Statement& statement) {
+      if (auto* instruction = std::get_if<ptx::Instruction>(&statement)) visit(instruction->loc.line);
+    });
+  }
+}
+
+}  // namespace
+
+std::string PackModule(const ptx::Module& module) {
+  std::vector<std::uint32_t> lines;
+  std::string text;
+  const auto look = [&] {
+    VisitLines(const_cast<ptx::Module&>(module), [&](std::uint32_t& line) { lines.push_back(line); });
+    text = ptx::PrintModuleAsRead(module);
+  };
+  if (module.unread != nullptr) module.unread->WhileNothingIsRead(look);
+  else look();
+  const std::uint64_t counts[2] = {text.size(), lines.size()};
+  std::string packed(reinterpret_cast<const char*>(counts), sizeof counts);
+  packed += text;
+  packed.append(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(std::uint32_t));
+  return packed;
+}
+
+Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed) {
+  std::uint64_t counts[2];
+  if (packed.size() < sizeof counts) return Error{"a module without a beginning"};
+  std::memcpy(counts, packed.data(), sizeof counts);
+  packed.remove_prefix(sizeof counts);
+  if (counts[0] > packed.size() || counts[1] > packed.size() / 4 || packed.size() - counts[0] != counts[1] * 4)
+    return Error{"a module of another size than it says"};
+  DiagnosticSink sink;
+  std::unique_ptr<ptx::Module> module = ptx::ParseModule(packed.substr(0, counts[0]), sink);
+  if (sink.has_errors())
+    return Error{"a printed module does not read back: " + FormatDiagnostics(sink, "module", packed.substr(0, counts[0])).substr(0, 400)};
+  packed.remove_prefix(counts[0]);
+  std::size_t read = 0;
+  VisitLines(*module, [&](std::uint32_t& line) {
+    if (read < counts[1]) std::memcpy(&line, packed.data() + read * 4, 4);
+    ++read;
+  });
+  if (read != counts[1])
+    return Error{"a printed module reads back with " + std::to_string(read) + " lines in place of " + std::to_string(counts[1])};
+  return module;
+}
+
+int MakeFile(std::string_view contents) {
+  const int fd = memfd_create("gridloom", MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  for (std::size_t at = 0; at < contents.size();) {
+    const ssize_t put = write(fd, contents.data() + at, contents.size() - at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      close(fd);
+      return -1;
+    }
+    at += static_cast<std::size_t>(put);
+  }
+  return fd;
+}
+
+Result<std::string> ReadFile(int fd) {
+  struct stat status {};
+  if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes)
+    return Error{"no file, or one too large"};
+  std::string contents(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t at = 0; at < contents.size();) {
+    const ssize_t got = pread(fd, contents.data() + at, contents.size() - at, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Error{"a file that ends early"};
+    at += static_cast<std::size_t>(got);
+  }
+  return contents;
+}
+
+bool Send(int socket, std::string_view message, int fd) {
+  iovec part{const_cast<char*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  for (;;) {
+    if (sendmsg(socket, &header, MSG_NOSIGNAL) >= 0) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+std::string Receive(int socket, int& fd) {
+  fd = -1;
+  std::string message(kMaxName + 1024, '\0');
+  iovec part{message.data(), message.size()};
+  msghdr header{};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  do got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  if (got <= 0) return {};
+  if (const cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+      rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS && rights->cmsg_len == CMSG_LEN(sizeof(int)))
+    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+  message.resize(static_cast<std::size_t>(got));
+  return message;
+}
+
+}  // namespace gridloom::exec::background

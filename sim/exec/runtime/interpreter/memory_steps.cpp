@@ -1,0 +1,230 @@
+// Loads, stores and atomics of the interpreter. Lanes inside of the window and aligned are served here; all others by the helpers that
+// machine code asks, too, which check lane by lane and name faults.
+#include <cstring>
+
+#include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/interpreter/frame.h"
+#include "sim/exec/simd.h"
+
+namespace gridloom::exec {
+
+enum class Row : std::uint8_t { kNone, kSame, kConsecutive };
+
+namespace {
+
+Space SpaceOf(const ByteStep& step) { return static_cast<Space>(step.extra & 0x7f); }
+bool IsStrong(const ByteStep& step) { return (step.extra & 0x80) != 0; }
+
+/// Host addresses of lanes, and which of them may be touched without asking.
+struct Addresses {
+  alignas(64) std::uint64_t host[kWarpSize];
+  std::uint32_t good = 0;
+};
+
+void Locate(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, Addresses& out) {
+  const WarpCtx& warp = *f.warp;
+  std::uint64_t zero = 0, stride = 0, low = 0, limit = 0;
+  switch (space) {
+    case Space::kShared:
+      zero = low = warp.cta->shared_base;
+      limit = warp.cta->shared_bytes;
+      break;
+    case Space::kLocal:
+      zero = warp.local_base;
+      stride = warp.local_stride;
+      limit = warp.local_bytes;
+      break;
+    default: low = warp.launch->window_base; limit = warp.launch->window_bytes;
+  }
+  limit = limit >= bytes ? limit - bytes + 1 : 0;
+  std::uint32_t good = 0;
+  for (unsigned i = 0; i < kWarpSize; ++i) {
+    const std::uint64_t host = at[i] + zero + stride * i;
+    const std::uint64_t offset = space == Space::kLocal ? at[i] : host - low;
+    out.host[i] = host;
+    good |= static_cast<std::uint32_t>(offset < limit && (host & (bytes - 1)) == 0) << i;
+  }
+  out.good = good & f.mask;
+}
+
+/// How all 32 addresses lie to each other.
+GL_INLINE void FindRow(const std::uint64_t* at, std::uint64_t bytes, Row& row) {
+  std::uint64_t apart = 0, step = 0, next = at[0];
+  for (unsigned i = 0; i < kWarpSize; ++i, next += bytes) {
+    apart |= at[i] ^ at[0];
+    step |= at[i] ^ next;
+  }
+  row = apart == 0 ? Row::kSame : step == 0 ? Row::kConsecutive : Row::kNone;
+}
+
+}  // namespace
+
+GL_SIMD_FUNCTION(RowOf, FindRow, (const std::uint64_t* at, std::uint64_t bytes, Row& row), (at, bytes, row))
+
+namespace {
+
+/// Host address of the first lane of a row of all lanes that may be touched as one: inside of the window, aligned, and in one page, so
+/// that whoever faults there is the first lane. 0: lane by lane.
+std::uint64_t RowAddress(const Frame& f, const std::uint64_t* at, Space space, std::uint32_t bytes, Row& row) {
+  row = Row::kNone;
+  if (f.mask != ~0u || space == Space::kLocal) return 0;
+  const std::uint64_t first_step = at[1] - at[0];
+  if (first_step != 0 && first_step != bytes) return 0;
+  RowOf(at, bytes, row);
+  if (row == Row::kNone) return 0;
+  const WarpCtx& warp = *f.warp;
+  const bool shared = space == Space::kShared;
+  const std::uint64_t host = shared ? at[0] + warp.cta->shared_base : at[0];
+  const std::uint64_t offset = shared ? at[0] : host - warp.launch->window_base;
+  const std::uint64_t limit = shared ? warp.cta->shared_bytes : warp.launch->window_bytes;
+  const std::uint64_t span = row == Row::kSame ? bytes : std::uint64_t{bytes} * kWarpSize;
+  const bool inside = offset < limit && span <= limit - offset && (host & (bytes - 1)) == 0;
+  constexpr std::uint64_t kPage = 4096;
+  return inside && (host ^ (host + span - 1)) < kPage ? host : 0;
+}
+
+/// Whether lanes may be served here at all: elements whose accesses are single moves, and no vector that has to be seen whole.
+bool Simple(const ByteStep& step, std::uint32_t bytes) {
+#if defined(__SANITIZE_THREAD__)
+  return false;  // an access that faults must not stand in code that the sanitizer knows
+#else
+  return BytesOf(step.type) <= 8 && bytes <= 32 && (bytes & (bytes - 1)) == 0 && !(IsStrong(step) && step.c > 1);
+#endif
+}
+
+/// Single moves.
+template <typename T>
+T Get(const T* from) {
+  if constexpr (sizeof(T) <= 8) return __atomic_load_n(from, __ATOMIC_RELAXED);
+  else return *from;  // left to the helper
+}
+template <typename T>
+void Put(T* to, T value) {
+  if constexpr (sizeof(T) <= 8) __atomic_store_n(to, value, __ATOMIC_RELAXED);
+  else *to = value;
+}
+
+template <typename T>
+void LoadRow(Frame& f, const ByteStep& s, const T* from, Row row) {
+  const std::uint32_t* const list = f.lists + s.b;
+  LaneAccess access(WarpOf(f.warp), s.line);
+  access.At(0);
+  for (std::uint32_t e = 0; e < s.c; ++e) {
+    T* const out = f.Out<T>(list[e]);
+    if (row == Row::kSame) {
+      const T value = Get(from + e);
+      for (unsigned i = 0; i < kWarpSize; ++i) out[i] = value;
+    } else if (s.c == 1 && !IsStrong(s)) {
+      std::memcpy(out, from, sizeof(T) * kWarpSize);
+    } else {
+      for (unsigned i = 0; i < kWarpSize; ++i) out[i] = Get(from + std::size_t{i} * s.c + e);
+    }
+  }
+}
+
+template <typename T>
+void StoreRow(Frame& f, const ByteStep& s, T* to) {
+  const std::uint32_t* const list = f.lists + s.b;
+  LaneAccess access(WarpOf(f.warp), s.line);
+  access.At(0);
+  if (s.c == 1) {
+    std::memcpy(to, f.In<T>(list[0]), sizeof(T) * kWarpSize);
+    return;
+  }
+  for (std::uint32_t e = 0; e < s.c; ++e) {
+    const T* const from = f.In<T>(list[e]);
+    for (unsigned i = 0; i < kWarpSize; ++i) to[std::size_t{i} * s.c + e] = from[i];
+  }
+}
+
+template <typename T>
+void RunLoad(Frame& f, const ByteStep& s) {
+  const std::uint32_t* const list = f.lists + s.b;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * s.c;
+  if (Simple(s, bytes)) {
+    Row row;
+    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row); host != 0)
+      return LoadRow<T>(f, s, reinterpret_cast<const T*>(host), row);
+  }
+  Addresses at;
+  Locate(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, at);
+  if (!Simple(s, bytes)) at.good = 0;
+  if (at.good != 0) {
+    LaneAccess access(WarpOf(f.warp), s.line);
+    for (std::uint32_t e = 0; e < s.c; ++e) {
+      T* const out = f.Out<T>(list[e]);
+      ForEachLane(at.good, [&](std::uint32_t lane) {
+        access.At(lane);
+        out[lane] = Get(reinterpret_cast<const T*>(at.host[lane]) + e);
+      });
+    }
+  }
+  const std::uint32_t rest = f.mask & ~at.good;
+  if (rest == 0) return;
+  alignas(64) std::uint8_t values[kWarpSize * 128];
+  void* const args[] = {values, at.host};
+  Helper_kLoadSlow(f.warp, rest, s.line, SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), 0), args);
+  for (std::uint32_t e = 0; e < s.c; ++e) {
+    T* const out = f.Out<T>(list[e]);
+    ForEachLane(rest, [&](std::uint32_t lane) { std::memcpy(out + lane, values + std::size_t{lane} * bytes + e * sizeof(T), sizeof(T)); });
+  }
+}
+
+template <typename T>
+void RunStore(Frame& f, const ByteStep& s) {
+  const std::uint32_t* const list = f.lists + s.b;
+  const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * s.c;
+  if (Simple(s, bytes) && !IsStrong(s)) {
+    Row row;
+    if (const std::uint64_t host = RowAddress(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, row); host != 0 && row == Row::kConsecutive)
+      return StoreRow<T>(f, s, reinterpret_cast<T*>(host));
+  }
+  Addresses at;
+  Locate(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, at);
+  if (!Simple(s, bytes)) at.good = 0;
+  // In the order of the lanes, whoever serves them: where two write to one place, the last one wins.
+  if (at.good == f.mask) {
+    LaneAccess access(WarpOf(f.warp), s.line);
+    ForEachLane(at.good, [&](std::uint32_t lane) {
+      access.At(lane);
+      for (std::uint32_t e = 0; e < s.c; ++e) Put(reinterpret_cast<T*>(at.host[lane]) + e, f.In<T>(list[e])[lane]);
+    });
+    return;
+  }
+  alignas(64) std::uint8_t values[kWarpSize * 128];
+  for (std::uint32_t e = 0; e < s.c; ++e) {
+    const T* const from = f.In<T>(list[e]);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      std::memcpy(values + std::size_t{lane} * bytes + e * sizeof(T), from + lane, sizeof(T));
+  }
+  void* const args[] = {at.host, values};
+  Helper_kStoreSlow(f.warp, f.mask, s.line, SlowAccessImm(bytes, SpaceOf(s), IsStrong(s), 0), args);
+}
+
+void RunAtomic(Frame& f, const ByteStep& s) {
+  Addresses at;
+  Locate(f, f.In<std::uint64_t>(s.a), static_cast<Space>(s.imm >> 24 & 0xff), 1, at);
+  void* const args[] = {s.dst == kNoRegister ? nullptr : f.Out<std::uint8_t>(s.dst), at.host,
+                        const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.b)), const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.c))};
+  Helper_kAtomic(f.warp, f.mask, s.line, s.imm, args);
+}
+
+__extension__ typedef unsigned __int128 U128;
+
+}  // namespace
+
+StepFn MemoryStep(const ByteStep& step) {
+  if (step.code == ByteCode::kAtomic) return &RunAtomic;
+  const bool load = step.code == ByteCode::kLoad;
+  if ((!load && step.code != ByteCode::kStore) || BytesOf(step.type) * step.c > 128) return nullptr;
+  switch (BytesOf(step.type)) {
+    case 1: return load ? &RunLoad<std::uint8_t> : &RunStore<std::uint8_t>;
+    case 2: return load ? &RunLoad<std::uint16_t> : &RunStore<std::uint16_t>;
+    case 4: return load ? &RunLoad<std::uint32_t> : &RunStore<std::uint32_t>;
+    case 8: return load ? &RunLoad<std::uint64_t> : &RunStore<std::uint64_t>;
+    case 16: return load ? &RunLoad<U128> : &RunStore<U128>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace gridloom::exec

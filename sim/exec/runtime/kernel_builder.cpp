@@ -1,0 +1,219 @@
+#include "sim/exec/runtime/kernel_builder.h"
+
+#include <chrono>
+#include <utility>
+
+#include "sim/exec/contract/layout.h"
+#include "sim/exec/runtime/interpreter/interpreter.h"
+
+namespace gridloom::exec {
+namespace {
+
+constexpr std::uint32_t kInterpreterFrames = 16u << 10;  // what helpers need beyond what they need under machine code
+// What making machine code takes for a step of bytecode: half a millisecond for the kernels of CUB, on an EPYC of 2021.
+constexpr std::uint64_t kCompileNsPerStep = 500'000;
+// Kernels for which it takes less are not interpreted. Those with loops may have CTAs that run for long, and machine code takes over
+// between two CTAs only.
+constexpr std::uint64_t kMostWaitNs = 50'000'000, kMostWaitWithLoopsNs = 250'000'000;
+constexpr std::uint32_t kMostFrameBytes = 2u << 20;  // of a warp
+constexpr std::uint64_t kPatiencePart = 20;          // of that time: so long a kernel is interpreted before its machine code is made
+
+using Clock = std::chrono::steady_clock;
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+/// What is known of compiled code, and its entry.
+Result<LoadedKernel> Loaded(const CompiledKernel& compiled, std::unique_ptr<CodeObject> code, const CompileOptions& options,
+                            std::uint32_t dynamic_shared_offset) {
+  LoadedKernel loaded;
+  const auto entry = reinterpret_cast<std::uintptr_t>(code->Find("gl_kernel"));
+  if (entry == 0 || entry >= code->code_end()) return Error{"the compiled object defines no function gl_kernel"};
+  loaded.code = std::move(code);
+  if (compiled.by_cta) loaded.cta_entry = reinterpret_cast<CtaEntry>(entry);
+  else loaded.entry = reinterpret_cast<WarpEntry>(entry);
+  loaded.static_shared_bytes = compiled.static_shared_bytes;
+  loaded.dynamic_shared_offset = dynamic_shared_offset;
+  loaded.local_bytes = compiled.local_bytes;
+  loaded.frame_bytes = compiled.frame_bytes;
+  loaded.needs_fiber = compiled.needs_fiber;
+  loaded.simple_barriers = compiled.simple_barriers;
+  loaded.gives_way = compiled.gives_way;
+  loaded.recursive = compiled.recursive;
+  loaded.check_sites = compiled.check_sites;
+  loaded.options = options;
+  return loaded;
+}
+
+/// Keeps machine code beside the bytecode, unless there is some.
+const LoadedKernel* Publish(TierState& tier, LoadedKernel machine_code) {
+  const std::lock_guard lock(tier.mutex);
+  if (!tier.machine_code) {
+    tier.machine_code = std::make_unique<LoadedKernel>(std::move(machine_code));
+    tier.better.store(tier.machine_code.get(), std::memory_order_release);
+  }
+  return tier.machine_code.get();
+}
+
+}  // namespace
+
+Status CheckTiers(const std::string& tiers) {
+  if (tiers.empty() || tiers == "off" || tiers == "on" || tiers == "interpret") return {};
+  return Error{"GRIDLOOM_TIERS=" + tiers.substr(0, 60) + " is not known; expected on, off or interpret"};
+}
+
+KernelBuilder::KernelBuilder(const Engine::Options& options, CompileFn compile, std::string compiler_id, unsigned threads)
+    : options_(options), compiler_(compile, std::move(compiler_id)), cache_(options.cache_dir, options.cache_bytes, options.log) {
+  if (options.memcheck) return;  // its checks are machine code
+  if (options.tiers == "interpret") tiers_ = Tiers::kInterpret;
+  if (options.tiers != "on" || compile != nullptr) return;
+  background_ = std::make_unique<BackgroundCompiler>(BackgroundCompiler::Options{
+      compiler_.ServicePath(), compiler_.path(), cache_.enabled() ? options.cache_dir : "", options.cache_bytes, threads});
+  if (background_->available()) tiers_ = Tiers::kOn;
+}
+
+const ProcessorChoices& KernelBuilder::Choices() {
+  std::call_once(chosen_, [this] {
+    choices_ = ChoicesOf(KnowProcessor(cache_).times);
+    static_cast<void>(ApplyChoices(options_.code, choices_));  // CreateEngine has checked it
+  });
+  return choices_;
+}
+
+/// The kernel as bytecode. None: the interpreter cannot run it, though machine code might, or it is not worth it.
+Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& program, const KernelInfo& kernel,
+                                                             const CompileOptions& options) {
+  using None = std::optional<LoadedKernel>;
+  const InterpretFn interpret = compiler_.LoadInterpret();
+  if (!interpret) return None();
+  InterpretedKernel made;
+  interpret(&program.module_as_read(), kernel.name.c_str(), &options, &made);
+  if (!made.error.empty()) return Error{made.error};
+  if (made.refuses.empty()) {
+    auto code = InterpretedCode::Load(std::move(made.code));
+    if (code) {
+      const std::uint64_t most_wait = (*code)->has_loops() ? kMostWaitWithLoopsNs : kMostWaitNs;
+      if (tiers_ == Tiers::kOn && ((*code)->steps() * kCompileNsPerStep < most_wait || (*code)->stack_bytes() > kMostFrameBytes))
+        return None();
+      LoadedKernel loaded;
+      loaded.interpreted = std::move(*code);
+      loaded.entry = &InterpretWarp;
+      loaded.static_shared_bytes = made.static_shared_bytes;
+      loaded.dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
+      loaded.local_bytes = made.local_bytes;
+      loaded.frame_bytes = static_cast<std::uint32_t>(loaded.interpreted->stack_bytes()) + kInterpreterFrames;
+      loaded.needs_fiber = made.needs_fiber;
+      loaded.recursive = made.recursive;
+      loaded.options = options;
+      if (tiers_ == Tiers::kOn) loaded.tier = std::make_shared<TierState>();
+      return None(std::move(loaded));
+    }
+    made.refuses = code.error().message;
+  }
+  if (options_.log && tiers_ == Tiers::kInterpret) options_.log("kernel " + kernel.name + " is not interpreted: " + made.refuses);
+  return None();
+}
+
+Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
+  const auto start = Clock::now();
+  const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
+  std::optional<CompiledKernel> known;
+  if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
+  const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
+  if (interprets && !known && options.record == Recording::kNone) {
+    GL_TRY(interpreted, Interpret(program, kernel, options));
+    if (interpreted) {
+      interpreted->build_seconds = Seconds(Clock::now() - start);
+      return std::move(*interpreted);
+    }
+  }
+  GL_TRY(loaded, MachineCode(program, kernel, options, key, std::move(known)));
+  loaded.build_seconds = Seconds(Clock::now() - start);
+  return loaded;
+}
+
+Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                                const CacheKey& key, std::optional<CompiledKernel> compiled) {
+  std::unique_ptr<CodeObject> code;
+  if (compiled) {
+    // A file that passed its checksum and still does not load is as good as none.
+    auto object = CodeObject::Load(compiled->object, kernel.name);
+    if (object && (*object)->Find("gl_kernel")) code = std::move(*object);
+    else compiled.reset();
+  }
+  const bool cache_hit = compiled.has_value();
+  if (!compiled) {
+    GL_TRY(compile, compiler_.Load());
+    compiled.emplace();
+    compile(&program.module_as_read(), kernel.name.c_str(), &options, &*compiled);
+    if (!compiled->error.empty()) return Error{compiled->error};
+    GL_TRY(object, CodeObject::Load(compiled->object, kernel.name));
+    code = std::move(object);
+    cache_.Store(key, *compiled);
+  }
+  const std::uint32_t dynamic_shared_offset = LayoutShared(program.module_as_read(), *kernel.function).dynamic_offset;
+  GL_TRY(loaded, Loaded(*compiled, std::move(code), options, dynamic_shared_offset));
+  loaded.cache_hit = cache_hit;
+  if (options.record != Recording::kNone) {
+    for (const ptx::Instruction* instruction : NumberInstructions(program.module_as_read(), *kernel.function).instructions)
+      loaded.instruction_lines.push_back(instruction->loc.line);
+  }
+  return loaded;
+}
+
+bool KernelBuilder::ComesNever(const LoadedKernel& kernel) const {
+  return kernel.tier != nullptr && !background_->available() && kernel.tier->launches.load(std::memory_order_relaxed) != 0;
+}
+
+Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted) {
+  TierState& tier = *interpreted.tier;
+  if (const LoadedKernel* const better = tier.better.load(std::memory_order_acquire)) return better;
+  const CacheKey key = MakeCacheKey(program.key(), kernel.name, interpreted.options, compiler_.id());
+  GL_TRY(loaded, MachineCode(program, kernel, interpreted.options, key, cache_.Load(key)));
+  return Publish(tier, std::move(loaded));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Machine code that comes later
+// ---------------------------------------------------------------------------------------------------------------------
+
+KernelBuilder::Use::Use(KernelBuilder& builder, const LaunchParams& params, const LoadedKernel& kernel) : tier_(kernel.tier) {
+  if (!tier_) return;
+  tier_->running.fetch_add(1, std::memory_order_relaxed);
+  const bool again = tier_->launches.fetch_add(1, std::memory_order_relaxed) != 0;
+  builder.AskFor(params, kernel, again ? 0 : kernel.interpreted->steps() * kCompileNsPerStep / kPatiencePart);
+}
+
+KernelBuilder::Use::~Use() {
+  if (tier_) tier_->running.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void KernelBuilder::AskFor(const LaunchParams& params, const LoadedKernel& kernel, std::uint64_t patience_ns) {
+  const std::shared_ptr<TierState> tier = kernel.tier;
+  if (tier->asked.exchange(true)) return;
+  const auto& program = static_cast<const ProgramImpl&>(*params.program);
+  BackgroundCompiler::Job job;
+  job.module = program.module_pointer();
+  job.kernel = params.kernel->name;
+  job.options = kernel.options;
+  job.key = MakeCacheKey(program.key(), job.kernel, job.options, compiler_.id());
+  job.wanted = [tier] {
+    if (tier->running.load(std::memory_order_relaxed) != 0 || tier->launches.load(std::memory_order_relaxed) > 1) return true;
+    tier->asked.store(false);  // the next launch asks again
+    return false;
+  };
+  job.done = [tier, name = job.kernel, log = options_.log, options = job.options,
+              offset = kernel.dynamic_shared_offset](Result<CompiledKernel> made) {
+    const auto publish = [&]() -> Status {
+      if (!made) return made.error();
+      GL_TRY(object, CodeObject::Load(made->object, name));
+      GL_TRY(loaded, Loaded(*made, std::move(object), options, offset));
+      loaded.build_reported = true;  // nobody has waited for it
+      Publish(*tier, std::move(loaded));
+      return {};
+    };
+    if (const Status status = publish(); !status.ok() && log)
+      log("no machine code of kernel " + name + " from beside: " + status.error().message);
+  };
+  background_->Ask(std::move(job), patience_ns);
+}
+
+}  // namespace gridloom::exec

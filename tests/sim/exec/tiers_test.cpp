@@ -1,0 +1,309 @@
+// Kernels that are interpreted until their machine code is there: the same bits, wherever machine code takes over, and whatever becomes of
+// the service that makes it.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "rewriter/ptx/parser.h"
+#include "sim/exec/runtime/background/client.h"
+#include "sim/exec/runtime/background/messages.h"
+#include "sim/exec/runtime/background/spawn.h"
+#include "sim/exec/runtime/compiler_loader.h"
+#include "tests/sim/exec/executor_fixture.h"
+
+namespace gridloom::test {
+namespace {
+
+using namespace exec;
+
+/// A kernel that takes some tenths of a second to compile: out[i] = what `rounds` rounds of `steps` mixed operations make of i. With
+/// `barrier`, a barrier in each round.
+std::string LargeKernel(unsigned steps, bool barrier) {
+  std::string text = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 rounds)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<12>;
+  .reg .f32 %f<4>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [rounds];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  mov.u32 %r6, %r5;
+  cvt.rn.f32.u32 %f1, %r5;
+LOOP:
+)";
+  for (unsigned i = 0; i < steps; ++i) {
+    switch (i % 5) {
+      case 0: text += "  mad.lo.u32 %r6, %r6, " + std::to_string(1664525 + 2 * i) + ", %r5;\n"; break;
+      case 1: text += "  shf.l.wrap.b32 %r6, %r6, %r6, " + std::to_string(i % 31 + 1) + ";\n"; break;
+      case 2: text += "  setp.gt.u32 %p1, %r6, " + std::to_string(i * 40503) + ";\n  @%p1 xor.b32 %r6, %r6, %r4;\n"; break;
+      case 3: text += "  fma.rn.f32 %f1, %f1, 0f3F7FFFFE, 0f3E800000;\n"; break;
+      default: text += "  cvt.rzi.u32.f32 %r7, %f1;\n  add.u32 %r6, %r6, %r7;\n";
+    }
+  }
+  if (barrier) text += "  bar.sync 0;\n";
+  text += R"(
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p2, %r1, 0;
+  @%p2 bra LOOP;
+  mul.wide.u32 %rd2, %r5, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r6;
+  ret;
+}
+)";
+  return text;
+}
+
+/// Without printing all of them.
+bool Same(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) { return a == b; }
+
+struct Outcome {
+  std::vector<std::uint32_t> values;
+  LaunchStats stats;
+};
+
+class Tiers {
+ public:
+  explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
+
+  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds) {
+    Outcome outcome;
+    outcome.values.assign(std::size_t{ctas} * kThreads, 0);
+    const std::uint64_t out = executor_.Upload(outcome.values);
+    const ParamBlock params = ParamBlock().Add(out).Add(rounds);
+    LaunchParams launch;
+    launch.grid = {ctas, 1, 1};
+    launch.block = {kThreads, 1, 1};
+    launch.params = params.bytes();
+    const LaunchFault fault = executor_.Launch(ptx, "k", std::move(launch), &outcome.stats);
+    INFO(fault.text);
+    CHECK(fault.kind == FaultKind::kNone);
+    executor_.Download(out, outcome.values);
+    executor_.Free(out);
+    return outcome;
+  }
+
+  std::vector<std::string> said;
+
+ private:
+  static constexpr unsigned kThreads = 96;
+  Engine::Options Options(const std::string& tiers, const std::string& cache) {
+    Engine::Options options;
+    options.threads = 2;
+    options.tiers = tiers;
+    options.cache_dir = cache;
+    options.log = [this](std::string_view text) { said.emplace_back(text); };
+    return options;
+  }
+  Executor executor_;
+};
+
+/// Processes that run the compile service for a cache directory.
+std::vector<pid_t> Services(const std::string& cache) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid == 0) continue;
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    if (line.find("gridloom-compile") != std::string::npos && line.find(cache) != std::string::npos) found.push_back(pid);
+  }
+  return found;
+}
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/gridloom-tiers-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() {
+    for (const pid_t pid : Services(path_)) kill(pid, SIGKILL);
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("Tiers_GridOfManyCtas_MachineCodeTakesOverInTheMidst") {
+  const bool barrier = GENERATE(false, true);
+  const std::string ptx = LargeKernel(420, barrier);
+  const Folder folder;
+  Tiers tiers("on", folder.path());
+  Outcome outcome;
+  // As many CTAs as it takes on this machine.
+  unsigned ctas = 250;
+  do {
+    ctas *= 2;
+    outcome = tiers.Run(ptx, ctas, 10);
+  } while (outcome.stats.interpreted_ctas == ctas && ctas < 100000);
+  CHECK(tiers.said.empty());
+  INFO("of " << ctas << " CTAs interpreted: " << outcome.stats.interpreted_ctas);
+  CHECK(outcome.stats.interpreted_ctas < ctas);
+  CHECK(Same(outcome.values, Tiers("off").Run(ptx, ctas, 10).values));
+  // From then on there is only machine code.
+  CHECK(tiers.Run(ptx, 3, 2).stats.interpreted_ctas == 0);
+  CHECK(tiers.said.empty());
+}
+
+TEST_CASE("Tiers_AnyNumberOfInterpretedCtas_SameBits") {
+  for (const unsigned ctas : {1u, 14u}) {
+    for (const std::uint32_t rounds : {1u, 5u}) {
+      const std::string ptx = LargeKernel(420 + ctas, ctas % 2 == 0);
+      const Folder folder;
+      Tiers tiers("on", folder.path());
+      const Outcome interpreted = tiers.Run(ptx, ctas, rounds);
+      CHECK(interpreted.stats.interpreted_ctas == ctas);
+      CHECK(Same(interpreted.values, Tiers("off").Run(ptx, ctas, rounds).values));
+    }
+  }
+}
+
+TEST_CASE("Tiers_ServiceIsKilled_ProgramGoesOnInterpreting") {
+  const Folder folder;
+  Tiers tiers("on", folder.path());
+  const std::string ptx = LargeKernel(900, false);
+  std::thread killer([&] {
+    for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (const pid_t pid : Services(folder.path())) kill(pid, SIGKILL);
+  });
+  const std::vector<std::uint32_t> expected = Tiers("off").Run(ptx, 40, 2).values;
+  CHECK(Same(tiers.Run(ptx, 40, 2).values, expected));
+  CHECK(Same(tiers.Run(ptx, 40, 2).values, expected));  // asks for machine code
+  killer.join();
+  CHECK(Same(tiers.Run(ptx, 40, 2).values, expected));
+}
+
+TEST_CASE("Tiers_EndsEarly_LeavesNoChildAndDoesNotWait") {
+  const Folder folder;
+  const std::string ptx = LargeKernel(900, false);
+  auto tiers = std::make_unique<Tiers>("on", folder.path());
+  tiers->Run(ptx, 2, 1);
+  tiers->Run(ptx, 2, 1);
+  for (int i = 0; i < 2000 && Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  REQUIRE(!Services(folder.path()).empty());
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // nobody's child
+  CHECK(errno == ECHILD);
+  // What was asked for is finished, for the next run, unless the machine is so busy that it takes too long.
+  tiers = nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4000 && !Services(folder.path()).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(Services(folder.path()).empty());
+  if (std::chrono::steady_clock::now() - start > std::chrono::seconds(18)) {
+    WARN("the service has not had the time");
+    return;
+  }
+  Tiers next("on", folder.path());
+  CHECK(next.Run(ptx, 2, 1).stats.interpreted_ctas == 0);
+}
+
+TEST_CASE("BackgroundCompiler_ServiceDoesNotStart_SaysSoAndIsNotAskedAgain") {
+  const Folder folder;
+  const std::string service = folder.path() + "/service";
+  std::ofstream(service) << "neither a program nor a script";
+  std::filesystem::permissions(service, std::filesystem::perms::owner_all);
+  BackgroundCompiler compiler({service, folder.path() + "/library", "", 0, 1});
+  CHECK(compiler.available());
+  DiagnosticSink sink;
+  std::atomic<bool> told = false;
+  std::string problem;
+  BackgroundCompiler::Job job;
+  job.module = ptx::ParseModule(LargeKernel(5, false), sink);
+  job.kernel = "k";
+  job.done = [&](Result<CompiledKernel> made) {
+    if (!made.ok()) problem = made.error().message;
+    told = true;
+  };
+  compiler.Ask(std::move(job), 0);
+  for (int i = 0; i < 2000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  REQUIRE(told);
+  CHECK(problem == "the compile service does not start");
+  CHECK(!compiler.available());
+}
+
+TEST_CASE("Tiers_UnknownValue_IsNamed") { CHECK_THROWS_WITH(Tiers("fast"), Catch::Contains("GRIDLOOM_TIERS=fast")); }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What travels
+// ---------------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("PackedModule_ReadsBack_CompilesToTheSameCode") {
+  const std::string ptx = LargeKernel(120, true);
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule("// a line before it\n\n" + ptx, sink);
+  REQUIRE(!sink.has_errors());
+  const auto read = background::UnpackModule(background::PackModule(*module));
+  REQUIRE(read.ok());
+  CompilerLoader loader;
+  const auto compile = loader.Load();
+  REQUIRE(compile.ok());
+  const CompileOptions options;
+  CompiledKernel one, other;
+  (*compile)(module.get(), "k", &options, &one);
+  (*compile)(read->get(), "k", &options, &other);
+  CHECK(one.error.empty());
+  CHECK(one.object == other.object);
+}
+
+TEST_CASE("PackedModule_Damaged_IsRefused") {
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(LargeKernel(10, false), sink);
+  const std::string packed = background::PackModule(*module);
+  for (std::size_t bytes = 0; bytes < packed.size(); bytes += 7) CHECK(!background::UnpackModule(packed.substr(0, bytes)).ok());
+  CHECK(!background::UnpackModule(packed + "x").ok());
+  std::uint32_t random = 1;
+  for (int round = 0; round < 400; ++round) {
+    std::string changed = packed;
+    for (int i = 0; i < 3; ++i) {
+      random = random * 1664525u + 1013904223u;
+      changed[(random >> 8) % changed.size()] = static_cast<char>(random >> 3);
+    }
+    static_cast<void>(background::UnpackModule(changed));  // an error or a module, and no more
+  }
+}
+
+TEST_CASE("PackedKernel_Damaged_IsRefused") {
+  CompiledKernel kernel;
+  kernel.object.assign(500, 7);
+  kernel.needs_fiber = true;
+  kernel.frame_bytes = 12345;
+  const CacheKey key{1, 2};
+  const std::string packed = PackKernel(key, kernel);
+  const auto read = UnpackKernel(key, packed);
+  REQUIRE(read.has_value());
+  CHECK(read->object == kernel.object);
+  CHECK(read->needs_fiber);
+  CHECK(read->frame_bytes == 12345);
+  CHECK(!UnpackKernel({1, 3}, packed));
+  for (std::size_t at = 0; at < packed.size(); ++at) {
+    CHECK(!UnpackKernel(key, packed.substr(0, at)));
+    std::string changed = packed;
+    changed[at] ^= 1;
+    CHECK(!UnpackKernel(key, changed));
+  }
+}
+
+TEST_CASE("SpawnDetached_NoSuchProgram_SaysSo") { CHECK(!background::SpawnDetached({"/nowhere/gridloom-compile"}, 0)); }
+
+}  // namespace gridloom::test
