@@ -116,6 +116,13 @@ Mode DecideMode() {
     if (LoadRealDriver(&why)) {
       mode = Mode::kReal;
       RealGate::Start();
+      // `run` refuses it with --device real; here nobody has asked for this GPU.
+      if (session::TheSettings().policy == "pagoda") {
+        session::Log(
+            LogLevel::kWarn,
+            "the policy pagoda has no effect: the program runs on a real GPU, where launches stay as they are; choose a virtual device "
+            "(gridloom devices), for example with --device h200");
+      }
       // Launch counts belong to the summary of a run.
       if (session::IsOn(session::TheSettings().summary)) {
         std::atexit([] {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interpose/session/device_streams.h"
 #include "interpose/session/operation.h"
 #include "sim/exec/grid_children.h"
 
@@ -67,10 +68,8 @@ class DeviceGrid final : public exec::GridChildren {
  private:
   friend class LaunchTree;
   friend struct DeviceChild;
-  /// A device stream: what the next launch in it must wait for.
-  struct DeviceStream {
-    std::vector<DeviceChildPtr> last;
-  };
+  using Streams = DeviceStreams<DeviceChildPtr>;
+  using DeviceStream = Streams::Stream;
 
   LaunchTree& Tree();
   DeviceStream* StreamOf(std::uint64_t cta, std::uint64_t stream);
@@ -86,8 +85,9 @@ class DeviceGrid final : public exec::GridChildren {
   unsigned depth_ = 0;
 
   // Guarded by the tree's mutex.
-  std::unordered_map<std::uint64_t, unsigned> unfinished_by_cta_;
-  std::unordered_map<std::uint64_t, DeviceStream> cta_streams_, thread_streams_, streams_;
+  std::unordered_map<std::uint64_t, unsigned> unfinished_by_cta_;  ///< none is 0
+  Streams cta_streams_, thread_streams_;
+  std::unordered_map<std::uint64_t, DeviceStream> streams_;  ///< until they are destroyed
   std::unordered_map<std::uint64_t, std::vector<DeviceChildPtr>> events_;
   std::deque<DeviceChildPtr> tails_;
   unsigned unfinished_ = 0;

@@ -202,6 +202,7 @@ void Master::Spawn(LaunchedTaskPtr task) {
                                 .dynamic_bytes = op.dynamic_shared_bytes,
                                 .barrier = facts.needs.barrier,
                                 .full_warps = facts.needs.full_warps,
+                                .full_rows = facts.needs.full_rows,
                                 .params = op.params});
   table_.TryFlush();  // nothing is on its way: the next one need not come for this one to begin
   running_.emplace_back(*id, std::move(task));

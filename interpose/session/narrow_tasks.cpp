@@ -76,6 +76,7 @@ std::string NarrowTasks::WhyGrid(const KernelOp& op, const TaskKernel& kernel) c
                                .dynamic_bytes = op.dynamic_shared_bytes,
                                .barrier = facts->needs.barrier,
                                .full_warps = facts->needs.full_warps,
+                               .full_rows = facts->needs.full_rows,
                                .params = op.params},
                               shape_);
   return why ? *why : std::string();

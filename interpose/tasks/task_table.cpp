@@ -24,6 +24,7 @@ std::optional<const char*> WhyNotTask(const Task& task, const TableShape& shape)
   if (task.grid.count() == 0 || task.block.count() == 0) return "it has no threads";
   if (WarpsOf(task.block) > shape.warps) return "its block has more warps than the MasterKernel's blocks have for tasks";
   if (task.full_warps && task.block.count() % 32 != 0) return "lanes exchange values, and its last warp is not full";
+  if (task.full_rows && task.block.x % 32 != 0) return "lanes exchange values where their warp comes, and its rows are no whole warps";
   if (task.grid.count() > 0x7FFFFFFF / 32) return "it has too many blocks";
   if (SharedBytesOf(task) > shape.pool_bytes) return "its block needs more shared memory than the MasterKernel's blocks have for tasks";
   if (Entry::kParams + task.params.size() > shape.entry_bytes) return "its parameters are larger than an entry of the TaskTable";

@@ -25,6 +25,7 @@ struct Task {
   std::uint32_t static_bytes = 0, dynamic_bytes = 0;  ///< of shared memory, for each block
   passes::task::Barrier barrier = passes::task::Barrier::kNone;
   bool full_warps = false;  ///< its blocks must be of whole warps
+  bool full_rows = false;   ///< and so must their rows
   std::span<const std::byte> params;
 };
 

@@ -545,8 +545,8 @@ void AddFacts(ptx::Module& module, const std::vector<MasterTask>& tasks) {
   facts.dims = {4 * tasks.size()};
   facts.has_initializer = true;
   for (const MasterTask& task : tasks) {
-    for (const std::uint32_t value :
-         {task.static_bytes, static_cast<std::uint32_t>(task.barrier), task.full_warps ? 1u : 0u, task.param_bytes}) {
+    const std::uint32_t whole = task.full_rows ? 2 : task.full_warps ? 1 : 0;
+    for (const std::uint32_t value : {task.static_bytes, static_cast<std::uint32_t>(task.barrier), whole, task.param_bytes}) {
       ptx::Initializer& initializer = facts.initializer.emplace_back();
       initializer.value = ptx::IntLiteral{.value = value};
       initializer.element = facts.initializer.size() - 1;

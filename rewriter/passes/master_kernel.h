@@ -35,7 +35,7 @@ struct MasterTask {
   std::string function;
   std::uint32_t static_bytes = 0;
   Barrier barrier = Barrier::kNone;
-  bool full_warps = false;
+  bool full_warps = false, full_rows = false;
   std::uint32_t param_bytes = 0;
 };
 

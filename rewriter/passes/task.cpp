@@ -120,7 +120,8 @@ std::vector<TaskFunction> AddTasks(ptx::Module& module, PassReport& report) {
   for (auto& [kernel, needs] : kernels) {
     tasks.push_back(MakeTask(module, kernel->kernel, std::move(needs)));
     const TaskFunction& made = tasks.back();
-    functions.push_back({made.function, made.needs.static_bytes, made.needs.barrier, made.needs.full_warps, made.param_bytes});
+    functions.push_back(
+        {made.function, made.needs.static_bytes, made.needs.barrier, made.needs.full_warps, made.needs.full_rows, made.param_bytes});
   }
   if (tasks.empty()) return tasks;
   RaiseVersion(module);

@@ -177,7 +177,9 @@ class Examination {
       if (ExchangesLanes(instruction)) {
         needs_.full_warps = true;
         // Lanes that have ended are not waited for by a kernel; those of a task wait behind it, for the others.
-        if (apart) {
+        if (apart && WarpsCome(cfg, at)) {
+          needs_.full_rows = true;
+        } else if (apart) {
           refusal_ =
               Refusal{"lanes exchange values where some of its threads may not come (" + instruction.FullName() + ")", instruction.loc};
           return false;
@@ -185,6 +187,14 @@ class Examination {
       }
     }
     return true;
+  }
+
+  /// Whether all lanes of a warp come to it, or none: a condition that is one of warps ("if (threadIdx.x < 32) …"), where rows are whole
+  /// warps.
+  static bool WarpsCome(const analysis::Cfg& cfg, const analysis::CfgInstruction& at) {
+    if (!cfg.function().is_entry) return false;
+    const analysis::Uniformity uniformity(cfg, analysis::Scope::kWarp);
+    return uniformity.IsUniform(at.block) && uniformity.IsGuardUniform(*at.instruction);
   }
 
   const analysis::CallGraph& calls_;

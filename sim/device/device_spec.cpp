@@ -45,6 +45,8 @@ constexpr std::string_view kMayBeZero[] = {
     "timing.host.storage_mb_s",
     "timing.host.copy_call_ns",
     "timing.pcie.engine_ns",
+    "timing.pcie.to_host_engine_ns",
+    "timing.pcie.handover_ns",
     "timing.device_launch.stream_cycles",
     "timing.device_launch.buffer_cycles",
     "timing.device_launch.buffer_thread_cycles",

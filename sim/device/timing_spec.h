@@ -137,7 +137,11 @@ struct TimingSpec {
   struct Pcie {
     std::uint32_t to_device_mb_s = 0, to_host_mb_s = 0;  ///< 10^6 bytes a second
     std::uint32_t latency_ns = 0;
-    std::uint32_t engine_ns = 0;  ///< of that, how long the engine takes no other copy; 0: all of it
+    std::uint32_t engine_ns = 0;          ///< of that, how long the engine takes no other copy; 0: all of it
+    std::uint32_t to_host_engine_ns = 0;  ///< the same of a copy to the host; 0: as engine_ns
+    /// What a copy takes besides, and its engine with it, when it was given while a kernel or a copy of another engine that it waits for
+    /// had not ended.
+    std::uint32_t handover_ns = 0;
   } pcie;
 
   struct Host {

@@ -19,7 +19,6 @@ programs:
   mb: mb --tasks=96
   mm: mm --tasks=96
   slud: slud --side=5
-batch: 32
 fig6: {tasks: 8 96, programs: mm}
 fig7: {threads: 64 512, programs: mm}
 fig8: {sizes: 32, blocks: 1 3, programs: mb}

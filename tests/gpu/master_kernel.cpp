@@ -83,7 +83,7 @@ class StreamPort final : public tasks::Port {
 struct Known {
   std::uint32_t number = 0, static_bytes = 0;
   passes::task::Barrier barrier{};
-  bool full_warps = false;
+  bool full_warps = false, full_rows = false;
   CUfunction plain = nullptr;
 };
 
@@ -113,7 +113,7 @@ class Jobs {
       job.words = std::size_t{job.grid.x} * threads;
     };
     const std::uint32_t threads = std::min(1 + Draw(512), most_threads), n = 1 + Draw(2000);
-    switch (Draw(6)) {
+    switch (Draw(7)) {
       case 0:
         job.kernel = "Scale", linear(n, threads), job.grid.x = 1 + Draw(job.grid.x);
         Put(job.params, in_), Put(job.params, n), Put(job.params, Draw(1000));
@@ -139,6 +139,15 @@ class Jobs {
         job.block = {side, side, 1}, job.grid.x = (n + side * side - 1) / (side * side);
         job.words = std::size_t{job.grid.x} * side * side, job.dynamic_bytes = 4 * side * side;
         Put(job.params, in_), Put(job.params, n);
+        break;
+      }
+      case 5: {
+        job.kernel = "Chosen";
+        job.block = {32 * (1 + Draw(std::min(most_threads / 32, 4u))), 1, 1};
+        while (job.block.count() * 2 <= most_threads && Draw(2) == 0) job.block.y *= 2;
+        job.grid.x = 1 + Draw(6);
+        job.words = std::size_t{job.grid.x} * job.block.count();
+        Put(job.params, in_), Put(job.params, Draw(static_cast<std::uint32_t>(job.block.count() / 32) + 2));
         break;
       }
       default: {
@@ -185,8 +194,8 @@ std::map<std::string, Known> KnownTasks(CUmodule module, const std::string& ptx)
     if (ptx.find(" gl_task_" + name + "(") == std::string::npos && ptx.find(" gl_task_" + name + " (") == std::string::npos) continue;
     const std::uint32_t number = static_cast<std::uint32_t>(known.size());
     Known& one = known[name];
-    one = {number, values.at(4 * number), static_cast<passes::task::Barrier>(values.at(4 * number + 1)), values.at(4 * number + 2) != 0,
-           nullptr};
+    const std::uint32_t whole = values.at(4 * number + 2);
+    one = {number, values.at(4 * number), static_cast<passes::task::Barrier>(values.at(4 * number + 1)), whole != 0, whole == 2, nullptr};
     GetFunction(&one.plain, module, name.c_str());
   }
   return known;
@@ -262,6 +271,7 @@ int main(int argc, char** argv) {
                      .dynamic_bytes = job.dynamic_bytes,
                      .barrier = kernel.barrier,
                      .full_warps = kernel.full_warps,
+                     .full_rows = kernel.full_rows,
                      .params = params};
     if (const auto why = WhyNotTask(task, shape)) {
       ++skipped;

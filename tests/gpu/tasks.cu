@@ -77,4 +77,22 @@ __global__ void Mix(std::uint64_t* out, Wide wide, std::uint32_t n, std::uint32_
     value = value * 6364136223846793005u + 1442695040888963407u + (value >> 33);
   out[i] = value;
 }
+
+/// Lanes exchange values under conditions that are the same for a warp: some warps only, others end before, each warp another number of
+/// times, as long as a vote says.
+__global__ void Chosen(std::uint32_t* out, const std::uint32_t* in, std::uint32_t which) {
+  const std::uint32_t thread = threadIdx.y * blockDim.x + threadIdx.x, warp = thread / 32,
+                      i = blockIdx.x * blockDim.x * blockDim.y + thread;
+  std::uint32_t value = in[i % 4096];
+  out[i] = value;
+  if (warp == which) value += __shfl_down_sync(0xFFFFFFFF, value, 3);
+  if (thread < 32) value ^= __ballot_sync(0xFFFFFFFF, value % 3 == 0);
+  for (std::uint32_t round = 0; round < warp; ++round) value += __shfl_xor_sync(0xFFFFFFFF, value, 1 + round % 16);
+  while (__any_sync(0xFFFFFFFF, value % 5 != 0)) value -= value % 5 != 0 ? 1 : 0;
+  out[i] = value;
+  if (warp > which) return;
+  const std::uint32_t first = __shfl_sync(0xFFFFFFFF, value, 0);
+  if (first % 2 == 0) value += __shfl_up_sync(0xFFFFFFFF, value, 1) * 7;
+  out[i] = value;
+}
 }

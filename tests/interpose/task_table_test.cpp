@@ -173,7 +173,13 @@ TEST_CASE("TaskTable_WhatATaskIsRefusedFor_IsSaid", "[tasks]") {
   CHECK_FALSE(WhyNotTask(task, shape));
   task.full_warps = true;
   CHECK(std::string(*WhyNotTask(task, shape)).find("not full") != std::string::npos);
-  task.full_warps = false, task.static_bytes = 4001;
+  task.block = {16, 6, 1};
+  CHECK_FALSE(WhyNotTask(task, shape));
+  task.full_rows = true;
+  CHECK(std::string(*WhyNotTask(task, shape)).find("no whole warps") != std::string::npos);
+  task.block = {32, 3, 1};
+  CHECK_FALSE(WhyNotTask(task, shape));
+  task.full_warps = task.full_rows = false, task.static_bytes = 4001;
   CHECK(std::string(*WhyNotTask(task, shape)).find("shared memory") != std::string::npos);
   task.static_bytes = 0, task.grid.x = 0;
   CHECK(std::string(*WhyNotTask(task, shape)).find("no threads") != std::string::npos);

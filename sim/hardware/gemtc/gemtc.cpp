@@ -18,10 +18,13 @@ using namespace gemtc;
 using pagoda::Task;
 using timing::WorkId;
 
-enum Key : std::size_t { kThreads, kBatch, kWait };
+enum Key : std::size_t { kThreads, kBatch, kWorkers, kCopies, kWait };
+constexpr std::string_view kCopiesNames[] = {"batch", "task"};
 constexpr PartKey kKeys[] = {
     {"threads", 512, 2, 1 << 20, "threads", "kernels of fewer threads are tasks"},
     {"batch", 0, 0, 1 << 20, "blocks", "of tasks in a batch; 0: as many as blocks of the SuperKernel that are on the device at once"},
+    {"workers", 0, 0, 1 << 20, "blocks", "of the SuperKernel at most; 0: as many as are on the device at once"},
+    {"copies", 0, 0, 0, "", "how tasks' records get to the device and back: one copy for a batch, or one each", kCopiesNames},
     {"wait_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which a batch that is not full begins"},
 };
 
@@ -36,7 +39,8 @@ static_assert(std::size(kCounterTable) == kCounters);
 
 struct Settings {
   std::uint64_t threads = 0;
-  std::uint32_t batch = 0;
+  std::uint32_t batch = 0, workers = 0;
+  bool copies_each = false;
   Cycle wait = 0, call = 0, copy_call = 0, sync = 0;
 };
 
@@ -123,7 +127,7 @@ class Gemtc final : public timing::Part,
   Cycle After(Cycle now) const { return now + input_->parameters().window; }
 
   /// Blocks of the SuperKernel that the device holds at once, if they have so many threads and so much shared memory for tasks.
-  std::uint64_t Workers(std::uint32_t threads, std::uint32_t shared_bytes) const {
+  std::uint64_t Fit(std::uint32_t threads, std::uint32_t shared_bytes) const {
     const SuperSource one(code_, threads, shared_bytes, 1);
     const auto needs = timing::NeedsOf(one.shape(), input_->parameters().device);
     return needs.ok() ? std::uint64_t{timing::CtasPerSm(*needs, input_->parameters().device)} * input_->parameters().device.sm.count : 1;
@@ -147,7 +151,7 @@ class Gemtc final : public timing::Part,
     if (settings_.batch != 0) return settings_.batch;
     if (sized_for_ != std::pair(threads, shared_bytes)) {
       sized_for_ = {threads, shared_bytes};
-      size_ = Workers(threads, shared_bytes);
+      size_ = Fit(threads, shared_bytes);
     }
     return size_;
   }
@@ -167,13 +171,25 @@ class Gemtc final : public timing::Part,
       pending_.pop_front();
       if (batch->blocks.size() >= Size(batch->threads, shared_bytes)) break;
     }
-    const std::uint64_t workers = Workers(batch->threads, shared_bytes);
+    const std::uint64_t fit = Fit(batch->threads, shared_bytes);
+    const std::uint64_t workers = settings_.workers != 0 ? std::min<std::uint64_t>(settings_.workers, fit) : fit;
     source_ = std::make_shared<SuperSource>(code_, batch->threads, shared_bytes, workers);
     batch_ = std::move(batch);
     stage_ = Stage::kCopying;
-    free_ = now + settings_.copy_call + settings_.call;
-    const std::uint64_t bytes = QueueLayout::kTasks + QueueLayout::kTaskBytes * batch_->blocks.size();
-    copy_ = AddCopy(now + settings_.copy_call, timing::CopyDirection::kToDevice, bytes, std::move(after));
+    CopyQueue(now, timing::CopyDirection::kToDevice, std::move(after));
+    free_ += settings_.call;
+  }
+
+  /// The records of the batch's tasks, and before them the queue's own; what comes behind the last copy comes behind all.
+  void CopyQueue(Cycle now, timing::CopyDirection direction, std::vector<WorkId> after = {}) {
+    const std::uint64_t tasks = batch_->blocks.size(), copies = settings_.copies_each ? tasks : 1;
+    free_ = now;
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      free_ += settings_.copy_call;
+      const bool first = i == 0 && direction == timing::CopyDirection::kToDevice;
+      const std::uint64_t bytes = (first ? QueueLayout::kTasks : 0) + QueueLayout::kTaskBytes * (settings_.copies_each ? 1 : tasks);
+      copy_ = AddCopy(free_, direction, bytes, std::exchange(after, {}));
+    }
   }
 
   WorkId AddCopy(Cycle submitted, timing::CopyDirection direction, std::uint64_t bytes, std::vector<WorkId> after = {}) {
@@ -210,7 +226,7 @@ class Gemtc final : public timing::Part,
       Launch(now);
     } else if (stage_ == Stage::kRunning && work == launch_) {
       stage_ = Stage::kReturning;
-      copy_ = AddCopy(std::max(free_, After(now)), timing::CopyDirection::kToHost, QueueLayout::kTaskBytes * batch_->blocks.size());
+      CopyQueue(std::max(free_, After(now)), timing::CopyDirection::kToHost);
     } else if (stage_ == Stage::kReturning && work == copy_) {
       free_ = std::max(now + settings_.sync, After(now));
       EndTasks(free_);
@@ -301,6 +317,8 @@ Result<std::shared_ptr<timing::Part>> Make(const timing::Parameters& parameters,
   const auto cycles = [&](std::uint64_t ns) { return (ns * timing.clock.sm_mhz + 999) / 1000; };
   const Settings settings{.threads = values[kThreads],
                           .batch = static_cast<std::uint32_t>(values[kBatch]),
+                          .workers = static_cast<std::uint32_t>(values[kWorkers]),
+                          .copies_each = values[kCopies] != 0,
                           .wait = cycles(values[kWait]),
                           .call = cycles(timing.host.call_ns),
                           .copy_call = cycles(timing.host.copy_call_ns != 0 ? timing.host.copy_call_ns : timing.host.call_ns),

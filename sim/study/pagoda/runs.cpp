@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -21,9 +22,9 @@ constexpr int kVersion = 2;
 constexpr std::uint32_t kProgramStreams = 1u << 31;
 
 constexpr SchemeRow kSchemes[] = {
-    {Scheme::kSerial, "serial", "serial", "leftover"},    {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
-    {Scheme::kGraph, "graphs", "graph", "leftover"},      {Scheme::kFusion, "fusion", "fused", "leftover"},
-    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc", true},    {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda", true},
+    {Scheme::kSerial, "serial", "serial", "leftover"},       {Scheme::kHyperQ, "HyperQ", "tasks", "leftover"},
+    {Scheme::kGraph, "graphs", "graph", "leftover"},         {Scheme::kFusion, "fusion", "fused", "leftover"},
+    {Scheme::kGemtc, "GeMTC", "tasks", "gemtc", true, true}, {Scheme::kBatching, "Pagoda in batches", "tasks", "pagoda", true, true},
     {Scheme::kPagoda, "Pagoda", "tasks", "pagoda", true},
 };
 
@@ -100,6 +101,7 @@ std::string NameOf(const Run& run) {
   std::string name = run.program + ", " + RowOf(run.scheme).name + (run.device.empty() ? "" : " on " + run.device);
   for (const std::string& argument : run.arguments) name += " " + argument;
   for (const auto& [key, value] : run.keys) name += " " + key.substr(key.rfind('.') + 1) + "=" + value;
+  if (run.spawn != Run().spawn) name += " spawn=" + run.spawn;
   return name;
 }
 
@@ -148,14 +150,33 @@ Result<sim::DeviceSpec> Runs::DeviceOf(const Run& run) const {
     if (!part.empty() && !hardware::Has(device, part)) return {};
     return sim::SetDeviceKey(key, value, settings_.name() + ": " + key, device);
   };
-  for (const auto& [key, value] : keys_) GL_TRY_STATUS(set(key, value));
-  if (run.scheme == Scheme::kBatching) {
-    GL_TRY(batch, settings_.Text("batch"));
-    GL_TRY_STATUS(set("hardware.pagoda.batch", batch));
+  if (run.device.empty() || run.device == device_) {
+    for (const auto& [key, value] : keys_) GL_TRY_STATUS(set(key, value));
   }
   for (const auto& [key, value] : run.keys) GL_TRY_STATUS(set(key, value));
+  if (run.scheme == Scheme::kBatching) {
+    GL_TRY(batch, BatchOf(run, device));
+    GL_TRY_STATUS(set("hardware.pagoda.batch", std::to_string(batch)));
+  }
   GL_TRY_STATUS(sim::ValidateDevice(device));
   return device;
+}
+
+/// A batch is as many tasks as blocks of their threads are on the device, or as many as the keys say.
+Result<std::uint64_t> Runs::BatchOf(const Run& run, const sim::DeviceSpec& device) const {
+  const auto number = [](std::string_view text) {
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  if (const auto key = run.keys.find("hardware.gemtc.batch"); key != run.keys.end() && number(key->second) != 0) return number(key->second);
+  GL_TRY(words, settings_.List("programs." + run.program));
+  words.insert(words.end(), run.arguments.begin(), run.arguments.end());
+  std::uint64_t threads = 128;  // as the programs have it
+  for (const std::string& word : words) {
+    if (word.starts_with("--threads=")) threads = std::max<std::uint64_t>(1, number(word.substr(10)));
+  }
+  return std::max<std::uint64_t>(1, std::min<std::uint64_t>(device.sm.max_blocks, device.sm.max_threads / threads) * device.sm.count);
 }
 
 Result<FileIdentity> Runs::TraceOfRun(const Run& run) {
@@ -163,6 +184,12 @@ Result<FileIdentity> Runs::TraceOfRun(const Run& run) {
   if (words.empty()) return Error{settings_.name() + ": programs." + run.program + " names no program"};
   const std::string program = words.front();
   words.erase(words.begin());
+  if (RowOf(run.scheme).batches && run.spawn != "free") {
+    GL_TRY(device, DeviceOf(run));
+    GL_TRY(batch, BatchOf(run, device));
+    words.push_back("--spawn=" + run.spawn);
+    words.push_back("--batch=" + std::to_string(batch));
+  }
   words.insert(words.end(), run.arguments.begin(), run.arguments.end());
   words.push_back(std::string("--form=") + RowOf(run.scheme).form);
   if (RowOf(run.scheme).independent) words.emplace_back("--streams=1024");

@@ -22,6 +22,7 @@ struct SchemeRow {
   const char* policy;  ///< of the replay
   /// Tasks have no order, as spawns have none: as many streams as the programs have, so that none waits for another.
   bool independent = false;
+  bool batches = false;  ///< tasks are spawned in batches (Run::spawn)
 };
 const SchemeRow& RowOf(Scheme scheme);
 
@@ -31,6 +32,9 @@ struct Run {
   std::vector<std::string> arguments{};       ///< behind those of the file
   std::string device{};                       ///< empty: the file's
   std::map<std::string, std::string> keys{};  ///< of the device, and their values
+  /// Of schemes that batch, what the program's host does: "batches", nothing for a batch before the one before it has ended, not even
+  /// copies of inputs; or "free", which leaves it to the runtime.
+  std::string spawn = "batches";
 };
 
 /// What a replay took. Cycles are the SMs'.
@@ -67,6 +71,7 @@ class Runs {
 
  private:
   Runs(const Settings& settings, const Environment& environment) : settings_(settings), environment_(environment) {}
+  Result<std::uint64_t> BatchOf(const Run& run, const sim::DeviceSpec& device) const;
   Result<FileIdentity> TraceOfRun(const Run& run);
   Result<Measurement> MeasurementOf(const Run& run);
 
@@ -75,13 +80,13 @@ class Runs {
   std::vector<std::string> programs_;
   std::vector<std::string> uncounted_, unshared_;
   std::string device_;
-  std::map<std::string, std::string> keys_;  // of all replays
+  std::map<std::string, std::string> keys_;  // of the file's device
   std::unique_ptr<RateCache> cache_;
   std::unique_ptr<Measurements> measurements_;
   std::map<std::string, FileIdentity> traces_;
 };
 
-/// "KEY=VALUE KEY=VALUE"
+/// "KEY=VALUE KEY=VALUE". The key `spawn` is Run::spawn.
 Result<std::map<std::string, std::string>> KeysFrom(const Settings& settings, const std::string& key);
 
 }  // namespace gridloom::study::pagoda

@@ -65,8 +65,10 @@ Result<Exhibit> Readings(const Settings& settings, Runs& runs) {
     std::vector<Run> wanted;
     for (const std::string& program : runs.programs()) {
       for (const Scheme scheme : schemes) {
-        if (runs.Can(program, Scheme::kGemtc))
-          wanted.push_back({.program = program, .scheme = scheme, .arguments = {}, .device = "", .keys = keys});
+        if (!runs.Can(program, Scheme::kGemtc)) continue;
+        Run run{.program = program, .scheme = scheme, .arguments = {}, .device = "", .keys = keys};
+        if (const auto spawn = run.keys.extract("spawn")) run.spawn = spawn.mapped();
+        wanted.push_back(std::move(run));
       }
     }
     GL_TRY(outcomes, runs.Measure(wanted));

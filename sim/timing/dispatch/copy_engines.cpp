@@ -33,9 +33,14 @@ Cycle CopyEngines::Cycles(const WorkResult& copy) const {
 }
 
 Cycle CopyEngines::BusyCycles(const WorkResult& copy) const {
-  const std::uint32_t busy_ns = parameters_.timing().pcie.engine_ns;
-  const bool over_pcie = copy.kind == WorkKind::kCopyToDevice || copy.kind == WorkKind::kCopyToHost;
-  return over_pcie && busy_ns != 0 ? std::min(std::max<Cycle>(PcieCycles(copy, busy_ns), 1), Cycles(copy)) : Cycles(copy);
+  const sim::TimingSpec::Pcie& pcie = parameters_.timing().pcie;
+  const bool to_host = copy.kind == WorkKind::kCopyToHost && pcie.to_host_engine_ns != 0;
+  const std::uint32_t busy_ns = to_host ? pcie.to_host_engine_ns : pcie.engine_ns;
+  return OverPcie(copy.kind) && busy_ns != 0 ? std::min(std::max<Cycle>(PcieCycles(copy, busy_ns), 1), Cycles(copy)) : Cycles(copy);
+}
+
+Cycle CopyEngines::HandoverCycles() const {
+  return (Cycle{parameters_.timing().pcie.handover_ns} * parameters_.timing().clock.sm_mhz + 999) / 1000;
 }
 
 /// Its bytes, and what it takes besides.

@@ -77,6 +77,8 @@ Result<WorkId> Dispatcher::Add(CopyWork work) {
   copy.use = std::move(work.use);
   copy.result.bytes = work.bytes;
   copy.order = std::move(work.order);
+  const auto before = works_.LastOf(copy.order.stream);
+  copy.predecessor_elsewhere = before && Elsewhere(copy, works_.at(*before));
   return Append(std::move(copy));
 }
 

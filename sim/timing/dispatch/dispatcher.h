@@ -103,6 +103,8 @@ class Dispatcher {
   void CheckTaken(Cycle now);
   void LaunchPastQueues(WorkId id);
   void CheckCopies(Cycle now);
+  bool Elsewhere(const WorkState& copy, const WorkState& before) const;
+  bool HandsOver(const WorkState& copy) const;
   void CheckMarkers(Cycle now);
   void AwaitStart(WorkId id);
   bool Park(WorkId id);

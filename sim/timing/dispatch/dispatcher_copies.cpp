@@ -42,6 +42,22 @@ void Dispatcher::CheckMarkers(Cycle now) {
   }
 }
 
+/// Whether the two are done by different parts of the device, which meet at a word in memory that one writes and the other looks at. What
+/// waits for a marker waits for what is before that.
+bool Dispatcher::Elsewhere(const WorkState& copy, const WorkState& before) const {
+  if (!CopyEngines::OverPcie(copy.kind) || before.kind == WorkKind::kMarker) return false;
+  return before.kind == WorkKind::kKernel || engines_.EngineOf(before.kind) != engines_.EngineOf(copy.kind);
+}
+
+/// Of a copy that begins: whether it has waited for such a work.
+bool Dispatcher::HandsOver(const WorkState& copy) const {
+  if (copy.predecessor_elsewhere && copy.predecessor_ended > copy.order.submitted) return true;
+  return std::ranges::any_of(copy.order.after, [&](WorkId id) {
+    const WorkState& before = works_.at(id);
+    return before.result.ended > copy.order.submitted && Elsewhere(copy, before);
+  });
+}
+
 void Dispatcher::CheckCopies(Cycle now) {
   for (auto next = copies_.begin(); next != copies_.end() && next->first <= now;) {
     const WorkId id = next->second;
@@ -68,8 +84,9 @@ void Dispatcher::CheckCopies(Cycle now) {
     work.result.started = now;
     if (taken) continue;
     engines_.Take(engine);
-    events_.insert({now + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
-    events_.insert({now + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
+    const Cycle starts = now + (HandsOver(work) ? engines_.HandoverCycles() : 0);
+    events_.insert({starts + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
+    events_.insert({starts + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
   }
 }
 

@@ -25,6 +25,11 @@ Result<WorkId> StreamOrder::Append(WorkState work) {
   return id;
 }
 
+std::optional<WorkId> StreamOrder::LastOf(std::uint32_t stream) const {
+  const auto found = streams_.find(stream);
+  return found != streams_.end() ? std::optional(found->second.back()) : std::nullopt;
+}
+
 /// When `id` may start as far as one work is concerned that has not ended.
 Cycle StreamOrder::Allowed(WorkId id, WorkId before, Cycle now) const {
   Cycle earliest = kNever;

@@ -24,6 +24,8 @@ class StreamOrder {
   WorkState& at(WorkId id) { return works_.at(id); }
   const WorkState& at(WorkId id) const { return works_.at(id); }
   bool Has(WorkId id) const { return works_.contains(id); }
+  /// The last work of a stream, if it has not ended.
+  std::optional<WorkId> LastOf(std::uint32_t stream) const;
 
   /// First cycle from which on nothing that comes before the work holds it back, as far as known at `now`; kNever: something has to
   /// end first.

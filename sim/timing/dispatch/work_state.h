@@ -49,7 +49,8 @@ struct WorkState {
   WorkOrder order;
   Stage stage = Stage::kWaiting;
   WorkKind kind = WorkKind::kKernel;
-  bool has_predecessor = false;  ///< in its stream, when it was submitted
+  bool has_predecessor = false;        ///< in its stream, when it was submitted
+  bool predecessor_elsewhere = false;  ///< of a copy: another part of the device does that one
   Cycle predecessor_ended = 0;
   KernelState kernel;
   MemoryUse use;

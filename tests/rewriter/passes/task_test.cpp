@@ -81,6 +81,24 @@ TEST_CASE("Task_LanesThatExchangeValues_MustAllCome") {
         "lanes exchange values where some of its threads may not come (shfl.sync.bfly.b32)");
 }
 
+TEST_CASE("Task_LanesThatExchangeValues_MayDoSoInSomeWarps") {
+  const auto needs = [](const std::string& body) {
+    const Outcome outcome = MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +
+                                      body + "\nret;\n}\n");
+    REQUIRE(outcome.tasks.size() == 1);
+    CheckValid(*outcome.module);
+    return outcome.tasks.front().needs;
+  };
+  const std::string shuffle = "shfl.sync.bfly.b32 %r2, %r1, 1, 31, 0xFFFFFFFF;\n", thread = "mov.u32 %r1, %tid.x;\n";
+  CHECK(needs(thread + shuffle).full_warps);
+  CHECK_FALSE(needs(thread + shuffle).full_rows);
+  CHECK(needs(thread + "setp.gt.u32 %p1, %r1, 31;\n@%p1 bra END;\n" + shuffle + "END:").full_rows);
+  CHECK(needs(thread + "setp.gt.u32 %p1, %r1, 31;\n@%p1 ret;\n" + shuffle).full_rows);
+  CHECK(needs(thread + "setp.lt.u32 %p1, %r1, 32;\n@%p1 " + shuffle).full_rows);
+  CHECK_FALSE(needs("bar.sync 0;").full_warps);
+  CHECK(Refusal(thread + "setp.lt.u32 %p1, %r1, 33;\n@%p1 " + shuffle).starts_with("lanes exchange values where"));
+}
+
 TEST_CASE("Task_HowItWaits_IsFoundInTheCode") {
   const auto barrier = [](const std::string& body) {
     const Outcome outcome = MakeTasks(std::string(kHeader) + ".visible .entry k(.param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .pred %p<4>;\n" +

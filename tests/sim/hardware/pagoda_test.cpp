@@ -166,6 +166,7 @@ TEST_CASE("Pagoda_TasksWithCopies_BeginBehindTheirInputs_AndEndBeforeTheirResult
       sim::DeviceSpec device = TestDevice("titanx-maxwell");
       device.sm.count = 2;
       device.timing.pcie.engine_ns = 1500;
+      device.timing.pcie.handover_ns = streams == 8 ? 700 : 0;
       REQUIRE(sim::ApplyDeviceText(std::string("proposed: ") + part, "test", device).ok());
       const Program program = WithCopies(60, streams);
       const auto run = [&](const RunOptions& options) {

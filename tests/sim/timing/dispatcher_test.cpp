@@ -158,6 +158,88 @@ TEST_CASE("Copies_TakeTheirBytes_OneEngineADirection_AndKernelsWaitForThem") {
   CHECK(works[kernel].started == works[in_too].ended + timing.launch.dependent_cycles + timing.launch.cta_cycles);
 }
 
+/// Copies of nothing, of 7000 ns; an engine takes the next one to the device after 2000 ns, to the host after 3000; 500 ns more where a
+/// copy waits for another part of the device. Cycles are nanoseconds.
+sim::DeviceSpec DeviceOfHandovers() {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.timing.clock.sm_mhz = 1000;
+  device.timing.pcie = {.to_device_mb_s = 1'000'000,
+                        .to_host_mb_s = 1'000'000,
+                        .latency_ns = 7000,
+                        .engine_ns = 2000,
+                        .to_host_engine_ns = 3000,
+                        .handover_ns = 500};
+  return device;
+}
+
+TEST_CASE("Copies_EachDirectionsEngine_TakesTheNextOneWhenTheDeviceFileSays") {
+  for (const bool same : {false, true}) {
+    sim::DeviceSpec device = DeviceOfHandovers();
+    if (same) device.timing.pcie.to_host_engine_ns = 0;
+    const auto policy = policy::MakePolicy("leftover").value();
+    auto engine = Engine::Create(device, *policy);
+    REQUIRE(engine.ok());
+    for (const CopyDirection direction : {CopyDirection::kToDevice, CopyDirection::kToHost}) {
+      for (const std::uint32_t stream : {0u, 1u}) {
+        WorkOrder order;
+        order.stream = 2 * static_cast<std::uint32_t>(direction) + stream;
+        REQUIRE((*engine)->Add(CopyWork{order, direction, 0}).ok());
+      }
+    }
+    REQUIRE((*engine)->Run().ok());
+    const auto& works = (*engine)->results();
+    CHECK(works[1].started - works[0].started == 2000);
+    CHECK(works[3].started - works[2].started == (same ? 2000 : 3000));
+    for (const WorkResult& work : works) CHECK(work.ended - work.started == 7000);
+  }
+}
+
+TEST_CASE("Copies_ThatWaitForAnotherPartOfTheDevice_TakeAHandover") {
+  const sim::DeviceSpec device = DeviceOfHandovers();
+  const auto policy = policy::MakePolicy("leftover").value();
+  auto engine = Engine::Create(device, *policy);
+  REQUIRE(engine.ok());
+  const auto copy = [&](WorkOrder order, CopyDirection direction) { return *(*engine)->Add(CopyWork{std::move(order), direction, 0}); };
+  const auto order = [](std::uint32_t stream, std::vector<WorkId> after = {}, Cycle submitted = 0) {
+    return WorkOrder{.stream = stream, .submitted = submitted, .after = std::move(after)};
+  };
+  // In one stream: nothing before it, the same engine before it, a kernel before it, the other engine before it.
+  const WorkId in = copy(order(0), CopyDirection::kToDevice), in_too = copy(order(0), CopyDirection::kToDevice);
+  const WorkId kernel = *(*engine)->Add(KernelWork{order(0), Adds(1, 10)});
+  const WorkId out = copy(order(0), CopyDirection::kToHost), in_again = copy(order(0), CopyDirection::kToDevice);
+  // Across streams, as nodes of graphs are; and given when the other work has long ended.
+  const WorkId other = *(*engine)->Add(KernelWork{order(1), Adds(1, 10)});
+  const WorkId behind = copy(order(2, {other}), CopyDirection::kToHost);
+  const WorkId late = copy(order(3, {other}, 1'000'000), CopyDirection::kToHost);
+  const WorkId marker = *(*engine)->Add(MarkerWork{order(4)});
+  const WorkId marked = copy(order(5, {marker}), CopyDirection::kToHost);
+  REQUIRE((*engine)->Run().ok());
+  const auto& works = (*engine)->results();
+  const auto takes = [&](WorkId id) { return works[id].ended - works[id].started; };
+  CHECK(takes(in) == 7000);
+  CHECK(takes(in_too) == 7000);
+  CHECK(takes(out) == 7500);
+  CHECK(works[out].started == works[kernel].ended);
+  CHECK(takes(in_again) == 7500);
+  CHECK(takes(behind) == 7500);
+  CHECK(takes(late) == 7000);
+  CHECK(takes(marked) == 7000);
+}
+
+TEST_CASE("Copies_ThatWaitForAnotherPartOfTheDevice_KeepTheirEngineAsMuchLonger") {
+  const sim::DeviceSpec device = DeviceOfHandovers();
+  const auto policy = policy::MakePolicy("leftover").value();
+  auto engine = Engine::Create(device, *policy);
+  REQUIRE(engine.ok());
+  const WorkId kernel = *(*engine)->Add(KernelWork{WorkOrder{.stream = 0, .submitted = 0, .after = {}}, Adds(1, 10)});
+  for (const std::uint32_t stream : {1u, 2u})
+    REQUIRE((*engine)->Add(CopyWork{WorkOrder{.stream = stream, .submitted = 0, .after = {kernel}}, CopyDirection::kToHost, 0}).ok());
+  REQUIRE((*engine)->Run().ok());
+  const auto& works = (*engine)->results();
+  CHECK(works[1].started == works[kernel].ended);
+  CHECK(works[2].started == works[1].started + 3500);
+}
+
 TEST_CASE("Add_WhatCanNeverRun_IsRefusedWithTheReason") {
   const sim::DeviceSpec device = TestDevice("gtx480");
   const auto policy = policy::MakePolicy("leftover").value();

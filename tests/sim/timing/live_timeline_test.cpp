@@ -38,6 +38,35 @@ TEST_CASE("LiveTimeline_HostTime_CallsCost_AnswersComeAfterTheEnd") {
   CHECK(f.timeline->HostTime(f.host) == before + f.call);
 }
 
+TEST_CASE("LiveTimeline_HostTime_CallsThatCopy_CostWhatTheDeviceFileSaysOfThem") {
+  sim::DeviceSpec device = Device();
+  const Cycle copy_call = 37;
+  for (const bool said : {true, false}) {
+    device.timing.host.copy_call_ns = said ? static_cast<std::uint32_t>(copy_call * 1000 / device.timing.clock.sm_mhz) : 0;
+    Fixture f(device);
+    const Cycle copy = said ? (Cycle{device.timing.host.copy_call_ns} * device.timing.clock.sm_mhz + 999) / 1000 : f.call;
+    REQUIRE((copy != f.call) == said);
+    Cycle expected = 0;
+    for (const CopyDirection direction :
+         {CopyDirection::kToDevice, CopyDirection::kToHost, CopyDirection::kOnDevice, CopyDirection::kFill}) {
+      f.timeline->AddCopy(f.At(1), direction, 4);
+      CHECK(f.timeline->HostTime(f.host) == (expected += copy));
+    }
+    f.Kernel(f.At(1), Adds(1, 1));
+    CHECK(f.timeline->HostTime(f.host) == (expected += f.call));
+    // An event is no copy; nor is the launch of a graph, whose copies are no calls.
+    f.timeline->AddMarker(f.At(1));
+    CHECK(f.timeline->HostTime(f.host) == (expected += f.call));
+    const NodeId group = f.timeline->OpenGroup(f.At(1));
+    CHECK(f.timeline->HostTime(f.host) == (expected += f.call));
+    Place in_group = f.At(0);
+    in_group.group = group;
+    f.timeline->AddCopy(std::move(in_group), CopyDirection::kToDevice, 4);
+    f.timeline->CloseGroup(group);
+    CHECK(f.timeline->HostTime(f.host) == expected);
+  }
+}
+
 TEST_CASE("LiveTimeline_Markers_EndWithWhatIsBeforeThem_AcrossStreams") {
   Fixture f;
   const NodeId idle = f.timeline->AddMarker(f.At(1));

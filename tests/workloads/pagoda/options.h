@@ -43,6 +43,7 @@ class Options {
                                                : std::vector<std::string>{"tasks", "serial", "pthreads"}});
     choices_.push_back({"copies", {"yes", "no"}});
     if (traits.counted) choices_.push_back({"fused-copies", {"one", "each"}});
+    if (traits.counted) choices_.push_back({"spawn", {"free", "batches"}});
     if (traits.shared) choices_.push_back({"shared", {"yes", "no"}});
     if (!traits.counted) choices_.push_back({"wait", {"host", "events"}});
     if (traits.vectors) choices_.push_back({"vectors", {"yes", "no"}});
@@ -86,7 +87,8 @@ class Options {
   std::string Text() const {
     std::string text = name_;
     for (const Choice& choice : choices_) {
-      if (choice.name != "fused-copies" || choice.chosen != 0) text += " --" + choice.name + "=" + choice.values[choice.chosen];
+      const bool usual = choice.name == "fused-copies" || choice.name == "spawn";
+      if (!usual || choice.chosen != 0) text += " --" + choice.name + "=" + choice.values[choice.chosen];
     }
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       if (std::string("tasks").compare(numbers_[i].name) != 0 && values_[i] == numbers_[i].small && IsUsual(numbers_[i].name)) continue;
@@ -186,6 +188,7 @@ class Options {
         {"form", "how tasks run"},
         {"copies", "each task copies its data to the device and back; or all are copied before the first and after the last"},
         {"fused-copies", "form fused: one copy for a batch's data, or one for each task's"},
+        {"spawn", "forms tasks and serial: tasks are spawned freely; or none before all of the batch before it have ended"},
         {"shared", "kernels use shared memory"},
         {"vectors", "the published vectors are checked on the device, too"},
         {"wait", "who waits for tasks that others depend on: the host, phase after phase; or those others, for events"},
@@ -202,7 +205,7 @@ class Options {
         {"tasks", "number of tasks"},
         {"size", "input of a task: side, width, or bytes"},
         {"irregular", "not 0: pseudo-random sizes of tasks, and 32 to 256 threads by size"},
-        {"batch", "tasks of a fused kernel, or of a graph"},
+        {"batch", "tasks of a fused kernel, of a graph, or that are spawned together"},
         {"threads", "threads of a block"},
         {"blocks", "blocks of a task"},
         {"streams", "streams that tasks take turns in"},

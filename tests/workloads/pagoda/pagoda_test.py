@@ -72,7 +72,7 @@ class Pagoda(unittest.TestCase):
         variants = [("--threads=32",), ("--threads=96", "--streams=3"), ("--threads=512", "--copies=no"), ("--streams=1",)]
         if COUNTED:
             variants += [("--form=fused", "--batch=40", "--fused-copies=each"), ("--launchers=3", "--streams=7"), ("--form=fused", "--batch=1", "--copies=no"), ("--form=graph", "--copies=no"),
-                         ("--form=graph", "--streams=50")]
+                         ("--form=graph", "--streams=50"), ("--spawn=batches",), ("--spawn=batches", "--batch=5", "--launchers=3"), ("--spawn=batches", "--batch=200", "--copies=no")]
         else:
             variants += [("--wait=events",), ("--wait=events", "--streams=2", "--threads=32"), ("--wait=events", "--streams=5", "--copies=no")]
         if SHARED:

@@ -301,32 +301,54 @@ class Run {
     for (cudaGraphExec_t graph : graphs) CU(cudaGraphExecDestroy(graph));
   }
 
-  /// Each launcher has streams of its own, and tasks in turn.
+  /// All at once; or in batches, after each of which the host waits and copies the results. It does not wait for these.
   void RunTasks(StreamSet& streams) {
-    const int launchers = std::min(options_["launchers"], streams.size());
-    const auto launch = [&](int launcher) {
-      int stream = launcher;
-      for (std::size_t i = launcher; i < tasks_.size(); i += launchers) {
+    const bool batches = options_.Is("spawn", "batches");
+    const std::size_t step = batches ? Batch() : tasks_.size();
+    for (std::size_t first = 0; first < tasks_.size(); first += step) {
+      const std::size_t last = std::min(first + step, tasks_.size());
+      SpawnTasks(streams, first, last, !batches);
+      if (!batches) continue;
+      CU(cudaDeviceSynchronize());
+      for (std::size_t i = first; i < last; ++i) End(i, StreamOf(i, streams));
+    }
+  }
+
+  /// Each launcher has streams of its own, and tasks in turn.
+  void SpawnTasks(StreamSet& streams, std::size_t first, std::size_t last, bool ends) {
+    const std::size_t launchers = Launchers(streams);
+    const auto launch = [&](std::size_t launcher) {
+      for (std::size_t i = first + launcher; i < last; i += launchers) {
         if (latencies_) latencies_->Begin(i);
-        Spawn(tasks_[i], streams[stream]);
-        if (latencies_) latencies_->End(i, 1, streams[stream]);
-        stream += launchers;
-        if (stream >= streams.size()) stream = launcher;
+        Spawn(tasks_[i], StreamOf(i, streams));
+        if (ends) End(i, StreamOf(i, streams));
       }
     };
     std::vector<std::thread> threads;
-    for (int launcher = 1; launcher < launchers; ++launcher) threads.emplace_back(launch, launcher);
+    for (std::size_t launcher = 1; launcher < launchers; ++launcher) threads.emplace_back(launch, launcher);
     launch(0);
     for (std::thread& thread : threads) thread.join();
   }
+  std::size_t Launchers(const StreamSet& streams) const {
+    return static_cast<std::size_t>(std::min(options_["launchers"], streams.size()));
+  }
+  cudaStream_t StreamOf(std::size_t task, const StreamSet& streams) const {
+    const std::size_t launchers = Launchers(streams), launcher = task % launchers;
+    const std::size_t own = (static_cast<std::size_t>(streams.size()) - launcher + launchers - 1) / launchers;
+    return streams[static_cast<int>(launcher + task / launchers % own * launchers)];
+  }
 
-  /// One task with its copies.
+  /// One task with what it reads.
   void Spawn(const Task& task, cudaStream_t stream) {
     if (options_.copies()) CopyIn(task, stream);
     kind_.Launch(task, stream);
     ++launches_;
     if (&task == Faulty()) FlipBit<<<1, 1, 0, stream>>>(reinterpret_cast<unsigned char*>(task.out + task.out_bytes / 2));
-    if (options_.copies()) CopyOut(task, stream);
+  }
+  /// And what it has made.
+  void End(std::size_t task, cudaStream_t stream) {
+    if (options_.copies()) CopyOut(tasks_[task], stream);
+    if (latencies_) latencies_->End(task, 1, stream);
   }
 
   static void CopyIn(const Task& task, cudaStream_t stream) {
@@ -365,7 +387,9 @@ class Run {
     CU(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed));
     streams.Fork();
     for (std::size_t i = first; i < std::min(first + Batch(), tasks_.size()); ++i) {
-      Spawn(tasks_[i], streams[static_cast<int>(i - first) % streams.size()]);
+      const cudaStream_t stream = streams[static_cast<int>(i - first) % streams.size()];
+      Spawn(tasks_[i], stream);
+      if (options_.copies()) CopyOut(tasks_[i], stream);
     }
     streams.Join();
     cudaGraph_t graph;
