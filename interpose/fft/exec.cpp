@@ -1,5 +1,9 @@
 // Execution of a plan: its steps as kernels in the plan's stream.
+#include <algorithm>
 #include <atomic>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "api_exports.h"
 #include "interpose/fft/plan.h"
@@ -31,6 +35,20 @@ unsigned BlocksOf(const Step& step) {
   return static_cast<unsigned>(blocks);
 }
 
+bool IsPlain(const PlannedStep& planned) { return planned.step.in_plain && planned.step.out_plain; }
+bool HasPowersOfTwo(const PlannedStep& planned) {
+  const std::span passes(planned.step.pass, static_cast<std::size_t>(planned.step.passes));
+  return std::ranges::all_of(passes, [](const Pass& pass) { return pass.radix == 2 || pass.radix == 4 || pass.radix == 8; });
+}
+
+/// The kernel of all steps of a plan: one, since each kernel has to be compiled when it is launched first.
+std::string KernelOf(const std::vector<PlannedStep>& steps, bool wide) {
+  std::string name = wide ? "gridloom_fft_f64" : "gridloom_fft_f32";
+  if (std::ranges::all_of(steps, IsPlain)) name += "_plain";
+  if (std::ranges::all_of(steps, HasPowersOfTwo)) name += "_powers";
+  return name;
+}
+
 }  // namespace
 
 Status Plan::Run(const Variant& variant, Addresses at, int direction) const {
@@ -47,6 +65,7 @@ Status Plan::Run(const Variant& variant, Addresses at, int direction) const {
   };
   const bool wide = request_.in_number == Number::kF64;
   const auto shared = static_cast<unsigned>(4 * TileOf(wide ? 8 : 4) * (wide ? 8 : 4));
+  const std::string kernel = KernelOf(variant.steps, wide);
   for (const PlannedStep& planned : variant.steps) {
     Step step = planned.step;
     step.in.address = address(planned.in), step.out.address = address(planned.out);
@@ -55,7 +74,7 @@ Status Plan::Run(const Variant& variant, Addresses at, int direction) const {
       step.out.conjugate = step.out.conjugate != planned.last;
     }
     const hooks::OwnKernels::Shape shape{BlocksOf(step), 1, 1, kThreads, shared};
-    if (kernels.Launch(wide ? "gridloom_fft_f64" : "gridloom_fft_f32", shape, &step, stream_) != CUDA_SUCCESS) return kExecFailed;
+    if (kernels.Launch(kernel.c_str(), shape, &step, stream_) != CUDA_SUCCESS) return kExecFailed;
   }
   return kSuccess;
 }

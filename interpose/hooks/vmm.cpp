@@ -1,4 +1,6 @@
 // Virtual memory management: address ranges, physical memory, mappings.
+#include "interpose/hooks/vmm.h"
+
 #include <map>
 #include <mutex>
 
@@ -20,6 +22,7 @@ struct Mapping {
   std::size_t bytes = 0;
   CUmemGenericAllocationHandle physical = 0;
   CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;  ///< of the memory, whose handle may have been released
 };
 struct Table {
   std::mutex mutex;
@@ -50,6 +53,15 @@ CUresult CheckProp(const CUmemAllocationProp* prop) {
 }
 
 }  // namespace
+
+std::uint64_t HandleTypesOf(CUdeviceptr pointer) {
+  const std::lock_guard lock(TheTable().mutex);
+  const auto& mappings = TheTable().mappings;
+  auto found = mappings.upper_bound(pointer);
+  if (found == mappings.begin()) return CU_MEM_HANDLE_TYPE_NONE;
+  --found;
+  return pointer < found->first + found->second.bytes ? found->second.handle_types : CU_MEM_HANDLE_TYPE_NONE;
+}
 
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
   GL_CU_REQUIRE(granularity != nullptr && prop != nullptr);
@@ -138,7 +150,7 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CU
   GL_CU_REQUIRE(found != TheTable().physical.end() && offset + bytes <= found->second.bytes);
   if (!memory->Map(pointer, bytes, handle, offset)) return CUDA_ERROR_INVALID_VALUE;
   memory->Protect(pointer, bytes, false, false);  // until cuMemSetAccess
-  TheTable().mappings[pointer] = {bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  TheTable().mappings[pointer] = {bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE, found->second.prop.requested_handle_types};
   return CUDA_SUCCESS;
 }
 

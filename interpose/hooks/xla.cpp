@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gridloom::hooks {
 namespace {
@@ -28,6 +30,20 @@ bool IsRealGpu() {
   return syscall(SYS_access, "/dev/nvidiactl", F_OK) == 0;  // `access` tells of the virtual one (device_files.cpp)
 }
 
+/// Words that blanks separate, as XLA reads its options.
+std::vector<std::string_view> Words(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  std::vector<std::string_view> words;
+  for (std::size_t at = text.find_first_not_of(kBlanks); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kBlanks, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+std::string_view NameOf(std::string_view option) { return option.substr(0, option.find('=')); }
+
 }  // namespace
 
 void ShortenAutotuning() {
@@ -38,8 +54,14 @@ void ShortenAutotuning() {
   const char* const set = getenv("XLA_FLAGS");
   const std::string before = set != nullptr ? set : "";
   if (before.starts_with("/")) return;  // a file of options
-  if (before.find(flags.substr(0, flags.find('='))) != std::string::npos) return;
-  setenv("XLA_FLAGS", (before.empty() ? flags : before + " " + flags).c_str(), 1);
+  const std::vector<std::string_view> own = Words(before);
+  std::string all = before;
+  for (const std::string_view option : Words(flags)) {
+    if (std::ranges::any_of(own, [&](std::string_view other) { return NameOf(other) == NameOf(option); })) continue;
+    if (!all.empty()) all += ' ';
+    all += option;
+  }
+  if (all != before) setenv("XLA_FLAGS", all.c_str(), 1);
 }
 
 }  // namespace gridloom::hooks

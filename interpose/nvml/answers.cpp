@@ -1,6 +1,7 @@
 // What NVML tells of the virtual GPU. There is one, whatever CUDA_VISIBLE_DEVICES says: NVML does not look at it.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -32,6 +33,13 @@ struct MemoryV2 {
 };
 struct Utilization {
   unsigned gpu, memory;  ///< percent
+};
+struct FieldValue {
+  unsigned field, scope;
+  std::int64_t timestamp_us, latency_us;
+  int type;  ///< of the value
+  int status;
+  std::uint64_t value;
 };
 constexpr unsigned kMemoryV2 = 0x02000000 | sizeof(MemoryV2);
 constexpr std::size_t kPciInfoV1Bytes = 32, kPciInfoV2Bytes = 52;
@@ -290,6 +298,21 @@ int GetP2PStatus(Handle first, Handle second, int capability, int* status) {
   return kSuccess;
 }
 
+/// Values by number; each has a status of its own. The one that is known is the number of NVLinks: there are none (XLA asks for it).
+int GetFieldValues(Handle device, int count, FieldValue* values) {
+  constexpr unsigned kNvLinkCount = 91;  // NVML_FI_DEV_NVLINK_LINK_COUNT
+  constexpr int kUnsignedInt = 1;        // NVML_VALUE_TYPE_UNSIGNED_INT
+  if (const Return status = Check(device, values); status != kSuccess) return status;
+  if (count <= 0) return kInvalidArgument;
+  const std::int64_t now =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  for (FieldValue& value : std::span(values, static_cast<std::size_t>(count))) {
+    const unsigned field = value.field, scope = value.scope;
+    value = {field, scope, now, 0, kUnsignedInt, field == kNvLinkCount ? kSuccess : kNotSupported, 0};
+  }
+  return kSuccess;
+}
+
 /// A virtual GPU has no meter; it is idle for whoever looks.
 int GetUtilization(Handle device, Utilization* utilization) {
   const Return status = Check(device, utilization);
@@ -343,6 +366,7 @@ std::span<const hooks::Answer> Answers() {
       {"nvmlDeviceGetCurrPcieLinkWidth", of(&GetPcieWidth)},
       {"nvmlDeviceGetMaxPcieLinkWidth", of(&GetPcieWidth)},
       {"nvmlDeviceGetP2PStatus", of(&GetP2PStatus)},
+      {"nvmlDeviceGetFieldValues", of(&GetFieldValues)},
       {"nvmlDeviceGetUtilizationRates", of(&GetUtilization)},
       {"nvmlDeviceGetComputeRunningProcesses", of(&GetRunningProcesses)},
       {"nvmlDeviceGetComputeRunningProcesses_v2", of(&GetRunningProcesses)},

@@ -3,7 +3,7 @@
 
 #include <iterator>
 #include <mutex>
-#include <string_view>
+#include <utility>
 
 #include "interpose/api/entry.h"
 #include "interpose/nvml/nvml.h"
@@ -24,14 +24,25 @@ constexpr const char* kNames[] = {
 };
 constexpr std::size_t kCount = std::size(kNames);
 
-int NotSupported() { return kNotSupported; }
+/// What the virtual GPU lacks. Programs ask for much that they can do without, so a name is told only to who wants to know.
+template <std::size_t kFunction>
+int NotSupported() {
+  static std::once_flag told;
+  std::call_once(told, [] { GL_LOG(kInfo, "%s: not supported by the virtual GPU", kNames[kFunction]); });
+  return kNotSupported;
+}
+template <std::size_t... kFunctions>
+void* Refusal(std::size_t function, std::index_sequence<kFunctions...>) {
+  static void* const refusals[] = {reinterpret_cast<void*>(&NotSupported<kFunctions>)...};
+  return refusals[function];
+}
 int FunctionNotFound() { return kFunctionNotFound; }
 
-void* OurAnswer(std::string_view name) {
+void* OurAnswer(std::size_t function) {
   for (const hooks::Answer& answer : Answers()) {
-    if (answer.name == name) return answer.function;
+    if (answer.name == kNames[function]) return answer.function;
   }
-  return reinterpret_cast<void*>(&NotSupported);
+  return Refusal(function, std::make_index_sequence<kCount>());
 }
 
 }  // namespace
@@ -50,7 +61,7 @@ __attribute__((visibility("hidden"), used)) void gl_nvml_prepare() {
     void* const real = api::CurrentMode() == api::Mode::kReal ? api::OpenRealLibrary("libnvidia-ml.so.1") : nullptr;
     for (std::size_t i = 0; i < nvml::kCount; ++i) {
       void* function = nullptr;
-      if (api::CurrentMode() != api::Mode::kReal) function = nvml::OurAnswer(nvml::kNames[i]);
+      if (api::CurrentMode() != api::Mode::kReal) function = nvml::OurAnswer(i);
       else if (real != nullptr) function = dlsym(real, nvml::kNames[i]);
       gl_nvml_slots[i] = function != nullptr ? function : reinterpret_cast<void*>(&nvml::FunctionNotFound);
     }

@@ -136,8 +136,8 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   const std::uint32_t magic = MagicOf(image);
   const bool from_runtime = magic == image::kWrapperMagic;
 
-  const auto refuse = [log](const std::string& message, CUresult status) {
-    LogFormat(LogLevel::kError, "%s", message.c_str());
+  const auto refuse = [log](const std::string& message, CUresult status, LogLevel level = LogLevel::kError) {
+    if (LogEnabled(level)) LogFormat(level, "%s", message.c_str());
     if (log != nullptr) log->error += message + "\n";
     return status;
   };
@@ -148,8 +148,12 @@ CUresult Code::Load(const CodeImage& image, Device& device, std::uint32_t max_re
   if (!images.ok()) return refuse("device code cannot be read: " + images.error().message, CUDA_ERROR_INVALID_IMAGE);
   std::vector<PtxSource> sources;
   std::string why;
-  if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS)
-    return refuse(why + (status == CUDA_ERROR_NO_BINARY_FOR_GPU ? WhoseCode(image.data, *images) : ""), status);
+  if (const auto status = SelectSources(*images, device.compute_capability(), &sources, &why); status != CUDA_SUCCESS) {
+    if (status != CUDA_ERROR_NO_BINARY_FOR_GPU) return refuse(why, status);
+    why += WhoseCode(image.data, *images);
+    const LogLevel level = LevelOfRefusal(image.data, &why);
+    return refuse(why, status, level);
+  }
   for (PtxSource& source : sources)
     if (source.max_registers == 0) source.max_registers = max_registers;
   *code = std::shared_ptr<Code>(new Code(device, std::move(sources), from_runtime));

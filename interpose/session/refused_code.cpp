@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +16,7 @@ namespace gridloom::session {
 namespace {
 
 constexpr std::size_t kNamed = 3;                // kernels that are named
+constexpr unsigned kTold = 3;                    // refusals of a file that are told as errors
 constexpr std::uint64_t kMostBytes = 64u << 20;  // of a cubin that is looked into
 constexpr std::string_view kText = ".text.";     // sections with a kernel's code are called so (CUDA Binary Utilities, ELF)
 constexpr std::size_t kLongestName = 120;
@@ -57,6 +60,17 @@ std::string WhoseCode(const void* data, const image::ImageSet& images) {
   if (file.find(".so") != std::string::npos)
     text += ". A library that comes built can only be rebuilt by its makers: docs/compatibility.md says what runs of it";
   return text;
+}
+
+LogLevel LevelOfRefusal(const void* data, std::string* message) {
+  static std::mutex mutex;
+  static auto* const told = new std::map<std::string, unsigned>;  // programs are refused code while they end, too
+  const std::string file = FileOf(data);
+  if (file.empty()) return LogLevel::kError;
+  const std::lock_guard lock(mutex);
+  const unsigned number = ++(*told)[file];
+  if (number == kTold) *message += ". What else of " + file + " has no PTX is told with --log info only";
+  return number <= kTold ? LogLevel::kError : LogLevel::kInfo;
 }
 
 }  // namespace gridloom::session

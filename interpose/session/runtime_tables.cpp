@@ -135,20 +135,26 @@ std::uint64_t VisitFunctions(CUcontext, CUmodule module, void (*visit)(void* dat
     return 0;
   }
 }
-/// A slot nobody was seen to call: whoever does is told that it failed, and the user which one it was.
-template <std::size_t kSlot>
-CUresult UnknownFunctionSlot() noexcept {
-  GL_LOG(kWarn, "a library calls function %zu of the driver's private table of kernels, which the virtual GPU does not have", kSlot);
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 constexpr std::size_t kFunctionSlots = 128;
 Slot g_functions[kFunctionSlots];
-template <std::size_t... kSlots>
-void FillFunctions(std::index_sequence<kSlots...>) {
-  ((g_functions[kSlots] = Entry(&UnknownFunctionSlot<kSlots>)), ...);
-  g_functions[0] = Size(sizeof(g_functions));
-  g_functions[7] = Entry(&VisitFunctions);
+
+// ---- what CUPTI of 13.x traces by; it asks for the table before it tells even its version (JAX wants that) and calls none of it then --
+
+constexpr std::size_t kTracingSlots = 64;
+Slot g_tracing[kTracingSlots];
+
+// ---- slots nobody was seen to call: whoever does is told that it failed, and the user which one it was -----------------------------
+
+constexpr const char kOfFunctions[] = "of kernels", kOfTracing[] = "for tracing tools";
+template <std::size_t kSlot, const char* kTable>
+CUresult UnknownSlot() noexcept {
+  GL_LOG(kWarn, "a library calls function %zu of the driver's private table %s, which the virtual GPU does not have", kSlot, kTable);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+template <const char* kTable, std::size_t... kSlots>
+void FillUnknown(Slot (&table)[sizeof...(kSlots)], std::index_sequence<kSlots...>) {
+  ((table[kSlots] = Entry(&UnknownSlot<kSlots, kTable>)), ...);
+  table[0] = Size(sizeof(table));
 }
 
 // ---- start-up check ------------------------------------------------------------------------------------------------------------
@@ -178,6 +184,7 @@ const Row kTables[] = {
     {{0x26, 0x3E, 0x88, 0x60, 0x7C, 0xD2, 0x61, 0x43, 0x92, 0xF6, 0xBB, 0xD5, 0x00, 0x6D, 0xFA, 0x7E}, g_checks},
     {{0x21, 0x31, 0x8C, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8C, 0xA6, 0x41, 0xFF, 0x73, 0x24, 0xC8, 0xF2}, g_contexts},
     {{0x6E, 0x16, 0x3F, 0xBE, 0xB9, 0x58, 0x44, 0x4D, 0x83, 0x5C, 0xE1, 0x82, 0xAF, 0xF1, 0x99, 0x1E}, g_functions},
+    {{0x7C, 0xB6, 0x3F, 0x9B, 0x9C, 0xA4, 0x8E, 0x42, 0xA4, 0x84, 0xBE, 0xB6, 0x6E, 0x6A, 0xED, 0x7F}, g_tracing},
     {{0xD4, 0x08, 0x20, 0x55, 0xBD, 0xE6, 0x70, 0x4B, 0x8D, 0x34, 0xBA, 0x12, 0x3C, 0x66, 0xE1, 0xF2}, g_handshake},
 };
 
@@ -210,7 +217,9 @@ void FillTables() {
   g_contexts[4] = Entry(&ContextNumber);
   g_contexts[39] = Entry(&StreamState);
   g_contexts[51] = Entry(&StreamIdentity);
-  FillFunctions(std::make_index_sequence<kFunctionSlots>());
+  FillUnknown<kOfFunctions>(g_functions, std::make_index_sequence<kFunctionSlots>());
+  g_functions[7] = Entry(&VisitFunctions);
+  FillUnknown<kOfTracing>(g_tracing, std::make_index_sequence<kTracingSlots>());
   g_handshake[0] = Size(sizeof(g_handshake));
   g_handshake[1] = Entry(&Handshake);
   g_handshake[2] = Entry(&Nothing);

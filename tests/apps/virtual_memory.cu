@@ -57,6 +57,9 @@ int main() {
   // Unmapping keeps the memory as long as it is mapped elsewhere or a handle is held.
   DRV(cuMemUnmap(range + granule, granule));
   DRV(cuMemRelease(handles[1]));
+  std::uint64_t types = 7;
+  DRV(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, alias));
+  Same("not to be exported", 0, types, std::uint64_t{CU_MEM_HANDLE_TYPE_NONE});
   DRV(cuMemcpyDtoH(&value, alias + 4 * 20, 4));
   Same("still there", 0, value, -980);
   DRV(cuMemUnmap(alias, granule));
@@ -79,6 +82,8 @@ int main() {
   close(descriptor);
   DRV(cuMemMap(range, granule, 0, mine, 0));
   DRV(cuMemMap(alias, granule, 0, theirs, 0));
+  DRV(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, alias + 8));
+  Same("may be exported", 0, types, std::uint64_t{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR});
   DRV(cuMemSetAccess(range, granule, &access, 1));
   DRV(cuMemSetAccess(alias, granule, &access, 1));
   DRV(cuMemRelease(mine));

@@ -30,6 +30,18 @@ PTX += (".visible .entry many(.param .u64 p)\n{\n.reg .b64 %p; .reg .b32 %r<" + 
         "".join(f"ld.global.u32 %r{i}, [%p+{4 * i}];\n" for i in range(LIVE)) + "bar.sync 0;\n" +
         "".join(f"st.global.u32 [%p+{4 * (LIVE - 1 - i)}], %r{i};\n" for i in range(LIVE)) + "ret;\n}\n")
 
+PTX += """.visible .entry fused(.param .u64 p)
+{
+  .reg .b64 %p; .reg .f32 %f<4>;
+  ld.param.u64 %p, [p];
+  ld.global.f32 %f1, [%p];
+  mul.f32 %f2, %f1, %f1;
+  sub.f32 %f3, %f2, 0f3F800000;
+  st.global.f32 [%p], %f3;
+  ret;
+}
+"""
+
 PROGRAM = r'''
 import ctypes, os, subprocess, sys
 ptxas, folder = sys.argv[1:]
@@ -86,6 +98,22 @@ assert registers() > 80, registers()
 for limit in (["--maxrregcount=40"], ["-maxrregcount", "40"]):
     check(assemble("-arch=sm_90", *limit))
     assert registers() <= 40, registers()
+
+def square_less_one(*options):
+    check(assemble("-arch=sm_90", *options))
+    status, module = load()
+    check(status)
+    kernel, value = ctypes.c_void_p(), ctypes.c_float(1 + 2.0**-13)
+    check(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"fused"))
+    check(cuda.cuMemcpyHtoD_v2(memory, ctypes.byref(value), 4))
+    check(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, (ctypes.c_void_p * 1)(ctypes.addressof(memory)), None))
+    check(cuda.cuMemcpyDtoH_v2(ctypes.byref(value), memory, 4))
+    return value.value
+
+for options, want in (([], 2.0**-12 + 2.0**-26), (["-fmad=false"], 2.0**-12), (["--fmad", "false"], 2.0**-12),
+                      (["-fmad=false", "--fmad=true"], 2.0**-12 + 2.0**-26)):
+    got = square_less_one(*options)
+    assert got == want, (options, got, want)
 print("PASS")
 '''
 

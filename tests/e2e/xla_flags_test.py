@@ -28,6 +28,11 @@ check(seen(device=DEVICE, XLA_FLAGS="--xla_gpu_enable_triton_gemm=true"), "--xla
 check(seen(device=DEVICE, XLA_FLAGS="/etc/flags"), "/etc/flags")
 check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS="off"), "none")
 check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS="--xla_b=2", XLA_FLAGS="--xla_a=1"), "--xla_a=1 --xla_b=2")
+TWO = "--xla_b=2 --xla_cd=3"
+check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS=TWO), TWO)
+check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS=TWO, XLA_FLAGS="--xla_b=7"), "--xla_b=7 --xla_cd=3")
+check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS=TWO, XLA_FLAGS="--xla_cd=7 --xla_a"), "--xla_cd=7 --xla_a --xla_b=2")
+check(seen(device=DEVICE, GRIDLOOM_XLA_FLAGS="--xla_c=3", XLA_FLAGS="--xla_cd=7"), "--xla_cd=7 --xla_c=3")
 check(seen(["/bin/sh", "-c", "echo ${XLA_FLAGS-none}"]), "none")
 check(seen(["/bin/sh", "-c", f"{sys.executable} -c 'import os; print(os.environ[\"XLA_FLAGS\"])'"], DEVICE), OPTION)
 print("PASS")

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "interpose/session/ptx_sources.h"
+#include "interpose/session/refused_code.h"
 #include "rewriter/image/fatbin.h"
 #include "rewriter/image/fatbin_layout.h"
 #include "rewriter/image/image_set.h"
@@ -45,6 +46,21 @@ TEST_CASE("Images_WhosePtxNoCompilerWrote_AreRefused_AndNewerWordsAreNot", "[err
   CHECK(load("@%nobody mov.u32 %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
   CHECK(load("mov.u32 %r1, %nobody;") == CUDA_ERROR_INVALID_PTX);
   CHECK(load("add.u32 %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+}
+
+TEST_CASE("Refusals_OfOneFile_AreErrorsOnlyAtFirst", "[errors]") {
+  static int code = 0;  // in this program
+  std::string message;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(message.empty());
+    CHECK(session::LevelOfRefusal(&code, &message) == session::LogLevel::kError);
+  }
+  CHECK(message.starts_with(". What else of shim_test has no PTX"));
+  message.clear();
+  CHECK(session::LevelOfRefusal(&code, &message) == session::LogLevel::kInfo);
+  CHECK(message.empty());
+  int made_at_run_time = 0;
+  for (int i = 0; i < 5; ++i) CHECK(session::LevelOfRefusal(&made_at_run_time, &message) == session::LogLevel::kError);
 }
 
 TEST_CASE("MaxRegisters_TakesWholeNumbersOfItsOwnOption", "[errors]") {

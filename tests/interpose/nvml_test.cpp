@@ -23,6 +23,7 @@ int nvmlDeviceGetMemoryInfo_v2(void*, void*);
 int nvmlDeviceGetPciInfo_v3(void*, void*);
 int nvmlDeviceGetCudaComputeCapability(void*, int*, int*);
 int nvmlDeviceGetTemperature(void*, int, unsigned*);
+int nvmlDeviceGetFieldValues(void*, int, void*);
 int nvmlDeviceGetP2PStatus(void*, void*, int, int*);
 }
 
@@ -139,6 +140,26 @@ TEST_CASE("Nvml_PeerAccess_IsToItsOwnMemory", "[nvml]") {
   CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, kUnknown, &status) == kInvalidArgument);
   CHECK(nvmlDeviceGetP2PStatus(nvml.device, nullptr, kRead, &status) == kInvalidArgument);
   CHECK(nvmlDeviceGetP2PStatus(nvml.device, nvml.device, kRead, nullptr) == kInvalidArgument);
+}
+
+TEST_CASE("Nvml_FieldValues_HaveEachTheirOwnStatus", "[nvml]") {
+  const Nvml nvml;
+  struct {
+    unsigned field, scope;
+    long long timestamp, latency;
+    int type, status;
+    unsigned long long value;
+  } values[2] = {{91, 0, 0, 0, 7, 7, 7}, {82, 3, 0, 0, 7, 7, 7}};  // number of NVLinks, temperature of the memory
+  CHECK(nvmlDeviceGetFieldValues(nvml.device, 2, values) == 0);
+  CHECK(values[0].status == 0);
+  CHECK(values[0].value == 0);
+  CHECK(values[0].type == 1);
+  CHECK(values[0].timestamp > 0);
+  CHECK(values[1].status == kNotSupported);
+  CHECK(values[1].field == 82);
+  CHECK(values[1].scope == 3);
+  CHECK(nvmlDeviceGetFieldValues(nvml.device, 0, values) == kInvalidArgument);
+  CHECK(nvmlDeviceGetFieldValues(nvml.device, 1, nullptr) == kInvalidArgument);
 }
 
 TEST_CASE("Nvml_WhatTheGpuLacks_IsNotSupported", "[nvml]") {

@@ -202,7 +202,8 @@ struct Butterfly {
 
 extern __shared__ double gl_fft_memory[];
 
-template <typename Real>
+/// `kForms`: lines lie in memory in any form, not only plainly; `kRadices`: passes of any radix, not only of powers of two.
+template <typename Real, bool kForms, bool kRadices>
 struct Lines {
   static constexpr int kTile = TileOf(sizeof(Real));
 
@@ -382,15 +383,22 @@ struct Lines {
   __device__ void RunPasses() {
     for (int p = 0; p < step.passes; ++p) {
       const Pass& pass = step.pass[p];
+      if constexpr (kRadices) {
+        switch (pass.radix) {
+          case 1: Multiply(pass); continue;
+          case 3: Run<3>(pass); continue;
+          case 5: Run<5>(pass); continue;
+          case 7: Run<7>(pass); continue;
+          case 2:
+          case 4:
+          case 8: break;
+          default: RunPrime(pass); continue;
+        }
+      }
       switch (pass.radix) {
-        case 1: Multiply(pass); break;
         case 2: Run<2>(pass); break;
-        case 3: Run<3>(pass); break;
         case 4: Run<4>(pass); break;
-        case 5: Run<5>(pass); break;
-        case 7: Run<7>(pass); break;
-        case 8: Run<8>(pass); break;
-        default: RunPrime(pass); break;
+        default: Run<8>(pass); break;
       }
     }
   }
@@ -460,23 +468,38 @@ struct Lines {
   }
 };
 
-template <typename Real>
+template <typename Real, bool kForms, bool kRadices>
 __device__ void RunStep(const Step& step) {
-  Lines<Real> lines(step);
-  if (step.in_plain) lines.LoadPlain();
-  else lines.Load();
+  Lines<Real, kForms, kRadices> lines(step);
+  if constexpr (kForms) {
+    if (step.in_plain) lines.LoadPlain();
+    else lines.Load();
+  } else {
+    lines.LoadPlain();
+  }
   __nvvm_bar_sync(0);
   lines.RunPasses();
-  if (step.out_plain) lines.StorePlain();
-  else lines.Store();
+  if constexpr (kForms) {
+    if (step.out_plain) lines.StorePlain();
+    else lines.Store();
+  } else {
+    lines.StorePlain();
+  }
 }
 
 }  // namespace
 }  // namespace gridloom::fft
 
-extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void gridloom_fft_f32(const gridloom::fft::Step step) {
-  gridloom::fft::RunStep<float>(step);
-}
-extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void gridloom_fft_f64(const gridloom::fft::Step step) {
-  gridloom::fft::RunStep<double>(step);
-}
+// A plan takes the smallest kernel that can make all its steps: what it does not need would be compiled, too.
+#define GL_FFT_KERNEL(name, Real, forms, radices)                                                                        \
+  extern "C" __attribute__((global, launch_bounds(gridloom::fft::kThreads))) void name(const gridloom::fft::Step step) { \
+    gridloom::fft::RunStep<Real, forms, radices>(step);                                                                  \
+  }
+GL_FFT_KERNEL(gridloom_fft_f32, float, true, true)
+GL_FFT_KERNEL(gridloom_fft_f32_powers, float, true, false)
+GL_FFT_KERNEL(gridloom_fft_f32_plain, float, false, true)
+GL_FFT_KERNEL(gridloom_fft_f32_plain_powers, float, false, false)
+GL_FFT_KERNEL(gridloom_fft_f64, double, true, true)
+GL_FFT_KERNEL(gridloom_fft_f64_powers, double, true, false)
+GL_FFT_KERNEL(gridloom_fft_f64_plain, double, false, true)
+GL_FFT_KERNEL(gridloom_fft_f64_plain_powers, double, false, false)
