@@ -152,7 +152,7 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   GL_TRY(found, program.kernel_table().Get(kernel.function, options,
                                            [&](const CompileOptions& wanted) { return builder_.Build(program, kernel, wanted); }));
   // A grid that the host feeds while it runs is one for the length of the program.
-  if (found.kernel->tier && (machine_code || builder_.ComesNever(*found.kernel))) {
+  if (found.kernel->tier && machine_code) {
     GL_TRY(better, builder_.MakeNow(program, kernel, *found.kernel));
     found.kernel = better;
   }

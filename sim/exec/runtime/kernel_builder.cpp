@@ -159,10 +159,6 @@ Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const Kern
   return loaded;
 }
 
-bool KernelBuilder::ComesNever(const LoadedKernel& kernel) const {
-  return kernel.tier != nullptr && !background_->available() && kernel.tier->launches.load(std::memory_order_relaxed) != 0;
-}
-
 Result<const LoadedKernel*> KernelBuilder::MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted) {
   TierState& tier = *interpreted.tier;
   if (const LoadedKernel* const better = tier.better.load(std::memory_order_acquire)) return better;

@@ -23,8 +23,6 @@ class KernelBuilder {
   KernelBuilder(const Engine::Options& options, CompileFn compile, std::string compiler_id, unsigned threads);
 
   Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
-  /// Whether nobody makes machine code for an interpreted kernel that is used again.
-  bool ComesNever(const LoadedKernel& kernel) const;
   /// Machine code of what was built as bytecode, in place of waiting until it comes.
   Result<const LoadedKernel*> MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted);
   /// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
