@@ -145,8 +145,8 @@ void LaunchTree::Complete(DeviceChild& child) {
   }
   DeviceGrid& parent = child.parent;
   --parent.unfinished_;
-  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && --found->second == 0)
-    parent.unfinished_by_cta_.erase(found);
+  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && found->second != 0)
+    --found->second;
   CompleteIfOver(parent);
 }
 
@@ -175,10 +175,8 @@ LaunchTree& DeviceGrid::Tree() {
 
 /// Null for a handle that is no stream. Launches into the NULL stream are in order for a block, whichever of its threads made them.
 DeviceGrid::DeviceStream* DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t stream) {
-  // In a program's timeline, works that are complete here have yet to run.
-  const bool keeps = work_ != 0 && HostTimeline::Get() != nullptr;
-  if (stream <= kLegacyStream) return &cta_streams_.Get(cta, keeps);
-  if ((stream & kThreadStreams) != 0) return &thread_streams_.Get(stream, keeps);
+  if (stream <= kLegacyStream) return &cta_streams_[cta];
+  if ((stream & kThreadStreams) != 0) return &thread_streams_[stream];
   const auto found = streams_.find(stream);
   return found == streams_.end() ? nullptr : &found->second;
 }
@@ -246,7 +244,8 @@ std::vector<std::uint64_t> DeviceGrid::WorksBefore(std::uint64_t cta, std::uint6
 bool DeviceGrid::Idle(std::uint64_t cta) {
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
-  return !unfinished_by_cta_.contains(cta);
+  const auto found = unfinished_by_cta_.find(cta);
+  return found == unfinished_by_cta_.end() || found->second == 0;
 }
 
 void DeviceGrid::BeginWait() {

@@ -13,7 +13,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpose/session/device_streams.h"
 #include "interpose/session/operation.h"
 #include "sim/exec/grid_children.h"
 
@@ -68,8 +67,10 @@ class DeviceGrid final : public exec::GridChildren {
  private:
   friend class LaunchTree;
   friend struct DeviceChild;
-  using Streams = DeviceStreams<DeviceChildPtr>;
-  using DeviceStream = Streams::Stream;
+  /// A device stream: what the next launch in it must wait for.
+  struct DeviceStream {
+    std::vector<DeviceChildPtr> last;
+  };
 
   LaunchTree& Tree();
   DeviceStream* StreamOf(std::uint64_t cta, std::uint64_t stream);
@@ -85,9 +86,8 @@ class DeviceGrid final : public exec::GridChildren {
   unsigned depth_ = 0;
 
   // Guarded by the tree's mutex.
-  std::unordered_map<std::uint64_t, unsigned> unfinished_by_cta_;  ///< none is 0
-  Streams cta_streams_, thread_streams_;
-  std::unordered_map<std::uint64_t, DeviceStream> streams_;  ///< until they are destroyed
+  std::unordered_map<std::uint64_t, unsigned> unfinished_by_cta_;
+  std::unordered_map<std::uint64_t, DeviceStream> cta_streams_, thread_streams_, streams_;
   std::unordered_map<std::uint64_t, std::vector<DeviceChildPtr>> events_;
   std::deque<DeviceChildPtr> tails_;
   unsigned unfinished_ = 0;

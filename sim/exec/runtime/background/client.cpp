@@ -82,7 +82,11 @@ struct BackgroundCompiler::Link {
     std::strncpy(request.cpu.data(), job.options.cpu.c_str(), request.cpu.size() - 1);
     if (job.kernel.size() > bg::kMaxName) return job.done(Error{"a kernel with a name of " + std::to_string(job.kernel.size()) + " bytes"});
     request.name_bytes = static_cast<std::uint32_t>(job.kernel.size());
-    const int file = bg::MakeFile(bg::PackModule(*job.module));
+    int file = -1;
+    {
+      const std::lock_guard packing(packs);
+      file = bg::MakeFile(bg::PackModule(*job.module));
+    }
     if (file < 0) return job.done(Error{"no memory for the text of a module"});
     {
       const std::lock_guard lock(mutex);
@@ -164,6 +168,7 @@ struct BackgroundCompiler::Link {
 
   const Options options;
   std::atomic<bool>& available;
+  std::mutex packs;  ///< held while a module's own lock is, which a fork must find free
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Due> queue;
@@ -211,8 +216,15 @@ void BackgroundCompiler::Ask(Job job, std::uint64_t delay_ns) {
   link_->changed.notify_all();
 }
 
-void BackgroundCompiler::BeforeFork() { mutex_.lock(); }
-void BackgroundCompiler::AfterForkInParent() { mutex_.unlock(); }
+void BackgroundCompiler::BeforeFork() {
+  mutex_.lock();
+  if (link_) link_->packs.lock();
+}
+
+void BackgroundCompiler::AfterForkInParent() {
+  if (link_) link_->packs.unlock();
+  mutex_.unlock();
+}
 
 /// The child has neither of the threads. What they were in the middle of stays as it is, for good; the next job makes new ones.
 void BackgroundCompiler::AfterForkInChild() {
