@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/exec/contract/layout.h"
+#include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/interpreter/interpreter.h"
 
 namespace gridloom::exec {
@@ -118,7 +119,8 @@ Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo
   std::optional<CompiledKernel> known;
   if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
   const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
-  if (interprets && !known && options.record == Recording::kNone) {
+  const bool travels = tiers_ == Tiers::kInterpret || background::KeepsNumbers(program.module_as_read());
+  if (interprets && travels && !known && options.record == Recording::kNone) {
     GL_TRY(interpreted, Interpret(program, kernel, options));
     if (interpreted) {
       interpreted->build_seconds = Seconds(Clock::now() - start);

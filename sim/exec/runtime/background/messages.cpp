@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "rewriter/ptx/printer.h"
 #include "rewriter/ptx/visit.h"
 #include "rewriter/support/diagnostic.h"
+#include "sim/exec/contract/layout.h"
 
 namespace gridloom::exec::background {
 namespace {
@@ -29,36 +31,68 @@ void VisitLines(ptx::Module& module, Visit visit) {
   }
 }
 
+/// Names in the order of their numbers.
+std::string NumberedNames(const ptx::Module& module) {
+  const SymbolTable table = NumberSymbols(module);
+  std::string names;
+  for (const ptx::Function* function : table.functions) names.append(function->name).push_back('\n');
+  for (const ptx::Variable* variable : table.variables) names.append(variable->name).push_back('\n');
+  return names;
+}
+
 }  // namespace
+
+bool KeepsNumbers(const ptx::Module& module) {
+  std::vector<const ptx::Function*> functions;
+  std::vector<const ptx::Variable*> variables;
+  for (const ptx::ModuleItem& item : module.items) {
+    if (const auto* function = std::get_if<ptx::Function*>(&item)) functions.push_back(*function);
+    if (const auto* variable = std::get_if<ptx::Variable*>(&item)) variables.push_back(*variable);
+  }
+  const SymbolTable table = NumberSymbols(module);
+  const auto in_order = [](const auto& numbered, const auto& written) {
+    auto at = written.begin();
+    for (const auto* one : numbered) {
+      at = std::find(at, written.end(), one);
+      if (at == written.end()) return false;
+    }
+    return true;
+  };
+  return in_order(table.functions, functions) && in_order(table.variables, variables);
+}
 
 std::string PackModule(const ptx::Module& module) {
   std::vector<std::uint32_t> lines;
-  std::string text;
+  std::string text, names;
   const auto look = [&] {
     VisitLines(const_cast<ptx::Module&>(module), [&](std::uint32_t& line) { lines.push_back(line); });
     text = ptx::PrintModuleAsRead(module);
+    names = NumberedNames(module);
   };
   if (module.unread != nullptr) module.unread->WhileNothingIsRead(look);
   else look();
-  const std::uint64_t counts[2] = {text.size(), lines.size()};
+  const std::uint64_t counts[3] = {text.size(), lines.size(), names.size()};
   std::string packed(reinterpret_cast<const char*>(counts), sizeof counts);
-  packed += text;
+  packed += text + names;
   packed.append(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(std::uint32_t));
   return packed;
 }
 
 Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed) {
-  std::uint64_t counts[2];
+  std::uint64_t counts[3];
   if (packed.size() < sizeof counts) return Error{"a module without a beginning"};
   std::memcpy(counts, packed.data(), sizeof counts);
   packed.remove_prefix(sizeof counts);
-  if (counts[0] > packed.size() || counts[1] > packed.size() / 4 || packed.size() - counts[0] != counts[1] * 4)
+  if (counts[0] > packed.size() || counts[1] > packed.size() / 4 || counts[2] > packed.size() - counts[0] ||
+      packed.size() - counts[0] - counts[2] != counts[1] * 4)
     return Error{"a module of another size than it says"};
   DiagnosticSink sink;
   std::unique_ptr<ptx::Module> module = ptx::ParseModule(packed.substr(0, counts[0]), sink);
   if (sink.has_errors())
     return Error{"a printed module does not read back: " + FormatDiagnostics(sink, "module", packed.substr(0, counts[0])).substr(0, 400)};
   packed.remove_prefix(counts[0]);
+  if (NumberedNames(*module) != packed.substr(0, counts[2])) return Error{"a printed module numbers its symbols in another way"};
+  packed.remove_prefix(counts[2]);
   std::size_t read = 0;
   VisitLines(*module, [&](std::uint32_t& line) {
     if (read < counts[1]) std::memcpy(&line, packed.data() + read * 4, 4);

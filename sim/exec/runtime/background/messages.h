@@ -34,6 +34,10 @@ struct Reply {
   std::uint32_t error_bytes = 0;
 };
 
+/// Whether a module's text numbers its functions and variables as the module does: code refers to them by number. Not so where parts were
+/// linked.
+bool KeepsNumbers(const ptx::Module& module);
+
 /// What has been read of a module, as text that reads back as the same, with the line that each instruction has in the text it came from.
 std::string PackModule(const ptx::Module& module);
 Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed);
