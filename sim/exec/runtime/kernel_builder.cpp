@@ -119,8 +119,8 @@ Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo
   std::optional<CompiledKernel> known;
   if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
   const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
-  const bool travels = tiers_ == Tiers::kInterpret || background::KeepsNumbers(program.module_as_read());
-  if (interprets && travels && !known && options.record == Recording::kNone) {
+  const auto travels = [&] { return tiers_ == Tiers::kInterpret || background::KeepsNumbers(program.module_as_read()); };
+  if (interprets && !known && options.record == Recording::kNone && travels()) {
     GL_TRY(interpreted, Interpret(program, kernel, options));
     if (interpreted) {
       interpreted->build_seconds = Seconds(Clock::now() - start);

@@ -40,9 +40,8 @@ std::string NumberedNames(const ptx::Module& module) {
   return names;
 }
 
-}  // namespace
-
-bool KeepsNumbers(const ptx::Module& module) {
+/// Whether functions and variables are numbered in the order in which they are written.
+bool InOrder(const ptx::Module& module) {
   std::vector<const ptx::Function*> functions;
   std::vector<const ptx::Variable*> variables;
   for (const ptx::ModuleItem& item : module.items) {
@@ -59,6 +58,15 @@ bool KeepsNumbers(const ptx::Module& module) {
     return true;
   };
   return in_order(table.functions, functions) && in_order(table.variables, variables);
+}
+
+}  // namespace
+
+bool KeepsNumbers(const ptx::Module& module) {
+  if (module.unread == nullptr) return InOrder(module);
+  bool keeps = false;
+  module.unread->WhileNothingIsRead([&] { keeps = InOrder(module); });
+  return keeps;
 }
 
 std::string PackModule(const ptx::Module& module) {
