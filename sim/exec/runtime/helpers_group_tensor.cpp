@@ -9,7 +9,6 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kChunkBytes = 16, kRowsOfCore = 8;  // a core matrix is eight rows of 16 bytes
 constexpr std::uint32_t kDescribedBytes = 1 << 18;          // descriptors have addresses of 18 bits
 constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
@@ -26,6 +25,11 @@ class DescribedMemory {
 
   /// Offset in the window of an address, of which a descriptor has the lower 18 bits.
   std::uint32_t OffsetOf(std::uint32_t address) const { return (address - window_) % kDescribedBytes; }
+  /// So many bytes, if nothing about them has to be looked at in detail; else none.
+  const std::uint8_t* Whole(std::uint32_t offset, std::uint64_t bytes) const {
+    return !checks_ && offset + bytes <= bytes_ ? reinterpret_cast<const std::uint8_t*>(base_ + offset) : nullptr;
+  }
+  /// 16 bytes.
   const std::uint8_t* Chunk(std::uint32_t offset) const {
     const std::uint64_t address = base_ + offset;
     if (checks_) return CheckedAddress(warp_, lane_, line_, Space::kShared, address, kChunkBytes, AccessKind::kRead);
@@ -47,52 +51,68 @@ std::uint32_t Swizzled(const MatrixDescriptor& descriptor, std::uint32_t offset)
   return offset ^ (((offset >> 7) - descriptor.base_offset()) & (descriptor.swizzle_chunks() - 1)) << 4;
 }
 
+/// Eight lines of 16 bytes: what products take as a chunk.
+struct CoreMatrix {
+  std::uint8_t line[kLinesOfChunk][kChunkBytes];
+};
+
+/// Eight lines of 16 bytes that lie `pitch` apart, each swizzled for itself.
+void ReadCore(const DescribedMemory& memory, const MatrixDescriptor& descriptor, std::uint32_t at, std::uint32_t pitch, CoreMatrix& to) {
+  constexpr std::uint32_t kSpanBytes = 128;  // swizzling stays within
+  const std::uint32_t first = at & ~(kSpanBytes - 1);
+  if (const std::uint8_t* const whole = memory.Whole(first, at - first + (kLinesOfChunk - 1) * pitch + kSpanBytes)) {
+    for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], whole + (Swizzled(descriptor, at + i * pitch) - first), kChunkBytes);
+    return;
+  }
+  for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], memory.Chunk(Swizzled(descriptor, at + i * pitch)), kChunkBytes);
+}
+
+/// What was read for one warp.
+template <unsigned kLines>
+struct Lines {
+  alignas(64) CoreMatrix core[kLines / kLinesOfChunk][kMostChunks];
+};
+
 // Canonical layouts (PTX ISA, 9.7.15.5.1, "Strides"), in units of chunks: `span` of them are swizzled together.
 
 /// Rows along k, two chunks each: core matrices one below the other `stride` apart, side by side within a span, without one `leading`
 /// apart.
-void ReadAlongDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned first, unsigned rows,
-                    std::uint8_t (*to)[kGroupDepthBytes]) {
-  const std::uint32_t start = memory.OffsetOf(descriptor.address()), span = descriptor.swizzle_chunks();
+void ReadAlongDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned group, CoreMatrix (&to)[kMostChunks]) {
+  const std::uint32_t start = memory.OffsetOf(descriptor.address()) + group * descriptor.stride_bytes(), span = descriptor.swizzle_chunks();
   const std::uint32_t next = span == 1 ? descriptor.leading_bytes() : kChunkBytes;
-  for (unsigned row = first; row < first + rows; ++row, ++to) {
-    const std::uint32_t at = start + row % kRowsOfCore * span * kChunkBytes + row / kRowsOfCore * descriptor.stride_bytes();
-    std::memcpy(*to, memory.Chunk(Swizzled(descriptor, at)), kChunkBytes);
-    std::memcpy(*to + kChunkBytes, memory.Chunk(Swizzled(descriptor, at + next)), kChunkBytes);
-  }
+  ReadCore(memory, descriptor, start, span * kChunkBytes, to[0]);
+  ReadCore(memory, descriptor, start + next, span * kChunkBytes, to[1]);
 }
 
 /// Halfwords with k from row to row: a chunk has eight rows (of A) or columns (of B) of one k.
-void ReadAcrossDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned first, unsigned rows,
-                     std::uint8_t (*to)[kGroupDepthBytes]) {
-  constexpr unsigned kDepthBlocks = 2;
+void ReadAcrossDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned group, CoreMatrix (&to)[kMostChunks]) {
   const std::uint32_t start = memory.OffsetOf(descriptor.address()), span = descriptor.swizzle_chunks();
   const std::uint32_t between_spans = span == 1 ? descriptor.stride_bytes() : descriptor.leading_bytes();
   const std::uint32_t between_blocks = span == 1 ? descriptor.leading_bytes() : descriptor.stride_bytes();
-  for (unsigned row = first; row < first + rows; row += kRowsOfCore, to += kRowsOfCore) {
-    const unsigned chunk = row / kRowsOfCore;
-    for (unsigned block = 0; block < kDepthBlocks; ++block) {
-      const std::uint32_t at = start + chunk % span * kChunkBytes + chunk / span * between_spans + block * between_blocks;
-      std::uint8_t core[kRowsOfCore][kChunkBytes];
-      for (unsigned k = 0; k < kRowsOfCore; ++k)
-        std::memcpy(core[k], memory.Chunk(Swizzled(descriptor, at + k * span * kChunkBytes)), kChunkBytes);
-      TransposeHalfwords(core[0], kChunkBytes, to[0] + block * kChunkBytes, kGroupDepthBytes);
-    }
+  for (unsigned block = 0; block < kMostChunks; ++block) {
+    CoreMatrix core;
+    ReadCore(memory, descriptor, start + group % span * kChunkBytes + group / span * between_spans + block * between_blocks,
+             span * kChunkBytes, core);
+    TransposeHalfwords(core.line[0], to[block].line[0]);
   }
 }
 
-void ReadMatrix(const DescribedMemory& memory, std::uint64_t descriptor, bool across, unsigned first, unsigned rows,
-                std::uint8_t (*to)[kGroupDepthBytes]) {
-  if (across) return ReadAcrossDepth(memory, {descriptor}, first, rows, to);
-  ReadAlongDepth(memory, {descriptor}, first, rows, to);
+/// `groups` times eight lines from the group `first` on.
+template <unsigned kLines>
+void ReadMatrix(const DescribedMemory& memory, std::uint64_t bits, bool across, unsigned first, unsigned groups, Lines<kLines>& storage,
+                EightLines* lines) {
+  const MatrixDescriptor descriptor{bits};
+  for (unsigned group = 0; group < groups; ++group) {
+    auto& to = storage.core[group];
+    if (across) ReadAcrossDepth(memory, descriptor, first + group, to);
+    else ReadAlongDepth(memory, descriptor, first + group, to);
+    for (unsigned chunk = 0; chunk < kMostChunks; ++chunk) lines[group].chunk[chunk] = to[chunk].line[0];
+  }
 }
 
-/// Fragments are those of mma: blocks of eight rows of 16 bytes, down the rows first.
-void ReadRegisters(void* const* registers, std::uint8_t (*to)[kGroupDepthBytes]) {
-  for (unsigned r = 0; r < 4; ++r) {
-    const auto* const from = static_cast<const std::uint8_t*>(registers[r]);
-    for (unsigned row = 0; row < 8; ++row) std::memcpy(to[r % 2 * 8 + row] + r / 2 * kChunkBytes, from + row * kChunkBytes, kChunkBytes);
-  }
+/// Fragments are those of mma: down the rows first.
+void ReadRegisters(void* const* registers, EightLines* lines) {
+  for (unsigned r = 0; r < 4; ++r) lines[r % 2].chunk[r / 2] = static_cast<const std::uint8_t*>(registers[r]);
 }
 
 /// Lanes that are off keep what they have.
@@ -117,14 +137,18 @@ void Helper_kGroupMma(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std:
   void* const* next = args + mma.accumulator_registers();
   const auto descriptor = [&] { return static_cast<const std::uint64_t*>(*next++)[lane]; };
   GroupOperands operands;
+  Lines<kGroupRows> rows;
+  Lines<kMostGroupColumns> columns;
+  constexpr unsigned kRowGroups = kGroupRows / kLinesOfChunk;
   OrderLanes(warp);
   if (mma.has(GroupMmaImm::kRegistersA)) {
     ReadRegisters(next, operands.a);
     next += 4;
   } else {
-    ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kColumnA), warp.ctx.warp_id % kWarpsOfGroup * kGroupRows, kGroupRows, operands.a);
+    ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kColumnA), warp.ctx.warp_id % kWarpsOfGroup * kRowGroups, kRowGroups, rows,
+               operands.a);
   }
-  ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kRowB), 0, mma.columns(), operands.b);
+  ReadMatrix(memory, descriptor(), mma.has(GroupMmaImm::kRowB), 0, mma.columns8, columns, operands.b);
   OrderLanes(warp);
   EndOfAccesses(warp, mask);
   const bool accumulates = static_cast<const std::uint32_t*>(*next)[lane] != 0;

@@ -1,17 +1,52 @@
 #include "sim/exec/tensor/multiply.h"
 
+#include "sim/exec/tensor/row_products.h"
+
 namespace gridloom::exec {
+namespace {
+
+constexpr unsigned kMostGroups = 4;
+
+/// Sixteen rows at a time. Registers of A: down the rows, then along k; of B: along k first; of accumulators: down the rows first.
+void MultiplyDense(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                   const FragmentRegister* d) {
+  const unsigned blocks = imm.m / kLinesOfChunk;  // down the rows
+  const auto registers = [](MatrixType type) { return type == MatrixType::kF16 ? 1u : 2u; };  // of a block of accumulators
+  RowProduct product{.type_a = imm.a(), .type_b = imm.b(), .type_c = imm.c(), .type_d = imm.d()};
+  product.chunks = imm.k * BitsOf(imm.a()) / (kChunkBytes * 8);
+  product.groups = imm.n / kLinesOfChunk;
+  product.saturates = imm.has(MmaImm::kSaturate);
+  product.step_c = blocks * registers(imm.c()), product.step_d = blocks * registers(imm.d());
+  EightLines columns[kMostGroups];
+  for (unsigned group = 0; group < product.groups; ++group) {
+    for (unsigned chunk = 0; chunk < product.chunks; ++chunk)
+      columns[group].chunk[chunk] = static_cast<const std::uint8_t*>(b[group * product.chunks + chunk]);
+  }
+  product.b = columns;
+  for (unsigned block = 0; block < blocks; block += 2) {
+    product.rows16 = blocks > 1;
+    for (unsigned half = 0; half < (product.rows16 ? 2u : 1u); ++half) {
+      for (unsigned chunk = 0; chunk < product.chunks; ++chunk)
+        product.a[half].chunk[chunk] = static_cast<const std::uint8_t*>(a[chunk * blocks + block + half]);
+    }
+    product.c = c + block * registers(imm.c()), product.d = d + block * registers(imm.d());
+    MultiplyRows(product);
+  }
+}
+
+}  // namespace
 
 void MultiplyFragments(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                        const void* metadata, const FragmentRegister* d) {
   if (imm.is_quad_pair()) return MultiplyQuadPairs(imm, a, b, c, d);
   if (imm.a() == MatrixType::kF64) return MultiplyDouble(imm, a, b, c, d);
   if (imm.a() == MatrixType::kB1) return MultiplyBits(imm, a, b, c, d);
-  SparsePositions positions;
   const bool sparse = imm.has(MmaImm::kSparse);
+  if (!sparse && HasRowProduct(imm.a())) return MultiplyDense(imm, a, b, c, d);
+  SparsePositions positions;
   if (sparse) positions = PositionsOf(imm, metadata);
-  const auto multiply = IsIntegerMatrix(imm.a()) ? MultiplyInteger : MultiplyFloat;
-  multiply(imm, a, b, c, sparse ? &positions : nullptr, d);
+  if (IsIntegerMatrix(imm.a())) return MultiplyInteger(imm, a, b, c, sparse ? &positions : nullptr, d);
+  MultiplySparse(imm, a, b, c, positions, d);
 }
 
 // Metadata of a quad g: of rows g and g + 8. Types of 16 and 32 bits have 16 bits of a row in a thread, row g in the lower half, and the

@@ -8,8 +8,9 @@
 // metadata say which. A's fragment is that of a product half as deep. What is not stored is not multiplied: it is no zero that an infinity
 // in B would turn into a NaN.
 //
-// Numerics. Floating point: products are exact for f16, bf16, tf32 and the 8-bit kinds (but for f32's range); an element is
-// ((c + a0 b0) + a1 b1) + …, k ascending, each sum rounded to nearest f32; an f16 result is rounded once more at the end. f64:
+// Numerics. Floating point: products are exact for f16, bf16, tf32 and the 8-bit kinds; an element is
+// ((c + a0 b0) + a1 b1) + …, k ascending, each sum rounded to nearest f32; an f16 result is rounded once more at the end.
+// What is no number is 0x7fffffff, or 0x7fff. f64:
 // a chain of fused multiply-adds with the instruction's rounding. Integers: exact, then wrapped or saturated once. The ISA
 // leaves order and intermediate precision of all but f64 and integers open.
 #pragma once
@@ -34,11 +35,12 @@ struct SparsePositions {
 };
 SparsePositions PositionsOf(const MmaImm& imm, const void* metadata);
 
-// One function per kind of arithmetic. `positions`: of a sparse A, else null.
-void MultiplyFloat(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                   const SparsePositions* positions, const FragmentRegister* d);
+// One function per kind of arithmetic that is not made of products of rows (row_products.h).
+void MultiplySparse(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
+                    const SparsePositions& positions, const FragmentRegister* d);  ///< floats
 void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                     const FragmentRegister* d);
+/// `positions`: of a sparse A, else null, which only 4-bit types are here.
 void MultiplyInteger(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                      const SparsePositions* positions, const FragmentRegister* d);
 void MultiplyBits(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,

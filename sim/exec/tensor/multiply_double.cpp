@@ -1,20 +1,11 @@
 // Products of f64 matrices: fused multiply-adds with any rounding.
 #include <cfenv>
-#include <cmath>
-#include <cstring>
 
 #include "sim/exec/tensor/multiply.h"
+#include "sim/exec/tensor/row_products.h"
 
 namespace gridloom::exec {
 namespace {
-
-constexpr unsigned kMostRows = 16, kColumns = 8, kMostDepth = 16;
-
-struct Operands {
-  double a[kMostRows][kMostDepth];
-  double b[kColumns][kMostDepth];  ///< by column
-  double c[kMostRows][kColumns];
-};
 
 int HostRounding(MatrixRounding rounding) {
   switch (rounding) {
@@ -26,23 +17,13 @@ int HostRounding(MatrixRounding rounding) {
   return FE_TONEAREST;
 }
 
-// Not inlined: the rounding mode is set around this call.
-[[gnu::noinline]] void Accumulate(unsigned rows, unsigned depth, Operands& m) {
-  for (unsigned i = 0; i < rows; ++i) {
-    for (unsigned j = 0; j < kColumns; ++j) {
-      double sum = m.c[i][j];
-      for (unsigned k = 0; k < depth; ++k) sum = std::fma(m.a[i][k], m.b[j][k], sum);
-      m.c[i][j] = sum;
-    }
-  }
-}
-
 }  // namespace
 
 // A register of doubles is a block of 8 rows of 4.
 void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                     const FragmentRegister* d) {
-  Operands operands;
+  DoubleProduct operands;
+  operands.rows = imm.m, operands.depth = imm.k;
   unsigned r = 0;
   for (unsigned k = 0; k < imm.k; k += 4) {
     for (unsigned row = 0; row < imm.m; row += 8, ++r) {
@@ -50,7 +31,7 @@ void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const Fragment
       for (unsigned lane = 0; lane < kWarpSize; ++lane) operands.a[row + lane / 4][k + lane % 4] = from[lane];
     }
     const auto* const from = static_cast<const double*>(b[k / 4]);
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) operands.b[lane / 4][k + lane % 4] = from[lane];
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) operands.b[k + lane % 4][lane / 4] = from[lane];
   }
   for (unsigned i = 0; i < imm.m / 4u; ++i) {
     const auto* const from = static_cast<const double*>(c[i]);
@@ -58,7 +39,7 @@ void MultiplyDouble(const MmaImm& imm, const FragmentRegister* a, const Fragment
   }
   const int before = std::fegetround();
   if (imm.rounding != MatrixRounding::kNearest) std::fesetround(HostRounding(imm.rounding));
-  Accumulate(imm.m, imm.k, operands);
+  MultiplyDoubles(operands);
   if (imm.rounding != MatrixRounding::kNearest) std::fesetround(before);
   for (unsigned i = 0; i < imm.m / 4u; ++i) {
     auto* const to = static_cast<double*>(d[i]);

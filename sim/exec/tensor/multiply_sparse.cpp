@@ -1,4 +1,4 @@
-// Products of f16, bf16, tf32 and 8-bit floats with f32 or f16 accumulators.
+// Sparse products of f16, bf16, tf32 and 8-bit floats with f32 or f16 accumulators.
 #include <cstring>
 
 #include "sim/exec/tensor/elements.h"
@@ -7,7 +7,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr unsigned kMostRows = 32, kMostColumns = 32, kMostDepth = 64;
+constexpr unsigned kMostRows = 16, kMostColumns = 8, kMostDepth = 64;
 
 struct alignas(64) Operands {
   float a[kMostRows][kMostDepth];
@@ -48,7 +48,7 @@ GL_INLINE void ReadBlock(MatrixType type, const FragmentRegister from, Store&& s
 
 GL_INLINE void ReadFactors(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, Operands& to) {
   const unsigned step_a = 128 / BitsOf(imm.a()), step_b = 128 / BitsOf(imm.b());
-  const unsigned depth_a = imm.has(MmaImm::kSparse) ? imm.k / 2 : imm.k;
+  const unsigned depth_a = imm.k / 2;
   unsigned r = 0;
   for (unsigned k = 0; k < depth_a; k += step_a) {
     for (unsigned row = 0; row < imm.m; row += 8, ++r) {
@@ -102,26 +102,7 @@ GL_INLINE void WriteAccumulators(const MmaImm& imm, const Operands& from, const 
   }
 }
 
-/// c += a b, four rows at a time so that their sums stay in registers.
-template <unsigned kColumns>
-GL_INLINE void Accumulate(unsigned rows, unsigned depth, Operands& m) {
-  for (unsigned row = 0; row < rows; row += 4) {
-    float sum[4][kColumns];
-    std::memcpy(sum[0], m.c[row], sizeof sum[0]);
-    std::memcpy(sum[1], m.c[row + 1], sizeof sum[1]);
-    std::memcpy(sum[2], m.c[row + 2], sizeof sum[2]);
-    std::memcpy(sum[3], m.c[row + 3], sizeof sum[3]);
-    for (unsigned k = 0; k < depth; ++k) {
-      for (unsigned i = 0; i < 4; ++i) {
-        const float a = m.a[row + i][k];
-        for (unsigned j = 0; j < kColumns; ++j) sum[i][j] += a * m.b[k][j];
-      }
-    }
-    for (unsigned i = 0; i < 4; ++i) std::memcpy(m.c[row + i], sum[i], sizeof sum[i]);
-  }
-}
-
-/// The same with the elements of A that are stored; n is 8.
+/// c += a b with the elements of A that are stored; n is 8.
 GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePositions& positions, Operands& m) {
   for (unsigned row = 0; row < rows; ++row) {
     float sum[8];
@@ -135,27 +116,19 @@ GL_INLINE void AccumulateSparse(unsigned rows, unsigned stored, const SparsePosi
 }
 
 GL_INLINE void MultiplyBody(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                            const SparsePositions* positions, const FragmentRegister* d) {
+                            const SparsePositions& positions, const FragmentRegister* d) {
   Operands operands;
   ReadFactors(imm, a, b, operands);
   ReadAccumulators(imm, c, operands);
-  if (positions) {
-    AccumulateSparse(imm.m, imm.k / 2, *positions, operands);
-    return WriteAccumulators(imm, operands, d);
-  }
-  switch (imm.n) {
-    case 8: Accumulate<8>(imm.m, imm.k, operands); break;
-    case 16: Accumulate<16>(imm.m, imm.k, operands); break;
-    default: Accumulate<32>(imm.m, imm.k, operands); break;
-  }
+  AccumulateSparse(imm.m, imm.k / 2, positions, operands);
   WriteAccumulators(imm, operands, d);
 }
 
 }  // namespace
 
-GL_SIMD_FUNCTION(MultiplyFloat, MultiplyBody,
+GL_SIMD_FUNCTION(MultiplySparse, MultiplyBody,
                  (const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
-                  const SparsePositions* positions, const FragmentRegister* d),
+                  const SparsePositions& positions, const FragmentRegister* d),
                  (imm, a, b, c, positions, d))
 
 }  // namespace gridloom::exec
