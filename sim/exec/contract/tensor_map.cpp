@@ -106,14 +106,24 @@ std::uint64_t FillBits(const TensorMap& map) {
 
 bool ConvertsElements(TensorElement element) { return IsFlushed(element) || IsTf32(element); }
 
-void ConvertElements(TensorElement element, std::uint8_t* elements, std::uint32_t count) {
+namespace {
+
+template <typename Convert>
+void ForEachElement(std::uint8_t* elements, std::uint32_t count, Convert&& convert) {
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t bits;
     std::memcpy(&bits, elements + std::size_t{i} * 4, sizeof bits);
-    if (IsFlushed(element)) bits = FlushSubnormal(bits);
-    if (IsTf32(element)) bits = RoundToTf32(bits);
+    bits = convert(bits);
     std::memcpy(elements + std::size_t{i} * 4, &bits, sizeof bits);
   }
+}
+
+}  // namespace
+
+// One loop for each conversion, so that compilers make vector code of it.
+void ConvertElements(TensorElement element, std::uint8_t* elements, std::uint32_t count) {
+  if (IsFlushed(element)) ForEachElement(elements, count, FlushSubnormal);
+  if (IsTf32(element)) ForEachElement(elements, count, RoundToTf32);
 }
 
 }  // namespace gridloom::exec

@@ -9,7 +9,7 @@
 namespace gridloom::exec {
 namespace {
 
-constexpr std::uint32_t kDescribedBytes = 1 << 18;          // descriptors have addresses of 18 bits
+constexpr std::uint32_t kDescribedBytes = 1 << 18;  // descriptors have addresses of 18 bits
 constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
 /// The shared memory of the warp's own CTA, as descriptors address it.
@@ -61,7 +61,8 @@ void ReadCore(const DescribedMemory& memory, const MatrixDescriptor& descriptor,
   constexpr std::uint32_t kSpanBytes = 128;  // swizzling stays within
   const std::uint32_t first = at & ~(kSpanBytes - 1);
   if (const std::uint8_t* const whole = memory.Whole(first, at - first + (kLinesOfChunk - 1) * pitch + kSpanBytes)) {
-    for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], whole + (Swizzled(descriptor, at + i * pitch) - first), kChunkBytes);
+    for (unsigned i = 0; i < kLinesOfChunk; ++i)
+      std::memcpy(to.line[i], whole + (Swizzled(descriptor, at + i * pitch) - first), kChunkBytes);
     return;
   }
   for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], memory.Chunk(Swizzled(descriptor, at + i * pitch)), kChunkBytes);

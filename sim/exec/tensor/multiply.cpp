@@ -10,7 +10,7 @@ constexpr unsigned kMostGroups = 4;
 /// Sixteen rows at a time. Registers of A: down the rows, then along k; of B: along k first; of accumulators: down the rows first.
 void MultiplyDense(const MmaImm& imm, const FragmentRegister* a, const FragmentRegister* b, const FragmentRegister* c,
                    const FragmentRegister* d) {
-  const unsigned blocks = imm.m / kLinesOfChunk;  // down the rows
+  const unsigned blocks = imm.m / kLinesOfChunk;                                              // down the rows
   const auto registers = [](MatrixType type) { return type == MatrixType::kF16 ? 1u : 2u; };  // of a block of accumulators
   RowProduct product{.type_a = imm.a(), .type_b = imm.b(), .type_c = imm.c(), .type_d = imm.d()};
   product.chunks = imm.k * BitsOf(imm.a()) / (kChunkBytes * 8);

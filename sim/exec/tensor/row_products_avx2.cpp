@@ -28,8 +28,13 @@ struct Avx2 {
   static constexpr unsigned kWidth = 8, kLanes = 2;
 
   template <bool>
-  static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) { return _mm256_fmadd_ps(a, b, c); }
+  static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) {
+    return _mm256_fmadd_ps(a, b, c);
+  }
   static Doubles MultiplyAdd(const Doubles& a, const Doubles& b, const Doubles& c) { return _mm256_fmadd_pd(a, b, c); }
+  static Floats Canonical(const Floats& floats) {
+    return _mm256_blendv_ps(_mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)), floats, _mm256_cmp_ps(floats, floats, _CMP_ORD_Q));
+  }
   static Floats RepeatFour(const float* from) { return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from)); }
   template <unsigned kElement>
   static Floats RepeatElement(const Floats& floats) {

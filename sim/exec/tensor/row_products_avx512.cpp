@@ -28,8 +28,15 @@ struct Avx512 {
   static constexpr unsigned kWidth = 16, kLanes = 2;
 
   template <bool>
-  static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) { return _mm512_fmadd_ps(a, b, c); }
+  static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
   static Doubles MultiplyAdd(const Doubles& a, const Doubles& b, const Doubles& c) { return _mm512_fmadd_pd(a, b, c); }
+  static Floats Canonical(const Floats& floats) {
+    // Four bits for each class of numbers, those that are none first: 0 keeps what was there, 1 takes the number.
+    const __m512i takes_numbers = _mm512_set1_epi32(0x11111100);
+    return _mm512_fixupimm_ps(_mm512_castsi512_ps(_mm512_set1_epi32(0x7fffffff)), floats, takes_numbers, 0);
+  }
   static Floats RepeatFour(const float* from) { return _mm512_broadcast_f32x4(_mm_loadu_ps(from)); }
   template <unsigned kElement>
   static Floats RepeatElement(const Floats& floats) {

@@ -3,15 +3,16 @@
 //   Doubles                     a vector of doubles
 //   MultiplyAdd<exact>(a, b, c) a b + c, rounded once; whether the product is known to be exact as a float
 //   MultiplyAdd(a, b, c)        likewise of doubles
+//   Canonical(floats)           what is no number as 0x7fffffff, as GPUs have it and whatever the instruction set
 //   RepeatFour(from)            four floats, as often as the vector holds them
 //   RepeatElement<n>(floats)    of each four floats number n, four times
 //   WidenHalves(from)           kWidth halves as floats
 //   NarrowToHalves(from, to)    and back
 //   Words8(from), Words16(from) kWidth unsigned integers as words
-//   GatherQuads<bytes, n>(rows, to)   of each of kWidth / 4 lines of 16 bytes, which lie one after the other: four elements, number n of fours
-//   Lines, kLanes               a vector of 16 bytes of each of so many chunks
-//   LoadLines(chunk, next)      those of two chunks (kLanes = 2), or of one
-//   Interleave<bytes>(a, b, low, high)    elements of a and b in turn, 16 bytes by 16 bytes: of their first halves, of their second ones
+//   GatherQuads<bytes, n>(rows, to)   of each of kWidth / 4 lines of 16 bytes, which lie one after the other: four elements, number n of
+//   fours Lines, kLanes               a vector of 16 bytes of each of so many chunks LoadLines(chunk, next)      those of two chunks
+//   (kLanes = 2), or of one Interleave<bytes>(a, b, low, high)    elements of a and b in turn, 16 bytes by 16 bytes: of their first halves,
+//   of their second ones
 // Shuffles are intrinsics there, as compilers make them of __builtin_shufflevector element by element now and then. Each struct lies in an
 // unnamed namespace, so that no two files share code.
 #pragma once
@@ -307,18 +308,12 @@ class RowProducts {
       for (unsigned g = 0; g < kGroups; ++g) {
         for (unsigned s = 0; s < kSlices; ++s) {
           const unsigned half = (first + s) / kParts, at = (first + s) % kParts * kWidth;
-          Store(Canonical(even[g][s]), places[g].to[half][0] + at);
-          Store(Canonical(odd[g][s]), places[g].to[half][1] + at);
+          Store(V::Canonical(even[g][s]), places[g].to[half][0] + at);
+          Store(V::Canonical(odd[g][s]), places[g].to[half][1] + at);
         }
       }
     }
   }
-  /// What is no number is the same in every instruction set, and as GPUs have it.
-  static Floats Canonical(const Floats& sums) {
-    const Words number = Cast<Words>(sums == sums);
-    return Cast<Floats>((Cast<Words>(sums) & number) | (~number & 0x7fffffffu));
-  }
-
   // Accumulators: f32 where they are, others in `sums`.
 
   static Places PlacesOf(const RowProduct& product, unsigned group, Sums& sums) {
@@ -328,9 +323,11 @@ class RowProducts {
       for (unsigned odd = 0; odd < 2; ++odd) {
         float* const here = sums.lanes[half][odd];
         places.from[half][odd] = kZeros.lanes[half][odd];
-        places.to[half][odd] = counts && product.type_d == MatrixType::kF32 ? Register<float>(product.d, group * product.step_d + half * 2 + odd) : here;
+        places.to[half][odd] =
+            counts && product.type_d == MatrixType::kF32 ? Register<float>(product.d, group * product.step_d + half * 2 + odd) : here;
         if (!counts || !product.c || product.type_c == MatrixType::kS32) continue;
-        places.from[half][odd] = product.type_c == MatrixType::kF32 ? Register<float>(product.c, group * product.step_c + half * 2 + odd) : here;
+        places.from[half][odd] =
+            product.type_c == MatrixType::kF32 ? Register<float>(product.c, group * product.step_c + half * 2 + odd) : here;
       }
       if (counts && product.c && product.type_c == MatrixType::kF16)
         ReadPairs(Register<std::uint16_t>(product.c, group * product.step_c + half), sums.lanes[half]);
