@@ -211,6 +211,12 @@ void CodeCache::Store(const CacheKey& key, const CompiledKernel& kernel) {
   if (!counted_ || known_bytes_ > limit_bytes_) Evict();
 }
 
+bool CodeCache::Note(const CacheKey& key) const {
+  if (!enabled_) return false;
+  const File file(open(PathOf(key).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return !file.ok() && errno == EEXIST;
+}
+
 bool CodeCache::Write(const std::string& path, std::span<const std::string_view> parts) {
   static std::atomic<unsigned> counter{0};
   const std::string temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";

@@ -35,6 +35,8 @@ class CodeCache {
   bool enabled() const { return enabled_; }
   std::optional<CompiledKernel> Load(const CacheKey& key);
   void Store(const CacheKey& key, const CompiledKernel& kernel);
+  /// Remembers, by an empty file, that a kernel ran whose code is not there. Returns whether that was known already.
+  bool Note(const CacheKey& key) const;
 
   /// A short text beside the kernels, by the name of its file.
   std::optional<std::string> LoadText(const std::string& name) const;

@@ -151,7 +151,8 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
   options.few_lanes = choices.few_lanes;
   GL_TRY(found, program.kernel_table().Get(kernel.function, options,
                                            [&](const CompileOptions& wanted) { return builder_.Build(program, kernel, wanted); }));
-  // A grid that the host feeds while it runs is one for the length of the program.
+  // A grid that the host feeds while it runs is one for the length of the program; CTAs of a cooperative one are there at the same time, so
+  // that machine code could not take over between two of them.
   if (found.kernel->tier && machine_code) {
     GL_TRY(better, builder_.MakeNow(program, kernel, *found.kernel));
     found.kernel = better;
@@ -313,8 +314,7 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   launch.param_bytes = params.params;
   launch.ctx.grid_workspace = workspace;
   launch.next_unit.store(first, std::memory_order_relaxed);
-  // The CTAs of a cooperative grid are there at the same time.
-  launch.may_be_superseded = kernel.tier != nullptr && !params.cooperative;
+  launch.may_be_superseded = kernel.tier != nullptr;
   services_.running_launches.fetch_add(1, std::memory_order_relaxed);
   {
     const KernelBuilder::Use use(builder_, params, kernel);
@@ -338,7 +338,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
                 params.records    ? Recording::kAll
                 : params.observer ? Recording::kGlobal
                                   : Recording::kNone,
-                params.feed != nullptr);
+                params.feed != nullptr || params.cooperative);
   };
   auto found = find();
   if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);

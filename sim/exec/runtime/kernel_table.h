@@ -27,8 +27,8 @@ struct TierState {
   std::atomic<const LoadedKernel*> better{nullptr};  ///< `machine_code`, when it may be used
   std::mutex mutex;                                  ///< of machine_code
   std::unique_ptr<LoadedKernel> machine_code;
-  std::atomic<std::uint32_t> launches{0}, running{0};
-  std::atomic<bool> asked{false};  ///< somebody is making it, or has tried
+  std::atomic<std::uint32_t> launches{0}, running{0};  ///< a launch of an earlier process counts as one
+  std::atomic<bool> asked{false};                      ///< somebody is making it, or has tried
 };
 
 /// A kernel ready to run.

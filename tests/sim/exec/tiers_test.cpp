@@ -83,7 +83,7 @@ class Tiers {
  public:
   explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
 
-  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds) {
+  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false) {
     Outcome outcome;
     outcome.values.assign(std::size_t{ctas} * kThreads, 0);
     const std::uint64_t out = executor_.Upload(outcome.values);
@@ -92,6 +92,7 @@ class Tiers {
     launch.grid = {ctas, 1, 1};
     launch.block = {kThreads, 1, 1};
     launch.params = params.bytes();
+    launch.cooperative = cooperative;
     const LaunchFault fault = executor_.Launch(ptx, "k", std::move(launch), &outcome.stats);
     INFO(fault.text);
     CHECK(fault.kind == FaultKind::kNone);
@@ -148,7 +149,7 @@ class Folder {
 }  // namespace
 
 TEST_CASE("Tiers_GridsOfManyCtas_MachineCodeTakesOver") {
-  const std::string ptx = LargeKernel(400, true);
+  const std::string ptx = LargeKernel(1000, true);
   const Folder folder;
   Tiers tiers("on", folder.path());
   Outcome outcome;
@@ -171,7 +172,7 @@ TEST_CASE("Tiers_GridsOfManyCtas_MachineCodeTakesOver") {
 TEST_CASE("Tiers_AnyNumberOfInterpretedCtas_SameBits") {
   for (const unsigned ctas : {1u, 14u}) {
     for (const std::uint32_t rounds : {1u, 5u}) {
-      const std::string ptx = LargeKernel(420 + ctas, ctas % 2 == 0);
+      const std::string ptx = LargeKernel(1020 + ctas, ctas % 2 == 0);
       const Folder folder;
       Tiers tiers("on", folder.path());
       const Outcome interpreted = tiers.Run(ptx, ctas, rounds);
@@ -179,6 +180,34 @@ TEST_CASE("Tiers_AnyNumberOfInterpretedCtas_SameBits") {
       CHECK(Same(interpreted.values, Tiers("off").Run(ptx, ctas, rounds).values));
     }
   }
+}
+
+TEST_CASE("Tiers_ShortKernelOfAnEarlierProcess_IsCompiledForTheNext") {
+  const std::string ptx = LargeKernel(1040, true);
+  const Folder folder;
+  const std::vector<std::uint32_t> expected = Tiers("off").Run(ptx, 1, 1).values;
+  const auto start = std::chrono::steady_clock::now();
+  const auto finds_machine_code = [&] {
+    Tiers tiers("on", folder.path());
+    const Outcome outcome = tiers.Run(ptx, 1, 1);
+    CHECK(Same(outcome.values, expected));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a program that ends at once has asked nobody
+    return outcome.stats.interpreted_ctas == 0;
+  };
+  CHECK(!finds_machine_code());
+  bool found = false;
+  while (!(found = finds_machine_code()) && std::chrono::steady_clock::now() - start < std::chrono::seconds(200)) {
+  }
+  CHECK(found);
+}
+
+TEST_CASE("Tiers_CooperativeGrid_RunsAsMachineCode") {
+  const std::string ptx = LargeKernel(1030, true);
+  const Folder folder;
+  Tiers tiers("on", folder.path());
+  const Outcome outcome = tiers.Run(ptx, 3, 2, true);
+  CHECK(outcome.stats.interpreted_ctas == 0);
+  CHECK(Same(outcome.values, Tiers("off").Run(ptx, 3, 2).values));
 }
 
 TEST_CASE("Tiers_ServiceIsKilled_ProgramGoesOnInterpreting") {

@@ -2,6 +2,7 @@
 
 #include <alloca.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -264,10 +265,17 @@ std::size_t InterpretedCode::stack_bytes() const {
   return bytes;
 }
 
-std::uint64_t InterpretedCode::steps() const {
-  std::uint64_t count = 0;
-  for (const DecodedFunction& function : functions_) count += function.steps.size();
-  return count;
+InterpretedCode::Size InterpretedCode::size() const {
+  Size size;
+  for (const DecodedFunction& function : functions_) {
+    size.steps += function.form.steps.size();
+    size.blocks += function.form.blocks.size();
+    size.accesses +=
+        static_cast<std::uint64_t>(std::count_if(function.form.steps.begin(), function.form.steps.end(), [](const ByteStep& step) {
+          return step.code == ByteCode::kLoad || step.code == ByteCode::kStore || step.code == ByteCode::kAtomic;
+        }));
+  }
+  return size;
 }
 
 bool InterpretedCode::has_loops() const {

@@ -28,8 +28,11 @@ class InterpretedCode {
   /// The function behind a pointer, of that signature, or null.
   const DecodedFunction* At(std::uint64_t pointer, std::uint32_t signature) const;
 
-  /// Of all functions.
-  std::uint64_t steps() const;
+  /// How much there is, of all functions.
+  struct Size {
+    std::uint64_t steps = 0, accesses = 0, blocks = 0;  ///< accesses: those of the steps that load, store or are atomic
+  };
+  Size size() const;
   bool has_loops() const;
   /// What all functions take of a warp's stack, each once.
   std::size_t stack_bytes() const;
