@@ -35,8 +35,30 @@ void HostSide::Begin(Cycle now, const MasterShape& shape, std::vector<MasterSm*>
 }
 
 void HostSide::SetYielding(Cycle now, bool yields) {
-  yields_from_ = yields ? After(now) : timing::kNever;
-  if (!yields) free_ = std::max(free_, After(now));
+  const bool yielding = !yields_.empty() && yields_.back().until == timing::kNever;
+  if (yields == yielding) return;
+  if (yields) {
+    while (!yields_.empty() && yields_.front().until <= now) yields_.pop_front();
+    yields_.push_back({.from = After(now), .until = timing::kNever});
+  } else {
+    yields_.back().until = After(now);
+  }
+}
+
+/// From `at` on, the first cycle at which it yields.
+Cycle HostSide::NextYield(Cycle at) const {
+  for (const Span& span : yields_) {
+    if (at < span.until && span.from < span.until) return std::max(at, span.from);
+  }
+  return timing::kNever;
+}
+
+/// Likewise the first at which it does not.
+Cycle HostSide::NextOwn(Cycle at) const {
+  for (const Span& span : yields_) {
+    if (at >= span.from && at < span.until) at = span.until;
+  }
+  return at;
 }
 
 void HostSide::Take(Cycle now, std::shared_ptr<Task> task) {
@@ -48,8 +70,7 @@ void HostSide::Take(Cycle now, std::shared_ptr<Task> task) {
 Cycle HostSide::NextSpawn() const {
   if (pending_.empty() || flushing_ || blocked_ || ending_) return timing::kNever;
   if (settings_.batch != 0 && in_batch_ >= settings_.batch) return timing::kNever;
-  const Cycle at = std::max(free_, pending_.front().at);
-  return at < yields_from_ ? at : timing::kNever;
+  return NextOwn(std::max(free_, pending_.front().at));
 }
 
 /// What the host does next, of all that it could the earliest. What it learns at a cycle changes nothing of what it does within the window
@@ -64,7 +85,7 @@ std::optional<std::pair<Cycle, HostSide::Act>> HostSide::NextAct() const {
   consider(NextSpawn(), Act::kSpawn);
   if (waiting_ && !flushing_ && !blocked_ && !ending_) consider(free_ + settings_.flush, Act::kFlush);
   if (outstanding_ > 0 && !updating_) consider(last_heard_ + settings_.timeout, Act::kUpdate);
-  if (outstanding_ == 0 && !ending_) consider(std::min(idle_since_ + settings_.linger, std::max(idle_since_, yields_from_)), Act::kEnd);
+  if (outstanding_ == 0 && !ending_) consider(std::min(idle_since_ + settings_.linger, NextYield(idle_since_)), Act::kEnd);
   if (next.first == timing::kNever) return std::nullopt;
   return next;
 }
@@ -110,6 +131,7 @@ std::optional<std::uint32_t> HostSide::FreeEntry() {
 
 void HostSide::Spawn(Cycle now) {
   const auto entry = FreeEntry();
+  if (!entry && outstanding_ == 1 && waiting_) return Flush(now);  // the only entry is that of the task that would wait for this one
   if (!entry) {
     // All that it knows of is taken: it waits for the device's table.
     ++counts_.full;

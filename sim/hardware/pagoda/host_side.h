@@ -60,6 +60,8 @@ class HostSide {
 
   std::optional<std::pair<Cycle, Act>> NextAct() const;
   Cycle NextSpawn() const;
+  Cycle NextYield(Cycle at) const;
+  Cycle NextOwn(Cycle at) const;
   void Spawn(Cycle now);
   void Flush(Cycle now);
   void Update(Cycle now);
@@ -75,7 +77,11 @@ class HostSide {
   const Settings& settings_;
   timing::DeviceInput& input_;
   bool running_ = false, ending_ = false;
-  Cycle yields_from_ = timing::kNever;
+  /// Spans in which it yields. What ends one counts a window later, as what begins it does, so more than one may lie ahead.
+  struct Span {
+    Cycle from, until;
+  };
+  std::deque<Span> yields_;
   MasterShape shape_;
   std::vector<MasterSm*> sm_of_column_;
   WriteLog* log_ = nullptr;

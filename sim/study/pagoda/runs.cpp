@@ -17,7 +17,7 @@ namespace gridloom::study::pagoda {
 namespace {
 
 /// Rises when a change of the model, the part or what is kept makes old measurements wrong.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 /// Streams of programs; those of parts have higher numbers.
 constexpr std::uint32_t kProgramStreams = 1u << 31;
 

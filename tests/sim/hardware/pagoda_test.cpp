@@ -206,11 +206,21 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
     device.timing.pcie.latency_ns = 300;
     device.timing.pcie.engine_ns = random() % 2 == 0 ? 0 : 50;
     device.timing.host.call_ns = 200;
+    if (random() % 2 == 0) device.timing.host.copy_call_ns = 20 + random() % 300;
+    if (random() % 2 == 0) {
+      device.timing.pcie.engine_ns = random() % 300;
+      device.timing.pcie.to_host_engine_ns = random() % 2 == 0 ? random() % 300 : 0;
+      device.timing.pcie.handover_ns = random() % 300;
+    }
+    const std::string workers = std::to_string(random() % 4), copies = random() % 2 == 0 ? "task" : "batch";
     const std::string warps = std::to_string(2 + random() % 7), rows = std::to_string(1 + random() % 8);
     const std::string batch = std::to_string(random() % 3 == 0 ? 2 : 0);
     const bool gemtc = random() % 4 == 0;
     if (gemtc)
-      REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048}}", "test", device).ok());
+      REQUIRE(sim::ApplyDeviceText("proposed: gemtc\nhardware: {gemtc: {batch: 5, wait_ns: 2000, threads: 2048, workers: " + workers +
+                                       ", copies: " + copies + "}}",
+                                   "test", device)
+                  .ok());
     else
       REQUIRE(sim::ApplyDeviceText("proposed: pagoda\nhardware: {pagoda: {warps: " + warps + ", rows: " + rows + ", batch: " + batch +
                                        ", idle: " + (random() % 2 == 0 ? "parked" : "polling") +
@@ -219,7 +229,13 @@ TEST_CASE("Pagoda_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode_AndForA
                   .ok());
     std::vector<std::shared_ptr<trace::CtaSource>> launches;
     for (int i = 0; i < 12; ++i) launches.push_back(RandomLaunch(random));
-    const auto run = [&](const RunOptions& options) { return RunLaunches(device, launches, WithParts(device, options), 4); };
+    const auto run = [&](const RunOptions& options) {
+      Outcome outcome = RunLaunches(device, launches, WithParts(device, options), 4);
+      // Copies that the part makes have numbers in the order in which it thought of them; that is no matter of time.
+      std::ranges::sort(outcome.works.begin() + static_cast<std::ptrdiff_t>(launches.size()), outcome.works.end(), {},
+                        [](const WorkResult& work) { return std::pair(work.started, work.ended); });
+      return outcome;
+    };
     const Outcome fast = run({});
     CHECK((gemtc ? Count(device, fast, "gemtc_tasks") : Count(device, fast, "pagoda_tasks") + Count(device, fast, "pagoda_refused")) > 0);
     REQUIRE(Difference(fast, run({.threads = 2})) == "");
