@@ -21,11 +21,12 @@
 namespace gridloom::exec {
 namespace {
 
-struct Avx2 {
+#include "sim/exec/tensor/row_products_lines256.h"
+
+struct Avx2 : Lines256 {
   using Floats = __m256;
   using Doubles = __m256d;
-  using Lines = __m256i;
-  static constexpr unsigned kWidth = 8, kLanes = 2;
+  static constexpr unsigned kWidth = 8;
 
   template <bool>
   static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) {
@@ -51,15 +52,6 @@ struct Avx2 {
       const __m256i from = _mm256_setr_epi32(kQuad, kQuad + 4, 0, 0, 0, 0, 0, 0);
       _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(all, from)));
     }
-  }
-  static Lines LoadLines(const std::uint8_t* chunk, const std::uint8_t* next) {
-    return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(next), reinterpret_cast<const __m128i*>(chunk));
-  }
-  template <unsigned kBytes>
-  static void Interleave(const Lines& a, const Lines& b, Lines& low, Lines& high) {
-    if constexpr (kBytes == 1) low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
-    else if constexpr (kBytes == 2) low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
-    else low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
   }
   static Floats WidenHalves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
   static void NarrowToHalves(const float* from, std::uint16_t* to) {

@@ -21,11 +21,12 @@
 namespace gridloom::exec {
 namespace {
 
-struct Avx512 {
+#include "sim/exec/tensor/row_products_lines256.h"
+
+struct Avx512 : Lines256 {
   using Floats = __m512;
   using Doubles = __m512d;
-  using Lines = __m256i;
-  static constexpr unsigned kWidth = 16, kLanes = 2;
+  static constexpr unsigned kWidth = 16;
 
   template <bool>
   static Floats MultiplyAdd(const Floats& a, const Floats& b, const Floats& c) {
@@ -55,15 +56,6 @@ struct Avx512 {
       const __m512i from = _mm512_setr_epi32(kQuad, kQuad + 4, kQuad + 8, kQuad + 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(_mm512_permutexvar_epi32(from, all)));
     }
-  }
-  static Lines LoadLines(const std::uint8_t* chunk, const std::uint8_t* next) {
-    return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(next), reinterpret_cast<const __m128i*>(chunk));
-  }
-  template <unsigned kBytes>
-  static void Interleave(const Lines& a, const Lines& b, Lines& low, Lines& high) {
-    if constexpr (kBytes == 1) low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
-    else if constexpr (kBytes == 2) low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
-    else low = _mm256_unpacklo_epi32(a, b), high = _mm256_unpackhi_epi32(a, b);
   }
   static void NarrowToHalves(const float* from, std::uint16_t* to) {
     const __m512 floats = _mm512_loadu_ps(from);
