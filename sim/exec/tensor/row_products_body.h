@@ -9,7 +9,8 @@
 //   WidenHalves(from)           kWidth halves as floats
 //   NarrowToHalves(from, to)    and back
 //   Words8(from), Words16(from) kWidth unsigned integers as words
-//   GatherQuads<bytes, n>(rows, to): of each of kWidth / 4 lines of 16 bytes, which lie one after the other, four elements: number n of fours
+//   GatherQuads<bytes, n>(rows, to): of each of kWidth / 4 lines of 16 bytes, which lie one after the other, four elements: number n of
+//   fours
 //
 //   Lines, kLanes               a vector of 16 bytes of each of so many chunks
 //   LoadLines(chunk, next)      those of two chunks (kLanes = 2), or of one
