@@ -235,6 +235,7 @@ struct Variable {
   bool is_pointer = false;
   StateSpace pointer_space = StateSpace::kGeneric;
   std::uint32_t pointer_align = 0;
+  std::uint32_t order = 0;  ///< of module scope, as Function::order
 
   /// Bytes of one element (type times vector), e.g. 16 for .v4 .f32.
   std::uint32_t element_bytes() const { return BytesOf(type) * vector; }
@@ -273,6 +274,7 @@ struct Function {
   bool noreturn = false;
   std::vector<std::string_view> attributes;
   std::uint32_t target_sm = 0;   ///< Module::sm() of the module it was linked from; 0 when it was not
+  std::uint32_t order = 0;       ///< whose number is lower, where text is in another order than `Module::functions` was; equal: as they lie
   std::deque<Variable> returns;  ///< .func only
   std::deque<Variable> params;
   bool variadic_param = false;  ///< last parameter is an unsized array (…[]), or `, ...`

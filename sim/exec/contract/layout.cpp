@@ -166,19 +166,21 @@ SymbolTable NumberSymbols(const ptx::Module& module) {
   SymbolTable table;
   for (const ptx::Variable& variable : module.variables) {
     if (variable.space != ptx::StateSpace::kGlobal && variable.space != ptx::StateSpace::kConst) continue;
-    if (definitions.Of(&variable) != &variable) continue;
-    table.variable_index.emplace(&variable, static_cast<std::uint32_t>(table.variables.size()));
-    table.variables.push_back(&variable);
+    if (definitions.Of(&variable) == &variable) table.variables.push_back(&variable);
   }
+  std::ranges::stable_sort(table.variables, {}, &ptx::Variable::order);
+  for (const ptx::Variable* variable : table.variables)
+    table.variable_index.emplace(variable, static_cast<std::uint32_t>(table.variable_index.size()));
   for (const ptx::Variable& variable : module.variables) {
     const auto it = table.variable_index.find(definitions.Of(&variable));
     if (it != table.variable_index.end()) table.variable_index.emplace(&variable, it->second);
   }
   for (const ptx::Function& function : module.functions) {
-    if (!function.body) continue;
-    table.function_index.emplace(&function, static_cast<std::uint32_t>(table.functions.size()));
-    table.functions.push_back(&function);
+    if (function.body) table.functions.push_back(&function);
   }
+  std::ranges::stable_sort(table.functions, {}, &ptx::Function::order);
+  for (const ptx::Function* function : table.functions)
+    table.function_index.emplace(function, static_cast<std::uint32_t>(table.function_index.size()));
   for (const ptx::Function& function : module.functions) {
     const auto it = table.function_index.find(definitions.Of(&function));
     if (it != table.function_index.end()) table.function_index.emplace(&function, it->second);

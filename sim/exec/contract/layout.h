@@ -12,8 +12,8 @@ namespace gridloom::exec {
 
 /// Numbers of .global/.const variables (LaunchCtx::symbols) and of functions (device function pointers).
 struct SymbolTable {
-  std::vector<const ptx::Variable*> variables;  ///< module scope, source order
-  std::vector<const ptx::Function*> functions;  ///< definitions, source order
+  std::vector<const ptx::Variable*> variables;  ///< module scope, by Variable::order, then as they lie
+  std::vector<const ptx::Function*> functions;  ///< definitions, by Function::order, then as they lie
   std::unordered_map<const ptx::Variable*, std::uint32_t> variable_index;
   std::unordered_map<const ptx::Function*, std::uint32_t> function_index;  ///< prototypes map to their definition
 };

@@ -124,8 +124,7 @@ Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo
   std::optional<CompiledKernel> known;
   if (tiers_ != Tiers::kInterpret) known = cache_.Load(key);
   const bool interprets = tiers_ == Tiers::kInterpret || (tiers_ == Tiers::kOn && background_->available());
-  const auto travels = [&] { return tiers_ == Tiers::kInterpret || background::KeepsNumbers(program.module_as_read()); };
-  if (interprets && !known && options.record == Recording::kNone && travels()) {
+  if (interprets && !known && options.record == Recording::kNone) {
     GL_TRY(interpreted, Interpret(program, kernel, options));
     if (interpreted) {
       // A kernel that an earlier process met, too, is worth compiling, however short it runs.

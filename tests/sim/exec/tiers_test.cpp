@@ -14,7 +14,10 @@
 #include <string>
 #include <thread>
 
+#include "rewriter/ptx/linker.h"
 #include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/printer.h"
+#include "sim/exec/contract/layout.h"
 #include "sim/exec/runtime/background/client.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/background/spawn.h"
@@ -285,6 +288,96 @@ TEST_CASE("PackedModule_ReadsBack_CompilesToTheSameCode") {
   REQUIRE(!sink.has_errors());
   const auto read = background::UnpackModule(background::PackModule(*module));
   REQUIRE(read.ok());
+  CompilerLoader loader;
+  const auto compile = loader.Load();
+  REQUIRE(compile.ok());
+  const CompileOptions options;
+  CompiledKernel one, other;
+  (*compile)(module.get(), "k", &options, &one);
+  (*compile)(read->get(), "k", &options, &other);
+  CHECK(one.error.empty());
+  CHECK(one.object == other.object);
+}
+
+/// Two parts, whose kernels call and point to each other's functions and variables.
+std::unique_ptr<ptx::Module> LinkedModule() {
+  const char* const parts[] = {R"(
+.version 8.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b32 out) second (.param .b32 in);
+.extern .global .u32 of_second;
+.visible .global .u32 of_first = 3;
+.visible .func (.param .b32 out) first (.param .b32 in)
+{
+  .reg .b32 %r<4>;
+  ld.param.u32 %r1, [in];
+  ld.global.u32 %r2, [of_second];
+  add.u32 %r3, %r1, %r2;
+  st.param.b32 [out], %r3;
+  ret;
+}
+.visible .entry k (.param .u64 to)
+{
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [to];
+  mov.u64 %rd2, second;
+  mov.u32 %r1, %tid.x;
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), second, (a); ld.param.b32 %r2, [b]; }
+  cvt.u32.u64 %r3, %rd2;
+  add.u32 %r2, %r2, %r3;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+)",
+                               R"(
+.version 8.0
+.target sm_52
+.address_size 64
+.extern .func (.param .b32 out) first (.param .b32 in);
+.extern .global .u32 of_first;
+.visible .global .u32 of_second = 5;
+.visible .func (.param .b32 out) second (.param .b32 in)
+{
+  .reg .b32 %r<5>;
+  ld.param.u32 %r1, [in];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), first, (a); ld.param.b32 %r2, [b]; }
+  ld.global.u32 %r3, [of_first];
+  add.u32 %r4, %r2, %r3;
+  st.param.b32 [out], %r4;
+  ret;
+}
+)"};
+  std::vector<ptx::LinkInput> inputs;
+  for (const char* part : parts) {
+    DiagnosticSink sink;
+    inputs.push_back({"part", ptx::ParseModule(part, sink)});
+    REQUIRE(!sink.has_errors());
+  }
+  auto linked = ptx::LinkModules(std::move(inputs), [](std::string_view) { return false; });
+  REQUIRE(linked.ok());
+  return std::move(*linked);
+}
+
+std::vector<std::string> NamesOfFunctions(const ptx::Module& module) {
+  std::vector<std::string> names;
+  for (const ptx::Function* function : NumberSymbols(module).functions) names.emplace_back(function->name);
+  return names;
+}
+
+TEST_CASE("PackedModule_LinkedFromParts_KeepsNumbersAndTargets") {
+  const auto module = LinkedModule();
+  const auto read = background::UnpackModule(background::PackModule(*module));
+  REQUIRE(read.ok());
+  // Numbers would be others if they were those of the text.
+  DiagnosticSink sink;
+  const auto as_text = ptx::ParseModule(ptx::PrintModule(*module), sink);
+  REQUIRE(!sink.has_errors());
+  CHECK(NamesOfFunctions(*as_text) != NamesOfFunctions(*module));
+  CHECK(NamesOfFunctions(**read) == NamesOfFunctions(*module));
+  CHECK((*read)->FindFunction("second")->target_sm == 52);
+  CHECK((*read)->FindFunction("first")->target_sm == 70);
   CompilerLoader loader;
   const auto compile = loader.Load();
   REQUIRE(compile.ok());

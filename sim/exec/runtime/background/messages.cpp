@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 #include "rewriter/ptx/lazy_bodies.h"
@@ -20,12 +21,16 @@
 namespace gridloom::exec::background {
 namespace {
 
+/// What text does not tell: the line of each instruction, and of each function its line and the target it was linked from. In the order in
+/// which functions are written, which is not that of Module::functions where parts were linked.
 template <typename Visit>
-void VisitLines(ptx::Module& module, Visit visit) {
-  for (ptx::Function& function : module.functions) {
-    if (!function.body) continue;
-    visit(function.loc.line);
-    ptx::VisitStatements(*function.body, [&](ptx::Statement& statement) {
+void VisitNotes(ptx::Module& module, Visit visit) {
+  for (const ptx::ModuleItem& item : module.items) {
+    const auto* const function = std::get_if<ptx::Function*>(&item);
+    if (!function || !(*function)->body) continue;
+    visit((*function)->loc.line);
+    visit((*function)->target_sm);
+    ptx::VisitStatements(*(*function)->body, [&](ptx::Statement& statement) {
       if (auto* instruction = std::get_if<ptx::Instruction>(&statement)) visit(instruction->loc.line);
     });
   }
@@ -40,49 +45,40 @@ std::string NumberedNames(const ptx::Module& module) {
   return names;
 }
 
-/// Whether functions and variables are numbered in the order in which they are written.
-bool InOrder(const ptx::Module& module) {
-  std::vector<const ptx::Function*> functions;
-  std::vector<const ptx::Variable*> variables;
-  for (const ptx::ModuleItem& item : module.items) {
-    if (const auto* function = std::get_if<ptx::Function*>(&item)) functions.push_back(*function);
-    if (const auto* variable = std::get_if<ptx::Variable*>(&item)) variables.push_back(*variable);
+/// Numbers functions and variables in the order of `names`, which are NumberedNames of the module that was packed.
+void NumberAs(ptx::Module& module, std::string_view names) {
+  std::unordered_map<std::string_view, std::uint32_t> orders;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find('\n'));
+    orders.emplace(name, static_cast<std::uint32_t>(orders.size()));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
   }
-  const SymbolTable table = NumberSymbols(module);
-  const auto in_order = [](const auto& numbered, const auto& written) {
-    auto at = written.begin();
-    for (const auto* one : numbered) {
-      at = std::find(at, written.end(), one);
-      if (at == written.end()) return false;
+  const auto number = [&](auto& symbols) {
+    for (auto& symbol : symbols) {
+      const auto found = orders.find(symbol.name);
+      if (found != orders.end()) symbol.order = found->second;
     }
-    return true;
   };
-  return in_order(table.functions, functions) && in_order(table.variables, variables);
+  number(module.functions);
+  number(module.variables);
 }
 
 }  // namespace
 
-bool KeepsNumbers(const ptx::Module& module) {
-  if (module.unread == nullptr) return InOrder(module);
-  bool keeps = false;
-  module.unread->WhileNothingIsRead([&] { keeps = InOrder(module); });
-  return keeps;
-}
-
 std::string PackModule(const ptx::Module& module) {
-  std::vector<std::uint32_t> lines;
+  std::vector<std::uint32_t> notes;
   std::string text, names;
   const auto look = [&] {
-    VisitLines(const_cast<ptx::Module&>(module), [&](std::uint32_t& line) { lines.push_back(line); });
+    VisitNotes(const_cast<ptx::Module&>(module), [&](std::uint32_t& note) { notes.push_back(note); });
     text = ptx::PrintModuleAsRead(module);
     names = NumberedNames(module);
   };
   if (module.unread != nullptr) module.unread->WhileNothingIsRead(look);
   else look();
-  const std::uint64_t counts[3] = {text.size(), lines.size(), names.size()};
+  const std::uint64_t counts[3] = {text.size(), notes.size(), names.size()};
   std::string packed(reinterpret_cast<const char*>(counts), sizeof counts);
   packed += text + names;
-  packed.append(reinterpret_cast<const char*>(lines.data()), lines.size() * sizeof(std::uint32_t));
+  packed.append(reinterpret_cast<const char*>(notes.data()), notes.size() * sizeof(std::uint32_t));
   return packed;
 }
 
@@ -99,15 +95,16 @@ Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed) {
   if (sink.has_errors())
     return Error{"a printed module does not read back: " + FormatDiagnostics(sink, "module", packed.substr(0, counts[0])).substr(0, 400)};
   packed.remove_prefix(counts[0]);
+  NumberAs(*module, packed.substr(0, counts[2]));
   if (NumberedNames(*module) != packed.substr(0, counts[2])) return Error{"a printed module numbers its symbols in another way"};
   packed.remove_prefix(counts[2]);
   std::size_t read = 0;
-  VisitLines(*module, [&](std::uint32_t& line) {
-    if (read < counts[1]) std::memcpy(&line, packed.data() + read * 4, 4);
+  VisitNotes(*module, [&](std::uint32_t& note) {
+    if (read < counts[1]) std::memcpy(&note, packed.data() + read * 4, 4);
     ++read;
   });
   if (read != counts[1])
-    return Error{"a printed module reads back with " + std::to_string(read) + " lines in place of " + std::to_string(counts[1])};
+    return Error{"a printed module reads back with " + std::to_string(read) + " notes in place of " + std::to_string(counts[1])};
   return module;
 }
 

@@ -34,11 +34,8 @@ struct Reply {
   std::uint32_t error_bytes = 0;
 };
 
-/// Whether a module's text numbers its functions and variables as the module does: code refers to them by number. Not so where parts were
-/// linked.
-bool KeepsNumbers(const ptx::Module& module);
-
-/// What has been read of a module, as text that reads back as the same, with the line that each instruction has in the text it came from.
+/// What has been read of a module: text, and what text does not tell: the lines that instructions have in the text they came from, the
+/// targets of linked functions, and the order in which functions and variables are numbered, by which code refers to them.
 std::string PackModule(const ptx::Module& module);
 Result<std::unique_ptr<ptx::Module>> UnpackModule(std::string_view packed);
 
