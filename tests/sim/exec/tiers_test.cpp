@@ -281,6 +281,19 @@ TEST_CASE("Tiers_UnknownValue_IsNamed") { CHECK_THROWS_WITH(Tiers("fast"), Catch
 // What travels
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// Both compile, to the same machine code.
+void CheckSameCode(const ptx::Module& module, const ptx::Module& read) {
+  CompilerLoader loader;
+  const auto compile = loader.Load();
+  REQUIRE(compile.ok());
+  const CompileOptions options;
+  CompiledKernel one, other;
+  (*compile)(&module, "k", &options, &one);
+  (*compile)(&read, "k", &options, &other);
+  CHECK(one.error.empty());
+  CHECK(one.object == other.object);
+}
+
 TEST_CASE("PackedModule_ReadsBack_CompilesToTheSameCode") {
   const std::string ptx = LargeKernel(120, true);
   DiagnosticSink sink;
@@ -288,15 +301,7 @@ TEST_CASE("PackedModule_ReadsBack_CompilesToTheSameCode") {
   REQUIRE(!sink.has_errors());
   const auto read = background::UnpackModule(background::PackModule(*module));
   REQUIRE(read.ok());
-  CompilerLoader loader;
-  const auto compile = loader.Load();
-  REQUIRE(compile.ok());
-  const CompileOptions options;
-  CompiledKernel one, other;
-  (*compile)(module.get(), "k", &options, &one);
-  (*compile)(read->get(), "k", &options, &other);
-  CHECK(one.error.empty());
-  CHECK(one.object == other.object);
+  CheckSameCode(*module, **read);
 }
 
 /// Two parts, whose kernels call and point to each other's functions and variables.
@@ -378,15 +383,7 @@ TEST_CASE("PackedModule_LinkedFromParts_KeepsNumbersAndTargets") {
   CHECK(NamesOfFunctions(**read) == NamesOfFunctions(*module));
   CHECK((*read)->FindFunction("second")->target_sm == 52);
   CHECK((*read)->FindFunction("first")->target_sm == 70);
-  CompilerLoader loader;
-  const auto compile = loader.Load();
-  REQUIRE(compile.ok());
-  const CompileOptions options;
-  CompiledKernel one, other;
-  (*compile)(module.get(), "k", &options, &one);
-  (*compile)(read->get(), "k", &options, &other);
-  CHECK(one.error.empty());
-  CHECK(one.object == other.object);
+  CheckSameCode(*module, **read);
 }
 
 TEST_CASE("PackedModule_Damaged_IsRefused") {
