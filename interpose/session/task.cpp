@@ -247,10 +247,9 @@ void TaskPool::WatchMain() {
   constexpr unsigned kRounds = 20;  // without a ready task, before it sleeps: waking it costs the program's thread a system call
   std::unique_lock lock(mutex_);
   while (true) {
-    watching_ = false;
-    watch_.wait(lock, [this] { return watching_; });
-    std::size_t calls = 1;  // twice as many in each round in which nothing is taken
-    for (unsigned quiet = 0; quiet < kRounds;) {
+    watch_.wait(lock, [this] { return watching_; });                 // it may be true already when this thread begins
+    std::size_t calls = 1;                                           // twice as many in each round in which nothing is taken
+    for (unsigned quiet = 0; quiet < kRounds || !ready_.empty();) {  // a task that came in the last round has not woken it
       const bool waits = !ready_.empty();
       quiet = waits ? 0 : quiet + 1;
       const std::uint64_t taken = taken_;
@@ -261,6 +260,7 @@ void TaskPool::WatchMain() {
       }
       calls = stands ? 2 * calls : 1;
     }
+    watching_ = false;
   }
 }
 

@@ -134,6 +134,34 @@ TEST_CASE("tasks: what waits for each other through memory gets threads, also be
   CHECK(here == kTasks);
 }
 
+TEST_CASE("tasks: one that is submitted while the watch falls asleep gets a thread") {
+  TaskPool& pool = TaskPool::Get();
+  // The watch sleeps some 20 to 25 ms after the last task was ready: with all threads kept busy, a task comes at each point of that time.
+  const unsigned keepers = std::max(std::thread::hardware_concurrency(), 1u) + 1;
+  for (unsigned round = 0; round < 60; ++round) {
+    std::atomic<unsigned> here{0};
+    std::atomic<bool> release{false};
+    std::vector<TaskPtr> keep;
+    for (unsigned i = 0; i < keepers; ++i) {
+      keep.push_back(MakeTask(0, [&] {
+        ++here;
+        while (!release) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }));
+      pool.Submit(keep.back(), {});
+    }
+    while (here < keepers) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(18'000 + 150 * round));
+    const TaskPtr last = MakeTask(0, [&] { release = true; });
+    pool.Submit(last, {});
+    for (unsigned i = 0; i < 2000 && !last->done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    INFO("round " << round);
+    CHECK(last->done());
+    release = true;
+    for (const TaskPtr& task : keep) pool.Wait(task);
+    pool.Wait(last);
+  }
+}
+
 TEST_CASE("tasks: what another one ends") {
   TaskPool& pool = TaskPool::Get();
   for (unsigned i = 0; i < 2000; ++i) {
