@@ -21,6 +21,7 @@
 #include "sim/exec/compiler/fetch_ahead.h"
 #include "sim/exec/compiler/lift.h"
 #include "sim/exec/compiler/meetings.h"
+#include "sim/exec/compiler/promote_registers.h"
 #include "sim/exec/compiler/record_loops.h"
 #include "sim/exec/compiler/region_budget.h"
 #include "sim/exec/compiler/thread_ends.h"
@@ -214,8 +215,10 @@ void OptimizeSpmd(SpmdModule& spmd, const AddressTaken& address_taken, const Com
   // Functions reached only through pointers have no use the optimiser could see.
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::ExternalLinkage);
   MarkForInlining(spmd);
+  RunPasses(spmd.ir(), machine, "always-inline,globaldce");
+  PromoteRegistersOfLongBlocks(spmd.ir());
   RunPasses(spmd.ir(), machine,
-            "always-inline,globaldce,function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
+            "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,reassociate,early-cse,"
             "loop-mssa(licm),gvn<no-pre;no-load-pre>,adce,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg)");
   for (const auto& [index, function] : address_taken) function->setLinkage(llvm::GlobalValue::InternalLinkage);
   LowerExits(spmd);

@@ -2,11 +2,34 @@
 
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace gridloom::exec {
+namespace {
+
+constexpr std::size_t kPiece = 512;  // instructions
+
+/// Cuts long blocks; the later pieces of each, from the last one to the first.
+std::vector<llvm::BasicBlock*> CutLongBlocks(llvm::Function& function) {
+  std::vector<llvm::BasicBlock*> blocks, pieces;
+  for (llvm::BasicBlock& block : function)
+    if (block.size() > 2 * kPiece) blocks.push_back(&block);
+  for (llvm::BasicBlock* const block : blocks) {
+    std::vector<llvm::Instruction*> cuts;
+    std::size_t number = 0;
+    for (llvm::Instruction& instruction : *block)
+      if (++number % kPiece == 0 && !llvm::isa<llvm::PHINode>(instruction) && !llvm::isa<llvm::AllocaInst>(instruction))
+        cuts.push_back(&instruction);
+    for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut) pieces.push_back(block->splitBasicBlock(*cut));
+  }
+  return pieces;
+}
+
+}  // namespace
 
 void PromoteRegisters(llvm::Function& function) {
   std::vector<llvm::AllocaInst*> slots;
@@ -15,8 +38,19 @@ void PromoteRegisters(llvm::Function& function) {
     if (slot && llvm::isAllocaPromotable(slot)) slots.push_back(slot);
   }
   if (slots.empty()) return;
+  // Whether a register is live at the beginning of a block with accesses to it is found by looking at its instructions, one register after
+  // the other: of one block with many thousand instructions and registers that takes seconds.
+  const std::vector<llvm::BasicBlock*> pieces = CutLongBlocks(function);
   llvm::DominatorTree tree(function);
   llvm::PromoteMemToReg(slots, tree);
+  for (llvm::BasicBlock* const piece : pieces) llvm::MergeBlockIntoPredecessor(piece);
+}
+
+void PromoteRegistersOfLongBlocks(llvm::Module& module) {
+  constexpr std::size_t kLong = 8 * kPiece;
+  for (llvm::Function& function : module) {
+    if (std::ranges::any_of(function, [](const llvm::BasicBlock& block) { return block.size() > kLong; })) PromoteRegisters(function);
+  }
 }
 
 }  // namespace gridloom::exec
