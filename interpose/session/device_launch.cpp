@@ -1,6 +1,7 @@
 #include "interpose/session/device_launch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,9 @@ using namespace cuda;
 namespace {
 
 constexpr std::uint64_t kFirstHandle = 0x1000;  // of streams and events
+constexpr unsigned kManyUnfinished = 16384;
+constexpr std::chrono::milliseconds kAwaitRoom{5};
+constexpr std::size_t kMaxHandles = 1U << 20U;  // a thousand for each block that a large GPU holds
 
 DeviceStatus StatusOfLaunch(CUresult status) {
   switch (status) {
@@ -38,6 +42,7 @@ class LaunchTree : public std::enable_shared_from_this<LaunchTree> {
   // All but Finish with the mutex held.
   void Push(DeviceChildPtr child);
   void Waiting(int more);
+  void AwaitRoom(std::unique_lock<std::mutex>& lock, const DeviceGrid& root);
   void HasRun(DeviceGrid& grid);
   void Finish(DeviceGrid& root);
 
@@ -53,18 +58,19 @@ class LaunchTree : public std::enable_shared_from_this<LaunchTree> {
 
   Context& context_;
   const DeviceGrid::RunFunction run_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, room_;
   std::deque<DeviceChildPtr> ready_;
   unsigned helpers_ = 0;  ///< threads of the task pool that work for this tree
   unsigned waiting_ = 0;  ///< CTAs that wait for their children, each perhaps keeping a thread busy
 };
 
 DeviceChild::DeviceChild(DeviceGrid& parent_grid, std::shared_ptr<DeviceChild> parent_child, KernelOp operation,
-                         std::uint64_t launching_cta)
+                         std::uint64_t launching_cta, std::uint64_t launching_stream)
     : op(std::move(operation)),
       parent(parent_grid),
       keeps_parent(std::move(parent_child)),
       cta(launching_cta),
+      stream(launching_stream),
       grid(std::make_unique<DeviceGrid>(parent_grid.context_, op, parent_grid.run_)) {
   grid->tree_ = parent.tree_;
   grid->self_ = this;
@@ -98,6 +104,12 @@ void LaunchTree::Help() {
 void LaunchTree::Waiting(int more) {
   waiting_ += static_cast<unsigned>(more);
   Help();
+}
+
+/// A grid of the host's that launches faster than the launched grids run waits a moment, since each takes a kilobyte until it has run. Only
+/// a moment, as they may wait for what it does next; and only the first grid, so that those who run the others never wait for each other.
+void LaunchTree::AwaitRoom(std::unique_lock<std::mutex>& lock, const DeviceGrid& root) {
+  if (root.unfinished_ >= kManyUnfinished) room_.wait_for(lock, kAwaitRoom, [&] { return root.unfinished_ <= kManyUnfinished / 2; });
 }
 
 void LaunchTree::Drain(std::unique_lock<std::mutex>& lock) {
@@ -144,9 +156,10 @@ void LaunchTree::Complete(DeviceChild& child) {
     if (--successor->waits == 0) Push(std::move(successor));
   }
   DeviceGrid& parent = child.parent;
-  --parent.unfinished_;
-  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && found->second != 0)
-    --found->second;
+  if (--parent.unfinished_ == kManyUnfinished / 2) room_.notify_all();
+  if (const auto found = parent.unfinished_by_cta_.find(child.cta); found != parent.unfinished_by_cta_.end() && --found->second == 0)
+    parent.unfinished_by_cta_.erase(found);
+  parent.ForgetStream(child);
   CompleteIfOver(parent);
 }
 
@@ -173,13 +186,38 @@ LaunchTree& DeviceGrid::Tree() {
   return *tree_;
 }
 
-/// Null for a handle that is no stream. Launches into the NULL stream are in order for a block, whichever of its threads made them.
-DeviceGrid::DeviceStream* DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t stream) {
-  if (stream <= kLegacyStream) return &cta_streams_[cta];
-  if ((stream & kThreadStreams) != 0) return &thread_streams_[stream];
-  const auto found = streams_.find(stream);
-  return found == streams_.end() ? nullptr : &found->second;
+bool DeviceGrid::IsStream(std::uint64_t stream) const {
+  return stream <= kLegacyStream || (stream & kThreadStreams) != 0 || streams_.contains(stream);
 }
+
+/// Launches into the NULL stream are in order for a block, whichever of its threads made them.
+DeviceGrid::DeviceStream& DeviceGrid::StreamOf(std::uint64_t cta, std::uint64_t stream) {
+  if (stream <= kLegacyStream) return cta_streams_[cta];
+  return (stream & kThreadStreams) != 0 ? thread_streams_[stream] : streams_[stream];
+}
+
+/// What the next launch in a stream has to wait for: nothing, as long as there was none.
+std::vector<DeviceChildPtr> DeviceGrid::LastOf(std::uint64_t cta, std::uint64_t stream) const {
+  const bool of_cta = stream <= kLegacyStream;
+  const auto& streams = of_cta ? cta_streams_ : (stream & kThreadStreams) != 0 ? thread_streams_ : streams_;
+  const auto found = streams.find(of_cta ? cta : stream);
+  return found != streams.end() ? found->second.last : std::vector<DeviceChildPtr>();
+}
+
+/// Blocks and threads have streams of their own, millions of them: one whose work is complete is as one that was never used. In the
+/// program's timeline later work names what was before it, complete or not.
+void DeviceGrid::ForgetStream(const DeviceChild& child) {
+  if (child.work != 0) return;
+  const bool of_thread = (child.stream & kThreadStreams) != 0;
+  if (!of_thread && child.stream > kLegacyStream) return;
+  auto& streams = of_thread ? thread_streams_ : cta_streams_;
+  const auto found = streams.find(of_thread ? child.stream : child.cta);
+  if (found != streams.end() && std::ranges::all_of(found->second.last, [](const DeviceChildPtr& c) { return c->complete; }))
+    streams.erase(found);
+}
+
+/// Streams and events that a grid has at a time take memory of the host's.
+bool DeviceGrid::MayCreate() const { return streams_.size() + events_.size() < kMaxHandles; }
 
 DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t cta, std::uint64_t stream, std::uint64_t& number) {
   const auto code = kernel_->code();
@@ -198,32 +236,34 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
   if (const auto status = MakeKernelOp(context_, request, &op); status != CUDA_SUCCESS) return StatusOfLaunch(status);
 
   LaunchTree& tree = Tree();
-  const std::lock_guard lock(tree.mutex);
+  std::unique_lock lock(tree.mutex);
+  if (self_ == nullptr) tree.AwaitRoom(lock, *this);
   // Only tail launches are sure to pile up until the grid ends; all others begin while it runs.
   if (stream == kTailLaunch && tree.tails >= context_.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT])
     return DeviceStatus::kPendingCountExceeded;
   const bool ordered = stream != kTailLaunch && stream != kFireAndForget;
-  if (ordered && StreamOf(cta, stream) == nullptr) return DeviceStatus::kInvalidValue;
+  if (ordered && !IsStream(stream)) return DeviceStatus::kInvalidValue;
   if (HostTimeline* const timeline = HostTimeline::Get(); timeline != nullptr && work_ != 0) {
     Operation operation = std::move(op);
     timeline->AddTo(work_, WorksBefore(cta, stream), stream == kTailLaunch ? HostTimeline::kLastRank : cta, operation);
     op = std::get<KernelOp>(std::move(operation));
     number = op.work;
   }
-  const auto child = std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta);
+  const auto child =
+      std::make_shared<DeviceChild>(*this, self_ != nullptr ? self_->shared_from_this() : nullptr, std::move(op), cta, stream);
   if (stream == kTailLaunch) {
     ++tree.tails;
     tails_.push_back(child);
     return DeviceStatus::kSuccess;
   }
   if (ordered) {
-    DeviceStream* const order = StreamOf(cta, stream);
-    for (const DeviceChildPtr& before : order->last) {
+    DeviceStream& order = StreamOf(cta, stream);
+    for (const DeviceChildPtr& before : order.last) {
       if (before->complete) continue;
       before->successors.push_back(child);
       ++child->waits;
     }
-    order->last.assign(1, child);
+    order.last.assign(1, child);
   }
   ++unfinished_;
   ++unfinished_by_cta_[cta];
@@ -235,17 +275,14 @@ DeviceStatus DeviceGrid::Launch(const exec::LaunchParams& launch, std::uint64_t 
 std::vector<std::uint64_t> DeviceGrid::WorksBefore(std::uint64_t cta, std::uint64_t stream) {
   std::vector<std::uint64_t> works;
   if (stream == kTailLaunch || stream == kFireAndForget) return works;
-  if (const DeviceStream* const order = StreamOf(cta, stream)) {
-    for (const DeviceChildPtr& before : order->last) works.push_back(before->work);
-  }
+  for (const DeviceChildPtr& before : LastOf(cta, stream)) works.push_back(before->work);
   return works;
 }
 
 bool DeviceGrid::Idle(std::uint64_t cta) {
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
-  const auto found = unfinished_by_cta_.find(cta);
-  return found == unfinished_by_cta_.end() || found->second == 0;
+  return !unfinished_by_cta_.contains(cta);
 }
 
 void DeviceGrid::BeginWait() {
@@ -263,6 +300,7 @@ void DeviceGrid::EndWait() {
 DeviceStatus DeviceGrid::CreateStream(std::uint64_t* stream) {
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
+  if (!MayCreate()) return DeviceStatus::kOutOfMemory;
   *stream = tree.next_handle++;
   streams_.emplace(*stream, DeviceStream{});
   return DeviceStatus::kSuccess;
@@ -277,6 +315,7 @@ DeviceStatus DeviceGrid::DestroyStream(std::uint64_t stream) {
 DeviceStatus DeviceGrid::CreateEvent(std::uint64_t* event) {
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
+  if (!MayCreate()) return DeviceStatus::kOutOfMemory;
   *event = tree.next_handle++;
   events_.try_emplace(*event);
   return DeviceStatus::kSuccess;
@@ -292,9 +331,8 @@ DeviceStatus DeviceGrid::RecordEvent(std::uint64_t event, std::uint64_t cta, std
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
   const auto found = events_.find(event);
-  const DeviceStream* const order = StreamOf(cta, stream);
-  if (found == events_.end() || order == nullptr) return DeviceStatus::kInvalidValue;
-  found->second = order->last;
+  if (found == events_.end() || !IsStream(stream)) return DeviceStatus::kInvalidValue;
+  found->second = LastOf(cta, stream);
   return DeviceStatus::kSuccess;
 }
 
@@ -302,10 +340,11 @@ DeviceStatus DeviceGrid::WaitEvent(std::uint64_t event, std::uint64_t cta, std::
   LaunchTree& tree = Tree();
   const std::lock_guard lock(tree.mutex);
   const auto found = events_.find(event);
-  DeviceStream* const order = StreamOf(cta, stream);
-  if (found == events_.end() || order == nullptr) return DeviceStatus::kInvalidValue;
+  if (found == events_.end() || !IsStream(stream)) return DeviceStatus::kInvalidValue;
   for (const DeviceChildPtr& child : found->second) {
-    if (!child->complete && !std::ranges::count(order->last, child)) order->last.push_back(child);
+    if (child->complete) continue;
+    std::vector<DeviceChildPtr>& last = StreamOf(cta, stream).last;
+    if (!std::ranges::count(last, child)) last.push_back(child);
   }
   return DeviceStatus::kSuccess;
 }

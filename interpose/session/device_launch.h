@@ -23,13 +23,15 @@ class LaunchTree;
 
 /// A grid launched from the device.
 struct DeviceChild : std::enable_shared_from_this<DeviceChild> {
-  DeviceChild(DeviceGrid& parent, std::shared_ptr<DeviceChild> parent_child, KernelOp operation, std::uint64_t launching_cta);
+  DeviceChild(DeviceGrid& parent, std::shared_ptr<DeviceChild> parent_child, KernelOp operation, std::uint64_t launching_cta,
+              std::uint64_t launching_stream);
   ~DeviceChild();
 
   KernelOp op;
   DeviceGrid& parent;
   const std::shared_ptr<DeviceChild> keeps_parent;  ///< null when the host launched the parent
   const std::uint64_t cta;                          ///< of the parent, that launched it
+  const std::uint64_t stream;                       ///< the device stream, as Launch was told
   std::unique_ptr<DeviceGrid> grid;                 ///< what it launches itself
   unsigned waits = 0;                               ///< launches before it that are not complete
   bool complete = false;
@@ -73,7 +75,11 @@ class DeviceGrid final : public exec::GridChildren {
   };
 
   LaunchTree& Tree();
-  DeviceStream* StreamOf(std::uint64_t cta, std::uint64_t stream);
+  bool IsStream(std::uint64_t stream) const;
+  DeviceStream& StreamOf(std::uint64_t cta, std::uint64_t stream);
+  std::vector<DeviceChildPtr> LastOf(std::uint64_t cta, std::uint64_t stream) const;
+  void ForgetStream(const DeviceChild& child);
+  bool MayCreate() const;
   std::vector<std::uint64_t> WorksBefore(std::uint64_t cta, std::uint64_t stream);
 
   Context& context_;
