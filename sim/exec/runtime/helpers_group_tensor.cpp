@@ -47,25 +47,45 @@ class DescribedMemory {
 };
 
 /// Chunks of 16 bytes change places within their span, by the row of 128 bytes that they lie in.
-std::uint32_t Swizzled(const MatrixDescriptor& descriptor, std::uint32_t offset) {
-  return offset ^ (((offset >> 7) - descriptor.base_offset()) & (descriptor.swizzle_chunks() - 1)) << 4;
-}
+class Swizzle {
+ public:
+  explicit Swizzle(const MatrixDescriptor& descriptor)
+      : chunks_((descriptor.swizzle_chunks() - 1) * kChunkBytes), rows_(descriptor.base_offset() * kChunkBytes) {}
+  std::uint32_t PlaceOf(std::uint32_t offset) const { return offset ^ ((offset / kRowsByChunk - rows_) & chunks_); }
+
+ private:
+  static constexpr std::uint32_t kRowsByChunk = 128 / kChunkBytes;  // what makes a row's number one in units of a chunk
+  std::uint32_t chunks_, rows_;
+};
 
 /// Eight lines of 16 bytes: what products take as a chunk.
 struct CoreMatrix {
   std::uint8_t line[kLinesOfChunk][kChunkBytes];
 };
 
+/// What a descriptor says, taken apart once for all core matrices.
+struct Layout {
+  Layout(const DescribedMemory& memory, const MatrixDescriptor& descriptor)
+      : start(memory.OffsetOf(descriptor.address())),
+        stride(descriptor.stride_bytes()),
+        leading(descriptor.leading_bytes()),
+        span(descriptor.swizzle_chunks()),
+        swizzle(descriptor) {}
+  std::uint32_t start, stride, leading;
+  std::uint32_t span;  ///< chunks that are swizzled together
+  Swizzle swizzle;
+};
+
 /// Eight lines of 16 bytes that lie `pitch` apart, each swizzled for itself.
-void ReadCore(const DescribedMemory& memory, const MatrixDescriptor& descriptor, std::uint32_t at, std::uint32_t pitch, CoreMatrix& to) {
+inline void ReadCore(const DescribedMemory& memory, const Swizzle& swizzle, std::uint32_t at, std::uint32_t pitch, CoreMatrix& to) {
   constexpr std::uint32_t kSpanBytes = 128;  // swizzling stays within
   const std::uint32_t first = at & ~(kSpanBytes - 1);
-  if (const std::uint8_t* const whole = memory.Whole(first, at - first + (kLinesOfChunk - 1) * pitch + kSpanBytes)) {
-    for (unsigned i = 0; i < kLinesOfChunk; ++i)
-      std::memcpy(to.line[i], whole + (Swizzled(descriptor, at + i * pitch) - first), kChunkBytes);
+  const std::uint8_t* const whole = memory.Whole(first, at - first + (kLinesOfChunk - 1) * pitch + kSpanBytes);
+  if (whole != nullptr) {
+    for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], whole + (swizzle.PlaceOf(at + i * pitch) - first), kChunkBytes);
     return;
   }
-  for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], memory.Chunk(Swizzled(descriptor, at + i * pitch)), kChunkBytes);
+  for (unsigned i = 0; i < kLinesOfChunk; ++i) std::memcpy(to.line[i], memory.Chunk(swizzle.PlaceOf(at + i * pitch)), kChunkBytes);
 }
 
 /// What was read for one warp.
@@ -74,25 +94,24 @@ struct Lines {
   alignas(64) CoreMatrix core[kLines / kLinesOfChunk][kMostChunks];
 };
 
-// Canonical layouts (PTX ISA, 9.7.15.5.1, "Strides"), in units of chunks: `span` of them are swizzled together.
+// Canonical layouts (PTX ISA, 9.7.15.5.1, "Strides"), in units of chunks.
 
 /// Rows along k, two chunks each: core matrices one below the other `stride` apart, side by side within a span, without one `leading`
 /// apart.
-void ReadAlongDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned group, CoreMatrix (&to)[kMostChunks]) {
-  const std::uint32_t start = memory.OffsetOf(descriptor.address()) + group * descriptor.stride_bytes(), span = descriptor.swizzle_chunks();
-  const std::uint32_t next = span == 1 ? descriptor.leading_bytes() : kChunkBytes;
-  ReadCore(memory, descriptor, start, span * kChunkBytes, to[0]);
-  ReadCore(memory, descriptor, start + next, span * kChunkBytes, to[1]);
+void ReadAlongDepth(const DescribedMemory& memory, const Layout& layout, unsigned group, CoreMatrix (&to)[kMostChunks]) {
+  const std::uint32_t start = layout.start + group * layout.stride, next = layout.span == 1 ? layout.leading : kChunkBytes;
+  for (unsigned chunk = 0; chunk < kMostChunks; ++chunk)
+    ReadCore(memory, layout.swizzle, start + chunk * next, layout.span * kChunkBytes, to[chunk]);
 }
 
 /// Halfwords with k from row to row: a chunk has eight rows (of A) or columns (of B) of one k.
-void ReadAcrossDepth(const DescribedMemory& memory, const MatrixDescriptor& descriptor, unsigned group, CoreMatrix (&to)[kMostChunks]) {
-  const std::uint32_t start = memory.OffsetOf(descriptor.address()), span = descriptor.swizzle_chunks();
-  const std::uint32_t between_spans = span == 1 ? descriptor.stride_bytes() : descriptor.leading_bytes();
-  const std::uint32_t between_blocks = span == 1 ? descriptor.leading_bytes() : descriptor.stride_bytes();
+void ReadAcrossDepth(const DescribedMemory& memory, const Layout& layout, unsigned group, CoreMatrix (&to)[kMostChunks]) {
+  const std::uint32_t span = layout.span;
+  const std::uint32_t between_spans = span == 1 ? layout.stride : layout.leading;
+  const std::uint32_t between_blocks = span == 1 ? layout.leading : layout.stride;
   for (unsigned block = 0; block < kMostChunks; ++block) {
     CoreMatrix core;
-    ReadCore(memory, descriptor, start + group % span * kChunkBytes + group / span * between_spans + block * between_blocks,
+    ReadCore(memory, layout.swizzle, layout.start + group % span * kChunkBytes + group / span * between_spans + block * between_blocks,
              span * kChunkBytes, core);
     TransposeHalfwords(core.line[0], to[block].line[0]);
   }
@@ -102,11 +121,11 @@ void ReadAcrossDepth(const DescribedMemory& memory, const MatrixDescriptor& desc
 template <unsigned kLines>
 void ReadMatrix(const DescribedMemory& memory, std::uint64_t bits, bool across, unsigned first, unsigned groups, Lines<kLines>& storage,
                 EightLines* lines) {
-  const MatrixDescriptor descriptor{bits};
+  const Layout layout(memory, MatrixDescriptor{bits});
   for (unsigned group = 0; group < groups; ++group) {
     auto& to = storage.core[group];
-    if (across) ReadAcrossDepth(memory, descriptor, first + group, to);
-    else ReadAlongDepth(memory, descriptor, first + group, to);
+    if (across) ReadAcrossDepth(memory, layout, first + group, to);
+    else ReadAlongDepth(memory, layout, first + group, to);
     for (unsigned chunk = 0; chunk < kMostChunks; ++chunk) lines[group].chunk[chunk] = to[chunk].line[0];
   }
 }

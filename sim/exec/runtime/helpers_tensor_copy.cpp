@@ -97,7 +97,62 @@ void ForEachInside(const Copy& copy, const TensorRow& row, AccessKind kind, Visi
   for (std::uint32_t at = 0; at < bytes; at += element) visit(copy.Checked(Space::kGlobal, row.address + at, element, kind), at, element);
 }
 
-void Load(const Copy& copy) {
+/// The first row's address, of a box that lies in the tensor altogether and in the range that device memory is in, where what is not there
+/// faults by itself; else none. Such a box needs no look at each of its rows.
+const std::uint8_t* WholeBox(const Copy& copy) {
+#if defined(__SANITIZE_THREAD__)  // as in CheckedAddress
+  return nullptr;
+#endif
+  const TensorMap& map = copy.map;
+  if (copy.memcheck || copy.checks_shared) return nullptr;
+  std::uint64_t span = map.row_bytes();  // at most 4 x 256 x 8 x 2^40
+  for (unsigned axis = 0; axis < map.rank; ++axis) {
+    const std::uint64_t steps = axis == 0 ? map.box[0] - 1 : (map.count(axis) - 1) * std::uint64_t{map.step[axis]};
+    if (copy.at[axis] < 0 || static_cast<std::uint64_t>(copy.at[axis]) + steps >= map.extent(axis)) return nullptr;
+    if (axis != 0) span += steps * map.stride[axis - 1];
+  }
+  const DeviceMemory& memory = *ServicesOf(copy.warp).memory;
+  const std::uint64_t first = RowOf(map, copy.at, 0).address, offset = first - memory.range_base(), bytes = memory.range_bytes();
+  return offset < bytes && span <= bytes - offset ? reinterpret_cast<const std::uint8_t*>(first) : nullptr;
+}
+
+/// Calls visit(row) with each row's address, axis 1 fastest.
+template <typename Visit>
+void ForEachRow(const TensorMap& map, const std::uint8_t* first, Visit&& visit) {
+  std::uint32_t at[kMostTensorAxes] = {};
+  for (std::uint32_t left = map.rows(); left != 0; --left) {
+    visit(first);
+    for (unsigned axis = 1; axis < map.rank; ++axis) {
+      const std::uint64_t step = map.step[axis] * map.stride[axis - 1];
+      first += step;
+      if (++at[axis] != map.count(axis)) break;
+      first -= at[axis] * step;
+      at[axis] = 0;
+    }
+  }
+}
+
+void LoadWhole(const Copy& copy, const std::uint8_t* first) {
+  alignas(64) std::uint8_t bytes[kMostTensorRowBytes];
+  const TensorMap& map = copy.map;
+  const std::uint32_t row_bytes = map.row_bytes();
+  const bool converts = ConvertsElements(map.element), swizzles = map.swizzle != TensorSwizzle::kNone;
+  auto* const shared = reinterpret_cast<std::uint8_t*>(copy.warp.cta->ctx.shared_base);
+  auto to = static_cast<std::uint32_t>(copy.shared - copy.warp.cta->ctx.shared_base);
+  ForEachRow(map, first, [&](const std::uint8_t* row) {
+    if (converts) {
+      std::memcpy(bytes, row, row_bytes);
+      ConvertElements(map.element, bytes, map.box[0]);
+      row = bytes;
+    }
+    if (!swizzles) std::memcpy(shared + to, row, row_bytes);
+    for (std::uint32_t at = 0; swizzles && at < row_bytes; at += kChunkBytes)
+      std::memcpy(shared + Swizzled(map.swizzle, to + at), row + at, kChunkBytes);
+    to += row_bytes;
+  });
+}
+
+void LoadByRows(const Copy& copy) {
   alignas(64) std::uint8_t bytes[kMostTensorRowBytes];
   const std::uint32_t element = BytesOf(copy.map.element), row_bytes = copy.map.row_bytes();
   const std::uint64_t fill = FillBits(copy.map);
@@ -113,6 +168,11 @@ void Load(const Copy& copy) {
     ForEachPiece(copy, r, AccessKind::kWrite,
                  [&](std::uint8_t* to, std::uint32_t at, std::uint32_t count) { std::memcpy(to, bytes + at, count); });
   }
+}
+
+void Load(const Copy& copy) {
+  if (const std::uint8_t* const first = WholeBox(copy)) LoadWhole(copy, first);
+  else LoadByRows(copy);
 }
 
 void ReadShared(const Copy& copy, std::uint32_t row, std::uint8_t* bytes) {

@@ -139,7 +139,8 @@ void ForEachElement(const Case& c, std::uint32_t place, const std::function<void
           }
 }
 
-Case RandomCase(std::mt19937& random) {
+/// With `inside`, the box lies in the tensor altogether.
+Case RandomCase(std::mt19937& random, bool inside = false) {
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   Case c;
   TensorMap& map = c.map;
@@ -152,18 +153,24 @@ Case RandomCase(std::mt19937& random) {
   map.box[0] = 16 / bytes * (1 + below(std::min(widest, 256 * bytes) / 16));
   std::uint64_t room = 64 << 10, pitch = 0;
   room /= map.box[0] * bytes;
+  const auto place = [&](unsigned axis, std::uint32_t span) {
+    c.at[axis] = static_cast<std::int32_t>(axis == 0 ? below(3) * 16 / bytes : below(3));
+    map.size[axis] = static_cast<std::uint32_t>(c.at[axis]) + span + below(3);
+  };
   map.size[0] = 1 + below(2 * map.box[0]);
+  if (inside) place(0, map.box[0]);
   pitch = (map.size[0] * bytes + 15) / 16 * 16;
   for (unsigned axis = 1; axis < map.rank; ++axis) {
-    const std::uint32_t most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, 1, 9));
-    map.step[axis] = static_cast<std::uint8_t>(below(3) == 0 ? 1 + below(8) : 1);
+    const std::uint32_t most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, 1, inside ? 4 : 9));
+    map.step[axis] = static_cast<std::uint8_t>(below(3) == 0 ? 1 + below(inside ? 3 : 8) : 1);
     map.box[axis] = 1 + below(most);
     room /= map.count(axis);
     map.size[axis] = 1 + below(12);
+    if (inside) place(axis, (map.count(axis) - 1) * map.step[axis] + 1);
     map.stride[axis - 1] = pitch + 16 * below(3);
     pitch = map.stride[axis - 1] * map.size[axis];
   }
-  for (unsigned axis = 0; axis < map.rank; ++axis)
+  for (unsigned axis = 0; axis < map.rank && !inside; ++axis)
     c.at[axis] = static_cast<std::int32_t>(below(map.size[axis] + map.box[axis] + 2)) - static_cast<std::int32_t>(map.box[axis] + 1);
   const std::int32_t grain = static_cast<std::int32_t>(16 / bytes);  // boxes begin at multiples of 16 bytes in a row
   c.at[0] = (c.at[0] >= 0 ? c.at[0] : c.at[0] - grain + 1) / grain * grain;
@@ -206,8 +213,8 @@ TEST_CASE("TensorLoad_RandomMaps_MatchTheReference") {
   Runner runner;
   const std::uint64_t out = runner.executor.Upload(std::vector<std::uint8_t>(90112));
   std::map<unsigned, int> ranks;
-  for (int i = 0; i < 400; ++i) {
-    Case c = RandomCase(random);
+  for (int i = 0; i < 600; ++i) {
+    Case c = RandomCase(random, i % 3 == 0);
     ++ranks[c.map.rank];
     const std::uint64_t tensor = runner.executor.Upload(c.tensor);
     c.map.address = tensor;
