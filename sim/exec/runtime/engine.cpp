@@ -18,6 +18,7 @@
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/fault_signal.h"
 #include "sim/exec/runtime/helpers.h"
+#include "sim/exec/runtime/interpreter/interpreter.h"
 #include "sim/exec/runtime/kernel_builder.h"
 #include "sim/exec/runtime/memcheck/checker.h"
 #include "sim/exec/runtime/occupancy.h"
@@ -315,6 +316,9 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   launch.ctx.grid_workspace = workspace;
   launch.next_unit.store(first, std::memory_order_relaxed);
   launch.may_be_superseded = kernel.tier != nullptr;
+  if (kernel.tier && kernel.interpreted && kernel.interpreted->can_begin_again() && params.ctas.empty() && !params.in_turn &&
+      launch.ctas_per_unit == 1)
+    launch.undo = std::make_unique<UndoLog>();
   services_.running_launches.fetch_add(1, std::memory_order_relaxed);
   {
     const KernelBuilder::Use use(builder_, params, kernel);
@@ -355,12 +359,14 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   PrepareThreadForFaults();
   auto launch = std::make_unique<Launch>();
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
-  const std::uint64_t interpreted_units = std::min(launch->next_unit.load(), launch->units);
-  if (error.empty() && launch->may_be_superseded && !launch->stop.load() && launch->next_unit.load() < launch->units) {
+  const bool again = error.empty() && launch->begins_again.load() && launch->fault.kind == FaultKind::kNone;
+  if (again) launch->undo->Undo();
+  const std::uint64_t interpreted_units = again ? 0 : std::min(launch->next_unit.load(), launch->units);
+  if (again || (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {
     auto rest = std::make_unique<Launch>();
     rest->ctx.grid_id = launch->ctx.grid_id;
     const LoadedKernel& better = *kernel.tier->better.load(std::memory_order_acquire);
-    error = RunUnits(params, better, launch->next_unit.load(), workspace, *rest);
+    error = RunUnits(params, better, interpreted_units, workspace, *rest);
     launch = std::move(rest);
   }
   if (workspace != 0) memory_.Free(workspace);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "sim/exec/contract/abi.h"
 #include "sim/exec/engine.h"
+#include "sim/exec/runtime/interpreter/undo_log.h"
 #include "sim/exec/runtime/kernel_table.h"
 
 namespace gridloom::exec {
@@ -78,9 +80,25 @@ struct Launch {
   /// Machine code for what is being interpreted has come: the units that are left are better run by it.
   bool Superseded() const { return may_be_superseded && kernel->tier->better.load(std::memory_order_relaxed) != nullptr; }
   bool may_be_superseded = false;
+  /// Whether CTAs that are being interpreted end here, since what they have done is undone and the grid begins again as machine code. Not
+  /// where a unit has ended already: then those that have begun do not take much longer.
+  bool BeginsAgain() {
+    if (!undo) return false;
+    if (!begins_again.load(std::memory_order_relaxed)) {
+      if (!Superseded() || a_unit_has_ended.load(std::memory_order_relaxed) || undo->broken() || stop.load()) return false;
+      begins_again.store(true);
+      stop.store(true);
+    }
+    return true;
+  }
+  void NoteEndedUnit() {
+    if (undo && !a_unit_has_ended.load(std::memory_order_relaxed)) a_unit_has_ended.store(true, std::memory_order_relaxed);
+  }
+  std::unique_ptr<UndoLog> undo;  ///< null: the grid cannot begin again
+  std::atomic<bool> begins_again{false}, a_unit_has_ended{false};
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
-  alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid
+  alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid, or it begins again
   std::atomic<std::uint64_t> resident{0};     ///< units started and not finished (spinning kernels only)
   std::atomic<std::uint64_t> progress{0};     ///< counts what cannot happen in a dead grid
   std::atomic<std::uint32_t> active_workers{0}, stuck_workers{0};

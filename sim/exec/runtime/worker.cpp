@@ -102,6 +102,7 @@ void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::ui
     else if (launch->kernel->simple_barriers) RunRings();
     else RunResident();
   }
+  if (launch->undo) launch->undo->Take(overwritten);
   launch = nullptr;
 }
 
@@ -169,7 +170,12 @@ struct DirectLoop {
           end = span.end;
           return true;
         },
-        [&](std::uint64_t started) { return Ask(worker, started); }, run);
+        [&](std::uint64_t started) { return Ask(worker, started); },
+        [&] {
+          const bool goes_on = run();
+          worker.launch->NoteEndedUnit();
+          return goes_on;
+        });
   }
 
   static void Entry(WarpCtx* ctx) {
@@ -304,6 +310,7 @@ void Worker::RunResident() {
         continue;
       }
       progress = true;
+      launch->NoteEndedUnit();
       launch->resident.fetch_sub(1, std::memory_order_relaxed);
       resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
       idle_.push_back(&unit);

@@ -42,6 +42,7 @@ class Worker {
   /// Its stack's guard page holds `address`.
   bool IsStackGuard(std::uintptr_t address);
   Unit& main_unit();
+  UndoLog::Part overwritten;  ///< by the launch's stores, if it has an UndoLog
 
   static constexpr std::size_t kStackBytes = 256u << 10;
   static constexpr std::size_t kRecursiveStackBytes = 1u << 20;

@@ -7,6 +7,7 @@
 
 #include "sim/exec/contract/abi.h"
 #include "sim/exec/contract/bytecode.h"
+#include "sim/exec/contract/immediates.h"
 
 namespace gridloom::exec {
 
@@ -50,6 +51,11 @@ struct DecodedStep {
   StepFn run = nullptr;
   ByteStep step;
 };
+
+/// Of a load or store.
+inline Space SpaceOf(const ByteStep& step) { return static_cast<Space>(step.extra & 0x7f); }
+inline bool IsStrong(const ByteStep& step) { return (step.extra & 0x80) != 0; }
+inline Space AtomicSpace(const ByteStep& step) { return static_cast<Space>(step.imm >> 24 & 0xff); }
 
 /// The function of a plain step for what the processor has, or null: no such step for its types.
 StepFn PlainStepBaseline(const ByteStep& step);

@@ -30,6 +30,44 @@ std::size_t FrameBytes(const ByteFunction& form) {
   return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128;
 }
 
+/// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it.
+bool StaysInCta(Helper helper) {
+  switch (helper) {
+    case Helper::kTrap:
+    case Helper::kInvalidCall:
+    case Helper::kFence:
+    case Helper::kF64Rounded:
+    case Helper::kTexture:
+    case Helper::kTextureGather:
+    case Helper::kImageQuery:
+    case Helper::kSurfaceLoad:
+    case Helper::kMma:
+    case Helper::kTransposeMatrix:
+    case Helper::kLoadRows:
+    case Helper::kMatrixLoad:
+    case Helper::kMatchAny:
+    case Helper::kMatchAll:
+    case Helper::kRedux: return true;
+    default: return false;
+  }
+}
+
+bool CanBeUndone(const ByteStep& step) {
+  switch (step.code) {
+    case ByteCode::kAtomic: return AtomicSpace(step) == Space::kShared;
+    case ByteCode::kLoad:
+    case ByteCode::kStore: return !IsStrong(step) || SpaceOf(step) == Space::kShared || SpaceOf(step) == Space::kLocal;
+    case ByteCode::kHelper: return StaysInCta(static_cast<Helper>(step.a));
+    case ByteCode::kGiveWay: return false;
+    default: return true;
+  }
+}
+
+bool CanBeUndone(const ByteFunction& form) {
+  return std::ranges::all_of(form.steps, [](const ByteStep& step) { return CanBeUndone(step); }) &&
+         std::ranges::none_of(form.blocks, [](const ByteBlock& block) { return block.waits; });
+}
+
 /// Blocks with lanes that wait for their turn.
 class Lanes {
  public:
@@ -83,7 +121,12 @@ class Lanes {
 /// The way of a warp through a function, block by block.
 class Walk {
  public:
-  explicit Walk(Frame& frame) : f_(frame), lanes_(frame), form_(frame.function->form), steps_(frame.function->steps.data()) {}
+  explicit Walk(Frame& frame)
+      : f_(frame),
+        launch_(LaunchOf(WarpOf(frame.warp))),
+        lanes_(frame),
+        form_(frame.function->form),
+        steps_(frame.function->steps.data()) {}
 
   void Run() {
     bool on = true;
@@ -151,6 +194,7 @@ class Walk {
 
   bool Arrive(const ByteBlock& block, std::uint32_t to, std::uint32_t mask) {
     if (to <= f_.current) {  // always latch to header: nothing of the loop is pending
+      if (launch_.BeginsAgain()) LeaveStopped(WarpOf(f_.warp));
       if (!block.waits || --f_.fuel != 0) return Go(to, mask);
       f_.fuel = kFuel;
       Helper_kWarpYield(f_.warp, mask, 0, 0, nullptr);
@@ -229,6 +273,7 @@ class Walk {
   }
 
   Frame& f_;
+  Launch& launch_;
   Lanes lanes_;
   const ByteFunction& form_;
   const DecodedStep* steps_;
@@ -256,6 +301,7 @@ Result<std::shared_ptr<const InterpretedCode>> InterpretedCode::Load(Bytecode co
     if (!constants.empty()) std::memcpy(at, constants.data(), constants.size());
     function.constants = at;
   }
+  loaded->can_begin_again_ = std::ranges::all_of(loaded->functions_, [](const DecodedFunction& one) { return CanBeUndone(one.form); });
   return std::shared_ptr<const InterpretedCode>(std::move(loaded));
 }
 

@@ -34,11 +34,14 @@ class InterpretedCode {
   };
   Size size() const;
   bool has_loops() const;
+  /// Whether a grid can begin again before its end, because its stores are all that it does to memory outside of its CTAs (UndoLog).
+  bool can_begin_again() const { return can_begin_again_; }
   /// What all functions take of a warp's stack, each once.
   std::size_t stack_bytes() const;
 
  private:
   std::vector<DecodedFunction> functions_;
+  bool can_begin_again_ = false;
   std::vector<Bytecode::Pointer> pointers_;
 };
 

@@ -12,9 +12,6 @@ enum class Row : std::uint8_t { kNone, kSame, kConsecutive };
 
 namespace {
 
-Space SpaceOf(const ByteStep& step) { return static_cast<Space>(step.extra & 0x7f); }
-bool IsStrong(const ByteStep& step) { return (step.extra & 0x80) != 0; }
-
 /// Host addresses of lanes, and which of them may be touched without asking.
 struct Addresses {
   alignas(64) std::uint64_t host[kWarpSize];
@@ -122,11 +119,31 @@ void LoadRow(Frame& f, const ByteStep& s, const T* from, Row row) {
   }
 }
 
+/// What a store is about to overwrite outside of its CTA is kept, if the grid may begin again.
+class Keeper {
+ public:
+  Keeper(const Frame& f, const ByteStep& s) : worker_(WarpOf(f.warp).cta->unit->worker) {
+    if (SpaceOf(s) != Space::kShared && SpaceOf(s) != Space::kLocal) log_ = worker_.launch->undo.get();
+  }
+  void Keep(std::uint64_t address, std::uint32_t bytes) const {
+    if (log_ != nullptr) log_->Keep(worker_.overwritten, address, bytes);
+  }
+  /// A store that is done elsewhere.
+  void Break() const {
+    if (log_ != nullptr) log_->Break();
+  }
+
+ private:
+  Worker& worker_;
+  UndoLog* log_ = nullptr;
+};
+
 template <typename T>
 void StoreRow(Frame& f, const ByteStep& s, T* to) {
   const std::uint32_t* const list = f.lists + s.b;
   LaneAccess access(WarpOf(f.warp), s.line);
   access.At(0);
+  Keeper(f, s).Keep(reinterpret_cast<std::uint64_t>(to), static_cast<std::uint32_t>(sizeof(T)) * s.c * kWarpSize);
   if (s.c == 1) {
     std::memcpy(to, f.In<T>(list[0]), sizeof(T) * kWarpSize);
     return;
@@ -182,15 +199,18 @@ void RunStore(Frame& f, const ByteStep& s) {
   Addresses at;
   Locate(f, f.In<std::uint64_t>(s.a), SpaceOf(s), bytes, at);
   if (!Simple(s, bytes)) at.good = 0;
+  const Keeper keeper(f, s);
   // In the order of the lanes, whoever serves them: where two write to one place, the last one wins.
   if (at.good == f.mask) {
     LaneAccess access(WarpOf(f.warp), s.line);
     ForEachLane(at.good, [&](std::uint32_t lane) {
       access.At(lane);
+      keeper.Keep(at.host[lane], bytes);
       for (std::uint32_t e = 0; e < s.c; ++e) Put(reinterpret_cast<T*>(at.host[lane]) + e, f.In<T>(list[e])[lane]);
     });
     return;
   }
+  keeper.Break();
   alignas(64) std::uint8_t values[kWarpSize * 128];
   for (std::uint32_t e = 0; e < s.c; ++e) {
     const T* const from = f.In<T>(list[e]);
@@ -203,7 +223,7 @@ void RunStore(Frame& f, const ByteStep& s) {
 
 void RunAtomic(Frame& f, const ByteStep& s) {
   Addresses at;
-  Locate(f, f.In<std::uint64_t>(s.a), static_cast<Space>(s.imm >> 24 & 0xff), 1, at);
+  Locate(f, f.In<std::uint64_t>(s.a), AtomicSpace(s), 1, at);
   void* const args[] = {s.dst == kNoRegister ? nullptr : f.Out<std::uint8_t>(s.dst), at.host,
                         const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.b)), const_cast<std::uint8_t*>(f.In<std::uint8_t>(s.c))};
   Helper_kAtomic(f.warp, f.mask, s.line, s.imm, args);

@@ -1,0 +1,61 @@
+// What the stores of interpreted CTAs have overwritten. When machine code comes while a grid's first CTAs are still interpreted, their
+// stores are undone and the grid begins again as machine code: a CTA that has begun cannot change over in its midst
+// (docs/design/executor.md, "Tiers"). Only grids whose effects are such stores have a log (InterpretedCode::can_begin_again), and nobody
+// may look at what they write before they have ended: kernels that wait for others, or use atomics or volatile accesses outside of shared
+// memory, are not among them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace gridloom::exec {
+
+class UndoLog {
+ public:
+  /// What one worker has overwritten. Each worker writes to its own.
+  class Part {
+   public:
+    bool empty() const { return bytes_.empty(); }
+
+   private:
+    friend class UndoLog;
+    static constexpr std::size_t kRemembered = 4096;
+    std::vector<std::byte> bytes_;  // records: a Header, and the bytes that were there
+    std::vector<std::uint64_t> remembered_;
+  };
+
+  /// Called before a store of `bytes` bytes, at most kMostRow, to an address of device memory, which may turn out not to be there: in the
+  /// scope of a LaneAccess. What has been kept a short while ago is not kept again.
+  void Keep(Part& part, std::uint64_t address, std::uint32_t bytes);
+  static constexpr std::uint32_t kMostRow = 1024;
+
+  /// From now on the grid cannot begin again: something else than a store that is kept has been done, or there is too much of it.
+  void Break() { broken_.store(true, std::memory_order_relaxed); }
+  bool broken() const { return broken_.load(std::memory_order_relaxed); }
+
+  /// A worker that has left the grid hands over its part.
+  void Take(Part& part);
+  /// After all workers have left: memory is as it was when the grid began.
+  void Undo();
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{32} << 20;  // of all workers
+  struct Header {
+    std::uint64_t number;  ///< of all records; a store that overwrites another one's value has the higher number
+    std::uint64_t address;
+    std::uint64_t bytes;
+  };
+  static std::size_t SizeOf(std::uint64_t bytes) { return sizeof(Header) + (bytes + 7) / 8 * 8; }
+
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::size_t> kept_bytes_{0};
+  std::atomic<bool> broken_{false};
+  std::mutex mutex_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace gridloom::exec
