@@ -64,6 +64,7 @@ void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std
   line.ctas += stats.ctas;
   line.slices += slices;
   line.interpreted_ctas += stats.interpreted_ctas;
+  line.begun_again_ctas += stats.begun_again_ctas;
   line.seconds += stats.seconds;
   line.compile_seconds += stats.compile_seconds;
 }
@@ -97,12 +98,14 @@ std::string Summary::Text() const {
                    static_cast<unsigned long long>(line.ctas), line.seconds * 1e3, line.compile_seconds * 1e3);
     text += sliced ? Format(" %10llu\n", static_cast<unsigned long long>(line.slices)) : "\n";
   }
+  const auto add = [&](const char* what, const std::string& name, std::uint64_t ctas, const Line& line, const char* when) {
+    if (ctas == 0) return;
+    text += what + ShortKernelName(name, 60);
+    text += Format(": %llu of %llu CTAs, %s\n", static_cast<unsigned long long>(ctas), static_cast<unsigned long long>(line.ctas), when);
+  };
   for (const auto& [name, line] : rows) {
-    if (line.interpreted_ctas == 0) continue;
-    text +=
-        "interpreted: " + ShortKernelName(name, 60) +
-        Format(": %llu of %llu CTAs", static_cast<unsigned long long>(line.interpreted_ctas), static_cast<unsigned long long>(line.ctas));
-    text += ", before its machine code was there\n";
+    add("interpreted: ", name, line.interpreted_ctas, line, "before its machine code was there");
+    add("begun again: ", name, line.begun_again_ctas, line, "which were being interpreted when its machine code came");
   }
   for (const auto& [place, all] : launches_) {
     for (const std::string& what : all)

@@ -31,7 +31,7 @@ class Summary {
  private:
   Summary();
   struct Line {
-    std::uint64_t launches = 0, ctas = 0, slices = 0, interpreted_ctas = 0;
+    std::uint64_t launches = 0, ctas = 0, slices = 0, interpreted_ctas = 0, begun_again_ctas = 0;
     double seconds = 0, compile_seconds = 0;
   };
   const bool wanted_;

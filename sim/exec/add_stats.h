@@ -11,6 +11,7 @@ inline void AddTo(LaunchStats& sum, const LaunchStats& part) {
   sum.seconds += part.seconds;
   sum.compile_seconds += part.compile_seconds;
   sum.interpreted_ctas += part.interpreted_ctas;
+  sum.begun_again_ctas += part.begun_again_ctas;
   sum.cache_hit |= part.cache_hit;
 }
 

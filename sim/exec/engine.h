@@ -78,6 +78,7 @@ struct LaunchParams {
 struct LaunchStats {
   std::uint64_t ctas = 0, warps = 0;
   std::uint64_t interpreted_ctas = 0;  ///< of those: machine code was not there yet
+  std::uint64_t begun_again_ctas = 0;  ///< of those: they were being interpreted when it came, and began again
   double seconds = 0, compile_seconds = 0;
   bool cache_hit = false;  ///< code came from the disk cache
 };

@@ -361,7 +361,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
   const bool again = error.empty() && launch->begins_again.load() && launch->fault.kind == FaultKind::kNone;
   if (again) launch->undo->Undo();
-  const std::uint64_t interpreted_units = again ? 0 : std::min(launch->next_unit.load(), launch->units);
+  const std::uint64_t begun_units = std::min(launch->next_unit.load(), launch->units), interpreted_units = again ? 0 : begun_units;
   if (again || (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {
     auto rest = std::make_unique<Launch>();
     rest->ctx.grid_id = launch->ctx.grid_id;
@@ -375,6 +375,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     stats->ctas = params.ctas.empty() ? params.grid.count() : params.ctas.size();
     stats->warps = stats->ctas * launch->ctx.warps_per_cta;
     if (kernel.interpreted) stats->interpreted_ctas = interpreted_units * params.cluster.count();
+    if (again) stats->begun_again_ctas = begun_units;
     stats->seconds = Seconds(Clock::now() - start);
     // Most kernels are built before their launch is queued; the first launch that ends answers for it.
     stats->compile_seconds = std::atomic_ref(kernel.build_reported).exchange(true) ? 0 : kernel.build_seconds;

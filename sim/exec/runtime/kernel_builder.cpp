@@ -14,8 +14,8 @@ constexpr std::uint32_t kInterpreterFrames = 16u << 10;  // what helpers need be
 // What making machine code takes: fitted to 361 kernels of 151 programs on a Xeon with AVX-512; 80 % of those that take more than 100 ms
 // take between 0.7 and 2.2 times as long.
 constexpr std::uint64_t kNsPerAccess = 2'300'000, kNsPerBlock = 1'900'000, kNsPerOtherStep = 300'000;
-// Kernels for which it takes less are not interpreted. Those with loops may have CTAs that run for long, and machine code takes over
-// between two CTAs only.
+// Kernels for which it takes less are not interpreted. Those with loops may have CTAs that run for long; where they cannot begin again,
+// machine code takes over between two CTAs only.
 constexpr std::uint64_t kMostWaitNs = 50'000'000, kMostWaitWithLoopsNs = 150'000'000;
 constexpr std::uint32_t kMostFrameBytes = 2u << 20;  // of a warp
 constexpr std::uint64_t kPatiencePart = 20;          // of that time: so long a kernel is interpreted before its machine code is made
@@ -97,7 +97,7 @@ Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& progra
   if (made.refuses.empty()) {
     auto code = InterpretedCode::Load(std::move(made.code));
     if (code) {
-      const std::uint64_t most_wait = (*code)->has_loops() ? kMostWaitWithLoopsNs : kMostWaitNs;
+      const std::uint64_t most_wait = (*code)->has_loops() && !(*code)->can_begin_again() ? kMostWaitWithLoopsNs : kMostWaitNs;
       if (tiers_ == Tiers::kOn && (ExpectedNs(**code) < most_wait || (*code)->stack_bytes() > kMostFrameBytes)) return None();
       LoadedKernel loaded;
       loaded.interpreted = std::move(*code);

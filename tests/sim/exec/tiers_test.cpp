@@ -22,7 +22,7 @@
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/background/spawn.h"
 #include "sim/exec/runtime/compiler_loader.h"
-#include "tests/sim/exec/executor_fixture.h"
+#include "tests/sim/exec/tiers_fixture.h"
 
 namespace gridloom::test {
 namespace {
@@ -73,81 +73,6 @@ LOOP:
 )";
   return text;
 }
-
-/// Without printing all of them.
-bool Same(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) { return a == b; }
-
-struct Outcome {
-  std::vector<std::uint32_t> values;
-  LaunchStats stats;
-};
-
-class Tiers {
- public:
-  explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
-
-  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false) {
-    Outcome outcome;
-    outcome.values.assign(std::size_t{ctas} * kThreads, 0);
-    const std::uint64_t out = executor_.Upload(outcome.values);
-    const ParamBlock params = ParamBlock().Add(out).Add(rounds);
-    LaunchParams launch;
-    launch.grid = {ctas, 1, 1};
-    launch.block = {kThreads, 1, 1};
-    launch.params = params.bytes();
-    launch.cooperative = cooperative;
-    const LaunchFault fault = executor_.Launch(ptx, "k", std::move(launch), &outcome.stats);
-    INFO(fault.text);
-    CHECK(fault.kind == FaultKind::kNone);
-    executor_.Download(out, outcome.values);
-    executor_.Free(out);
-    return outcome;
-  }
-
-  std::vector<std::string> said;
-
- private:
-  static constexpr unsigned kThreads = 96;
-  Engine::Options Options(const std::string& tiers, const std::string& cache) {
-    Engine::Options options;
-    options.threads = 2;
-    options.tiers = tiers;
-    options.cache_dir = cache;
-    options.log = [this](std::string_view text) { said.emplace_back(text); };
-    return options;
-  }
-  Executor executor_;
-};
-
-/// Processes that run the compile service for a cache directory.
-std::vector<pid_t> Services(const std::string& cache) {
-  std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid == 0) continue;
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string line((std::istreambuf_iterator<char>(file)), {});
-    if (line.find("gridloom-compile") != std::string::npos && line.find(cache) != std::string::npos) found.push_back(pid);
-  }
-  return found;
-}
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/gridloom-tiers-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() {
-    for (const pid_t pid : Services(path_)) kill(pid, SIGKILL);
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace
 

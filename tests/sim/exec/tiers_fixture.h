@@ -1,0 +1,96 @@
+// An engine that interprets kernels until their machine code is there, with a cache directory of its own, and launches of a kernel `k` on
+// it.
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/sim/exec/executor_fixture.h"
+
+namespace gridloom::test {
+
+/// Without printing all of them.
+inline bool Same(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) { return a == b; }
+
+struct Outcome {
+  std::vector<std::uint32_t> values;
+  exec::LaunchStats stats;
+};
+
+class Tiers {
+ public:
+  explicit Tiers(const std::string& tiers, const std::string& cache = "") : executor_(Options(tiers, cache)) {}
+
+  /// The kernel's parameters are an array of a word for each thread, at first multiples of `initial`, and `rounds`.
+  Outcome Run(const std::string& ptx, unsigned ctas, std::uint32_t rounds, bool cooperative = false, std::uint32_t initial = 0) {
+    Outcome outcome;
+    outcome.values.resize(std::size_t{ctas} * kThreads);
+    for (std::size_t i = 0; i < outcome.values.size(); ++i) outcome.values[i] = static_cast<std::uint32_t>(i + 1) * initial;
+    const std::uint64_t out = executor_.Upload(outcome.values);
+    const ParamBlock params = ParamBlock().Add(out).Add(rounds);
+    exec::LaunchParams launch;
+    launch.grid = {ctas, 1, 1};
+    launch.block = {kThreads, 1, 1};
+    launch.params = params.bytes();
+    launch.cooperative = cooperative;
+    const exec::LaunchFault fault = executor_.Launch(ptx, "k", std::move(launch), &outcome.stats);
+    INFO(fault.text);
+    CHECK(fault.kind == exec::FaultKind::kNone);
+    executor_.Download(out, outcome.values);
+    executor_.Free(out);
+    return outcome;
+  }
+
+  std::vector<std::string> said;
+
+ private:
+  static constexpr unsigned kThreads = 96;
+  exec::Engine::Options Options(const std::string& tiers, const std::string& cache) {
+    exec::Engine::Options options;
+    options.threads = 2;
+    options.tiers = tiers;
+    options.cache_dir = cache;
+    options.log = [this](std::string_view text) { said.emplace_back(text); };
+    return options;
+  }
+  Executor executor_;
+};
+
+/// Processes that run the compile service for a cache directory.
+inline std::vector<pid_t> Services(const std::string& cache) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid == 0) continue;
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    if (line.find("gridloom-compile") != std::string::npos && line.find(cache) != std::string::npos) found.push_back(pid);
+  }
+  return found;
+}
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/gridloom-tiers-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() {
+    for (const pid_t pid : Services(path_)) kill(pid, SIGKILL);
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace gridloom::test
