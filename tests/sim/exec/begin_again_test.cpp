@@ -112,6 +112,7 @@ TEST_CASE("BeginAgain_KernelsInPlace_SameBits") {
 
 TEST_CASE("BeginAgain_WhatOthersMaySee_IsInterpretedToItsEnd") {
   CheckGoesOn(InPlaceKernel("", "  atom.global.add.u32 %r10, [%rd3], 1;\n"));
+  CheckGoesOn(InPlaceKernel("", "  membar.sys;\n  st.global.u32 [%rd3], %r6;\n"));
   CheckGoesOn(InPlaceKernel("", "  ld.volatile.global.u32 %r10, [%rd3];\n  add.u32 %r10, %r10, 1;\n  st.global.u32 [%rd3], %r10;\n"));
 }
 

@@ -30,12 +30,12 @@ std::size_t FrameBytes(const ByteFunction& form) {
   return form.frame_bytes + words * 16 + blocks * 4 + (form.has_meetings ? sizeof(WarpMeetings) : 0) + 128;
 }
 
-/// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it.
+/// Helpers that change nothing but registers and the warp's own CTA, and wait for nobody outside of it. A fence is not among them: what
+/// comes before it may be looked at by whoever sees what comes after it, the host for one.
 bool StaysInCta(Helper helper) {
   switch (helper) {
     case Helper::kTrap:
     case Helper::kInvalidCall:
-    case Helper::kFence:
     case Helper::kF64Rounded:
     case Helper::kTexture:
     case Helper::kTextureGather:
