@@ -27,6 +27,8 @@ std::string InPlaceKernel(const std::string& also = "", const std::string& after
 .visible .entry k(.param .u64 out, .param .u32 rounds)
 {
   .shared .u32 count;
+  .shared .b32 words[96];
+  .local .b32 mine[4];
   .reg .pred %p<4>;
   .reg .b32 %r<12>;
   .reg .b16 %h<2>;
@@ -108,6 +110,26 @@ TEST_CASE("BeginAgain_KernelsInPlace_SameBits") {
   CheckBeginsAgain(InPlaceKernel());
   // All warps of a CTA at a barrier in each round, with atomics that only the CTA sees.
   CheckBeginsAgain(InPlaceKernel("  bar.sync 0;\n  mov.u32 %r9, count;\n  atom.shared.add.u32 %r10, [%r9], 1;\n  bar.sync 0;\n"));
+}
+
+TEST_CASE("BeginAgain_GenericStoresToSharedAndLocalMemory_AreTheCtasOwn") {
+  CheckBeginsAgain(InPlaceKernel(R"(
+  mul.wide.u32 %rd4, %r4, 4;
+  mov.u64 %rd5, words;
+  cvta.shared.u64 %rd5, %rd5;
+  add.u64 %rd5, %rd5, %rd4;
+  st.u32 [%rd5], %r6;
+  mov.u64 %rd6, mine;
+  cvta.local.u64 %rd6, %rd6;
+  and.b32 %r8, %r6, 3;
+  mul.wide.u32 %rd4, %r8, 4;
+  add.u64 %rd6, %rd6, %rd4;
+  st.u32 [%rd6], %r6;
+  ld.u32 %r9, [%rd5];
+  ld.u32 %r10, [%rd6];
+  add.u32 %r9, %r9, %r10;
+  st.u32 [%rd3], %r9;
+)"));
 }
 
 TEST_CASE("BeginAgain_WhatOthersMaySee_IsInterpretedToItsEnd") {

@@ -119,21 +119,30 @@ void LoadRow(Frame& f, const ByteStep& s, const T* from, Row row) {
   }
 }
 
-/// What a store is about to overwrite outside of its CTA is kept, if the grid may begin again.
+/// What a store is about to overwrite outside of its CTA is kept, if the grid may begin again. Shared and local memory, which generic
+/// addresses reach, too, is the next CTA's by the time that stores are undone.
 class Keeper {
  public:
-  Keeper(const Frame& f, const ByteStep& s) : worker_(WarpOf(f.warp).cta->unit->worker) {
+  Keeper(const Frame& f, const ByteStep& s) : warp_(*f.warp), worker_(WarpOf(f.warp).cta->unit->worker) {
     if (SpaceOf(s) != Space::kShared && SpaceOf(s) != Space::kLocal) log_ = worker_.launch->undo.get();
   }
   void Keep(std::uint64_t address, std::uint32_t bytes) const {
-    if (log_ != nullptr) log_->Keep(worker_.overwritten, address, bytes);
+    if (log_ != nullptr && !IsOwn(address)) log_->Keep(worker_.overwritten, address, bytes);
   }
   /// A store that is done elsewhere.
-  void Break() const {
-    if (log_ != nullptr) log_->Break();
+  void Miss(const Addresses& at, std::uint32_t mask) const {
+    if (log_ == nullptr) return;
+    ForEachLane(mask, [&](std::uint32_t lane) {
+      if (!IsOwn(at.host[lane])) log_->Break();
+    });
   }
 
  private:
+  bool IsOwn(std::uint64_t address) const {
+    return address - warp_.cta->shared_base < warp_.cta->shared_bytes ||
+           address - warp_.local_base < std::uint64_t{warp_.local_stride} * kWarpSize;
+  }
+  const WarpCtx& warp_;
   Worker& worker_;
   UndoLog* log_ = nullptr;
 };
@@ -210,7 +219,7 @@ void RunStore(Frame& f, const ByteStep& s) {
     });
     return;
   }
-  keeper.Break();
+  keeper.Miss(at, f.mask);
   alignas(64) std::uint8_t values[kWarpSize * 128];
   for (std::uint32_t e = 0; e < s.c; ++e) {
     const T* const from = f.In<T>(list[e]);
