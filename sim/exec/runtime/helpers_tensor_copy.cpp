@@ -2,6 +2,7 @@
 // memory, row by row. Every byte goes through the checks of any other access, whatever the map says.
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "sim/exec/contract/tensor_copy_immediates.h"
 #include "sim/exec/contract/tensor_map.h"
@@ -30,9 +31,10 @@ struct Copy {
   }
 };
 
-[[noreturn]] void RaiseBadMap(const Copy& copy, const char* problem) {
-  const std::string text = std::string("tensor map ") + problem;
-  RecordFault(LaunchOf(copy.warp), &copy.warp, FaultKind::kIllegalInstruction, copy.lane, 0, copy.line, text);
+/// Nothing here is destroyed by leaving the warp, so the text is handed on.
+[[noreturn]] void RaiseBadMap(const Copy& copy, std::string problem) {
+  problem.insert(0, "tensor map ");
+  RecordFault(LaunchOf(copy.warp), &copy.warp, FaultKind::kIllegalInstruction, copy.lane, 0, copy.line, std::move(problem));
   LeaveStopped(copy.warp);
 }
 
@@ -51,14 +53,14 @@ void ReadMap(Copy& copy, std::uint64_t address, unsigned rank) {
 void CheckPlaceInRow(const Copy& copy) {
   const std::int64_t place = std::int64_t{copy.at[0]} * BytesOf(copy.map.element);
   if (place % kRowAlign == 0) return;
-  RaiseBadMap(copy, ("with a box that begins at byte " + std::to_string(place) + " of a row, no multiple of 16").c_str());
+  RaiseBadMap(copy, "with a box that begins at byte " + std::to_string(place) + " of a row, no multiple of 16");
 }
 
 /// What is read may begin before the tensor, what is written may not: no manual says so, an H100 takes it for an illegal instruction along
 /// either axis, also where the box lies outside altogether (tests/data/gpu/tensor-boxes.txt).
 void CheckBegin(const Copy& copy) {
   for (unsigned axis = 0; axis < copy.map.rank; ++axis) {
-    if (copy.at[axis] < 0) RaiseBadMap(copy, ("with a box to write that begins at " + std::to_string(copy.at[axis])).c_str());
+    if (copy.at[axis] < 0) RaiseBadMap(copy, "with a box to write that begins at " + std::to_string(copy.at[axis]));
   }
 }
 
