@@ -86,7 +86,7 @@ Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t
   }
 }
 
-void CheckBeginsAgain(const std::string& ptx) {
+[[maybe_unused]] void CheckBeginsAgain(const std::string& ptx) {
   std::uint32_t rounds = 0;
   const Outcome outcome = RunUntilItComes(ptx, true, rounds);
   INFO(rounds << " rounds, of 3 CTAs interpreted: " << outcome.stats.interpreted_ctas);
@@ -106,6 +106,7 @@ void CheckGoesOn(const std::string& ptx) {
 
 }  // namespace
 
+#if !defined(__SANITIZE_THREAD__)  // there all stores are left to a helper, which keeps nothing
 TEST_CASE("BeginAgain_KernelsInPlace_SameBits") {
   CheckBeginsAgain(InPlaceKernel());
   // All warps of a CTA at a barrier in each round, with atomics that only the CTA sees.
@@ -131,6 +132,7 @@ TEST_CASE("BeginAgain_GenericStoresToSharedAndLocalMemory_AreTheCtasOwn") {
   st.u32 [%rd3], %r9;
 )"));
 }
+#endif
 
 TEST_CASE("BeginAgain_WhatOthersMaySee_IsInterpretedToItsEnd") {
   CheckGoesOn(InPlaceKernel("", "  atom.global.add.u32 %r10, [%rd3], 1;\n"));
