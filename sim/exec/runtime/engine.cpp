@@ -359,7 +359,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   PrepareThreadForFaults();
   auto launch = std::make_unique<Launch>();
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
-  const bool again = error.empty() && launch->begins_again.load() && launch->fault.kind == FaultKind::kNone;
+  const bool again = error.empty() && launch->undo && launch->undo->decided() && launch->fault.kind == FaultKind::kNone;
   if (again) launch->undo->Undo();
   const std::uint64_t begun_units = std::min(launch->next_unit.load(), launch->units), interpreted_units = again ? 0 : begun_units;
   if (again || (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {

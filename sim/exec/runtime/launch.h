@@ -83,19 +83,16 @@ struct Launch {
   /// Whether CTAs that are being interpreted end here, since what they have done is undone and the grid begins again as machine code. Not
   /// where a unit has ended already: then those that have begun do not take much longer.
   bool BeginsAgain() {
-    if (!undo) return false;
-    if (!begins_again.load(std::memory_order_relaxed)) {
-      if (!Superseded() || a_unit_has_ended.load(std::memory_order_relaxed) || undo->broken() || stop.load()) return false;
-      begins_again.store(true);
-      stop.store(true);
-    }
+    if (!undo || undo->broken()) return false;
+    if (undo->decided()) return true;
+    if (!Superseded() || stop.load() || !undo->Decide()) return false;
+    stop.store(true);
     return true;
   }
   void NoteEndedUnit() {
-    if (undo && !a_unit_has_ended.load(std::memory_order_relaxed)) a_unit_has_ended.store(true, std::memory_order_relaxed);
+    if (undo && !undo->broken()) static_cast<void>(undo->Break());
   }
   std::unique_ptr<UndoLog> undo;  ///< null: the grid cannot begin again
-  std::atomic<bool> begins_again{false}, a_unit_has_ended{false};
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
   alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid, or it begins again

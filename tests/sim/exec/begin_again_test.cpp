@@ -21,7 +21,7 @@ using namespace exec;
 /// Each round reads what the round before has stored in the thread's word of `out`, and stores it as a word, as halfwords where the lane is
 /// odd, and as a byte. `also` is done in each round, `after` in the end; %rd3 is the word's address, %r6 what it holds.
 std::string InPlaceKernel(const std::string& also = "", const std::string& after = "") {
-  std::string text = R"(.version 8.0
+  const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u32 rounds)
@@ -32,6 +32,7 @@ std::string InPlaceKernel(const std::string& also = "", const std::string& after
   .reg .pred %p<4>;
   .reg .b32 %r<12>;
   .reg .b16 %h<2>;
+  .reg .f32 %f<4>;
   .reg .b64 %rd<8>;
   ld.param.u64 %rd1, [out];
   ld.param.u32 %r1, [rounds];
@@ -43,17 +44,11 @@ std::string InPlaceKernel(const std::string& also = "", const std::string& after
   add.u64 %rd3, %rd1, %rd2;
   and.b32 %r7, %r4, 1;
   setp.ne.u32 %p3, %r7, 0;
+  cvt.rn.f32.u32 %f1, %r5;
 LOOP:
   ld.global.u32 %r6, [%rd3];
 )";
-  for (unsigned i = 0; i < 900; ++i) {
-    switch (i % 3) {
-      case 0: text += "  mad.lo.u32 %r6, %r6, " + std::to_string(1664525 + 2 * i) + ", %r5;\n"; break;
-      case 1: text += "  shf.l.wrap.b32 %r6, %r6, %r6, " + std::to_string(i % 31 + 1) + ";\n"; break;
-      default: text += "  setp.gt.u32 %p1, %r6, " + std::to_string(i * 40503) + ";\n  @%p1 xor.b32 %r6, %r6, %r4;\n";
-    }
-  }
-  return text + R"(
+  return text + MixedSteps(900) + R"(
   st.global.u32 [%rd3], %r6;
   cvt.u16.u32 %h1, %r6;
   @%p3 st.global.u16 [%rd3+2], %h1;
@@ -153,6 +148,7 @@ TEST_CASE("UndoLog_StoresOfSeveralWorkersToTheSamePlaces_AreUndone") {
     for (std::uint8_t& byte : memory) byte = static_cast<std::uint8_t>(random());
     const auto before = memory;
     UndoLog log;
+    std::atomic<unsigned> wrong{0};
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < kWorkers; ++worker) {
       threads.emplace_back([&, worker] {
@@ -164,16 +160,16 @@ TEST_CASE("UndoLog_StoresOfSeveralWorkersToTheSamePlaces_AreUndone") {
           std::uint8_t* const at = memory.data() + word * 4;
           switch (mine() % 3) {
             case 0:
-              log.Keep(part, reinterpret_cast<std::uint64_t>(at), 4);
+              wrong += !log.Keep(part, reinterpret_cast<std::uint64_t>(at), 4);
               __atomic_store_n(reinterpret_cast<std::uint32_t*>(at), value, __ATOMIC_RELAXED);
               break;
             case 1:
-              log.Keep(part, reinterpret_cast<std::uint64_t>(at + value % 4), 1);
+              wrong += !log.Keep(part, reinterpret_cast<std::uint64_t>(at + value % 4), 1);
               __atomic_store_n(at + value % 4, static_cast<std::uint8_t>(value), __ATOMIC_RELAXED);
               break;
             default: {
               const std::size_t count = std::min<std::size_t>(32, kWords - word);
-              log.Keep(part, reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(count) * 4);
+              wrong += !log.Keep(part, reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(count) * 4);
               for (std::size_t k = 0; k < count; ++k)
                 __atomic_store_n(reinterpret_cast<std::uint32_t*>(at) + k, value + static_cast<std::uint32_t>(k), __ATOMIC_RELAXED);
             }
@@ -185,7 +181,8 @@ TEST_CASE("UndoLog_StoresOfSeveralWorkersToTheSamePlaces_AreUndone") {
     }
     for (std::thread& thread : threads) thread.join();
     CHECK(memory != before);
-    CHECK(!log.broken());
+    CHECK(wrong == 0);
+    CHECK(log.Decide());
     log.Undo();
     CHECK(memory == before);
   }
@@ -196,10 +193,35 @@ TEST_CASE("UndoLog_MoreThanItKeeps_IsBroken") {
   UndoLog log;
   UndoLog::Part part;
   std::size_t kept = 0;
-  while (!log.broken() && (kept + 1) * 256 <= memory.size()) log.Keep(part, reinterpret_cast<std::uint64_t>(&memory[256 * kept++]), 1024);
+  while (!log.broken() && (kept + 1) * 256 <= memory.size())
+    static_cast<void>(log.Keep(part, reinterpret_cast<std::uint64_t>(&memory[256 * kept++]), 1024));
   CHECK(log.broken());
   CHECK(kept > 20'000);
   CHECK(kept < 40'000);
+}
+
+TEST_CASE("UndoLog_BrokenOrDecided_WhicheverComesFirst") {
+  std::uint32_t word = 7;
+  const auto address = reinterpret_cast<std::uint64_t>(&word);
+  UndoLog::Part part;
+  {
+    UndoLog log;
+    CHECK(log.Keep(part, address, 4));
+    word = 8;
+    CHECK(log.Decide());
+    CHECK(!log.Break());  // whoever wants to do more must not
+    CHECK(!log.Keep(part, address, 4));
+    CHECK(log.decided());
+    log.Take(part);
+    log.Undo();
+    CHECK(word == 7);
+  }
+  UndoLog log;
+  CHECK(log.Break());
+  CHECK(log.Break());
+  CHECK(!log.Decide());
+  CHECK(log.Keep(part, address, 4));
+  CHECK(part.empty());
 }
 
 }  // namespace gridloom::test

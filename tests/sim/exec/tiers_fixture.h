@@ -16,6 +16,21 @@
 
 namespace gridloom::test {
 
+/// So many operations of different kinds on %r6 and %f1, with %r4 and %r5; %r7 and %p1 are theirs.
+inline std::string MixedSteps(unsigned steps) {
+  std::string text;
+  for (unsigned i = 0; i < steps; ++i) {
+    switch (i % 5) {
+      case 0: text += "  mad.lo.u32 %r6, %r6, " + std::to_string(1664525 + 2 * i) + ", %r5;\n"; break;
+      case 1: text += "  shf.l.wrap.b32 %r6, %r6, %r6, " + std::to_string(i % 31 + 1) + ";\n"; break;
+      case 2: text += "  setp.gt.u32 %p1, %r6, " + std::to_string(i * 40503) + ";\n  @%p1 xor.b32 %r6, %r6, %r4;\n"; break;
+      case 3: text += "  fma.rn.f32 %f1, %f1, 0f3F7FFFFE, 0f3E800000;\n"; break;
+      default: text += "  cvt.rzi.u32.f32 %r7, %f1;\n  add.u32 %r6, %r6, %r7;\n";
+    }
+  }
+  return text;
+}
+
 /// Without printing all of them.
 inline bool Same(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) { return a == b; }
 

@@ -2,6 +2,7 @@
 // machine code asks, too, which check lane by lane and name faults.
 #include <cstring>
 
+#include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/helpers.h"
 #include "sim/exec/runtime/interpreter/frame.h"
 #include "sim/exec/simd.h"
@@ -127,13 +128,13 @@ class Keeper {
     if (SpaceOf(s) != Space::kShared && SpaceOf(s) != Space::kLocal) log_ = worker_.launch->undo.get();
   }
   void Keep(std::uint64_t address, std::uint32_t bytes) const {
-    if (log_ != nullptr && !IsOwn(address)) log_->Keep(worker_.overwritten, address, bytes);
+    if (log_ != nullptr && !IsOwn(address) && !log_->Keep(worker_.overwritten, address, bytes)) LeaveStopped(WarpOf(&warp_));
   }
   /// A store that is done elsewhere.
   void Miss(const Addresses& at, std::uint32_t mask) const {
     if (log_ == nullptr) return;
     ForEachLane(mask, [&](std::uint32_t lane) {
-      if (!IsOwn(at.host[lane])) log_->Break();
+      if (!IsOwn(at.host[lane]) && !log_->Break()) LeaveStopped(WarpOf(&warp_));
     });
   }
 
@@ -142,7 +143,7 @@ class Keeper {
     return address - warp_.cta->shared_base < warp_.cta->shared_bytes ||
            address - warp_.local_base < std::uint64_t{warp_.local_stride} * kWarpSize;
   }
-  const WarpCtx& warp_;
+  WarpCtx& warp_;
   Worker& worker_;
   UndoLog* log_ = nullptr;
 };

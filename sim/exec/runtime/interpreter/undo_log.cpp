@@ -8,12 +8,13 @@
 
 namespace gridloom::exec {
 
-void UndoLog::Keep(Part& part, std::uint64_t address, std::uint32_t bytes) {
-  if (broken()) return;
+bool UndoLog::Keep(Part& part, std::uint64_t address, std::uint32_t bytes) {
+  if (broken()) return true;
+  if (decided()) return false;
   if (part.remembered_.empty()) part.remembered_.assign(Part::kRemembered, 0);
   const std::uint64_t key = address * (2 * kMostRow) + bytes;  // addresses have 47 bits
   std::uint64_t& remembered = part.remembered_[(key * 0x9e3779b97f4a7c15U) >> 52U];
-  if (remembered == key) return;
+  if (remembered == key) return true;
   const std::size_t at = part.bytes_.size(), size = SizeOf(bytes);
   if (kept_bytes_.fetch_add(size, std::memory_order_relaxed) > kMostBytes) return Break();
   try {
@@ -26,6 +27,7 @@ void UndoLog::Keep(Part& part, std::uint64_t address, std::uint32_t bytes) {
   const Header header{next_.fetch_add(1, std::memory_order_seq_cst), address, bytes};
   std::memcpy(part.bytes_.data() + at, &header, sizeof header);
   remembered = key;
+  return true;
 }
 
 void UndoLog::Take(Part& part) {

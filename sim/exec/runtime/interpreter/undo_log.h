@@ -5,7 +5,6 @@
 // memory, are not among them.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,13 +28,18 @@ class UndoLog {
   };
 
   /// Called before a store of `bytes` bytes, at most kMostRow, to an address of device memory, which may turn out not to be there: in the
-  /// scope of a LaneAccess. What has been kept a short while ago is not kept again.
-  void Keep(Part& part, std::uint64_t address, std::uint32_t bytes);
+  /// scope of a LaneAccess. What has been kept a short while ago is not kept again. False: it has been decided that the grid begins again,
+  /// and the store must not be done.
+  [[nodiscard]] bool Keep(Part& part, std::uint64_t address, std::uint32_t bytes);
   static constexpr std::uint32_t kMostRow = 1024;
 
-  /// From now on the grid cannot begin again: something else than a store that is kept has been done, or there is too much of it.
-  void Break() { broken_.store(true, std::memory_order_relaxed); }
-  bool broken() const { return broken_.load(std::memory_order_relaxed); }
+  /// From now on the grid cannot begin again: something else than a store that is kept is about to be done, or there is too much of it.
+  /// False: it has been decided that it does, and nothing must be done any more. Either comes first, whichever worker asks.
+  [[nodiscard]] bool Break() { return Become(State::kBroken); }
+  /// From now on the grid begins again. False: it cannot.
+  bool Decide() { return Become(State::kDecided); }
+  bool decided() const { return state_.load(std::memory_order_relaxed) == State::kDecided; }
+  bool broken() const { return state_.load(std::memory_order_relaxed) == State::kBroken; }
 
   /// A worker that has left the grid hands over its part.
   void Take(Part& part);
@@ -43,6 +47,12 @@ class UndoLog {
   void Undo();
 
  private:
+  enum class State : std::uint8_t { kOpen, kBroken, kDecided };
+  bool Become(State wanted) {
+    State now = state_.load();
+    if (now == State::kOpen && state_.compare_exchange_strong(now, wanted)) return true;
+    return now == wanted;
+  }
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;  // of all workers
   struct Header {
     std::uint64_t number;  ///< of all records; a store that overwrites another one's value has the higher number
@@ -53,7 +63,7 @@ class UndoLog {
 
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::size_t> kept_bytes_{0};
-  std::atomic<bool> broken_{false};
+  std::atomic<State> state_{State::kOpen};
   std::mutex mutex_;
   std::vector<Part> parts_;
 };
