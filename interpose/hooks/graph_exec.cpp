@@ -26,13 +26,16 @@ CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
   GL_CU_TRY(FindExec(handle, &exec));
   GL_CU_TRY(FindNode(origin, &node));
   const auto lock = exec->Lock();
-  GraphExec::Node* const made = exec->Find(node.get());
+  const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index());
+  std::shared_ptr<const session::GraphPlan> child_plan;
   if (const auto* child = std::get_if<session::ChildOp>(&operation)) {  // what is launched is the child as it was instantiated
     CUgraphExecUpdateResultInfo info{};
-    GL_CU_TRY(made->child->Update(*child->graph, &info));
+    GL_CU_TRY(made->child->Updated(*child->graph, &info, &child_plan));
   }
-  made->operation = std::move(operation);
+  session::GraphPlan::Node& edited = exec->Edit(*made);
+  edited.operation = std::move(operation);
+  edited.child = std::move(child_plan);
   return CUDA_SUCCESS;
 }
 
@@ -142,10 +145,13 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode orig
   GL_CU_TRY(FindNode(origin, &node));
   GL_CU_TRY(FindGraph(child_handle, &child));
   const auto lock = exec->Lock();
-  GraphExec::Node* const made = exec->Find(node.get());
+  const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr && made->child != nullptr);
   CUgraphExecUpdateResultInfo info{};
-  return made->child->Update(*child, &info);
+  std::shared_ptr<const session::GraphPlan> plan;
+  GL_CU_TRY(made->child->Updated(*child, &info, &plan));
+  exec->Edit(*made).child = std::move(plan);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned enabled) {
@@ -156,9 +162,9 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned 
   const auto type = node->type();
   GL_CU_REQUIRE(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_MEMCPY);
   const auto lock = exec->Lock();
-  GraphExec::Node* const made = exec->Find(node.get());
+  const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr);
-  made->enabled = enabled != 0;
+  exec->Edit(*made).enabled = enabled != 0;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned* enabled) {
@@ -168,7 +174,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned*
   GL_CU_TRY(FindExec(handle, &exec));
   GL_CU_TRY(FindNode(origin, &node));
   const auto lock = exec->Lock();
-  const GraphExec::Node* const made = exec->Find(node.get());
+  const session::GraphPlan::Node* const made = exec->Find(node.get());
   GL_CU_REQUIRE(made != nullptr);
   *enabled = made->enabled;
   return CUDA_SUCCESS;

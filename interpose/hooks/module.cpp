@@ -90,7 +90,7 @@ CUresult cuModuleUnload(CUmodule handle) {
   std::shared_ptr<Module> module;
   GL_CU_TRY(FindModule(handle, &module));
   if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;  // a library's: goes with cuLibraryUnload
-  module->context().WaitAll();
+  module->code().WaitForUsers();
   TheProcess().modules.Remove(handle);
   module->code().Unload();
   return CUDA_SUCCESS;
@@ -169,8 +169,10 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_optio
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {
-  const auto library = TheProcess().libraries.Remove(handle);
-  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::shared_ptr<Library> library;
+  GL_CU_TRY(FindLibrary(handle, &library));
+  library->code().WaitForUsers();
+  if (TheProcess().libraries.Remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   for (const auto& module : library->TakeModules()) {
     TheProcess().modules.Remove(reinterpret_cast<CUmodule>(module.get()));
   }

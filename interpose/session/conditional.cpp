@@ -27,7 +27,7 @@ Registry& TheRegistry() {
 /// One execution of a conditional node. Each step runs as a task when everything before it has ended.
 class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
  public:
-  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<GraphExec>> bodies, TaskPtr end,
+  ConditionalRun(Context& context, const ConditionalOp& op, std::vector<std::shared_ptr<const GraphPlan>> bodies, TaskPtr end,
                  std::uint64_t group)
       : context_(context), condition_(op.condition), type_(op.type), bodies_(std::move(bodies)), end_(std::move(end)), group_(group) {}
 
@@ -36,18 +36,18 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
     if (body >= bodies_.size()) return End({});
     const TaskPtr begin = MakeTask(0, [] {});
     TaskPool::Get().Submit(begin, {});
-    const std::vector<TaskPtr> leaves = SubmitBody(*bodies_[body], begin);
+    const std::vector<TaskPtr> leaves = SubmitBody(bodies_[body], begin);
     if (type_ != CU_GRAPH_COND_TYPE_WHILE) return End(leaves);
     TaskPool::Get().Submit(MakeTask(0, [self = shared_from_this()] { self->Step(); }), leaves);
   }
 
  private:
-  std::vector<TaskPtr> SubmitBody(GraphExec& body, const TaskPtr& begin) {
+  std::vector<TaskPtr> SubmitBody(const std::shared_ptr<const GraphPlan>& body, const TaskPtr& begin) {
     HostTimeline* const timeline = HostTimeline::Get();
-    if (timeline == nullptr) return body.SubmitNodes(context_, begin, 0);
+    if (timeline == nullptr) return SubmitPlan(context_, body, begin, 0);
     const std::uint64_t before[] = {last_step_};
     last_step_ = timeline->OpenGroup(group_, std::span(before, last_step_ != 0 ? 1 : 0));
-    const std::vector<TaskPtr> leaves = body.SubmitNodes(context_, begin, last_step_);
+    const std::vector<TaskPtr> leaves = SubmitPlan(context_, body, begin, last_step_);
     timeline->Close(last_step_);
     return leaves;
   }
@@ -71,7 +71,7 @@ class ConditionalRun : public std::enable_shared_from_this<ConditionalRun> {
   Context& context_;
   const std::shared_ptr<Conditional> condition_;
   const CUgraphConditionalNodeType type_;
-  const std::vector<std::shared_ptr<GraphExec>> bodies_;
+  const std::vector<std::shared_ptr<const GraphPlan>> bodies_;
   const TaskPtr end_;
   const std::uint64_t group_;
   std::uint64_t last_step_ = 0;  ///< in the program's timeline
@@ -118,7 +118,7 @@ ConditionalBodies::~ConditionalBodies() {
   for (const CUgraph handle : handles) Process::Get().graphs.Remove(handle);
 }
 
-TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<GraphExec>>& bodies,
+TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
                        const TaskPtr& begin, std::uint64_t group) {
   const TaskPtr end = MakeTask(0, [] {});  // submitted by the last step; others may wait for it already
   const auto run = std::make_shared<ConditionalRun>(context, op, bodies, end, group);

@@ -14,7 +14,7 @@ namespace gridloom::session {
 
 class Context;
 class Graph;
-class GraphExec;
+struct GraphPlan;
 
 /// The value behind a conditional handle. Graphs and executable graphs that use it keep it.
 class Conditional {
@@ -61,7 +61,7 @@ struct ConditionalOp {
 
 /// Decides, once `begin` is done, which body runs, and submits it. The task that is returned is done when the node is. `group`: number
 /// of the node in the program's timeline, if there is one.
-TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<GraphExec>>& bodies,
+TaskPtr RunConditional(Context& context, const ConditionalOp& op, const std::vector<std::shared_ptr<const GraphPlan>>& bodies,
                        const TaskPtr& begin, std::uint64_t group);
 
 }  // namespace gridloom::session

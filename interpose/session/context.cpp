@@ -79,13 +79,23 @@ bool Context::IsDefaultStream(CUstream handle) {
   return value == 0 || value == kStreamLegacy || value == kStreamPerThread;
 }
 
+namespace {
+
+bool IsDone(const TaskPtr& tail) { return tail == nullptr || tail->done(); }
+
+}  // namespace
+
 void Context::ForgetStream(const StreamPtr& stream) {
   const std::lock_guard lock(queue_mutex_);
   CloseBatch(*stream);
   by_handle_.erase(stream->handle());
-  // Work still queued goes on; the legacy stream must keep waiting for it.
-  if (stream->blocking() && stream->tail_ != nullptr && !stream->tail_->done()) return;
   std::erase(streams_, stream);
+  if (IsDone(stream->tail_)) return;
+  if (ending_.size() >= most_ending_) {
+    std::erase_if(ending_, [](const StreamPtr& one) { return IsDone(one->tail_); });
+    most_ending_ = std::max<std::size_t>(2 * ending_.size(), 64);
+  }
+  ending_.push_back(stream);
 }
 
 std::vector<TaskPtr> Context::Predecessors(Stream& stream, std::span<const TaskPtr> after) {
@@ -98,29 +108,35 @@ std::vector<TaskPtr> Context::Predecessors(Stream& stream, std::span<const TaskP
 
 std::vector<TaskPtr> Context::Tails(const Stream& stream) const {
   std::vector<TaskPtr> tasks;
-  const auto add = [&tasks](const TaskPtr& tail) {
-    if (tail != nullptr && !tail->done()) tasks.push_back(tail);
-  };
-  add(stream.tail_);
-  if (stream.kind() == Stream::Kind::kLegacy) {
-    for (const StreamPtr& other : streams_) {
-      if (other->blocking()) add(other->tail_);
-    }
-  } else if (stream.blocking()) {
-    add(legacy_->tail_);
-  }
+  if (!IsDone(stream.tail_)) tasks.push_back(stream.tail_);
+  if (stream.kind() == Stream::Kind::kLegacy) AddTails(true, tasks);
+  else if (stream.blocking() && !IsDone(legacy_->tail_)) tasks.push_back(legacy_->tail_);
   return tasks;
 }
 
+void Context::AddTails(bool blocking, std::vector<TaskPtr>& tasks) const {
+  for (const auto* const streams : {&streams_, &ending_}) {
+    for (const StreamPtr& stream : *streams) {
+      if ((stream->blocking() || !blocking) && !IsDone(stream->tail_)) tasks.push_back(stream->tail_);
+    }
+  }
+}
+
 TaskPtr Context::Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr> after) {
+  TaskPool::Get().Submit(task, after);
+  stream.tail_ = task;
+  return Count(stream, 1);
+}
+
+TaskPtr Context::Count(Stream& stream, std::uint64_t operations) {
   // A GPU's driver takes about a thousand operations in advance; then a launch waits. Without a bound a program that launches
   // faster than its kernels run fills the host's memory, and who waits for the device, cudaFree for one, waits for ever more.
   constexpr std::uint64_t kQueueDepth = 1024;
-  TaskPool::Get().Submit(task, after);
-  stream.tail_ = task;
-  if (++stream.enqueued_ % (kQueueDepth / 2) != 0) return nullptr;
+  stream.unmarked_ += operations;
+  if (stream.unmarked_ < kQueueDepth / 2) return nullptr;
+  stream.unmarked_ = 0;
   TaskPtr oldest = std::exchange(stream.marks_[0], std::move(stream.marks_[1]));
-  stream.marks_[1] = task;
+  stream.marks_[1] = stream.tail_;
   return oldest;
 }
 
@@ -175,34 +191,39 @@ void Context::CloseBatches() {
   CloseAll();
 }
 
-bool Context::EnqueueOrRun(Stream& stream, const TaskPtr& task) {
-  bool claimed = false;
-  {
-    const std::lock_guard lock(queue_mutex_);
-    claimed = TaskPool::Get().SubmitOrClaim(task, Predecessors(stream, {}));
-    stream.tail_ = task;
-  }
-  if (claimed) TaskPool::Get().RunHere(task);
+bool Context::AppendOrClaim(Stream& stream, const TaskPtr& task, TaskPtr* oldest) {
+  const std::lock_guard lock(queue_mutex_);
+  const bool claimed = TaskPool::Get().SubmitOrClaim(task, Predecessors(stream, {}));
+  stream.tail_ = task;
+  if (!claimed) *oldest = Count(stream, 1);
   return claimed;
 }
 
-void Context::EnqueueAndWait(Stream& stream, const TaskPtr& task) {
-  if (!EnqueueOrRun(stream, task) || !task->done()) TaskPool::Get().Wait(task);
+void Context::EnqueueOrRun(Stream& stream, const TaskPtr& task) {
+  TaskPtr oldest;
+  if (AppendOrClaim(stream, task, &oldest)) TaskPool::Get().RunHere(task);
+  else if (oldest != nullptr) TaskPool::Get().Wait(oldest);
 }
 
-void Context::EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
-                           std::span<const TaskPtr> after) {
+void Context::EnqueueAndWait(Stream& stream, const TaskPtr& task) {
+  TaskPtr oldest;
+  if (AppendOrClaim(stream, task, &oldest)) TaskPool::Get().RunHere(task);
+  if (!task->done()) TaskPool::Get().Wait(task);
+}
+
+TaskPtr Context::EnqueueGroup(Stream& stream, const Group& group, std::span<const TaskPtr> after) {
   const std::lock_guard lock(queue_mutex_);
-  TaskPool::Get().Submit(first, Predecessors(stream, after));
-  const std::vector<TaskPtr> leaves = submit();
-  TaskPool::Get().Submit(last, leaves);
-  stream.tail_ = last;
+  TaskPool::Get().Submit(group.first, Predecessors(stream, after));
+  const std::vector<TaskPtr> leaves = group.submit();
+  TaskPool::Get().Submit(group.last, leaves);
+  stream.tail_ = group.last;
+  return Count(stream, group.operations);
 }
 
 bool Context::Idle(Stream& stream) {
   const std::lock_guard lock(queue_mutex_);
   CloseAll();
-  return (stream.tail_ == nullptr || stream.tail_->done()) && (stream.kind() != Stream::Kind::kLegacy || Tails(stream).empty());
+  return IsDone(stream.tail_) && (stream.kind() != Stream::Kind::kLegacy || Tails(stream).empty());
 }
 
 bool Context::IdleShortly(Stream& stream) {
@@ -220,7 +241,7 @@ void Context::Wait(Stream& stream) {
     const std::lock_guard lock(queue_mutex_);
     CloseAll();
     if (stream.kind() == Stream::Kind::kLegacy) tasks = Tails(stream);
-    else if (stream.tail_ != nullptr && !stream.tail_->done()) tasks.push_back(stream.tail_);
+    else if (!IsDone(stream.tail_)) tasks.push_back(stream.tail_);
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Wait(stream);
@@ -231,13 +252,9 @@ void Context::WaitAll() {
   {
     const std::lock_guard lock(queue_mutex_);
     CloseAll();
-    if (legacy_->tail_ != nullptr) tasks.push_back(legacy_->tail_);
-    std::erase_if(streams_, [&](const StreamPtr& stream) {
-      const bool idle = stream->tail_ == nullptr || stream->tail_->done();
-      if (!idle) tasks.push_back(stream->tail_);
-      // Destroyed streams were kept only for the work they still had.
-      return idle && stream->kind() != Stream::Kind::kPerThread && !by_handle_.contains(stream->handle());
-    });
+    if (!IsDone(legacy_->tail_)) tasks.push_back(legacy_->tail_);
+    std::erase_if(ending_, [](const StreamPtr& stream) { return IsDone(stream->tail_); });
+    AddTails(false, tasks);
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
   WaitForSpawnedTasks(*this);
@@ -247,8 +264,8 @@ void Context::WaitAll() {
 bool Context::AllIdle() {
   const std::lock_guard lock(queue_mutex_);
   CloseAll();
-  const auto idle = [](const StreamPtr& stream) { return stream->tail_ == nullptr || stream->tail_->done(); };
-  return idle(legacy_) && std::ranges::all_of(streams_, idle) && SpawnedTasksAreOver(*this);
+  const auto idle = [](const StreamPtr& stream) { return IsDone(stream->tail_); };
+  return idle(legacy_) && std::ranges::all_of(streams_, idle) && std::ranges::all_of(ending_, idle) && SpawnedTasksAreOver(*this);
 }
 
 void Context::Destroy() {
@@ -265,6 +282,7 @@ void Context::Destroy() {
   Process::Get().ReleaseContextObjects(*this);
   const std::lock_guard lock(queue_mutex_);
   streams_.clear();
+  ending_.clear();
   per_thread_.clear();
   by_handle_.clear();
   legacy_ = std::make_shared<Stream>(*this, Stream::Kind::kLegacy, 0);

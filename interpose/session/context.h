@@ -83,18 +83,24 @@ class Context {
   StreamPtr FindStream(cuda::CUstream handle);
   /// The handle means another stream in each context, or for each thread.
   static bool IsDefaultStream(cuda::CUstream handle);
+  /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too.
   void ForgetStream(const StreamPtr& stream);
 
   /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue is full.
   void Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after = {});
   /// The same, and runs it on the calling thread if it can start at once.
-  /// Answers whether it did.
-  bool EnqueueOrRun(Stream& stream, const TaskPtr& task);
+  void EnqueueOrRun(Stream& stream, const TaskPtr& task);
   /// The same, and returns when it is done.
   void EnqueueAndWait(Stream& stream, const TaskPtr& task);
-  /// Puts a group into the stream: `first`, then what `submit` submits behind it, then `last` behind the tasks it answers.
-  void EnqueueGroup(Stream& stream, const TaskPtr& first, const TaskPtr& last, const std::function<std::vector<TaskPtr>()>& submit,
-                    std::span<const TaskPtr> after);
+  /// Operations that stand in a stream as one.
+  struct Group {
+    TaskPtr first, last;
+    std::uint64_t operations = 0;                  ///< how many
+    std::function<std::vector<TaskPtr>()> submit;  ///< submits them behind `first`; `last` comes behind the tasks it answers
+  };
+  /// Puts them into the stream, behind `after`. Answers a task that the host has to wait for before it goes on, since the stream's queue
+  /// is full; null: none.
+  [[nodiscard]] TaskPtr EnqueueGroup(Stream& stream, const Group& group, std::span<const TaskPtr> after);
   /// Puts a launch into the stream that may wait there for others (session/reordering.h); `last`: and then goes with them. They become a
   /// task when anything else is put into the stream, or when the host waits or asks for anything.
   void EnqueueInBatch(Stream& stream, KernelOp launch, bool last);
@@ -132,8 +138,14 @@ class Context {
   std::vector<TaskPtr> Tails(const Stream& stream) const;
   /// The stream's next task. Answers one that the host has to wait for, if any.
   TaskPtr Append(Stream& stream, const TaskPtr& task, std::vector<TaskPtr> after);
+  /// Counts what the host put into the stream. Answers as Append.
+  static TaskPtr Count(Stream& stream, std::uint64_t operations);
+  /// Puts a task into the stream; true when nothing is in its way: then it is the caller's to run. `oldest` as Append's answer.
+  bool AppendOrClaim(Stream& stream, const TaskPtr& task, TaskPtr* oldest);
   /// Makes a task of the launches that wait in the stream for more. Answers as Append.
   TaskPtr CloseBatch(Stream& stream);
+  /// The tasks of streams that are not done. `blocking`: only of streams that wait for the legacy one.
+  void AddTails(bool blocking, std::vector<TaskPtr>& tasks) const;
   /// That in streams which this one's next operation has to wait for.
   void CloseOthers(const Stream& stream);
   void CloseAll();
@@ -148,6 +160,8 @@ class Context {
   mutable std::mutex queue_mutex_;  ///< guards every Stream::tail_ and the lists below
   StreamPtr legacy_;
   std::vector<StreamPtr> streams_;                           ///< all but the legacy one
+  std::vector<StreamPtr> ending_;                            ///< destroyed ones that had work left when they were
+  std::size_t most_ending_ = 64;                             ///< with so many, those that are done go
   std::unordered_map<std::uint64_t, StreamPtr> per_thread_;  ///< by thread number
   std::unordered_map<cuda::CUstream, StreamPtr> by_handle_;
 

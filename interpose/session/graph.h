@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
+#include "interpose/session/graph_plan.h"
 #include "interpose/session/operation.h"
 #include "interpose/session/task.h"
 
 namespace gridloom::session {
 
 class Graph;
-struct CopiedBytes;
 
 /// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
 class UserObject {
@@ -85,48 +85,33 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::vector<std::shared_ptr<GraphNode>> nodes_;
 };
 
-/// A graph made ready to launch: its operations and dependencies are copies.
-class GraphExec : public std::enable_shared_from_this<GraphExec> {
+/// A graph made ready to launch. Guarded by its mutex, which callers of Find and Edit hold (Lock).
+class GraphExec {
  public:
-  struct Node {
-    Operation operation;
-    std::vector<std::uint32_t> dependencies;
-    std::shared_ptr<GraphExec> child;                ///< of a child graph node
-    std::vector<std::shared_ptr<GraphExec>> bodies;  ///< of a conditional node
-    GraphNode* origin = nullptr;                     ///< node it was made from: an identity only
-    bool enabled = true;
-  };
+  GraphExec(std::shared_ptr<const GraphPlan> plan, std::uint64_t flags) : flags_(flags), plan_(std::move(plan)) {}
   /// INVALID_VALUE for a cycle.
   static cuda::CUresult Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec);
-  ~GraphExec();
   cuda::CUgraphExec handle() { return reinterpret_cast<cuda::CUgraphExec>(this); }
   std::uint64_t flags() const { return flags_; }
 
-  /// The node made from `origin`; null when there is none. Callers hold Lock().
-  Node* Find(const GraphNode* origin);
   std::unique_lock<std::mutex> Lock() const { return std::unique_lock(mutex_); }
-  /// Takes over the operations of a graph of the same shape.
+  /// The node made from `origin`; null when there is none.
+  const GraphPlan::Node* Find(const GraphNode* origin) const;
+  /// The node that Find answered, for a change. Launches from before keep what they were launched with.
+  GraphPlan::Node& Edit(const GraphPlan::Node& node);
+  /// Takes over the operations of a graph of the same shape, all or none.
   cuda::CUresult Update(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info);
 
-  cuda::CUresult Launch(Stream& stream);
-
-  /// Submits every node behind `first`; answers the tasks nothing in the graph waits for. `group`: number of this launch in the
-  /// program's timeline, if there is one. For graphs inside of graphs.
-  std::vector<TaskPtr> SubmitNodes(Context& context, const TaskPtr& first, std::uint64_t group);
+  /// Answers a task that the caller has to wait for without locks, since the stream's queue is full; null: none.
+  [[nodiscard]] TaskPtr Launch(Stream& stream);
 
  private:
-  /// A launch begins: conditions get the values they begin with.
-  void BeginConditions();
-  /// Adds what its nodes copy over PCIe.
-  void AddCopies(CopiedBytes& copied) const;
-
   mutable std::mutex mutex_;
-  std::uint64_t flags_ = 0;
-  std::vector<Node> nodes_;      ///< in an order that respects dependencies
-  std::uint64_t last_work_ = 0;  ///< likewise, in the program's timeline
-  TaskPtr last_launch_;          ///< two launches of one executable graph never overlap
-  UserObjects user_objects_;
-  std::vector<std::shared_ptr<const Graph>> kept_;  ///< graphs whose allocation nodes this one uses
+  const std::uint64_t flags_;
+  std::shared_ptr<const GraphPlan> plan_;
+  std::shared_ptr<GraphPlan> own_plan_;  ///< the same while no launch has it, so that it can be changed; else null
+  TaskPtr last_launch_;                  ///< two launches of one executable graph never overlap
+  std::uint64_t last_work_ = 0;          ///< the same in the program's timeline
 };
 
 /// cuGraphLaunch: refused while the stream is being captured.

@@ -262,6 +262,17 @@ CUresult Code::FindGlobal(std::string_view name, Context* context, const exec::G
   return *global != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+void Code::WaitForUsers() {
+  std::vector<Context*> contexts;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Instance& instance : instances_) {
+      if (instance.context != nullptr) contexts.push_back(instance.context);
+    }
+  }
+  for (Context* const context : contexts) context->WaitAll();
+}
+
 void Code::Unload() {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, kernel] : kernels_) Process::Get().kernels.Remove(kernel->kernel_handle());

@@ -116,6 +116,8 @@ class Code : public std::enable_shared_from_this<Code> {
   /// The kernel's form that runs in slices, or why there is none; of a program that ProgramFor gave.
   std::shared_ptr<const exec::SlicedKernel> FindSliced(const std::string& name, const std::shared_ptr<exec::Program>& program);
   cuda::CUresult FindGlobal(std::string_view name, Context* context, const exec::GlobalInfo** global);
+  /// Waits for the work of the contexts it was placed in, which may use its kernels and variables.
+  void WaitForUsers();
   /// Takes its kernels out of the handle table.
   void Unload();
   void ForgetContext(Context& context);

@@ -49,8 +49,8 @@ class Stream {
 
   // Guarded by the context's queue mutex.
   TaskPtr tail_;                       ///< last operation
-  std::uint64_t enqueued_ = 0;         ///< operations that the host did not wait for
-  TaskPtr marks_[2];                   ///< the last two of those whose number is a multiple of half the queue's depth
+  std::uint64_t unmarked_ = 0;         ///< operations since the last mark that the host did not wait for
+  TaskPtr marks_[2];                   ///< the last two operations that filled half the queue each
   std::shared_ptr<LaunchBatch> open_;  ///< launches behind `tail_` that wait for more of them; null: none
 };
 

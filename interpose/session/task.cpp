@@ -43,6 +43,7 @@ std::unique_lock<std::mutex> TaskPool::Lock() {
 }
 
 bool TaskPool::Link(const TaskPtr& task, std::span<const TaskPtr> after) {
+  task->order_ = ++submissions_;
   for (const TaskPtr& dependency : after) {
     if (dependency == nullptr || dependency->done()) continue;
     // Under mutex_: a task that is not done here takes its successors along when it ends.
@@ -129,7 +130,7 @@ void TaskPool::End(const TaskPtr& task, Takes takes) {
   }
 }
 
-TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t lane) {
+TaskPtr TaskPool::RunClaimed(const TaskPtr& task, Goal goal) {
   task->Run();
   if (task->where_ == Task::Where::kElsewhere) return nullptr;  // it may be done by now, or take a while
   task->Drop();
@@ -139,16 +140,17 @@ TaskPtr TaskPool::RunClaimed(const TaskPtr& task, std::uint64_t lane) {
   {
     const std::unique_lock lock = Lock();
     // A thread goes on with what comes behind its task, but not for ever while others wait.
-    const bool to_others = lane == kAnyLane && taken_ % kTurns == 0 && !ready_.empty();
+    const bool of_pool = goal.lane == kAnyLane;
+    const bool to_others = of_pool && taken_ % kTurns == 0 && !ready_.empty();
     End(task, [&](TaskPtr& successor) {
       const bool goes_elsewhere = successor->where_ == Task::Where::kElsewhere;
       if (goes_elsewhere) elsewhere.push_back(std::move(successor));
-      else if (next == nullptr && !to_others && lane != 0 && (lane == kAnyLane || successor->lane_ == lane)) next = std::move(successor);
+      else if (next == nullptr && !to_others && goal.Covers(*successor)) next = std::move(successor);
       else return false;
       return true;
     });
-    if (next == nullptr && lane == kAnyLane && elsewhere.empty() && !ready_.empty()) next = TakeReady(ready_.begin());
-    if (next != nullptr && lane == kAnyLane) ++taken_;
+    if (next == nullptr && of_pool && elsewhere.empty() && !ready_.empty()) next = TakeReady(ready_.begin());
+    if (next != nullptr && of_pool) ++taken_;
     successors.swap(task->successors_);
   }
   task->state_.notify_all();
@@ -183,12 +185,14 @@ void TaskPool::Finish(TaskPtr task) {
 void TaskPool::Wait(const TaskPtr& task) {
   while (!task->done()) {
     TaskPtr mine;
+    Goal goal;
     if (task->lane_ != 0) {
       const std::unique_lock lock = Lock();
-      const auto found = std::ranges::find_if(ready_, [&](const TaskPtr& t) { return t->lane_ == task->lane_; });
+      if (task->order_ != 0) goal = {task->lane_, task->order_};
+      const auto found = std::ranges::find_if(ready_, [&](const TaskPtr& t) { return goal.Covers(*t); });
       if (found != ready_.end()) mine = TakeReady(found);
     }
-    while (mine != nullptr) mine = RunClaimed(mine, task->done() ? 0 : task->lane_);
+    while (mine != nullptr) mine = RunClaimed(mine, goal);
     if (!task->done()) Sleep(task);
   }
 }
@@ -228,7 +232,7 @@ void TaskPool::ThreadMain() {
     ++taken_;
     TaskPtr task = TakeReady(ready_.begin());
     lock.unlock();
-    while (task != nullptr) task = RunClaimed(task, kAnyLane);
+    while (task != nullptr) task = RunClaimed(task, Goal{kAnyLane});
     lock = Lock();
   }
 }

@@ -42,7 +42,8 @@ class Task {
   std::int64_t finished_ns() const { return finished_ns_.load(std::memory_order_acquire); }
 
  protected:
-  /// `lane` groups tasks that a waiting thread may run itself; 0: only the pool's threads run it (host callbacks).
+  /// `lane`: tasks of one lane run one after the other, in the order in which they were submitted, as those of a stream do. A thread
+  /// that waits for one of them may run it and those before it. 0: only the pool's threads run it (host callbacks).
   explicit Task(std::uint64_t lane, Where where = Where::kThread) : lane_(lane), where_(where) {}
 
  private:
@@ -54,6 +55,7 @@ class Task {
   std::atomic<State> state_{State::kWaiting};
   std::atomic<std::int64_t> finished_ns_{0};
   std::uint32_t waits_ = 0;
+  std::uint64_t order_ = 0;  ///< number of its submission
   const std::uint64_t lane_;
   const Where where_;
   std::vector<TaskPtr> successors_;
@@ -86,10 +88,11 @@ class TaskPool {
   void Submit(const TaskPtr& task, std::span<const TaskPtr> after);
   /// As Submit, but when nothing is in the task's way it belongs to the caller, who must call RunHere (answer: true).
   bool SubmitOrClaim(const TaskPtr& task, std::span<const TaskPtr> after);
-  void RunHere(const TaskPtr& task) { RunClaimed(task, 0); }
+  void RunHere(const TaskPtr& task) { RunClaimed(task, Goal{}); }
   /// Ends a task that was handed on, and runs what becomes ready by that, if it may run anywhere.
   void Finish(TaskPtr task);
-  /// Returns when the task is done. Meanwhile the caller runs ready tasks of the same lane.
+  /// Returns when the task is done. Meanwhile the caller runs ready tasks of its lane, up to the task itself: what lies behind it, or was
+  /// submitted meanwhile, may take for ever, or need what the caller does next.
   void Wait(const TaskPtr& task);
   /// Waits for a task that is about to end; answers whether it has within a tenth of a second. Null has.
   bool WaitShortly(const TaskPtr& task);
@@ -117,9 +120,15 @@ class TaskPool {
   template <typename Takes>
   void End(const TaskPtr& task, Takes takes);
 
-  /// Runs a claimed task; returns one that is claimed for the caller, if any: of that lane, of those that became ready; with kAnyLane,
-  /// also of the others that are ready.
-  TaskPtr RunClaimed(const TaskPtr& task, std::uint64_t lane);
+  /// What a thread may go on with: tasks of a lane up to a submission.
+  struct Goal {
+    std::uint64_t lane = 0;  ///< 0: nothing
+    std::uint64_t last = 0;
+    bool Covers(const Task& task) const { return lane == kAnyLane || (task.lane_ == lane && lane != 0 && task.order_ <= last); }
+  };
+  /// Runs a claimed task; returns one that is claimed for the caller, if any: of those that became ready and are part of the goal; with
+  /// kAnyLane, also of the others that are ready.
+  TaskPtr RunClaimed(const TaskPtr& task, Goal goal);
   /// Sleeps until the task is done.
   void Sleep(const TaskPtr& task);
   void ThreadMain();
@@ -141,6 +150,7 @@ class TaskPool {
   unsigned called_ = 0;      ///< of those that are idle: how many are about to wake up
   unsigned sleepers_ = 0;    ///< threads of the program's that sleep in Wait
   std::uint64_t taken_ = 0;  ///< tasks that the pool's threads have gone on with
+  std::uint64_t submissions_ = 0;
   bool has_watch_ = false, watching_ = false;
   bool looking_ = false;                    ///< a thread is in LookAround
   std::atomic<std::size_t> to_look_at_{0};  ///< ready_.size(), for that thread

@@ -97,10 +97,13 @@ gridloom_app(mipmaps)
 
 # The runtime and driver interfaces.
 gridloom_app(streams_and_events)
+gridloom_app(host_waits)
+gridloom_app(destroyed_in_use LIBS cuda)
 gridloom_app(host_callbacks)
 gridloom_app(graphs_capture)
 gridloom_app(graphs_conditional)
 gridloom_app(graphs_explicit)
+gridloom_app(graphs_update)
 gridloom_app(memory_pools LIBS cuda)
 gridloom_app(managed_memory)
 gridloom_app(host_memory)

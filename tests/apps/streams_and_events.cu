@@ -17,6 +17,34 @@ void LaunchMany() {
   CU(cudaFreeHost(count));
 }
 
+// So it is with copies, fills and events, however small.
+void QueueManySmall() {
+  constexpr int kRounds = 3000, kDepth = 2048;
+  int* copies = nullptr;
+  CU(cudaHostAlloc(&copies, kRounds * sizeof(int), cudaHostAllocMapped));
+  std::memset(copies, 0, kRounds * sizeof(int));
+  Buffer<int> source(std::vector<int>{1}), filled(1);
+  std::vector<cudaEvent_t> events(kRounds);
+  for (cudaEvent_t& event : events) CU(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  int* cell = source;
+  const auto begin = [&] { SpinThenStore<<<1, 1>>>(cell, 1, 20'000'000); };
+  begin();
+  for (int i = 0; i < kRounds; ++i) CU(cudaMemcpyAsync(copies + i, source, sizeof(int), cudaMemcpyDeviceToHost, nullptr));
+  True("bounded copies", static_cast<volatile int*>(copies)[kRounds - 1 - kDepth] == 1);
+  begin();
+  for (int i = 0; i < kRounds; ++i) CU(cudaEventRecord(events[i], nullptr));
+  Error("bounded events", cudaEventQuery(events[kRounds - 1 - kDepth]), cudaSuccess);
+  begin();
+  for (int i = 0; i < kRounds; ++i) {
+    if (i == kRounds - 1 - kDepth) CU(cudaEventRecord(events[0], nullptr));
+    CU(cudaMemsetAsync(filled, i, sizeof(int), nullptr));
+  }
+  Error("bounded fills", cudaEventQuery(events[0]), cudaSuccess);
+  CU(cudaDeviceSynchronize());
+  for (const cudaEvent_t event : events) CU(cudaEventDestroy(event));
+  CU(cudaFreeHost(copies));
+}
+
 int main() {
   Buffer<int> cell(8);
   int* p = cell;
@@ -92,5 +120,6 @@ int main() {
   CU(cudaEventDestroy(done));
   CU(cudaEventDestroy(plain));
   LaunchMany();
+  QueueManySmall();
   return Verdict();
 }

@@ -162,6 +162,34 @@ TEST_CASE("tasks: one that is submitted while the watch falls asleep gets a thre
   }
 }
 
+TEST_CASE("tasks: who waits for one runs nothing that lies behind it") {
+  TaskPool& pool = TaskPool::Get();
+  const auto here = std::this_thread::get_id();
+  unsigned before_here = 0;
+  for (unsigned round = 0; round < 300; ++round) {
+    std::atomic<bool> go_on{false}, gave_up{false};
+    TaskPtr tail;
+    const auto submit = [&](auto function) {
+      const TaskPtr task = MakeTask(9, function);
+      pool.Submit(task, std::vector<TaskPtr>{tail});
+      tail = task;
+      return task;
+    };
+    for (unsigned i = 0; i < 3; ++i) submit([&] { before_here += std::this_thread::get_id() == here; });
+    const TaskPtr awaited = submit([] {});
+    // Its host goes on only when the wait is over.
+    submit([&] {
+      for (unsigned i = 0; i < 3000 && !go_on; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      gave_up = !go_on;
+    });
+    pool.Wait(awaited);
+    go_on = true;
+    pool.Wait(tail);
+    REQUIRE_FALSE(gave_up);
+  }
+  CHECK(before_here != 0);  // else this has shown nothing
+}
+
 TEST_CASE("tasks: what another one ends") {
   TaskPool& pool = TaskPool::Get();
   for (unsigned i = 0; i < 2000; ++i) {

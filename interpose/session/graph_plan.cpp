@@ -1,0 +1,192 @@
+#include "interpose/session/graph_plan.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "interpose/session/graph.h"
+#include "interpose/session/host_timeline.h"
+#include "interpose/session/work_memory.h"
+
+namespace gridloom::session {
+
+using namespace cuda;
+
+/// What a plan needs of its graph beside the operations.
+struct GraphKept {
+  explicit GraphKept(const Graph& graph) : objects(graph.user_objects) {
+    for (const auto& [object, count] : objects) object->Retain(count);
+    const auto allocates = [](const auto& node) { return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC; };
+    if (std::ranges::any_of(graph.nodes(), allocates)) memory_of = graph.shared_from_this();
+  }
+  ~GraphKept() { ReleaseAll(objects); }
+  GraphKept(const GraphKept&) = delete;
+  GraphKept& operator=(const GraphKept&) = delete;
+
+  UserObjects objects;
+  std::shared_ptr<const Graph> memory_of;  ///< whose allocation nodes own the memory; null: there are none
+};
+
+CUresult GraphPlan::Make(const Graph& graph, std::shared_ptr<const GraphPlan>* plan) {
+  const auto lock = graph.Lock();
+  auto made = std::make_shared<GraphPlan>();
+  std::vector<GraphNode*> order;
+  if (!graph.Order(&order)) return CUDA_ERROR_INVALID_VALUE;
+  std::unordered_map<const GraphNode*, std::uint32_t> place;
+  for (GraphNode* node : order) {
+    Node entry;
+    entry.operation = node->operation;
+    entry.origin = node;
+    for (const GraphNode* dependency : node->dependencies) entry.dependencies.push_back(place.at(dependency));
+    if (const auto* child = std::get_if<ChildOp>(&node->operation)) {
+      if (const auto status = Make(*child->graph, &entry.child); status != CUDA_SUCCESS) return status;
+    }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node->operation)) {
+      for (const auto& body : conditional->bodies->graphs) {
+        if (const auto status = Make(*body, &entry.bodies.emplace_back()); status != CUDA_SUCCESS) return status;
+      }
+    }
+    place[node] = static_cast<std::uint32_t>(made->nodes.size());
+    made->nodes.push_back(std::move(entry));
+  }
+  made->kept = std::make_shared<GraphKept>(graph);
+  *plan = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphPlan::Updated(const Graph& graph, CUgraphExecUpdateResultInfo* info, std::shared_ptr<const GraphPlan>* plan) const {
+  const auto lock = graph.Lock();
+  const auto fail = [info](CUgraphExecUpdateResult result, GraphNode* node) {
+    *info = {result, node == nullptr ? nullptr : node->handle(), nullptr};
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  };
+  // Nodes correspond in the order in which they were added, as captures of the same code give them.
+  std::vector<GraphNode*> order;
+  if (!graph.Order(&order) || order.size() != nodes.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
+  std::unordered_map<const GraphNode*, std::uint32_t> place;
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i]->operation.index() != nodes[i].operation.index()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, order[i]);
+    std::vector<std::uint32_t> dependencies;
+    for (const GraphNode* dependency : order[i]->dependencies) dependencies.push_back(place.at(dependency));
+    auto known = nodes[i].dependencies;
+    std::ranges::sort(dependencies);
+    std::ranges::sort(known);
+    if (dependencies != known) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, order[i]);
+    if (std::holds_alternative<AllocOp>(order[i]->operation) || std::holds_alternative<FreeOp>(order[i]->operation)) {
+      return fail(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, order[i]);
+    }
+  }
+  auto made = std::make_shared<GraphPlan>(*this);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Node& node = made->nodes[i];
+    if (const auto* child = std::get_if<ChildOp>(&order[i]->operation)) {
+      if (const auto status = nodes[i].child->Updated(*child->graph, info, &node.child); status != CUDA_SUCCESS) return status;
+    }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&order[i]->operation)) {
+      const auto& graphs = conditional->bodies->graphs;
+      if (graphs.size() != node.bodies.size()) return fail(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, order[i]);
+      for (std::size_t body = 0; body < graphs.size(); ++body) {
+        const auto status = nodes[i].bodies[body]->Updated(*graphs[body], info, &node.bodies[body]);
+        if (status != CUDA_SUCCESS) return status;
+      }
+    }
+    node.operation = order[i]->operation;
+  }
+  made->kept = std::make_shared<GraphKept>(graph);
+  *plan = std::move(made);
+  *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
+  return CUDA_SUCCESS;
+}
+
+void GraphPlan::BeginConditions() const {
+  for (const Node& node : nodes) {
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) conditional->condition->Begin();
+    if (node.child != nullptr) node.child->BeginConditions();
+    for (const auto& body : node.bodies) body->BeginConditions();
+  }
+}
+
+void GraphPlan::AddCopies(CopiedBytes& copied) const {
+  for (const Node& node : nodes) {
+    if (node.child != nullptr) node.child->AddCopies(copied);
+    if (node.enabled) AddCopied(node.operation, copied);
+  }
+}
+
+std::uint64_t GraphPlan::operations() const {
+  std::uint64_t count = nodes.size();
+  for (const Node& node : nodes) {
+    if (node.child != nullptr) count += node.child->operations();
+  }
+  return count;
+}
+
+namespace {
+
+/// The task of a node that is one operation. `group` and `before`: where it stands in the program's timeline, if there is one.
+TaskPtr MakeNodeTask(Context& context, const std::shared_ptr<const GraphPlan>& plan, const GraphPlan::Node& node, std::uint64_t group,
+                     std::span<const std::uint64_t> before, std::uint64_t* work) {
+  *work = 0;
+  HostTimeline* const timeline = HostTimeline::Get();
+  if (timeline == nullptr && !node.enabled) return MakeTask(0, [] {});
+  if (timeline == nullptr) return MakeTask(0, [&context, plan, &operation = node.operation] { Run(context, operation); });
+  Operation operation = node.enabled ? node.operation : EmptyOp{};  // a copy, which gets its number
+  *work = timeline->AddTo(group, before, 0, operation);
+  return MakeTask(0, [&context, operation = std::move(operation)] { Run(context, operation); });
+}
+
+}  // namespace
+
+std::vector<TaskPtr> SubmitPlan(Context& context, const std::shared_ptr<const GraphPlan>& plan, const TaskPtr& first, std::uint64_t group) {
+  HostTimeline* const timeline = HostTimeline::Get();
+  const std::vector<GraphPlan::Node>& nodes = plan->nodes;
+  std::vector<TaskPtr> ends;         // per node: the task others wait for
+  std::vector<std::uint64_t> works;  // per node: its number in the timeline
+  std::vector<bool> waited(nodes.size(), false);
+  for (const GraphPlan::Node& node : nodes) {
+    std::vector<TaskPtr> after;
+    std::vector<std::uint64_t> works_before;
+    for (const std::uint32_t dependency : node.dependencies) {
+      after.push_back(ends[dependency]);
+      works_before.push_back(works[dependency]);
+      waited[dependency] = true;
+    }
+    if (after.empty()) after.push_back(first);
+    // An event of a node is recorded, or waited for, when the graph is launched.
+    if (const auto* wait = std::get_if<EventWaitOp>(&node.operation); wait != nullptr && node.enabled) {
+      after.push_back(wait->event->marker());
+    }
+    if (node.child != nullptr) {
+      const TaskPtr begin = MakeTask(0, [] {});
+      TaskPool::Get().Submit(begin, after);
+      works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
+      const std::vector<TaskPtr> leaves = SubmitPlan(context, node.child, begin, works.back());
+      if (timeline != nullptr) timeline->Close(works.back());
+      const TaskPtr end = MakeTask(0, [] {});
+      TaskPool::Get().Submit(end, leaves.empty() ? std::vector<TaskPtr>{begin} : leaves);
+      ends.push_back(end);
+      continue;
+    }
+    if (const auto* conditional = std::get_if<ConditionalOp>(&node.operation)) {
+      const TaskPtr begin = MakeTask(0, [] {});
+      works.push_back(timeline != nullptr ? timeline->OpenGroup(group, works_before) : 0);
+      ends.push_back(RunConditional(context, *conditional, node.bodies, begin, works.back()));
+      TaskPool::Get().Submit(begin, after);
+      continue;
+    }
+    const TaskPtr task = MakeNodeTask(context, plan, node, group, works_before, &works.emplace_back());
+    if (const auto* record = std::get_if<EventRecordOp>(&node.operation); record != nullptr && node.enabled) {
+      record->event->set_marker(task);
+    }
+    TaskPool::Get().Submit(task, after);
+    ends.push_back(task);
+  }
+  std::vector<TaskPtr> leaves;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!waited[i]) leaves.push_back(ends[i]);
+  }
+  if (leaves.empty()) leaves.push_back(first);
+  return leaves;
+}
+
+}  // namespace gridloom::session
