@@ -2,6 +2,7 @@
 // loaded does nothing but store a function pointer, one more in the toolkit's assembler, and a variable of Python's environment.
 #include "interpose/hooks/ptxas.h"
 #include "interpose/hooks/xla.h"
+#include "interpose/session/at_end.h"
 #include "interpose/session/backend.h"
 #include "interpose/session/exec_backend.h"
 #include "interpose/session/memcheck.h"
@@ -14,7 +15,10 @@ __attribute__((constructor)) void UseExecutor() {
   gridloom::hooks::ShortenAutotuning();
 }
 
-// After the program's own exit handlers and the CUDA runtime's.
-__attribute__((destructor)) void Finish() { gridloom::session::MemcheckLog::Get().Finish(); }
+// After the program's own exit handlers and the CUDA runtime's. Memcheck comes last: it may end the process with a code of its own.
+__attribute__((destructor)) void Finish() {
+  gridloom::session::RunAtEnd();
+  gridloom::session::MemcheckLog::Get().Finish();
+}
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "interpose/real/code.h"
 #include "interpose/real/launch.h"
 #include "interpose/real/memory.h"
+#include "interpose/session/at_end.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 
@@ -125,7 +126,7 @@ Mode DecideMode() {
       }
       // Launch counts belong to the summary of a run.
       if (session::IsOn(session::TheSettings().summary)) {
-        std::atexit([] {
+        session::AtEnd([] {
           std::uint64_t total = 0;
           for (const auto& count : g_launches) total += count.load(std::memory_order_relaxed);
           session::LogText(session::Format("\ngridloom: %llu launches on the real GPU\n", static_cast<unsigned long long>(total)));

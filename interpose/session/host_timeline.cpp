@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "interpose/session/at_end.h"
 #include "interpose/session/device.h"
 #include "interpose/session/fill_order.h"
 #include "interpose/session/live_timing.h"
@@ -34,7 +35,7 @@ HostTimeline* HostTimeline::Get() {
 
 HostTimeline::HostTimeline() : timing_(LiveTiming::Make()), owner_(getpid()) {
   if (timing_ == nullptr) return;
-  std::atexit([] {
+  AtEnd([] {
     if (HostTimeline* const timeline = Get()) timeline->Finish();
   });
 }

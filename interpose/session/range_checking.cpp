@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "interpose/session/at_end.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
@@ -35,7 +36,7 @@ RangeChecks* RangeChecks::Get() {
   static RangeChecks* const checks = []() -> RangeChecks* {
     const auto form = WantedForm();
     if (!form) return nullptr;
-    std::atexit([] { LogText(Get()->Text()); });
+    AtEnd([] { LogText(Get()->Text()); });
     return new RangeChecks(*form, WantedLaunches().value_or(std::numeric_limits<std::uint64_t>::max()));
   }();
   return checks;

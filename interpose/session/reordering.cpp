@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "interpose/session/at_end.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
@@ -28,7 +29,7 @@ Reordering* Reordering::Get() {
     const auto& text = TheSettings().reorder;
     const auto setting = text ? exec::ParseReorder(*text) : std::nullopt;
     if (!setting) return nullptr;
-    std::atexit([] { LogText(Get()->Text()); });
+    AtEnd([] { LogText(Get()->Text()); });
     return new Reordering(*setting);
   }();
   return reordering;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "interpose/session/at_end.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
@@ -49,9 +50,7 @@ Summary& Summary::Get() {
 }
 
 Summary::Summary() : wanted_(IsOn(TheSettings().summary)) {
-  // Registered with the first kernel, so before the program's own exit handlers that came earlier; the text is written
-  // after the CUDA runtime's clean-up only if that was registered later. Either way every finished launch is in it.
-  if (wanted_) std::atexit([] { LogText(Summary::Get().Text()); });
+  if (wanted_) AtEnd([] { LogText(Summary::Get().Text()); });
 }
 
 void Summary::Add(const std::string& kernel, const exec::LaunchStats& stats, std::uint64_t slices) {

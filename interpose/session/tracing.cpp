@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "interpose/session/at_end.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
 #include "interpose/session/settings.h"
@@ -57,7 +58,7 @@ Tracing::Tracing() {
   }
   writer_ = std::move(*writer);
   owner_ = getpid();
-  std::atexit([] {
+  AtEnd([] {
     if (Tracing* const tracing = Get()) tracing->Finish();
   });
 }

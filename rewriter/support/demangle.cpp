@@ -21,9 +21,9 @@
 
 namespace llvm::itanium_demangle {
 
-// The only function of the parser that LLVM's header declares and does not define.
+// The only function of the parser that LLVM's header declares and does not define. Weak: where LLVM itself is linked, its own is taken.
 //   discriminator := '_' digit | '__' digit digit+ '_' | digit+ at the end of the name
-const char* parse_discriminator(const char* first, const char* last) {
+__attribute__((weak)) const char* parse_discriminator(const char* first, const char* last) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const char* at = first;
   while (at != last && at - first < 2 && *at == '_') ++at;

@@ -61,22 +61,10 @@ std::string FileId(const std::string& path) {
   return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-/// Programs that show an LLVM of their own to everybody (TensorFlow's libtensorflow_framework.so) would lend it to our compiler, piece by
-/// piece. Then the compiler looks in its own libraries first. Not always: an allocator that a program puts before the C library's
-/// must be the compiler's, too, since strings go from it to us.
-int HowToOpen() {
-#if defined(__SANITIZE_ADDRESS__)  // it refuses RTLD_DEEPBIND
-  return RTLD_NOW | RTLD_LOCAL;
-#else
-  const bool others = dlsym(RTLD_DEFAULT, "_ZN4llvm11LLVMContextC1Ev") != nullptr;
-  return RTLD_NOW | RTLD_LOCAL | (others ? RTLD_DEEPBIND : 0);
-#endif
-}
-
 }  // namespace
 
 Result<void*> OpenCompiler(const std::string& path) {
-  void* const library = dlopen(path.c_str(), HowToOpen());
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* const why = dlerror();
     return Error{std::string(why ? why : "dlopen failed") + " (" + kLibrary + " belongs beside the library that launches kernels)"};

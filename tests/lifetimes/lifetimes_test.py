@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Kernels beside what else happens in a process. usage: lifetimes_test.py GRIDLOOM FOLDER [TOPIC …]"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+GRIDLOOM, FOLDER = sys.argv[1:3]
+SECONDS = 60  # what hangs is seen by it; none of the programs takes more than a few
+
+
+class Programs(unittest.TestCase):
+    """Runs programs with a cache of kernels of their own, empty at first."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.cache = os.path.join(self.folder.name, "cache")
+
+    def run_program(self, name, *arguments, options=(), **environment):
+        command = [GRIDLOOM, "run", *options, "--", os.path.join(FOLDER, name), *arguments]
+        done = subprocess.run(command, env={**os.environ, "GRIDLOOM_CACHE_DIR": self.cache, **environment}, timeout=SECONDS,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        return done.returncode, done.stdout
+
+    def passes(self, name, *arguments, options=(), **environment):
+        code, output = self.run_program(name, *arguments, options=options, **environment)
+        self.assertEqual(code, 0, output)
+        self.assertIn("PASS: ", output)
+        return output
+
+
+class AfterMain(Programs):
+    def test_kernels_are_compiled_and_run(self):
+        for tiers, parts in (("on", ("something-before", "nothing-before", "busy")), ("off", ("busy",)), ("interpret", ("busy",))):
+            for part in parts:
+                with self.subTest(tiers=tiers, part=part):
+                    self.cache = os.path.join(self.folder.name, tiers + part)
+                    self.passes("after_main", part, GRIDLOOM_TIERS=tiers)  # compiled in it
+                    self.passes("after_main", part, GRIDLOOM_TIERS=tiers)  # taken from the cache
+
+    def test_reports_tell_of_them(self):
+        output = self.passes("after_main", "main", options=("--summary",))
+        self.assertRegex(output, r"\nlast +1 ")
+        self.assertRegex(self.passes("after_main", "main", options=("--timing",)), r"\nlast +1 ")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
