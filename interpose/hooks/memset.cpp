@@ -15,10 +15,7 @@ CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned eleme
   GL_CU_TRY(session::MakeFill(stream->context(), {dst, pitch, value, element, width, height}, &op));
   constexpr std::size_t kInlineBytes = 256u << 10;
   session::Waiting waiting = width * height * element <= kInlineBytes || host_waits ? session::Waiting::kIfIdle : session::Waiting::kNo;
-  if (host_waits) {
-    const auto allocation = stream->context().device().memory().Find(dst);
-    if (allocation && allocation->kind == exec::MemoryKind::kPinned) waiting = session::Waiting::kYes;
-  }
+  if (host_waits && session::IsPinned(stream->context(), dst)) waiting = session::Waiting::kYes;
   return session::Submit(*stream, op, waiting);
 }
 

@@ -67,6 +67,11 @@ CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std:
 
 bool IsOurs(Context& context, std::uint64_t pointer) { return context.device().memory().Find(pointer).has_value(); }
 
+bool IsPinned(Context& context, std::uint64_t pointer) {
+  const auto found = context.device().memory().Find(pointer);
+  return found.has_value() && (found->kind == exec::MemoryKind::kPinned || found->kind == exec::MemoryKind::kRegistered);
+}
+
 CUresult MakeCopy(Context& context, End dst_end, std::uint64_t dst, End src_end, std::uint64_t src, std::size_t bytes, CopyOp* op) {
   if (bytes != 0) {
     if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -182,6 +187,15 @@ namespace {
 // Up to here a copy is cheaper than waking a thread for it.
 constexpr std::size_t kInlineBytes = 64u << 10;
 
+enum class Place : std::uint8_t { kPageable, kPinned, kDevice };
+
+Place PlaceOf(Context& context, const std::byte* pointer, const std::shared_ptr<Array>& array) {
+  if (array != nullptr) return Place::kDevice;
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  if (!IsOurs(context, address)) return Place::kPageable;
+  return IsPinned(context, address) ? Place::kPinned : Place::kDevice;
+}
+
 void Stage(CopyOp& op) {
   const std::size_t slice = op.width * op.height;
   op.staged = std::shared_ptr<std::byte[]>(new std::byte[slice * op.depth]);
@@ -201,11 +215,9 @@ CUresult SubmitCopyAsync(Stream& stream, CopyOp op) {
   Context& context = stream.context();
   const std::size_t bytes = op.width * op.height * op.depth;
   if (bytes == 0 || stream.capture != nullptr) return Submit(stream, std::move(op));
-  const auto pageable = [&](const std::byte* pointer, const std::shared_ptr<Array>& array) {
-    return array == nullptr && !IsOurs(context, reinterpret_cast<std::uint64_t>(pointer));
-  };
-  if (pageable(op.dst, op.dst_array)) return Submit(stream, std::move(op), Waiting::kYes);
-  if (pageable(op.src, op.src_array)) {
+  const Place from = PlaceOf(context, op.src, op.src_array), to = PlaceOf(context, op.dst, op.dst_array);
+  if (to == Place::kPageable || (to == Place::kPinned && from != Place::kDevice)) return Submit(stream, std::move(op), Waiting::kYes);
+  if (from == Place::kPageable) {
     if (context.Idle(stream)) return Submit(stream, std::move(op), Waiting::kYes);
     Stage(op);
     return Submit(stream, std::move(op));

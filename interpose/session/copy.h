@@ -23,7 +23,8 @@ cuda::CUresult MakeArrayCopy(Context& context, cuda::CUarray dst_array, std::siz
                              std::size_t src_offset, End linear_end, std::uint64_t linear, std::size_t bytes, CopyOp* op);
 
 /// Submits a copy that the host does not wait for, with the driver's rules for pageable host memory: a source is taken over
-/// before the call returns, a destination is complete when it returns (CUDA driver API, "API synchronization behavior").
+/// before the call returns, a destination is complete when it returns, and so is a copy from host memory to host memory, pinned or not
+/// (CUDA driver API, "API synchronization behavior").
 cuda::CUresult SubmitCopyAsync(Stream& stream, CopyOp op);
 
 /// INVALID_VALUE unless every item names an aligned word of device memory.
@@ -31,5 +32,7 @@ cuda::CUresult CheckBatch(Context& context, const cuda::CUstreamBatchMemOpParams
 
 /// True when the pointer leads to memory this driver gave out or has registered.
 bool IsOurs(Context& context, std::uint64_t pointer);
+/// True for host memory that was allocated as pinned or has been registered.
+bool IsPinned(Context& context, std::uint64_t pointer);
 
 }  // namespace gridloom::session

@@ -1,6 +1,32 @@
 // Copies and sets of one, two and three dimensions: pitches, offsets, arrays, default direction, overlapping kinds,
-// errors.
-#include "app.h"
+// errors, and when the host goes on.
+#include "spin.h"
+
+// Copies from host memory to host memory, and fills of pinned memory by calls without a stream, are done when the call has answered.
+void HostMemoryIsWaitedFor() {
+  int* cell = nullptr;
+  int* pinned = nullptr;
+  static int registered[1024];
+  CU(cudaMalloc(&cell, sizeof(int)));
+  CU(cudaHostAlloc(&pinned, 2 * sizeof(int), cudaHostAllocDefault));
+  CU(cudaHostRegister(registered, sizeof registered, cudaHostRegisterDefault));
+  cudaStream_t stream;
+  CU(cudaStreamCreate(&stream));
+  constexpr long long kTime = 30'000'000;
+  for (int* const to : {pinned + 1, registered}) {
+    pinned[0] = 41, *to = 0;
+    SpinThenStore<<<1, 1, 0, stream>>>(cell, 1, kTime);
+    CU(cudaMemcpyAsync(to, pinned, sizeof(int), cudaMemcpyDefault, stream));
+    Same("host to host, async", 0, *static_cast<volatile int*>(to), 41);
+    SpinThenStore<<<1, 1, 0, stream>>>(cell, 1, kTime);
+    CU(cudaMemset(to, 1, sizeof(int)));
+    Same("fill of host memory", 0, *static_cast<volatile int*>(to), 0x01010101);
+  }
+  CU(cudaStreamDestroy(stream));
+  CU(cudaHostUnregister(registered));
+  CU(cudaFreeHost(pinned));
+  CU(cudaFree(cell));
+}
 
 int main() {
   const int width = 45, height = 13, depth = 6;
@@ -68,5 +94,6 @@ int main() {
   Error("double free", (cudaFree(bytes), cudaFree(bytes)), cudaErrorInvalidValue);
   cudaGetLastError();
   CU(cudaFree(nullptr));
+  HostMemoryIsWaitedFor();
   return Verdict();
 }
