@@ -250,6 +250,21 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   return {};
 }
 
+/// A grid among the onlookers, for as long as it runs.
+class Looking {
+ public:
+  explicit Looking(Onlookers& onlookers) : onlookers_(onlookers) { onlookers_.Enter(); }
+  ~Looking() { onlookers_.Leave(); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+ private:
+  Onlookers& onlookers_;
+};
+
+/// Whether the grid may wait for what other grids store. One that may begin again does not.
+bool MayLook(const Launch& launch) { return !launch.undo && launch.kernel->needs_fiber && !launch.kernel->simple_barriers; }
+
 struct Sharing {
   WorkerPool* pool;
   Launch* launch;
@@ -317,11 +332,15 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   launch.next_unit.store(first, std::memory_order_relaxed);
   launch.may_be_superseded = kernel.tier != nullptr;
   if (kernel.tier && kernel.interpreted && kernel.interpreted->can_begin_again() && params.ctas.empty() && !params.in_turn &&
-      launch.ctas_per_unit == 1)
+      launch.ctas_per_unit == 1) {
     launch.undo = std::make_unique<UndoLog>();
+    launch.onlookers_before = services_.onlookers.entered();
+  }
   services_.running_launches.fetch_add(1, std::memory_order_relaxed);
   {
     const KernelBuilder::Use use(builder_, params, kernel);
+    std::optional<Looking> looking;
+    if (MayLook(launch)) looking.emplace(services_.onlookers);
     Execute(launch);
   }
   services_.running_launches.fetch_sub(1, std::memory_order_relaxed);
@@ -361,6 +380,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
   const bool again = error.empty() && launch->undo && launch->undo->decided() && launch->fault.kind == FaultKind::kNone;
   if (again) launch->undo->Undo();
+  if (launch->undo && launch->undo->decided()) services_.onlookers.Resume();
   const std::uint64_t begun_units = std::min(launch->next_unit.load(), launch->units), interpreted_units = again ? 0 : begun_units;
   if (again || (error.empty() && launch->may_be_superseded && !launch->stop.load() && interpreted_units < launch->units)) {
     auto rest = std::make_unique<Launch>();

@@ -37,6 +37,7 @@ struct EngineServices {
   double watchdog_seconds = 60;
   unsigned threads = 1;
   std::atomic<std::uint32_t> running_launches{0};
+  Onlookers onlookers;
 };
 
 /// What cudaGetLastError says in kernels: an error per thread, where there is one.
@@ -85,14 +86,28 @@ struct Launch {
   bool BeginsAgain() {
     if (!undo || undo->broken()) return false;
     if (undo->decided()) return true;
-    if (!Superseded() || stop.load() || !undo->Decide()) return false;
+    if (!Superseded() || stop.load() || !DecideToBeginAgain()) return false;
     stop.store(true);
     return true;
   }
   void NoteEndedUnit() {
     if (undo && !undo->broken()) static_cast<void>(undo->Break());
   }
-  std::unique_ptr<UndoLog> undo;  ///< null: the grid cannot begin again
+  /// Once it is decided, nobody who may look begins to run until services->onlookers are resumed.
+  bool DecideToBeginAgain() {
+    const std::lock_guard lock(decision_mutex);
+    if (undo->decided()) return true;
+    if (!services->onlookers.Suspend(onlookers_before)) {
+      static_cast<void>(undo->Break());
+      return false;
+    }
+    if (undo->Decide()) return true;
+    services->onlookers.Resume();
+    return false;
+  }
+  std::unique_ptr<UndoLog> undo;       ///< null: the grid cannot begin again
+  std::mutex decision_mutex;           ///< of DecideToBeginAgain
+  std::uint64_t onlookers_before = 0;  ///< that had entered when the grid began
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
   alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid, or it begins again

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -68,12 +69,15 @@ LOOP:
 constexpr std::uint32_t kInitial = 0x9e3779b1;
 
 /// Runs a grid of few CTAs for as long as it takes until machine code comes while they run. With what must not begin again: once.
-Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t& rounds) {
+Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t& rounds, MemoryKind kind = MemoryKind::kDevice,
+                        const std::function<void(Tiers&)>& prepare = {}) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   for (rounds = 3000;; rounds *= 2) {
     const Folder folder;
     Tiers tiers("on", folder.path());
+    tiers.array_kind = kind;
+    if (prepare) prepare(tiers);
     outcome = tiers.Run(ptx, 3, rounds, false, kInitial);
     CHECK(tiers.said.empty());
     if (outcome.stats.begun_again_ctas != 0 || (!begins_again && outcome.stats.interpreted_ctas < 3)) return outcome;
@@ -90,9 +94,9 @@ Outcome RunUntilItComes(const std::string& ptx, bool begins_again, std::uint32_t
   CHECK(Same(outcome.values, Tiers("off").Run(ptx, 3, rounds, false, kInitial).values));
 }
 
-void CheckGoesOn(const std::string& ptx) {
+void CheckGoesOn(const std::string& ptx, MemoryKind kind = MemoryKind::kDevice) {
   std::uint32_t rounds = 0;
-  const Outcome outcome = RunUntilItComes(ptx, false, rounds);
+  const Outcome outcome = RunUntilItComes(ptx, false, rounds, kind);
   INFO(rounds << " rounds");
   CHECK(outcome.stats.begun_again_ctas == 0);
   CHECK(outcome.stats.interpreted_ctas > 0);
@@ -133,6 +137,58 @@ TEST_CASE("BeginAgain_WhatOthersMaySee_IsInterpretedToItsEnd") {
   CheckGoesOn(InPlaceKernel("", "  atom.global.add.u32 %r10, [%rd3], 1;\n"));
   CheckGoesOn(InPlaceKernel("", "  membar.sys;\n  st.global.u32 [%rd3], %r6;\n"));
   CheckGoesOn(InPlaceKernel("", "  ld.volatile.global.u32 %r10, [%rd3];\n  add.u32 %r10, %r10, 1;\n  st.global.u32 [%rd3], %r10;\n"));
+}
+
+TEST_CASE("BeginAgain_MemoryThatTheHostSees_IsNeverUndone") {
+  CheckGoesOn(InPlaceKernel(), MemoryKind::kPinned);
+  CheckGoesOn(InPlaceKernel(), MemoryKind::kManaged);
+}
+
+TEST_CASE("UnseenMemory_IsWhatOnlyTheDeviceSees") {
+  auto memory = std::move(*DeviceMemory::Create({.range_bytes = std::uint64_t{1} << 32}));
+  UnseenMemory unseen;
+  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPool, MemoryKind::kModule, MemoryKind::kPinned, MemoryKind::kManaged}) {
+    const bool seen = kind == MemoryKind::kPinned || kind == MemoryKind::kManaged;
+    const std::uint64_t base = memory->Allocate(1000, 256, kind);
+    INFO("kind " << static_cast<int>(kind));
+    CHECK(unseen.Contains(*memory, base, 1000) == !seen);
+    CHECK(unseen.Contains(*memory, base + 999, 1) == !seen);
+    CHECK(!unseen.Contains(*memory, base + 999, 2));
+    CHECK(!unseen.Contains(*memory, base - 1, 2));
+    CHECK(!unseen.Contains(*memory, base, ~std::uint64_t{0}));
+  }
+  alignas(4096) static std::array<std::byte, 4096> host;
+  REQUIRE(memory->RegisterHost(host.data(), host.size(), false));
+  CHECK(!unseen.Contains(*memory, reinterpret_cast<std::uint64_t>(host.data()), 4));
+  REQUIRE(memory->UnregisterHost(host.data()));
+  // A handle of mapped memory may go to another process at any time.
+  const std::uint64_t reserved = memory->Reserve(1 << 21, 1 << 21, 0), physical = memory->CreatePhysical(1 << 21);
+  REQUIRE(memory->Map(reserved, 1 << 21, physical, 0));
+  REQUIRE(memory->Protect(reserved, 1 << 21, true, true));
+  CHECK(!unseen.Contains(*memory, reserved, 4));
+}
+
+TEST_CASE("Onlookers_OneThatEnters_ExcludesBeginningAgain") {
+  Onlookers onlookers;
+  const std::uint64_t before = onlookers.entered();
+  onlookers.Enter();
+  CHECK(!onlookers.Suspend(onlookers.entered()));  // it is there
+  onlookers.Leave();
+  CHECK(!onlookers.Suspend(before));  // it was there
+  REQUIRE(onlookers.Suspend(onlookers.entered()));
+  std::atomic<bool> inside{false}, resumed{false}, early{false};
+  std::thread one([&] {
+    onlookers.Enter();
+    early = !resumed;
+    inside = true;
+    onlookers.Leave();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(!inside);
+  resumed = true;
+  onlookers.Resume();
+  one.join();
+  CHECK(!early);
 }
 
 TEST_CASE("UndoLog_StoresOfSeveralWorkersToTheSamePlaces_AreUndone") {

@@ -48,7 +48,8 @@ class Tiers {
     Outcome outcome;
     outcome.values.resize(std::size_t{ctas} * kThreads);
     for (std::size_t i = 0; i < outcome.values.size(); ++i) outcome.values[i] = static_cast<std::uint32_t>(i + 1) * initial;
-    const std::uint64_t out = executor_.Upload(outcome.values);
+    const std::uint64_t out = executor_.memory().Allocate(outcome.values.size() * sizeof outcome.values[0], 256, array_kind);
+    std::memcpy(reinterpret_cast<void*>(out), outcome.values.data(), outcome.values.size() * sizeof outcome.values[0]);
     const ParamBlock params = ParamBlock().Add(out).Add(rounds);
     exec::LaunchParams launch;
     launch.grid = {ctas, 1, 1};
@@ -64,6 +65,8 @@ class Tiers {
   }
 
   std::vector<std::string> said;
+  exec::MemoryKind array_kind = exec::MemoryKind::kDevice;  ///< of the array
+  Executor& executor() { return executor_; }
 
  private:
   static constexpr unsigned kThreads = 96;

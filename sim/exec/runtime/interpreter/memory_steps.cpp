@@ -128,7 +128,7 @@ class Keeper {
     if (SpaceOf(s) != Space::kShared && SpaceOf(s) != Space::kLocal) log_ = worker_.launch->undo.get();
   }
   void Keep(std::uint64_t address, std::uint32_t bytes) const {
-    if (log_ != nullptr && !IsOwn(address) && !log_->Keep(worker_.overwritten, address, bytes)) LeaveStopped(WarpOf(&warp_));
+    if (log_ != nullptr && !IsOwn(address) && !MayStore(address, bytes)) LeaveStopped(WarpOf(&warp_));
   }
   /// A store that is done elsewhere.
   void Miss(const Addresses& at, std::uint32_t mask) const {
@@ -139,6 +139,12 @@ class Keeper {
   }
 
  private:
+  bool MayStore(std::uint64_t address, std::uint32_t bytes) const {
+    if (log_->broken()) return true;
+    UndoLog::Part& part = worker_.overwritten;
+    if (!part.unseen.Contains(*worker_.launch->services->memory, address, bytes)) return log_->Break();
+    return log_->Keep(part, address, bytes);
+  }
   bool IsOwn(std::uint64_t address) const {
     return address - warp_.cta->shared_base < warp_.cta->shared_bytes ||
            address - warp_.local_base < std::uint64_t{warp_.local_stride} * kWarpSize;

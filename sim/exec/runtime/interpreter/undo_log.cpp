@@ -1,12 +1,46 @@
 #include "sim/exec/runtime/interpreter/undo_log.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace gridloom::exec {
+
+bool UnseenMemory::Find(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+  const std::optional<Allocation> found = memory.Find(address);
+  if (!found || bytes > found->bytes || address - found->base > found->bytes - bytes) return false;
+  switch (found->kind) {
+    case MemoryKind::kDevice:
+    case MemoryKind::kPool:
+    case MemoryKind::kModule:
+    case MemoryKind::kInternal: break;
+    case MemoryKind::kManaged:
+    case MemoryKind::kPinned:
+    case MemoryKind::kRegistered:
+    case MemoryKind::kReserved: return false;
+  }
+  base_ = found->base;
+  bytes_ = found->bytes;
+  return true;
+}
+
+// Either Enter counts before Suspend looks, or it finds that a grid is to begin again: both are sequentially consistent.
+void Onlookers::Enter() {
+  entered_.fetch_add(1);
+  inside_.fetch_add(1);
+  while (suspended_.load() != 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+bool Onlookers::Suspend(std::uint64_t since) {
+  suspended_.fetch_add(1);
+  if (inside_.load() == 0 && entered_.load() == since) return true;
+  Resume();
+  return false;
+}
 
 bool UndoLog::Keep(Part& part, std::uint64_t address, std::uint32_t bytes) {
   if (broken()) return true;
@@ -31,6 +65,7 @@ bool UndoLog::Keep(Part& part, std::uint64_t address, std::uint32_t bytes) {
 }
 
 void UndoLog::Take(Part& part) {
+  part.unseen = {};
   if (part.empty()) return;
   const std::lock_guard lock(mutex_);
   parts_.push_back(std::exchange(part, {}));

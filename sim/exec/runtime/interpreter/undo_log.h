@@ -2,7 +2,8 @@
 // stores are undone and the grid begins again as machine code: a CTA that has begun cannot change over in its midst
 // (docs/design/executor.md, "Tiers"). Only grids whose effects are such stores have a log (InterpretedCode::can_begin_again), and nobody
 // may look at what they write before they have ended: kernels that wait for others, or use atomics or volatile accesses outside of shared
-// memory, are not among them.
+// memory, are not among them. Stores to memory at which others can look at any time break the log (UnseenMemory), and so do other grids
+// that wait for what somebody writes (Onlookers).
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,43 @@
 #include <mutex>
 #include <vector>
 
+#include "sim/exec/device_memory.h"
+
 namespace gridloom::exec {
+
+/// Memory at which only what runs on the device can look, and copies that wait for it: neither the host at any time (pinned, registered
+/// and managed memory) nor other processes (memory that is mapped: a handle of it may be exported whenever the program likes). Knows the
+/// allocation that was asked for last; the launch's end forgets it. For one thread.
+class UnseenMemory {
+ public:
+  bool Contains(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+    if (bytes <= bytes_ && address - base_ <= bytes_ - bytes) return true;
+    return Find(memory, address, bytes);
+  }
+
+ private:
+  bool Find(const DeviceMemory& memory, std::uint64_t address, std::uint64_t bytes);
+  std::uint64_t base_ = 0, bytes_ = 0;
+};
+
+/// Who may look at what grids of the device write while they run: grids that wait for others, in loops of volatile or atomic reads. Such
+/// a grid and one that begins again exclude each other. Thread-safe.
+class Onlookers {
+ public:
+  /// A grid that may wait begins. Returns when no stores are being undone.
+  void Enter();
+  void Leave() { inside_.fetch_sub(1, std::memory_order_release); }
+
+  /// Grids that have entered so far; while there is one, Suspend fails.
+  std::uint64_t entered() const { return entered_.load(std::memory_order_acquire); }
+  /// False if a grid is there that may look, or was since entered() was `since`. Otherwise none enters until Resume.
+  [[nodiscard]] bool Suspend(std::uint64_t since);
+  void Resume() { suspended_.fetch_sub(1, std::memory_order_release); }
+
+ private:
+  std::atomic<std::uint64_t> entered_{0};
+  std::atomic<std::uint32_t> inside_{0}, suspended_{0};
+};
 
 class UndoLog {
  public:
@@ -19,6 +56,7 @@ class UndoLog {
   class Part {
    public:
     bool empty() const { return bytes_.empty(); }
+    UnseenMemory unseen;
 
    private:
     friend class UndoLog;
