@@ -1,3 +1,5 @@
+#include <cuda.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -141,6 +143,7 @@ struct Stage::Impl {
   std::vector<std::uint32_t> pageable, copy;
   std::byte* arena_memory = nullptr;
   std::uint32_t* flags = nullptr;  ///< of gates
+  CUresult (*wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned) = nullptr;
   Lanes lanes[kMostThreads];
   Hands hands;
 };
@@ -271,8 +274,10 @@ class Run {
       if (model_.operations[i].thread != thread) continue;
       for (const auto& [other, count] : model_.calls[i].waits)
         while (made_[Index(other)].load(std::memory_order_acquire) < count) std::this_thread::yield();
+      WaitUntilEntered(model_.calls[i].entered);
       at_[Index(thread)].store(static_cast<int>(i));
       PerformHere(model_.calls[i].before);
+      enters_[Index(thread)].store(made + 1);
       const cudaError_t error = Make(static_cast<int>(i));
       if (error != cudaSuccess) {
         Fail(Describe(model_.operations[i]) + ": " + cudaGetErrorName(error));
@@ -281,6 +286,15 @@ class Run {
       made_[Index(thread)].store(++made, std::memory_order_release);
     }
     at_[Index(thread)].store(-1);
+  }
+
+  /// Until the other thread is in its call, most likely.
+  void WaitUntilEntered(std::pair<int, int> entered) const {
+    if (entered.first < 0) return;
+    const auto& made = made_[Index(entered.first)];
+    const auto& enters = enters_[Index(entered.first)];
+    while (made.load() <= entered.second && enters.load() <= entered.second) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::duration<double>(limits_.pause));
   }
 
   cudaStream_t Stream(int stream) const {
@@ -294,8 +308,8 @@ class Run {
     const Call& call = model_.calls[Index(i)];
     const cudaStream_t stream = call.stream >= 0 ? Stream(call.stream) : nullptr;
     switch (operation.kind) {
-      case Kind::kKernel: Work<<<operation.grid, operation.block, 0, stream>>>(Fill(call.access)); return cudaGetLastError();
-      case Kind::kGate: Gate<<<1, 1, 0, stream>>>(stage_.flags + operation.object, Fill(call.access)); return cudaGetLastError();
+      case Kind::kKernel: return LaunchWork(operation, stream, Fill(call.access));
+      case Kind::kGate: return LaunchGate(operation, stream, Fill(call.access));
       case Kind::kOpenGate: return Open(operation.object);
       case Kind::kHostFunction:
         host_works_[Index(i)].record = Fill(call.access);
@@ -324,6 +338,25 @@ class Run {
       case Kind::kPeekStream: return Peek(i, cudaStreamQuery(stream));
       default: return MakeObject(i, stream);
     }
+  }
+  cudaError_t LaunchWork(const Operation& operation, cudaStream_t stream, Record* record) {
+    if (!operation.cooperative) {
+      Work<<<operation.grid, operation.block, 0, stream>>>(record);
+      return cudaGetLastError();
+    }
+    void* parameters[] = {&record};
+    return cudaLaunchCooperativeKernel(reinterpret_cast<void*>(Work), dim3(static_cast<unsigned>(operation.grid)),
+                                       dim3(static_cast<unsigned>(operation.block)), parameters, 0, stream);
+  }
+  cudaError_t LaunchGate(const Operation& operation, cudaStream_t stream, Record* record) {
+    std::uint32_t* const flag = stage_.flags + operation.object;
+    if (!operation.in_stream) {
+      Gate<<<1, 1, 0, stream>>>(flag, record);
+      return cudaGetLastError();
+    }
+    if (stage_.wait_value(stream, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS) return cudaErrorUnknown;
+    Work<<<1, 1, 0, stream>>>(record);
+    return cudaGetLastError();
   }
   /// The host's thread looks at once when the call has answered.
   cudaError_t Behind(const Call& call, cudaError_t error) {
@@ -721,7 +754,7 @@ class Run {
   std::map<int, void*> blocks_;
   std::map<int, bool> freed_;
   std::map<int, int> block_cells_;
-  std::atomic<int> made_[kMostThreads] = {}, at_[kMostThreads] = {};
+  std::atomic<int> made_[kMostThreads] = {}, at_[kMostThreads] = {}, enters_[kMostThreads] = {};
   std::atomic<bool> opened_all_{false};
   std::mutex mutex_;
   std::vector<std::string> failures_;
@@ -742,6 +775,10 @@ Stage::Impl::Impl() : pageable(kCells * kWords) {
   arena_memory = static_cast<std::byte*>(memory);
   Must(cudaHostAlloc(&memory, kMostGates * sizeof(std::uint32_t), cudaHostAllocDefault), "cudaHostAlloc");
   flags = static_cast<std::uint32_t*>(memory);
+  cudaDriverEntryPointQueryResult found;
+  void* function = nullptr;
+  Must(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000, cudaEnableDefault, &found), "cuStreamWaitValue32");
+  wait_value = reinterpret_cast<decltype(wait_value)>(function);
 }
 
 Stage::Stage() : impl_(std::make_unique<Impl>()) {}

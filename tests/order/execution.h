@@ -13,7 +13,8 @@ namespace order {
 enum class Sabotage { kNone, kWaits, kEvents, kStreams, kDevice, kLegacy, kFree };
 
 struct Limits {
-  double patience = 20;  ///< seconds after which a program does not end
+  double patience = 20;   ///< seconds after which a program does not end
+  double pause = 0.0005;  ///< seconds that another thread is given to be in a call that it is about to make
   Sabotage sabotage = Sabotage::kNone;
 };
 

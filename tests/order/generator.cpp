@@ -1,6 +1,7 @@
 // Draws programs. Each host thread plays scenes one after the other, short sequences of calls that use order in a way of their own;
 // the threads' scenes are interleaved at random, and share streams and events.
 #include <deque>
+#include <utility>
 
 #include "program.h"
 
@@ -25,7 +26,7 @@ class Drawing {
     while (static_cast<int>(program_.operations.size()) < size) {
       thread_ = numbers_.Below(program_.threads);
       if (Queue().empty()) PlayScene();
-      Emit();
+      if (!Queue().empty()) Emit();
     }
     for (thread_ = 0; thread_ < program_.threads; ++thread_)
       while (!Queue().empty()) Emit();
@@ -98,6 +99,7 @@ class Drawing {
   void AddKernel(int stream, std::uint32_t spin, int block = -1) {
     Operation& kernel = Add(Kind::kKernel, stream, block);
     kernel.spin = spin;
+    kernel.cooperative = mix_.cooperative && numbers_.Chance(5);
     kernel.grid = numbers_.Chance(70) ? 1 : 2 + numbers_.Below(3);
     kernel.block = numbers_.Chance(60) ? 1 : 32 << numbers_.Below(3);
     kernel.to = block >= 0 ? Memory::kBlock : AnyMemory({Memory::kDevice, Memory::kDevice, Memory::kPinned, Memory::kManaged});
@@ -141,7 +143,8 @@ class Drawing {
     const int choice = numbers_.Below(100);
     if (choice < 25) return Works();
     if (choice < 50) return ForkAndJoin();
-    if (choice < 60 && mix_.gates != Mix::Gates::kNone) return Gate();
+    if (choice < 57 && mix_.gates != Mix::Gates::kNone) return Gate();
+    if (choice < 60 && mix_.gates != Mix::Gates::kNone && mix_.meanwhile && program_.threads > 1) return Meanwhile();
     if (choice < 68 && mix_.destroy) return DestroyStream();
     if (choice < 76 && mix_.blocks) return Block();
     if (choice < 84 && mix_.pools) return PoolBlock();
@@ -194,6 +197,7 @@ class Drawing {
     const int gate = gates_++;
     Operation& closed = Add(Kind::kGate, stream, gate);
     closed.spin = Spin() / 8;
+    closed.in_stream = numbers_.Chance(25);
     closed.to = AnyMemory({Memory::kDevice, Memory::kPinned, Memory::kManaged});
     if (numbers_.Chance(60)) AddWork(stream);
     Add(Kind::kRecord, stream, behind);
@@ -208,6 +212,44 @@ class Drawing {
     if (numbers_.Chance(30)) Add(Kind::kDestroyEvent, 0, behind);
     Add(Kind::kOpenGate, 0, gate);
     if (numbers_.Chance(40)) Add(Kind::kSyncStream, stream);
+  }
+  /// While one thread waits for a kernel that waits for the host, another one gives a second such kernel, and opens the first. These calls
+  /// come one after the other in the program.
+  void Meanwhile() {
+    const int waits = thread_, gives = (thread_ + 1 + numbers_.Below(program_.threads - 1)) % program_.threads;
+    const int first = gates_++, second = gates_++;
+    int stream = 0;
+    AddNow(waits, [&] {
+      stream = NewStream(numbers_.Chance(50));
+      const int event = NewEvent();
+      Add(Kind::kGate, stream, first);
+      if (numbers_.Chance(50)) AddWork(stream);
+      Add(Kind::kRecord, stream, event);
+      switch (numbers_.Below(5)) {
+        case 0: Add(Kind::kSyncEvent, 0, event); break;
+        case 1: Add(Kind::kSyncDevice); break;
+        case 2: Add(Kind::kCopy, stream).to = Memory::kPageable; break;
+        case 3: Add(Kind::kCopy, stream).to = Queue().back().from = Memory::kPinned; break;
+        default: Add(Kind::kSyncStream, stream); break;
+      }
+    });
+    const int waiting = program_.operations.back().id;
+    AddNow(gives, [&] {
+      Add(Kind::kGate, stream, second).other = waiting;
+      Add(Kind::kOpenGate, 0, first);
+    });
+    AddNow(waits, [&] { Add(Kind::kOpenGate, 0, second); });
+  }
+  /// Adds calls of a thread that come next in the program, whatever its scene still has to do.
+  template <typename Scene>
+  void AddNow(int thread, Scene scene) {
+    const int before = std::exchange(thread_, thread);
+    std::deque<Operation> rest;
+    rest.swap(Queue());
+    scene();
+    while (!Queue().empty()) Emit();
+    rest.swap(Queue());
+    thread_ = before;
   }
   void AddWhileClosed(int stream, int before, int behind) {
     switch (numbers_.Below(6)) {
@@ -298,21 +340,24 @@ class Drawing {
     if (choice < 15) return mix_.host_functions ? GraphNode::Kind::kHost : GraphNode::Kind::kKernel;
     if (captured) return GraphNode::Kind::kKernel;
     if (choice < 16) return GraphNode::Kind::kEmpty;
+    if (depth == 1 && choice > 18 && mix_.conditions) return GraphNode::Kind::kIf;
     if (depth != 0) return GraphNode::Kind::kKernel;
     if (choice < 17) return GraphNode::Kind::kChild;
     if (!mix_.conditions) return GraphNode::Kind::kKernel;
     return choice < 18 ? GraphNode::Kind::kIf : GraphNode::Kind::kWhile;
   }
-  /// `where` as in GraphNode: nodes in the body of a condition are kernels and fills, since those may hold no others (host's works,
-  /// children).
+  /// Bodies of conditions may not hold host's works, children no conditions.
+  static bool MayHold(int depth, bool in_condition, GraphNode::Kind kind) {
+    const bool condition = kind == GraphNode::Kind::kIf || kind == GraphNode::Kind::kWhile;
+    if (!in_condition) return depth == 0 || !condition;
+    return kind == GraphNode::Kind::kKernel || kind == GraphNode::Kind::kMemset || kind == GraphNode::Kind::kEmpty || condition;
+  }
   std::vector<GraphNode> Nodes(int count, int depth, bool captured, bool in_condition) {
     std::vector<GraphNode> nodes;
     for (int i = 0; i < count; ++i) {
       GraphNode node;
       node.kind = NodeKind(depth, captured);
-      const bool plain =
-          node.kind == GraphNode::Kind::kKernel || node.kind == GraphNode::Kind::kMemset || node.kind == GraphNode::Kind::kEmpty;
-      if (in_condition && !plain) node.kind = GraphNode::Kind::kKernel;
+      if (!MayHold(depth, in_condition, node.kind)) node.kind = GraphNode::Kind::kKernel;
       node.salt = numbers_.Next();
       node.lane = numbers_.Below(3);
       if (node.kind == GraphNode::Kind::kKernel || node.kind == GraphNode::Kind::kHost) node.spin = Spin() / 2;
@@ -321,7 +366,8 @@ class Drawing {
         if (numbers_.Chance(other == i - 1 ? 60 : 25) || lane) node.after.push_back(other);
       }
       if (node.kind == GraphNode::Kind::kChild) node.body = Nodes(1 + numbers_.Below(3), 1, false, in_condition);
-      if (node.kind == GraphNode::Kind::kIf) node.turns = numbers_.Below(2), node.body = Nodes(1 + numbers_.Below(2), 1, false, true);
+      if (node.kind == GraphNode::Kind::kIf)
+        node.turns = numbers_.Below(2), node.body = Nodes(1 + numbers_.Below(2), depth + 1, false, true);
       if (node.kind == GraphNode::Kind::kWhile)
         node.turns = 1 + numbers_.Below(4), node.body = Nodes(1 + numbers_.Below(2), 1, false, true);
       nodes.push_back(node);

@@ -24,7 +24,8 @@ const char* const kUsage = R"(usage: order [options]
   --threads N         most host threads (default 3)
   --spin N            most turns of an operation's loop, a nanosecond each (default 20000)
   --gates FORM        kernels that wait for the host: none; alone: the host awaits only what comes before them; beside: other streams' works, too (default)
-  --without A,B       leave out: graphs, updates, conditions, destroy, pools, blocks, host-functions
+  --without A,B       leave out: graphs, updates, conditions, destroy, pools, blocks, host-functions, cooperative,
+                      meanwhile (works that are given while another thread waits)
   --keep LIST         of the program's operations only these, such as 0-3,7
   --patience S        seconds after which a program does not end (default 20)
   --sabotage WHAT     leave out calls, which has to be noticed: waits, events, streams, device, legacy, free; the exit code is 0 if it is
@@ -65,6 +66,8 @@ void LeaveOut(Mix& mix, const std::string& list) {
     else if (word == "pools") mix.pools = false;
     else if (word == "blocks") mix.blocks = false;
     else if (word == "host-functions") mix.host_functions = false;
+    else if (word == "cooperative") mix.cooperative = false;
+    else if (word == "meanwhile") mix.meanwhile = false;
     else if (!word.empty()) Usage("unknown --without " + word);
   }
 }
@@ -236,6 +239,19 @@ void ReportHang(const std::vector<std::string>& failures) {
   if (g_options->shrink) Shrink(*g_options, g_number);
 }
 
+/// Only a pause makes it likely that a thread is in its call when another one goes on. Who does not end for want of it gets a longer one.
+std::vector<std::string> PlayPatiently(Stage& stage, const Model& model, Limits limits) {
+  std::vector<std::string> failures;
+  bool pauses = false;
+  for (const Call& call : model.calls) pauses = pauses || call.entered.first >= 0;
+  for (const double pause : {0.0005, 0.05, 0.5}) {
+    limits.pause = pause;
+    failures = stage.Play(model, limits, ReportHang);
+    if (failures.empty() || !pauses) return failures;
+  }
+  return failures;
+}
+
 int Main(const Options& options) {
   g_options = &options;
   if (options.list) {
@@ -253,7 +269,7 @@ int Main(const Options& options) {
     const Model model(TheProgram(options, g_number), options.mix);
     g_model = &model;
     for (int round = 0; round < options.repeat; ++round) {
-      const std::vector<std::string> failures = stage.Play(model, options.limits, ReportHang);
+      const std::vector<std::string> failures = PlayPatiently(stage, model, options.limits);
       calls += static_cast<long>(model.operations.size());
       for (const Access& access : model.accesses) reads += static_cast<long>(access.reads.size());
       for (const Operation& operation : model.operations) gates += operation.kind == Kind::kGate;

@@ -69,6 +69,7 @@ class Resolved {
   std::vector<Call> calls;
   std::vector<int> record;         ///< of a call about an event: the call that recorded it last, or -1
   std::vector<int> launch;         ///< kOpenGate: the gate's; kFreeAsync, kFree: the allocation; kLaunchGraph: the launch before, or -1
+  std::vector<int> during;         ///< kGate: the call of another thread that waits already when it is launched, or -1
   std::map<int, int> alloc, free;  ///< block to calls
   std::map<int, bool> blocking;    ///< created stream to whether it is a blocking one
 
@@ -117,7 +118,7 @@ class Resolved {
   /// Whether the call can be made; notes what it comes behind.
   bool Take(Operation& operation) {
     const Kind kind = operation.kind;
-    record_ = launch_ = variant_ = other_stream_ = -1;
+    record_ = launch_ = variant_ = other_stream_ = during_ = -1;
     Object* stream = nullptr;
     if (UsesStream(kind) && operation.stream >= kFirstStream) {
       stream = Find(streams_, operation.stream);
@@ -151,7 +152,7 @@ class Resolved {
       case Kind::kCreateStream: blocking[operation.stream] = operation.blocking; return New(streams_, operation.stream, next());
       case Kind::kCreateEvent: return New(events_, operation.object, next());
       case Kind::kCreatePool: return New(pools_, operation.object, next());
-      case Kind::kGate: return New(gates_, operation.object, next());
+      case Kind::kGate: return TakeGate(operation);
       case Kind::kOpenGate: return TakeOpen(operation);
       case Kind::kDestroyPool: return TakeDestroyPool(operation);
       case Kind::kAlloc:
@@ -175,6 +176,12 @@ class Resolved {
         return true;
       default: return true;
     }
+  }
+  bool TakeGate(Operation& operation) {
+    const auto found = index_.find(operation.other);
+    during_ = found != index_.end() && operations[Index(found->second)].thread != operation.thread ? found->second : -1;
+    if (during_ < 0) operation.other = -1;
+    return New(gates_, operation.object, next());
   }
   bool TakeOpen(const Operation& operation) {
     Object* const gate = Find(gates_, operation.object);
@@ -257,6 +264,9 @@ class Resolved {
     call.stream = UsesStream(operation.kind) ? StreamNumber(operation) : -1;
     call.variant = variant_;
     call.other_stream = other_stream_;
+    if (during_ >= 0) call.entered = {operations[Index(during_)].thread, place_[Index(during_)]};
+    during.push_back(during_);
+    index_[operation.id] = next();
     place_.push_back(static_cast<int>(made.size()));
     made.push_back(next());
     known_.push_back(std::move(known));
@@ -275,7 +285,8 @@ class Resolved {
   Object capture_;          ///< stands for the right to capture
   std::set<int> captured_;  ///< graphs
   std::vector<int> behind_;
-  int record_ = -1, launch_ = -1, variant_ = -1, other_stream_ = -1;
+  std::map<int, int> index_;  ///< id to call
+  int record_ = -1, launch_ = -1, variant_ = -1, other_stream_ = -1, during_ = -1;
 };
 
 /// Nodes of the calls and works, the edges that are promised, and those that may be there besides.
@@ -436,6 +447,7 @@ class Builder {
     for (const auto& [thread, count] : call.waits) order_.Promise(NodeOfWait(thread, count), call.begin);
     call.end = Blocks(operation) ? AddNode() : call.begin;
     order_.Promise(call.begin, call.end);
+    if (resolved_->during[Index(i)] >= 0) order_.Promise(model_.calls[Index(resolved_->during[Index(i)])].begin, call.begin);
     if (IsWork(operation.kind)) AddWorks(i);
     else AddHostCall(i);
     last_of_thread_[Index(operation.thread)] = model_.calls[Index(i)].end;
@@ -732,7 +744,7 @@ class Builder {
     }
     for (const Allowed& allowed : allowed_) {
       for (const Work& work : works_) {
-        if (resolved_->Before(allowed.call, work.call)) continue;
+        if (resolved_->Before(allowed.call, work.call) || GivenMeanwhile(allowed.call, work.call)) continue;
         const bool fits = allowed.which == Allowed::kAll ||
                           (allowed.which == Allowed::kSame ? work.stream == allowed.stream : Related(work.stream, allowed.stream));
         if (fits) order_.Allow(work.last, model_.calls[Index(allowed.call)].end);
@@ -746,6 +758,13 @@ class Builder {
           order_.Allow(other.last, work.first);
     }
     allowed_.clear();
+  }
+
+  /// Whether the call waited already when the work was given.
+  bool GivenMeanwhile(int waiting, int work) const {
+    for (int gate = 0; gate <= work; ++gate)
+      if (resolved_->during[Index(gate)] == waiting && (gate == work || resolved_->Before(gate, work))) return true;
+    return false;
   }
 
   /// A gate that might keep away the host that opens it, or -1.

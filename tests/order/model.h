@@ -83,6 +83,7 @@ struct Leaf {
 
 struct Call {
   std::vector<std::pair<int, int>> waits;  ///< first until that host thread has made so many calls
+  std::pair<int, int> entered{-1, 0};      ///< kGate: that host thread has to be in its call of this number, counted from 0
   int begin = -1, end = -1;                ///< nodes
   int before = -1, after = -1;             ///< accesses of the host's thread before the call and behind it
   int access = -1;                         ///< access of the work itself; of a graph's launch: see `runs`

@@ -2,8 +2,8 @@
 """order_test.py GRIDLOOM PROGRAM [--programs N] [--seed S] [--jobs N] PART...: random programs keep CUDA's order, in every mode (docs/order.md).
 
 Parts: alone, modes (slices, tracing, memcheck, narrow tasks and others), timing (simulated time under every policy), broker (two tenants at a time
-under its policies, in real and in simulated time), sabotage (calls left out are noticed), all. --programs: how many in all, spread over the
-parts' modes as their speed says; without it some hundred each.
+under its policies, in real and in simulated time), sabotage (calls left out are noticed), all; sanitized: without the launcher, the driver and PROGRAM
+built with ThreadSanitizer. --programs: how many in all, spread over the parts' modes as their speed says; without it some hundred each.
 """
 import argparse
 import concurrent.futures
@@ -53,6 +53,8 @@ PARTS = {
                + [Mode("broker, slices, fair", ["--slice", "1"], weight=4, broker=["--policy", "fair"])]
                + [Mode("broker, simulated, " + policy, [], NO_GATES + SHORT, broker=["--policy", policy, "--timing"]) for policy in ("fair", "leftover")]),
 }
+# What the host tells a kernel that waits for it, and a kernel the host, goes by machine code that is not instrumented.
+SANITIZED = Mode("sanitized", program=NO_GATES)
 SABOTAGE = ["waits", "events", "streams", "device", "legacy", "free"]
 
 
@@ -79,6 +81,9 @@ def start(options, mode, seed, count, socket=None, extra=()):
     command = [options.gridloom, "run", "--quiet", *run, "--", options.program, *mode.program, *options.mix, "--seed", str(seed), "--programs", str(count),
                "--patience", str(PATIENCE), *extra]
     environment = dict(os.environ)
+    if mode is SANITIZED:  # an instrumented library can be loaded by such a program, but not before it
+        command = ["setarch", "-R", *command[command.index("--") + 1:]]
+        environment["LD_LIBRARY_PATH"] = os.path.join(os.path.dirname(options.gridloom), "driver")
     if mode.name == "interpreted":
         environment["GRIDLOOM_TIERS"] = "interpret"
     return command, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
@@ -122,7 +127,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--mix", default="", help="options of the program for all modes, in one word")
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "sabotage", "all"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "sabotage", "sanitized", "all"])
     options = parser.parse_args()
     options.mix = options.mix.split()
     parts = list(PARTS) if "all" in options.parts else [part for part in options.parts if part in PARTS]
@@ -136,6 +141,8 @@ def main():
         weights = sum(mode.weight for mode in modes)
         for number, mode in enumerate(modes):
             jobs.append((mode, options.seed * 1000 + number * 10, max(1, round(count * mode.weight / weights))))
+    if "sanitized" in options.parts:
+        jobs.append((SANITIZED, options.seed, options.programs or 100))
     good, ran = True, 0
     with tempfile.TemporaryDirectory(prefix="gridloom-order-") as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         options.folder = folder

@@ -62,7 +62,10 @@ std::string Describe(const Operation& operation) {
   }
   if (operation.kind == Kind::kCreateStream) text += operation.blocking ? ", blocking" : ", non-blocking";
   if (operation.object >= 0) text += ", object " + std::to_string(operation.object);
-  if (operation.other >= 0) text += ", pool " + std::to_string(operation.other);
+  if (operation.other >= 0 && operation.kind == Kind::kAlloc) text += ", pool " + std::to_string(operation.other);
+  if (operation.other >= 0 && operation.kind == Kind::kGate) text += ", while #" + std::to_string(operation.other) + " waits";
+  if (operation.in_stream) text += ", by the stream";
+  if (operation.cooperative) text += ", cooperative";
   if (operation.kind == Kind::kKernel) text += ", grid " + std::to_string(operation.grid) + " block " + std::to_string(operation.block);
   if (operation.spin != 0) text += ", spin " + std::to_string(operation.spin);
   if (operation.kind == Kind::kCopy || operation.kind == Kind::kCopySync)

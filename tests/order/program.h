@@ -71,10 +71,12 @@ struct Operation {
   int thread = 0;  ///< host thread that makes the call
   int stream = 0;
   int object = -1;          ///< event, gate, graph, pool or block; kCreateStream: none, `stream` is made. kKernel: block to write to, or -1
-  int other = -1;           ///< kAlloc: pool or -1
+  int other = -1;           ///< kAlloc: pool or -1; kGate: operation of another thread that has to be in its call by then, or -1
   std::uint32_t spin = 0;   ///< turns of a loop, about a nanosecond each
   int grid = 1, block = 1;  ///< kKernel
   bool blocking = false;    ///< kCreateStream
+  bool cooperative = false;  ///< kKernel: cudaLaunchCooperativeKernel
+  bool in_stream = false;    ///< kGate: the stream waits by cuStreamWaitValue32, a kernel comes behind
   Memory to = Memory::kDevice, from = Memory::kDevice;
   std::uint64_t salt = 0;  ///< whatever else is to be chosen
   bool captured = false;   ///< kMakeGraph: by stream capture
@@ -96,7 +98,9 @@ struct Mix {
   /// kNone: no kernel waits for the host. kAlone: while one does, the host awaits only what came before it, as where a device runs one
   /// kernel at a time. kBeside: other streams go on.
   enum class Gates : std::uint8_t { kNone, kAlone, kBeside } gates = Gates::kBeside;
-  bool graphs = true, updates = true, conditions = true, destroy = true, pools = true, blocks = true, host_functions = true;
+  bool graphs = true, updates = true, conditions = true, destroy = true, pools = true, blocks = true, host_functions = true,
+       cooperative = true;
+  bool meanwhile = true;  ///< with gates: works that are given while another thread waits, which only a pause of that thread's makes likely
 };
 
 Program Draw(std::uint64_t seed, const Mix& mix);
