@@ -115,7 +115,7 @@ constexpr CommandRow kCommands[] = {
 std::span<const CommandRow> Commands() { return kCommands; }
 
 int Fail(std::string_view message) {
-  std::fprintf(stderr, "gridloom: %s\n", PrintableLines(message).c_str());
+  std::fprintf(stderr, "gridloom: %s\n", PrintableText(message).c_str());
   return kExitFailed;
 }
 

@@ -64,7 +64,7 @@ std::string FormatList(const char* format, va_list list) {
 bool LogEnabled(LogLevel level) { return level <= TheSink().level; }
 
 void LogText(std::string_view whole) {
-  const std::string shown = PrintableLines(whole);
+  const std::string shown = PrintableText(whole);
   std::string_view text = shown;
   while (!text.empty()) {
     const ssize_t written = write(TheSink().fd, text.data(), text.size());

@@ -54,7 +54,7 @@ std::size_t ColourCode(std::string_view text) {
   return end != std::string_view::npos && end <= 4 && text[end] == 'm' ? end + 1 : 0;
 }
 
-enum class For { kPart, kLines, kJson };
+enum class For { kPart, kText, kLines, kJson };
 
 std::size_t Kept(std::string_view text, std::uint32_t code, For what) {
   if (what == For::kPart) return 0;
@@ -91,6 +91,7 @@ std::string Escaped(std::string_view text, For what) {
 }  // namespace
 
 std::string Printable(std::string_view text) { return Escaped(text, For::kPart); }
+std::string PrintableText(std::string_view text) { return Escaped(text, For::kText); }
 std::string PrintableLines(std::string_view text) { return Escaped(text, For::kLines); }
 std::string PrintableJson(std::string json) { return std::ranges::all_of(json, IsPlain) ? json : Escaped(json, For::kJson); }
 

@@ -38,7 +38,7 @@ Broker* g_broker = nullptr;  // for the signal handler alone
 void OnSignal(int) { g_broker->Stop(); }
 
 int Fail(const std::string& message) {
-  std::fprintf(stderr, "gridloom: %s\n", PrintableLines(message).c_str());
+  std::fprintf(stderr, "gridloom: %s\n", PrintableText(message).c_str());
   return kExitFailed;
 }
 

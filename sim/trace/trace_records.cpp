@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rewriter/support/printable.h"
+
 namespace gridloom::trace {
 namespace {
 
@@ -91,7 +93,7 @@ std::uint32_t GetWord(ByteReader& in) {
 void GetRole(ByteReader& in, LaunchInfo& info) {
   info.role = in.Fixed<LaunchInfo::Role>();
   info.ranges = in.Fixed<LaunchInfo::Ranges>();
-  info.no_ranges = std::string(in.Text());
+  info.no_ranges = Printable(in.Text());
   if (info.role > LaunchInfo::kLastRole || info.ranges > LaunchInfo::kLastRanges) in.Fail();
   if (info.of_program() != (info.ranges == LaunchInfo::Ranges::kNone)) in.Fail();
   if (!info.of_program() && !info.no_ranges.empty()) in.Fail();
@@ -150,7 +152,7 @@ void GetReuses(ByteReader& in, HostAction& action) {
 
 Result<KernelCode> GetCode(ByteReader in) {
   KernelCode code;
-  code.name = std::string(in.Text());
+  code.name = Printable(in.Text());  // it stands in errors, logs and tables from here on
   code.register_count = GetWord(in);
   code.instructions.resize(in.Count(sizeof(Instruction)));
   for (Instruction& instruction : code.instructions) instruction = in.Fixed<Instruction>();

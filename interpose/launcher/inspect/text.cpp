@@ -3,6 +3,7 @@
 #include "interpose/launcher/inspect/accesses.h"
 #include "interpose/launcher/inspect/show.h"
 #include "rewriter/support/demangle.h"
+#include "rewriter/support/printable.h"
 #include "rewriter/support/terminal.h"
 
 namespace gridloom::launcher {
@@ -62,7 +63,7 @@ std::string EntriesText(const ContainerReport& container) {
     std::string from = entry.source_name;
     if (!entry.options.empty()) from += (from.empty() ? "" : "  ") + entry.options;
     if (entry.debug) from += (from.empty() ? "" : "  ") + std::string("with debug information");
-    if (!entry.error.empty()) from = Coloured(Colour::kRed, entry.error);
+    if (!entry.error.empty()) from = Coloured(Colour::kRed, PrintableText(entry.error));
     table.Add({entry.selected ? "*" : " ", entry.kind, entry.arch, SizeText(entry.bytes), stored, from});
   }
   return table.Text(2);
@@ -138,7 +139,7 @@ std::string KernelDetails(const KernelReport& kernel) {
     text += Fact(answer.pass, PassText(answer));
     for (const passes::PlaceReport& place : answer.places) text += Fact("", PlaceText(place));
   }
-  if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, kernel.check));
+  if (!kernel.check.empty()) text += Fact("check", Coloured(kernel.refused ? Colour::kRed : Colour::kGreen, PrintableText(kernel.check)));
   text += Fact("parameters", kernel.parameters.empty() ? "none" : std::to_string(kernel.parameter_bytes) + " bytes");
   if (!kernel.parameters.empty()) text += ParameterTable(kernel);
   text += Fact("global memory", kernel.arguments.empty() ? "not accessed" : "");
@@ -161,7 +162,7 @@ std::string Refusals(const InspectReport& report, const InspectView& view) {
   for (const ContainerReport& container : report.containers) {
     for (const KernelReport& kernel : container.kernels) {
       if (!kernel.refused || !Wanted(view, kernel.name, kernel.demangled)) continue;
-      text += Coloured(Colour::kRed, "refused: ") + kernel.demangled + "\n    " + kernel.check + "\n";
+      text += Coloured(Colour::kRed, "refused: ") + kernel.demangled + "\n    " + PrintableText(kernel.check) + "\n";
     }
   }
   return text.empty() ? "" : "\n" + text;
@@ -229,7 +230,7 @@ std::string ReportText(const InspectReport& report, const InspectView& view) {
   std::string text = Coloured(Colour::kBold, report.file) + ": " + report.format;
   if (!report.containers.empty()) text += ", " + Count(kernels, "kernel");
   text += "\n";
-  if (!report.note.empty()) text += Coloured(Colour::kYellow, "note: ") + report.note + "\n";
+  if (!report.note.empty()) text += Coloured(Colour::kYellow, "note: ") + PrintableText(report.note) + "\n";
   std::string footer;
   if (any_selected) footer += "* what a device of compute capability " + report.device.text() + " runs; --device chooses another\n";
   if (hidden != 0)

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "rewriter/support/printable.h"
 #include "sim/device/timing_spec.h"
 #include "sim/timing/kernel_table.h"
 
@@ -180,7 +181,7 @@ void Checker::Find(WorkId earlier, const Hazard& hazard, std::uint64_t address, 
 void Checker::Tell(std::string sentence) {
   if (std::exchange(has_told_, true) || told_ == Told::kCount) return;
   if (told_ == Told::kStop) return input_->Fail(Error{"hazard: " + std::move(sentence)});
-  std::fprintf(stderr, "gridloom: hazard: %s; more are only counted\n", sentence.c_str());
+  std::fprintf(stderr, "gridloom: hazard: %s; more are only counted\n", Printable(sentence).c_str());
 }
 
 std::string Checker::NameOf(WorkId work) const {

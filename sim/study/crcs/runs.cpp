@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "rewriter/support/printable.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
 #include "sim/study/experiment/workload_traces.h"
@@ -35,7 +36,7 @@ void TellOnce(const std::string& sentence) {
   static std::mutex mutex;
   static std::set<std::string> told;
   const std::lock_guard lock(mutex);
-  if (told.insert(sentence).second) std::fprintf(stderr, "gridloom: %s\n", sentence.c_str());
+  if (told.insert(sentence).second) std::fprintf(stderr, "gridloom: %s\n", Printable(sentence).c_str());
 }
 
 struct Replayed {

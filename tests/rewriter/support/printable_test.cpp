@@ -38,6 +38,8 @@ TEST_CASE("Printable_BytesThatAreNoUtf8_BecomeEscapes") {
   CHECK(Printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond Unicode
 }
 
+TEST_CASE("PrintableText_KeepsLinesAlone") { CHECK(PrintableText("a\n\tb\033[31mred\033[0m\n") == "a\n\tb\\x1b[31mred\\x1b[0m\n"); }
+
 TEST_CASE("PrintableLines_KeepsLinesAndColoursOnly") {
   CHECK(PrintableLines("a\n\tb\033[31mred\033[0m\n") == "a\n\tb\033[31mred\033[0m\n");
   CHECK(PrintableLines("\033[2J\033[1;1H\033[999m\r") == "\\x1b[2J\\x1b[1;1H\\x1b[999m\\x0d");
