@@ -69,9 +69,12 @@ std::size_t SharedTraces::Find(const CtaTrace* trace) const {
   return 0;
 }
 
-void SharedTraces::Add(std::shared_ptr<const CtaTrace> trace) {
+void SharedTraces::Add(std::shared_ptr<const CtaTrace> trace, std::vector<AccessRange> ranges) {
   if (traces_.size() == kKept) traces_.pop_front();
-  traces_.push_back({std::move(trace), std::vector<std::uint64_t>(accesses_), std::vector<std::uint64_t>(accesses_)});
+  traces_.push_back({.trace = std::move(trace),
+                     .ranges = std::move(ranges),
+                     .shifts = std::vector<std::uint64_t>(accesses_),
+                     .step = std::vector<std::uint64_t>(accesses_)});
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -218,11 +221,17 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
   if ((flags & ~kCtaFlags) != 0 || ((flags & kHasEvents) != 0 && ago != 0)) in.Fail();
   if (!in.failed() && (flags & kHasEvents) != 0) DecodeEvents(in, trace);
   if (!in.failed() && ago == 0) {
-    shared_.Add(keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)));
+    GL_TRY(ranges, AccessRangesOf(code_, trace));
+    shared_.Add(keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)),
+                std::move(ranges));
     ago = 1;
   }
   LoadedCta cta;
-  if (!in.failed()) DecodeShifts(in, (flags & kExpected) != 0, shared_.At(ago), cta);
+  if (!in.failed()) {
+    SharedTraces::Trace& shared = shared_.At(ago);
+    DecodeShifts(in, (flags & kExpected) != 0, shared, cta);
+    GL_TRY_STATUS(ValidateShifts(code_, shared.ranges, cta.shifts));
+  }
   if (too_large_) return Error{"kernel " + code_.name + ": a CTA's trace takes more than " + std::to_string(most_bytes_) + " bytes"};
   if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
@@ -278,7 +287,9 @@ bool CtaDecoder::HasRoom(ByteReader& in, const CtaTrace& cta, std::uint64_t visi
 CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
   CtaTrace cta;
   if (keeper_ != nullptr) most_bytes_ = keeper_->most_bytes();
-  cta.patterns.resize(std::min<std::uint64_t>(in.Count(sizeof(LanePattern)), MemoryAccess::kPatterns));
+  const std::uint64_t patterns = in.Count(sizeof(LanePattern));
+  if (patterns > MemoryAccess::kPatterns) in.Fail();
+  cta.patterns.resize(in.failed() ? 0 : patterns);
   for (LanePattern& pattern : cta.patterns) pattern = in.Fixed<LanePattern>();
   const std::uint64_t warps = in.Count();
   if (warps > 64 * kWarpSize) in.Fail();

@@ -61,6 +61,7 @@ class SharedTraces {
   static constexpr std::size_t kKept = 16;
   struct Trace {
     std::shared_ptr<const CtaTrace> trace;
+    std::vector<AccessRange> ranges;  ///< of it; the encoder needs none
     std::vector<std::uint64_t> shifts, step;
     std::uint64_t Guess(std::size_t access) const { return shifts[access] + step[access]; }
     /// Empty: all 0.
@@ -71,7 +72,7 @@ class SharedTraces {
   std::size_t Find(const CtaTrace* trace) const;
   std::size_t size() const { return traces_.size(); }
   Trace& At(std::size_t ago) { return traces_[traces_.size() - ago]; }
-  void Add(std::shared_ptr<const CtaTrace> trace);
+  void Add(std::shared_ptr<const CtaTrace> trace, std::vector<AccessRange> ranges = {});
 
  private:
   const std::size_t accesses_;
@@ -125,8 +126,8 @@ class CtaDecoder {
  public:
   /// Without a keeper traces are as large as a file may make them.
   explicit CtaDecoder(const KernelCode& code, TraceKeeper* keeper = nullptr);
-  /// The next CTA; an error when the bytes are none, or more than the keeper allows. What it gives satisfies ValidateCta and
-  /// ValidateShifts.
+  /// The next CTA; an error when the bytes are none, or more than the keeper allows. What it gives CtaChecks let pass, for a shape of as
+  /// many warps.
   Result<LoadedCta> Decode(ByteReader& in);
 
  private:

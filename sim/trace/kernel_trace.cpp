@@ -22,6 +22,7 @@ Status ValidateInstruction(const KernelCode& code, std::size_t index) {
   if (instruction.op == OpClass::kMemory) {
     if (instruction.space == Space::kNone || instruction.space > Space::kParameter) return Bad(where, "memory instruction without a space");
     if (!std::has_single_bit(instruction.width) || instruction.width > 16) return Bad(where, "access width is not 1, 2, 4, 8 or 16");
+    if ((instruction.flags & kGeneric) != 0 && instruction.space != Space::kGlobal) return Bad(where, "a generic access of one space");
   }
   if (instruction.op == OpClass::kBarrier && instruction.barrier >= 16) return Bad(where, "barrier number above 15");
   return {};
@@ -87,6 +88,39 @@ Status ValidateEvent(const KernelCode& code, const CtaTrace& cta, std::size_t in
   if (index != 0 && PlaceOf(event) < PlaceOf(cta.events[index - 1])) return Bad(where, "not in order");
   return {};
 }
+
+/// The lowest and the highest address of an access's lanes, at least one of which is active. Where they go round the end of all addresses:
+/// everything.
+AccessRange LanesOf(const CtaTrace& cta, const MemoryAccess& access) {
+  constexpr AccessRange kAll{.first = 0, .last = UINT64_MAX};
+  const auto low = static_cast<std::uint32_t>(std::countr_zero(access.mask));
+  const auto high = kWarpSize - 1 - static_cast<std::uint32_t>(std::countl_zero(access.mask));
+  AccessRange lanes;
+  if (access.stride == MemoryAccess::kScattered) {
+    const ScatteredLanes scattered = ScatteredLanes::At(cta.lanes.data() + access.base);
+    for (std::size_t i = static_cast<std::size_t>(std::popcount(access.mask)); i-- > 0;) {
+      lanes.first = std::min(lanes.first, scattered[i]);
+      lanes.last = std::max(lanes.last, scattered[i]);
+    }
+    return lanes;
+  }
+  std::int64_t first = std::int64_t{access.stride} * low, last = std::int64_t{access.stride} * high;
+  if (access.has_pattern()) {
+    const LanePattern& pattern = cta.patterns[access.pattern()];
+    first = last = pattern[low];
+    for (std::uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+      const std::int64_t offset = pattern[static_cast<std::size_t>(std::countr_zero(rest))];
+      first = std::min(first, offset);
+      last = std::max(last, offset);
+    }
+  } else if (access.stride < 0) {
+    std::swap(first, last);
+  }
+  lanes = {.first = access.base + static_cast<std::uint64_t>(first), .last = access.base + static_cast<std::uint64_t>(last)};
+  return lanes.empty() ? kAll : lanes;
+}
+
+bool IsMemory(std::uint64_t first, std::uint64_t last) { return first <= last && last < MemoryAccess::kAddressEnd; }
 
 }  // namespace
 
@@ -183,17 +217,66 @@ Status ValidateEvents(const KernelCode& code, const CtaTrace& cta) {
   return {};
 }
 
-Status ValidateShifts(const KernelCode& code, const Shifts& shifts) {
+Result<std::vector<AccessRange>> AccessRangesOf(const KernelCode& code, const CtaTrace& cta) {
+  std::vector<std::uint32_t> number_of{0};  // by instruction: memory instructions before it
+  for (const Instruction& instruction : code.instructions) number_of.push_back(number_of.back() + (instruction.has_access() ? 1 : 0));
+  std::vector<AccessRange> ranges(number_of.back());
+  for (const WarpTrace& warp : cta.warps) {
+    const MemoryAccess* access = cta.accesses.data() + warp.first_access;
+    for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
+      const BasicBlock& block = code.blocks[cta.visits[warp.first_visit + v].block];
+      const std::uint32_t end = block.first + block.count;
+      if (number_of[block.first] == number_of[end]) continue;
+      for (std::uint32_t i = block.first; i < end; ++i) {
+        const Instruction& instruction = code.instructions[i];
+        if (!instruction.has_access()) continue;
+        const MemoryAccess& one = *access++;
+        const AccessWindow window = WindowOf(instruction.space, instruction.flags, cta, one);
+        if (one.mask == 0 || window.space == Space::kShared) continue;
+        const AccessRange lanes = LanesOf(cta, one);
+        const std::uint64_t first = lanes.first - window.added, begin_of_last = lanes.last - window.added;
+        const std::uint64_t last = begin_of_last + instruction.width - 1;
+        if (!IsMemory(first, begin_of_last) || !IsMemory(first, last)) {
+          return Bad("kernel " + code.name + ", instruction " + std::to_string(i),
+                     "an access at " + std::to_string(lanes.first) + ", where there is no memory");
+        }
+        AccessRange& range = ranges[number_of[i]];
+        range.first = std::min(range.first, first);
+        range.last = std::max(range.last, last);
+      }
+    }
+  }
+  return ranges;
+}
+
+Status ValidateShifts(const KernelCode& code, std::span<const AccessRange> ranges, const Shifts& shifts) {
   if (shifts.empty()) return {};
+  if (shifts.size() != ranges.size()) {
+    return Bad("kernel " + code.name,
+               std::to_string(shifts.size()) + " shifts for " + std::to_string(ranges.size()) + " memory instructions");
+  }
   std::size_t number = 0;
   for (const Instruction& instruction : code.instructions) {
     if (!instruction.has_access()) continue;
-    if (number < shifts.size() && instruction.space == Space::kShared && shifts[number] != 0)
-      return Bad("kernel " + code.name, "addresses of shared memory are shifted");
-    ++number;
+    const std::uint64_t shift = shifts[number];
+    const AccessRange& range = ranges[number++];
+    if (shift == 0) continue;
+    if (instruction.space == Space::kShared) return Bad("kernel " + code.name, "addresses of shared memory are shifted");
+    if (!range.empty() && !IsMemory(range.first + shift, range.last + shift))
+      return Bad("kernel " + code.name, "a shift by " + std::to_string(shift) + " goes to where there is no memory");
   }
-  if (number == shifts.size()) return {};
-  return Bad("kernel " + code.name, std::to_string(shifts.size()) + " shifts for " + std::to_string(number) + " memory instructions");
+  return {};
+}
+
+Status CtaChecks::Check(const KernelCode& code, const LaunchShape& shape, const LoadedCta& cta) {
+  if (cta.trace != valid_) {
+    valid_ = nullptr;
+    GL_TRY_STATUS(ValidateCta(code, shape, *cta.trace));
+    GL_TRY(ranges, AccessRangesOf(code, *cta.trace));
+    ranges_ = std::move(ranges);
+    valid_ = cta.trace;
+  }
+  return ValidateShifts(code, ranges_, cta.shifts);
 }
 
 std::uint32_t AccessCount(const KernelCode& code) {
@@ -211,8 +294,11 @@ CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta) {
     for (std::uint32_t v = 0; v < warp.visit_count; ++v) {
       const BasicBlock& block = code.blocks[flat.visits[warp.first_visit + v].block];
       for (std::uint32_t i = block.first; i < block.first + block.count; ++i) {
-        if (!code.instructions[i].has_access()) continue;
-        const std::uint64_t shift = cta.shifts[numbers[i] - 1];
+        const Instruction& instruction = code.instructions[i];
+        if (!instruction.has_access()) continue;
+        // A generic instruction's shift is that of what lies in memory.
+        const bool moves = WindowOf(instruction.space, instruction.flags, flat, *access).space != Space::kShared;
+        const std::uint64_t shift = moves ? cta.shifts[numbers[i] - 1] : 0;
         if (access->stride != MemoryAccess::kScattered) {
           access->base += access->mask != 0 ? shift : 0;
         } else if (access->mask != 0) {

@@ -110,6 +110,9 @@ struct MemoryAccess {
   static constexpr std::int32_t kLeastStride = kFirstPattern + kPatterns;  ///< strides below name something else
   /// Added to all addresses of an access by an instruction with kGeneric that goes to shared or to local memory.
   static constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 62, kLocalWindow = std::uint64_t{1} << 61;
+  /// Memory other than shared memory ends there: no processor gives programs more. Offsets in shared memory only say which bank they are
+  /// in.
+  static constexpr std::uint64_t kAddressEnd = std::uint64_t{1} << 48;
   std::uint64_t base = 0;
   std::int32_t stride = 0;
   std::uint32_t mask = 0;
@@ -268,6 +271,9 @@ CtaTrace Flatten(const KernelCode& code, const LoadedCta& cta);
 /// The same, without a copy where there are no shifts.
 std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta);
 
+// What these functions let pass breaks nothing in whoever goes through it: they are all that stands between a trace of somebody else's and
+// the model. CtaDecoder gives nothing else, and the model asks them of every source.
+
 /// Whether the tables refer only to what exists; one sentence about the first reference that does not.
 Status ValidateCode(const KernelCode& code);
 /// Likewise for a CTA of that code: as many access records as its path executes memory instructions, no empty mask in the path, events in
@@ -275,8 +281,28 @@ Status ValidateCode(const KernelCode& code);
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// The part of that which is about events; the paths are valid.
 Status ValidateEvents(const KernelCode& code, const CtaTrace& cta);
-/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory.
-Status ValidateShifts(const KernelCode& code, const Shifts& shifts);
+
+/// Where a memory instruction of a trace accesses memory that shifts move: the first and the last byte of all its executions, without what
+/// says into which window a generic address goes. Empty where there are none, or all are of shared memory or of no lane.
+struct AccessRange {
+  std::uint64_t first = ~std::uint64_t{0}, last = 0;
+  bool empty() const { return first > last; }
+};
+/// By memory instruction, as AccessCount counts them. The paths and tables are valid; fails when a lane accesses what is no memory.
+Result<std::vector<AccessRange>> AccessRangesOf(const KernelCode& code, const CtaTrace& cta);
+/// That there are none or as many shifts as the code has memory instructions, 0 for shared memory, and that they move no lane of a trace
+/// with these ranges out of memory.
+Status ValidateShifts(const KernelCode& code, std::span<const AccessRange> ranges, const Shifts& shifts);
+
+/// All of that for the CTAs of one source, of which many share a trace: that is gone through once.
+class CtaChecks {
+ public:
+  Status Check(const KernelCode& code, const LaunchShape& shape, const LoadedCta& cta);
+
+ private:
+  std::shared_ptr<const CtaTrace> valid_;  ///< the last one
+  std::vector<AccessRange> ranges_;        ///< of it
+};
 
 /// Warp-instructions that a CTA executes.
 std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta);

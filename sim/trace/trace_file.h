@@ -1,6 +1,7 @@
 // Trace files: written while programs run, read by replays (docs/trace-format.md).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -132,6 +133,24 @@ class TraceWriter {
   std::uint64_t launches_ = 0;
 };
 
+/// What CTAs that are unpacked from files may take of memory at a time, those of all launches together whose sources share it. From any
+/// thread.
+class TraceBudget {
+ public:
+  /// Half of the machine's memory.
+  TraceBudget();
+  explicit TraceBudget(std::uint64_t bytes) : bytes_(bytes) {}
+
+  std::uint64_t left() const;
+  /// False, and nothing is taken, when there is not so much.
+  bool Take(std::uint64_t bytes);
+  void Give(std::uint64_t bytes) { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  const std::uint64_t bytes_;
+  std::atomic<std::uint64_t> taken_{0};
+};
+
 /// A file that is read. Safe to use from several threads once it is open.
 class TraceFile {
  public:
@@ -140,12 +159,16 @@ class TraceFile {
   static Result<std::shared_ptr<TraceFile>> FromBytes(std::vector<std::uint8_t> bytes, std::string name);
   ~TraceFile();
 
+  struct Batch {
+    std::uint64_t offset = 0;  ///< of its chunk
+    std::uint32_t ctas = 0;
+  };
   struct Launch {
     LaunchInfo info;
     bool complete = false;                                                             ///< its end was written
     std::uint64_t left_out = 0;                                                        ///< CTAs that ran and were not kept
     std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place;  ///< CTA -> batch, position in it
-    std::vector<std::uint64_t> batches;                                                ///< offsets of their chunks
+    std::vector<Batch> batches;
     /// In ascending order. The shape may name many more than any file has.
     std::vector<std::uint64_t> KeptCtas() const;
   };
@@ -158,13 +181,20 @@ class TraceFile {
   const std::string& problem() const { return problem_; }
   std::uint64_t bytes() const { return bytes_.size(); }
 
-  /// The CTAs of one launch. Keeps the file.
-  static std::unique_ptr<CtaSource> Source(std::shared_ptr<TraceFile> file, std::size_t launch);
+  /// No copy of a file moves more, nor does the memory that it touches reach farther; no grid has more CTAs.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 45, kMostCtas = std::uint64_t{1} << 48;
+  /// Streams of programs' calls have smaller numbers; the others are the timing model's own.
+  static constexpr std::uint64_t kStreams = std::uint64_t{1} << 61;
+
+  /// The CTAs of one launch. Keeps the file. Without a budget the source has one of its own; a CTA that does not fit is an error.
+  static std::unique_ptr<CtaSource> Source(std::shared_ptr<TraceFile> file, std::size_t launch,
+                                           std::shared_ptr<TraceBudget> budget = nullptr);
 
  private:
   explicit TraceFile(std::string name) : name_(std::move(name)) {}
   Status Index();
   Status Take(const Chunk& chunk, std::uint64_t offset);
+  Result<std::vector<std::uint8_t>> Unpack(const Chunk& chunk);
   Status TakeKernel(ByteReader in);
   Status TakeLaunch(ByteReader in);
   Status TakeEnd(ByteReader in);
@@ -181,6 +211,7 @@ class TraceFile {
   std::vector<HostAction> actions_;
   // While the file is indexed.
   std::uint32_t version_ = 0;
+  std::uint64_t unpacked_ = 0;  ///< bytes of what is kept
   std::uint64_t last_work_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> depths_;  ///< of works in groups: in how many
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <list>
 
+#include "rewriter/support/printable.h"
 #include "sim/trace/trace_file.h"
 #include "sim/trace/trace_records.h"
 
@@ -19,11 +20,55 @@ constexpr std::uint32_t kMostGroups = 10'000;  // of groups in groups: players g
 
 Error Bad(const std::string& what) { return Error{what}; }
 
+// What few bytes may become, whatever the file: a loop of many rounds takes no more of them than one of few. Where the bytes say all
+// of it, they become at most kMostGrowth times as many.
+constexpr std::uint64_t kMostOfFew = std::uint64_t{128} << 20, kMostGrowth = 64;
+
+std::uint64_t MostOf(std::uint64_t bytes) { return std::max(kMostOfFew, bytes * kMostGrowth); }
+
+/// Bytes of a budget, as long as it is there.
+class Taken {
+ public:
+  Taken(std::shared_ptr<TraceBudget> budget, std::uint64_t bytes) : budget_(std::move(budget)), bytes_(bytes) {}
+  ~Taken() { budget_->Give(bytes_); }
+  Taken(const Taken&) = delete;
+
+ private:
+  const std::shared_ptr<TraceBudget> budget_;
+  const std::uint64_t bytes_;
+};
+
+/// Of one batch while it is decoded.
+class BatchKeeper final : public TraceKeeper {
+ public:
+  BatchKeeper(std::shared_ptr<TraceBudget> budget, std::uint64_t content) : budget_(std::move(budget)), most_(MostOf(content)) {}
+  std::uint64_t most_bytes() const override { return std::min(most_, budget_->left()); }
+  /// It counts until the last one lets it go, also where tables that have grown by doubling take more than there was.
+  std::shared_ptr<const CtaTrace> Keep(CtaTrace trace) override {
+    struct Kept {
+      Kept(CtaTrace of, std::shared_ptr<TraceBudget> by, std::uint64_t bytes) : trace(std::move(of)), taken(std::move(by), bytes) {}
+      const CtaTrace trace;
+      const Taken taken;
+    };
+    const std::uint64_t bytes = BytesOf(trace);
+    const auto kept = std::make_shared<const Kept>(std::move(trace), budget_, budget_->Take(bytes) ? bytes : 0);
+    return {kept, &kept->trace};
+  }
+
+ private:
+  const std::shared_ptr<TraceBudget> budget_;
+  const std::uint64_t most_;
+};
+
 /// Decodes batch by batch and keeps the last few: the model asks nearly in the order in which they were written.
 class FileSource final : public CtaSource {
  public:
-  FileSource(std::shared_ptr<TraceFile> file, ByteSpan bytes, std::size_t launch)
-      : file_(std::move(file)), bytes_(bytes), launch_(file_->launches()[launch]), code_(file_->kernels()[launch_.info.kernel]) {}
+  FileSource(std::shared_ptr<TraceFile> file, ByteSpan bytes, std::size_t launch, std::shared_ptr<TraceBudget> budget)
+      : file_(std::move(file)),
+        bytes_(bytes),
+        budget_(std::move(budget)),
+        launch_(file_->launches()[launch]),
+        code_(file_->kernels()[launch_.info.kernel]) {}
 
   const KernelCode& code() const override { return code_; }
   const LaunchShape& shape() const override { return launch_.info.shape; }
@@ -32,11 +77,14 @@ class FileSource final : public CtaSource {
     const auto place = launch_.place.find(index);
     if (place == launch_.place.end()) return Bad("kernel " + code_.name + ": the trace has no CTA " + std::to_string(index));
     GL_TRY(batch, BatchOf(place->second.first));
-    if (place->second.second >= batch->size()) return Bad("kernel " + code_.name + ": a batch of CTAs is damaged");
     return (*batch)[place->second.second];
   }
 
  private:
+  struct Decoded {
+    std::unique_ptr<const Taken> taken;  ///< for `ctas`, besides their traces
+    std::vector<LoadedCta> ctas;
+  };
   using Batch = std::shared_ptr<const std::vector<LoadedCta>>;
   static constexpr std::size_t kKept = 4;
 
@@ -44,29 +92,63 @@ class FileSource final : public CtaSource {
     for (const auto& [kept, batch] : recent_) {
       if (kept == number) return batch;
     }
-    GL_TRY(chunk, ReadChunk(bytes_, launch_.batches[number]));
+    if (recent_.size() == kKept) recent_.pop_back();
+    GL_TRY(batch, Decode(launch_.batches[number]));
+    recent_.emplace_front(number, batch);
+    return batch;
+  }
+
+  Result<Batch> Decode(const TraceFile::Batch& batch) {
+    GL_TRY(chunk, ReadChunk(bytes_, batch.offset));
+    const auto too_large = [&] { return Bad("kernel " + code_.name + ": a batch of CTAs takes more memory than there is for it"); };
+    GL_TRY(content, Take(chunk.raw_bytes));
+    if (chunk.raw_bytes > MostOf(chunk.compressed.size()) || content == nullptr) return too_large();
     GL_TRY(raw, Decompress(chunk));
+    const std::uint64_t shifts = AccessCount(code_) * sizeof(std::uint64_t);
+    auto decoded = std::make_shared<Decoded>();
+    GL_TRY(taken, Take(batch.ctas * (sizeof(LoadedCta) + shifts)));
+    if (taken == nullptr) return too_large();
+    decoded->taken = std::move(taken);
     ByteReader in(raw);
-    CtaDecoder decoder(code_);
-    auto decoded = std::make_shared<std::vector<LoadedCta>>();
-    while (in.left() != 0) {
+    BatchKeeper keeper(budget_, raw.size());
+    CtaDecoder decoder(code_, &keeper);
+    for (std::uint32_t i = 0; i < batch.ctas; ++i) {
       GL_TRY(cta, decoder.Decode(in));
       if (cta.trace->warps.size() != shape().warps_per_cta()) return Bad("kernel " + code_.name + ": a CTA has a wrong number of warps");
-      decoded->push_back(std::move(cta));
+      decoded->ctas.push_back(std::move(cta));
     }
-    recent_.emplace_front(number, decoded);
-    if (recent_.size() > kKept) recent_.pop_back();
-    return Batch(decoded);
+    if (in.left() != 0) return Bad("kernel " + code_.name + ": a batch of CTAs is damaged");
+    return Batch(decoded, &decoded->ctas);
+  }
+
+  /// Null: there is not so much.
+  Result<std::unique_ptr<const Taken>> Take(std::uint64_t bytes) {
+    if (!budget_->Take(bytes)) return std::unique_ptr<const Taken>();
+    return std::make_unique<const Taken>(budget_, bytes);
   }
 
   const std::shared_ptr<TraceFile> file_;
   const ByteSpan bytes_;
+  const std::shared_ptr<TraceBudget> budget_;
   const TraceFile::Launch& launch_;
   const KernelCode& code_;
   std::list<std::pair<std::uint32_t, Batch>> recent_;
 };
 
 }  // namespace
+
+TraceBudget::TraceBudget()
+    : TraceBudget(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 2) {}
+
+std::uint64_t TraceBudget::left() const { return bytes_ - std::min(bytes_, taken_.load(std::memory_order_relaxed)); }
+
+bool TraceBudget::Take(std::uint64_t bytes) {
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  do {
+    if (taken > bytes_ || bytes > bytes_ - taken) return false;
+  } while (!taken_.compare_exchange_weak(taken, taken + bytes, std::memory_order_relaxed));
+  return true;
+}
 
 Result<std::shared_ptr<TraceFile>> TraceFile::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -128,15 +210,23 @@ Status TraceFile::Index() {
 }
 
 Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
-  if (chunk.type == ChunkType::kCtas) return TakeCtas(chunk, offset);
-  GL_TRY(raw, Decompress(chunk));
+  switch (chunk.type) {
+    case ChunkType::kCtas: return TakeCtas(chunk, offset);
+    case ChunkType::kInfo:
+    case ChunkType::kKernel:
+    case ChunkType::kLaunchBegin:
+    case ChunkType::kLaunchEnd:
+    case ChunkType::kHost: break;
+    default: return {};  // a later version's addition
+  }
+  GL_TRY(raw, Unpack(chunk));
   ByteReader in(raw);
   switch (chunk.type) {
     case ChunkType::kCtas: break;
     case ChunkType::kInfo: {
       const std::string_view text = in.Text();
       if (in.failed()) return Bad("a chunk that is damaged");
-      info_ = std::string(text);
+      info_ = PrintableText(text);
       return {};
     }
     case ChunkType::kKernel: return TakeKernel(in);
@@ -144,7 +234,14 @@ Status TraceFile::Take(const Chunk& chunk, std::uint64_t offset) {
     case ChunkType::kLaunchEnd: return TakeEnd(in);
     case ChunkType::kHost: return TakeAction(in);
   }
-  return {};  // a later version's addition
+  return {};
+}
+
+/// All that is unpacked here is kept, so all of it together has a bound.
+Result<std::vector<std::uint8_t>> TraceFile::Unpack(const Chunk& chunk) {
+  if (chunk.raw_bytes > MostOf(bytes_.size()) - unpacked_) return Bad("a chunk that makes more of few bytes than any program has");
+  unpacked_ += chunk.raw_bytes;
+  return Decompress(chunk);
 }
 
 Status TraceFile::TakeKernel(ByteReader in) {
@@ -157,8 +254,8 @@ Status TraceFile::TakeLaunch(ByteReader in) {
   Launch launch;
   launch.info = GetInfo(in, version_);
   const LaunchShape& shape = launch.info.shape;
-  if (in.failed() || launch.info.kernel >= kernels_.size() || shape.threads_per_cta == 0 || shape.threads_per_cta > 1024)
-    return Bad("a launch that does not fit");
+  const bool whole = shape.threads_per_cta != 0 && shape.threads_per_cta <= 1024 && shape.ctas <= kMostCtas;
+  if (in.failed() || launch.info.kernel >= kernels_.size() || !whole) return Bad("a launch that does not fit");
   launches_.push_back(std::move(launch));
   return {};
 }
@@ -178,6 +275,10 @@ Status TraceFile::TakeEnd(ByteReader in) {
 Status TraceFile::TakeAction(ByteReader in) {
   HostAction action = GetAction(in, version_);
   if (in.failed()) return Bad("a chunk that is damaged");
+  if (std::max({action.bytes, action.span, action.source_span, action.host_span}) > kMostBytes)
+    return Bad("a call of the host that moves more than any host has");
+  if (action.group == 0 && action.stream >= kStreams) return Bad("a call of the host in a stream that no program has");
+  if (action.kind == HostAction::Kind::kWait && action.group != 0) return Bad("a wait of the host in a group, which runs without it");
   if (action.kind != HostAction::Kind::kWait) {
     if (action.work <= last_work_) return Bad("a call of the host that is out of order");
     if (action.group >= action.work) return Bad("a call of the host in a group that comes after it");
@@ -215,7 +316,7 @@ Status TraceFile::TakeCtas(const Chunk& chunk, std::uint64_t offset) {
     while (i-- > 0) launch.place.erase(ctas[i]);
     return Bad("a CTA that the launch has twice");
   }
-  launch.batches.push_back(offset);
+  launch.batches.push_back({.offset = offset, .ctas = static_cast<std::uint32_t>(count)});
   return {};
 }
 
@@ -227,9 +328,10 @@ std::vector<std::uint64_t> TraceFile::Launch::KeptCtas() const {
   return ctas;
 }
 
-std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch) {
+std::unique_ptr<CtaSource> TraceFile::Source(std::shared_ptr<TraceFile> file, std::size_t launch, std::shared_ptr<TraceBudget> budget) {
   const ByteSpan bytes = file->bytes_;
-  return std::make_unique<FileSource>(std::move(file), bytes, launch);
+  if (budget == nullptr) budget = std::make_shared<TraceBudget>();
+  return std::make_unique<FileSource>(std::move(file), bytes, launch, std::move(budget));
 }
 
 }  // namespace gridloom::trace

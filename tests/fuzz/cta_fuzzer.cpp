@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto cta = decoder.Decode(in);
     if (!cta) return 0;
     const LaunchShape shape{.ctas = 1, .threads_per_cta = static_cast<std::uint32_t>(cta->trace->warps.size()) * 32};
-    if (!ValidateCta(code, shape, *cta->trace).ok() || !ValidateShifts(code, cta->shifts).ok()) std::abort();
+    if (!CtaChecks().Check(code, shape, *cta).ok()) std::abort();
     for (const MemoryAccess& access : cta->trace->accesses) {
       const AccessWindow window = WindowOf(Space::kGlobal, kGeneric, *cta->trace, access);
       if ((window.space == Space::kGlobal) != (window.added == 0)) std::abort();

@@ -36,8 +36,7 @@ void ReadLaunch(const std::shared_ptr<TraceFile>& file, std::size_t number) {
   const std::vector<std::uint64_t> kept = launch.KeptCtas();
   for (const std::uint64_t cta : kept) {
     const auto loaded = source->Load(cta);
-    if (loaded && !ValidateCta(source->code(), source->shape(), *loaded->trace).ok()) std::abort();
-    if (loaded && !ValidateShifts(source->code(), loaded->shifts).ok()) std::abort();
+    if (loaded && !CtaChecks().Check(source->code(), source->shape(), *loaded).ok()) std::abort();
   }
   if (source->Load(kept.empty() ? 0 : kept.back() + 1).ok()) std::abort();
 }

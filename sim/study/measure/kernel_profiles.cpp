@@ -26,11 +26,14 @@ Result<std::shared_ptr<const TracedKernel>> Load(const Chosen& chosen, std::uint
   const trace::TraceFile::Launch& launch = chosen.get();
   const auto source = trace::TraceFile::Source(chosen.file, chosen.launch);
   std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;
+  trace::CtaChecks checks;
+  std::uint64_t bytes = 0;
   for (const std::uint64_t cta : launch.KeptCtas()) {
-    if (ctas.size() >= most) break;
+    if (ctas.size() >= most || bytes >= kMostKernelBytes) break;
     GL_TRY(loaded, source->Load(cta));
-    GL_TRY_STATUS(trace::ValidateCta(chosen.code(), launch.info.shape, *loaded.trace));
+    GL_TRY_STATUS(checks.Check(chosen.code(), launch.info.shape, loaded));
     ctas.push_back(trace::FlatTrace(chosen.code(), std::move(loaded)));
+    bytes += trace::BytesOf(*ctas.back());
   }
   if (ctas.empty()) return Error{"no thread block of kernel " + chosen.code().name + " was kept"};
   return TracedKernel::Make(chosen.code().name, chosen.code(), launch.info.shape, std::move(ctas));

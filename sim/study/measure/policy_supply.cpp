@@ -49,8 +49,7 @@ class ReadAhead final : public trace::CtaSource {
       GL_TRY(cta, source_->Load(flat.size()));
       if (cta.trace == nullptr) break;
       ahead_.push_back(cta);
-      GL_TRY_STATUS(trace::ValidateShifts(code(), cta.shifts));
-      GL_TRY_STATUS(trace::ValidateCta(code(), shape(), *cta.trace));
+      GL_TRY_STATUS(checks_.Check(code(), shape(), cta));
       flat.push_back(trace::FlatTrace(code(), std::move(cta)));
       bytes += trace::BytesOf(*flat.back());
     }
@@ -59,6 +58,7 @@ class ReadAhead final : public trace::CtaSource {
 
  private:
   const std::shared_ptr<trace::CtaSource> source_;
+  trace::CtaChecks checks_;
   std::vector<trace::LoadedCta> ahead_;  ///< from block 0 on
 };
 

@@ -73,18 +73,19 @@ class WarpWalk {
   /// Whether the access leaves the SM's core; sets the latency of its result and the cycles it keeps the load/store unit.
   bool NoteAccess(const trace::Instruction& instruction, double& latency, std::uint32_t& passes) {
     const trace::MemoryAccess& access = cta_.accesses[access_++];
-    if (instruction.space == trace::Space::kShared) {
+    const trace::AccessWindow window = trace::WindowOf(instruction.space, instruction.flags, cta_, access);
+    if (window.space == trace::Space::kShared) {
       passes = std::max(1u, timing::SharedPasses(cta_, access, instruction.width, timing_.shared.banks, timing_.shared.bank_bytes));
       latency = timing_.shared.latency + passes - 1;
       return false;
     }
-    if (instruction.space != trace::Space::kGlobal && instruction.space != trace::Space::kLocal) {
-      latency = instruction.space == trace::Space::kConstant ? timing_.constant.latency : timing_.texture.latency;
+    if (window.space != trace::Space::kGlobal && window.space != trace::Space::kLocal) {
+      latency = window.space == trace::Space::kConstant ? timing_.constant.latency : timing_.texture.latency;
       return false;
     }
     if (access.mask == 0) return false;
     timing::LineList lines;
-    timing::Coalesce(cta_, access, 0, instruction.width, {}, lines);
+    timing::Coalesce(cta_, access, 0 - window.added, instruction.width, {}, lines);
     passes = std::max(1u, lines.count);
     std::uint64_t sectors = 0;
     for (std::uint32_t i = 0; i < lines.count; ++i) sectors += static_cast<std::uint64_t>(std::popcount(lines.lines[i].sectors));

@@ -86,9 +86,12 @@ Result<std::shared_ptr<const TracedKernel>> LoadTracedKernel(const std::string& 
     if (!launch.complete || !launch.info.of_program() || code.name.find(kernel) == std::string::npos) continue;
     const auto source = trace::TraceFile::Source(file, i);
     std::vector<std::shared_ptr<const trace::CtaTrace>> ctas;
+    std::uint64_t bytes = 0;
     for (const std::uint64_t cta : launch.KeptCtas()) {
+      if (bytes >= kMostKernelBytes) break;
       GL_TRY(loaded, source->Load(cta));
       ctas.push_back(trace::FlatTrace(code, std::move(loaded)));
+      bytes += trace::BytesOf(*ctas.back());
     }
     if (ctas.empty()) return Error{path + ": no thread block of kernel " + code.name + " was kept"};
     return TracedKernel::Make(name, code, launch.info.shape, std::move(ctas), process);

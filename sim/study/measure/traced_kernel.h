@@ -11,6 +11,10 @@
 
 namespace gridloom::study {
 
+/// Thread blocks that are read from a file for a TracedKernel take no more memory than about this: those beyond are left out. With shifts
+/// each has a trace of its own.
+inline constexpr std::uint64_t kMostKernelBytes = std::uint64_t{1} << 30;
+
 /// Immutable once made; shared by measurements that run at the same time.
 struct TracedKernel {
   std::string name;           ///< as experiments call it

@@ -37,13 +37,14 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
     const std::uint32_t process = number++;
     std::map<std::uint64_t, std::uint32_t> streams;
     std::map<std::uint64_t, std::size_t> given;
+    const auto budget = std::make_shared<trace::TraceBudget>();
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const trace::TraceFile::Launch& launch = file->launches()[i];
       if (!launch.complete || !launch.info.of_program()) continue;
       if (stages != 0 && given[launch.info.stream]++ >= stages) continue;
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
-      work.source = trace::TraceFile::Source(file, i);
+      work.source = trace::TraceFile::Source(file, i, budget);
       work.address_space = process;
       work.owner.tenant = process;
       if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());

@@ -33,12 +33,12 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       placement_(parameters, ports),
       queues_(parameters.timing().launch.queues) {}
 
-Result<std::shared_ptr<const DecodedCode>> Dispatcher::DecodedOf(const trace::KernelCode& code) {
-  std::weak_ptr<const DecodedCode>& known = decoded_[&code];
+Result<std::shared_ptr<const CodeOfWorks>> Dispatcher::DecodedOf(const trace::KernelCode& code) {
+  std::weak_ptr<const CodeOfWorks>& known = decoded_[&code];
   auto decoded = known.lock();
   if (decoded != nullptr) return decoded;
   GL_TRY(made, Decode(code, parameters_.timing()));
-  decoded = std::make_shared<const DecodedCode>(std::move(made));
+  decoded = std::make_shared<const CodeOfWorks>(CodeOfWorks{std::make_shared<const DecodedCode>(std::move(made))});
   known = decoded;
   if (decoded_.size() > most_decoded_) {
     std::erase_if(decoded_, [](const auto& entry) { return entry.second.expired(); });
@@ -390,11 +390,7 @@ Result<trace::LoadedCta> Dispatcher::Load(KernelState& kernel, std::uint64_t cta
   const std::uint64_t first = group != nullptr ? group->first_cta : 0;
   GL_TRY(loaded, source->Load(cta - first));
   if (loaded.trace == nullptr) return loaded;
-  GL_TRY_STATUS(trace::ValidateShifts(source->code(), loaded.shifts));
-  if (loaded.trace != kernel.valid) {  // many CTAs share a trace
-    GL_TRY_STATUS(trace::ValidateCta(source->code(), source->shape(), *loaded.trace));
-    kernel.valid = loaded.trace;
-  }
+  GL_TRY_STATUS(kernel.checks.Check(source->code(), source->shape(), loaded));
   return loaded;
 }
 
@@ -430,7 +426,7 @@ Result<Dispatcher::Placed> Dispatcher::PlaceOne(Cycle now, policy::KernelView& k
                      .slot = taken.slot,
                      .trace = std::move(cta.trace),
                      .shifts = std::move(cta.shifts),
-                     .code = work.kernel.code.get(),
+                     .code = work.kernel.code->decoded.get(),
                      .memory = work.kernel.memory.get()});
   ++kernel.started;
   return Placed::kYes;

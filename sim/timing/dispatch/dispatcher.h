@@ -41,7 +41,7 @@ class Dispatcher {
   void EndCopy(WorkId copy, Cycle at) { events_.insert({at, EventKind::kCopyEnd, copy}); }
   /// Likewise EndKernel, CodeOf, Load.
   void EndKernel(const KernelEnd& end);
-  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const { return works_.at(kernel).kernel.code; }
+  std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const { return works_.at(kernel).kernel.code->decoded; }
   Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) { return Load(works_.at(kernel).kernel, cta); }
   void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
   /// Nobody wants the work any more: a kernel gets no further CTAs, a copy that has not started moves nothing.
@@ -109,7 +109,7 @@ class Dispatcher {
   void AwaitStart(WorkId id);
   bool Park(WorkId id);
   void Unpark(WorkId blocker, Cycle now);
-  Result<std::shared_ptr<const DecodedCode>> DecodedOf(const trace::KernelCode& code);
+  Result<std::shared_ptr<const CodeOfWorks>> DecodedOf(const trace::KernelCode& code);
   /// Nothing holds the work back now; if something does until a known time, it is looked at again then.
   bool MayBegin(WorkId id, Cycle now, bool launched);
   void MakeReady(WorkId id, Cycle now);
@@ -140,8 +140,9 @@ class Dispatcher {
   std::set<WorkId> taken_;    // kernels that go by a KernelPath and have not begun, likewise
   // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
-  // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one.
-  std::unordered_map<const trace::KernelCode*, std::weak_ptr<const DecodedCode>> decoded_;
+  // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one as long as
+  // works hold the entry. What parts keep of a work says nothing about its source.
+  std::unordered_map<const trace::KernelCode*, std::weak_ptr<const CodeOfWorks>> decoded_;
   std::size_t most_decoded_ = 64;  // more are looked through for those that are gone
   std::set<WorkId> done_early_;    // have done all they had to before all that comes before them has ended
   std::vector<WorkId> begun_, finished_;

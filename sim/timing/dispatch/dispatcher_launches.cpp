@@ -37,7 +37,7 @@ Status Dispatcher::CheckLike(WorkId id, const trace::CtaSource& group, const Dec
   if (works_.done(id)) return Error{"a group of CTAs was given to kernel " + std::to_string(id) + ", which has ended"};
   const WorkState& work = works_.at(id);
   const std::string& name = group.code().name;
-  if (work.kind != WorkKind::kKernel || name != work.result.name || !IsSame(code, *work.kernel.code)) {
+  if (work.kind != WorkKind::kKernel || name != work.result.name || !IsSame(code, *work.kernel.code->decoded)) {
     return Error{"a group of CTAs of " + name + " was given to " + work.result.name + ", which has other code"};
   }
   GL_TRY(needs, NeedsOf(group.shape(), parameters_.device));
@@ -61,7 +61,7 @@ void Dispatcher::Append(WorkId id, KernelState::Group group) {
 
 Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
   GL_TRY(code, DecodedOf(group->code()));
-  GL_TRY_STATUS(CheckLike(id, *group, *code));
+  GL_TRY_STATUS(CheckLike(id, *group, *code->decoded));
   Append(id, {.source = std::move(group)});
   return {};
 }
@@ -69,7 +69,7 @@ Status Dispatcher::Extend(WorkId id, std::shared_ptr<trace::CtaSource> group) {
 Status Dispatcher::Join(WorkId id, WorkId launch) {
   WorkState& joins = works_.at(launch);
   if (joins.kernel.source == nullptr || joins.stage != WorkState::Stage::kWaiting) return Error{"a launch joins a kernel that has begun"};
-  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source, *joins.kernel.code));
+  GL_TRY_STATUS(CheckLike(id, *joins.kernel.source, *joins.kernel.code->decoded));
   joins.stage = WorkState::Stage::kRunning;
   const auto kernel = std::ranges::find(kernels_, std::uint64_t{id}, &policy::KernelView::id);
   const bool unmarked = kernel != kernels_.end() && kernel->all_started();

@@ -15,6 +15,12 @@
 
 namespace gridloom::timing {
 
+/// Code as the device executes it, shared by works that have one trace::KernelCode. Only works hold it, each beside its source: as long as
+/// it is there, so is the KernelCode.
+struct CodeOfWorks {
+  std::shared_ptr<const DecodedCode> decoded;  ///< parts may keep it longer
+};
+
 /// What only a kernel has.
 struct KernelState {
   /// CTAs behind those of the launch itself (DeviceInput::Extend and Join).
@@ -26,10 +32,10 @@ struct KernelState {
   };
   std::shared_ptr<trace::CtaSource> source;
   std::vector<Group> groups;
-  std::uint64_t ctas = 0;                        ///< the launch's own and those of groups
-  std::shared_ptr<const DecodedCode> code;       // resident warps point to it; works of one KernelCode share it
-  std::unique_ptr<const AddressSpace> memory;    // likewise
-  std::shared_ptr<const trace::CtaTrace> valid;  // the last one that was checked
+  std::uint64_t ctas = 0;                      ///< the launch's own and those of groups
+  std::shared_ptr<const CodeOfWorks> code;     // resident warps point to what it decoded
+  std::unique_ptr<const AddressSpace> memory;  // likewise
+  trace::CtaChecks checks;                     // of CTAs as they are loaded; those of groups are of the same code and shape
   policy::CtaNeeds needs;
   std::uint64_t profile = 0;
   std::uint64_t identity = 0;  ///< policy::KernelView::code

@@ -52,8 +52,7 @@ Result<Cycle> LiveTimeline::Feed() {
     if (!known && node.kind == WorkKind::kKernel && !node.is_group) undecided_ = from;
     if (!known || !Safe(from, node.submitted)) return node.submitted;
     first->calls.pop_front();
-    GL_TRY(work, FeedNode(id, StreamOf(node.place), {}));
-    static_cast<void>(work);
+    GL_TRY_STATUS(FeedNode(id, StreamOf(node.place)));
   }
 }
 
@@ -96,27 +95,77 @@ std::vector<WorkId> LiveTimeline::WorksBefore(const Node& node) const {
   return works;
 }
 
-Result<WorkId> LiveTimeline::FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by) {
-  Node node = std::move(nodes_.at(id));
+/// The work, and if it is a group all that is in it: groups may lie in each other ten thousand times.
+Status LiveTimeline::FeedNode(NodeId id, std::uint32_t stream) {
+  GL_TRY(first, BeginNode(id, stream, {}, {}));
+  if (first.node.members.empty()) {
+    GL_TRY(work, EndNode(first));
+    static_cast<void>(work);
+    return {};
+  }
+  std::vector<Feeding> open;  // each in the one before it
+  open.push_back(std::move(first));
+  while (true) {
+    if (open.back().next < open.back().node.members.size()) {
+      GL_TRY(member, BeginMember(open.back()));
+      open.push_back(std::move(member));
+      continue;
+    }
+    GL_TRY(work, EndNode(open.back()));
+    const bool last = open.back().node.place.rank == Place::kLastRank;
+    open.pop_back();
+    if (open.empty()) return {};
+    std::vector<WorkId>& ends_after = open.back().end.after;
+    if (last) ends_after.clear();  // it ends after all of them: whoever waits for it waits for them
+    ends_after.push_back(work);
+  }
+}
+
+Result<LiveTimeline::Feeding> LiveTimeline::BeginNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by) {
+  Feeding feeding{.id = id, .node = std::move(nodes_.at(id)), .stream = stream};
   nodes_.erase(id);
+  Node& node = feeding.node;
   WorkOrder order;
   order.stream = stream;
   order.submitted = std::max(node.submitted, engine_->now());
   order.after = WorksBefore(node);
   order.after.insert(order.after.end(), after.begin(), after.end());
-  const WorkOrder end{.stream = stream, .submitted = order.submitted, .after = {}};
+  feeding.end = {.stream = stream, .submitted = order.submitted, .after = {}};
   ++stream_of_.at(stream).works;
   GL_TRY(begin, FeedBegin(std::move(order), node, by));
+  feeding.begin = begin;
   if (node.place.is_partner) partners_[id] = begin;
-  WorkId last = begin;
-  if (!node.members.empty()) {
-    ++stream_of_.at(stream).works;
-    GL_TRY(whole, FeedMembers(node, begin, end));
+  if (node.members.empty()) return feeding;
+  ++stream_of_.at(stream).works;
+  std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
+  return feeding;
+}
+
+/// The next one of a group.
+Result<LiveTimeline::Feeding> LiveTimeline::BeginMember(Feeding& group) {
+  const NodeId id = group.node.members[group.next++];
+  const Node& member = nodes_.at(id);
+  const bool launches = group.node.kind == WorkKind::kKernel;
+  const bool last = member.place.rank == Place::kLastRank;
+  const bool called = launches && !last && member.kind == WorkKind::kKernel && member.source != nullptr && member.place.number != 0;
+  // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
+  const std::uint32_t stream = NewStream({.host = group.node.place.host, .of_one = true, .name = 0, .works = 0});
+  std::vector<WorkId> after;
+  if (!called) after.push_back(group.begin);
+  if (last) after.insert(after.end(), group.end.after.begin(), group.end.after.end());
+  return BeginNode(id, stream, after, called ? LaunchedBy{.parent = group.begin, .number = member.place.number} : LaunchedBy{});
+}
+
+/// All that is in it has been given. What has ended with it: its begin, or what ends when all of them have.
+Result<WorkId> LiveTimeline::EndNode(Feeding& feeding) {
+  WorkId last = feeding.begin;
+  if (!feeding.node.members.empty()) {
+    GL_TRY(whole, engine_->Add(MarkerWork{std::move(feeding.end)}));
     last = whole;
   }
-  work_of_[id] = {.begin = begin, .work = last, .waits = node.place.after.size()};
-  node_of_[last] = id;
-  if (waiters_.contains(id)) awaited_.insert(last);
+  work_of_[feeding.id] = {.begin = feeding.begin, .work = last, .waits = feeding.node.place.after.size()};
+  node_of_[last] = feeding.id;
+  if (waiters_.contains(feeding.id)) awaited_.insert(last);
   return last;
 }
 
@@ -150,26 +199,6 @@ std::shared_ptr<const std::vector<HostReuse>> LiveTimeline::ReusesOf(const Place
     }
   }
   return reuses.empty() ? nullptr : std::make_shared<const std::vector<HostReuse>>(std::move(reuses));
-}
-
-/// The works of a group, and the one that ends when all of them have.
-Result<WorkId> LiveTimeline::FeedMembers(Node& node, WorkId begin, WorkOrder end) {
-  std::ranges::stable_sort(node.members, {}, [&](NodeId member) { return nodes_.at(member).place.rank; });
-  const bool launches = node.kind == WorkKind::kKernel;
-  const std::vector<WorkId> at_begin = {begin}, at_call;
-  for (const NodeId id : node.members) {
-    const Node& member = nodes_.at(id);
-    const bool last = member.place.rank == Place::kLastRank;
-    const bool called = launches && !last && member.kind == WorkKind::kKernel && member.source != nullptr && member.place.number != 0;
-    // Works of a group are ordered by their dependencies alone, so each has a stream to itself.
-    const std::uint32_t stream = NewStream({.host = node.place.host, .of_one = true, .name = 0, .works = 0});
-    std::vector<WorkId> after = called ? at_call : at_begin;
-    if (last) after.insert(after.end(), end.after.begin(), end.after.end());
-    GL_TRY(work, FeedNode(id, stream, after, called ? LaunchedBy{.parent = begin, .number = member.place.number} : LaunchedBy{}));
-    if (last) end.after.clear();  // it ends after all of them: whoever waits for it waits for them
-    end.after.push_back(work);
-  }
-  return engine_->Add(MarkerWork{std::move(end)});
 }
 
 Result<WorkId> LiveTimeline::FeedKernel(WorkOrder order, Node& node, LaunchedBy by) {

@@ -129,13 +129,18 @@ void LiveTimeline::DropHost(HostId id) {
 
 /// It, and what belongs to it, ends now without having begun.
 void LiveTimeline::DropNode(NodeId id) {
-  const auto found = nodes_.find(id);
-  if (found == nodes_.end()) return;
-  const Node node = std::move(found->second);
-  nodes_.erase(found);
-  SetEnd(id, now_, node.place.after.size());
-  TellWaiters(id, now_);
-  for (const NodeId member : node.members) DropNode(member);
+  std::vector<NodeId> left = {id};
+  while (!left.empty()) {
+    const NodeId next = left.back();
+    left.pop_back();
+    const auto found = nodes_.find(next);
+    if (found == nodes_.end()) continue;
+    const Node node = std::move(found->second);
+    nodes_.erase(found);
+    SetEnd(next, now_, node.place.after.size());
+    TellWaiters(next, now_);
+    left.insert(left.end(), node.members.rbegin(), node.members.rend());
+  }
 }
 
 /// 0 when it is not known any more.
@@ -207,13 +212,8 @@ NodeId LiveTimeline::Append(Place place, Node node) {
     host.calls.push_back(id);
   }
   node.place = std::move(place);
-  const NodeId outer = node.place.group;
-  const bool opens = !node.closed;
-  node.open = opens ? 1 : 0;
-  nodes_.emplace(id, std::move(node));
-  for (auto around = nodes_.find(outer); opens && around != nodes_.end(); around = nodes_.find(around->second.place.group)) {
-    ++around->second.open;
-  }
+  Node& given = nodes_.emplace(id, std::move(node)).first->second;
+  if (!given.closed) AddOpen(given);
   ++version_;
   work_.notify_one();
   return id;
@@ -263,13 +263,27 @@ Result<NodeId> LiveTimeline::OpenKernel(Place place, std::shared_ptr<trace::CtaS
   return AppendKernel(std::move(place), std::move(source), true);
 }
 
+/// With the lock held. The groups around it count it once.
+void LiveTimeline::AddOpen(Node& node) {
+  for (Node* one = &node; one->open++ == 0;) {
+    const auto around = nodes_.find(one->place.group);
+    if (around == nodes_.end()) return;
+    one = &around->second;
+  }
+}
+
+void LiveTimeline::TakeOpen(Node& node) {
+  for (Node* one = &node; --one->open == 0;) {
+    const auto around = nodes_.find(one->place.group);
+    if (around == nodes_.end()) return;
+    one = &around->second;
+  }
+}
+
 /// With the lock held: nothing more comes of it.
 void LiveTimeline::Close(Node& node) {
   node.closed = true;
-  --node.open;
-  for (auto around = nodes_.find(node.place.group); around != nodes_.end(); around = nodes_.find(around->second.place.group)) {
-    --around->second.open;
-  }
+  TakeOpen(node);
   ++version_;
   work_.notify_one();
 }

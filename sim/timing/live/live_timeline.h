@@ -229,7 +229,8 @@ class LiveTimeline {
     std::shared_ptr<trace::CtaSource> source;  ///< null: of a kernel of which nothing runs
     std::uint64_t bytes = 0;
     bool is_group = false, closed = true;
-    std::uint64_t open = 0;  ///< groups that are not closed, and kernels that are not decided: of its members, of theirs, and itself
+    /// What of it may still come: itself while it is not closed or decided, and each of its members of which something may.
+    std::uint64_t open = 0;
     std::vector<NodeId> members;
   };
   /// A work that the device has, until it has ended.
@@ -245,6 +246,8 @@ class LiveTimeline {
   Status CheckKernel(const trace::CtaSource& source) const;
   Result<NodeId> AppendKernel(Place place, std::shared_ptr<trace::CtaSource> source, bool opens);
   std::shared_ptr<trace::CtaSource> Watched(std::shared_ptr<trace::CtaSource> source, HostId host);
+  void AddOpen(Node& node);
+  void TakeOpen(Node& node);
   void Close(Node& node);
   static HostId HostOf(NodeId node) { return static_cast<HostId>(node >> 32); }
   static std::size_t IndexOf(NodeId node) { return (node & 0xffffffffu) - 1; }  ///< in Host::ends
@@ -275,11 +278,21 @@ class LiveTimeline {
   bool Safe(HostId id, Cycle submitted) const;
   /// Gives the engine what is sure to come next; the time of a group that it cannot give yet, or kNever.
   Result<Cycle> Feed();
-  /// What has ended with the work: its node, unless the node is a group that goes on.
-  Result<WorkId> FeedNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by = {});
+  /// A node that the engine is being given, with all that is in it.
+  struct Feeding {
+    NodeId id = 0;
+    Node node;
+    std::uint32_t stream = 0;
+    WorkId begin = 0;
+    WorkOrder end{};       ///< of the whole, where there are members
+    std::size_t next = 0;  ///< of them
+  };
+  Status FeedNode(NodeId id, std::uint32_t stream);
+  Result<Feeding> BeginNode(NodeId id, std::uint32_t stream, const std::vector<WorkId>& after, LaunchedBy by);
+  Result<Feeding> BeginMember(Feeding& group);
+  Result<WorkId> EndNode(Feeding& feeding);
   Result<WorkId> FeedBegin(WorkOrder order, Node& node, LaunchedBy by);
   Result<WorkId> FeedKernel(WorkOrder order, Node& node, LaunchedBy by);
-  Result<WorkId> FeedMembers(Node& node, WorkId begin, WorkOrder end);
   MemoryUse UseOf(const Place& place, bool kernel);
   std::shared_ptr<const std::vector<HostReuse>> ReusesOf(const Place& place) const;
   std::vector<WorkId> WorksBefore(const Node& node) const;

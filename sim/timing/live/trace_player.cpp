@@ -44,10 +44,8 @@ Status TracePlayer::PlayAll() {
   for (std::size_t i = 0; i < file_->launches().size(); ++i) {
     const trace::TraceFile::Launch& launch = file_->launches()[i];
     if (played_[i] || !launch.complete || !launch.info.of_program()) continue;
-    GL_TRY(node,
-           AddLaunch(
-               {.host = host_, .stream = launch.info.stream, .after = {}, .group = 0, .rank = 0, .profile = 0, .owner = {.tenant = host_}},
-               i, false));
+    Place place{.host = host_, .stream = launch.info.stream % trace::TraceFile::kStreams, .after = {}, .owner = {.tenant = host_}};
+    GL_TRY(node, AddLaunch(std::move(place), i, false));
     static_cast<void>(node);
   }
   return works_.Finish() ? Status() : GaveUp();
@@ -66,8 +64,36 @@ std::vector<NodeId> TracePlayer::NodesOf(const std::vector<std::uint64_t>& works
   return nodes;
 }
 
+/// A call of the host's, and all that is in it if it opens a group.
 Status TracePlayer::PlayAction(const HostAction& action) {
   if (action.kind == HostAction::Kind::kWait) return PlayWait(action);
+  struct Open {
+    std::uint64_t work = 0;
+    const std::vector<const HostAction*>* members = nullptr;  ///< null: there are none
+    std::size_t next = 0;                                     ///< of them
+  };
+  std::vector<Open> open;  // each in the one before it: a group may lie in 10,000 others
+  const auto begin = [&](const HostAction& work) -> Status {
+    const auto members = members_.find(work.work);
+    const bool opens = members != members_.end() || work.kind == HostAction::Kind::kGroup;
+    GL_TRY_STATUS(PlayWork(work, opens));
+    if (opens) open.push_back({work.work, members != members_.end() ? &members->second : nullptr});
+    return {};
+  };
+  GL_TRY_STATUS(begin(action));
+  while (!open.empty()) {
+    Open& last = open.back();
+    if (last.members != nullptr && last.next < last.members->size()) {
+      GL_TRY_STATUS(begin(*(*last.members)[last.next++]));
+      continue;
+    }
+    timeline_.CloseGroup(nodes_[last.work]);
+    open.pop_back();
+  }
+  return {};
+}
+
+Status TracePlayer::PlayWork(const HostAction& action, bool opens) {
   Place place{.host = host_,
               .stream = action.stream,
               .after = NodesOf(action.after),
@@ -78,22 +104,11 @@ Status TracePlayer::PlayAction(const HostAction& action) {
               .owner = {.tenant = host_}};
   if (const auto group = nodes_.find(action.group); group != nodes_.end()) place.group = group->second;
   if (action.group == 0) works_.PutBehindWaits(place);
-  const auto members = members_.find(action.work);
-  const bool opens = members != members_.end() || action.kind == HostAction::Kind::kGroup;
   const auto launch = action.kind == HostAction::Kind::kLaunch ? launches_.find(action.work) : launches_.end();
   if (opens && action.group == 0) GL_TRY_STATUS(PlayStorageOf(action));
-  if (launch != launches_.end()) {
-    GL_TRY_STATUS(PlayLaunch(std::move(place), action, launch->second, opens));
-  } else if (opens) {
-    nodes_[action.work] = timeline_.OpenGroup(std::move(place));
-  } else {
-    GL_TRY_STATUS(PlayPlain(std::move(place), action));
-  }
-  if (!opens) return {};
-  if (members != members_.end()) {
-    for (const HostAction* member : members->second) GL_TRY_STATUS(PlayAction(*member));
-  }
-  timeline_.CloseGroup(nodes_[action.work]);
+  if (launch != launches_.end()) return PlayLaunch(std::move(place), action, launch->second, opens);
+  if (!opens) return PlayPlain(std::move(place), action);
+  nodes_[action.work] = timeline_.OpenGroup(std::move(place));
   return {};
 }
 
@@ -170,7 +185,7 @@ Status TracePlayer::PlayLaunch(Place place, const HostAction& action, std::size_
 
 std::shared_ptr<trace::CtaSource> TracePlayer::SourceOf(std::size_t launch) {
   played_[launch] = true;
-  return trace::TraceFile::Source(file_, launch);
+  return trace::TraceFile::Source(file_, launch, budget_);
 }
 
 Result<NodeId> TracePlayer::AddLaunch(Place place, std::size_t launch, bool opens) {

@@ -43,6 +43,7 @@ class TracePlayer {
  private:
   Status PlayAll();
   Status PlayAction(const trace::HostAction& action);
+  Status PlayWork(const trace::HostAction& action, bool opens);
   Status PlayWait(const trace::HostAction& action);
   Status PlayStorageOf(const trace::HostAction& group);
   Status PlayPlain(Place place, const trace::HostAction& action);
@@ -60,6 +61,7 @@ class TracePlayer {
   LiveTimeline& timeline_;
   const HostId host_;
   const std::shared_ptr<trace::TraceFile> file_;
+  const std::shared_ptr<trace::TraceBudget> budget_ = std::make_shared<trace::TraceBudget>();
   const PlayOptions options_;
   ProgramWorks works_;
   std::unordered_map<std::uint64_t, std::vector<const trace::HostAction*>> members_;  // by group

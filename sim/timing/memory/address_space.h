@@ -16,11 +16,12 @@ class AddressSpace {
   /// `page_bytes`: a power of two, 128 at least.
   AddressSpace(std::uint32_t number, std::uint64_t layout, std::uint64_t page_bytes);
 
-  /// Of a virtual line (address / 128, below 2^40); below 2^40, too.
-  std::uint64_t PhysicalLine(std::uint64_t line) const { return scattered_ ? Scattered(line) : line; }
+  /// Of a virtual line (address / 128, below 2^40, as programs have them); below 2^40, too. Of higher lines the low bits count.
+  std::uint64_t PhysicalLine(std::uint64_t line) const { return scattered_ ? Scattered(line) : line & kLineMask; }
 
  private:
   static constexpr unsigned kLineBits = 40;
+  static constexpr std::uint64_t kLineMask = (std::uint64_t{1} << kLineBits) - 1;
   static constexpr int kRounds = 3;
   std::uint64_t Scattered(std::uint64_t line) const;
 

@@ -143,7 +143,9 @@ void CoalescePlainly(const trace::CtaTrace& cta, const MemoryAccess& access, std
     std::array<bool, kLineBytes> touched{};
     for (std::uint32_t other = 0; other < kWarpSize; ++other) {
       if (!active(other) || addresses[other] / kLineBytes != line) continue;
-      for (std::uint32_t b = 0; b < width; ++b) touched[addresses[other] % kLineBytes + b] = true;
+      // An access that is not aligned counts where it begins.
+      for (std::uint64_t b = addresses[other] % kLineBytes; b < std::min(addresses[other] % kLineBytes + width, kLineBytes); ++b)
+        touched[b] = true;
       std::uint32_t same = 0;
       for (std::uint32_t third = 0; third < kWarpSize; ++third) same += active(third) && addresses[third] == addresses[other] ? 1 : 0;
       if (kind.atomic && same > entry.lanes) entry.lanes = static_cast<std::uint8_t>(same);
@@ -191,12 +193,13 @@ class BankLoad {
     return false;
   }
 
-  // A group touches at most as many words as there are lanes, or as fill the banks once.
-  static constexpr std::size_t kMaxWords = 64;
+  // Aligned, a group touches at most as many words as there are lanes, or as fill the banks once; not aligned, each lane one more.
+  static constexpr std::size_t kMostBanks = 64, kMostWords = kMostBanks + kWarpSize;
   std::uint32_t banks_, bank_bytes_, most_ = 0;
-  std::array<std::uint32_t, kMaxWords> load_{};
-  std::array<std::uint8_t, kMaxWords> first_, next_;
-  std::array<std::uint64_t, kMaxWords> words_;
+  std::array<std::uint32_t, kMostBanks> load_{};
+  std::array<std::uint8_t, kMostBanks> first_;
+  std::array<std::uint8_t, kMostWords> next_;
+  std::array<std::uint64_t, kMostWords> words_;
   std::uint8_t count_ = 0;
 };
 

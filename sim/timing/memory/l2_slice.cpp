@@ -56,8 +56,10 @@ L2Slice::L2Slice(const Parameters& parameters, const AddressMap& map, const Port
 }
 
 L2Slice::SetTag L2Slice::Locate(std::uint64_t local) const {
-  const std::uint64_t tag = sets_.Quotient(local);
-  GL_CHECK(tag < kNone, "an address above 2^47 reached L2");
+  const std::uint64_t quotient = sets_.Quotient(local);
+  GL_CHECK(quotient <= kNone, "an address above 2^47 reached L2");
+  // The last tag stands for no line: the lines that would have it share those of the one before.
+  const std::uint64_t tag = std::min<std::uint64_t>(quotient, kNone - 1);
   const std::uint64_t set = sets_.Remainder(local + Turn(static_cast<std::uint32_t>(tag)));
   return {.set = static_cast<std::uint32_t>(set), .tag = static_cast<std::uint32_t>(tag)};
 }

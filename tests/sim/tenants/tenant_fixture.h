@@ -141,9 +141,11 @@ struct Program {
 };
 
 struct Fixture {
-  explicit Fixture(TimingService::Options options = {.policy = "leftover"}, const char* name = "v100") {
-    const auto device = sim::LoadDevice(name);
+  /// `part`: a proposed one that the device has.
+  explicit Fixture(TimingService::Options options = {.policy = "leftover"}, const char* name = "v100", const char* part = "none") {
+    auto device = sim::LoadDevice(name);
     REQUIRE(device.ok());
+    REQUIRE(sim::ApplyDeviceText(std::string("proposed: ") + part, "test", *device).ok());
     auto made = TimingService::Create(*device, std::move(options));
     REQUIRE(made.ok());
     service = std::move(made).value();

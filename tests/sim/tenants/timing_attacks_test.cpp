@@ -26,7 +26,34 @@ struct Attack {
   std::function<void(Program&)> attack;
 };
 
+/// A kernel of one load, and one CTA of it that reads there; the CTA's addresses are shifted.
+void SayLoad(Program& p, std::uint64_t base, std::int32_t stride, std::uint64_t shift, unsigned flags = 0) {
+  timing::CodeBuilder code("loads");
+  code.Block();
+  code.Load(trace::Space::kGlobal, 1, 4, flags);
+  p.code = code.code();
+  p.SayCode();
+  const std::uint64_t work = p.Launch(1, 1);
+  timing::CtaBuilder cta;
+  cta.Warp();
+  cta.Visit(0);
+  cta.Access(base, stride);
+  trace::LoadedCta loaded{cta.Finish(), {}};
+  *loaded.shifts.Renew(1) = shift;
+  ByteWriter out;
+  for (const std::uint64_t value : {work, std::uint64_t{1}, std::uint64_t{0}}) out.Varint(value);
+  trace::CtaEncoder(p.code).Encode(loaded, out);
+  p.Send(FrameKind::kCtas, out);
+  p.EndLaunch(work);
+}
+
 const Attack kAttacks[] = {
+    {"an access far beyond all memory", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 58, 4, 0); }},
+    {"one that only L2 would have no room for", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 49, 4, 0); }},
+    {"one that a shift moves out of memory", "where there is no memory", [](Program& p) { SayLoad(p, 4096, 4, std::uint64_t{1} << 60); }},
+    {"lanes that go round the end of all addresses", "where there is no memory", [](Program& p) { SayLoad(p, 64, -4, 0); }},
+    {"a generic access beyond the window of local memory", "where there is no memory",
+     [](Program& p) { SayLoad(p, trace::MemoryAccess::kLocalWindow + (std::uint64_t{1} << 50), 4, 0, trace::kGeneric); }},
     {"a CTA that unpacks to a gigabyte", "takes more than", [](Program& p) { p.SayLoop(p.Launch(4), 0, std::uint64_t{1} << 27); }},
     {"many that unpack to megabytes, all of which run", "takes more than",
      [](Program& p) {
@@ -164,6 +191,56 @@ TEST_CASE("TimingService_Attacks_EndWithTheirSession_AndGiveBackAllMemory") {
   CHECK(f.service->kept().hosts == 1);
   for (int i = 0; i < 12000 && Threads() != threads; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(Threads() == threads);
+}
+
+/// Kernels of one program after the other, each with code of its own that lies where that of an earlier one has lain.
+TEST_CASE("TimingService_ProgramsOneAfterTheOther_RunTheirOwnCode_WhateverPartKeepsTasks") {
+  for (const char* part : {"pagoda", "gemtc"}) {
+    INFO(part);
+    Fixture f({.policy = "leftover"}, "titanx-maxwell", part);
+    for (std::uint64_t session = 1; session <= 24; ++session) {
+      const auto program = f.Join(session);
+      timing::CodeBuilder code("of session " + std::to_string(session));
+      for (std::uint64_t block = 0; block < 1 + session * 37 % 11; ++block) {
+        code.Block();
+        for (std::uint64_t op = 0; op < 1 + (session + block) % 3; ++op) code.Op(trace::OpClass::kInt, {1}, {1});
+      }
+      program->code = code.code();
+      program->SayCode();
+      const std::uint64_t work = program->Launch(2, 1);
+      ByteWriter out;
+      for (const std::uint64_t value : {work, std::uint64_t{2}, std::uint64_t{0}, std::uint64_t{2}}) out.Varint(value);
+      trace::CtaEncoder encoder(program->code);
+      timing::CtaBuilder cta;
+      cta.Warp();
+      for (std::uint32_t block = 0; block < program->code.blocks.size(); ++block) cta.Visit(block);
+      const trace::LoadedCta loaded{cta.Finish(), {}};
+      for (int i = 0; i < 2; ++i) encoder.Encode(loaded, out);
+      program->Send(FrameKind::kCtas, out);
+      program->EndLaunch(work);
+      const auto finished = program->Ask(FrameKind::kFinish);
+      REQUIRE(finished);
+      REQUIRE(finished->answer == FrameAnswer::kYes);
+      REQUIRE(finished->table.Kernels().size() == 1);
+      CHECK(finished->table.Kernels()[0].warp_instructions == 2 * program->code.instructions.size());
+      f.service->Leave(session);
+      for (int i = 0; i < 12000 && f.service->kept().hosts != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(f.service->problem().empty());
+  }
+}
+
+/// A pointer into shared memory, as cluster kernels have them, under policies that profile what they schedule.
+TEST_CASE("TimingService_GenericAccessesOfSharedMemory_AreProfiled") {
+  Fixture f({.policy = "kernelet"}, "fermi-8");
+  const auto program = f.Join(1);
+  SayLoad(*program, trace::MemoryAccess::kSharedWindow + 64, 4, 0, trace::kGeneric);
+  const auto waited = program->Ask(FrameKind::kWait, {1});
+  REQUIRE(waited);
+  CHECK(waited->answer == FrameAnswer::kYes);
+  CHECK(f.service->profiling().kernels == 1);
+  CHECK(f.service->problem().empty());
+  CHECK(f.violation_count() == 0);
 }
 
 TEST_CASE("TimingService_LaunchOfATenantWithLittleOfTheDevice_MayRunAsMuchLonger") {

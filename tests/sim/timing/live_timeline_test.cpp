@@ -417,6 +417,46 @@ TEST_CASE("TracePlayer_MakesTheSameCalls_GivesTheSameTimes") {
   CHECK((*played)->Kernels().Kernels()[0].cycles == direct.timeline->Kernels().Kernels()[0].cycles);
 }
 
+TEST_CASE("TracePlayer_GroupsInTenThousandGroups_ArePlayed") {
+  constexpr std::uint64_t kGroups = 10'000;
+  char path[] = "/tmp/gridloom-player-XXXXXX";
+  REQUIRE(mkdtemp(path) != nullptr);
+  const std::string name = std::string(path) + "/trace";
+  auto writer = trace::TraceWriter::Create(name, "test");
+  REQUIRE(writer.ok());
+  for (std::uint64_t work = 1; work <= kGroups + 1; ++work) {
+    trace::HostAction action;
+    action.kind = work <= kGroups ? trace::HostAction::Kind::kGroup : trace::HostAction::Kind::kFill;
+    action.bytes = work <= kGroups ? 0 : 4096;
+    action.work = work;
+    action.group = work - 1;
+    (*writer)->Add(action);
+  }
+  REQUIRE((*writer)->Close().ok());
+  const auto file = trace::TraceFile::Open(name);
+  std::remove(name.c_str());
+  rmdir(path);
+  REQUIRE(file.ok());
+  REQUIRE((*file)->problem().empty());
+  auto played = LiveTimeline::Create(Device(), policy::MakePolicy("leftover").value(), {});
+  REQUIRE(played.ok());
+  REQUIRE(PlayTraces(**played, {*file}).ok());
+  CHECK((*played)->end() > 0);
+  CHECK((*played)->problem().empty());
+}
+
+TEST_CASE("LiveTimeline_AHostThatIsGone_MayLeaveGroupsInTenThousandGroups") {
+  Fixture f;
+  f.Kernel(f.At(1), Adds(1, 10));
+  Place place = f.At(2);
+  for (int i = 0; i < 10'000; ++i) {
+    place.group = f.timeline->OpenGroup(place);
+  }
+  f.timeline->DropHost(f.host);
+  f.timeline->AddHost();
+  CHECK(f.timeline->Finish().ok());
+}
+
 /// A trace of a kernel, before it its profiler and itself with release code, of 32 and 40 registers.
 std::shared_ptr<trace::TraceFile> WriteRangesTrace(const std::string& path) {
   using Role = trace::LaunchInfo::Role;

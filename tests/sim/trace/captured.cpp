@@ -13,9 +13,10 @@ Captured Run(Executor& executor, const std::string& ptx, const std::string& kern
   REQUIRE(!sink.has_errors());
   Captured captured{trace::BuildCodeTable(*module, *module->FindFunction(kernel)), {}};
   const trace::LaunchShape shape{.ctas = launch.grid.count(), .threads_per_cta = static_cast<std::uint32_t>(launch.block.count())};
+  trace::CtaChecks checks;
   const auto take = [&](const trace::CtaRun& run) {
     run.ForEach([&](std::uint64_t cta, const trace::LoadedCta& trace) {
-      CHECK(trace::ValidateShifts(captured.table.code, trace.shifts).ok());
+      CHECK(checks.Check(captured.table.code, shape, trace).ok());
       captured.shared += trace.shifts.empty() ? 0 : 1;
       CHECK(captured.ctas.emplace(cta, trace::Flatten(captured.table.code, trace)).second);
     });

@@ -131,5 +131,69 @@ TEST_CASE("LaneAddresses_NegativeStride_CountsDown") {
   CHECK(addresses[31] == 1000 - 31 * 4);
 }
 
+/// A load of global memory, of four bytes a lane; what is said of a CTA of one warp that executes it so.
+std::string ProblemOf(const MemoryAccess& access, std::uint64_t shift = 0, const CtaTrace& tables = {}, std::uint8_t flags = 0) {
+  KernelCode code;
+  code.name = "k";
+  code.instructions.push_back({.op = OpClass::kMemory, .space = Space::kGlobal, .width = 4, .flags = flags});
+  code.blocks = {{0, 1}};
+  CtaTrace cta = tables;
+  cta.warps = {{0, 1, 0, 1}};
+  cta.visits.push_back({0, ~0u});
+  cta.accesses.push_back(access);
+  LoadedCta loaded{.trace = std::make_shared<const CtaTrace>(std::move(cta)), .shifts = {}};
+  if (shift != 0) *loaded.shifts.Renew(1) = shift;
+  const Status checked = CtaChecks().Check(code, {.ctas = 1, .threads_per_cta = 32}, loaded);
+  return checked.ok() ? "" : checked.error().message;
+}
+
+TEST_CASE("CtaChecks_Addresses_LieInMemory_WithShiftsPatternsAndWindows") {
+  constexpr std::uint64_t kEnd = MemoryAccess::kAddressEnd;
+  const auto is_none = [](const std::string& problem) { return problem.find("where there is no memory") != std::string::npos; };
+  CHECK(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}).empty());
+  CHECK(ProblemOf({.base = kEnd - 128, .stride = 4, .mask = ~0u}).empty());
+  CHECK(is_none(ProblemOf({.base = kEnd - 127, .stride = 4, .mask = ~0u})));
+  CHECK(is_none(ProblemOf({.base = std::uint64_t{1} << 58, .stride = 4, .mask = 1})));
+  CHECK(is_none(ProblemOf({.base = ~std::uint64_t{0}, .stride = 4, .mask = ~0u})));
+  // Of the lanes those that access.
+  CHECK(is_none(ProblemOf({.base = 100, .stride = -4, .mask = ~0u})));
+  CHECK(ProblemOf({.base = 100, .stride = -4, .mask = 0xff}).empty());
+  CHECK(ProblemOf({.base = 0 - std::uint64_t{400}, .stride = 100, .mask = ~0xfu}).empty());
+  // Shifts, of the lowest and the highest byte.
+  CHECK(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}, 0 - std::uint64_t{4096}).empty());
+  CHECK(is_none(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}, 0 - std::uint64_t{4097})));
+  CHECK(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}, kEnd - 4096 - 128).empty());
+  CHECK(is_none(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}, kEnd - 4096 - 127)));
+  CHECK(is_none(ProblemOf({.base = 4096, .stride = 4, .mask = ~0u}, std::uint64_t{1} << 61)));
+  // Windows of generic addresses: those of shared memory are not moved, and have no end.
+  const MemoryAccess shared{.base = MemoryAccess::kSharedWindow + 64, .stride = 4, .mask = ~0u};
+  CHECK(is_none(ProblemOf(shared)));
+  CHECK(ProblemOf(shared, 0, {}, kGeneric).empty());
+  CHECK(ProblemOf(shared, std::uint64_t{1} << 61, {}, kGeneric).empty());
+  const MemoryAccess local{.base = MemoryAccess::kLocalWindow + 4096, .stride = 4, .mask = ~0u};
+  CHECK(ProblemOf(local, 64, {}, kGeneric).empty());
+  CHECK(is_none(ProblemOf(local, kEnd, {}, kGeneric)));
+  // Patterns and lanes without one.
+  CtaTrace tables;
+  tables.patterns.emplace_back()[31] = 1 << 30;
+  tables.patterns[0][0] = -(1 << 30);
+  const MemoryAccess rows{.base = std::uint64_t{1} << 30, .stride = MemoryAccess::kFirstPattern, .mask = ~0u};
+  CHECK(ProblemOf(rows, 0, tables).empty());
+  CHECK(is_none(ProblemOf({.base = rows.base - 1, .stride = rows.stride, .mask = rows.mask}, 0, tables)));
+  CHECK(ProblemOf({.base = 0, .stride = rows.stride, .mask = rows.mask & ~1u}, 0, tables).empty());
+  const std::array<std::uint64_t, 2> near = {4096, kEnd - 4}, far = {4096, std::uint64_t{1} << 50};
+  for (const auto& lanes : {near, far}) {
+    CtaTrace scattered;
+    const MemoryAccess access{.base = AppendLanes(lanes, scattered.lanes), .stride = MemoryAccess::kScattered, .mask = 3};
+    CHECK(ProblemOf(access, 0, scattered).empty() == (lanes[1] < kEnd));
+  }
+}
+
+TEST_CASE("ValidateCode_AGenericAccessOfOneSpace_IsNone") {
+  KernelCode code;
+  code.instructions.push_back({.op = OpClass::kMemory, .space = Space::kShared, .width = 4, .flags = kGeneric});
+  CHECK(!ValidateCode(code).ok());
+}
+
 }  // namespace
 }  // namespace gridloom::trace

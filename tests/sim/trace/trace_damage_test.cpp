@@ -136,3 +136,125 @@ TEST_CASE("TraceFile_GroupsThatLeadNowhere_AreRefused") {
   nested.emplace_back(10'002, 10'001);
   CHECK(problem(nested).find("10000 groups of groups") != std::string::npos);
 }
+
+TEST_CASE("TraceFile_CallsThatNoHostMakes_AreRefused") {
+  const auto problem = [](const HostAction& action) {
+    return FileWith([&](ChunkWriter& writer) {
+             ByteWriter content;
+             PutAction(action, content);
+             writer.Add(ChunkType::kHost, {}, content);
+           })
+        ->problem();
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  HostAction action;
+  action.kind = HostAction::Kind::kCopyToDevice;
+  action.work = 1;
+  action.bytes = TraceFile::kMostBytes;
+  CHECK(problem(action).empty());
+  action.bytes += 1;
+  CHECK(has(problem(action), "more than any host has"));
+  action.bytes = 1;
+  action.span = TraceFile::kMostBytes + 1;
+  CHECK(has(problem(action), "more than any host has"));
+  action.span = 0;
+  action.stream = TraceFile::kStreams;
+  CHECK(has(problem(action), "in a stream that no program has"));
+  // Whoever plays it would wait for what can only end behind the wait.
+  HostAction wait;
+  wait.kind = HostAction::Kind::kWait;
+  wait.after = {1};
+  CHECK(problem(wait).empty());
+  wait.group = 1;
+  CHECK(has(problem(wait), "a wait of the host in a group"));
+}
+
+TEST_CASE("TraceFile_Names_HaveNothingThatATerminalActsOn") {
+  const auto file = FileWith([](ChunkWriter& writer) {
+    ByteWriter code, launch, info;
+    PutCode({.name = "\033[31mred\033[2J\n\xff", .instructions = {{}}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0}, code);
+    writer.Add(ChunkType::kKernel, {}, code);
+    LaunchInfo of;
+    of.kernel = 1;
+    of.shape = {.ctas = 1, .threads_per_cta = 32};
+    of.no_ranges = "why\033[31m";
+    PutInfo(of, launch);
+    writer.Add(ChunkType::kLaunchBegin, {}, launch);
+    info.Text("made by\033]0;title\007");
+    writer.Add(ChunkType::kInfo, {}, info);
+  });
+  REQUIRE(file->problem().empty());
+  CHECK(file->kernels()[1].name == "\\x1b[31mred\\x1b[2J\\x0a\\xff");
+  CHECK(file->launches()[1].info.no_ranges == "why\\x1b[31m");
+  CHECK(file->info() == "made by\\x1b]0;title\\x07");
+  const auto loaded = TraceFile::Source(file, 1)->Load(0);
+  REQUIRE(!loaded.ok());
+  CHECK(loaded.error().message.find('\033') == std::string::npos);
+}
+
+TEST_CASE("TraceFile_FewBytes_DoNotBecomeMany") {
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  // A chunk of a type that nobody knows is not unpacked, whatever is in it.
+  const auto unknown = FileWith([](ChunkWriter& writer) {
+    ByteWriter zeros;
+    std::memset(zeros.Grow(64 << 20), 0, 64 << 20);
+    for (int i = 0; i < 8; ++i) writer.Add(static_cast<ChunkType>(77), {}, zeros);
+    AddNumbers(writer, ChunkType::kLaunchEnd, {0, 0, 8});
+  });
+  CHECK(unknown->problem().empty());
+  CHECK(unknown->launches()[0].complete);
+  // One that is kept is, as far as the file is as large.
+  const auto zeros = FileWith([](ChunkWriter& writer) {
+    ByteWriter info;
+    info.Varint(64 << 20);
+    std::memset(info.Grow(64 << 20), ' ', 64 << 20);
+    for (int i = 0; i < 8; ++i) writer.Add(ChunkType::kInfo, {}, info);
+  });
+  CHECK(has(zeros->problem(), "makes more of few bytes"));
+  // A CTA that goes round a loop of one block, once for each of 2^26 visits.
+  const auto loop = FileWith([](ChunkWriter& writer) {
+    ByteWriter directory, content;
+    PutCtas(0, std::vector<std::uint64_t>{0}, directory);
+    for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 26, std::uint64_t{1},
+                                      std::uint64_t{1} << 26, std::uint64_t{1}})
+      content.Varint(value);
+    writer.Add(ChunkType::kCtas, directory, content);
+  });
+  REQUIRE(loop->problem().empty());
+  const auto too_long = TraceFile::Source(loop, 0)->Load(0);
+  REQUIRE(!too_long.ok());
+  CHECK(has(too_long.error().message, "takes more than 134217728 bytes"));
+  // A batch of more CTAs than its directory names: none of them is unpacked.
+  const auto batch = FileWith([](ChunkWriter& writer) { AddDirectory(writer, {0}, 4 << 20); });
+  REQUIRE(batch->problem().empty());
+  CHECK(!TraceFile::Source(batch, 0)->Load(0).ok());
+}
+
+TEST_CASE("TraceFile_Budget_IsSharedAndGivenBack") {
+  const auto file = FileWith([](ChunkWriter& writer) {
+    for (std::uint64_t cta = 0; cta < 8; ++cta) {
+      ByteWriter directory, content;
+      PutCtas(0, std::vector<std::uint64_t>{cta}, directory);
+      // 2^16 visits of a block, in half a megabyte.
+      for (const std::uint64_t value : {0, 0, 1, 1 << 16, 1, 1 << 16, 1}) content.Varint(value);
+      writer.Add(ChunkType::kCtas, directory, content);
+    }
+  });
+  REQUIRE(file->problem().empty());
+  const auto budget = std::make_shared<TraceBudget>(std::uint64_t{3} << 20);
+  const std::uint64_t all = budget->left();
+  std::vector<LoadedCta> held;
+  const auto source = TraceFile::Source(file, 0, budget);
+  std::uint64_t cta = 0;
+  for (; cta < 8; ++cta) {
+    auto loaded = source->Load(cta);
+    if (!loaded.ok()) break;
+    held.push_back(*loaded);
+  }
+  CHECK(cta > 3);
+  CHECK(cta < 8);
+  held.clear();
+  // What nobody holds but the source counts until it takes up others.
+  for (cta = 0; cta < 8; ++cta) CHECK(source->Load(cta).ok());
+  CHECK(budget->left() < all);
+}

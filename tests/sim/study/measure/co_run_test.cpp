@@ -135,6 +135,27 @@ TEST_CASE("WalkPaths_CountsAccessesStallsAndLatencies") {
   CHECK(chain.dependency_cycles == Approx((399 * latency + 1) / 400));
 }
 
+TEST_CASE("WalkPaths_GenericAccesses_CountWhereTheyGo") {
+  const sim::DeviceSpec device = Device();
+  const auto facts = [&](std::uint64_t window) {
+    timing::CodeBuilder code("generic");
+    code.Block();
+    code.Load(Space::kGlobal, 1, 4, trace::kGeneric);
+    timing::CtaBuilder cta;
+    cta.Warp();
+    cta.Visit(0);
+    cta.Access(window + 256);
+    return WalkPaths(*TracedKernel::Make("generic", code.code(), {.ctas = 1, .threads_per_cta = 32}, {cta.Finish()}), device.timing);
+  };
+  const PathFacts global = facts(0), local = facts(trace::MemoryAccess::kLocalWindow), shared = facts(trace::MemoryAccess::kSharedWindow);
+  CHECK(global.memory_ratio == 1);
+  CHECK(global.sectors_per_access == 4);
+  CHECK(local.memory_ratio == 1);
+  CHECK(local.sectors_per_access == 4);
+  CHECK(shared.memory_ratio == 0);
+  CHECK(shared.core_ratio == 1);
+}
+
 TEST_CASE("ProfileKernel_HasWhatWasMeasured") {
   const sim::DeviceSpec device = Device();
   const auto profile = ProfileKernel(Gather(4), device);
