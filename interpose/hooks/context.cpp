@@ -137,6 +137,17 @@ CUresult cuCtxSetFlags(unsigned flags) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+/// Whether the device has the memory for all threads that it holds at the same time to have stacks of that size, as a driver gives it to
+/// them. Here it is taken when a thread uses it, and whatever else the program has of it.
+bool StacksFit(const sim::DeviceSpec& spec, std::size_t stack_bytes) {
+  const std::uint64_t threads = std::uint64_t{spec.sm.count} * spec.sm.max_threads;
+  return threads == 0 || stack_bytes <= Context::kDefaultStackBytes || stack_bytes <= spec.memory.size_bytes / threads;
+}
+
+}  // namespace
+
 CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
   Context& context = ThisContext();
   GL_CU_REQUIRE(limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED);
@@ -144,6 +155,7 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
     case CU_LIMIT_MALLOC_HEAP_SIZE: context.device().engine().set_device_heap_bytes(value); break;
     case CU_LIMIT_STACK_SIZE:
       GL_CU_REQUIRE(value <= context.device().spec().thread.max_local_bytes);
+      if (!StacksFit(context.device().spec(), value)) return CUDA_ERROR_OUT_OF_MEMORY;
       value = (value + 15) / 16 * 16;
       break;
     case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:

@@ -24,6 +24,8 @@ CUresult Find(CUkernel handle, Context* context, std::shared_ptr<Kernel>* kernel
   return (*kernel)->Bind(context, bound);
 }
 
+std::uint32_t StackLimit(const Context* context) { return context != nullptr ? context->stack_limit() : 0; }
+
 CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, Context* context, const Device& device) {
   GL_CU_REQUIRE(value != nullptr);
   std::shared_ptr<Kernel> kernel;
@@ -35,7 +37,7 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUkernel handl
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(session::MaxThreads(device, info)); break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(info.static_shared_bytes); break;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(info.const_bytes); break;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(info.local_bytes); break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(info.LocalBytes(StackLimit(context))); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(info.registers); break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       *value = static_cast<int>(info.function->target_sm != 0 ? info.function->target_sm : module.sm());
@@ -115,7 +117,8 @@ CUresult BlocksPerSm(CUfunction function, int block_size, std::size_t dynamic_by
   *blocks = 0;
   if (threads > session::MaxThreads(context.device(), *bound.info)) return CUDA_SUCCESS;
   if (dynamic_bytes > context.device().spec().sm.shared_bytes) return CUDA_SUCCESS;
-  *blocks = static_cast<int>(context.device().engine().Occupancy(*bound.info, threads, static_cast<std::uint32_t>(dynamic_bytes)));
+  *blocks = static_cast<int>(
+      context.device().engine().Occupancy(*bound.info, threads, static_cast<std::uint32_t>(dynamic_bytes), context.stack_limit()));
   return CUDA_SUCCESS;
 }
 

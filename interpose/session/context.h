@@ -68,7 +68,12 @@ class Context {
   std::atomic<int> api_version{0};
   std::atomic<cuda::CUfunc_cache> cache_config{cuda::CU_FUNC_CACHE_PREFER_NONE};
   std::atomic<cuda::CUsharedconfig> shared_config{cuda::CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE};
+  static constexpr std::uint32_t kDefaultStackBytes = 1024;
   std::atomic<std::uint64_t> limits[10];
+  /// Of a thread, in bytes.
+  std::uint32_t stack_limit() const {
+    return static_cast<std::uint32_t>(limits[cuda::CU_LIMIT_STACK_SIZE].load(std::memory_order_relaxed));
+  }
 
   ContextMemory memory;
   /// Runs launches of few threads; null when no policy asks for that.

@@ -44,7 +44,7 @@ CUuuid Device::UuidOf(const sim::DeviceSpec& spec, int ordinal) {
 }
 
 void Device::SetDefaultLimits(Context& context) const {
-  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context.limits[CU_LIMIT_STACK_SIZE] = Context::kDefaultStackBytes;
   context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1u << 20;
   context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8u << 20;
   context.limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;

@@ -137,7 +137,7 @@ std::uint32_t DynamicSharedLimit(const Device& device, const Kernel& kernel, con
 std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, exec::Dim3 block, std::uint32_t dynamic_shared_bytes) {
   Device& device = context.device();
   return std::uint64_t{device.spec().sm.count} *
-         device.engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes);
+         device.engine().Occupancy(info, static_cast<std::uint32_t>(block.count()), dynamic_shared_bytes, context.stack_limit());
 }
 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
@@ -160,6 +160,7 @@ CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* 
   op->grid = request.grid;
   op->block = request.block;
   op->dynamic_shared_bytes = request.dynamic_shared_bytes;
+  op->stack_bytes = context.stack_limit();
   op->cooperative = request.cooperative;
   op->priority = request.priority;
   // Grids from the device run with their parent, whole unless everything runs in slices.

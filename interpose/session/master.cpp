@@ -146,6 +146,7 @@ void Master::Main() {
   launch.grid = launch.cluster = {1, 1, 1};
   launch.block = {(shape_.warps + 1) * 32, 1, 1};
   launch.dynamic_shared_bytes = shape_.pool_bytes;
+  launch.stack_bytes = context_.stack_limit();
   launch.params = params;
   launch.feed = this;
   const exec::LaunchFault fault = context_.device().engine().Run(launch);

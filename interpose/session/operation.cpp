@@ -88,6 +88,8 @@ GridToRun Prepare(Context& context, const KernelOp& op, DeviceGrid& children, Ra
   GridToRun grid;
   grid.launch = LaunchOf(op);
   grid.launch.children = &children;
+  // A node of a graph may be older than the limit that its launch is to find.
+  grid.launch.stack_bytes = std::max(op.stack_bytes, context.stack_limit());
   if (Tracing* const tracing = Tracing::Get()) grid.traced = tracing->Wants(op);
   const bool wanted = (grid.traced || RangedLaunchOf(op) != nullptr) && !context.failed();
   RangeCapture* const ranges = wanted ? RangeCapture::Get() : nullptr;
@@ -237,6 +239,7 @@ exec::LaunchParams LaunchOf(const KernelOp& op) {
   launch.block = op.block;
   launch.cluster = op.cluster;
   launch.dynamic_shared_bytes = op.dynamic_shared_bytes;
+  launch.stack_bytes = op.stack_bytes;
   launch.params = op.params;
   launch.cooperative = op.cooperative;
   return launch;

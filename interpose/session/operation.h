@@ -36,6 +36,7 @@ struct KernelOp {
   Kernel::Bound bound;
   exec::Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
+  std::uint32_t stack_bytes = 0;  ///< the context's limit when it was made
   bool cooperative = false;
   bool in_slices = false;  ///< bound.sliced runs it
   ParamBytes params;

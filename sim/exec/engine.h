@@ -61,6 +61,8 @@ struct LaunchParams {
   const KernelInfo* kernel = nullptr;
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
+  /// CU_LIMIT_STACK_SIZE: what a thread of a kernel with an open stack (KernelInfo) may take beyond its known frames. None: the engine's.
+  std::optional<std::uint32_t> stack_bytes;
   std::span<const std::byte> params;  ///< the parameter block, laid out as kernel->params says
   bool cooperative = false;           ///< all CTAs are co-resident
   std::optional<SliceOf> slice;
@@ -96,7 +98,7 @@ class Engine {
     std::string tiers;  ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there (runtime/kernel_builder.h);
                         ///< "" or "off": machine code only; "interpret": the interpreter alone, wherever it can
     std::uint64_t device_heap_bytes = 8u << 20;
-    std::uint32_t stack_bytes = 1024;  ///< CU_LIMIT_STACK_SIZE per thread, for local memory of called functions
+    std::uint32_t stack_bytes = 1024;  ///< of launches that say nothing else (LaunchParams::stack_bytes)
     std::uint64_t printf_fifo_bytes = 1u << 20;
     std::uint64_t cache_bytes = std::uint64_t{1} << 30;  ///< what the disk cache may hold (GRIDLOOM_CACHE_SIZE)
     double watchdog_seconds = 60;               ///< a grid that is dead for so long ends with kDeadlock (GRIDLOOM_WATCHDOG); 0: never
@@ -115,7 +117,9 @@ class Engine {
   virtual Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) = 0;
 
   /// CTAs of this kernel that fit on one SM of the device (cuOccupancyMaxActiveBlocksPerMultiprocessor).
-  virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const = 0;
+  /// `stack_bytes` is the limit of the stack.
+  virtual std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes,
+                                  std::uint32_t stack_bytes) const = 0;
 
   /// What memcheck has found so far.
   struct Findings {

@@ -30,13 +30,16 @@ struct KernelInfo {
   ptx::ParamLayout params;
   std::vector<std::uint32_t> param_bytes;  ///< size of each parameter
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;  ///< per thread, PTX .local variables (frames of callees not counted)
+  std::uint32_t local_bytes = 0;  ///< per thread, PTX .local variables of the deepest chain of calls (FindStackUse)
+  bool open_stack = false;        ///< a thread may take more, up to the limit of the stack
   std::uint32_t const_bytes = 0;
   std::uint32_t registers = 0;                  ///< estimate from liveness; caps as .maxnreg says
   std::uint32_t max_threads = 1024;             ///< .maxntid / .reqntid product, else the device's limit
   std::uint32_t required_block[3] = {0, 0, 0};  ///< .reqntid, zeros when absent
   std::uint32_t required_cluster[3] = {0, 0, 0};
   bool uses_grid_sync = false;
+  /// Local memory of a thread, where stacks may have so many bytes.
+  std::uint64_t LocalBytes(std::uint32_t stack_bytes) const { return std::uint64_t{local_bytes} + (open_stack ? stack_bytes : 0); }
 };
 
 struct GlobalInfo {

@@ -53,6 +53,12 @@ TEST_CASE("PrimaryContext_CountsReferences", "[context]") {
   CU_OK(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
   CHECK(value == 1 << 20);
   CHECK(cuCtxGetLimit(&value, CU_LIMIT_SHMEM_SIZE) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CU_OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 100'001));
+  CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 513 << 10) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, ~std::size_t{0}) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+  CHECK(value == 100'016);
+  CU_OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
 }
 
 TEST_CASE("Library_KernelsAreFunctionsAndGlobalsAreShared", "[context]") {

@@ -60,7 +60,9 @@ class Engine final : public exec::Engine {
     return FakeEngine::Get().Run(launch);
   }
   Status Prepare(const std::shared_ptr<exec::Program>&, const exec::KernelInfo&, exec::Dim3) override { return {}; }
-  std::uint32_t Occupancy(const exec::KernelInfo&, std::uint32_t threads, std::uint32_t) const override { return 2048 / threads; }
+  std::uint32_t Occupancy(const exec::KernelInfo&, std::uint32_t threads, std::uint32_t, std::uint32_t) const override {
+    return 2048 / threads;
+  }
   std::uint64_t NewGridId() override { return ++grid_ids_; }
   std::uint64_t device_heap_bytes() const override { return heap_; }
   void set_device_heap_bytes(std::uint64_t bytes) override { heap_ = bytes; }

@@ -34,8 +34,9 @@ namespace {
 
 constexpr std::uint32_t kMaxBlockThreads = 1024;
 constexpr std::uint32_t kMaxClusterCtas = 16;
-constexpr std::uint64_t kShareFromNs = 15'000;  // work worth waking another thread for
-constexpr std::uint32_t kSharedAlign = 1024;    // of a CTA's window; more than any variable asks for
+constexpr std::uint64_t kShareFromNs = 15'000;       // work worth waking another thread for
+constexpr std::size_t kHostBytesPerStackByte = 128;  // frames of a warp on the host for those of a thread on a GPU, with room to spare
+constexpr std::uint32_t kSharedAlign = 1024;         // of a CTA's window; more than any variable asks for
 
 using Clock = std::chrono::steady_clock;
 double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -93,8 +94,9 @@ class EngineImpl final : public Engine {
 
   LaunchFault Run(const LaunchParams& launch, LaunchStats* stats) override;
   Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) override;
-  std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes) const override {
-    return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes);
+  std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes,
+                          std::uint32_t stack_bytes) const override {
+    return CtasPerSm(device_, kernel, block_threads, dynamic_shared_bytes, stack_bytes);
   }
   Findings MemcheckFindings() const override { return memcheck_ ? memcheck_->findings() : Findings{}; }
   std::uint64_t NewGridId() override { return grid_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -112,6 +114,9 @@ class EngineImpl final : public Engine {
   void AddLine(const LaunchParams& params, const LoadedKernel& kernel, Launch& launch);
   void ReportStray(const LaunchParams& params, const LoadedKernel& kernel, const Launch& launch) const;
   std::string CheckShape(const LaunchParams& params) const;
+  std::uint32_t StackBytes(const LaunchParams& params) const { return params.stack_bytes.value_or(options_.stack_bytes); }
+  /// Whether calls may nest deeper than where nobody has raised the limit. Interpreted frames would need many times the host's stack.
+  bool DeepStack(const LaunchParams& params) const { return params.kernel->open_stack && StackBytes(params) > options_.stack_bytes; }
 
   const Options options_;
   const sim::DeviceSpec device_;
@@ -235,12 +240,16 @@ std::string EngineImpl::Describe(const LaunchParams& params, const LoadedKernel&
   // inside of them. Who has none gets none.
   launch.shared_limit = static_cast<std::uint32_t>(RoundUp(shared, std::max(device_.allocation.shared_bytes, 1u)));
   ctx.owner = &launch;
+  // Frames that are known need no room beyond them: what others say of the limit does not spread their memory.
+  const auto stack_bytes = static_cast<std::uint32_t>(RoundUp(params.kernel->open_stack ? StackBytes(params) : options_.stack_bytes, 16));
   if (kernel.local_bytes != 0 || kernel.recursive) {
-    launch.local_bytes = kernel.local_bytes + static_cast<std::uint32_t>(RoundUp(options_.stack_bytes, 16));
+    launch.local_bytes = kernel.local_bytes + stack_bytes;
     launch.local_stride = LocalStride(launch.local_bytes);
   }
+  if (kernel.recursive) launch.recursion_bytes = std::max(Worker::kRecursiveStackBytes, std::size_t{stack_bytes} * kHostBytesPerStackByte);
   if (kernel.needs_fiber && !kernel.simple_barriers) {
-    const std::uint32_t per_sm = CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()), params.dynamic_shared_bytes);
+    const std::uint32_t per_sm =
+        CtasPerSm(device_, *params.kernel, static_cast<std::uint32_t>(block.count()), params.dynamic_shared_bytes, StackBytes(params));
     const std::uint64_t resident = std::uint64_t{std::max(per_sm, 1u)} * ctx.sm_count;
     launch.resident_limit = std::max<std::uint64_t>(resident / cluster.count(), 1);
     if (params.cooperative && grid.count() > resident)
@@ -361,7 +370,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
                 params.records    ? Recording::kAll
                 : params.observer ? Recording::kGlobal
                                   : Recording::kNone,
-                params.feed != nullptr || params.cooperative);
+                params.feed != nullptr || params.cooperative || DeepStack(params));
   };
   auto found = find();
   if (!found) return Refuse(*params.kernel, FaultKind::kCompile, found.error().message);

@@ -251,6 +251,14 @@ std::uint64_t GetLimit(const Caller& c) {
   return Number(status);
 }
 
+std::uint32_t StackLimit(const Caller& c) {
+  constexpr unsigned kStackSize = 0;  // CU_LIMIT_STACK_SIZE
+  std::uint64_t value = 0;
+  GridChildren* const children = c.launch().children;
+  if (children == nullptr || children->Limit(kStackSize, &value) != DeviceStatus::kSuccess) return 0;
+  return static_cast<std::uint32_t>(value);
+}
+
 /// The attributes are numbered as in cuFuncGetAttribute; sizes are 64 bits wide in cudaFuncAttributes.
 std::uint64_t FuncGetAttribute(const Caller& c) {
   const KernelInfo* const kernel = c.kernel(2);
@@ -260,7 +268,7 @@ std::uint64_t FuncGetAttribute(const Caller& c) {
     case 0: return Answer(c, kernel->max_threads);
     case 1: return c.Store<std::uint64_t>(0, kernel->static_shared_bytes), 0;
     case 2: return c.Store<std::uint64_t>(0, kernel->const_bytes), 0;
-    case 3: return c.Store<std::uint64_t>(0, kernel->local_bytes), 0;
+    case 3: return c.Store<std::uint64_t>(0, kernel->LocalBytes(StackLimit(c))), 0;
     case 4: return Answer(c, kernel->registers);
     case 5:
     case 6: return Answer(c, kernel->function->target_sm != 0 ? kernel->function->target_sm : module.sm());
@@ -271,7 +279,7 @@ std::uint64_t FuncGetAttribute(const Caller& c) {
 std::uint64_t MaxActiveBlocksPerMultiprocessor(const Caller& c) {
   const KernelInfo* const kernel = c.kernel(1);
   if (!kernel || c.word(2) == 0) return Number(DeviceStatus::kInvalidValue);
-  return Answer(c, c.services().engine->Occupancy(*kernel, c.word(2), c.word(3)));
+  return Answer(c, c.services().engine->Occupancy(*kernel, c.word(2), c.word(3), StackLimit(c)));
 }
 std::uint64_t MaxActiveBlocksPerMultiprocessorWithFlags(const Caller& c) { return MaxActiveBlocksPerMultiprocessor(c); }
 

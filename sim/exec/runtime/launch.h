@@ -76,6 +76,7 @@ struct Launch {
   std::uint32_t shared_limit = 0;  ///< bytes of shared memory that accesses of one CTA may touch: what it asked for, as a GPU gives it out
   std::uint32_t local_bytes = 0;   ///< per thread, 0: no local memory
   std::uint32_t local_stride = 0;
+  std::size_t recursion_bytes = 0;   ///< of a warp's stack on the host, for functions that call themselves; 0: none do
   std::uint64_t resident_limit = 1;  ///< units that may be started and not finished at the same time
 
   /// Machine code for what is being interpreted has come: the units that are left are better run by it.

@@ -7,7 +7,7 @@
 namespace gridloom::exec {
 
 std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel, std::uint32_t block_threads,
-                        std::uint32_t dynamic_shared_bytes) {
+                        std::uint32_t dynamic_shared_bytes, std::uint32_t stack_bytes) {
   if (block_threads == 0 || block_threads > kernel.max_threads || block_threads > device.block.max_threads) return 0;
   const std::uint64_t warps = (block_threads + sim::DeviceSpec::kWarpSize - 1) / sim::DeviceSpec::kWarpSize;
   std::uint64_t fit = std::min<std::uint64_t>(device.sm.max_blocks, device.max_warps_per_sm() / warps);
@@ -23,6 +23,9 @@ std::uint32_t CtasPerSm(const sim::DeviceSpec& device, const KernelInfo& kernel,
   if (asked > device.block.shared_optin_bytes) return 0;
   const std::uint64_t shared = RoundUp(asked + device.block.shared_reserved_bytes, std::max(device.allocation.shared_bytes, 1u));
   if (shared != 0) fit = std::min<std::uint64_t>(fit, device.sm.shared_bytes / shared);
+  const std::uint64_t local = kernel.LocalBytes(stack_bytes) * warps * sim::DeviceSpec::kWarpSize;
+  if (local != 0 && device.memory.size_bytes != 0)
+    fit = std::min<std::uint64_t>(fit, device.memory.size_bytes / std::max(device.sm.count, 1u) / local);
   return static_cast<std::uint32_t>(fit);
 }
 

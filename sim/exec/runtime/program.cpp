@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rewriter/ptx/lazy_bodies.h"
+#include "sim/exec/contract/stack_use.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/initializer.h"
 #include "sim/exec/runtime/program_impl.h"
@@ -70,7 +71,9 @@ KernelInfo DescribeKernel(const ptx::Module& module, const ptx::Function& functi
   info.params = ptx::LayoutParams(function);
   for (const ptx::Variable& param : function.params) info.param_bytes.push_back(static_cast<std::uint32_t>(param.bytes()));
   info.static_shared_bytes = LayoutShared(module, function).static_bytes;
-  info.local_bytes = LayoutLocal(function).bytes;
+  const StackUse stack = FindStackUse(module, function);
+  info.local_bytes = stack.bytes;
+  info.open_stack = stack.open;
   const ptx::FunctionDirective* const required = function.FindDirective("reqntid");
   CopyDims(required, info.required_block);
   CopyDims(function.FindDirective("reqnctapercluster"), info.required_cluster);

@@ -1,5 +1,7 @@
 #include "sim/exec/runtime/unit.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -56,6 +58,8 @@ bool Unit::RequireLocal(std::uint64_t bytes) {
   local_capacity_ = RoundUp(bytes, kPageBytes);
   local_ = memory.Allocate(local_capacity_, kPageBytes, MemoryKind::kInternal);
   if (local_ == 0) local_capacity_ = 0;
+  // Threads use the low end of a large stack each: with huge pages that would take all of it.
+  if (local_ != 0 && bytes > kPageBytes) static_cast<void>(madvise(reinterpret_cast<void*>(local_), local_capacity_, MADV_NOHUGEPAGE));
   return local_ != 0;
 }
 
@@ -108,7 +112,7 @@ std::string Unit::Adopt(Launch& new_launch, bool fibers) {
     warp_capacity_ = warp_count;
     shape_ctas_ = 0;
   }
-  const std::size_t room = new_launch.kernel->recursive ? Worker::kRecursiveStackBytes : Worker::kStackBytes;
+  const std::size_t room = std::max(Worker::kStackBytes, new_launch.recursion_bytes);
   // Large kernels have frames of many KiB; the room on top is for runtime helpers.
   constexpr std::size_t kFramesInRoom = 64u << 10;
   const std::size_t frames = std::max<std::size_t>(new_launch.kernel->frame_bytes, kFramesInRoom) - kFramesInRoom;

@@ -145,20 +145,30 @@ TEST_CASE("Kernels_AreDescribed") {
 }
 
 TEST_CASE("Occupancy_FollowsWarpsRegistersAndSharedMemory") {
-  const sim::DeviceSpec device = test::TestDevice();
+  sim::DeviceSpec device = test::TestDevice();
   KernelInfo kernel;
   kernel.registers = 32;
-  CHECK(CtasPerSm(device, kernel, 256, 0) == 8);
-  CHECK(CtasPerSm(device, kernel, 32, 0) == 32);  // the limit of CTAs
+  CHECK(CtasPerSm(device, kernel, 256, 0, 1024) == 8);
+  CHECK(CtasPerSm(device, kernel, 32, 0, 1024) == 32);  // the limit of CTAs
   kernel.registers = 64;
-  CHECK(CtasPerSm(device, kernel, 256, 0) == 4);
+  CHECK(CtasPerSm(device, kernel, 256, 0, 1024) == 4);
   kernel.registers = 100;
-  CHECK(CtasPerSm(device, kernel, 96, 0) == 5);  // 4 warps in each of 4 partitions, in blocks of 3
+  CHECK(CtasPerSm(device, kernel, 96, 0, 1024) == 5);  // 4 warps in each of 4 partitions, in blocks of 3
   kernel.registers = 255;
-  CHECK(CtasPerSm(device, kernel, 1024, 0) == 0);
+  CHECK(CtasPerSm(device, kernel, 1024, 0, 1024) == 0);
   kernel.registers = 32;
-  CHECK(CtasPerSm(device, kernel, 256, 100'000) == 2);
-  CHECK(CtasPerSm(device, kernel, 256, 300'000) == 0);
+  CHECK(CtasPerSm(device, kernel, 256, 100'000, 1024) == 2);
+  CHECK(CtasPerSm(device, kernel, 256, 300'000, 1024) == 0);
+  // What all threads of the device need of its memory for their stacks.
+  device.memory.size_bytes = std::uint64_t{80} << 30;
+  const std::uint64_t bytes_for_each = device.memory.size_bytes / device.sm.count / 256;
+  kernel.local_bytes = static_cast<std::uint32_t>(bytes_for_each / 3);
+  CHECK(CtasPerSm(device, kernel, 256, 0, 1024) == 3);
+  CHECK(CtasPerSm(device, kernel, 256, 0, static_cast<std::uint32_t>(bytes_for_each)) == 3);
+  kernel.open_stack = true;
+  CHECK(CtasPerSm(device, kernel, 256, 0, static_cast<std::uint32_t>(bytes_for_each)) == 0);
+  kernel.local_bytes = 0;
+  CHECK(CtasPerSm(device, kernel, 256, 0, static_cast<std::uint32_t>(bytes_for_each)) == 1);
   kernel.max_threads = 128;
-  CHECK(CtasPerSm(device, kernel, 256, 0) == 0);
+  CHECK(CtasPerSm(device, kernel, 256, 0, 1024) == 0);
 }
