@@ -156,7 +156,7 @@ Result<ImageSet> ReadImages(Bytes bytes) {
 
 Result<ImageSet> ReadImageFile(const std::filesystem::path& file) {
   const auto fail = [&](const std::string& message) { return Error{file.string() + ": " + message}; };
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait for a writer
   if (descriptor < 0) return fail(std::strerror(errno));
   const FileCloser closer{descriptor};
   struct stat status {};

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,12 +41,16 @@ class SizeSignalHeld {
 
 Result<std::string> ReadWholeFile(const std::string& path) {
   const auto failed = [&] { return Error{"cannot read " + path + ": " + std::strerror(errno)}; };
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return failed();
   struct Closer {
     int file;
     ~Closer() { close(file); }
   } const closer{file};
+  // Others may have put a FIFO or a device in a file's place, which would never end. Reading says of a folder that it is one.
+  struct stat status {};
+  if (fstat(file, &status) != 0) return failed();
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return Error{"cannot read " + path + ": not a regular file"};
   std::string text;
   constexpr std::size_t kPart = 64 << 10;
   for (std::size_t size = 0;;) {

@@ -8,7 +8,7 @@
 
 namespace gridloom {
 
-/// All bytes of a file. The error names it: "cannot read FOLDER: Is a directory". (Iterators over a std::ifstream throw for a folder and
+/// All bytes of a regular file. The error names it: "cannot read FOLDER: Is a directory". (Iterators over a std::ifstream throw for a folder and
 /// for a disk's error, and its rdbuf() says that it is empty.)
 Result<std::string> ReadWholeFile(const std::string& path);
 

@@ -151,7 +151,7 @@ bool TraceBudget::Take(std::uint64_t bytes) {
 }
 
 Result<std::shared_ptr<TraceFile>> TraceFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait for a writer
   if (fd < 0) return Bad("cannot read the trace " + path + ": " + std::strerror(errno));
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {

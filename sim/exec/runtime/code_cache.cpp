@@ -26,6 +26,7 @@ constexpr char kMagic[8] = {'G', 'L', 'K', 'E', 'R', 'N', 'E', 'L'};
 constexpr std::uint32_t kFormat = 3;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kSuffix = ".glk";
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a FIFO in a file's place would have its opener wait
 
 struct FileHeader {
   char magic[8];
@@ -188,7 +189,7 @@ std::string CodeCache::PathOf(const CacheKey& key) const {
 
 std::optional<CompiledKernel> CodeCache::Load(const CacheKey& key) {
   if (!enabled_) return std::nullopt;
-  const File file(open(PathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const File file(open(PathOf(key).c_str(), kToRead));
   struct stat status {};
   if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
@@ -237,7 +238,7 @@ bool CodeCache::Write(const std::string& path, std::span<const std::string_view>
 std::optional<std::string> CodeCache::LoadText(const std::string& name) const {
   constexpr std::uint64_t kMostBytes = 4096;
   if (!enabled_) return std::nullopt;
-  const File file(open((directory_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const File file(open((directory_ + "/" + name).c_str(), kToRead));
   struct stat status {};
   if (!file.ok() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !BelongsToUserAlone(status)) return std::nullopt;
   if (status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) > kMostBytes) return std::nullopt;

@@ -84,6 +84,20 @@ TEST_CASE("Cache_DamageAtAnyByteOrTruncation_IsIgnoredAndReplaced") {
   CHECK_FALSE(cache.Load({5, 5}).has_value());
 }
 
+TEST_CASE("Cache_WhatIsNoFile_IsNotWaitedForAndReplaced") {
+  const Directory directory;
+  CodeCache cache(directory.path, 1 << 20, {});
+  cache.Store(kKey, Kernel(1000, 7));
+  const std::string path = std::filesystem::directory_iterator(directory.path)->path().string();
+  std::filesystem::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  REQUIRE(mkfifo((directory.path + "/text").c_str(), 0600) == 0);
+  CHECK_FALSE(cache.Load(kKey).has_value());
+  CHECK_FALSE(cache.LoadText("text").has_value());
+  cache.Store(kKey, Kernel(1000, 7));
+  CHECK(cache.Load(kKey).has_value());
+}
+
 TEST_CASE("Cache_OnAFullDisk_SaysSoAndLeavesNothing") {
   const Directory directory;
   std::string said;
