@@ -114,7 +114,8 @@ class Sm {
   void Issue(Cycle now, Warp& warp, Cycle& unit);
   void IssueMemory(Cycle now, Warp& warp, const DecodedOp& op);
   bool ParksLanes(Cycle now, Warp& warp, const DecodedOp& op);
-  void IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op);
+  /// `goes_on`: the warp has something to do behind it.
+  void IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op, bool goes_on);
   void ArriveAt(Cycle now, Warp& warp, std::uint8_t number, std::uint8_t warps, bool waits);
   void OpenBarriers(Cycle now, Cta& cta);
   void OpenBarrier(Cycle now, Cta& cta, std::size_t number);

@@ -106,8 +106,9 @@ void Sm::Issue(Cycle now, Warp& warp, Cycle& unit) {
   const bool more = warp.Advance();
   const bool asks = !more && IsAtHome(warp);
   if (asks) warp.op = nullptr;
-  // A warp that ends behind a barrier of all counts as arrived by its end.
-  if (op.kind == OpKind::kBarrier && !parks && (more || asks || op.barrier_warps > 0)) IssueBarrier(now, warp, op);
+  // A warp that ends behind a barrier of all counts as arrived by its end; at one of some it arrives, and has nothing to wait for.
+  const bool goes_on = more || asks;
+  if (op.kind == OpKind::kBarrier && !parks && (goes_on || op.barrier_warps > 0)) IssueBarrier(now, warp, op, goes_on);
   if (!more && !(asks && op.kind == OpKind::kBarrier)) return GoOn(now, warp);
   if (asks && warp.state != WarpState::kBarrier) return;  // it came last, and has been told what comes next
   // Lanes that wait at a barrier go on: all others of the warp have arrived, or ended.
@@ -163,8 +164,8 @@ bool Sm::ParksLanes(Cycle now, Warp& warp, const DecodedOp& op) {
   return true;
 }
 
-void Sm::IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op) {
-  const bool waits = (op.flags & trace::kArrive) == 0;
+void Sm::IssueBarrier(Cycle now, Warp& warp, const DecodedOp& op, bool goes_on) {
+  const bool waits = goes_on && (op.flags & trace::kArrive) == 0;
   if (waits) warp.parked = 0;
   ArriveAt(now, warp, op.barrier, op.barrier_warps, waits);
 }

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "scheduler/policy/builtin.h"
 #include "tests/sim/timing/random_launch.h"
 
 namespace gridloom::timing {
@@ -71,6 +72,34 @@ TEST_CASE("Engine_ThatReportsWorks_OnTwoThreads_GivesTheSame") {
     REQUIRE(Difference(once, RunCase(made, {.threads = 2, .reports = true})) == "");
     REQUIRE(Difference(once, RunCase(made, {.threads = 3, .reports = true})) == "");
   }
+}
+
+/// A barrier of one warp is the last thing that warps do: what they leave behind keeps nobody from being idle.
+TEST_CASE("Engine_WarpsThatEndAtABarrierOfSome_ComeToAnEnd_AsInThePlainMode") {
+  constexpr Cycle kLimit = Cycle{1} << 22;
+  CodeBuilder code("ends at a barrier");
+  code.Block();
+  code.Op(trace::OpClass::kInt, {1}, {1});
+  code.Barrier(1, 1);
+  CtaBuilder cta;
+  for (int warp = 0; warp < 3; ++warp) {
+    cta.Warp();
+    cta.Visit(0, kAllLanes, 2);
+  }
+  const auto launch = SameCtas(code.code(), {.ctas = 8, .threads_per_cta = 96, .registers_per_thread = 16}, cta.Finish());
+  Cycle ended[2] = {};
+  for (const bool plain : {false, true}) {
+    const auto policy = policy::MakePolicy("leftover").value();
+    auto engine = Engine::Create(TestDevice("fermi-8"), *policy, {.plain = plain});
+    REQUIRE(engine.ok());
+    const auto work = (*engine)->Add(KernelWork{.order = {}, .source = launch});
+    REQUIRE(work.ok());
+    REQUIRE((*engine)->RunUntil(kLimit, {}).ok());
+    CHECK((*engine)->now() < kLimit / 2);
+    ended[plain ? 1 : 0] = (*engine)->result(*work).ended;
+  }
+  CHECK(ended[0] != kNever);
+  CHECK(ended[0] == ended[1]);
 }
 
 }  // namespace
