@@ -143,8 +143,8 @@ class Drawing {
     const int choice = numbers_.Below(100);
     if (choice < 25) return Works();
     if (choice < 50) return ForkAndJoin();
-    if (choice < 57 && mix_.gates != Mix::Gates::kNone) return Gate();
-    if (choice < 60 && mix_.gates != Mix::Gates::kNone && mix_.meanwhile && program_.threads > 1) return Meanwhile();
+    if (choice < 56 && mix_.gates != Mix::Gates::kNone) return Gate();
+    if (choice < 62 && mix_.gates != Mix::Gates::kNone && mix_.meanwhile && program_.threads > 1) return Meanwhile();
     if (choice < 68 && mix_.destroy) return DestroyStream();
     if (choice < 76 && mix_.blocks) return Block();
     if (choice < 84 && mix_.pools) return PoolBlock();
@@ -229,7 +229,11 @@ class Drawing {
         case 0: Add(Kind::kSyncEvent, 0, event); break;
         case 1: Add(Kind::kSyncDevice); break;
         case 2: Add(Kind::kCopy, stream).to = Memory::kPageable; break;
-        case 3: Add(Kind::kCopy, stream).to = Queue().back().from = Memory::kPinned; break;
+        case 3: {
+          Operation& copy = Add(Kind::kCopy, stream);
+          copy.from = copy.to = Memory::kPinned;
+          break;
+        }
         default: Add(Kind::kSyncStream, stream); break;
       }
     });

@@ -180,7 +180,11 @@ class Resolved {
   bool TakeGate(Operation& operation) {
     const auto found = index_.find(operation.other);
     during_ = found != index_.end() && operations[Index(found->second)].thread != operation.thread ? found->second : -1;
-    if (during_ < 0) operation.other = -1;
+    if (during_ < 0) {
+      operation.other = -1;
+    } else if (const int place = place_[Index(during_)]; place > 0) {
+      Behind(made_[Index(operations[Index(during_)].thread)][Index(place - 1)]);
+    }
     return New(gates_, operation.object, next());
   }
   bool TakeOpen(const Operation& operation) {

@@ -140,6 +140,25 @@ TEST_CASE("OrderModel_Gates") {
   CHECK(alone.operations[static_cast<std::size_t>(gate)].kind == Kind::kKernel);
 }
 
+TEST_CASE("OrderModel_WorksThatAreGivenMeanwhile") {
+  // While one thread waits for the first gate, another one gives a second gate to the stream, opens the first, and the waiting thread the
+  // second.
+  for (const bool meanwhile : {false, true}) {
+    Script script(2);
+    script.Stream(kA, false);
+    script.Add(Kind::kGate, kA, 0);
+    const int sync = script.Add(Kind::kSyncStream, kA);
+    const int second = script.Add(Kind::kGate, kA, 1, 1);
+    if (meanwhile) script.last().other = sync;
+    script.Add(Kind::kOpenGate, 0, 0, 1);
+    script.Add(Kind::kOpenGate, 0, 1, 0);
+    const Model model = script.Judge();
+    const Call& call = model.calls[static_cast<std::size_t>(second)];
+    CHECK((model.operations[static_cast<std::size_t>(second)].kind == Kind::kGate) == meanwhile);
+    CHECK(call.entered == (meanwhile ? std::make_pair(0, 2) : std::make_pair(-1, 0)));
+  }
+}
+
 TEST_CASE("OrderModel_LaunchesOfOneGraph") {
   Script script;
   script.Stream(kA, false), script.Stream(kB, false);
