@@ -16,6 +16,7 @@ class CopyEngines {
   explicit CopyEngines(const Parameters& parameters);
 
   std::size_t EngineOf(WorkKind kind) const;
+  std::size_t count() const { return busy_.size(); }
   bool on_device(std::size_t engine) const { return engine == on_device_; }
   bool busy(std::size_t engine) const { return busy_[engine]; }
   void Take(std::size_t engine) { busy_[engine] = true; }

@@ -31,7 +31,8 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       works_(parameters, ports, keep_ended),
       engines_(parameters),
       placement_(parameters, ports),
-      queues_(parameters.timing().launch.queues) {}
+      queues_(parameters.timing().launch.queues),
+      copies_(engines_.count()) {}
 
 Result<std::shared_ptr<const CodeOfWorks>> Dispatcher::DecodedOf(const trace::KernelCode& code) {
   std::weak_ptr<const CodeOfWorks>& known = decoded_[&code];
@@ -101,8 +102,8 @@ Result<WorkId> Dispatcher::Append(WorkState work) {
   if (by.number != 0) launches_.Expect(id, works_.at(id).use.address_space, by);
   else if (works_.at(id).own_queue) LaunchPastQueues(id);
   else if (kind == WorkKind::kKernel && ports_.kernel_path != nullptr && ports_.kernel_path->Wants(works_.at(id).View(id)))
-    taken_.insert(id);
-  else if (kind == WorkKind::kKernel) queues_[stream % queues_.size()].push_back(id);
+    taken_.emplace(submitted, id);
+  else if (kind == WorkKind::kKernel) PutIntoQueue(id);
   else AwaitStart(id);
   events_.insert({submitted, EventKind::kCheck, 0});
   if (kind == WorkKind::kKernel) {
@@ -225,8 +226,16 @@ void Dispatcher::Cancel(WorkId id) {
 /// A copy or a marker.
 void Dispatcher::AwaitStart(WorkId id) {
   const WorkState& work = works_.at(id);
-  if (work.kind == WorkKind::kMarker) markers_.insert(id);
-  else copies_.emplace(work.order.submitted, id);
+  if (work.kind == WorkKind::kMarker) markers_.emplace(work.order.submitted, id);
+  else copies_[engines_.EngineOf(work.kind)].emplace(work.order.submitted, id);
+}
+
+void Dispatcher::PutIntoQueue(WorkId id) {
+  WorkState& work = works_.at(id);
+  work.queued = true;
+  const std::uint32_t queue = QueueOf(work);
+  if (queues_[queue].empty()) open_queues_.insert(queue);
+  queues_[queue].push_back(id);
 }
 
 /// Puts a work aside until what it waits for has ended. False when nothing is known to hold it back so long.
@@ -243,7 +252,8 @@ void Dispatcher::Unpark(WorkId blocker, Cycle now) {
   if (parked.empty()) return;
   for (const WorkId id : parked.mapped()) {
     const WorkState& work = works_.at(id);
-    if (work.kind == WorkKind::kKernel && work.launched_by.number == 0) taken_.insert(id);
+    if (work.queued) open_queues_.insert(QueueOf(work));
+    else if (work.kind == WorkKind::kKernel && work.launched_by.number == 0) taken_.emplace(work.order.submitted, id);
     else if (work.kind == WorkKind::kKernel)
       Launch(id, std::max(now, work.order.submitted - parameters_.timing().device_launch.dispatch_cycles));
     else AwaitStart(id);
@@ -289,23 +299,41 @@ void Dispatcher::Check(Cycle now) {
   CheckKernels(now);
 }
 
-bool Dispatcher::MayBegin(WorkId id, Cycle now, bool launched) {
-  if (works_.at(id).order.submitted > now) return false;
+Cycle Dispatcher::BeginOf(WorkId id, Cycle now, bool launched) {
+  const Cycle submitted = works_.at(id).order.submitted;
+  if (submitted > now) return submitted;  // Append has seen to it that it is looked at then
   const Cycle start = launched ? works_.MayLaunch(id, now) : works_.MayStart(id, now);
   if (start > now && start < kNever) events_.insert({start, EventKind::kCheck, 0});
-  return start <= now;
+  return start;
 }
 
 void Dispatcher::CheckKernels(Cycle now) {
-  for (std::deque<WorkId>& queue : queues_) {
-    while (!queue.empty() && kernels_.size() < parameters_.device.grid.max_resident) {
-      const WorkId id = queue.front();
-      if (!MayBegin(id, now, true)) break;
-      queue.pop_front();
-      MakeReady(id, now);
-    }
+  while (!waking_queues_.empty() && waking_queues_.begin()->first <= now) {
+    open_queues_.insert(waking_queues_.begin()->second);
+    waking_queues_.erase(waking_queues_.begin());
+  }
+  for (auto queue = open_queues_.begin(); queue != open_queues_.end() && HasRoomForKernel();) {
+    CheckQueue(*queue, now);
+    // With rules a kernel may become ready although nothing has ended; and there may have been no room.
+    const bool look_again = !queues_[*queue].empty() && (!ports_.start_rules.empty() || !HasRoomForKernel());
+    queue = look_again ? std::next(queue) : open_queues_.erase(queue);
   }
   CheckLaunches(now);
+}
+
+/// Makes the queue's first kernels ready that may begin. The next one wakes the queue when its time is known, or what holds it back has
+/// ended.
+void Dispatcher::CheckQueue(std::uint32_t number, Cycle now) {
+  std::deque<WorkId>& queue = queues_[number];
+  while (!queue.empty() && HasRoomForKernel()) {
+    const WorkId id = queue.front();
+    if (const Cycle begin = BeginOf(id, now, true); begin > now) {
+      if (!Park(id) && ports_.start_rules.empty()) waking_queues_.emplace(begin, number);
+      return;
+    }
+    queue.pop_front();
+    MakeReady(id, now);
+  }
 }
 
 void Dispatcher::MakeReady(WorkId id, Cycle now) {

@@ -99,19 +99,26 @@ class Dispatcher {
   void TellTransfer(WorkId id, Cycle now) const;
   void Check(Cycle now);
   void CheckKernels(Cycle now);
+  void CheckQueue(std::uint32_t queue, Cycle now);
+  std::uint32_t QueueOf(const WorkState& kernel) const { return kernel.order.stream % static_cast<std::uint32_t>(queues_.size()); }
   void CheckLaunches(Cycle now);
   void CheckTaken(Cycle now);
   void LaunchPastQueues(WorkId id);
   void CheckCopies(Cycle now);
+  bool StartCopy(WorkId id, Cycle now);
   bool Elsewhere(const WorkState& copy, const WorkState& before) const;
   bool HandsOver(const WorkState& copy) const;
   void CheckMarkers(Cycle now);
   void AwaitStart(WorkId id);
+  void PutIntoQueue(WorkId id);
+  bool HasRoomForKernel() const { return kernels_.size() < parameters_.device.grid.max_resident; }
   bool Park(WorkId id);
   void Unpark(WorkId blocker, Cycle now);
   Result<std::shared_ptr<const CodeOfWorks>> DecodedOf(const trace::KernelCode& code);
-  /// Nothing holds the work back now; if something does until a known time, it is looked at again then.
-  bool MayBegin(WorkId id, Cycle now, bool launched);
+  /// From when on nothing holds the work back: if that is known and later than `now`, it is looked at again then. kNever: something has to
+  /// end first. `launched`: it is launched as kernels are.
+  Cycle BeginOf(WorkId id, Cycle now, bool launched);
+  bool MayBegin(WorkId id, Cycle now, bool launched) { return BeginOf(id, now, launched) <= now; }
   void MakeReady(WorkId id, Cycle now);
   Status Place(Cycle now, const StartCta& start);
   std::optional<policy::Slice> NextSlice(Cycle now);
@@ -129,16 +136,21 @@ class Dispatcher {
   StreamOrder works_;
   CopyEngines engines_;
   CtaPlacement placement_;
-  std::vector<std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
+  // What waits for a known time or for a work's end is not looked at before: otherwise each event would cost a look at all that waits, and
+  // a program with many streams would take the time of all others.
+  using ByTime = std::set<std::pair<Cycle, WorkId>>;
+  std::vector<std::deque<WorkId>> queues_;                   // kernels that are not ready, by hardware queue
+  std::set<std::uint32_t> open_queues_;                      // whose first kernel may have become ready
+  std::set<std::pair<Cycle, std::uint32_t>> waking_queues_;  // whose first kernel is ready at that time
   DeviceLaunches launches_;
   std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
   std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
   Cycle next_dispatch_ = 0;                      // when the next of them may leave it
-  // Copies that have not started, but for those that are parked: an engine takes them in the order in which hosts gave them.
-  std::set<std::pair<Cycle, WorkId>> copies_;
-  std::set<WorkId> markers_;  // that have not ended, likewise
-  std::set<WorkId> taken_;    // kernels that go by a KernelPath and have not begun, likewise
-  // Copies and markers that cannot begin before a work has ended, by that work: they need not be looked at until then.
+  // Copies that have not started, by engine, but for those that are parked: an engine takes them in the order in which hosts gave them.
+  std::vector<ByTime> copies_;
+  ByTime markers_;  // that have not ended, likewise
+  ByTime taken_;    // kernels that go by a KernelPath and have not begun, likewise
+  // Works that cannot begin before a work has ended, by that work.
   std::unordered_map<WorkId, std::vector<WorkId>> parked_;
   // Of kernels that have not ended. A work keeps its source, and that its code, so nothing else can lie at the address of one as long as
   // works hold the entry. What parts keep of a work says nothing about its source.

@@ -28,8 +28,8 @@ void Dispatcher::TellTransfer(WorkId id, Cycle now) const {
 void Dispatcher::CheckMarkers(Cycle now) {
   for (bool again = true; again;) {
     again = false;
-    for (auto next = markers_.begin(); next != markers_.end();) {
-      const WorkId id = *next;
+    for (auto next = markers_.begin(); next != markers_.end() && next->first <= now;) {
+      const WorkId id = next->second;
       if (!MayBegin(id, now, false)) {
         next = Park(id) ? markers_.erase(next) : std::next(next);
         continue;
@@ -58,35 +58,39 @@ bool Dispatcher::HandsOver(const WorkState& copy) const {
   });
 }
 
+/// Starts a copy that may begin, where its engine or a part takes it.
+bool Dispatcher::StartCopy(WorkId id, Cycle now) {
+  WorkState& work = works_.at(id);
+  const std::size_t engine = engines_.EngineOf(work.kind);
+  const bool taken = std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
+  if (!taken && engines_.busy(engine)) return false;
+  work.stage = WorkState::Stage::kRunning;
+  work.result.started = now;
+  if (taken) return true;
+  engines_.Take(engine);
+  const Cycle starts = now + (HandsOver(work) ? engines_.HandoverCycles() : 0);
+  events_.insert({starts + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
+  events_.insert({starts + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
+  return true;
+}
+
+/// Engines that are busy are not asked about what waits for them, unless a part may take it.
 void Dispatcher::CheckCopies(Cycle now) {
-  for (auto next = copies_.begin(); next != copies_.end() && next->first <= now;) {
-    const WorkId id = next->second;
-    WorkState& work = works_.at(id);
-    const std::size_t engine = engines_.EngineOf(work.kind);
+  std::vector<ByTime::iterator> next;
+  for (ByTime& copies : copies_) next.push_back(copies.begin());
+  while (true) {
+    std::size_t first = copies_.size();  // of all engines' next copies the one that was given first
+    for (std::size_t engine = 0; engine < copies_.size(); ++engine) {
+      if (next[engine] == copies_[engine].end() || next[engine]->first > now) continue;
+      if (engines_.busy(engine) && ports_.copy_paths.empty()) continue;
+      if (first == copies_.size() || *next[engine] < *next[first]) first = engine;
+    }
+    if (first == copies_.size()) return;
+    const WorkId id = next[first]->second;
     // What copies or fills on the device is a kernel, and is launched like one.
-    const bool on_device = engines_.on_device(engine);
-    const bool others = !ports_.copy_paths.empty();
-    if (engines_.busy(engine) && !others) {
-      ++next;
-      continue;
-    }
-    if (!MayBegin(id, now, on_device)) {
-      next = Park(id) ? copies_.erase(next) : std::next(next);
-      continue;
-    }
-    const bool taken = others && std::ranges::any_of(ports_.copy_paths, [&](CopyPath* path) { return path->Takes(now, work.View(id)); });
-    if (!taken && engines_.busy(engine)) {
-      ++next;
-      continue;
-    }
-    next = copies_.erase(next);
-    work.stage = WorkState::Stage::kRunning;
-    work.result.started = now;
-    if (taken) continue;
-    engines_.Take(engine);
-    const Cycle starts = now + (HandsOver(work) ? engines_.HandoverCycles() : 0);
-    events_.insert({starts + engines_.BusyCycles(work.result), EventKind::kEngineFree, engine});
-    events_.insert({starts + engines_.Cycles(work.result), EventKind::kCopyEnd, std::uint64_t{engine + 1} << kEngineAt | id});
+    const bool begins = MayBegin(id, now, engines_.on_device(first));
+    const bool leaves = begins ? StartCopy(id, now) : Park(id);
+    next[first] = leaves ? copies_[first].erase(next[first]) : std::next(next[first]);
   }
 }
 

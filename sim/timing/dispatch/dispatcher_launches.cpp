@@ -127,10 +127,10 @@ void Dispatcher::LaunchPastQueues(WorkId id) {
 
 /// Kernels of the host's that software takes up.
 void Dispatcher::CheckTaken(Cycle now) {
-  for (auto next = taken_.begin(); next != taken_.end();) {
-    const WorkId id = *next;
+  for (auto next = taken_.begin(); next != taken_.end() && next->first <= now;) {
+    const WorkId id = next->second;
     const bool begins = MayBegin(id, now, false);
-    const bool given = works_.at(id).order.submitted <= now && ports_.start_rules.empty();
+    const bool given = ports_.start_rules.empty();
     const auto inputs = begins || !given ? std::nullopt : InputsOf(works_, id);
     if (!begins && !inputs) {
       next = Park(id) ? taken_.erase(next) : std::next(next);
@@ -156,7 +156,7 @@ void Dispatcher::EndKernel(const KernelEnd& end) {
 
 /// What kernels launched goes on in the order in which it came to the kernel management unit.
 void Dispatcher::CheckLaunches(Cycle now) {
-  while (!launched_.empty() && launched_.begin()->first <= now && kernels_.size() < parameters_.device.grid.max_resident) {
+  while (!launched_.empty() && launched_.begin()->first <= now && HasRoomForKernel()) {
     const WorkId id = launched_.begin()->second;
     launched_.erase(launched_.begin());
     MakeReady(id, now);

@@ -58,6 +58,7 @@ Cycle StreamOrder::MayStart(WorkId id, Cycle now) const {
 /// How many of the works that it waits for, from the first one on, have ended. Nobody looks at them again.
 std::size_t StreamOrder::EndedBefore(const WorkState& work) const {
   while (work.ended_before < work.order.after.size() && works_.at(work.order.after[work.ended_before]).stage == WorkState::Stage::kDone) {
+    work.last_ended = std::max(work.last_ended, works_.at(work.order.after[work.ended_before]).result.ended);
     ++work.ended_before;
   }
   return work.ended_before;
@@ -78,7 +79,9 @@ Cycle StreamOrder::MayLaunch(WorkId id, Cycle now) const {
   if (may_start == kNever) return kNever;
   Cycle start = std::max(may_start, work.order.submitted + launch_.kernel_cycles);
   if (work.has_predecessor) start = std::max(start, work.predecessor_ended + launch_.dependent_cycles);
-  for (const WorkId other : work.order.after) {
+  const std::size_t looked_at = EndedBefore(work);
+  if (looked_at != 0) start = std::max(start, work.last_ended + launch_.dependent_cycles);
+  for (const WorkId other : std::span(work.order.after).subspan(looked_at)) {
     const Cycle ended = works_.at(other).result.ended;
     if (ended != kNever) start = std::max(start, ended + launch_.dependent_cycles);
   }

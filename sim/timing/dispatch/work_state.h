@@ -62,9 +62,11 @@ struct WorkState {
   MemoryUse use;
   LaunchedBy launched_by;
   bool own_queue = false;  ///< as KernelWork has it
+  bool queued = false;     ///< a kernel that comes through a hardware queue
   WorkResult result;
   std::uint32_t waiters = 0;             ///< works that have not ended and ask for its end
   mutable std::size_t ended_before = 0;  ///< of order.after, those from the first one on that are known to have ended
+  mutable Cycle last_ended = 0;          ///< of those, when the last one did
 
   WorkView View(WorkId id) const {
     return {.id = id,

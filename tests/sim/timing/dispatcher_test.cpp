@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "scheduler/policy/builtin.h"
+#include "tests/growth.h"
 #include "tests/sim/timing/model_fixture.h"
 
 namespace gridloom::timing {
@@ -59,6 +60,41 @@ TEST_CASE("Streams_OneHardwareQueue_HoldsBackWhatStandsBehindAWaitingKernel") {
     const auto& works = (*engine)->results();
     CHECK_FALSE(Overlap(works[0], works[1]));
     CHECK(Overlap(works[0], works[2]) == hyper_q);
+  }
+}
+
+/// Gives an engine works, which come a microsecond or so after each other in a stream each, and runs them.
+template <typename Add>
+void RunInStreamsOfTheirOwn(std::size_t works, const Add& add) {
+  sim::DeviceSpec device = TestDevice("v100");
+  device.timing.launch.queues = 4096;
+  const auto policy = policy::MakePolicy("leftover").value();
+  auto engine = Engine::Create(device, *policy);
+  REQUIRE(engine.ok());
+  for (std::size_t i = 0; i < works; ++i) add(**engine, WorkOrder{.stream = static_cast<std::uint32_t>(i), .submitted = 1000 * i, .after = {}});
+  REQUIRE((*engine)->Run().ok());
+}
+
+TEST_CASE("Streams_WorksThatWait_CostNothingMeanwhile") {
+  SECTION("markers") {
+    const auto add = [](Engine& engine, WorkOrder order) { REQUIRE(engine.Add(MarkerWork{std::move(order)}).ok()); };
+    CHECK(testing::Growth(500, [&](std::size_t works) { RunInStreamsOfTheirOwn(works, add); }) < testing::kLinear);
+  }
+  SECTION("copies that wait for an engine") {
+    const auto add = [](Engine& engine, WorkOrder order) {
+      order.submitted = 0;
+      REQUIRE(engine.Add(CopyWork{.order = std::move(order), .bytes = 100'000}).ok());
+    };
+    CHECK(testing::Growth(500, [&](std::size_t works) { RunInStreamsOfTheirOwn(works, add); }) < testing::kLinear);
+  }
+  SECTION("kernels behind markers") {
+    const auto add = [source = Adds(1, 1)](Engine& engine, WorkOrder order) {
+      WorkOrder kernel = order;
+      kernel.submitted = 0;
+      REQUIRE(engine.Add(MarkerWork{std::move(order)}).ok());
+      REQUIRE(engine.Add(KernelWork{std::move(kernel), source}).ok());
+    };
+    CHECK(testing::Growth(250, [&](std::size_t works) { RunInStreamsOfTheirOwn(works, add); }) < testing::kLinear);
   }
 }
 
