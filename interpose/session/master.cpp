@@ -36,17 +36,21 @@ std::string Triple(const exec::Dim3& d) { return Format("(%u,%u,%u)", d.x, d.y, 
 
 // ---- LaunchedTask, TaskQueue --------------------------------------------------------------------------------------------
 
-void LaunchedTask::Run() noexcept { queue_.Put(shared_from_this()); }
+void LaunchedTask::Run() noexcept {
+  if (!queue_.Put(shared_from_this())) TaskPool::Get().Finish(shared_from_this());
+}
 
-void TaskQueue::Put(LaunchedTaskPtr task) {
+bool TaskQueue::Put(LaunchedTaskPtr task) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return false;
     tasks_.push_back(std::move(task));
     size_.store(tasks_.size(), std::memory_order_release);
     wake = sleeping_ != 0;
   }
   if (wake) there_.notify_one();
+  return true;
 }
 
 void TaskQueue::Take(std::size_t most, std::vector<LaunchedTaskPtr>& to) {
@@ -79,6 +83,18 @@ void TaskQueue::Wait(const std::atomic<bool>& over) {
   ++sleeping_;
   there_.wait(lock, [&] { return !tasks_.empty() || over.load(std::memory_order_acquire); });
   --sleeping_;
+}
+
+std::deque<LaunchedTaskPtr> TaskQueue::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  size_.store(0, std::memory_order_release);
+  return std::exchange(tasks_, {});
+}
+
+void TaskQueue::Open() {
+  const std::lock_guard lock(mutex_);
+  closed_ = false;
 }
 
 void TaskQueue::WakeAll() {
@@ -194,7 +210,10 @@ void Master::Wait() { queue_.Wait(ending_); }
 
 void Master::Spawn(LaunchedTaskPtr task) {
   const KernelOp& op = task->op;
-  const MasterCode::Facts& facts = *code_->Find(*task->kernel);
+  const MasterCode::Facts* const known = code_->Find(*task->kernel);
+  // Its context has ended since it was launched, and with it the MasterKernel that had its kernel.
+  if (known == nullptr) return Close(*task, false);
+  const MasterCode::Facts& facts = *known;
   task->spawned_ns = TaskPool::NowNs();
   const auto id = table_.Spawn({.kernel = facts.number,
                                 .grid = {op.grid.x, op.grid.y, op.grid.z},

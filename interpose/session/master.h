@@ -43,7 +43,8 @@ using LaunchedTaskPtr = std::shared_ptr<LaunchedTask>;
 /// Tasks whose turn has come and that no master has taken yet.
 class TaskQueue {
  public:
-  void Put(LaunchedTaskPtr task);
+  /// False: the queue is closed, and nobody will take it.
+  bool Put(LaunchedTaskPtr task);
   /// Moves at most `most` of them behind those in `to`.
   void Take(std::size_t most, std::vector<LaunchedTaskPtr>& to);
   /// They are the next again.
@@ -52,6 +53,9 @@ class TaskQueue {
   /// Returns when there is a task, or `over` holds.
   void Wait(const std::atomic<bool>& over);
   void WakeAll();
+  /// Takes no more, and gives up what it has.
+  std::deque<LaunchedTaskPtr> Close();
+  void Open();
 
  private:
   std::mutex mutex_;
@@ -59,6 +63,7 @@ class TaskQueue {
   std::deque<LaunchedTaskPtr> tasks_;
   std::atomic<std::size_t> size_{0};
   unsigned sleeping_ = 0;
+  bool closed_ = false;
 };
 
 class Master final : exec::GridFeed, tasks::Port {

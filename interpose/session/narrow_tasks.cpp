@@ -160,6 +160,7 @@ void NarrowTasks::Start(std::shared_ptr<const MasterCode> code) {
     older_.push_back(std::move(master));
   }
   masters_.clear();
+  queue_.Open();
   code_ = std::move(code);
   const unsigned count = context_.device().engine().threads();
   for (unsigned i = 0; i < count; ++i) masters_.push_back(std::make_unique<Master>(context_, code_, shape_, queue_, count));
@@ -170,6 +171,7 @@ void NarrowTasks::End() {
   for (auto& master : masters_) master->End();
   masters_.clear();
   older_.clear();
+  for (const LaunchedTaskPtr& task : queue_.Close()) TaskPool::Get().Finish(task);
   known_.clear();
   kernels_.clear();
   code_ = nullptr;

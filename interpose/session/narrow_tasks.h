@@ -29,7 +29,7 @@ class NarrowTasks {
   TaskKernelPtr Admit(const KernelOp& op);
   /// Runs a launch that was admitted.
   TaskPtr Make(std::uint64_t lane, KernelOp op);
-  /// Ends the MasterKernel. Nothing is left to run.
+  /// Ends the MasterKernel. What other threads put into streams meanwhile does not run any more, as its context has ended.
   void End();
 
  private:

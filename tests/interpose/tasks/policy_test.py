@@ -154,6 +154,10 @@ class Life(unittest.TestCase):
         self.assertEqual(left, [])
         self.assertEqual(set(os.listdir("/dev/shm")) - shared, set())
 
+    def test_launches_while_the_device_is_reset(self):
+        done = run(f"{PROGRAMS}/reset", "20", timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, "PASS\n"), done.stderr)
+
     def test_an_idle_master_kernel_takes_no_time(self):
         run(f"{PROGRAMS}/idle", "1")  # which compiles
         done = run("/bin/sh", "-c", f"{PROGRAMS}/idle 100; times", options=("--quiet",))
