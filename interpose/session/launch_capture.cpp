@@ -73,7 +73,8 @@ trace::LaunchShape ShapeOf(const KernelOp& op, const TracedLaunch& launch) {
   return {.ctas = op.grid.count(),
           .threads_per_cta = static_cast<std::uint32_t>(launch.block.count()),
           .registers_per_thread = launch.info->registers,
-          .shared_bytes = launch.info->static_shared_bytes + (profiler ? 0 : op.dynamic_shared_bytes)};
+          .shared_bytes = launch.info->static_shared_bytes + (profiler ? 0 : op.dynamic_shared_bytes),
+          .together = !profiler && (op.cooperative || op.cluster.count() > 1)};
 }
 
 bool MayLaunch(const KernelOp& op) {

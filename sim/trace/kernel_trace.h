@@ -88,6 +88,7 @@ struct LaunchShape {
   std::uint32_t threads_per_cta = 0;
   std::uint32_t registers_per_thread = 0;
   std::uint32_t shared_bytes = 0;  ///< per CTA, static and dynamic
+  bool together = false;           ///< CTAs may wait for each other: a cooperative launch, or one in clusters
   std::uint32_t warps_per_cta() const { return (threads_per_cta + kWarpSize - 1) / kWarpSize; }
 };
 

@@ -7,7 +7,8 @@
 namespace gridloom::trace {
 namespace {
 
-constexpr std::uint32_t kFirstWithRanges = 8, kFirstWithReuses = 9;  // versions of files
+constexpr std::uint32_t kFirstWithRanges = 8, kFirstWithReuses = 9, kFirstWithTogether = 11;  // versions of files
+enum LaunchFlag : std::uint8_t { kTogether = 1 << 0 };
 enum ActionFlag : std::uint8_t { kSpecial = 1 << 0, kSees = 1 << 1 };
 
 }  // namespace
@@ -37,6 +38,7 @@ void PutInfo(const LaunchInfo& info, ByteWriter& out) {
   out.Fixed(info.role);
   out.Fixed(info.ranges);
   out.Text(info.no_ranges);
+  out.Fixed(static_cast<std::uint8_t>(info.shape.together ? kTogether : 0));
 }
 
 void PutAction(const HostAction& action, ByteWriter& out) {
@@ -178,6 +180,11 @@ LaunchInfo GetInfo(ByteReader& in, std::uint32_t version) {
   info.host_ns = in.Varint();
   info.work = in.Varint();
   if (version >= kFirstWithRanges) GetRole(in, info);
+  if (version >= kFirstWithTogether) {
+    const auto flags = in.Fixed<std::uint8_t>();
+    info.shape.together = (flags & kTogether) != 0;
+    if ((flags & ~kTogether) != 0) in.Fail();
+  }
   return info;
 }
 

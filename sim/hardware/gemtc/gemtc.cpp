@@ -102,6 +102,7 @@ class Gemtc final : public timing::Part,
   bool Wants(const timing::WorkView& kernel) override {
     const trace::LaunchShape& shape = kernel.source->shape();
     if (kernel.source == source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads || shape.ctas == 0) return false;
+    if (shape.together) return false;
     if (numbers_.contains(kernel.code)) return true;
     if (numbers_.size() == kMostKernels) return false;
     numbers_.emplace(kernel.code, static_cast<std::uint32_t>(numbers_.size()));

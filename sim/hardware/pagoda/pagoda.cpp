@@ -117,7 +117,8 @@ class Pagoda final : public timing::Part,
   bool Wants(const timing::WorkView& kernel) override {
     const trace::LaunchShape& shape = kernel.source->shape();
     if (kernel.source == master_source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads) return false;
-    const bool fits = shape.warps_per_cta() < settings_.warps && shape.shared_bytes <= settings_.pool_bytes && shape.ctas > 0;
+    const bool fits =
+        shape.warps_per_cta() < settings_.warps && shape.shared_bytes <= settings_.pool_bytes && shape.ctas > 0 && !shape.together;
     if (fits && Facts(kernel) != nullptr) return true;
     ++refused_;
     return false;
