@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "interpose/session/log.h"
+#include "interpose/session/process.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/settings.h"
 #include "interpose/session/slicing.h"
@@ -54,6 +55,10 @@ Status BrokerLink::Start() {
   options.program = program_invocation_short_name;
   options.reconnect = alone;
   options.log = [](bool warning, const std::string& text) { Log(warning ? LogLevel::kWarn : LogLevel::kInfo, text); };
+  options.ended = [](const std::string& why) {
+    Log(LogLevel::kError, "the broker has ended this session: " + why);
+    Process::Get().Terminate(CUDA_ERROR_MPS_CLIENT_TERMINATED);
+  };
   GL_TRY(client, protocol::Client::Connect(std::move(options), alone));
   const protocol::Welcome welcome = client->welcome();
   if (!welcome.tenant.empty()) {
@@ -116,7 +121,6 @@ void BrokeredLaunch::Fail(Verdict verdict) {
   faulted_ = true;
   if (context_.failed()) return;
   if (verdict == Verdict::kEnded) {
-    Log(LogLevel::kError, "the broker has ended this session: " + link_.client().end_reason());
     context_.Fail(CUDA_ERROR_MPS_CLIENT_TERMINATED);
   } else {
     Log(LogLevel::kError, "the broker is gone, and --on-broker-loss is fail: no kernel runs any more");

@@ -20,6 +20,7 @@ CUresult StatusOf(exec::FaultKind kind) {
     case FaultKind::kDeadlock: return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FaultKind::kCompile: return CUDA_ERROR_NOT_SUPPORTED;
     case FaultKind::kOutOfMemory: return CUDA_ERROR_OUT_OF_MEMORY;
+    case FaultKind::kStopped: return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_UNKNOWN;
 }

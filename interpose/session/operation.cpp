@@ -112,7 +112,7 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
   Summary::Get().Add(op.kernel->name(), run.stats, run.slices);
   const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;
-  Log(LogLevel::kError, Describe(fault));
+  if (fault.kind != exec::FaultKind::kStopped) Log(LogLevel::kError, Describe(fault));  // who stopped it has said why
   context.Fail(StatusOf(fault.kind));
 }
 

@@ -135,6 +135,20 @@ CUresult Process::MakeDevices() {
   return CUDA_SUCCESS;
 }
 
+void Process::Terminate(CUresult status) {
+  std::vector<exec::Engine*> engines;
+  {
+    const std::lock_guard lock(init_mutex_);
+    initialised_ = true;
+    status_.store(status, std::memory_order_release);
+    contexts_.ForEach([&](const std::shared_ptr<Context>& context) { context->Fail(status); });
+    for (const auto& device : devices_) {
+      if (device->has_backend()) engines.push_back(&device->engine());
+    }
+  }
+  for (exec::Engine* const engine : engines) engine->Stop();
+}
+
 std::optional<VisibleDevice> Process::LookAtDevice() {
   const std::lock_guard lock(init_mutex_);
   if (initialised_ && !devices_.empty()) {

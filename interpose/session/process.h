@@ -48,6 +48,9 @@ class Process {
   /// that a broker gives is known after Init only. Nothing when there is none.
   std::optional<VisibleDevice> LookAtDevice();
 
+  /// All that the program does with its devices is over: its grids end, and its calls answer `status` from now on.
+  void Terminate(cuda::CUresult status);
+
   std::size_t device_count() const { return devices_.size(); }
   Device* FindDevice(cuda::CUdevice ordinal) const;
   /// The device whose memory the pointer points into; the first one when none.

@@ -68,12 +68,29 @@ const Json* TenantOf(const Json& state, const std::string& name) {
   return nullptr;
 }
 
-/// `seconds` > 0: the last columns are the tenant's part of the device and its launches a second since `before`.
+/// Seconds of the device that the tenant has had since `before`.
+double DeviceSince(const Json& tenant, const Json& before) {
+  const Json* const old = TenantOf(before, tenant.at("name"));
+  return tenant.at("device_seconds").get<double>() - (old != nullptr ? old->at("device_seconds").get<double>() : 0);
+}
+
+/// Sum of the weights of tenants that have had something of the device since `before`.
+double WeightsAtWork(const Json& state, const Json& before) {
+  double weights = 0;
+  for (const Json& tenant : state.at("tenants")) {
+    if (DeviceSince(tenant, before) > 0) weights += tenant.at("limits").at("weight").get<double>();
+  }
+  return weights;
+}
+
+/// `seconds` > 0: the last columns are, since `before`, the tenant's part of the device, the part that its weight gives it among those that
+/// have used the device, and its launches a second.
 std::string TenantTable(const Json& state, const Json* before, double seconds) {
   std::vector<Row> rows{{"TENANT", "PROCS", "WEIGHT", "CAP", "PRIO", "MEMORY", "LIMIT", "LAUNCHES", "CTAS", "DEVICE s"}};
   const bool simulated = state.contains("simulated");
   if (simulated) rows[0].insert(rows[0].end(), {"SIMULATED ms", "SLOWDOWN"});
-  if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "LAUNCHES/s"});
+  if (before != nullptr) rows[0].insert(rows[0].end(), {"DEVICE %", "DUE %", "LAUNCHES/s"});
+  const double weights = before != nullptr ? WeightsAtWork(state, *before) : 0;
   for (const Json& tenant : state.at("tenants")) {
     const Json& limits = tenant.at("limits");
     Row row{Name(tenant, "name"),
@@ -92,9 +109,10 @@ std::string TenantTable(const Json& state, const Json* before, double seconds) {
     }
     if (before != nullptr) {
       const Json* const old = TenantOf(*before, tenant.at("name"));
-      const double device = tenant.at("device_seconds").get<double>() - (old != nullptr ? old->at("device_seconds").get<double>() : 0);
+      const double device = DeviceSince(tenant, *before);
       const auto launches = tenant.at("launches").get<double>() - (old != nullptr ? old->at("launches").get<double>() : 0);
       row.push_back(Print("%.1f", seconds > 0 ? device / seconds * 100 : 0));
+      row.push_back(device > 0 ? Print("%.1f", limits.at("weight").get<double>() / weights * 100) : "-");
       row.push_back(Print("%.0f", seconds > 0 ? launches / seconds : 0));
     }
     rows.push_back(std::move(row));
@@ -107,7 +125,8 @@ std::string SessionTable(const Json& state) {
   for (const Json& session : state.at("sessions")) {
     rows.push_back({std::to_string(session.at("pid").get<int>()), std::to_string(session.at("uid").get<unsigned>()),
                     Name(session, "tenant"), Name(session, "program"), Bytes(session.at("memory_bytes")), Count(session.at("launches")),
-                    std::to_string(session.at("in_flight").get<unsigned>()), Name(session, "kernel")});
+                    std::to_string(session.at("in_flight").get<unsigned>()),
+                    Name(session, "kernel") + (session.at("ending").get<bool>() ? " (ends)" : "")});
   }
   return rows.size() > 1 ? Table(rows, {2, 3, 7}) : "no programs are connected\n";
 }

@@ -112,6 +112,7 @@ Status Scheduler::Progress(LaunchId id, std::uint64_t done) {
   Charge();
   const std::uint64_t ran = done - view->finished;
   if (ran == 0) return {};
+  owners_.at(launch.info.owner).moved = charged_;
   Tenant& tenant = tenants_.at(launch.info.tenant);
   Learn(launch, ran, engine_.now() - launch.slice_began);
   launch.slice_began = engine_.now();
@@ -122,7 +123,7 @@ Status Scheduler::Progress(LaunchId id, std::uint64_t done) {
     room_.Give(launch.info.needs, launch.grants.front().holding, launch.resident);
     launch.grants.pop_front();
   }
-  if (view->finished == view->started) --running_;
+  if (view->finished == view->started) EndRunning(launch.info);
   return {};
 }
 
@@ -134,7 +135,7 @@ Status Scheduler::End(LaunchId id, bool faulted) {
   Tenant& tenant = tenants_.at(launch.info.tenant);
   for (const Grant& grant : launch.grants) room_.Give(launch.info.needs, grant.holding, launch.resident);
   if (launch.visible) {
-    if (const policy::KernelView* view = ViewOf(id); view->started != view->finished) --running_;
+    if (const policy::KernelView* view = ViewOf(id); view->started != view->finished) EndRunning(launch.info);
     std::erase_if(kernels_, [&](const policy::KernelView& kernel) { return kernel.id == id; });
     --tenant.in_flight;
   } else {
@@ -160,6 +161,16 @@ Status Scheduler::End(LaunchId id, bool faulted) {
   return {};
 }
 
+Status Scheduler::Withdraw(LaunchId id) {
+  const auto at = launches_.find(id);
+  if (at == launches_.end()) return Error{"there is no such launch"};
+  policy::KernelView* const view = ViewOf(id);
+  if (view == nullptr || view->started == view->finished) return End(id, false);
+  Charge();
+  view->ctas = at->second.info.ctas = view->started;
+  return {};
+}
+
 /// What the policy is shown: no launch that has run, none of a tenant over its cap that holds nothing, and for one that holds something
 /// nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever they hold.
 std::span<const policy::KernelView> Scheduler::Candidates() {
@@ -171,9 +182,83 @@ std::span<const policy::KernelView> Scheduler::Candidates() {
     if (over && !runs) continue;
     candidates_.push_back(kernel);
     candidates_.back().occupied = runs ? 1.0 / running_ : 0;
-    if (over || (!runs && running_ >= options_.resident_kernels)) candidates_.back().ctas = kernel.started;
+    if (over || (!runs && HasAllThatMayRun(launches_.at(kernel.id).info.owner))) candidates_.back().ctas = kernel.started;
   }
   return candidates_;
+}
+
+void Scheduler::BeginRunning(const LaunchInfo& info) {
+  ++running_;
+  Owner& owner = owners_[info.owner];
+  if (owner.running++ == 0) owner.moved = charged_;
+}
+
+void Scheduler::EndRunning(const LaunchInfo& info) {
+  --running_;
+  const auto owner = owners_.find(info.owner);
+  owner->second.moved = charged_;
+  if (--owner->second.running == 0) owners_.erase(owner);
+}
+
+/// Launches of one owner may wait for each other, and then none ends before all have begun: others' count nothing here.
+bool Scheduler::HasAllThatMayRun(std::uint64_t owner) const {
+  if (running_ < options_.resident_kernels) return false;
+  const auto found = owners_.find(owner);
+  return found != owners_.end() && found->second.running >= options_.resident_kernels;
+}
+
+/// Starts what waits of owners that have reported nothing for longer than the patience, in turn or not, as far as a device of their own
+/// would have room for it.
+void Scheduler::HelpStanding() {
+  if (options_.patience == 0 || charged_ < help_from_) return;
+  help_from_ = charged_ + options_.patience;
+  std::vector<std::uint64_t> standing;
+  for (const auto& [id, owner] : owners_) {
+    if (owner.moved + options_.patience <= charged_) standing.push_back(id);
+    else help_from_ = std::min(help_from_, owner.moved + options_.patience);
+  }
+  for (const std::uint64_t owner : standing) HelpOwner(owner);
+}
+
+void Scheduler::HelpOwner(std::uint64_t owner) {
+  for (auto& [id, tenant] : tenants_) {
+    const auto own = [&](LaunchId launch) { return launches_.at(launch).info.owner == owner; };
+    const auto first = std::ranges::stable_partition(tenant.waiting, [&](LaunchId launch) { return !own(launch); });
+    const std::vector<LaunchId> waiting(first.begin(), first.end());
+    tenant.waiting.erase(first.begin(), first.end());
+    for (const LaunchId launch : waiting) Show(launch, tenant);
+  }
+  for (policy::KernelView& view : kernels_) {
+    Launch& launch = launches_.at(view.id);
+    if (launch.info.owner != owner || view.all_started() || view.started != view.finished) continue;
+    if (HasAllThatMayRun(owner)) return;
+    const std::uint64_t left = view.ctas - view.started;
+    const std::uint64_t want = view.divisible ? std::min<std::uint64_t>(left, options_.sms) : left;
+    const bool fits = FitsBesideItsOwn(launch, want);
+    Holding holding;
+    const std::uint64_t taken = room_.Take(view.needs, want, 0, launch.resident, &holding);
+    if (fits || taken != 0) GrantCtas(view, launch, fits || !view.divisible ? want : taken, std::move(holding));
+  }
+}
+
+/// Whether a device that runs nothing else than what its owner's launches have now has room for these CTAs.
+bool Scheduler::FitsBesideItsOwn(const Launch& launch, std::uint64_t ctas) const {
+  DeviceRoom room(options_.sms, options_.empty_sm);
+  std::vector<std::uint16_t> resident(options_.sms, 0);
+  Holding holding;
+  for (const policy::KernelView& view : kernels_) {
+    if (view.started == view.finished || launches_.at(view.id).info.owner != launch.info.owner) continue;
+    room.Take(view.needs, view.started - view.finished, 0, resident, &holding);
+  }
+  return room.Take(launch.info.needs, ctas, 0, resident, &holding) == ctas;
+}
+
+/// When the next owner's patience ends; nothing where nobody waits.
+std::optional<std::uint64_t> Scheduler::NextHelp() const {
+  if (options_.patience == 0 || owners_.empty()) return std::nullopt;
+  const bool waits = std::ranges::any_of(kernels_, [](const policy::KernelView& view) { return !view.all_started(); }) ||
+                     std::ranges::any_of(tenants_, [](const auto& entry) { return !entry.second.waiting.empty(); });
+  return waits ? std::optional(std::max(help_from_, charged_ + 1)) : std::nullopt;
 }
 
 std::optional<std::uint64_t> Scheduler::Pump() {
@@ -183,6 +268,7 @@ std::optional<std::uint64_t> Scheduler::Pump() {
     const auto slice = policy_->Next({.cycle = charged_, .kernels = Candidates(), .sms = room_.sms()});
     if (!slice || Start(*slice) == 0) break;
   }
+  HelpStanding();
   for (const LaunchId id : to_announce_) {
     Launch& launch = launches_.at(id);
     launch.announced = ViewOf(id)->started;
@@ -190,7 +276,9 @@ std::optional<std::uint64_t> Scheduler::Pump() {
   }
   to_announce_.clear();
   std::optional<std::uint64_t> next = NextCredit();
-  if (const auto again = policy_->Again(); again && (!next || *again < *next)) next = again;
+  for (const auto at : {policy_->Again(), NextHelp()}) {
+    if (at && (!next || *at < *next)) next = at;
+  }
   return next;
 }
 
@@ -208,10 +296,10 @@ std::uint64_t Scheduler::Start(const policy::Slice& slice) {
   Launch& launch = launches_.at(slice.kernel);
   std::uint64_t want = std::min(slice.ctas, view->ctas - view->started);
   if (want == 0) return 0;
-  Grant grant;
+  Holding holding;
   if (!view->divisible) {
     want = view->ctas - view->started;
-    if (room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &grant.holding) == 0) return 0;
+    if (room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &holding) == 0) return 0;
   } else {
     // What is granted and has not run counts: grants that come while a slice runs make it no longer than it may be.
     const std::uint64_t ahead = view->started - view->finished;
@@ -219,22 +307,24 @@ std::uint64_t Scheduler::Start(const policy::Slice& slice) {
     const std::uint64_t most = MostOf(time_per_cta, want + ahead);
     if (most <= ahead) return 0;
     want = std::min(want, most - ahead);
-    const std::uint64_t taken = room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &grant.holding);
+    const std::uint64_t taken = room_.Take(view->needs, want, slice.max_per_sm, launch.resident, &holding);
     if (taken == 0) return 0;
     // CTAs that are known to be short need no room of their own: they take that of the slice's first ones, as in a grid that is
     // larger than the device. Without a quantum nothing is known of them.
     if (options_.quantum == 0 || time_per_cta == nullptr) want = taken;
   }
-  if (view->started == view->finished) {
-    ++running_;
+  return GrantCtas(*view, launch, want, std::move(holding));
+}
+
+std::uint64_t Scheduler::GrantCtas(policy::KernelView& view, Launch& launch, std::uint64_t ctas, Holding holding) {
+  if (view.started == view.finished) {
+    BeginRunning(launch.info);
     launch.slice_began = charged_;
   }
-  view->started += want;
-  grant.end = view->started;
-  grant.since = charged_;
-  launch.grants.push_back(std::move(grant));
-  to_announce_.insert(slice.kernel);
-  return want;
+  view.started += ctas;
+  launch.grants.push_back({.end = view.started, .since = charged_, .holding = std::move(holding)});
+  to_announce_.insert(view.id);
+  return ctas;
 }
 
 void Scheduler::Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took) {

@@ -29,7 +29,7 @@ struct TenantLimits {
   double weight = 1;             ///< share of the device among tenants that want it; > 0
   double cap = 1;                ///< largest part of the device's time, 0 to 1; others idle or not
   std::int32_t priority = 0;     ///< -100 to 100; larger goes first
-  std::uint32_t in_flight = 64;  ///< launches that take part in decisions; further ones wait
+  std::uint32_t in_flight = 256;  ///< launches that take part in decisions; further ones wait
   bool operator==(const TenantLimits&) const = default;
 };
 
@@ -62,7 +62,10 @@ class Scheduler {
     policy::SmView empty_sm;
     std::uint64_t quantum = 0;             ///< a slice is meant to take no longer, in the engine's unit; 0: as long as it takes
     std::uint64_t burst = 20'000'000;      ///< device time that a tenant with a cap may save up, times its cap
-    std::uint32_t resident_kernels = 128;  ///< launches that may run at the same time
+    /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's unit: what runs may wait
+    /// for it. 0: it does.
+    std::uint64_t patience = 0;
+    std::uint32_t resident_kernels = 128;  ///< launches of one owner that may run at the same time, as on a device of its own
   };
   Scheduler(const Options& options, Engine& engine, std::unique_ptr<policy::Policy> policy);
 
@@ -82,6 +85,10 @@ class Scheduler {
   Status Progress(LaunchId launch, std::uint64_t done);
   /// Nothing of the launch will run any more: it is complete, has faulted, or its owner is gone. Its share is free at once.
   Status End(LaunchId launch, bool faulted);
+
+  /// No CTA of the launch starts any more but those that are granted; these are there, and charged, until Progress or End says that they
+  /// have run.
+  Status Withdraw(LaunchId launch);
 
   /// Asks the policy until it has nothing more to start. Answers when to be called again although nothing happens; nothing: not
   /// before something does.
@@ -121,6 +128,14 @@ class Scheduler {
   void Charge();
   std::span<const policy::KernelView> Candidates();
   std::uint64_t Start(const policy::Slice& slice);
+  void BeginRunning(const LaunchInfo& info);
+  void EndRunning(const LaunchInfo& info);
+  bool HasAllThatMayRun(std::uint64_t owner) const;
+  std::uint64_t GrantCtas(policy::KernelView& view, Launch& launch, std::uint64_t ctas, Holding holding);
+  void HelpStanding();
+  void HelpOwner(std::uint64_t owner);
+  bool FitsBesideItsOwn(const Launch& launch, std::uint64_t ctas) const;
+  std::optional<std::uint64_t> NextHelp() const;
   std::uint64_t MostOf(const double* time_per_cta, std::uint64_t wanted) const;
   void Learn(const Launch& launch, std::uint64_t ctas, std::uint64_t took);
   std::optional<std::uint64_t> NextCredit() const;
@@ -133,6 +148,12 @@ class Scheduler {
   std::uint64_t decisions_ = 0;
   std::uint64_t charged_ = 0;  ///< time up to which tenants are charged
   std::uint32_t running_ = 0;  ///< launches with grants
+  struct Owner {
+    std::uint32_t running = 0;
+    std::uint64_t moved = 0;  ///< when something of it began to run, or was last said to have
+  };
+  std::unordered_map<std::uint64_t, Owner> owners_;  ///< those with launches that run
+  std::uint64_t help_from_ = 0;                      ///< no owner's patience ends before that
   std::unordered_map<LaunchId, Launch> launches_;
   std::map<StreamKey, std::deque<LaunchId>> streams_;  ///< the first one is in flight or waits for it
   std::unordered_map<std::uint32_t, Tenant> tenants_;

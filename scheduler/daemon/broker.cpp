@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "scheduler/daemon/events.h"
@@ -54,6 +55,7 @@ Broker::~Broker() {
 Result<std::unique_ptr<Broker>> Broker::Create(DaemonConfig config, DeviceFacts device, std::function<void(const std::string&)> log,
                                                sched::Simulation* simulation, std::shared_ptr<Disk> disk) {
   device.policy_inputs.fair_wait = config.fair_wait_us * std::uint64_t{1000};
+  device.policy_inputs.processors = std::thread::hardware_concurrency();
   std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(device), std::move(log), simulation));
   GL_TRY_STATUS(broker->Open(std::move(disk)));
   return broker;
@@ -102,7 +104,9 @@ Status Broker::Open(std::shared_ptr<Disk> disk) {
   policy_ = config_.policy;
   GL_TRY(policy, RealPolicy(policy_));
   const sched::Scheduler::Options options{
-      .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000, .resident_kernels = device_.resident_kernels};
+      .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000,
+      .patience = config_.stall_ms * kNsPerMs,
+      .resident_kernels = device_.resident_kernels};
   scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
   for (const Tenant& tenant : tenants_->all()) Schedule(tenant);
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
@@ -214,7 +218,7 @@ bool Broker::TakeRecords() {
     const auto taken = TakeOf(*session);
     any = true;
     dirty_ = accounts_dirty_ = true;
-    if (taken.ok()) counters_.records += *taken;
+    if (taken.ok()) counters_.records += *taken, DropIfOver(*session);
     else Drop(*session, "violation", taken.error().message, protocol::GoodbyeReason::kViolation);
   }
   return any;

@@ -120,6 +120,10 @@ class Broker final : private sched::Engine, private SessionHost {
   std::uint64_t MemoryLimit(const Tenant& tenant) const;
   /// Ends a session at the end of this turn; tells it why where a reason is given.
   void Drop(Session& session, std::string_view event, const std::string& why, std::optional<protocol::GoodbyeReason> goodbye = {});
+  /// Tells a session that it is over. It is there, and pays, until what runs of it has ended.
+  void Terminate(Session& session, const std::string& why);
+  /// Ends a session that was told so and of which nothing runs any more.
+  void DropIfOver(Session& session);
   void Leave(Session& session, std::string_view event);
   void Reap();
 

@@ -73,6 +73,7 @@ constexpr Key<DaemonConfig> kKeys[] = {
      [](std::string_view t) { return policy::FindPolicy(t).error().message; }},
     {"profiles", "a file", [](DaemonConfig& c, std::string_view t) { return !(c.profiles = t).empty(); }},
     {"quantum_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.quantum_us); }},
+    {"stall_ms", "milliseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.stall_ms); }},
     {"fair_wait_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.fair_wait_us); }},
     {"spin_us", "microseconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.spin_us); }},
     {"slice_timeout_s", "seconds", [](DaemonConfig& c, std::string_view t) { return Set(t, &c.slice_timeout_s); }},

@@ -39,6 +39,7 @@ struct DaemonConfig {
   std::uint64_t quantum_us = 5000;      ///< a slice is meant to take no longer; 0: as long as it takes
   std::uint32_t spin_us = 20;           ///< how long both sides spin before they sleep
   std::uint32_t fair_wait_us = 100;     ///< how long `fair` waits for a tenant under its share that has just left; 0: not at all
+  std::uint32_t stall_ms = 500;         ///< a program of which nothing reports progress for so long starts what waits of it; 0: it waits
   std::uint32_t slice_timeout_s = 120;  ///< a session whose slice has no CTA that finishes for so long is dropped; 0: never
   /// And one whose grant has not run to its end after so long, whatever it reports of it; 0: never. Not given: ten times slice_timeout_s.
   std::optional<std::uint32_t> grant_timeout_s;

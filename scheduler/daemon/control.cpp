@@ -129,7 +129,7 @@ Result<Json> Broker::AnswerKill(const Session& session, const protocol::Request&
     // process's by now, who would be killed in its place.
     if (process_too && !other->process.certain) unsure.push_back(other->peer.pid);
     else if (process_too) syscall(SYS_pidfd_send_signal, other->process.pidfd.get(), SIGKILL, nullptr, 0);
-    Drop(*other, "kill", "an operator ended this session", protocol::GoodbyeReason::kKilled);
+    Terminate(*other, "an operator ended this session");
   }
   if (killed.empty()) return Error{"no process of the broker's is or belongs to '" + request.target + "'; `gridloom ps` lists them"};
   writer_->Note("killed", {{"by_uid", session.peer.uid}, {"pids", killed}, {"process_too", process_too}, {"not_signalled", unsure}});
@@ -178,7 +178,8 @@ SessionView Broker::ViewOf(const Session& session) const {
           .connected_seconds = static_cast<double>(protocol::NowNs() - session.since) / 1e9,
           .launches = session.launches,
           .memory_bytes = session.memory_bytes,
-          .in_flight = session.announced()};
+          .in_flight = session.announced(),
+          .ending = session.ending};
 }
 
 Json Broker::State() const { return ToJson(View()); }

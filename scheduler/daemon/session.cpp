@@ -2,6 +2,9 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "scheduler/protocol/wait.h"
 
 namespace gridloom::broker {
@@ -41,8 +44,10 @@ Status Session::Handle(const Record& record, sched::Scheduler& scheduler, const 
   if (const auto* progress = std::get_if<protocol::ProgressRecord>(&record.body)) return Progress(*slot, progress->done, scheduler);
   const auto& end = std::get<protocol::EndRecord>(record.body);
   if (end.done != 0) GL_TRY_STATUS(Progress(*slot, end.done, scheduler));
-  GL_TRY_STATUS(scheduler.End(slot->id, end.faulted));
-  host.OnEnd(slot->id);
+  if (slot->id != 0) {
+    GL_TRY_STATUS(scheduler.End(slot->id, end.faulted));
+    host.OnEnd(slot->id);
+  }
   *slot = {};
   --announced_;
   return {};
@@ -64,6 +69,7 @@ Status Session::Launch(const Record& record, const protocol::LaunchRecord& launc
   mailbox.launch.store(record.launch, std::memory_order_release);
   slot.launch = record.launch;
   slot.name = launch.name;
+  if (ending) return {};  // it was on its way when the tenant was told
   slot.id = scheduler.Submit({.tenant = tenant,
                               .owner = id,
                               .stream = launch.stream,
@@ -87,6 +93,9 @@ Result<Session::Slot*> Session::SlotOf(const Record& record) {
 }
 
 Status Session::Progress(Slot& slot, std::uint64_t done, sched::Scheduler& scheduler) {
+  if (slot.id == 0) {
+    return done == slot.done ? Status() : Error{"launch of " + slot.name + " has run although it was withdrawn"};
+  }
   GL_TRY_STATUS(scheduler.Progress(slot.id, done));
   if (done == slot.done) return {};  // a report of nothing is no sign of life
   slot.done = done;
@@ -111,12 +120,28 @@ void Session::Grant(std::uint32_t index, std::uint64_t end, std::uint64_t now) {
   if (mailbox.sleepers.load(std::memory_order_seq_cst) != 0) protocol::FutexWakeAll(mailbox.bell);
 }
 
+void Session::Withdraw(sched::Scheduler& scheduler, SessionHost& host) {
+  ending = true;
+  for (Slot& slot : slots_) {
+    if (slot.id == 0) continue;
+    static_cast<void>(scheduler.Withdraw(slot.id).ok());  // it is known
+    if (slot.granted != slot.done) continue;
+    host.OnEnd(slot.id);
+    slot.id = 0;
+  }
+}
+
+bool Session::runs() const {
+  return announced_ != 0 && std::ranges::any_of(slots_, [](const Slot& slot) { return slot.granted > slot.done; });
+}
+
 void Session::Abandon(sched::Scheduler& scheduler, SessionHost& host) {
   for (Slot& slot : slots_) {
     if (slot.launch == 0) continue;
-    static_cast<void>(scheduler.End(slot.id, false).ok());  // it is known: every slot with a launch is
-    host.OnEnd(slot.id);
-    slot = {};
+    const Slot ended = std::exchange(slot, {});
+    if (ended.id == 0) continue;
+    static_cast<void>(scheduler.End(ended.id, false).ok());  // it is known: every slot with a launch is
+    host.OnEnd(ended.id);
   }
   announced_ = 0;
 }

@@ -53,6 +53,7 @@ class Session {
   std::uint64_t copied_bytes = 0;  ///< that are on no account yet
   std::uint64_t launches = 0;      ///< announced so far
   bool doomed = false;             ///< ends with the current turn of the loop
+  bool ending = false;             ///< starts nothing any more, and ends when what runs of it has ended (Withdraw)
 
   /// What an operator is told and has not read yet.
   struct AnswerState {
@@ -78,6 +79,10 @@ class Session {
 
   /// Tells the tenant that the CTAs before `end` of the launch in this slot may run.
   void Grant(std::uint32_t slot, std::uint64_t end, std::uint64_t now);
+  /// From now on nothing of it starts. What was granted stays until the tenant says that it has ended, or Abandon.
+  void Withdraw(sched::Scheduler& scheduler, SessionHost& host);
+  /// Something was granted and has not run to its end, as far as the tenant has said.
+  bool runs() const;
   /// Takes all its launches from the scheduler.
   void Abandon(sched::Scheduler& scheduler, SessionHost& host);
   /// How long, in ns, the broker waits for what it has granted; 0: for ever.
@@ -94,7 +99,7 @@ class Session {
  private:
   struct Slot {
     std::uint64_t launch = 0;  ///< the tenant's number; 0: free
-    sched::LaunchId id = 0;
+    sched::LaunchId id = 0;    ///< 0: it is not the scheduler's, as it was withdrawn before anything of it ran
     std::uint64_t granted = 0, done = 0;
     std::uint64_t since = 0;  ///< when the slice that runs began, or a CTA of it was the last one to finish
     /// What was granted when everything granted before had run, and since when it could run. What is granted meanwhile is the next turn:

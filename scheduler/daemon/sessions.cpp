@@ -207,6 +207,22 @@ void Broker::Drop(Session& session, std::string_view event, const std::string& w
   if (wrong && noted) writer_->Say("process " + std::to_string(session.peer.pid) + " is dropped: " + why);
 }
 
+void Broker::Terminate(Session& session, const std::string& why) {
+  if (session.doomed || session.ending) return;
+  protocol::Send(session.socket(),
+                 Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(protocol::GoodbyeReason::kKilled), false,
+                                       why}),
+                 false);
+  if (simulation_ != nullptr) simulation_->Leave(session.id);
+  session.Withdraw(*scheduler_, *this);
+  dirty_ = accounts_dirty_ = true;
+  DropIfOver(session);
+}
+
+void Broker::DropIfOver(Session& session) {
+  if (session.ending && !session.runs()) Drop(session, "kill", "an operator ended this session");
+}
+
 /// Takes back what the session has.
 void Broker::Leave(Session& session, std::string_view event) {
   Tenant& tenant = tenants_->at(session.tenant);

@@ -57,7 +57,8 @@ Json ToJson(const SessionView& session) {
           {"launches", session.launches},
           {"in_flight", session.in_flight},
           {"memory_bytes", session.memory_bytes},
-          {"kernel", session.kernel}};
+          {"kernel", session.kernel},
+          {"ending", session.ending}};
 }
 
 Json ToJson(const StateView& state) {

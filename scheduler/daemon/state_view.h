@@ -32,6 +32,7 @@ struct SessionView {
   double connected_seconds = 0;
   std::uint64_t launches = 0, memory_bytes = 0;
   std::uint32_t in_flight = 0;
+  bool ending = false;  ///< an operator has ended it, and something of it still runs
 };
 
 struct StateView {

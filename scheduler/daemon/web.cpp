@@ -108,7 +108,7 @@ return[x.name,x.sessions,x.limits.weight,x.limits.cap*100+' %',x.limits.priority
 x.device_seconds.toFixed(2),known(x.slowdown,2),p.toFixed(1)]}));
 [...t.rows].slice(1).forEach(r=>{const b=document.createElement('span');b.className='bar';b.style.width=r.lastChild.textContent+'px';r.lastChild.append(' ',b)});
 table('sessions',['pid','tenant','program','memory','launches','in flight','kernel'],s.sessions.map(x=>[x.pid,x.tenant,x.program,
-mib(x.memory_bytes),x.launches,x.in_flight,x.kernel]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
+mib(x.memory_bytes),x.launches,x.in_flight,x.kernel+(x.ending?' (ends)':'')]));last=s}catch(e){document.getElementById('head').textContent='no answer: '+e.message}
 setTimeout(tick,1000)}tick()</script>)page";
 
 /// What the broker's thread has said of its state, until the server's thread takes it.

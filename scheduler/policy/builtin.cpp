@@ -19,7 +19,7 @@ std::unique_ptr<Policy> Make(const PolicyInputs&) {
   return std::make_unique<T>();
 }
 
-std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait); }
+std::unique_ptr<Policy> MakeFair(const PolicyInputs& inputs) { return std::make_unique<Fair>(inputs.fair_wait, inputs.processors); }
 std::unique_ptr<Policy> MakeDka(const PolicyInputs& inputs) { return std::make_unique<Dka>(inputs.dka); }
 std::unique_ptr<Policy> MakePredictedDka(const PolicyInputs& inputs) {
   return std::make_unique<Dka>(inputs.dka, inputs.scaling, "dka-predicted");

@@ -49,7 +49,8 @@ struct PolicyInputs {
   bool follows_pages = false;                             ///< Need::kRanges
   KerneletOptions kernelet{};
   DkaOptions dka{};
-  std::uint64_t fair_wait = 0;  ///< of `fair`: Fair::Fair
+  std::uint64_t fair_wait = 0;   ///< of `fair`: Fair::Fair
+  std::uint32_t processors = 0;  ///< likewise
 };
 
 struct PolicyInfo {

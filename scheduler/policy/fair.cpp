@@ -1,11 +1,17 @@
 #include "scheduler/policy/fair.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "scheduler/policy/device_part.h"
 
 namespace gridloom::policy {
+namespace {
+
+constexpr double kLongest = 1e9;  // ns until a tenant that is ahead is looked at again, at most
+
+}  // namespace
 
 void Fair::Charge(std::uint64_t now) {
   const double passed = now > last_ ? static_cast<double>(now - last_) : 0;
@@ -71,6 +77,21 @@ std::optional<std::uint64_t> Fair::KeepFree(double service) {
   return until;
 }
 
+bool Fair::IsAhead(const Tenant& tenant, const Snapshot& snapshot) {
+  std::uint64_t running = 0;
+  for (const KernelView& kernel : snapshot.kernels) running += kernel.started - kernel.finished;
+  if (running == 0 || running < processors_) return false;
+  const auto lead = [&](const Tenant& behind) { return tenant.service - behind.service - kLead / tenant.weight; };
+  const Tenant* behind = nullptr;
+  for (const auto& [id, other] : tenants_) {
+    if (other.occupied > 0 && lead(other) > 0 && (behind == nullptr || other.service < behind->service)) behind = &other;
+  }
+  if (behind == nullptr) return false;
+  if (const double nears = behind->occupied / behind->weight - tenant.occupied / tenant.weight; nears > 0)
+    again_ = last_ + static_cast<std::uint64_t>(std::ceil(std::min(lead(*behind) / nears, kLongest)));
+  return true;
+}
+
 std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   Charge(snapshot.cycle);
   TakeOver(snapshot);
@@ -89,6 +110,7 @@ std::optional<Slice> Fair::Next(const Snapshot& snapshot) {
   again_.reset();
   if (best == nullptr) return std::nullopt;
   if (again_ = KeepFree(best_tenant->service); again_) return std::nullopt;
+  if (best->occupied >= 0 && IsAhead(*best_tenant, snapshot)) return std::nullopt;
   const std::uint64_t left = best->ctas - best->started;
   const bool alone = std::ranges::count_if(tenants_, [](const auto& entry) { return entry.second.wants; }) == 1;
   if (alone || best->occupied >= 0) return Slice{.kernel = best->id, .ctas = left};

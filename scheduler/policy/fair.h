@@ -21,7 +21,8 @@ namespace gridloom::policy {
 class Fair final : public Policy {
  public:
   /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left; 0: not at all.
-  explicit Fair(std::uint64_t wait = 0) : wait_(wait) {}
+  /// `processors`: of the host, which run blocks where KernelView::occupied is known.
+  explicit Fair(std::uint64_t wait = 0, std::uint32_t processors = 0) : wait_(wait), processors_(processors) {}
   std::string_view name() const override { return "fair"; }
   std::optional<Slice> Next(const Snapshot& snapshot) override;
   std::optional<std::uint64_t> Again() const override { return again_; }
@@ -44,10 +45,15 @@ class Fair final : public Policy {
   void TakeOver(const Snapshot& snapshot);
   /// It has just left and is about to come back.
   bool Expected(const Tenant& tenant) const { return tenant.left != 0 && tenant.absence * 2 <= static_cast<double>(wait_); }
+  /// Where blocks share the host's processors (KernelView::occupied): the tenant is ahead of one that runs, whose time it would take if it
+  /// started something now. It may later, at again_, if that is known.
+  bool IsAhead(const Tenant& tenant, const Snapshot& snapshot);
   /// Keeps the device free for tenants that have had less than that service; answers until when.
   std::optional<std::uint64_t> KeepFree(double service);
 
+  static constexpr double kLead = 2'000'000;  ///< device time, ns, that a tenant may be ahead of others and start something beside them
   const std::uint64_t wait_;
+  const std::uint32_t processors_;
   std::optional<std::uint64_t> again_;
   std::map<std::uint32_t, Tenant> tenants_;  ///< those at work, and those that are not level with them
   std::uint64_t last_ = 0;                   ///< Snapshot::cycle of the last call

@@ -131,7 +131,10 @@ void Client::ThreadMain() {
       if (over) ended_.store(true, std::memory_order_release);
       connected_.store(false, std::memory_order_release);
       Lose(*connection);
-      if (over && !stop_) return;
+      if (over && !stop_) {
+        if (options_.ended) options_.ended(end_reason());
+        return;
+      }
       if (!stop_) {
         Say(true, "the broker on " + options_.socket + " is gone" +
                       (options_.reconnect ? "; the program goes on without it, and joins it again when it is back" : ""));

@@ -34,6 +34,8 @@ class Client {
     std::string tenant, token, program;
     bool reconnect = true;                                      ///< look for the broker again after it was lost
     std::function<void(bool warning, const std::string&)> log;  ///< may be empty
+    /// Told why the broker has ended the session, once, on a thread of the client's, which has nothing else to do then. May be empty.
+    std::function<void(const std::string& why)> ended{};
   };
 
   /// A first connection; an error that says what to do. With `later` a broker that cannot be reached now is looked for again.

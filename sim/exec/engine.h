@@ -38,6 +38,7 @@ enum class FaultKind : std::uint8_t {
   kDeadlock,            ///< 702: no warp can go on; `text` lists the waiting warps
   kCompile,             ///< 218 / 801 at launch: the kernel cannot be compiled; `text` says why
   kOutOfMemory,         ///< 2 / 701
+  kStopped,             ///< 719: Engine::Stop ended it
 };
 
 struct LaunchFault {
@@ -109,6 +110,11 @@ class Engine {
 
   /// Runs the grid to its end, without what it launched itself. Returns the fault that ended it, kind kNone if none.
   virtual LaunchFault Run(const LaunchParams& launch, LaunchStats* stats = nullptr) = 0;
+
+  /// Ends all grids that run, wherever their warps are, and refuses all that come: their fault is kStopped. Returns when none runs any
+  /// more. What they have written stays. For a process whose work nobody wants any more; there is no way back. Any thread but one that is
+  /// inside Run.
+  virtual void Stop() = 0;
 
   /// A %gridid that no launch had, for launches that share one.
   virtual std::uint64_t NewGridId() = 0;

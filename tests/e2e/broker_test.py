@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """broker_test.py GRIDLOOM APPS CASE [STAND_IN]: real programs under a real broker.
 
-Cases: together (eight different programs at once give what they give alone), tenant_killed, broker_killed, broker_killed_fail,
-restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
+Cases: together (eight different programs at once give what they give alone), tenant_killed, running_killed (a session that an
+operator ends while a kernel runs that would not end), waiting_kernels (kernels that wait for each other), broker_killed,
+broker_killed_fail, restart, faulting, memory, operator, caps and weights (two endless programs get their shares within 5 points), real (as together, each
 with --device real, in slices of five CTAs; STAND_IN, the virtual GPU or a GPU's driver, is the real driver), real_weights (as weights, likewise).
 """
 import json
@@ -128,6 +129,38 @@ def tenant_killed():
     out, _ = other.communicate(timeout=PATIENCE)
     assert other.returncode == 0, out
     assert tenant("victim")["in_flight"] == 0 and tenant("victim")["memory_bytes"] == 0
+    return broker
+
+
+def ends_by_itself(program):
+    """What a program whose session was killed says: its running grids end, and its calls fail."""
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 1, (program.returncode, out, err)
+    assert b"launch: cudaSuccess" in out, (out, err)
+    assert b"wait: cudaErrorMpsClientTerminated" in out and b"allocation: cudaErrorMpsClientTerminated" in out, (out, err)
+    assert err.count(b"an operator ended this session") == 1, err
+
+
+def running_killed():
+    broker = start_broker()
+    # A kernel without a wait comes by no place where it could be asked to stop; the last one is interpreted.
+    for kernels, tiers in (("compute", "off"), ("poll", "off"), ("barriers", "off"), ("compute", "interpret")):
+        program = run("broker_kernels", env={**os.environ, "BROKER_KERNELS": kernels, "GRIDLOOM_TIERS": tiers})
+        until(lambda: any(s["kernel"] for s in ask("ps")["sessions"]), "a running kernel")
+        time.sleep(0.5)
+        ask("kill", str(ask("ps")["sessions"][0]["pid"]))
+        ends_by_itself(program)
+        until(lambda: not ask("ps")["sessions"], "the session's end")
+    return broker
+
+
+def waiting_kernels():
+    broker = start_broker()
+    # As many as the device runs at a time, in two programs of one tenant and in one of another, at once.
+    programs = [run("broker_kernels", "--tenant", name, env={**os.environ, "BROKER_KERNELS": "128"}) for name in ("a", "a", "b")]
+    for program in programs:
+        out, err = program.communicate(timeout=PATIENCE)
+        assert program.returncode == 0 and b"wait: cudaSuccess" in out, (program.returncode, out, err)
     return broker
 
 
@@ -276,7 +309,8 @@ def weights(*options):
 
 
 def main():
-    cases = {"together": together, "tenant_killed": tenant_killed, "broker_killed": broker_killed,
+    cases = {"together": together, "tenant_killed": tenant_killed, "running_killed": running_killed,
+             "waiting_kernels": waiting_kernels, "broker_killed": broker_killed,
              "broker_killed_fail": lambda: broker_killed("fail"), "restart": restart, "faulting": faulting, "memory": memory,
              "operator": operator, "caps": caps, "weights": weights, "real": real,
              "real_weights": lambda: weights("--device", "real")}

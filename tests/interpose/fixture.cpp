@@ -59,6 +59,7 @@ class Engine final : public exec::Engine {
     if (stats != nullptr) stats->ctas = launch.grid.count();
     return FakeEngine::Get().Run(launch);
   }
+  void Stop() override {}
   Status Prepare(const std::shared_ptr<exec::Program>&, const exec::KernelInfo&, exec::Dim3) override { return {}; }
   std::uint32_t Occupancy(const exec::KernelInfo&, std::uint32_t threads, std::uint32_t, std::uint32_t) const override {
     return 2048 / threads;

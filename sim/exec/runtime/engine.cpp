@@ -63,6 +63,8 @@ LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
   return fault;
 }
 
+LaunchFault Stopped(const KernelInfo& kernel) { return Refuse(kernel, FaultKind::kStopped, "the program's grids were ended"); }
+
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const Options& options, const sim::DeviceSpec& device, DeviceMemory& memory, EngineParts parts)
@@ -93,6 +95,7 @@ class EngineImpl final : public Engine {
   }
 
   LaunchFault Run(const LaunchParams& launch, LaunchStats* stats) override;
+  void Stop() override;
   Status Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) override;
   std::uint32_t Occupancy(const KernelInfo& kernel, std::uint32_t block_threads, std::uint32_t dynamic_shared_bytes,
                           std::uint32_t stack_bytes) const override {
@@ -361,8 +364,20 @@ std::string EngineImpl::RunUnits(const LaunchParams& params, const LoadedKernel&
   return {};
 }
 
+void EngineImpl::Stop() {
+  services_.stopped.store(true);
+  InstallFaultHandler();
+  // Who is in a helper when it is told is told again.
+  auto wait = std::chrono::milliseconds(1);
+  while (pool_.TellAllToLeave() || services_.running_launches.load() != 0) {
+    std::this_thread::sleep_for(wait);
+    wait = std::min(2 * wait, std::chrono::milliseconds(20));
+  }
+}
+
 LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   const auto start = Clock::now();
+  if (services_.stopped.load(std::memory_order_relaxed)) return Stopped(*params.kernel);
   if (std::string error = CheckShape(params); !error.empty()) return Refuse(*params.kernel, FaultKind::kCompile, std::move(error));
   const bool clusters = params.cluster.count() > 1;
   const auto find = [&] {
@@ -400,6 +415,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
   }
   if (workspace != 0) memory_.Free(workspace);
   if (!error.empty()) return Refuse(*params.kernel, FaultKind::kOutOfMemory, std::move(error));
+  if (services_.stopped.load(std::memory_order_relaxed) && launch->fault.kind == FaultKind::kNone) return Stopped(*params.kernel);
   if (stats) {
     stats->ctas = params.ctas.empty() ? params.grid.count() : params.ctas.size();
     stats->warps = stats->ctas * launch->ctx.warps_per_cta;

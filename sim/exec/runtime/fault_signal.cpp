@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -75,6 +77,33 @@ void Land(Warp* warp) {
   LeaveStopped(*warp);
 }
 
+/// A request of TellToLeave's: the signal carries this address.
+constexpr int kLeaveSignal = SIGSEGV;
+char g_leave = 0;
+
+bool IsRequestToLeave(int signal, const siginfo_t& info) {
+  return signal == kLeaveSignal && info.si_code == SI_QUEUE && info.si_pid == getpid() && info.si_value.sival_ptr == &g_leave;
+}
+
+bool IsInKernel(const Worker& worker, std::uintptr_t pc) {
+  const CodeObject* const code = worker.launch->kernel->code.get();
+  return code && pc >= code->code_begin() && pc < code->code_end();
+}
+
+void LandToLeave(Warp* warp) { LeaveStopped(*warp); }
+
+/// Ends the thread's launch. In generated code nothing is held that somebody waits for, so the warp is left as after a fault.
+void Leave(ucontext_t& context) {
+  Worker* const worker = t_worker;
+  if (!worker || !worker->launch) return;
+  worker->launch->stop.store(true);
+  if (!IsInKernel(*worker, ProgramCounter(context))) return;
+  Warp* const warp = worker->WarpAt(StackPointer(context), Registers(context));
+  if (!warp) return;
+  ForgetFrames(*warp);
+  ContinueAt(context, &LandToLeave, warp, warp->stack_low + warp->stack_bytes);
+}
+
 /// A GPU would not have noticed: the access is repeated, and the launch remembers the first one.
 bool LetThrough(Worker& worker, const Warp& warp, std::uint64_t address) {
   Launch& launch = *worker.launch;
@@ -93,8 +122,7 @@ bool TakeOver(int signal, const siginfo_t& info, ucontext_t& context) {
   if (!worker || !worker->launch || info.si_code <= 0) return false;  // not ours, or sent by somebody
   const std::uintptr_t pc = ProgramCounter(context);
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
-  const CodeObject* const code = worker->launch->kernel->code.get();
-  const bool in_kernel = code && pc >= code->code_begin() && pc < code->code_end();
+  const bool in_kernel = IsInKernel(*worker, pc);
   const bool in_access = worker->access_lane >= 0;
   const bool in_guard = worker->IsStackGuard(address);
   if (!in_kernel && !in_access && !in_guard) return false;
@@ -129,6 +157,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
 }
 
 void Handle(int signal, siginfo_t* info, void* context) {
+  if (IsRequestToLeave(signal, *info)) return Leave(*static_cast<ucontext_t*>(context));
   if (!TakeOver(signal, *info, *static_cast<ucontext_t*>(context))) PassOn(signal, info, context);
 }
 
@@ -195,6 +224,16 @@ void PrepareThreadForFaults() {
   }();
   static_cast<void>(stack);
   static_cast<void>(unblocked);
+}
+
+void TellToLeave(pid_t thread) {
+  siginfo_t info{};
+  info.si_signo = kLeaveSignal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_ptr = &g_leave;
+  syscall(SYS_rt_tgsigqueueinfo, info.si_pid, thread, kLeaveSignal, &info);
 }
 
 FaultScope::FaultScope(Worker& worker) { t_worker = &worker; }

@@ -37,6 +37,7 @@ struct EngineServices {
   double watchdog_seconds = 60;
   unsigned threads = 1;
   std::atomic<std::uint32_t> running_launches{0};
+  std::atomic<bool> stopped{false};  ///< Engine::Stop has been called
   Onlookers onlookers;
 };
 
@@ -111,7 +112,7 @@ struct Launch {
   std::uint64_t onlookers_before = 0;  ///< that had entered when the grid began
 
   alignas(64) std::atomic<std::uint64_t> next_unit{0};
-  alignas(64) std::atomic<bool> stop{false};  ///< a fault has ended the grid, or it begins again
+  alignas(64) std::atomic<bool> stop{false};  ///< a fault or Engine::Stop has ended the grid, or it begins again
   std::atomic<std::uint64_t> resident{0};     ///< units started and not finished (spinning kernels only)
   std::atomic<std::uint64_t> progress{0};     ///< counts what cannot happen in a dead grid
   std::atomic<std::uint32_t> active_workers{0}, stuck_workers{0};

@@ -1,7 +1,9 @@
 #include "sim/exec/runtime/worker.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -28,6 +30,14 @@ std::uint64_t NowNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+__attribute__((tls_model("initial-exec"))) thread_local pid_t t_thread = 0;
+
+/// The calling thread's, by the system's number, which is asked for once.
+pid_t ThreadNumber() {
+  if (t_thread == 0) t_thread = static_cast<pid_t>(syscall(SYS_gettid));
+  return t_thread;
 }
 
 /// Reads the stack of a suspended warp; other code must not, so sanitizers are kept out.
@@ -89,8 +99,12 @@ void Worker::KeepParams(Launch& new_launch) {
   new_launch.ctx.params = reinterpret_cast<const std::uint8_t*>(params_.data());
 }
 
+void Worker::ForgetThreadNumber() { t_thread = 0; }
+
 void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::uint64_t), void* share_context) {
   launch = &new_launch;
+  thread_.store(ThreadNumber());  // before the look at `stopped`, which is set before threads are looked for
+  if (launch->services->stopped.load()) launch->stop.store(true);
   share_ = share;
   share_context_ = share_context;
   solo_ = share != nullptr;
@@ -103,6 +117,7 @@ void Worker::Run(Launch& new_launch, bool (*share)(void*, std::uint64_t, std::ui
     else RunResident();
   }
   if (launch->undo) launch->undo->Take(overwritten);
+  thread_.store(0, std::memory_order_release);
   launch = nullptr;
 }
 

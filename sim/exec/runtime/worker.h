@@ -2,6 +2,9 @@
 // to know. The thread that launches borrows one; pool threads own one each.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,6 +21,11 @@ class Worker {
   /// Runs CTAs of the launch until none is left to start. With `share`, nobody else takes part yet: it is called after the
   /// first unit, told how long that took and how many are left, and answers whether others do from now on.
   void Run(Launch& launch, bool (*share)(void* context, std::uint64_t first_unit_ns, std::uint64_t units_left), void* share_context);
+
+  /// The thread that is in Run, by the system's number; 0: none.
+  pid_t thread() const { return thread_.load(); }
+  /// In a forked child, whose only thread has another number there.
+  static void ForgetThreadNumber();
 
   /// Copies a launch's parameters to where generated code may read past their end. They stay until the next call.
   void KeepParams(Launch& launch);
@@ -64,6 +72,7 @@ class Worker {
   void NextTrail();
 
   DeviceMemory& memory_;
+  std::atomic<pid_t> thread_{0};
   std::vector<std::byte> params_;
   std::vector<std::unique_ptr<Unit>> units_;  // units_[0] serves kernels that run one CTA at a time
   std::vector<Unit*> resident_, idle_;

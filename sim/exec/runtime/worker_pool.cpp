@@ -49,6 +49,13 @@ struct WorkerPool::Shared {
   unsigned sleeping = 0, waiting = 0;
   bool stop = false;
   std::vector<std::unique_ptr<Worker>> idle;  // for launching threads
+  std::vector<const Worker*> all;             // helpers' and launching threads'; none goes before the pool does
+
+  std::unique_ptr<Worker> MakeWorker(DeviceMemory& memory) {
+    auto worker = std::make_unique<Worker>(memory);
+    all.push_back(worker.get());
+    return worker;
+  }
 
   void Remove(Launch& launch) {
     std::erase(offered, &launch);
@@ -78,7 +85,7 @@ void WorkerPool::StartThreads() {
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   while (threads_.size() < helpers_) {
     try {
-      threads_.emplace_back(&WorkerPool::Main, shared_, std::make_unique<Worker>(memory_));
+      threads_.emplace_back(&WorkerPool::Main, shared_, shared_->MakeWorker(memory_));
     } catch (const std::system_error&) {
       break;  // no more threads to be had: the launching threads do the work
     }
@@ -145,15 +152,23 @@ void WorkerPool::Main(std::shared_ptr<Shared> shared, std::unique_ptr<Worker> wo
 }
 
 std::unique_ptr<Worker> WorkerPool::Borrow() {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (!shared_->idle.empty()) {
-      std::unique_ptr<Worker> worker = std::move(shared_->idle.back());
-      shared_->idle.pop_back();
-      return worker;
-    }
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->idle.empty()) return shared_->MakeWorker(memory_);
+  std::unique_ptr<Worker> worker = std::move(shared_->idle.back());
+  shared_->idle.pop_back();
+  return worker;
+}
+
+bool WorkerPool::TellAllToLeave() {
+  const std::lock_guard lock(shared_->mutex);
+  bool any = false;
+  for (const Worker* worker : shared_->all) {
+    const pid_t thread = worker->thread();
+    if (thread == 0) continue;
+    any = true;
+    TellToLeave(thread);
   }
-  return std::make_unique<Worker>(memory_);
+  return any;
 }
 
 void WorkerPool::Return(std::unique_ptr<Worker> worker) {
@@ -172,6 +187,7 @@ void WorkerPool::AfterForkInChild() {
   static_cast<void>(lost_threads);
   threads_.clear();
   shared_ = std::make_shared<Shared>();
+  Worker::ForgetThreadNumber();
 }
 
 }  // namespace gridloom::exec

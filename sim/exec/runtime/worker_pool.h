@@ -31,6 +31,9 @@ class WorkerPool final : public ForkAware {
   /// Takes it back and waits for the helpers that are in it.
   void Finish(Launch& launch);
 
+  /// Tells all threads that are in a grid to leave it (fault_signal.h). False: there are none.
+  bool TellAllToLeave();
+
   /// Equipment for a launching thread, kept for the next one.
   std::unique_ptr<Worker> Borrow();
   void Return(std::unique_ptr<Worker> worker);

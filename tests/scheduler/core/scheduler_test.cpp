@@ -1,5 +1,6 @@
 #include "scheduler/core/scheduler.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -26,7 +27,9 @@ struct Fixture {
   Scheduler scheduler;
 
   explicit Fixture(std::string_view policy = "leftover", std::uint64_t quantum = 0)
-      : scheduler({.sms = 4, .empty_sm = kSm, .quantum = quantum, .burst = 2000}, engine, policy::MakePolicy(policy).value()) {
+      : Fixture({.sms = 4, .empty_sm = kSm, .quantum = quantum, .burst = 2000}, policy) {}
+  Fixture(const Scheduler::Options& options, std::string_view policy, const policy::PolicyInputs& inputs = {})
+      : scheduler(options, engine, policy::MakePolicy(policy, inputs).value()) {
     scheduler.SetTenant(1, {});
     scheduler.SetTenant(2, {});
   }
@@ -104,6 +107,130 @@ TEST_CASE("End_WhileASliceRuns_FreesItsRoomAtOnce") {
   f.scheduler.Pump();
   CHECK(f.engine.granted[second] == 8);
   CHECK(f.scheduler.usage(1).faults == 1);
+}
+
+TEST_CASE("Withdraw_WhatIsGrantedStays_AndNothingElseStarts") {
+  Fixture f;
+  const LaunchId runs = f.Submit(20), waits = f.Submit(20);
+  f.scheduler.Pump();
+  REQUIRE(f.engine.granted[runs] == 8);
+  REQUIRE(f.scheduler.Withdraw(waits).ok());
+  CHECK_FALSE(f.scheduler.End(waits, false).ok());  // nothing of it ran: it has ended
+  REQUIRE(f.scheduler.Withdraw(runs).ok());
+  f.engine.time = 1000;
+  f.scheduler.Pump();
+  CHECK(f.scheduler.usage(1).device_time == 1000);  // it pays as long as it runs
+  CHECK_FALSE(f.scheduler.Progress(runs, 9).ok());
+  REQUIRE(f.scheduler.Progress(runs, 8).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[runs] == 8);
+  REQUIRE(f.scheduler.End(runs, false).ok());
+  CHECK(f.scheduler.launches() == 0);
+}
+
+/// The clock's steps until the launch is granted, or 100.
+unsigned StepsUntilGranted(Fixture& f, LaunchId launch, std::uint64_t step) {
+  for (unsigned steps = 0; steps < 100; ++steps) {
+    f.scheduler.Pump();
+    if (f.engine.granted.contains(launch)) return steps;
+    f.engine.time += step;
+  }
+  return 100;
+}
+
+TEST_CASE("Patience_WhatAProgramsStandingLaunchesMayWaitFor_Starts") {
+  const Scheduler::Options options{.sms = 4, .empty_sm = kSm, .burst = 2000, .patience = 500, .resident_kernels = 3};
+  SECTION("beyond in_flight") {
+    Fixture f(options, "leftover");
+    f.scheduler.SetTenant(1, {.in_flight = 1});
+    f.Submit(1);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 5);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) <= 5);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 100);  // no device runs so many
+  }
+  SECTION("though the policy would do one after the other") {
+    Fixture f(options, "serial");
+    f.Submit(1);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 5);
+  }
+  SECTION("of a tenant that is over its cap") {
+    Fixture f(options, "fair");
+    f.scheduler.SetTenant(1, {.cap = 0.1});
+    f.Submit(1);
+    f.scheduler.Pump();
+    f.engine.time = 400;  // its burst is 200
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 1);
+  }
+  SECTION("where another program has the room") {
+    Fixture f(options, "leftover");
+    f.Submit(1);
+    f.Submit(1000, 2, 0, false);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 5);
+  }
+  SECTION("but not where its own launches have it") {
+    Fixture f(options, "leftover");
+    f.Submit(8, 1, 0, false);
+    CHECK(StepsUntilGranted(f, f.Submit(1), 100) == 100);
+  }
+  SECTION("not while something moves") {
+    Fixture f(options, "serial");
+    const LaunchId first = f.Submit(20), second = f.Submit(1);
+    for (std::uint64_t done = 1; done < 9; ++done) {
+      f.scheduler.Pump();
+      f.engine.time += 400;
+      REQUIRE(f.scheduler.Progress(first, done).ok());
+    }
+    CHECK_FALSE(f.engine.granted.contains(second));
+    CHECK(f.scheduler.Pump() == f.engine.time + 500);
+  }
+}
+
+TEST_CASE("Residency_IsEachOwners") {
+  Fixture f({.sms = 4, .empty_sm = kSm, .resident_kernels = 2}, "leftover");
+  const LaunchId first[] = {f.Submit(1), f.Submit(1), f.Submit(1)}, second[] = {f.Submit(1, 2), f.Submit(1, 2), f.Submit(1, 2)};
+  f.scheduler.Pump();
+  for (const auto* const own : {first, second}) {
+    CHECK(f.engine.granted.contains(own[0]));
+    CHECK(f.engine.granted.contains(own[1]));
+    CHECK_FALSE(f.engine.granted.contains(own[2]));
+  }
+}
+
+/// Launches of two tenants of weights 3 and 1, each of which launches again as soon as its launch has ended, on processors that those that
+/// run share: the first one's part of the time.
+double PartOfHeavier(std::uint64_t ctas, std::uint32_t processors) {
+  constexpr std::uint64_t kStep = 50'000;
+  Fixture f({.sms = 4, .empty_sm = kSm}, "fair", {.processors = processors});
+  f.scheduler.SetTenant(1, {.weight = 3});
+  struct Running {
+    LaunchId id = 0;
+    double left = 0;
+  };
+  std::map<std::uint32_t, Running> launches;
+  for (unsigned step = 0; step < 40'000; ++step) {
+    for (const std::uint32_t tenant : {1u, 2u}) {
+      Running& launch = launches[tenant];
+      if (launch.left <= 0) launch = {.id = f.Submit(ctas, tenant, 0, false), .left = 1e6};
+    }
+    f.scheduler.Pump();
+    f.engine.time += kStep;
+    const auto runs = [&](const auto& entry) { return f.engine.granted.contains(entry.second.id); };
+    const auto count = std::ranges::count_if(launches, runs);
+    for (auto& entry : launches) {
+      if (!runs(entry) || (entry.second.left -= static_cast<double>(kStep) / static_cast<double>(count)) > 0) continue;
+      REQUIRE(f.scheduler.Progress(entry.second.id, ctas).ok());
+      REQUIRE(f.scheduler.End(entry.second.id, false).ok());
+    }
+  }
+  const double heavy = f.scheduler.usage(1).device_time, light = f.scheduler.usage(2).device_time;
+  CHECK(heavy + light > 40'000 * kStep * 0.99);  // the device is never idle
+  return heavy / (heavy + light);
+}
+
+TEST_CASE("Fair_WeightsAreSharesOfTheTime_WhateverRoomLaunchesLeave") {
+  CHECK(PartOfHeavier(8, 2) == Approx(0.75).margin(0.03));  // fills the device
+  CHECK(PartOfHeavier(2, 2) == Approx(0.75).margin(0.03));  // both would have room
+  CHECK(PartOfHeavier(2, 4) == Approx(0.5).margin(0.03));   // there are processors left: nobody takes anything from the other
 }
 
 TEST_CASE("SetTenant_InFlight_HoldsLaunchesBackUntilItIsRaised") {

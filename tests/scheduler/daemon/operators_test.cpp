@@ -1,5 +1,6 @@
 // What operators ask of a broker of many tenants, and operators that do not read what they are told.
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 #include "scheduler/cli/ask.h"
 #include "scheduler/cli/listing.h"
@@ -71,6 +72,53 @@ TEST_CASE("Ps_OfAnOperatorThatReadsSlowly_ComesWhole_AndKeepsNobodyWaiting") {
     REQUIRE(state.is_object());
     CHECK(state["tenants"].size() == 4096);
   }
+}
+
+/// Of the only session; null when there is none.
+nlohmann::ordered_json OnlySession(BrokerFixture& f) {
+  const auto state = f.State();
+  return state["sessions"].empty() ? nlohmann::ordered_json() : state["sessions"][0];
+}
+
+TEST_CASE("Kill_WhatRunsIsThereAndPays_UntilItHasEnded") {
+  BrokerFixture f;
+  f.Start();
+  const auto client = f.Join("victim");
+  protocol::Client::Ticket runs, waits, late;
+  auto launch = LaunchOf(4, false);
+  launch.stream = 1;
+  REQUIRE(client->Announce(launch, &runs) == Verdict::kGranted);
+  std::uint64_t granted = 0;
+  REQUIRE(client->Wait(runs, 0, &granted) == Verdict::kGranted);
+  REQUIRE(client->Announce(launch, &waits) == Verdict::kGranted);
+  const protocol::Request kill{.verb = protocol::Verb::kKill, .target = std::to_string(getpid())};
+  for (int times = 0; times < 2; ++times) CHECK(f.Ask(kill));  // the second one finds it, too
+  CHECK(client->Wait(waits, 0, &granted) == Verdict::kEnded);
+  CHECK(f.Eventually([&] { return client->ended(); }));
+  CHECK(client->Announce(launch, &late) == Verdict::kEnded);
+  const auto session = OnlySession(f);
+  REQUIRE(session.is_object());
+  CHECK(session["ending"] == true);
+  CHECK(session["kernel"] == "kernel");
+  CHECK(Listing(f.State()).find("kernel (ends)") != std::string::npos);
+  const double had = f.TenantState("victim")["device_seconds"];
+  const auto another = f.Join("another");
+  CHECK(RunLaunch(*another, 1) == Verdict::kGranted);  // the broker looks at what has been used when something happens
+  CHECK(f.TenantState("victim")["device_seconds"] > had);
+  client->End(waits, 0, true);
+  CHECK(OnlySession(f).is_object());
+  client->End(runs, 4, true);
+  CHECK(f.Eventually([&] { return OnlySession(f).is_null(); }));
+  CHECK(f.TenantState("victim")["in_flight"] == 0);
+  CHECK_FALSE(f.Ask(kill));
+}
+
+TEST_CASE("Kill_OfASessionOfWhichNothingRuns_EndsItAtOnce") {
+  BrokerFixture f;
+  f.Start();
+  const auto client = f.Join("victim");
+  CHECK(f.Ask({.verb = protocol::Verb::kKill, .target = "victim"}));
+  CHECK(f.Eventually([&] { return OnlySession(f).is_null() && client->ended(); }));
 }
 
 TEST_CASE("Operator_ThatDoesNotRead_LosesItsConnectionInTime") {

@@ -124,16 +124,19 @@ void StateModel::SeeAll(bool timed) {
   std::uint64_t running = 0, held_ctas = 0, held_warps = 0;
   bool wanted = false;
   std::map<std::uint32_t, std::uint64_t> granted;  // launches by tenant
+  std::map<std::uint64_t, std::uint64_t> running_of;  // by session
   for (const auto& [key, launch] : launches_) {
     const std::uint64_t held = !launch.runs() ? 0 : launch.divisible ? launch.granted - launch.done : 1;
     running += launch.runs() ? 1 : 0;
+    running_of[key.first] += launch.runs() ? 1 : 0;
     held_ctas += held;
     held_warps += held * launch.warps;
     if (launch.granted == 0) continue;  // it may have to wait for others of its tenant
     ++granted[launch.tenant];
     wanted |= launch.granted < launch.ctas && tenants_.at(launch.tenant).cap >= 1;
   }
-  Hold(running <= device_.resident_kernels, std::to_string(running) + " launches run at a time");
+  for (const auto& [session, count] : running_of)
+    Hold(count <= device_.resident_kernels, std::to_string(count) + " launches of session " + std::to_string(session) + " run at a time");
   Hold(device_.slices || held_ctas <= std::uint64_t{device_.sms} * device_.ctas_per_sm, "more CTAs run than the device has room for");
   Hold(device_.slices || held_warps <= std::uint64_t{device_.sms} * device_.warps_per_sm, "more warps run than the device has room for");
   double device_time = 0;

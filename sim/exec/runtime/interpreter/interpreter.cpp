@@ -194,7 +194,7 @@ class Walk {
 
   bool Arrive(const ByteBlock& block, std::uint32_t to, std::uint32_t mask) {
     if (to <= f_.current) {  // always latch to header: nothing of the loop is pending
-      if (launch_.BeginsAgain()) LeaveStopped(WarpOf(f_.warp));
+      if (launch_.stop.load(std::memory_order_relaxed) || launch_.BeginsAgain()) LeaveStopped(WarpOf(f_.warp));
       if (!block.waits || --f_.fuel != 0) return Go(to, mask);
       f_.fuel = kFuel;
       Helper_kWarpYield(f_.warp, mask, 0, 0, nullptr);
