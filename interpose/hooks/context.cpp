@@ -11,10 +11,10 @@ CUresult Create(CUcontext* context, unsigned flags, CUdevice ordinal) {
   GL_CU_REQUIRE(context != nullptr && (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
   GL_CU_TRY(FindDevice(ordinal, &device));
   if (device->backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  const auto made = TheProcess().AddContext(*device);
-  made->flags = flags;
-  session::PushContext(made.get());
-  *context = made->handle();
+  Context& made = TheProcess().AddContext(*device);
+  made.flags = flags;
+  session::PushContext(&made);
+  *context = made.handle();
   return CUDA_SUCCESS;
 }
 
@@ -39,6 +39,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (session::CurrentContext() == context) session::PopContext();
   context->Destroy();
+  TheProcess().ShelveContext(*context);
   return CUDA_SUCCESS;
 }
 

@@ -27,7 +27,7 @@ CUresult Replace(CUgraphExec handle, CUgraphNode origin, Operation operation) {
   GL_CU_TRY(FindNode(origin, &node));
   const auto lock = exec->Lock();
   const session::GraphPlan::Node* const made = exec->Find(node.get());
-  GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index());
+  GL_CU_REQUIRE(made != nullptr && made->operation.index() == operation.index() && !IsMemory(operation));
   std::shared_ptr<const session::GraphPlan> child_plan;
   if (const auto* child = std::get_if<session::ChildOp>(&operation)) {  // what is launched is the child as it was instantiated
     CUgraphExecUpdateResultInfo info{};

@@ -42,7 +42,7 @@ CUresult AddMade(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependen
 
 /// Gives a node a new operation of the kind it has.
 CUresult Replace(GraphNode& node, Operation operation) {
-  GL_CU_REQUIRE(node.operation.index() == operation.index());
+  GL_CU_REQUIRE(node.operation.index() == operation.index() && !IsMemory(operation));
   const auto lock = node.graph.Lock();
   node.operation = std::move(operation);
   return CUDA_SUCCESS;
@@ -119,7 +119,9 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgrap
                                   CUgraph child_handle) {
   std::shared_ptr<Graph> child;
   GL_CU_TRY(FindGraph(child_handle, &child));
-  return Add(node, graph, dependencies, count, session::ChildOp{child->Clone()});
+  Operation operation;
+  GL_CU_TRY(session::MakeChild(child, false, &operation));
+  return Add(node, graph, dependencies, count, std::move(operation));
 }
 CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, CUevent event) {
   return AddEvent<session::EventRecordOp>(node, graph, dependencies, count, event);

@@ -30,6 +30,10 @@ CUresult FindNode(CUgraphNode handle, std::shared_ptr<GraphNode>* node, Op** op)
   *op = std::get_if<Op>(&(*node)->operation);
   return *op != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+/// Memory nodes keep what they were made with.
+inline bool IsMemory(const session::Operation& operation) {
+  return std::holds_alternative<session::AllocOp>(operation) || std::holds_alternative<session::FreeOp>(operation);
+}
 /// Writes up to *count handles and the number there are; a null array only asks for the number. Room left over is nulled.
 template <typename Range, typename Handle>
 CUresult StoreHandles(const Range& items, Handle* handles, std::size_t* count) {

@@ -107,8 +107,10 @@ CUresult FindFunction(CUfunction function, std::shared_ptr<session::Kernel>* ker
   return *kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+constexpr std::size_t kMostParamBytes = 32764;
+
 CUresult SetParam(CUfunction function, int offset, const void* value, std::size_t bytes) {
-  GL_CU_REQUIRE(offset >= 0 && value != nullptr && static_cast<std::size_t>(offset) + bytes <= 32764);
+  GL_CU_REQUIRE(offset >= 0 && value != nullptr && static_cast<std::size_t>(offset) + bytes <= kMostParamBytes);
   std::shared_ptr<session::Kernel> kernel;
   GL_CU_TRY(FindFunction(function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);
@@ -141,6 +143,7 @@ CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes) {
 }
 
 CUresult cuParamSetSize(CUfunction function, unsigned bytes) {
+  GL_CU_REQUIRE(bytes <= kMostParamBytes);
   std::shared_ptr<session::Kernel> kernel;
   GL_CU_TRY(FindFunction(function, &kernel));
   const std::lock_guard lock(kernel->legacy_mutex);

@@ -1,12 +1,17 @@
 // Allocation: device, pitched, managed, pinned, registered.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "hooks/support.h"
 #include "interpose/session/broker_link.h"
 #include "interpose/session/capture.h"
+#include "interpose/session/free.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/memcheck.h"
 #include "interpose/session/pool.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::hooks {
 
@@ -27,15 +32,23 @@ CUresult Allocate(CUdeviceptr* pointer, std::size_t bytes, exec::MemoryKind memo
     address = context.device().memory().Allocate(bytes, align, memory_kind, &context);
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  context.memory.Add(address, {kind, bytes, flags, false});
+  context.memory.Add(address, {kind, bytes, flags});
   *pointer = address;
   return CUDA_SUCCESS;
 }
 
-/// The context that owns the block, which need not be the current one.
+/// The context that owns the block, which need not be the current one; null for memory of another owner.
 Context* OwnerOf(CUdeviceptr pointer) {
   const auto allocation = ThisContext().device().memory().Find(pointer);
-  return allocation ? TheProcess().FindContext(static_cast<CUcontext>(allocation->tag)) : nullptr;  // the tag may be a module's
+  return allocation ? allocation->OwnerAs<Context>() : nullptr;
+}
+
+/// Whether the process has memory at every address of the range.
+bool IsMapped(CUdeviceptr address, std::size_t bytes) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = address / page * page;
+  // With this flag the call looks at the mappings and does nothing else.
+  return msync(reinterpret_cast<void*>(begin), address + bytes - begin, MS_ASYNC) == 0;
 }
 
 CUresult Free(const char* call, CUdeviceptr pointer, std::initializer_list<Kind> kinds) {
@@ -70,10 +83,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
   GL_CU_REQUIRE(pitch != nullptr && width != 0 && height != 0 && (element == 4 || element == 8 || element == 16));
   const auto& spec = ThisContext().device().spec();
   const std::size_t step = std::max<std::size_t>(spec.texture.alignment_bytes, 512);
-  const std::size_t row = (width + step - 1) / step * step;
-  GL_CU_REQUIRE(row <= spec.memory.max_pitch_bytes);
-  GL_CU_TRY(Allocate(pointer, row * height, exec::MemoryKind::kDevice, Kind::kDevice, 0));
-  *pitch = row;
+  const exec::Extent row = exec::Extent(width).RoundedUp(step), all = row * height;
+  GL_CU_REQUIRE(row <= spec.memory.max_pitch_bytes && all.fits());
+  GL_CU_TRY(Allocate(pointer, all.value(), exec::MemoryKind::kDevice, Kind::kDevice, 0));
+  *pitch = row.value();
   return CUDA_SUCCESS;
 }
 
@@ -86,12 +99,13 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned fla
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (pointer == 0) return CUDA_SUCCESS;
-  if (const auto pool = session::MemoryPool::Find(pointer)) {
-    GL_CU_TRY(session::RefuseUnsafeCall());
+  GL_CU_TRY(session::RefuseUnsafeCall());
+  session::FreeOp op;
+  if (const CUresult known = session::BeginFree(pointer, &op); known != CUDA_ERROR_NOT_FOUND) {
+    GL_CU_TRY(known);
     ThisContext().WaitAll();
-    // Memory of a graph lives as long as its node, for the next launch to use at the same address.
-    if (pool == ThisContext().device().graph_pool()) return CUDA_SUCCESS;
-    return pool->Free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    session::RunFree(op);
+    return CUDA_SUCCESS;
   }
   return Free("cuMemFree", pointer, {Kind::kDevice, Kind::kManaged});
 }
@@ -134,8 +148,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer
 CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
   GL_CU_REQUIRE(flags != nullptr);
   const auto allocation = ThisContext().device().memory().Find(reinterpret_cast<CUdeviceptr>(pointer));
-  GL_CU_REQUIRE(allocation && allocation->tag != nullptr);
-  const auto block = static_cast<Context*>(allocation->tag)->memory.Find(allocation->base);
+  const Context* const owner = allocation ? allocation->OwnerAs<Context>() : nullptr;
+  const auto block = owner != nullptr ? owner->memory.Find(allocation->base) : std::nullopt;
   GL_CU_REQUIRE(block && (block->kind == Kind::kPinned || block->kind == Kind::kRegistered));
   *flags = block->flags;
   return CUDA_SUCCESS;
@@ -148,9 +162,13 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
   Context& context = ThisContext();
   exec::DeviceMemory& memory = context.device().memory();
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  GL_CU_REQUIRE(exec::IsRange(address, bytes));
   if (memory.Find(address) || memory.Find(address + bytes - 1)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  if (!memory.RegisterHost(pointer, bytes, (flags & kMemHostRegisterReadOnly) != 0, &context)) return CUDA_ERROR_INVALID_VALUE;
-  context.memory.Add(address, {Kind::kRegistered, bytes, flags | kMemHostAllocDeviceMap, false});
+  GL_CU_REQUIRE(IsMapped(address, bytes));
+  if (!memory.RegisterHost(pointer, bytes, (flags & kMemHostRegisterReadOnly) != 0, &context)) {
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;  // something in between
+  }
+  context.memory.Add(address, {Kind::kRegistered, bytes, flags | kMemHostAllocDeviceMap});
   return CUDA_SUCCESS;
 }
 

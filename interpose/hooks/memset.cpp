@@ -1,11 +1,19 @@
 // Fills. The host does not wait for them, unless they go to pinned host memory (CUDA driver API, "API synchronization
-// behavior"); one that can start at once runs on the calling thread.
+// behavior") or to memory that the program said so of (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS); one that can start at once runs on the calling
+// thread.
 #include "hooks/support.h"
 #include "interpose/session/copy.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::hooks {
 
 namespace {
+
+/// The program wants the host to wait for what is done with the memory.
+bool IsSynchronous(Context& context, CUdeviceptr pointer) {
+  const auto allocation = context.device().memory().Find(pointer);
+  return allocation && context.device().notes().Of(*allocation).sync_memops;
+}
 
 CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width, std::size_t height, CUstream handle,
               bool host_waits) {
@@ -14,8 +22,9 @@ CUresult Fill(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned eleme
   session::FillOp op;
   GL_CU_TRY(session::MakeFill(stream->context(), {dst, pitch, value, element, width, height}, &op));
   constexpr std::size_t kInlineBytes = 256u << 10;
-  session::Waiting waiting = width * height * element <= kInlineBytes || host_waits ? session::Waiting::kIfIdle : session::Waiting::kNo;
-  if (host_waits && session::IsPinned(stream->context(), dst)) waiting = session::Waiting::kYes;
+  const exec::Extent bytes = exec::Extent(width) * height * element;
+  session::Waiting waiting = bytes <= kInlineBytes || host_waits ? session::Waiting::kIfIdle : session::Waiting::kNo;
+  if (host_waits && (session::IsPinned(stream->context(), dst) || IsSynchronous(stream->context(), dst))) waiting = session::Waiting::kYes;
   return session::Submit(*stream, op, waiting);
 }
 

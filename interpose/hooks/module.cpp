@@ -41,6 +41,7 @@ CUresult LoadModule(const CodeImage& image, JitOptions& options, CUmodule* modul
   Context& context = ThisContext();
   std::shared_ptr<Code> code;
   GL_CU_TRY(LoadCode(image, context.device(), &context, false, options, &code));
+  code->BindTo(context);
   *module = TheProcess().modules.Add(std::make_shared<Module>(std::move(code), context, true));
   return CUDA_SUCCESS;
 }

@@ -1,72 +1,111 @@
 // What a pointer is: attributes of single pointers and of managed ranges; hints about managed memory.
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "hooks/support.h"
 #include "interpose/hooks/pool.h"
 #include "interpose/hooks/vmm.h"
+#include "interpose/session/allocation_notes.h"
 #include "interpose/session/operation.h"
+#include "sim/exec/extent.h"
+#include "sim/exec/program.h"
 
 namespace gridloom::hooks {
 
 namespace {
 
+using exec::MemoryKind;
+
+/// The memory that a pointer leads to.
+struct Pointee {
+  Device& device;
+  exec::Allocation allocation;
+  std::shared_ptr<session::MemoryPool> pool;  ///< it is a block of; null: of none
+  std::optional<MappedMemory> mapped;         ///< of a reserved range: what is there
+
+  bool managed() const { return allocation.kind == MemoryKind::kManaged; }
+  bool at_host() const {
+    return allocation.kind == MemoryKind::kPinned || allocation.kind == MemoryKind::kRegistered || (mapped && mapped->at_host);
+  }
+  bool reserved() const { return allocation.kind == MemoryKind::kReserved; }
+  /// The pool, as far as the program can have a handle of it.
+  CUmemoryPool pool_handle() const { return pool != nullptr && pool != device.graph_pool() && !pool->closed() ? Publish(pool) : nullptr; }
+};
+
+/// Nothing for memory that the program was not given, or has given back: a pool keeps blocks that are free.
+std::optional<Pointee> PointeeOf(Device& device, CUdeviceptr pointer) {
+  const auto found = device.memory().Find(pointer);
+  if (!found || found->kind == MemoryKind::kInternal) return std::nullopt;
+  Pointee to{device, *found, session::MemoryPool::Find(found->base), std::nullopt};
+  if (to.reserved()) to.mapped = MappedAt(pointer);
+  else if (to.allocation.owner == nullptr && to.pool == nullptr) return std::nullopt;
+  return to;
+}
+
+/// The context that the memory is of. Pools, graphs and mappings belong to the device: their memory has none.
+CUcontext ContextOf(const Pointee& to) {
+  if (auto* const context = to.allocation.OwnerAs<Context>()) return context->handle();
+  const auto* const program = to.allocation.OwnerAs<const exec::Program>();
+  if (program == nullptr) return nullptr;
+  Context* const context = TheProcess().FindContext(*program);
+  return (context != nullptr ? *context : to.device.primary()).handle();
+}
+
+/// Ids of mappings and of what is mapped are counted by others than those of allocations.
+constexpr std::uint64_t kMappingIds = std::uint64_t{1} << 62, kBlockIds = std::uint64_t{1} << 61;
+
+template <typename T>
+CUresult Answer(void* data, T value) {
+  std::memcpy(data, &value, sizeof(value));
+  return CUDA_SUCCESS;
+}
+
+/// What holds for reserved ranges, too, whether something is mapped there or not.
+CUresult GetRangeAttribute(void* data, CUpointer_attribute attribute, const Pointee& to) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Answer<CUdeviceptr>(data, to.allocation.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Answer<std::size_t>(data, to.allocation.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return Answer<bool>(data, !to.reserved() || to.mapped);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Pointee& to) {
+  const exec::Allocation& a = to.allocation;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return Answer<CUcontext>(data, ContextOf(to));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return Answer<unsigned>(data, to.at_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      GL_CU_REQUIRE(!(to.at_host() && to.pool != nullptr && !to.pool->device_access()));  // host memory that no device was let into
+      return Answer<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: GL_CU_REQUIRE(to.at_host() || to.managed()); return Answer<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Answer<unsigned>(data, to.device.notes().Of(a).sync_memops);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Answer<std::uint64_t>(data, to.mapped ? kMappingIds + to.mapped->id : a.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Answer<unsigned>(data, to.managed());
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Answer<int>(data, to.device.ordinal());
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return Answer<std::uint64_t>(data, to.mapped ? to.mapped->handle_types : CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return Answer<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Answer<CUmemoryPool>(data, to.pool_handle());
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Answer<std::size_t>(data, to.mapped ? to.mapped->bytes : a.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Answer<CUdeviceptr>(data, to.mapped ? to.mapped->base : a.base);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return Answer<std::uint64_t>(data, to.mapped ? kBlockIds + to.mapped->block_id : a.id);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return Answer<bool>(data, false);
+    default: return GetRangeAttribute(data, attribute, to);
+  }
+}
+
 /// Attributes of one pointer. Memory nobody gave out is INVALID_VALUE, or zeros when asked in bulk (see below).
 CUresult GetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  GL_CU_REQUIRE(data != nullptr);
   Context* const context = session::CurrentContext();
   Device& device = context != nullptr ? context->device() : TheProcess().first_device();
   if (device.backend() == nullptr) return CUDA_ERROR_SYSTEM_NOT_READY;
-  const auto found = device.memory().Find(pointer);
-  GL_CU_REQUIRE(found);
-  const exec::Allocation& a = *found;
-  const auto pool = session::MemoryPool::Find(a.base);
-  auto* const owner = static_cast<Context*>(a.tag);
-  const bool host = a.kind == exec::MemoryKind::kPinned || a.kind == exec::MemoryKind::kRegistered;
-  const bool managed = a.kind == exec::MemoryKind::kManaged;
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: {
-      const CUcontext context = owner != nullptr ? owner->handle() : device.primary().handle();
-      std::memcpy(data, &context, sizeof(context));
-      return CUDA_SUCCESS;
-    }
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *static_cast<unsigned*>(data) = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      GL_CU_REQUIRE(!(host && pool != nullptr && !pool->device_access()));  // a pool of host memory that no device was let into
-      *static_cast<CUdeviceptr*>(data) = pointer;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      GL_CU_REQUIRE(host || managed);
-      *static_cast<CUdeviceptr*>(data) = pointer;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
-      const auto block = owner != nullptr ? owner->memory.Find(a.base) : std::nullopt;
-      *static_cast<unsigned*>(data) = block && block->sync_memops;
-      return CUDA_SUCCESS;
-    }
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<std::uint64_t*>(data) = a.id; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = managed; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = device.ordinal(); return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *static_cast<bool*>(data) = false; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = a.base; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(data) = a.bytes; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<bool*>(data) = a.kind != exec::MemoryKind::kReserved; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *static_cast<std::uint64_t*>(data) = HandleTypesOf(pointer); return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *static_cast<bool*>(data) = false; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *static_cast<unsigned*>(data) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      const CUmemoryPool handle = pool != nullptr ? Publish(pool) : nullptr;
-      std::memcpy(data, &handle, sizeof(handle));
-      return CUDA_SUCCESS;
-    }
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *static_cast<std::size_t*>(data) = a.bytes; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *static_cast<CUdeviceptr*>(data) = a.base; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *static_cast<std::uint64_t*>(data) = a.id; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *static_cast<bool*>(data) = false; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
+  const auto to = PointeeOf(device, pointer);
+  GL_CU_REQUIRE(to);
+  if (to->reserved() && !to->mapped) return GetRangeAttribute(data, attribute, *to);
+  return GetAttribute(data, attribute, pointer, *to);
 }
 
 std::size_t BytesOf(CUpointer_attribute attribute) {
@@ -88,7 +127,6 @@ std::size_t BytesOf(CUpointer_attribute attribute) {
 }  // namespace
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  GL_CU_REQUIRE(data != nullptr);
   return GetAttribute(data, attribute, pointer);
 }
 
@@ -96,6 +134,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
   GL_CU_REQUIRE(attributes != nullptr && data != nullptr);
   for (unsigned i = 0; i < count; ++i) {
+    GL_CU_REQUIRE(data[i] != nullptr);
     if (GetAttribute(data[i], attributes[i], pointer) == CUDA_SUCCESS) continue;
     std::memset(data[i], 0, BytesOf(attributes[i]));
     if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *static_cast<int*>(data[i]) = kDeviceInvalid;
@@ -103,46 +142,33 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
+// Blocks of pools and mappings cannot be told to synchronise; the context can (CU_CTX_SYNC_MEMOPS).
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr pointer) {
   GL_CU_REQUIRE(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
-  const auto found = ThisContext().device().memory().Find(pointer);
-  GL_CU_REQUIRE(found && found->tag != nullptr);
-  const bool set = static_cast<Context*>(found->tag)->memory.SetSyncMemops(found->base, *static_cast<const int*>(value) != 0);
-  return set ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  Device& device = ThisContext().device();
+  const auto to = PointeeOf(device, pointer);
+  GL_CU_REQUIRE(to && !to->reserved() && to->pool == nullptr);
+  unsigned on = 0;
+  std::memcpy(&on, value, sizeof(on));
+  device.notes().Change(device.memory(), to->allocation, [on](session::AllocationNote& note) { note.sync_memops = on != 0; });
+  return CUDA_SUCCESS;
 }
 
 // ---- managed memory: hints change nothing where host and device share memory, but are remembered ------------------------------
 
 namespace {
 
-struct Hints {
-  int read_mostly = 0;
-  CUmemLocation preferred{CU_MEM_LOCATION_TYPE_INVALID, kDeviceInvalid};
-  CUmemLocation prefetched{CU_MEM_LOCATION_TYPE_INVALID, kDeviceInvalid};
-  bool accessed_by_device = false, accessed_by_host = false;
-};
-
-struct HintTable {
-  std::mutex mutex;
-  std::map<std::uint64_t, Hints> by_allocation;  // by allocation id, which is never reused
-};
-HintTable& TheHints() {
-  static HintTable* const table = new HintTable;
-  return *table;
-}
-
 /// The allocation that contains the whole range.
 CUresult FindRange(CUdeviceptr pointer, std::size_t bytes, exec::Allocation* allocation) {
   GL_CU_REQUIRE(pointer != 0 && bytes != 0);
   const auto found = ThisContext().device().memory().Find(pointer);
-  GL_CU_REQUIRE(found && pointer + bytes <= found->base + found->bytes);
+  GL_CU_REQUIRE(found && exec::LiesIn(found->base, found->bytes, pointer, bytes));
   *allocation = *found;
   return CUDA_SUCCESS;
 }
 CUresult FindManaged(CUdeviceptr pointer, std::size_t bytes, exec::Allocation* allocation) {
   GL_CU_TRY(FindRange(pointer, bytes, allocation));
-  // Variables declared __managed__ belong to their module.
-  GL_CU_REQUIRE(allocation->kind == exec::MemoryKind::kManaged || allocation->kind == exec::MemoryKind::kModule);
+  GL_CU_REQUIRE(allocation->kind == MemoryKind::kManaged);
   return CUDA_SUCCESS;
 }
 
@@ -162,6 +188,21 @@ int NumberOf(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : kDeviceCpu;
 }
 
+void Advise(CUmem_advise advice, const CUmemLocation& location, session::AllocationNote& note) {
+  switch (advice) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY: note.read_mostly = true; break;
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY: note.read_mostly = false; break;
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: note.preferred = location; break;
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: note.preferred = session::AllocationNote{}.preferred; break;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+      (location.type == CU_MEM_LOCATION_TYPE_DEVICE ? note.accessed_by_device : note.accessed_by_host) =
+          advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
+      break;
+    default: break;
+  }
+}
+
 }  // namespace
 
 CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
@@ -170,20 +211,9 @@ CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise adv
   const bool located = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                        advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
   if (located) GL_CU_TRY(CheckLocation(location));
-  const std::lock_guard lock(TheHints().mutex);
-  Hints& hints = TheHints().by_allocation[allocation.id];
-  switch (advice) {
-    case CU_MEM_ADVISE_SET_READ_MOSTLY: hints.read_mostly = 1; break;
-    case CU_MEM_ADVISE_UNSET_READ_MOSTLY: hints.read_mostly = 0; break;
-    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: hints.preferred = location; break;
-    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: hints.preferred = Hints{}.preferred; break;
-    case CU_MEM_ADVISE_SET_ACCESSED_BY:
-    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-      (location.type == CU_MEM_LOCATION_TYPE_DEVICE ? hints.accessed_by_device : hints.accessed_by_host) =
-          advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
-      break;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
+  GL_CU_REQUIRE(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+  Device& device = ThisContext().device();
+  device.notes().Change(device.memory(), allocation, [&](session::AllocationNote& note) { Advise(advice, location, note); });
   return CUDA_SUCCESS;
 }
 CUresult cuMemAdvise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUdevice device) {
@@ -197,10 +227,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLoca
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
   GL_CU_TRY(CheckLocation(location));
-  {
-    const std::lock_guard lock(TheHints().mutex);
-    TheHints().by_allocation[allocation.id].prefetched = location;
-  }
+  Device& device = stream->context().device();
+  device.notes().Change(device.memory(), allocation, [&](session::AllocationNote& note) { note.prefetched = location; });
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
 CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, CUdevice device, CUstream stream) {
@@ -239,11 +267,7 @@ CUresult cuMemRangeGetAttribute(void* data, std::size_t data_bytes, CUmem_range_
   GL_CU_REQUIRE(data != nullptr && data_bytes >= 4 && data_bytes % 4 == 0);
   exec::Allocation allocation;
   GL_CU_TRY(FindManaged(pointer, bytes, &allocation));
-  Hints hints;
-  {
-    const std::lock_guard lock(TheHints().mutex);
-    hints = TheHints().by_allocation[allocation.id];
-  }
+  const session::AllocationNote hints = ThisContext().device().notes().Of(allocation);
   auto* const numbers = static_cast<int*>(data);
   switch (attribute) {
     case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *numbers = hints.read_mostly; return CUDA_SUCCESS;
@@ -271,12 +295,13 @@ CUresult cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, CUmem_ran
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, std::size_t, unsigned flags) {
+// A length of 0 means the whole allocation, and nothing less can be meant.
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, std::size_t bytes, unsigned flags) {
   GL_CU_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
   session::StreamPtr stream;
   GL_CU_TRY(FindStream(handle, &stream));
   exec::Allocation allocation;
-  GL_CU_TRY(FindManaged(pointer, 1, &allocation));
+  GL_CU_TRY(FindManaged(pointer, std::max<std::size_t>(bytes, 1), &allocation));
   return session::Submit(*stream, session::EmptyOp{}, session::Waiting::kIfIdle);
 }
 

@@ -3,6 +3,7 @@
 
 #include "hooks/support.h"
 #include "interpose/session/capture.h"
+#include "interpose/session/free.h"
 #include "interpose/session/operation.h"
 
 namespace gridloom::hooks {
@@ -83,9 +84,15 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
   session::StreamPtr stream;
   GL_CU_TRY(FindOwnedStream(handle, &stream));
   if (pointer == 0) return CUDA_SUCCESS;
-  if (auto pool = MemoryPool::Find(pointer)) {
-    const bool of_graph = pool == stream->context().device().graph_pool();
-    return session::Submit(*stream, session::FreeOp{pointer, of_graph ? nullptr : std::move(pool)}, session::Waiting::kIfIdle);
+  bool captured = false;
+  GL_CU_TRY(session::CaptureFree(*stream, pointer, &captured));
+  if (captured) return CUDA_SUCCESS;
+  session::FreeOp op;
+  if (const CUresult known = session::BeginFree(pointer, &op); known != CUDA_ERROR_NOT_FOUND) {
+    GL_CU_TRY(known);
+    const CUresult status = session::Submit(*stream, op, session::Waiting::kIfIdle);
+    if (status != CUDA_SUCCESS) session::CancelFree(op);
+    return status;
   }
   // Memory of cuMemAlloc may be freed in stream order too.
   const auto allocation = stream->context().device().memory().Find(pointer);
@@ -110,7 +117,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   GL_CU_REQUIRE(pool != pool->device().default_pool(pool->kind()));
   TheProcess().pools.Remove(handle);
   pool->device().ForgetPool(*pool);
-  session::MemoryPool::KeepUntilEmpty(std::move(pool));
+  pool->Close();
   return CUDA_SUCCESS;
 }
 

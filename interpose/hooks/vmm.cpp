@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "hooks/support.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::hooks {
 
@@ -16,23 +17,34 @@ struct Physical {
   std::size_t bytes = 0;
   CUmemAllocationProp prop{};
   unsigned references = 1;
-  std::uint64_t handle = 0;  // of DeviceMemory
 };
 struct Mapping {
   std::size_t bytes = 0;
   CUmemGenericAllocationHandle physical = 0;
+  CUmemAllocationProp prop{};  ///< of the memory, whose handle may have been released
+  std::uint64_t id = 0;
   CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;  ///< of the memory, whose handle may have been released
 };
 struct Table {
   std::mutex mutex;
   std::map<CUmemGenericAllocationHandle, Physical> physical;
   std::map<CUdeviceptr, Mapping> mappings;
+  std::uint64_t mappings_made = 0;
+
+  /// The mapping that the address is in; the end when it is in none.
+  std::map<CUdeviceptr, Mapping>::iterator MappingAt(CUdeviceptr pointer) {
+    const auto next = mappings.upper_bound(pointer);
+    if (next == mappings.begin()) return mappings.end();
+    const auto found = std::prev(next);
+    return exec::LiesIn(found->first, found->second.bytes, pointer, 1) ? found : mappings.end();
+  }
 };
 Table& TheTable() {
   static Table* const table = new Table;
   return *table;
 }
+
+bool AtHost(const CUmemAllocationProp& prop) { return prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
 
 CUresult TheMemory(exec::DeviceMemory** memory) {
   Context* const context = session::CurrentContext();
@@ -54,13 +66,12 @@ CUresult CheckProp(const CUmemAllocationProp* prop) {
 
 }  // namespace
 
-std::uint64_t HandleTypesOf(CUdeviceptr pointer) {
+std::optional<MappedMemory> MappedAt(CUdeviceptr pointer) {
   const std::lock_guard lock(TheTable().mutex);
-  const auto& mappings = TheTable().mappings;
-  auto found = mappings.upper_bound(pointer);
-  if (found == mappings.begin()) return CU_MEM_HANDLE_TYPE_NONE;
-  --found;
-  return pointer < found->first + found->second.bytes ? found->second.handle_types : CU_MEM_HANDLE_TYPE_NONE;
+  const auto found = TheTable().MappingAt(pointer);
+  if (found == TheTable().mappings.end()) return std::nullopt;
+  const Mapping& mapping = found->second;
+  return MappedMemory{found->first, mapping.bytes, mapping.id, mapping.physical, AtHost(mapping.prop), mapping.prop.requested_handle_types};
 }
 
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
@@ -71,6 +82,7 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
 
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t align, CUdeviceptr hint, std::uint64_t flags) {
   GL_CU_REQUIRE(pointer != nullptr && bytes != 0 && bytes % kGranularity == 0 && flags == 0 && (align & (align - 1)) == 0);
+  if (!exec::Extent(bytes).fits() || !exec::Extent(align).fits()) return CUDA_ERROR_OUT_OF_MEMORY;
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   *pointer = memory->Reserve(bytes, std::max(align, kGranularity), hint);
@@ -88,10 +100,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes, co
   GL_CU_TRY(CheckProp(prop));
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
-  const std::uint64_t physical = memory->CreatePhysical(bytes);
+  const std::uint64_t physical = memory->CreatePhysical(bytes, AtHost(*prop));
   if (physical == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(TheTable().mutex);
-  TheTable().physical[physical] = {bytes, *prop, 1, physical};
+  TheTable().physical[physical] = {bytes, *prop};
   *handle = physical;
   return CUDA_SUCCESS;
 }
@@ -129,32 +141,35 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   std::uint64_t bytes = 0;
-  const std::uint64_t physical = memory->ImportPhysical(static_cast<int>(reinterpret_cast<std::uintptr_t>(os_handle)), &bytes);
+  bool at_host = false;
+  const std::uint64_t physical = memory->ImportPhysical(static_cast<int>(reinterpret_cast<std::uintptr_t>(os_handle)), &bytes, &at_host);
   if (physical == 0) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.requested_handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.type = at_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
   const std::lock_guard lock(TheTable().mutex);
-  TheTable().physical[physical] = {bytes, prop, 1, physical};
+  TheTable().physical[physical] = {bytes, prop};
   *handle = physical;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle, std::uint64_t flags) {
-  GL_CU_REQUIRE(pointer != 0 && bytes != 0 && bytes % kGranularity == 0 && offset % kGranularity == 0 && flags == 0);
+  GL_CU_REQUIRE(bytes != 0 && bytes % kGranularity == 0 && offset % kGranularity == 0 && flags == 0);
+  GL_CU_REQUIRE(pointer != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   const std::lock_guard lock(TheTable().mutex);
   const auto found = TheTable().physical.find(handle);
-  GL_CU_REQUIRE(found != TheTable().physical.end() && offset + bytes <= found->second.bytes);
+  GL_CU_REQUIRE(found != TheTable().physical.end() && exec::LiesIn(0, found->second.bytes, offset, bytes));
   if (!memory->Map(pointer, bytes, handle, offset)) return CUDA_ERROR_INVALID_VALUE;
   memory->Protect(pointer, bytes, false, false);  // until cuMemSetAccess
-  TheTable().mappings[pointer] = {bytes, handle, CU_MEM_ACCESS_FLAGS_PROT_NONE, found->second.prop.requested_handle_types};
+  TheTable().mappings[pointer] = {bytes, handle, found->second.prop, ++TheTable().mappings_made};
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
+  GL_CU_REQUIRE(bytes != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   if (Context* const context = session::CurrentContext()) context->WaitAll();
@@ -162,9 +177,9 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
   auto& mappings = TheTable().mappings;
   // A part of a reserved range that has nothing mapped is no error.
   const auto range = memory->Find(pointer);
-  const bool reserved = range && range->kind == exec::MemoryKind::kReserved && bytes <= range->base + range->bytes - pointer;
+  const bool reserved = range && range->kind == exec::MemoryKind::kReserved && exec::LiesIn(range->base, range->bytes, pointer, bytes);
   const auto next = mappings.lower_bound(pointer);
-  const bool inside = next != mappings.begin() && std::prev(next)->first + std::prev(next)->second.bytes > pointer;
+  const bool inside = TheTable().MappingAt(pointer) != mappings.end();
   if (reserved && !inside && (next == mappings.end() || next->first >= pointer + bytes)) return CUDA_SUCCESS;
   // Whole mappings only, one or several in a row.
   CUdeviceptr at = pointer;
@@ -179,7 +194,7 @@ CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t bytes) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAccessDesc* descriptions, std::size_t count) {
-  GL_CU_REQUIRE(descriptions != nullptr && count != 0);
+  GL_CU_REQUIRE(descriptions != nullptr && count != 0 && bytes != 0 && exec::IsRange(pointer, bytes));
   exec::DeviceMemory* memory = nullptr;
   GL_CU_TRY(TheMemory(&memory));
   CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -195,9 +210,9 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAcces
   for (CUdeviceptr at = pointer; at < pointer + bytes;) {
     const auto found = mappings.find(at);
     GL_CU_REQUIRE(found != mappings.end());
-    found->second.access = access;
     at += found->second.bytes;
   }
+  for (auto it = mappings.find(pointer); it != mappings.end() && it->first < pointer + bytes; ++it) it->second.access = access;
   const bool read = access != CU_MEM_ACCESS_FLAGS_PROT_NONE, write = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return memory->Protect(pointer, bytes, read, write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -205,11 +220,8 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t bytes, const CUmemAcces
 CUresult cuMemGetAccess(std::uint64_t* flags, const CUmemLocation* location, CUdeviceptr pointer) {
   GL_CU_REQUIRE(flags != nullptr && location != nullptr);
   const std::lock_guard lock(TheTable().mutex);
-  const auto& mappings = TheTable().mappings;
-  auto found = mappings.upper_bound(pointer);
-  GL_CU_REQUIRE(found != mappings.begin());
-  --found;
-  GL_CU_REQUIRE(pointer < found->first + found->second.bytes);
+  const auto found = TheTable().MappingAt(pointer);
+  GL_CU_REQUIRE(found != TheTable().mappings.end());
   *flags = found->second.access;
   return CUDA_SUCCESS;
 }
@@ -227,10 +239,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   GL_CU_REQUIRE(handle != nullptr);
   const auto pointer = reinterpret_cast<CUdeviceptr>(address);
   const std::lock_guard lock(TheTable().mutex);
-  auto found = TheTable().mappings.upper_bound(pointer);
-  GL_CU_REQUIRE(found != TheTable().mappings.begin());
-  --found;
-  GL_CU_REQUIRE(pointer < found->first + found->second.bytes);
+  const auto found = TheTable().MappingAt(pointer);
+  GL_CU_REQUIRE(found != TheTable().mappings.end());
   const auto physical = TheTable().physical.find(found->second.physical);
   GL_CU_REQUIRE(physical != TheTable().physical.end());
   ++physical->second.references;

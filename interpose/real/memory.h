@@ -14,6 +14,7 @@
 
 #include "interpose/api/cuda_types.h"
 #include "interpose/api/driver_api.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::session {
 class BrokerLink;
@@ -61,9 +62,8 @@ std::uint64_t BytesAllocated(Args... args) {
   constexpr std::uint64_t kMostPitchAlignment = 512;
   const auto all = std::tie(args...);
   if constexpr (F == Fn::cuMemAllocPitch_v2) {
-    const std::uint64_t pitch = (std::get<2>(all) + kMostPitchAlignment - 1) / kMostPitchAlignment * kMostPitchAlignment;
-    std::uint64_t bytes = 0;
-    return __builtin_mul_overflow(pitch, std::uint64_t{std::get<3>(all)}, &bytes) ? ~std::uint64_t{0} : bytes;
+    const exec::Extent bytes = exec::Extent(std::get<2>(all)).RoundedUp(kMostPitchAlignment) * std::get<3>(all);
+    return bytes.fits() ? bytes.value() : ~std::uint64_t{0};
   } else if constexpr (F == Fn::cuMemCreate) {
     const cuda::CUmemAllocationProp* const prop = std::get<2>(all);
     return prop != nullptr && prop->location.type == cuda::CU_MEM_LOCATION_TYPE_DEVICE ? std::get<1>(all) : 0;

@@ -1,8 +1,10 @@
 #include "interpose/session/array.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "interpose/session/device.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::session {
 
@@ -35,6 +37,18 @@ std::optional<TexelFormat> FormatOf(CUarray_format format) {
   }
 }
 
+bool IsFormat(CUarray_format format) {
+  struct Range {
+    CUarray_format first, last;
+  };
+  constexpr Range kRefused[] = {{CU_AD_FORMAT_UNORM_INT_101010_2, CU_AD_FORMAT_UNORM_INT_101010_2},
+                                {CU_AD_FORMAT_BC1_UNORM, CU_AD_FORMAT_P010},
+                                {CU_AD_FORMAT_P016, CU_AD_FORMAT_Y410},
+                                {CU_AD_FORMAT_NV12, CU_AD_FORMAT_YUV444_16bit_SemiPlanar}};
+  return FormatOf(format) ||
+         std::ranges::any_of(kRefused, [format](const Range& range) { return format >= range.first && format <= range.last; });
+}
+
 namespace {
 
 /// Checks a descriptor against the device and gives the size of one texel.
@@ -44,7 +58,7 @@ CUresult Check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint
     return (d.flags & (kArray3DSparse | kArray3DDeferredMapping)) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   const auto format = FormatOf(d.format);
-  if (!format) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!format) return IsFormat(d.format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   if (d.num_channels != 1 && d.num_channels != 2 && d.num_channels != 4) return CUDA_ERROR_INVALID_VALUE;
   if (format->channels != 0 && format->channels != d.num_channels) return CUDA_ERROR_INVALID_VALUE;
   *texel_bytes = exec::BytesOf(format->type) * d.num_channels;
@@ -53,7 +67,8 @@ CUresult Check(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint
   const bool layered = (d.flags & kArray3DLayered) != 0;
   if ((d.flags & kArray3DCubemap) != 0) {
     if (d.width != d.height || d.depth % 6 != 0 || d.depth == 0 || (!layered && d.depth != 6)) return CUDA_ERROR_INVALID_VALUE;
-    return d.width <= t.max_cubemap ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const bool fits = layered ? d.width <= t.max_cubemap_layered && d.depth <= t.max_cubemap_layers : d.width <= t.max_cubemap;
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (layered) {
     if (d.depth == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -82,9 +97,12 @@ CUresult Array::Create(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descript
   level.width = static_cast<std::uint32_t>(descriptor.width);
   level.height = static_cast<std::uint32_t>(std::max<std::size_t>(descriptor.height, 1));
   level.depth = static_cast<std::uint32_t>(std::max<std::size_t>(descriptor.depth, 1));
-  level.row_bytes = (std::uint64_t{level.width} * made->texel_bytes_ + 31) / 32 * 32;
-  level.slice_bytes = level.row_bytes * level.height;
-  level.base = context.device().memory().Allocate(level.slice_bytes * level.depth, 512, exec::MemoryKind::kDevice, &context);
+  const exec::Extent row = (exec::Extent(level.width) * made->texel_bytes_).RoundedUp(32), slice = row * level.height;
+  const exec::Extent all = slice * level.depth;
+  if (!all.fits()) return CUDA_ERROR_INVALID_VALUE;
+  level.row_bytes = row.value();
+  level.slice_bytes = slice.value();
+  level.base = context.device().memory().Allocate(all.value(), 512, exec::MemoryKind::kDevice, &context);
   if (level.base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   made->owns_memory_ = true;
   *array = std::move(made);
@@ -111,9 +129,8 @@ CUresult MipmappedArray::Create(Context& context, const CUDA_ARRAY3D_DESCRIPTOR&
                                 std::shared_ptr<MipmappedArray>* mipmap) {
   std::size_t longest = std::max(descriptor.width, descriptor.height);
   if ((descriptor.flags & (kArray3DLayered | kArray3DCubemap)) == 0) longest = std::max(longest, descriptor.depth);
-  unsigned most = 1;
-  while ((longest >> most) != 0) ++most;
-  levels = std::clamp(levels, 1u, std::min(most, exec::ImageResource::kMaxLevels));
+  const auto most = static_cast<unsigned>(std::bit_width(longest));
+  levels = std::clamp(levels, 1u, std::clamp(most, 1u, exec::ImageResource::kMaxLevels));
   auto made = std::make_shared<MipmappedArray>();
   CUDA_ARRAY3D_DESCRIPTOR level = descriptor;
   for (unsigned i = 0; i < levels; ++i) {

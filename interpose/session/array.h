@@ -19,6 +19,8 @@ struct TexelFormat {
 };
 /// Nothing for formats that are refused (block compressed, planar).
 std::optional<TexelFormat> FormatOf(cuda::CUarray_format format);
+/// Whether the value is a format at all, be it refused.
+bool IsFormat(cuda::CUarray_format format);
 
 class Array {
  public:

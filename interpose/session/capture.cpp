@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "interpose/session/device.h"
+#include "interpose/session/graph_memory.h"
 #include "interpose/session/process.h"
 #include "interpose/session/thread_state.h"
 
@@ -187,8 +188,18 @@ CUresult MakeAllocOp(Device& device, CUDA_MEM_ALLOC_NODE_PARAMS params, AllocOp*
   op->params = params;
   op->params.access_descs = nullptr;
   op->params.access_desc_count = 0;
-  op->params.pointer = device.graph_pool()->Allocate(params.bytes);
-  return op->params.pointer != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  op->memory = GraphMemory::Make(device, params.bytes);
+  if (op->memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  op->params.pointer = op->memory->address();
+  return CUDA_SUCCESS;
+}
+
+CUresult CaptureFree(Stream& stream, CUdeviceptr pointer, bool* captured) {
+  if (g_active.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  const std::lock_guard lock(CaptureMutex());
+  if (stream.capture == nullptr) return CUDA_SUCCESS;  // Submit checks use of the legacy stream
+  const FreeOp op{pointer, nullptr, GraphMemory::Find(pointer)};
+  return op.of_graph != nullptr ? CaptureOperation(stream, op, false, captured) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CaptureAllocation(Stream& stream, std::size_t bytes, CUdeviceptr* pointer) {
@@ -200,7 +211,7 @@ CUresult CaptureAllocation(Stream& stream, std::size_t bytes, CUdeviceptr* point
   if (const auto status = MakeAllocOp(stream.context().device(), params, &op); status != CUDA_SUCCESS) return status;
   bool captured = false;
   if (const auto status = CaptureOperation(stream, op, false, &captured); status != CUDA_SUCCESS) return status;
-  *pointer = op.params.pointer;
+  *pointer = op.memory->address();
   return CUDA_SUCCESS;
 }
 

@@ -40,6 +40,9 @@ cuda::CUresult EndCapture(const StreamPtr& stream, std::shared_ptr<Graph>* graph
 /// cuEventRecord and cuStreamWaitEvent when a capture is involved; `captured` as above.
 cuda::CUresult CaptureRecord(Stream& stream, const EventPtr& event, unsigned flags, bool* captured);
 cuda::CUresult CaptureWait(const StreamPtr& stream, const EventPtr& event, unsigned flags, bool* captured);
+/// cuMemFreeAsync in a capturing stream: a free node. INVALID_VALUE, and the capture goes on, for memory that no allocation node of this or
+/// another graph allocates.
+cuda::CUresult CaptureFree(Stream& stream, cuda::CUdeviceptr pointer, bool* captured);
 /// cuMemAllocAsync in a capturing stream: an allocation node.
 cuda::CUresult CaptureAllocation(Stream& stream, std::size_t bytes, cuda::CUdeviceptr* pointer);
 /// The operation of an allocation node, its memory already chosen.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "interpose/session/capture.h"
 #include "interpose/session/device.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/narrow_tasks.h"
 #include "interpose/session/process.h"
 #include "interpose/session/reordering.h"
 #include "interpose/session/spawned_tasks.h"
+#include "interpose/session/thread_end.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::session {
@@ -50,6 +52,7 @@ StreamPtr Context::per_thread_stream() {
   const std::lock_guard lock(queue_mutex_);
   StreamPtr& stream = per_thread_[thread];
   if (stream == nullptr) {
+    WatchThreadEnd();
     stream = std::make_shared<Stream>(*this, Stream::Kind::kPerThread, 0);
     streams_.push_back(stream);
   }
@@ -96,6 +99,19 @@ void Context::ForgetStream(const StreamPtr& stream) {
     most_ending_ = std::max<std::size_t>(2 * ending_.size(), 64);
   }
   ending_.push_back(stream);
+}
+
+void Context::ForgetThread(std::uint64_t thread) {
+  StreamPtr stream;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    const auto found = per_thread_.find(thread);
+    if (found == per_thread_.end()) return;
+    stream = std::move(found->second);
+    per_thread_.erase(found);
+  }
+  AbandonCapture(*stream);  // nobody else can end it
+  ForgetStream(stream);
 }
 
 std::vector<TaskPtr> Context::Predecessors(Stream& stream, std::span<const TaskPtr> after) {
@@ -261,6 +277,15 @@ void Context::WaitAll() {
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(*this);
 }
 
+std::vector<TaskPtr> Context::Unfinished() {
+  std::vector<TaskPtr> tasks = SpawnedTasksOf(*this);
+  const std::lock_guard lock(queue_mutex_);
+  CloseAll();
+  if (!IsDone(legacy_->tail_)) tasks.push_back(legacy_->tail_);
+  AddTails(false, tasks);
+  return tasks;
+}
+
 bool Context::AllIdle() {
   const std::lock_guard lock(queue_mutex_);
   CloseAll();
@@ -294,6 +319,15 @@ void Context::Revive() {
   destroyed_.store(false, std::memory_order_release);
   status_.store(CUDA_SUCCESS, std::memory_order_release);
   device_.SetDefaultLimits(*this);
+}
+
+void Context::Renew() {
+  flags = 0;
+  api_version = kDriverVersion;
+  cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+  id_.store(g_next_id.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  Revive();
 }
 
 void Context::PutStorage(void* key, void* value, StorageDestructor destructor) {
@@ -333,6 +367,8 @@ Context* CurrentContext() {
 Context& ThisContext() { return *CurrentContext(); }
 
 void PushContext(Context* context) {
+  WatchThreadEnd();
+  context->on_stacks.fetch_add(1, std::memory_order_relaxed);
   if (t_state.depth < ThreadState::kInlineDepth) {
     t_state.stack[t_state.depth] = context;
   } else {
@@ -346,6 +382,7 @@ Context* PopContext() {
   Context* const top = CurrentContext();
   if (t_state.depth == 0) return nullptr;
   --t_state.depth;
+  top->on_stacks.fetch_sub(1, std::memory_order_relaxed);
   if (t_state.overflow != nullptr && t_state.depth >= ThreadState::kInlineDepth) {
     t_state.overflow->pop_back();
     if (t_state.overflow->empty()) delete std::exchange(t_state.overflow, nullptr);

@@ -1,5 +1,6 @@
 // A CUDA context: the streams, the error a kernel left behind, limits, and what must go when the context goes.
-// Contexts are never freed, only marked destroyed, because threads may still have them on their stacks.
+// Contexts are never freed, only marked destroyed, because threads may still have them on their stacks. One that is on no stack any more
+// becomes a new context in time (Process::AddContext).
 #pragma once
 
 #include <atomic>
@@ -34,13 +35,11 @@ class ContextMemory {
     Kind kind = Kind::kDevice;
     std::uint64_t bytes = 0;
     unsigned flags = 0;
-    bool sync_memops = false;
   };
   void Add(std::uint64_t address, Block block);
   /// Nothing when no block of one of the kinds starts there.
   std::optional<Block> Take(std::uint64_t address, std::initializer_list<Kind> kinds);
   std::optional<Block> Find(std::uint64_t address) const;
-  bool SetSyncMemops(std::uint64_t address, bool on);
   void FreeAll(exec::DeviceMemory& memory);
 
  private:
@@ -48,14 +47,14 @@ class ContextMemory {
   std::map<std::uint64_t, Block> blocks_;
 };
 
-class Context {
+class Context final : public exec::AllocationOwner {
  public:
   Context(Device& device, bool primary);
-  ~Context();
+  ~Context() override;
 
   Device& device() const { return device_; }
   bool primary() const { return primary_; }
-  std::uint64_t id() const { return id_; }
+  std::uint64_t id() const { return id_.load(std::memory_order_relaxed); }
   cuda::CUcontext handle() { return reinterpret_cast<cuda::CUcontext>(this); }
 
   /// The error a kernel left behind, or that the context is gone; success otherwise.
@@ -90,6 +89,8 @@ class Context {
   static bool IsDefaultStream(cuda::CUstream handle);
   /// The stream is none any more. What is in it runs to its end, and whoever waits for the context waits for that, too.
   void ForgetStream(const StreamPtr& stream);
+  /// The thread has ended, and its default stream with it.
+  void ForgetThread(std::uint64_t thread);
 
   /// Puts `task` behind what the stream's rules say it must follow, and behind `after`. Waits while the stream's queue is full.
   void Enqueue(Stream& stream, const TaskPtr& task, std::span<const TaskPtr> after = {});
@@ -117,6 +118,8 @@ class Context {
   bool IdleShortly(Stream& stream);
   void Wait(Stream& stream);
   void WaitAll();
+  /// What WaitAll would wait for.
+  std::vector<TaskPtr> Unfinished();
   bool AllIdle();
   /// Lane under which tasks of the stream may be run by waiting threads.
   static std::uint64_t Lane(const Stream& stream) { return stream.id(); }
@@ -127,6 +130,10 @@ class Context {
   void Destroy();
   /// A primary context comes back to life by cuDevicePrimaryCtxRetain.
   void Revive();
+  /// A destroyed one becomes another context: as new, with a number of its own.
+  void Renew();
+  /// How many places of threads' stacks have it.
+  std::atomic<std::uint32_t> on_stacks{0};
   int retain_count = 0;  ///< primary: guarded by the device's mutex
 
   // ---- context-local storage (runtime export table) -----------------------------------------------------------------------
@@ -158,7 +165,7 @@ class Context {
   Device& device_;
   const std::unique_ptr<NarrowTasks> narrow_tasks_;
   const bool primary_;
-  const std::uint64_t id_;
+  std::atomic<std::uint64_t> id_;
   std::atomic<cuda::CUresult> status_{cuda::CUDA_SUCCESS};
   std::atomic<bool> destroyed_{false};
 

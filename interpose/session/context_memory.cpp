@@ -44,14 +44,6 @@ std::optional<ContextMemory::Block> ContextMemory::Find(std::uint64_t address) c
   return found->second;
 }
 
-bool ContextMemory::SetSyncMemops(std::uint64_t address, bool on) {
-  const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(address);
-  if (found == blocks_.end()) return false;
-  found->second.sync_memops = on;
-  return true;
-}
-
 void ContextMemory::FreeAll(exec::DeviceMemory& memory) {
   decltype(blocks_) blocks;
   {

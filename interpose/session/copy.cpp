@@ -4,10 +4,13 @@
 
 #include "interpose/session/memcheck.h"
 #include "interpose/session/process.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::session {
 
 using namespace cuda;
+using exec::Box;
+using exec::Extent;
 
 namespace {
 
@@ -17,10 +20,15 @@ struct Side {
   std::shared_ptr<Array> array;
 };
 
-bool DeviceRange(Context& context, std::uint64_t address, std::size_t bytes, bool write) {
-  if (bytes == 0 || context.device().memory().Accessible(address, bytes, write)) return true;
-  MemcheckLog::Get().BadRange("copy or fill", context, address, bytes, write);
+bool DeviceRange(Context& context, std::uint64_t address, Extent bytes, bool write) {
+  if (bytes == 0 || (bytes.fits() && context.device().memory().Accessible(address, bytes.value(), write))) return true;
+  MemcheckLog::Get().BadRange("copy or fill", context, address, bytes.value(), write);
   return false;
+}
+
+/// Whether a copy or fill may use the range: any addresses of the host's, memory that is there of the device's.
+bool MayUse(Context& context, bool device, std::uint64_t address, Extent bytes, bool write) {
+  return exec::IsRange(address, bytes) && (!device || DeviceRange(context, address, bytes, write));
 }
 
 struct SideRequest {
@@ -30,37 +38,39 @@ struct SideRequest {
   std::size_t x, y, z, pitch, height;
 };
 
-/// Bytes from the first to the last one that a box of rows touches.
-std::uint64_t Span(std::size_t pitch, std::size_t slice, std::size_t width, std::size_t height, std::size_t depth) {
-  return (depth - 1) * slice + (height - 1) * pitch + width;
+/// The place of a box in an array.
+CUresult ResolveArray(const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth, Side* side) {
+  side->array = Process::Get().arrays.Find(r.array);
+  if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const exec::ImageLevel& level = side->array->level();
+  if (!exec::LiesIn(0, Extent(level.width) * side->array->texel_bytes(), r.x, width) || !exec::LiesIn(0, level.height, r.y, height) ||
+      !exec::LiesIn(0, level.depth, r.z, depth)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  side->pitch = level.row_bytes;
+  side->slice = level.slice_bytes;
+  side->base = reinterpret_cast<std::byte*>(level.base) + r.z * side->slice + r.y * side->pitch + r.x;
+  return CUDA_SUCCESS;
 }
 
 CUresult Resolve(Context& context, const SideRequest& r, std::size_t width, std::size_t height, std::size_t depth, bool write, Side* side) {
-  if (r.type == CU_MEMORYTYPE_ARRAY) {
-    side->array = Process::Get().arrays.Find(r.array);
-    if (side->array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const exec::ImageLevel& level = side->array->level();
-    if (r.x + width > std::uint64_t{level.width} * side->array->texel_bytes() || r.y + height > level.height || r.z + depth > level.depth) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    side->pitch = level.row_bytes;
-    side->slice = level.slice_bytes;
-    side->base = reinterpret_cast<std::byte*>(level.base) + r.z * side->slice + r.y * side->pitch + r.x;
-    return CUDA_SUCCESS;
-  }
+  if (r.type == CU_MEMORYTYPE_ARRAY) return ResolveArray(r, width, height, depth, side);
   if (r.type < CU_MEMORYTYPE_HOST || r.type > CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
-  side->pitch = r.pitch != 0 ? r.pitch : r.x + width;
-  if (r.pitch != 0 && r.pitch < r.x + width) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t rows = r.height != 0 ? r.height : r.y + height;
-  if (depth > 1 && r.height != 0 && r.height < r.y + height) return CUDA_ERROR_INVALID_VALUE;
-  side->slice = side->pitch * rows;
+  const Extent row = Extent(r.x) + width, rows = Extent(r.y) + height;
+  const Extent pitch = r.pitch != 0 ? Extent(r.pitch) : row;
+  const Extent slice = pitch * (r.height != 0 ? Extent(r.height) : rows);
+  if (pitch < row || (depth > 1 && r.height != 0 && r.height < rows)) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t start = r.type == CU_MEMORYTYPE_HOST ? r.host : r.device;
-  if (start == 0) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t base = start + r.z * side->slice + r.y * side->pitch + r.x;
-  side->base = reinterpret_cast<std::byte*>(base);
-  const bool ours = r.type == CU_MEMORYTYPE_DEVICE || (r.type == CU_MEMORYTYPE_UNIFIED && IsOurs(context, base));
-  if (ours && !DeviceRange(context, base, Span(side->pitch, side->slice, width, height, depth), write)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
+  const Extent base = Extent(start) + Extent(r.z) * slice + Extent(r.y) * pitch + Extent(r.x);
+  if (start == 0 || !pitch.fits() || !base.fits()) return CUDA_ERROR_INVALID_VALUE;
+  // A slice that is too large is none when nothing lies behind it.
+  if (depth > 1 && !slice.fits()) return CUDA_ERROR_INVALID_VALUE;
+  side->pitch = pitch.value();
+  side->slice = slice.value();
+  side->base = reinterpret_cast<std::byte*>(base.value());
+  const bool ours = r.type == CU_MEMORYTYPE_DEVICE || (r.type == CU_MEMORYTYPE_UNIFIED && IsOurs(context, base.value()));
+  const Box box{width, height, depth, side->pitch, side->slice};
+  return MayUse(context, ours, base.value(), box.span(), write) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -76,8 +86,7 @@ CUresult MakeCopy(Context& context, End dst_end, std::uint64_t dst, End src_end,
   if (bytes != 0) {
     if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto bad = [&](End end, std::uint64_t pointer, bool write) {
-      if (end == End::kHost || (end == End::kAny && !IsOurs(context, pointer))) return false;
-      return !DeviceRange(context, pointer, bytes, write);
+      return !MayUse(context, end == End::kDevice || (end == End::kAny && IsOurs(context, pointer)), pointer, bytes, write);
     };
     if (bad(dst_end, dst, true) || bad(src_end, src, false)) return CUDA_ERROR_INVALID_VALUE;
   }
@@ -121,6 +130,7 @@ CUresult MakeCopy(Context& context, const CUDA_MEMCPY3D& c, CopyOp* op) {
       c.dst_height};
   if (const auto status = Resolve(context, from, c.width_bytes, c.height, c.depth, false, &src); status != CUDA_SUCCESS) return status;
   if (const auto status = Resolve(context, to, c.width_bytes, c.height, c.depth, true, &dst); status != CUDA_SUCCESS) return status;
+  if (!Box{c.width_bytes, c.height, c.depth}.bytes().fits()) return CUDA_ERROR_INVALID_VALUE;
   op->src = src.base;
   op->dst = dst.base;
   op->src_pitch = src.pitch;
@@ -226,6 +236,7 @@ CUresult SubmitCopyAsync(Stream& stream, CopyOp op) {
 }
 
 CUresult CheckBatch(Context& context, const CUstreamBatchMemOpParams* items, unsigned count) {
+  if (items == nullptr || count == 0 || count > 256) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) {
     std::size_t bytes = 0;
     bool write = false;
@@ -257,12 +268,12 @@ CUresult MakeFill(Context& context, const CUDA_MEMSET_NODE_PARAMS& p, FillOp* op
     op->params.height = 0;
     return CUDA_SUCCESS;
   }
-  const std::size_t row = p.width * p.element_size;
+  const Extent row = Extent(p.width) * p.element_size;
   if (p.dst == 0 || p.dst % p.element_size != 0 || (p.height > 1 && (p.pitch < row || p.pitch % p.element_size != 0))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!DeviceRange(context, p.dst, (p.height - 1) * p.pitch + row, true)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
+  const Box box{row.value(), p.height, 1, p.pitch, 0};
+  return MayUse(context, true, p.dst, box.span(), true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace gridloom::session

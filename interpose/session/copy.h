@@ -27,7 +27,7 @@ cuda::CUresult MakeArrayCopy(Context& context, cuda::CUarray dst_array, std::siz
 /// (CUDA driver API, "API synchronization behavior").
 cuda::CUresult SubmitCopyAsync(Stream& stream, CopyOp op);
 
-/// INVALID_VALUE unless every item names an aligned word of device memory.
+/// INVALID_VALUE unless there are 1 to 256 items, as a driver takes, and every one names an aligned word of device memory.
 cuda::CUresult CheckBatch(Context& context, const cuda::CUstreamBatchMemOpParams* items, unsigned count);
 
 /// True when the pointer leads to memory this driver gave out or has registered.

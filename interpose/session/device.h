@@ -8,6 +8,7 @@
 #include <string>
 
 #include "interpose/api/cuda_types.h"
+#include "interpose/session/allocation_notes.h"
 #include "interpose/session/backend.h"
 #include "interpose/session/context.h"
 #include "interpose/session/pool.h"
@@ -43,6 +44,8 @@ class Device {
   bool has_backend() const { return backend_ != nullptr; }
   exec::DeviceMemory& memory() { return backend_->memory(); }
   exec::Engine& engine() { return backend_->engine(); }
+  /// What programs have said of allocations in memory().
+  AllocationNotes& notes() { return notes_; }
 
   /// The pools that allocations of that kind come from unless they name another. Where managed memory prefers to be does not matter
   /// here, so there is one of it for all locations.
@@ -61,6 +64,7 @@ class Device {
   std::mutex primary_mutex_;
   std::once_flag backend_once_;
   std::unique_ptr<Backend> backend_;
+  AllocationNotes notes_;
   std::mutex pool_mutex_;
   std::map<exec::MemoryKind, std::shared_ptr<MemoryPool>> default_pools_, current_pools_;
   std::shared_ptr<MemoryPool> graph_pool_;

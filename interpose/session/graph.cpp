@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "interpose/session/device.h"
-#include "interpose/session/pool.h"
 #include "interpose/session/process.h"
 
 namespace gridloom::session {
@@ -31,10 +29,6 @@ void ReleaseAll(const UserObjects& objects) {
 GraphNode::~GraphNode() {
   // The graph of a child node is the node's own, whoever has asked for its handle: it goes with the node.
   if (const auto* child = std::get_if<ChildOp>(&operation)) Process::Get().graphs.Remove(child->graph->handle());
-  // Memory of an allocation node lives as long as the node.
-  if (const auto* alloc = std::get_if<AllocOp>(&operation); alloc != nullptr && alloc->params.pointer != 0) {
-    if (const auto pool = MemoryPool::Find(alloc->params.pointer)) pool->Free(alloc->params.pointer);
-  }
 }
 
 CUgraphNodeType GraphNode::type() const {
@@ -68,6 +62,7 @@ CUresult Graph::AddNode(Operation operation, const std::vector<GraphNode*>& depe
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
+  if (const auto status = NoteMemory(operation); status != CUDA_SUCCESS) return status;
   if (const auto* child = std::get_if<ChildOp>(&operation)) child->graph->around_ = weak_from_this();
   if (const auto* conditional = std::get_if<ConditionalOp>(&operation)) {
     for (const auto& body : conditional->bodies->graphs) body->around_ = weak_from_this();
@@ -116,9 +111,21 @@ bool Graph::MayUse(const Conditional& condition) const {
   return false;
 }
 
-bool Graph::HasMemoryNodes() const {
-  return std::ranges::any_of(
-      nodes_, [](const auto& node) { return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type() == CU_GRAPH_NODE_TYPE_MEM_FREE; });
+CUresult Graph::NoteMemory(const Operation& operation) {
+  GraphMemoryUse more;
+  if (const auto* alloc = std::get_if<AllocOp>(&operation)) more.AddAllocation(*alloc->memory);
+  if (const auto* child = std::get_if<ChildOp>(&operation)) more.Add(child->graph->memory());
+  std::shared_ptr<Graph> outermost = shared_from_this();
+  while (const auto next = outermost->around_.lock()) outermost = next;
+  if (const auto* free = std::get_if<FreeOp>(&operation)) {
+    if (free->of_graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const auto status = outermost->memory_.AddFree(*free->of_graph); status != CUDA_SUCCESS) return status;
+    more.NoteFree(*free->of_graph);
+  }
+  for (std::shared_ptr<Graph> graph = shared_from_this(); more.any() && graph != nullptr; graph = graph->around_.lock()) {
+    graph->memory_.Add(more);
+  }
+  return CUDA_SUCCESS;
 }
 
 bool Graph::Order(std::vector<GraphNode*>* order) const {

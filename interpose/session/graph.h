@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interpose/api/cuda_types.h"
+#include "interpose/session/graph_memory.h"
 #include "interpose/session/graph_plan.h"
 #include "interpose/session/operation.h"
 #include "interpose/session/task.h"
@@ -18,6 +19,7 @@
 namespace gridloom::session {
 
 class Graph;
+class GraphExec;
 
 /// A reference-counted object of the program, freed by its own destructor when nobody holds it any more.
 class UserObject {
@@ -61,7 +63,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   cuda::CUgraph handle() { return reinterpret_cast<cuda::CUgraph>(this); }
   std::unique_lock<std::recursive_mutex> Lock() const { return std::unique_lock(mutex_); }
 
-  /// INVALID_VALUE when a dependency is not of this graph or named twice.
+  /// INVALID_VALUE when a dependency is not of this graph or named twice, or when the node frees what others free (graph_memory.h).
   cuda::CUresult AddNode(Operation operation, const std::vector<GraphNode*>& dependencies, GraphNode** node);
   void RemoveNode(GraphNode& node);
   cuda::CUresult AddEdge(GraphNode& from, GraphNode& to);
@@ -77,19 +79,29 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// Whether a node of this graph may use the condition.
   bool MayUse(const Conditional& condition) const;
   /// A node of it allocates memory or frees it: then neither nodes nor edges can be taken away.
-  bool HasMemoryNodes() const;
+  bool HasMemoryNodes() const { return memory_.any(); }
+  const GraphMemoryUse& memory() const { return memory_; }
+  /// A node of another graph has it.
+  bool inside() const { return !around_.expired(); }
+  /// The executable graph made of one with memory nodes, of which there is one at a time.
+  mutable std::weak_ptr<GraphExec> instance;
 
  private:
+  /// What a node with this operation does with graph memory. The outermost graph, which is the one that is launched, knows of all nodes.
+  cuda::CUresult NoteMemory(const Operation& operation);
+
   mutable std::recursive_mutex mutex_;
-  std::weak_ptr<const Graph> around_;  ///< the graph a node of which has this one as its child or body
+  std::weak_ptr<Graph> around_;  ///< the graph a node of which has this one as its child or body
   std::vector<std::shared_ptr<GraphNode>> nodes_;
+  GraphMemoryUse memory_;
 };
 
 /// A graph made ready to launch. Guarded by its mutex, which callers of Find and Edit hold (Lock).
 class GraphExec {
  public:
-  GraphExec(std::shared_ptr<const GraphPlan> plan, std::uint64_t flags) : flags_(flags), plan_(std::move(plan)) {}
-  /// INVALID_VALUE for a cycle.
+  GraphExec(std::shared_ptr<const GraphPlan> plan, GraphMemoryUse memory, std::uint64_t flags)
+      : flags_(flags), memory_(std::move(memory)), plan_(std::move(plan)) {}
+  /// INVALID_VALUE for a cycle; NOT_SUPPORTED for a graph with memory nodes that there is an executable graph of.
   static cuda::CUresult Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec);
   cuda::CUgraphExec handle() { return reinterpret_cast<cuda::CUgraphExec>(this); }
   std::uint64_t flags() const { return flags_; }
@@ -102,12 +114,14 @@ class GraphExec {
   /// Takes over the operations of a graph of the same shape, all or none.
   cuda::CUresult Update(const Graph& graph, cuda::CUgraphExecUpdateResultInfo* info);
 
-  /// Answers a task that the caller has to wait for without locks, since the stream's queue is full; null: none.
-  [[nodiscard]] TaskPtr Launch(Stream& stream);
+  /// INVALID_VALUE when graph memory forbids it (graph_memory.h). `oldest`: a task that the caller has to wait for without locks, since
+  /// the stream's queue is full; null: none.
+  cuda::CUresult Launch(Stream& stream, TaskPtr* oldest);
 
  private:
   mutable std::mutex mutex_;
   const std::uint64_t flags_;
+  const GraphMemoryUse memory_;
   std::shared_ptr<const GraphPlan> plan_;
   std::shared_ptr<GraphPlan> own_plan_;  ///< the same while no launch has it, so that it can be changed; else null
   TaskPtr last_launch_;                  ///< two launches of one executable graph never overlap

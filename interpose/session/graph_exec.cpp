@@ -10,9 +10,12 @@ namespace gridloom::session {
 using namespace cuda;
 
 CUresult GraphExec::Instantiate(const Graph& graph, std::uint64_t flags, std::shared_ptr<GraphExec>* exec) {
+  const auto lock = graph.Lock();
+  if (graph.HasMemoryNodes() && !graph.instance.expired()) return CUDA_ERROR_NOT_SUPPORTED;
   std::shared_ptr<const GraphPlan> plan;
   if (const auto status = GraphPlan::Make(graph, &plan); status != CUDA_SUCCESS) return status;
-  *exec = std::make_shared<GraphExec>(std::move(plan), flags);
+  *exec = std::make_shared<GraphExec>(std::move(plan), graph.memory(), flags);
+  graph.instance = *exec;
   return CUDA_SUCCESS;
 }
 
@@ -36,8 +39,11 @@ CUresult GraphExec::Update(const Graph& graph, CUgraphExecUpdateResultInfo* info
   return CUDA_SUCCESS;
 }
 
-TaskPtr GraphExec::Launch(Stream& stream) {
+CUresult GraphExec::Launch(Stream& stream, TaskPtr* oldest) {
   const auto lock = Lock();
+  if (const auto status = memory_.BeginLaunch((flags_ & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0); status != CUDA_SUCCESS) {
+    return status;
+  }
   Context& context = stream.context();
   own_plan_ = nullptr;  // from now on it is the launch's, too
   const TaskPtr first = MakeTask(0, [plan = plan_] { plan->BeginConditions(); });
@@ -49,16 +55,18 @@ TaskPtr GraphExec::Launch(Stream& stream) {
   if (timeline != nullptr) plan_->AddCopies(copied);
   const std::uint64_t group = timeline != nullptr ? timeline->OpenGroup(stream, last_work_, copied) : 0;
   const Context::Group work{first, last, plan_->operations(), [&] { return SubmitPlan(context, plan_, first, group); }};
-  TaskPtr oldest = context.EnqueueGroup(stream, work, after);
+  *oldest = context.EnqueueGroup(stream, work, after);
   if (timeline != nullptr) timeline->Close(group);
   last_work_ = group;
   last_launch_ = last;
-  return oldest;
+  return CUDA_SUCCESS;
 }
 
 CUresult LaunchGraph(Stream& stream, const std::shared_ptr<GraphExec>& exec) {
   if (const auto status = RefuseWhileCapturing(stream); status != CUDA_SUCCESS) return status;
-  if (const TaskPtr oldest = exec->Launch(stream)) TaskPool::Get().Wait(oldest);
+  TaskPtr oldest;
+  if (const auto status = exec->Launch(stream, &oldest); status != CUDA_SUCCESS) return status;
+  if (oldest != nullptr) TaskPool::Get().Wait(oldest);
   return CUDA_SUCCESS;
 }
 

@@ -11,19 +11,16 @@ namespace gridloom::session {
 
 using namespace cuda;
 
-/// What a plan needs of its graph beside the operations.
+/// What a plan needs of its graph beside the operations, which keep their memory themselves.
 struct GraphKept {
   explicit GraphKept(const Graph& graph) : objects(graph.user_objects) {
     for (const auto& [object, count] : objects) object->Retain(count);
-    const auto allocates = [](const auto& node) { return node->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC; };
-    if (std::ranges::any_of(graph.nodes(), allocates)) memory_of = graph.shared_from_this();
   }
   ~GraphKept() { ReleaseAll(objects); }
   GraphKept(const GraphKept&) = delete;
   GraphKept& operator=(const GraphKept&) = delete;
 
   UserObjects objects;
-  std::shared_ptr<const Graph> memory_of;  ///< whose allocation nodes own the memory; null: there are none
 };
 
 CUresult GraphPlan::Make(const Graph& graph, std::shared_ptr<const GraphPlan>* plan) {

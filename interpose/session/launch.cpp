@@ -143,6 +143,9 @@ std::uint64_t MaxResidentBlocks(Context& context, const exec::KernelInfo& info, 
 CUresult MakeKernelOp(Context& context, const LaunchRequest& request, KernelOp* op) {
   op->kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
   if (op->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (Context* const owner = op->kernel->owner(); owner != nullptr && owner != &context && !request.from_device) {
+    return Refuse(*op->kernel, CUDA_ERROR_INVALID_HANDLE, "the kernel is of another context's module");
+  }
   if (!request.from_device) PublishTextureReferences(context);
   if (const auto status = op->kernel->Bind(&context, &op->bound); status != CUDA_SUCCESS) return status;
   const exec::KernelInfo& info = *op->bound.info;

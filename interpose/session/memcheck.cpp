@@ -61,7 +61,7 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
 /// An allocation the program itself made and has to free.
 bool IsProgramsOwn(const exec::Allocation& allocation) {
   if (allocation.kind == exec::MemoryKind::kPool) return true;
-  const Context* const context = Process::Get().FindContext(static_cast<cuda::CUcontext>(allocation.tag));
+  const Context* const context = allocation.OwnerAs<Context>();
   return context != nullptr && context->memory.Find(allocation.base).has_value();
 }
 
@@ -118,7 +118,7 @@ void MemcheckLog::BadRange(const char* call, Context& context, std::uint64_t poi
 void MemcheckLog::NoteLeaks(Context& context) {
   if (!leak_check_ || !context.device().has_backend()) return;
   for (const exec::Allocation& allocation : context.device().memory().List()) {
-    const bool here = allocation.tag == &context || allocation.kind == exec::MemoryKind::kPool;
+    const bool here = allocation.owner == &context || allocation.kind == exec::MemoryKind::kPool;
     if (!here || !IsProgramsOwn(allocation)) continue;
     const std::lock_guard lock(mutex_);
     if (std::ranges::find(leaks_, allocation.id, &exec::Allocation::id) == leaks_.end()) leaks_.push_back(allocation);

@@ -61,6 +61,7 @@ std::uint32_t Kernel::Bound::own_param_bytes() const {
 }
 
 CUresult Kernel::Bind(Context* context, Bound* bound) {
+  if (owner_ != nullptr) context = owner_;
   {
     const std::lock_guard lock(mutex_);
     for (const Instance& instance : instances_) {
@@ -220,7 +221,7 @@ std::shared_ptr<Kernel> Code::KernelNamed(std::string_view name) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Kernel>& kernel = kernels_[std::string(name)];
   if (kernel == nullptr) {
-    kernel = std::make_shared<Kernel>(weak_from_this(), std::string(name));
+    kernel = std::make_shared<Kernel>(weak_from_this(), owner_, std::string(name));
     Process::Get().kernels.Add(kernel);
   }
   return kernel;
@@ -288,6 +289,14 @@ void Code::ForgetContext(Context& context) {
   for (const auto& [name, kernel] : kernels_) kernel->ForgetContext(context);
 }
 
+Context* Code::ContextOf(const exec::Program& program) {
+  const std::lock_guard lock(mutex_);
+  for (const Instance& instance : instances_) {
+    if (instance.program.get() == &program) return instance.context;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<TextureReference> Code::FindTextureReference(std::string_view name, Context* context) {
   const exec::GlobalInfo* global = nullptr;
   if (FindGlobal(name, context, &global) != CUDA_SUCCESS) return nullptr;
@@ -311,6 +320,12 @@ std::shared_ptr<Module> Library::ModuleIn(Context& context) {
     Process::Get().modules.Add(module);
   }
   return module;
+}
+
+void Library::ForgetContext(Context& context) {
+  code_->ForgetContext(context);
+  const std::lock_guard lock(mutex_);
+  modules_.erase(&context);
 }
 
 std::vector<std::shared_ptr<Module>> Library::TakeModules() {

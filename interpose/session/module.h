@@ -31,10 +31,12 @@ class TextureReference;
 
 class Kernel {
  public:
-  Kernel(std::weak_ptr<Code> code, std::string name) : code_(std::move(code)), name_(std::move(name)) {}
+  Kernel(std::weak_ptr<Code> code, Context* owner, std::string name) : code_(std::move(code)), owner_(owner), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
   std::shared_ptr<Code> code() const { return code_.lock(); }
+  /// The context of the module that it is of, the only one it can run in; null: a library's, which runs in all.
+  Context* owner() const { return owner_; }
   cuda::CUkernel kernel_handle() { return reinterpret_cast<cuda::CUkernel>(this); }
   cuda::CUfunction function_handle() { return reinterpret_cast<cuda::CUfunction>(this); }
 
@@ -89,6 +91,7 @@ class Kernel {
     std::vector<Prepared> prepared;
   };
   const std::weak_ptr<Code> code_;
+  Context* const owner_;
   const std::string name_;
   std::mutex mutex_;
   std::vector<Instance> instances_;
@@ -108,6 +111,8 @@ class Code : public std::enable_shared_from_this<Code> {
   ~Code();
 
   Device& device() const { return device_; }
+  /// It is a module's: its kernels run in that context alone. Before anybody asks for a kernel.
+  void BindTo(Context& owner) { owner_ = &owner; }
   /// The program in a context, parsed and placed on first use. Null context: any, or one that the first context adopts.
   cuda::CUresult ProgramFor(Context* context, std::shared_ptr<exec::Program>* program, JitLog* log = nullptr);
   /// NOT_FOUND when there is no such kernel.
@@ -121,6 +126,8 @@ class Code : public std::enable_shared_from_this<Code> {
   /// Takes its kernels out of the handle table.
   void Unload();
   void ForgetContext(Context& context);
+  /// The context that the program was loaded in; null when it is not this code's, or no context has asked for it yet.
+  Context* ContextOf(const exec::Program& program);
   std::shared_ptr<TextureReference> FindTextureReference(std::string_view name, Context* context);
 
  private:
@@ -131,6 +138,7 @@ class Code : public std::enable_shared_from_this<Code> {
   Device& device_;
   const std::vector<PtxSource> sources_;
   const bool from_runtime_;
+  Context* owner_ = nullptr;
   std::mutex load_mutex_;  ///< one thread at a time parses
   std::mutex mutex_;
   struct Instance {
@@ -165,6 +173,8 @@ class Library {
   /// The module of this library in a context; always the same handle.
   std::shared_ptr<Module> ModuleIn(Context& context);
   std::vector<std::shared_ptr<Module>> TakeModules();
+  /// The context is destroyed: its module and program go.
+  void ForgetContext(Context& context);
 
  private:
   const std::shared_ptr<Code> code_;

@@ -2,6 +2,7 @@
 
 #include "interpose/session/capture.h"
 #include "interpose/session/copy.h"
+#include "interpose/session/graph_memory.h"
 #include "interpose/session/launch.h"
 #include "interpose/session/process.h"
 
@@ -26,6 +27,9 @@ CUresult MakeOperation(Context& context, const CUDA_KERNEL_NODE_PARAMS_v2& p, Op
   }
   LaunchRequest request;
   request.function = p.function != nullptr ? p.function : reinterpret_cast<CUfunction>(p.kernel);
+  // A module's function runs in its own context, whichever is named or current.
+  const auto kernel = Process::Get().kernels.Find(reinterpret_cast<CUkernel>(request.function));
+  if (kernel != nullptr && kernel->owner() != nullptr) target = kernel->owner();
   request.grid = {p.grid_dim_x, p.grid_dim_y, p.grid_dim_z};
   request.block = {p.block_dim_x, p.block_dim_y, p.block_dim_z};
   request.dynamic_shared_bytes = p.shared_mem_bytes;
@@ -61,7 +65,6 @@ CUresult MakeOperation(Context&, const CUDA_HOST_NODE_PARAMS& p, Operation* oper
 }
 
 CUresult MakeOperation(Context& context, const CUDA_BATCH_MEM_OP_NODE_PARAMS& p, Operation* operation) {
-  if (p.count == 0 || p.params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const auto status = CheckBatch(context, p.params, p.count); status != CUDA_SUCCESS) return status;
   *operation = BatchOp{{p.params, p.params + p.count}, p.flags};
   return CUDA_SUCCESS;
@@ -80,6 +83,13 @@ CUresult MakeOperation(CUDA_CONDITIONAL_NODE_PARAMS& p, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
+CUresult MakeChild(const std::shared_ptr<Graph>& graph, bool moved, Operation* operation) {
+  if (!moved && graph->HasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;  // an allocation node owns its memory alone
+  if (moved && graph->inside()) return CUDA_ERROR_INVALID_VALUE;
+  *operation = ChildOp{moved ? graph : graph->Clone()};
+  return CUDA_SUCCESS;
+}
+
 CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operation) {
   Process& process = Process::Get();
   switch (p.type) {
@@ -92,8 +102,7 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       const auto child = process.graphs.Find(p.graph.graph);
       if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      *operation = ChildOp{child->Clone()};
-      return CUDA_SUCCESS;
+      return MakeChild(child, p.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, operation);
     }
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
@@ -112,7 +121,7 @@ CUresult MakeOperation(Context& context, CUgraphNodeParams& p, Operation* operat
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       if (p.free_pointer == 0) return CUDA_ERROR_INVALID_VALUE;
-      *operation = FreeOp{p.free_pointer, nullptr};
+      *operation = FreeOp{p.free_pointer, nullptr, GraphMemory::Find(p.free_pointer)};
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: return MakeOperation(p.conditional, operation);
     default: return CUDA_ERROR_NOT_SUPPORTED;

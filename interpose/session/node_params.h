@@ -16,6 +16,10 @@ cuda::CUresult MakeOperation(Context& context, const cuda::CUDA_BATCH_MEM_OP_NOD
 /// NOT_SUPPORTED for semaphore nodes.
 cuda::CUresult MakeOperation(Context& context, cuda::CUgraphNodeParams& params, Operation* operation);
 
+/// A node that runs a copy of the graph, or with `moved` the graph itself, which belongs to the node then. NOT_SUPPORTED for a copy of one
+/// with memory nodes.
+cuda::CUresult MakeChild(const std::shared_ptr<Graph>& graph, bool moved, Operation* operation);
+
 cuda::CUDA_KERNEL_NODE_PARAMS_v2 Widen(const cuda::CUDA_KERNEL_NODE_PARAMS_v1& params);
 
 /// What a kernel node was given. The parameter pointers lead into the node and stay valid until it is changed.

@@ -12,11 +12,11 @@
 #include "interpose/session/device.h"
 #include "interpose/session/device_launch.h"
 #include "interpose/session/errors.h"
+#include "interpose/session/free.h"
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
 #include "interpose/session/narrow_tasks.h"
-#include "interpose/session/pool.h"
 #include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
 #include "interpose/session/reordering.h"
@@ -249,10 +249,7 @@ void Run(Context& context, const Operation& operation) {
   try {
     if (const auto* kernel = std::get_if<KernelOp>(&operation)) return RunKernel(context, *kernel);
     if (const auto* host = std::get_if<HostOp>(&operation)) return RunHost(context, *host);
-    if (const auto* free = std::get_if<FreeOp>(&operation)) {
-      if (free->pool != nullptr) free->pool->Free(free->address);
-      return;
-    }
+    if (const auto* free = std::get_if<FreeOp>(&operation)) return RunFree(*free);
     if (context.failed()) return;
     if (BrokerLink* const link = BrokerLink::Get()) link->AddCopied(BytesOf(operation));
     if (const auto* copy = std::get_if<CopyOp>(&operation)) RunCopy(*copy);

@@ -22,6 +22,7 @@ class CtaSink;
 namespace gridloom::session {
 
 class Graph;
+class GraphMemory;
 class MemoryPool;
 struct TaskKernel;
 
@@ -80,10 +81,13 @@ struct EventWaitOp {
 
 struct AllocOp {
   cuda::CUDA_MEM_ALLOC_NODE_PARAMS params{};  ///< pointer filled when the node is made
+  std::shared_ptr<GraphMemory> memory;
 };
+/// One of the two is set: where the memory is from.
 struct FreeOp {
   std::uint64_t address = 0;
-  std::shared_ptr<MemoryPool> pool;  ///< null: memory of a graph's allocation node
+  std::shared_ptr<MemoryPool> pool;
+  std::shared_ptr<GraphMemory> of_graph;
 };
 
 struct BatchOp {

@@ -1,9 +1,10 @@
 #include "interpose/session/pool.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "interpose/session/device.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::session {
 
@@ -13,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t kBlockAlign = 512;
 
+/// The pools of blocks that are in use.
 struct Owners {
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, std::weak_ptr<MemoryPool>> by_address;
-  std::vector<std::shared_ptr<MemoryPool>> orphans;
+  std::unordered_map<std::uint64_t, std::shared_ptr<MemoryPool>> by_address;
 };
 
 Owners& TheOwners() {
@@ -26,16 +27,15 @@ Owners& TheOwners() {
 
 }  // namespace
 
-MemoryPool::~MemoryPool() {
-  TrimLocked(0);
-  for (const auto& [address, block] : used_) device_.memory().Free(address);
-}
+MemoryPool::~MemoryPool() { TrimLocked(0); }
 
 std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
   // memcheck: every block is an allocation of its own, as large as asked for, and is gone when it is freed.
   const std::uint64_t exact = device_.memory().remembers_freed() ? bytes : 0;
   const std::uint64_t asked = bytes;  // what counts as used, to the byte (tests/data/gpu/codes.txt)
-  bytes = (bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign;
+  const exec::Extent rounded = exec::Extent(bytes).RoundedUp(kBlockAlign);
+  if (!rounded.fits()) return 0;
+  bytes = rounded.value();
   const std::lock_guard lock(mutex_);
   std::uint64_t address = 0;
   // A cached block serves requests of at least half its size.
@@ -55,20 +55,32 @@ std::uint64_t MemoryPool::Allocate(std::uint64_t bytes) {
     }
     if (address == 0) return 0;
   }
-  used_[address] = {bytes, asked};
+  used_[address] = {bytes, asked, false};
   used_bytes_ += bytes;
   asked_bytes_ += asked;
   asked_high_ = std::max(asked_high_, asked_bytes_);
   reserved_high_ = std::max(reserved_high_, used_bytes_ + cached_bytes_);
   const std::lock_guard owners_lock(TheOwners().mutex);
-  TheOwners().by_address[address] = weak_from_this();
+  TheOwners().by_address[address] = shared_from_this();
   return address;
 }
 
-bool MemoryPool::Free(std::uint64_t address) {
+bool MemoryPool::BeginFree(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(address);
-  if (found == used_.end()) return false;
+  return found != used_.end() && !std::exchange(found->second.freeing, true);
+}
+
+void MemoryPool::CancelFree(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = used_.find(address); found != used_.end()) found->second.freeing = false;
+}
+
+void MemoryPool::Free(std::uint64_t address) {
+  const std::shared_ptr<MemoryPool> self = shared_from_this();  // the block may be the last that keeps it
+  const std::lock_guard lock(mutex_);
+  const auto found = used_.find(address);
+  if (found == used_.end()) return;
   {
     const std::lock_guard owners_lock(TheOwners().mutex);
     TheOwners().by_address.erase(address);
@@ -79,19 +91,19 @@ bool MemoryPool::Free(std::uint64_t address) {
   cached_bytes_ += block.bytes;
   cached_.emplace(block.bytes, address);
   used_.erase(found);
-  if (device_.memory().remembers_freed()) TrimLocked(used_bytes_);
+  if (closed_ || device_.memory().remembers_freed()) return TrimLocked(used_bytes_);
   // A driver gives memory above the threshold back at the next synchronisation; doing it only beyond a reserve keeps
   // loops that allocate and free fast.
   constexpr std::uint64_t kReserve = 64u << 20;
   if (used_bytes_ + cached_bytes_ > std::max(release_threshold_, used_bytes_ + kReserve)) {
     TrimLocked(std::max(release_threshold_, used_bytes_));
   }
-  return true;
 }
 
-bool MemoryPool::Owns(std::uint64_t address) const {
+void MemoryPool::Close() {
   const std::lock_guard lock(mutex_);
-  return used_.contains(address);
+  closed_ = true;
+  TrimLocked(used_bytes_);
 }
 
 void MemoryPool::Trim(std::uint64_t keep) {
@@ -106,6 +118,11 @@ void MemoryPool::TrimLocked(std::uint64_t keep) {
     cached_bytes_ -= largest->first;
     cached_.erase(largest);
   }
+}
+
+bool MemoryPool::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
 }
 
 CUresult MemoryPool::SetAttribute(CUmemPool_attribute attribute, const void* value) {
@@ -167,16 +184,10 @@ void MemoryPool::ResetHigh() {
   reserved_high_ = used_bytes_ + cached_bytes_;
 }
 
-void MemoryPool::KeepUntilEmpty(std::shared_ptr<MemoryPool> pool) {
-  if (pool->used() == 0) return;
-  const std::lock_guard lock(TheOwners().mutex);
-  TheOwners().orphans.push_back(std::move(pool));  // a program that leaks blocks leaks its pool
-}
-
 std::shared_ptr<MemoryPool> MemoryPool::Find(std::uint64_t address) {
   const std::lock_guard lock(TheOwners().mutex);
   const auto found = TheOwners().by_address.find(address);
-  return found == TheOwners().by_address.end() ? nullptr : found->second.lock();
+  return found == TheOwners().by_address.end() ? nullptr : found->second;
 }
 
 }  // namespace gridloom::session

@@ -15,7 +15,8 @@ namespace gridloom::session {
 
 class Device;
 
-/// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once.
+/// A block goes back to the pool when the stream reaches the free, so whatever is handed out is free to use at once. Blocks that are in
+/// use keep their pool: one that the program has destroyed goes with the last of them.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   /// Of device memory (kPool), managed memory (kManaged) or host memory (kPinned). `max_bytes` 0: no limit.
@@ -42,9 +43,12 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   /// 0 when memory is exhausted.
   std::uint64_t Allocate(std::uint64_t bytes);
-  /// False when the block is not in use.
-  bool Free(std::uint64_t address);
-  bool Owns(std::uint64_t address) const;
+  /// The program gives the block back, once its stream gets there. False when the block is not in use, or was given back before.
+  bool BeginFree(std::uint64_t address);
+  /// It does not after all.
+  void CancelFree(std::uint64_t address);
+  /// The stream got there.
+  void Free(std::uint64_t address);
   /// Gives cached blocks back to the device until at most `keep` bytes are held.
   void Trim(std::uint64_t keep);
 
@@ -57,8 +61,9 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::uint64_t reserved_high() const;
   void ResetHigh();
 
-  /// A destroyed pool lives on until its last block was freed.
-  static void KeepUntilEmpty(std::shared_ptr<MemoryPool> pool);
+  /// The program has destroyed the pool: it keeps no free block any more.
+  void Close();
+  bool closed() const;
   /// The pool whose live block starts at `address`; null for other memory.
   static std::shared_ptr<MemoryPool> Find(std::uint64_t address);
 
@@ -73,6 +78,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   struct Block {
     std::uint64_t bytes;  ///< a cached block may be larger than what it serves
     std::uint64_t asked;  ///< by the program, in whole granules
+    bool freeing;         ///< the program has given it back
   };
   std::unordered_map<std::uint64_t, Block> used_;       ///< by address
   std::multimap<std::uint64_t, std::uint64_t> cached_;  ///< bytes -> address
@@ -80,6 +86,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::uint64_t asked_bytes_ = 0;                       ///< what the program has in use of them
   std::uint64_t asked_high_ = 0, reserved_high_ = 0;
   std::uint64_t release_threshold_ = 0;
+  bool closed_ = false;
   int reuse_flags_[3] = {1, 1, 1};
 };
 

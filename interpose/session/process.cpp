@@ -169,13 +169,44 @@ Device* Process::FindDevice(CUdevice ordinal) const {
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices_.size() ? devices_[static_cast<std::size_t>(ordinal)].get() : nullptr;
 }
 
-std::shared_ptr<Context> Process::AddContext(Device& device) {
+Context& Process::AddContext(Device& device) {
+  constexpr std::size_t kKept = 64;  // for so many more the handle of a destroyed context is known as one
+  {
+    const std::lock_guard lock(shelf_mutex_);
+    const auto free = [&](const Context* context) { return &context->device() == &device && context->on_stacks == 0; };
+    const auto found = shelf_.size() > kKept ? std::ranges::find_if(shelf_, free) : shelf_.end();
+    if (found != shelf_.end()) {
+      Context& context = **found;
+      shelf_.erase(found);
+      context.Renew();
+      return context;
+    }
+  }
   auto context = std::make_shared<Context>(device, false);
   contexts_.Add(context);
-  return context;
+  return *context;
+}
+
+void Process::ShelveContext(Context& context) {
+  const std::lock_guard lock(shelf_mutex_);
+  if (std::ranges::find(shelf_, &context) == shelf_.end()) shelf_.push_back(&context);
+}
+
+void Process::ForgetThread(std::uint64_t thread) {
+  contexts_.ForEach([thread](const std::shared_ptr<Context>& context) { context->ForgetThread(thread); });
 }
 
 Context* Process::FindContext(CUcontext handle) const { return contexts_.Find(handle).get(); }
+
+Context* Process::FindContext(const exec::Program& program) const {
+  Context* context = nullptr;
+  const auto look = [&](const auto& object) {
+    if (context == nullptr) context = object->code().ContextOf(program);
+  };
+  modules.ForEach(look);
+  libraries.ForEach(look);
+  return context;
+}
 
 StreamPtr Process::FindStream(CUstream handle) const {
   StreamPtr found;
@@ -190,7 +221,7 @@ void Process::ReleaseContextObjects(Context& context) {
   for (const auto& module : modules.RemoveIf([&](const Module& m) { return &m.context() == &context; })) {
     if (module->owns_code()) module->code().Unload();
   }
-  libraries.ForEach([&](const std::shared_ptr<Library>& library) { library->code().ForgetContext(context); });
+  libraries.ForEach([&](const std::shared_ptr<Library>& library) { library->ForgetContext(context); });
   events.RemoveIf([&](const Event& event) { return &event.context() == &context; });
   mipmaps.RemoveIf([&](const MipmappedArray& mipmap) { return &mipmap.context() == &context; });
   arrays.RemoveIf([&](const Array& array) { return &array.context() == &context; });

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,9 +59,15 @@ class Process {
   bool eager_loading() const { return eager_loading_; }
   bool launch_blocking() const { return launch_blocking_; }
 
-  std::shared_ptr<Context> AddContext(Device& device);
+  Context& AddContext(Device& device);
+  /// A context other than a primary one was destroyed.
+  void ShelveContext(Context& context);
+  /// The thread of that number has ended.
+  void ForgetThread(std::uint64_t thread);
   /// Null for a handle that was never a context.
   Context* FindContext(cuda::CUcontext handle) const;
+  /// The context that a module's program was loaded in; null when none has asked for it yet.
+  Context* FindContext(const exec::Program& program) const;
   /// A stream that was created, of whatever context; null for any other handle.
   StreamPtr FindStream(cuda::CUstream handle) const;
 
@@ -97,6 +104,8 @@ class Process {
   bool eager_loading_ = false;
   bool launch_blocking_ = false;
   HandleTable<Context, cuda::CUcontext> contexts_;
+  std::mutex shelf_mutex_;
+  std::deque<Context*> shelf_;  ///< destroyed ones that can become others, the oldest first
 };
 
 }  // namespace gridloom::session

@@ -89,11 +89,14 @@ CUresult CheckTask(Context& context, std::uint64_t number) {
   return task == nullptr || task->done() ? context.status() : CUDA_ERROR_NOT_READY;
 }
 
-void WaitForSpawnedTasks(Context& context) {
-  if (context.narrow_tasks() == nullptr) return;
-  for (const TaskPtr& task : SpawnedTasks::Get().Of(context)) TaskPool::Get().Wait(task);
+std::vector<TaskPtr> SpawnedTasksOf(const Context& context) {
+  return context.narrow_tasks() != nullptr ? SpawnedTasks::Get().Of(context) : std::vector<TaskPtr>();
 }
 
-bool SpawnedTasksAreOver(const Context& context) { return context.narrow_tasks() == nullptr || SpawnedTasks::Get().Of(context).empty(); }
+void WaitForSpawnedTasks(Context& context) {
+  for (const TaskPtr& task : SpawnedTasksOf(context)) TaskPool::Get().Wait(task);
+}
+
+bool SpawnedTasksAreOver(const Context& context) { return SpawnedTasksOf(context).empty(); }
 
 }  // namespace gridloom::session

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "interpose/session/launch.h"
 
@@ -17,6 +18,8 @@ cuda::CUresult WaitForTask(Context& context, std::uint64_t number);
 cuda::CUresult CheckTask(Context& context, std::uint64_t number);
 /// Waits for all tasks that were spawned in the context so far.
 void WaitForSpawnedTasks(Context& context);
+/// Those that are not over.
+std::vector<TaskPtr> SpawnedTasksOf(const Context& context);
 /// Whether they are over.
 bool SpawnedTasksAreOver(const Context& context);
 

@@ -10,7 +10,9 @@
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
+#include "interpose/session/task.h"
 #include "interpose/session/thread_state.h"
+#include "sim/exec/extent.h"
 
 namespace gridloom::session {
 
@@ -20,7 +22,7 @@ namespace {
 
 /// A destroyed object that kernels submitted before may still read. Programs destroy objects right after a launch.
 struct Retired {
-  CUcontext context;
+  std::vector<TaskPtr> readers;  ///< what was submitted before
   std::uint64_t object;
   bool texture;
   TextureRecord record;  ///< keeps its array
@@ -30,6 +32,7 @@ struct Records {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, TextureRecord> textures, surfaces;
   std::vector<Retired> retired;
+  std::size_t sweep_at = 0;  ///< so many retired ones are looked through; see SweepRetired
 };
 
 Records& TheRecords() {
@@ -37,15 +40,18 @@ Records& TheRecords() {
   return *records;
 }
 
-/// Removes the retired objects of contexts without work. The caller holds the records' mutex.
+/// Removes the retired objects that nothing reads any more. Few are looked through each time, many when there are twice as many as the last
+/// time left. The caller holds the records' mutex.
 void SweepRetired(Records& records) {
+  constexpr std::size_t kFew = 64;
+  if (records.retired.size() > kFew && records.retired.size() < records.sweep_at) return;
   std::erase_if(records.retired, [](const Retired& retired) {
-    Context* const context = Process::Get().FindContext(retired.context);
-    if (context != nullptr && !context->destroyed() && !context->AllIdle()) return false;
+    if (!std::ranges::all_of(retired.readers, [](const TaskPtr& task) { return task->done(); })) return false;
     exec::ImageTable& table = exec::ImageTable::Get();
     retired.texture ? table.RemoveTexture(retired.object) : table.RemoveSurface(retired.object);
     return true;
   });
+  records.sweep_at = 2 * records.retired.size();
 }
 
 CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::uint64_t object, bool texture) {
@@ -54,7 +60,8 @@ CUresult Retire(std::unordered_map<std::uint64_t, TextureRecord>& objects, std::
   const auto found = objects.find(object);
   if (found == objects.end()) return CUDA_ERROR_INVALID_VALUE;
   Context* const context = CurrentContext();
-  records.retired.push_back({context != nullptr ? context->handle() : nullptr, object, texture, std::move(found->second)});
+  std::vector<TaskPtr> readers = context != nullptr && !context->destroyed() ? context->Unfinished() : std::vector<TaskPtr>();
+  records.retired.push_back({std::move(readers), object, texture, std::move(found->second)});
   objects.erase(found);
   SweepRetired(records);
   return CUDA_SUCCESS;
@@ -70,7 +77,7 @@ std::uint64_t BytesFrom(const exec::DeviceMemory& memory, std::uint64_t address)
 CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, TextureRecord* record, bool* normalized) {
   const auto describe = [&](CUarray_format format, unsigned channels) -> CUresult {
     const auto known = FormatOf(format);
-    if (!known) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!known) return IsFormat(format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
     image->type = known->type;
     image->channels = static_cast<std::uint8_t>(channels);
@@ -109,15 +116,16 @@ CUresult ResourceOf(const CUDA_RESOURCE_DESC& desc, exec::ImageResource* image, 
       if (const auto status = describe(desc.pitch2d.format, desc.pitch2d.num_channels); status != CUDA_SUCCESS) return status;
       const Device& device = ThisContext().device();
       const auto& p = desc.pitch2d;
-      if (p.pointer == 0 || p.width == 0 || p.height == 0 || p.pitch_bytes < p.width * image->texel_bytes() ||
+      const exec::Extent row = exec::Extent(p.width) * image->texel_bytes(), all = exec::Extent(p.pitch_bytes) * p.height;
+      if (p.pointer == 0 || p.width == 0 || p.height == 0 || p.pitch_bytes < row || !all.fits() ||
           p.width > device.spec().texture.max_2d_linear_width || p.height > device.spec().texture.max_2d_linear_height ||
           (p.height > 1 && p.pitch_bytes % device.spec().texture.pitch_alignment_bytes != 0)) {
         return CUDA_ERROR_INVALID_VALUE;
       }
       image->kind = exec::ImageResource::Kind::kPitch2D;
       image->dims = 2;
-      image->levels[0] = {
-          p.pointer, static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1, p.pitch_bytes, p.pitch_bytes * p.height};
+      image->levels[0] = {p.pointer,  static_cast<std::uint32_t>(p.width), static_cast<std::uint32_t>(p.height), 1, p.pitch_bytes,
+                          all.value()};
       break;
     }
     default: return CUDA_ERROR_INVALID_VALUE;

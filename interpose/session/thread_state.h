@@ -20,6 +20,7 @@ struct ThreadState {
   bool in_callback;                        ///< inside a host function of a stream: driver calls are not permitted
   cuda::CUstreamCaptureMode capture_mode;  ///< cuThreadExchangeStreamCaptureMode
   std::uint64_t thread_id;                 ///< unique number, 0 until asked for
+  bool end_watched;                        ///< session/thread_end.h
 };
 extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
 

@@ -26,12 +26,24 @@ enum class MemoryKind : std::uint8_t {
   kInternal,    ///< shared windows, local memory, device heap
 };
 
+/// Whom memory belongs to: a context, a loaded program. Who has an allocation asks what its owner is, and never assumes it.
+class AllocationOwner {
+ public:
+  virtual ~AllocationOwner() = default;
+};
+
 struct Allocation {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;  ///< as requested
   MemoryKind kind = MemoryKind::kDevice;
-  std::uint64_t id = 0;  ///< unique, never reused (CU_POINTER_ATTRIBUTE_BUFFER_ID)
-  void* tag = nullptr;   ///< for the owner: context, pool, …
+  std::uint64_t id = 0;              ///< unique, never reused (CU_POINTER_ATTRIBUTE_BUFFER_ID)
+  AllocationOwner* owner = nullptr;  ///< null: nobody in particular
+
+  /// The owner if it is a T, else null.
+  template <typename T>
+  T* OwnerAs() const {
+    return dynamic_cast<T*>(owner);
+  }
 };
 
 class DeviceMemory {
@@ -55,26 +67,27 @@ class DeviceMemory {
   virtual std::uint64_t high_water_bytes() const = 0;
 
   /// Zero when the limit or the range is exhausted. `align` is a power of two; at least 256 is used. Memory is zeroed pages.
-  virtual std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag = nullptr) = 0;
+  virtual std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, AllocationOwner* owner = nullptr) = 0;
   /// False when `base` is not the start of a live allocation.
   virtual bool Free(std::uint64_t base) = 0;
 
   /// Virtual memory management (cuMemAddressReserve / cuMemCreate / cuMemMap): a reserved range without memory, and
-  /// physical memory (a memfd offset range) that can be mapped into reservations, more than once.
+  /// physical memory (a memfd offset range) that can be mapped into reservations, more than once. Memory at the host counts against no
+  /// limit of the device's; there is no more of it than the machine has.
   virtual std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) = 0;
   virtual bool Release(std::uint64_t base, std::uint64_t bytes) = 0;
-  virtual std::uint64_t CreatePhysical(std::uint64_t bytes) = 0;  ///< handle, 0 on failure
-  virtual bool DestroyPhysical(std::uint64_t handle) = 0;         ///< memory goes when unmapped everywhere
+  virtual std::uint64_t CreatePhysical(std::uint64_t bytes, bool at_host = false) = 0;  ///< handle, 0 on failure
+  virtual bool DestroyPhysical(std::uint64_t handle) = 0;                               ///< memory goes when unmapped everywhere
   /// A new file descriptor for physical memory, for other processes; -1 on failure.
   virtual int ExportPhysical(std::uint64_t handle) const = 0;
-  /// Physical memory that a descriptor of ExportPhysical stands for, which stays the caller's, and its bytes; 0 on failure. What is no such
-  /// memory is refused.
-  virtual std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes) = 0;
+  /// Physical memory that a descriptor of ExportPhysical stands for, which stays the caller's, its bytes and where it is; 0 on failure.
+  /// What is no such memory is refused.
+  virtual std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes, bool* at_host) = 0;
   virtual bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) = 0;
   virtual bool Unmap(std::uint64_t address, std::uint64_t bytes) = 0;
   virtual bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) = 0;
 
-  virtual bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag = nullptr) = 0;
+  virtual bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, AllocationOwner* owner = nullptr) = 0;
   virtual bool UnregisterHost(void* host) = 0;
 
   /// The allocation or registration that contains `address`.

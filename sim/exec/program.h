@@ -51,7 +51,7 @@ struct GlobalInfo {
   const ptx::Variable* variable = nullptr;
 };
 
-class Program {
+class Program : public AllocationOwner {
  public:
   /// Takes a linked module: places its variables, applies initialisers, numbers symbols and functions. `text` is the PTX
   /// it came from (for the cache key). Fails naming what the executor cannot place.
@@ -62,8 +62,6 @@ class Program {
   /// a hash of its text. The original lives as long as the variant.
   static Result<std::shared_ptr<Program>> LoadVariant(std::shared_ptr<const ptx::Module> module, ProgramKey key,
                                                       std::shared_ptr<const Program> original, DeviceMemory& memory);
-  virtual ~Program() = default;
-
   /// Reads bodies of kernels that are unread (rewriter/ptx/lazy_bodies.h).
   virtual const ptx::Module& module() const = 0;
   /// Kernels that nobody has asked for by FindKernel may have no statements in it.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -16,32 +17,40 @@ struct Slot {
 
 }  // namespace
 
-// Two levels of fixed arrays, so that readers need no lock while the table grows. Slots are used again, objects are not
-// freed: a running kernel may hold one.
+// Two levels of fixed arrays, so that readers need no lock while the table grows. A removed object stays as it is while further ones are
+// removed after it, since a running kernel may be about to read it; then another object is put in its place.
 struct ImageTable::Slots {
-  static constexpr std::size_t kChunk = 1024, kChunks = 1024;
-  using Chunk = std::array<std::atomic<const Slot*>, kChunk>;
+  static constexpr std::size_t kChunk = 1024, kChunks = 1024, kKept = 1024;
+  using Chunk = std::array<std::atomic<Slot*>, kChunk>;
   std::array<std::atomic<Chunk*>, kChunks> chunks{};
   std::mutex mutex;
   std::uint64_t next = 1;
   std::vector<std::uint64_t> free;
+  std::deque<Slot*> removed;
 
-  const Slot* Find(std::uint64_t handle) const {
+  Slot* Find(std::uint64_t handle) const {
     if (handle == 0 || handle >= kChunk * kChunks) return nullptr;
     const Chunk* const chunk = chunks[handle / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : (*chunk)[handle % kChunk].load(std::memory_order_acquire);
   }
-  std::uint64_t Add(const Slot* slot) {
+  std::uint64_t Add(const Slot& object) {
     const std::lock_guard lock(mutex);
     std::uint64_t handle = next;
     if (!free.empty()) {
       handle = free.back();
       free.pop_back();
     } else if (next >= kChunk * kChunks) {
-      delete slot;
       return 0;
     } else {
       ++next;
+    }
+    Slot* slot = nullptr;
+    if (removed.size() > kKept) {
+      slot = removed.front();
+      removed.pop_front();
+      *slot = object;
+    } else {
+      slot = new Slot(object);
     }
     auto& place = chunks[handle / kChunk];
     if (place.load(std::memory_order_relaxed) == nullptr) place.store(new Chunk{}, std::memory_order_release);
@@ -50,10 +59,11 @@ struct ImageTable::Slots {
   }
   bool Remove(std::uint64_t handle, bool texture) {
     const std::lock_guard lock(mutex);
-    const Slot* const slot = Find(handle);
+    Slot* const slot = Find(handle);
     if (slot == nullptr || slot->is_texture != texture) return false;
     (*chunks[handle / kChunk].load(std::memory_order_relaxed))[handle % kChunk].store(nullptr, std::memory_order_release);
     free.push_back(handle);
+    removed.push_back(slot);
     return true;
   }
 };
@@ -65,8 +75,8 @@ ImageTable& ImageTable::Get() {
 
 ImageTable::ImageTable() : slots_(new Slots) {}
 
-std::uint64_t ImageTable::Add(const TextureObject& texture) { return slots_->Add(new Slot{true, texture, {}}); }
-std::uint64_t ImageTable::Add(const SurfaceObject& surface) { return slots_->Add(new Slot{false, {}, surface}); }
+std::uint64_t ImageTable::Add(const TextureObject& texture) { return slots_->Add(Slot{true, texture, {}}); }
+std::uint64_t ImageTable::Add(const SurfaceObject& surface) { return slots_->Add(Slot{false, {}, surface}); }
 bool ImageTable::RemoveTexture(std::uint64_t handle) { return slots_->Remove(handle, true); }
 bool ImageTable::RemoveSurface(std::uint64_t handle) { return slots_->Remove(handle, false); }
 

@@ -70,7 +70,7 @@ struct SurfaceObject {
 };
 
 /// All live objects of the process. Handles are small numbers and never 0. Find is lock-free and may be called by running
-/// kernels; removing an object that a kernel still uses is the program's error, its memory is kept until the process ends.
+/// kernels; removing an object that a kernel still uses is the program's error: its memory is kept for a while and then another object's.
 class ImageTable {
  public:
   static ImageTable& Get();

@@ -11,6 +11,9 @@
 # (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
 set(gridloom_not_for_memcheck cub_primitives illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
 
+# Programs that are about calls and not about kernels: one run is enough.
+set(gridloom_as_it_is_only create_destroy)
+
 # Programs whose kernels end before their time; and thrust_algorithms, whose kernels are those of cub_primitives.
 set(gridloom_not_for_trace thrust_algorithms device_assert illegal_address jit_link_after_fault memory_faults launch_errors)
 
@@ -128,6 +131,7 @@ endif()
 if(EXISTS ${GRIDLOOM_TOOLKIT_LIBRARIES}/libcufft.so)
   gridloom_app(cufft_transforms LIBS cufft)
 endif()
+gridloom_app(create_destroy LIBS cuda)
 gridloom_app(host_threads)
 gridloom_app(per_thread_stream FLAGS --default-stream per-thread)
 gridloom_app(fork_and_exec)

@@ -16,8 +16,11 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "sim/exec/extent.h"
 #include "sim/exec/runtime/address_space.h"
 #include "sim/exec/runtime/fork_guard.h"
 #include "sim/exec/runtime/host_registry.h"
@@ -35,6 +38,21 @@ constexpr std::size_t kMaxGuarded = 20'000;
 
 bool CountsAgainstLimit(MemoryKind kind) {
   return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged || kind == MemoryKind::kModule;
+}
+
+constexpr char kHostMemoryName[] = "gridloom-host-memory";
+
+/// Memory of this machine.
+std::uint64_t HostBytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Whether a descriptor of CreatePhysical's is of memory at the host: the system keeps the name that a memfd was made with.
+bool IsHostMemory(int descriptor) {
+  char name[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  const ssize_t length = readlink(link.c_str(), name, sizeof(name) - 1);
+  return length > 0 && std::string_view(name).find(kHostMemoryName) != std::string_view::npos;
 }
 
 void* At(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -74,20 +92,20 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   std::uint64_t limit_bytes() const override { return limit_; }
   std::uint64_t used_bytes() const override { return used_.load(std::memory_order_relaxed); }
 
-  std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag) override;
+  std::uint64_t Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, AllocationOwner* owner) override;
   bool Free(std::uint64_t base) override;
 
   std::uint64_t Reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t hint) override;
   bool Release(std::uint64_t base, std::uint64_t bytes) override;
-  std::uint64_t CreatePhysical(std::uint64_t bytes) override;
+  std::uint64_t CreatePhysical(std::uint64_t bytes, bool at_host) override;
   bool DestroyPhysical(std::uint64_t handle) override;
   int ExportPhysical(std::uint64_t handle) const override;
-  std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes) override;
+  std::uint64_t ImportPhysical(int descriptor, std::uint64_t* bytes, bool* at_host) override;
   bool Map(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle, std::uint64_t offset) override;
   bool Unmap(std::uint64_t address, std::uint64_t bytes) override;
   bool Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) override;
 
-  bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag) override;
+  bool RegisterHost(void* host, std::uint64_t bytes, bool read_only, AllocationOwner* owner) override;
   bool UnregisterHost(void* host) override;
 
   std::optional<Allocation> Find(std::uint64_t address) const override;
@@ -119,6 +137,7 @@ class DeviceMemoryImpl final : public DeviceMemory, public ForkAware {
   struct Physical {
     int fd = -1;
     std::uint64_t bytes = 0;
+    bool charged = false;    // memory of the device's
     std::size_t pieces = 0;  // mapped
     bool destroyed = false;
   };
@@ -235,7 +254,7 @@ bool DeviceMemoryImpl::LetThrough(std::uint64_t address) {
   return true;
 }
 
-std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, void* tag) {
+std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t align, MemoryKind kind, AllocationOwner* owner) {
   if (bytes == 0 || bytes > space_.bytes() || (align & (align - 1)) != 0) return 0;
   const std::uint64_t usable = RoundUp(bytes, kPageBytes);
   const std::uint64_t extent = usable + kGuardBytes;
@@ -254,7 +273,7 @@ std::uint64_t DeviceMemoryImpl::Allocate(std::uint64_t bytes, std::uint64_t alig
   }
   if (huge) madvise(At(base), usable, MADV_HUGEPAGE);  // advice: fewer page faults and TLB misses where the kernel has them
   const bool own = kind == MemoryKind::kInternal || kind == MemoryKind::kModule;
-  live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, tag}, extent});
+  live_.emplace(base, Live{{base, bytes, kind, own ? next_own_id_++ : next_id_++, owner}, extent});
   Note(base + bytes);
   return base;
 }
@@ -318,20 +337,20 @@ bool DeviceMemoryImpl::Release(std::uint64_t base, std::uint64_t bytes) {
   return true;
 }
 
-std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes) {
-  if (bytes == 0) return 0;
+std::uint64_t DeviceMemoryImpl::CreatePhysical(std::uint64_t bytes, bool at_host) {
+  if (bytes == 0 || !Extent(bytes).fits() || (at_host && bytes > HostBytes())) return 0;
   bytes = RoundUp(bytes, kPageBytes);
   const std::unique_lock lock(*mutex_);
-  if (!Charge(bytes)) return 0;
-  const int fd = memfd_create("gridloom-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (!at_host && !Charge(bytes)) return 0;
+  const int fd = memfd_create(at_host ? kHostMemoryName : "gridloom-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // Sealed, so that nobody who gets a descriptor of it can take pages away from under another's mapping.
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
     if (fd >= 0) close(fd);
-    Uncharge(bytes);
+    if (!at_host) Uncharge(bytes);
     return 0;
   }
   const std::uint64_t handle = next_handle_++;
-  physicals_.emplace(handle, Physical{fd, bytes});
+  physicals_.emplace(handle, Physical{fd, bytes, !at_host});
   return handle;
 }
 
@@ -341,21 +360,22 @@ int DeviceMemoryImpl::ExportPhysical(std::uint64_t handle) const {
   return it == physicals_.end() || it->second.destroyed ? -1 : fcntl(it->second.fd, F_DUPFD_CLOEXEC, 0);
 }
 
-std::uint64_t DeviceMemoryImpl::ImportPhysical(int descriptor, std::uint64_t* bytes) {
+std::uint64_t DeviceMemoryImpl::ImportPhysical(int descriptor, std::uint64_t* bytes, bool* at_host) {
   struct stat state {};
   // Only a memfd has seals, and one without them could be made shorter while it is mapped.
   if ((fcntl(descriptor, F_GET_SEALS) & kSeals) != kSeals || fcntl(descriptor, F_GET_SEALS) < 0) return 0;
   if (fstat(descriptor, &state) != 0 || state.st_size <= 0 || state.st_size % static_cast<off_t>(kPageBytes) != 0) return 0;
   const auto size = static_cast<std::uint64_t>(state.st_size);
+  *at_host = IsHostMemory(descriptor);
   const std::unique_lock lock(*mutex_);
-  if (!Charge(size)) return 0;
+  if (!*at_host && !Charge(size)) return 0;
   const int fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (fd < 0) {
-    Uncharge(size);
+    if (!*at_host) Uncharge(size);
     return 0;
   }
   const std::uint64_t handle = next_handle_++;
-  physicals_.emplace(handle, Physical{fd, size});
+  physicals_.emplace(handle, Physical{fd, size, !*at_host});
   *bytes = size;
   return handle;
 }
@@ -364,7 +384,7 @@ void DeviceMemoryImpl::Unreference(std::uint64_t handle) {
   const auto it = physicals_.find(handle);
   if (it == physicals_.end() || !it->second.destroyed || it->second.pieces != 0) return;
   close(it->second.fd);
-  Uncharge(it->second.bytes);
+  if (it->second.charged) Uncharge(it->second.bytes);
   physicals_.erase(it);
 }
 
@@ -382,10 +402,10 @@ bool DeviceMemoryImpl::Map(std::uint64_t address, std::uint64_t bytes, std::uint
   const std::unique_lock lock(*mutex_);
   const Live* const live = LiveAt(address);
   if (!live || live->allocation.kind != MemoryKind::kReserved) return false;
-  if (bytes > live->allocation.base + live->allocation.bytes - address) return false;
+  if (!LiesIn(live->allocation.base, live->allocation.bytes, address, bytes)) return false;
   const auto physical = physicals_.find(handle);
   if (physical == physicals_.end() || physical->second.destroyed) return false;
-  if (offset > physical->second.bytes || bytes > physical->second.bytes - offset) return false;
+  if (!LiesIn(0, physical->second.bytes, offset, bytes)) return false;
   const auto next = pieces_.lower_bound(address);
   if (next != pieces_.end() && next->first < address + bytes) return false;
   if (next != pieces_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
@@ -423,7 +443,7 @@ void DeviceMemoryImpl::SplitAt(std::uint64_t address) {
 }
 
 bool DeviceMemoryImpl::Unmap(std::uint64_t address, std::uint64_t bytes) {
-  if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
+  if (bytes == 0 || !IsRange(address, bytes) || (address | bytes) % kPageBytes != 0) return false;
   const std::unique_lock lock(*mutex_);
   if (!Covered(address, bytes)) return false;
   SplitAt(address);
@@ -439,7 +459,7 @@ bool DeviceMemoryImpl::Unmap(std::uint64_t address, std::uint64_t bytes) {
 }
 
 bool DeviceMemoryImpl::Protect(std::uint64_t address, std::uint64_t bytes, bool readable, bool writable) {
-  if (bytes == 0 || (address | bytes) % kPageBytes != 0) return false;
+  if (bytes == 0 || !IsRange(address, bytes) || (address | bytes) % kPageBytes != 0) return false;
   const std::unique_lock lock(*mutex_);
   if (!Covered(address, bytes)) return false;
   if (mprotect(At(address), bytes, Protection(readable, writable)) != 0) return false;
@@ -452,12 +472,12 @@ bool DeviceMemoryImpl::Protect(std::uint64_t address, std::uint64_t bytes, bool 
   return true;
 }
 
-bool DeviceMemoryImpl::RegisterHost(void* host, std::uint64_t bytes, bool read_only, void* tag) {
+bool DeviceMemoryImpl::RegisterHost(void* host, std::uint64_t bytes, bool read_only, AllocationOwner* owner) {
   const auto base = reinterpret_cast<std::uint64_t>(host);
-  if (host == nullptr || base + bytes < base) return false;
+  if (host == nullptr || !IsRange(base, bytes)) return false;
   if (base < space_.base() + space_.bytes() && base + bytes > space_.base()) return false;
   const std::unique_lock lock(*mutex_);
-  return registered_.Add({base, bytes, next_id_++, read_only, tag});
+  return registered_.Add({base, bytes, next_id_++, read_only, owner});
 }
 
 bool DeviceMemoryImpl::UnregisterHost(void* host) {
@@ -472,7 +492,7 @@ const DeviceMemoryImpl::Live* DeviceMemoryImpl::LiveAt(std::uint64_t address) co
   return address - it->first < it->second.allocation.bytes ? &it->second : nullptr;
 }
 
-Allocation AsAllocation(const HostRange& range) { return {range.base, range.bytes, MemoryKind::kRegistered, range.id, range.tag}; }
+Allocation AsAllocation(const HostRange& range) { return {range.base, range.bytes, MemoryKind::kRegistered, range.id, range.owner}; }
 
 std::optional<Allocation> DeviceMemoryImpl::Find(std::uint64_t address) const {
   if (!space_.Contains(address)) {
@@ -535,11 +555,11 @@ bool DeviceMemoryImpl::PiecesAccessible(std::uint64_t address, std::uint64_t byt
 }
 
 bool DeviceMemoryImpl::Accessible(std::uint64_t address, std::uint64_t bytes, bool write) const {
-  if (bytes == 0 || address + bytes < address) return bytes == 0;
+  if (bytes == 0 || !IsRange(address, bytes)) return bytes == 0;
   if (!space_.Contains(address)) return registered_.Accessible(address, bytes, write);
   const std::shared_lock lock(*mutex_);
   const Live* const live = LiveAt(address);
-  if (!live || bytes > live->allocation.base + live->allocation.bytes - address) return false;
+  if (!live || !LiesIn(live->allocation.base, live->allocation.bytes, address, bytes)) return false;
   return live->allocation.kind != MemoryKind::kReserved || PiecesAccessible(address, bytes, write);
 }
 

@@ -9,19 +9,19 @@ namespace gridloom::exec {
 struct HostRegistry::Table {
   struct Row {
     std::atomic<std::uint64_t> base{0}, bytes{0}, id{0};
-    std::atomic<void*> tag{nullptr};
+    std::atomic<AllocationOwner*> owner{nullptr};
     std::atomic<bool> read_only{false};
 
     HostRange Load() const {
       return {base.load(std::memory_order_acquire), bytes.load(std::memory_order_acquire), id.load(std::memory_order_acquire),
-              read_only.load(std::memory_order_acquire), tag.load(std::memory_order_acquire)};
+              read_only.load(std::memory_order_acquire), owner.load(std::memory_order_acquire)};
     }
     void Store(const HostRange& range) {
       base.store(range.base, std::memory_order_release);
       bytes.store(range.bytes, std::memory_order_release);
       id.store(range.id, std::memory_order_release);
       read_only.store(range.read_only, std::memory_order_release);
-      tag.store(range.tag, std::memory_order_release);
+      owner.store(range.owner, std::memory_order_release);
     }
   };
 

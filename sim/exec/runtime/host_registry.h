@@ -8,12 +8,14 @@
 #include <optional>
 #include <vector>
 
+#include "sim/exec/device_memory.h"
+
 namespace gridloom::exec {
 
 struct HostRange {
   std::uint64_t base = 0, bytes = 0, id = 0;
   bool read_only = false;
-  void* tag = nullptr;
+  AllocationOwner* owner = nullptr;
 };
 
 class HostRegistry {

@@ -275,8 +275,8 @@ Result<std::shared_ptr<Program>> Program::LoadVariant(std::shared_ptr<const ptx:
 }
 
 std::span<const GlobalInfo> VariablesIn(const Allocation& allocation) {
-  if (allocation.kind != MemoryKind::kModule || allocation.tag == nullptr) return {};
-  return static_cast<const ProgramImpl*>(allocation.tag)->globals();
+  const auto* const program = allocation.kind == MemoryKind::kModule ? allocation.OwnerAs<const ProgramImpl>() : nullptr;
+  return program != nullptr ? program->globals() : std::span<const GlobalInfo>();
 }
 
 }  // namespace gridloom::exec

@@ -160,8 +160,10 @@ TEST_CASE("Map_OnePhysicalTwice_SharesMemory") {
   // What another process has of it.
   const int descriptor = memory->ExportPhysical(physical);
   REQUIRE(descriptor >= 0);
+  bool at_host = true;
   std::uint64_t bytes = 0;
-  const std::uint64_t same = memory->ImportPhysical(descriptor, &bytes);
+  const std::uint64_t same = memory->ImportPhysical(descriptor, &bytes, &at_host);
+  CHECK_FALSE(at_host);
   CHECK(ftruncate(descriptor, 0) != 0);  // nobody can take the pages away
   close(descriptor);
   CHECK(same != 0);
@@ -172,7 +174,7 @@ TEST_CASE("Map_OnePhysicalTwice_SharesMemory") {
   const int unsealed = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING), odd = memfd_create("t", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE((ftruncate(unsealed, 4096) == 0 && ftruncate(odd, 4095) == 0));
   REQUIRE(fcntl(odd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
-  for (const int wrong : {unsealed, odd, -1, 0, 1 << 20}) CHECK(memory->ImportPhysical(wrong, &bytes) == 0);
+  for (const int wrong : {unsealed, odd, -1, 0, 1 << 20}) CHECK(memory->ImportPhysical(wrong, &bytes, &at_host) == 0);
   close(unsealed), close(odd);
   CHECK(memory->ExportPhysical(physical + 100) == -1);
   CHECK(memory->DestroyPhysical(physical));

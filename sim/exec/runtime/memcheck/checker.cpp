@@ -120,10 +120,11 @@ std::optional<CheckedRegion> Memcheck::FindRegion(const Warp& warp, std::uint64_
     case MemoryKind::kReserved:
       if (!memory_.Accessible(address, bytes, false)) return std::nullopt;
       return CheckedRegion{address, bytes, memory_.Accessible(address, bytes, true), false};
-    case MemoryKind::kModule:
-      if (const GlobalInfo* variable = VariableBefore(*static_cast<const ProgramImpl*>(allocation->tag), address))
-        return CheckedRegion{variable->address, variable->bytes, true, true};
-      return std::nullopt;
+    case MemoryKind::kModule: {
+      const auto* const program = allocation->OwnerAs<const ProgramImpl>();
+      const GlobalInfo* const variable = program != nullptr ? VariableBefore(*program, address) : nullptr;
+      return variable != nullptr ? std::optional(CheckedRegion{variable->address, variable->bytes, true, true}) : std::nullopt;
+    }
     case MemoryKind::kInternal: break;
   }
   const std::uint64_t workspace = LaunchOf(warp).ctx.grid_workspace;

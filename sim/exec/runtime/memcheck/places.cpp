@@ -41,10 +41,10 @@ std::string GlobalPlace(const DeviceMemory& memory, const DeviceHeap& heap, std:
     return DescribeMiss(address, bytes, block->base, block->bytes, NameBlock(*block)) + (block->freed ? ", which has been freed" : "");
   }
   const auto nearest = address < kPageBytes ? std::nullopt : memory.FindNearest(address);
-  if (nearest && nearest->allocation.kind == MemoryKind::kModule && nearest->allocation.tag) {
-    const auto& program = *static_cast<const ProgramImpl*>(nearest->allocation.tag);
-    const GlobalInfo* variable = VariableBefore(program, address);
-    if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(program, nearest->allocation.base);
+  const bool variables = nearest && nearest->allocation.kind == MemoryKind::kModule;
+  if (const auto* const program = variables ? nearest->allocation.OwnerAs<const ProgramImpl>() : nullptr) {
+    const GlobalInfo* variable = VariableBefore(*program, address);
+    if (!variable || variable->address < nearest->allocation.base) variable = VariableBefore(*program, nearest->allocation.base);
     if (variable && !memory.FindFreed(address))
       return DescribeMiss(address, bytes, variable->address, variable->bytes, NameVariable(*variable));
   }
