@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <unordered_set>
 
 #include "interpose/launcher/commands.h"
@@ -44,13 +45,24 @@ struct KernelSum {
   }
 };
 
-void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum& sum) {
-  for (const trace::BlockVisit& visit : cta.visits) {
-    const std::uint64_t count = code.blocks[visit.block].count;
+/// Of these visits and accesses, made so many times.
+void AddPath(const trace::KernelCode& code, std::span<const trace::BlockVisit> visits, std::span<const trace::MemoryAccess> accesses,
+             std::uint64_t times, KernelSum& sum) {
+  for (const trace::BlockVisit& visit : visits) {
+    const std::uint64_t count = times * code.blocks[visit.block].count;
     sum.warp_instructions += count;
     sum.thread_instructions += count * static_cast<std::uint64_t>(std::popcount(visit.mask));
   }
-  for (const trace::MemoryAccess& access : cta.accesses) sum.accesses += access.mask != 0;
+  for (const trace::MemoryAccess& access : accesses) sum.accesses += access.mask != 0 ? times : 0;
+}
+
+void AddCta(const trace::KernelCode& code, const trace::CtaTrace& cta, KernelSum& sum) {
+  AddPath(code, cta.visits, cta.accesses, 1, sum);
+  for (const trace::Repeat& repeat : cta.repeats) {
+    const trace::WarpTrace& warp = cta.warps[repeat.warp];
+    AddPath(code, std::span(cta.visits).subspan(warp.first_visit + repeat.visit, repeat.visit_count),
+            std::span(cta.accesses).subspan(warp.first_access + repeat.access, repeat.access_count), repeat.more, sum);
+  }
   for (const trace::CtaEvent& event : cta.events) {
     ++sum.events[static_cast<std::size_t>(event.kind)];
     sum.aggregated += event.kind == trace::EventKind::kDeviceLaunch && (event.flags & trace::kAggregated) != 0;

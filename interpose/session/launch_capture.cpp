@@ -115,6 +115,11 @@ void LaunchCapture::End() {
   if (const std::uint64_t dropped = capture_ ? capture_->dropped() : 0; dropped != 0)
     LogFormat(LogLevel::kInfo, "trace: %llu accesses of instructions that copy in bulk are left out",
               static_cast<unsigned long long>(dropped));
+  if (const std::uint64_t cut = capture_ ? capture_->cut() : 0; cut != 0)
+    LogFormat(LogLevel::kWarn,
+              "trace: %llu CTAs make more visits than a trace has room for (%llu different ones, %llu in all): the rest is left out",
+              static_cast<unsigned long long>(cut), static_cast<unsigned long long>(trace::kMostVisits),
+              static_cast<unsigned long long>(trace::kMostVisitsMade));
 }
 
 }  // namespace gridloom::session

@@ -34,6 +34,7 @@ exec::RecordStream& Capture::Open() {
     const std::lock_guard lock(mutex_);
     for (CtaStream::Captured& captured : ctas) {
       dropped_ += captured.dropped * captured.run.count;
+      cut_ += captured.cut ? captured.run.count : 0;
       take_(std::move(captured.run));
     }
   });
@@ -45,6 +46,11 @@ exec::RecordStream& Capture::Open() {
 std::uint64_t Capture::dropped() const {
   const std::lock_guard lock(mutex_);
   return dropped_;
+}
+
+std::uint64_t Capture::cut() const {
+  const std::lock_guard lock(mutex_);
+  return cut_;
 }
 
 }  // namespace gridloom::trace

@@ -39,6 +39,8 @@ class Capture final : public exec::RecordSink {
 
   /// Accesses that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
   std::uint64_t dropped() const;
+  /// CTAs that do more than a trace may have (kMostVisits, kMostVisitsMade): theirs have what came first.
+  std::uint64_t cut() const;
 
  private:
   const CodeTable& table_;
@@ -48,7 +50,7 @@ class Capture final : public exec::RecordSink {
   StreamPool* const pool_;
   mutable std::mutex mutex_;  // of what follows, and of take_
   std::vector<std::unique_ptr<CtaStream>> streams_;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_ = 0, cut_ = 0;
 };
 
 }  // namespace gridloom::trace

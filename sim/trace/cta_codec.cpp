@@ -16,13 +16,12 @@ constexpr std::uint8_t kSameBase = 16;
 constexpr unsigned kUnitShift = 5;  // above it, of scattered lanes, their LaneUnit
 
 // Flags of a CTA.
-constexpr std::uint8_t kExpected = 1;   // the shifts are as predicted
-constexpr std::uint8_t kHasEvents = 2;  // its trace, which has just been given, has events; from version 7 on
-constexpr std::uint8_t kCtaFlags = kExpected | kHasEvents;
+constexpr std::uint8_t kExpected = 1;    // the shifts are as predicted
+constexpr std::uint8_t kHasEvents = 2;   // its trace, which has just been given, has events; from version 7 on
+constexpr std::uint8_t kHasRepeats = 4;  // likewise, repeats; from version 11 on
+constexpr std::uint8_t kCtaFlags = kExpected | kHasEvents | kHasRepeats;
 
-constexpr std::uint64_t kLeastEventBytes = 10;
-
-constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27;  // of a CTA: what a reader lets bytes become
+constexpr std::uint64_t kLeastEventBytes = 10, kLeastRepeatBytes = 4;
 
 }  // namespace
 
@@ -84,7 +83,7 @@ void SharedTraces::Add(std::shared_ptr<const CtaTrace> trace, std::vector<Access
 void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
   std::size_t ago = shared_.Find(cta.trace.get());
   out.Varint(ago);
-  const bool events = ago == 0 && !cta.trace->events.empty();
+  const bool events = ago == 0 && !cta.trace->events.empty(), repeats = ago == 0 && !cta.trace->repeats.empty();
   if (ago == 0) {
     EncodeTrace(*cta.trace, out);
     shared_.Add(cta.trace);
@@ -94,8 +93,9 @@ void CtaEncoder::Encode(const LoadedCta& cta, ByteWriter& out) {
   const auto shift = [&](std::size_t i) { return cta.shifts.empty() ? 0 : cta.shifts[i]; };
   bool expected = true;
   for (std::size_t i = 0; i < accesses_; ++i) expected &= shift(i) == shared.Guess(i);
-  out.Fixed(static_cast<std::uint8_t>((expected ? kExpected : 0) | (events ? kHasEvents : 0)));
+  out.Fixed(static_cast<std::uint8_t>((expected ? kExpected : 0) | (events ? kHasEvents : 0) | (repeats ? kHasRepeats : 0)));
   if (events) EncodeEvents(*cta.trace, out);
+  if (repeats) EncodeRepeats(*cta.trace, out);
   if (!expected) {
     for (std::size_t i = 0; i < accesses_; ++i) out.Signed(static_cast<std::int64_t>(shift(i) - shared.Guess(i)));
   }
@@ -134,6 +134,21 @@ void CtaEncoder::EncodeEvents(const CtaTrace& cta, ByteWriter& out) {
     last = event.data;
     warp = event.warp;
     visit = event.visit;
+  }
+}
+
+/// Each from the end of the one before: warps, then visits of the warp.
+void CtaEncoder::EncodeRepeats(const CtaTrace& cta, ByteWriter& out) {
+  out.Varint(cta.repeats.size());
+  std::uint32_t warp = 0, visit = 0;
+  for (const Repeat& repeat : cta.repeats) {
+    if (repeat.warp != warp) visit = 0;
+    out.Varint(repeat.warp - warp);
+    out.Varint(repeat.visit - visit);
+    out.Varint(repeat.visit_count);
+    out.Varint(repeat.more);
+    warp = repeat.warp;
+    visit = repeat.visit + repeat.visit_count;
   }
 }
 
@@ -218,8 +233,9 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
   CtaTrace trace;
   if (!in.failed() && ago == 0) trace = DecodeTrace(in);
   const auto flags = in.Fixed<std::uint8_t>();
-  if ((flags & ~kCtaFlags) != 0 || ((flags & kHasEvents) != 0 && ago != 0)) in.Fail();
+  if ((flags & ~kCtaFlags) != 0 || ((flags & (kHasEvents | kHasRepeats)) != 0 && ago != 0)) in.Fail();
   if (!in.failed() && (flags & kHasEvents) != 0) DecodeEvents(in, trace);
+  if (!in.failed() && (flags & kHasRepeats) != 0) DecodeRepeats(in, trace);
   if (!in.failed() && ago == 0) {
     GL_TRY(ranges, AccessRangesOf(code_, trace));
     shared_.Add(keeper_ != nullptr ? keeper_->Keep(std::move(trace)) : std::make_shared<const CtaTrace>(std::move(trace)),
@@ -233,6 +249,7 @@ Result<LoadedCta> CtaDecoder::Decode(ByteReader& in) {
     GL_TRY_STATUS(ValidateShifts(code_, shared.ranges, cta.shifts));
   }
   if (too_large_) return Error{"kernel " + code_.name + ": a CTA's trace takes more than " + std::to_string(most_bytes_) + " bytes"};
+  if (!limit_.empty()) return Error{"kernel " + code_.name + ": " + limit_};
   if (in.failed()) return Error{"kernel " + code_.name + ": a CTA's trace is damaged"};
   return cta;
 }
@@ -275,6 +292,45 @@ void CtaDecoder::DecodeEvents(ByteReader& in, CtaTrace& cta) {
   if (!in.failed() && !ValidateEvents(code_, cta).ok()) in.Fail();
 }
 
+void CtaDecoder::DecodeRepeats(ByteReader& in, CtaTrace& cta) {
+  cta.repeats.resize(in.Count(kLeastRepeatBytes));
+  std::uint64_t warp = 0, visit = 0, access = 0, made = cta.visits.size();
+  for (Repeat& repeat : cta.repeats) {
+    const std::uint64_t warps = in.Varint(), skipped = in.Varint(), count = in.Varint();
+    repeat.more = in.Varint();
+    if (warps != 0) visit = access = 0;
+    if (warps >= cta.warps.size() - warp) in.Fail();
+    if (in.failed()) return;
+    warp += warps;
+    const std::uint64_t left = cta.warps[warp].visit_count - visit;
+    if (count == 0 || repeat.more == 0 || skipped > left || count > left - skipped) in.Fail();
+    if (in.failed()) return;
+    const auto accesses_of = [&](std::uint64_t visits) {
+      std::uint64_t accesses = 0;
+      for (; visits != 0; --visits) accesses += index_.Of(cta.visits[cta.warps[warp].first_visit + visit++].block).size();
+      return static_cast<std::uint32_t>(accesses);
+    };
+    repeat.warp = static_cast<std::uint32_t>(warp);
+    access += accesses_of(skipped);
+    repeat.access = static_cast<std::uint32_t>(access);
+    repeat.visit = static_cast<std::uint32_t>(visit);
+    repeat.visit_count = static_cast<std::uint32_t>(count);
+    access += repeat.access_count = accesses_of(count);
+    if (made > kMostVisitsMade || repeat.more > (kMostVisitsMade - made) / count) {
+      Exceeds(in, "a CTA makes more than " + std::to_string(kMostVisitsMade) + " visits");
+      return;
+    }
+    made += repeat.more * count;
+  }
+  if (!in.failed() && !ValidateRepeats(code_, cta).ok()) in.Fail();
+}
+
+bool CtaDecoder::Exceeds(ByteReader& in, std::string limit) {
+  limit_ = std::move(limit);
+  in.Fail();
+  return false;
+}
+
 bool CtaDecoder::HasRoom(ByteReader& in, const CtaTrace& cta, std::uint64_t visits) {
   const std::uint64_t bytes = (cta.visits.size() + visits) * sizeof(BlockVisit) + cta.accesses.size() * sizeof(MemoryAccess) +
                               cta.lanes.size() * sizeof(std::uint32_t);
@@ -314,7 +370,7 @@ CtaTrace CtaDecoder::DecodeTrace(ByteReader& in) {
 bool CtaDecoder::DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp) {
   warp.first_visit = static_cast<std::uint32_t>(cta.visits.size());
   const std::uint64_t count = in.Varint();
-  if (count > kMostVisits - cta.visits.size()) in.Fail();
+  if (count > kMostVisits - cta.visits.size()) return Exceeds(in, "a CTA's path has more than " + std::to_string(kMostVisits) + " visits");
   std::uint64_t done = 0;
   std::int64_t block = 0;
   std::uint32_t mask = ~0u;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rewriter/support/result.h"
@@ -98,6 +99,7 @@ class CtaEncoder {
  private:
   void EncodeTrace(const CtaTrace& cta, ByteWriter& out);
   void EncodeEvents(const CtaTrace& cta, ByteWriter& out);
+  void EncodeRepeats(const CtaTrace& cta, ByteWriter& out);
   void EncodePath(const CtaTrace& cta, const WarpTrace& warp, ByteWriter& out);
   void EncodeAccess(const CtaTrace& cta, const MemoryAccess& access, std::uint32_t instruction, std::uint32_t visit_mask, ByteWriter& out);
 
@@ -133,6 +135,9 @@ class CtaDecoder {
  private:
   CtaTrace DecodeTrace(ByteReader& in);
   void DecodeEvents(ByteReader& in, CtaTrace& cta);
+  void DecodeRepeats(ByteReader& in, CtaTrace& cta);
+  /// False, and the reader fails, since the trace is beyond what is taken. `limit` says of what.
+  bool Exceeds(ByteReader& in, std::string limit);
   void DecodeShifts(ByteReader& in, bool expected, SharedTraces::Trace& of, LoadedCta& cta);
   bool DecodePath(ByteReader& in, CtaTrace& cta, WarpTrace& warp);
   void DecodeAccess(ByteReader& in, CtaTrace& cta, std::uint32_t instruction, std::uint32_t visit_mask);
@@ -145,6 +150,7 @@ class CtaDecoder {
   TraceKeeper* const keeper_;
   std::uint64_t most_bytes_ = ~std::uint64_t{0};  ///< of this trace
   bool too_large_ = false;
+  std::string limit_;  ///< that the trace exceeds
   const AccessIndex index_;
   const std::size_t accesses_;
   AccessPredictor predictor_;

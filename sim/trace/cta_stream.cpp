@@ -15,7 +15,9 @@ using exec::UsableSimd;
 namespace {
 
 constexpr std::size_t kMostModels = 16;
-constexpr std::size_t kMostWords = std::size_t{1} << 22;      // of a CTA that others are compared with
+constexpr std::size_t kMostWords = std::size_t{1} << 22;        // of a CTA that others are compared with
+constexpr std::size_t kMostRecordWords = std::size_t{1} << 28;  // of any CTA
+constexpr std::size_t kLookForTurnsFrom = std::size_t{1} << 15;
 constexpr std::size_t kMostKeptWords = std::size_t{1} << 14;  // the same from one launch to the next
 // Where CTAs are like none before, only some of them are compared with others.
 constexpr std::uint64_t kEagerMisses = 4, kLazyCompares = 8, kHopelessMisses = 256, kRareCompares = 32;
@@ -137,12 +139,14 @@ void CtaStream::OnCtas(exec::RecordPlace& place, std::span<const exec::RecordedC
     }
     const exec::RecordedCta& cta = ctas[done];
     records_.assign(buffers_.size(), {});
+    turns_.clear();
+    cut_ = false;
     records_.front() = cta.words;
     cta.PutIn(place);
     EndCta(place);
     last = follows_ ? cta.words : std::span<const std::uint64_t>();
   }
-  for (Buffer& buffer : buffers_) buffer.used = 0;
+  ForgetWords();
   expected_ = false;
   if (!ctas.empty()) Append(0, last);
   PassOn();
@@ -204,6 +208,11 @@ void CtaStream::TakeRecords(const exec::RecordPlace& place, std::span<const std:
   if (!open_) BeginCta();
   if (place.buffer >= buffers_.size()) return;
   Append(place.buffer, words);
+  if (Buffer& buffer = buffers_[place.buffer]; buffer.used >= kLookForTurnsFrom && !expected_ && !buffer.turns.open()) {
+    const std::size_t used = buffer.turns.Look(buffer.filled());
+    kept_words_ -= buffer.used - used;
+    buffer.used = used;
+  }
   ended_ += ended;
   if (ended_ < warps_) return;
   EndBufferedCta(place);
@@ -225,16 +234,45 @@ void CtaStream::Append(std::uint32_t number, std::span<const std::uint64_t> word
     expected_ = Advance(buffer.words.data() + buffer.used, models_.front()->word_step[number].data() + buffer.used, words);
   } else {
     expected_ = false;
-    if (buffer.words.size() < end) buffer.words.resize(std::max(end, buffer.words.size() * 2));
-    std::memcpy(buffer.words.data() + buffer.used, words.data(), words.size_bytes());
+    if (buffer.turns.open()) {
+      words = words.subspan(buffer.turns.Continue(buffer.filled(), words));
+      if (words.empty()) return;
+      EndTurns(buffer);
+    }
+    return Keep(buffer, words);
   }
   buffer.used = end;
+}
+
+void CtaStream::Keep(Buffer& buffer, std::span<const std::uint64_t> words) {
+  kept_words_ += words.size();
+  cut_ |= kept_words_ > kMostRecordWords;
+  if (cut_) return;
+  const std::size_t end = buffer.used + words.size();
+  if (buffer.words.size() < end) buffer.words.resize(std::max(end, buffer.words.size() * 2));
+  std::memcpy(buffer.words.data() + buffer.used, words.data(), words.size_bytes());
+  buffer.used = end;
+}
+
+void CtaStream::EndTurns(Buffer& buffer) {
+  const std::span<const std::uint64_t> rest = buffer.turns.End(buffer.filled());
+  // Copied: the words that it is of may move.
+  Keep(buffer, std::vector<std::uint64_t>(rest.begin(), rest.end()));
+}
+
+void CtaStream::ForgetWords() {
+  kept_words_ = 0;
+  cut_ = false;
+  for (Buffer& buffer : buffers_) {
+    buffer.used = 0;
+    buffer.turns.Clear();
+  }
 }
 
 void CtaStream::BeginCta() {
   open_ = true;
   ended_ = 0;
-  for (Buffer& buffer : buffers_) buffer.used = 0;
+  ForgetWords();
   expected_ = follows_ && !models_.empty() && !models_.front()->word_step.empty();
 }
 
@@ -242,13 +280,22 @@ void CtaStream::BeginCta() {
 void CtaStream::EndBufferedCta(const exec::RecordPlace& place) {
   if (EndedAsExpected()) return GiveExpected(place.cta_index, place.local_base);
   records_.clear();
-  for (const Buffer& buffer : buffers_) records_.emplace_back(buffer.words.data(), buffer.used);
+  turns_.clear();
+  bool turns = false;
+  for (Buffer& buffer : buffers_) {
+    if (buffer.turns.open()) EndTurns(buffer);
+    turns |= !buffer.turns.empty();
+  }
+  for (const Buffer& buffer : buffers_) {
+    records_.push_back(buffer.filled());
+    if (turns) turns_.push_back(buffer.turns.turns());
+  }
   EndCta(place);
 }
 
 /// Its records are records_, and not what is expected.
 void CtaStream::EndCta(const exec::RecordPlace& place) {
-  const bool compares = Compares(misses_);
+  const bool compares = Compares(misses_) && turns_.empty() && !cut_;
   Model* const before = follows_ ? models_.front().get() : nullptr;
   // Mostly what came after a CTA comes after one like it: the first one of a row of the grid, those inside of it, the last one.
   if (compares && before != nullptr && before->successor != nullptr) {
@@ -335,20 +382,22 @@ void CtaStream::Decode(const exec::RecordPlace& place) {
   std::size_t words = 0;
   for (const auto& records : records_) words += records.size();
   follows_ = false;
-  const bool wanted = words <= kMostWords && since_model_++ >= PauseAfter(unused_models_);
+  const bool wanted = words <= kMostWords && turns_.empty() && !cut_ && since_model_++ >= PauseAfter(unused_models_);
   Captured& captured = captured_.emplace_back();
   captured.run.index = place.cta_index;
   if (!wanted) {
-    captured.run.first.trace = decoder_.Decode(place, records_, nullptr);
+    captured.run.first.trace = decoder_.Decode(place, records_, nullptr, turns_, warps_);
     captured.dropped = decoder_.dropped();
+    captured.cut = cut_ || decoder_.cut();
     return;
   }
   RecordSites sites;
-  captured.run.first.trace = decoder_.Decode(place, records_, &sites);
+  captured.run.first.trace = decoder_.Decode(place, records_, &sites, {}, warps_);
   captured.dropped = decoder_.dropped();
+  captured.cut = decoder_.cut();
   since_model_ = 0;
   ++unused_models_;
-  if (!sites.usable) return;
+  if (!sites.usable || captured.cut) return;
   if (models_.size() >= kMostModels) models_.pop_back();
   models_.push_front(MakeModel(place, std::move(sites), captured.run.first.trace));
   follows_ = true;

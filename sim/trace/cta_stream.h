@@ -13,6 +13,7 @@
 #include "sim/exec/record_sink.h"
 #include "sim/trace/cta_run.h"
 #include "sim/trace/record_decoder.h"
+#include "sim/trace/word_turns.h"
 
 namespace gridloom::trace {
 
@@ -21,6 +22,7 @@ class CtaStream final : public exec::RecordStream {
   struct Captured {
     CtaRun run;
     std::uint64_t dropped = 0;  ///< accesses that have no place in it, of each CTA
+    bool cut = false;           ///< it does more than a trace may have: what is beyond is left out
   };
   /// Takes CTAs that are complete.
   using Take = std::function<void(std::span<Captured> ctas)>;
@@ -40,6 +42,9 @@ class CtaStream final : public exec::RecordStream {
   struct Buffer {
     std::vector<std::uint64_t> words;
     std::size_t used = 0;
+    TurnFinder turns;  ///< of the CTA's words, where there are many
+
+    std::span<const std::uint64_t> filled() const { return {words.data(), used}; }
   };
   /// A CTA that others are compared with.
   struct Model {
@@ -64,6 +69,9 @@ class CtaStream final : public exec::RecordStream {
 
   void TakeRecords(const exec::RecordPlace& place, std::span<const std::uint64_t> words, std::uint32_t ended);
   void Append(std::uint32_t buffer, std::span<const std::uint64_t> words);
+  void Keep(Buffer& buffer, std::span<const std::uint64_t> words);
+  void EndTurns(Buffer& buffer);
+  void ForgetWords();
   std::size_t TakeExpected(std::span<const exec::RecordedCta> ctas, std::span<const std::uint64_t> last);
   void GiveShifted(std::uint64_t index, std::uint64_t local_base);
   void GiveExpected(std::uint64_t index, std::uint64_t local_base);
@@ -86,8 +94,11 @@ class CtaStream final : public exec::RecordStream {
   std::vector<std::uint32_t> local_accesses_;  ///< memory instructions (AccessCount counts them) that go to local memory
   RecordDecoder decoder_;
   std::vector<Buffer> buffers_;
-  RecordBuffers records_;                     ///< of the CTA that has ended: in buffers_, or where they were made
-  std::list<std::unique_ptr<Model>> models_;  ///< the latest first
+  RecordBuffers records_;                          ///< of the CTA that has ended: in buffers_, or where they were made
+  std::vector<std::span<const WordTurns>> turns_;  ///< the same; empty: all of its words are there
+  std::size_t kept_words_ = 0;                     ///< of the CTA
+  bool cut_ = false;                               ///< words of the CTA were not kept
+  std::list<std::unique_ptr<Model>> models_;       ///< the latest first
   std::vector<std::uint64_t> shift_;
   std::uint64_t local_base_ = 0, local_step_ = 0;      ///< of the last CTA that was like a model; of its run
   std::uint32_t ended_ = 0;                            ///< warps of the CTA

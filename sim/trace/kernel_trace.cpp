@@ -63,6 +63,53 @@ Status ValidateWarp(const KernelCode& code, const CtaTrace& cta, std::size_t ind
   return {};
 }
 
+/// Memory instructions of visits of a warp that is valid.
+std::uint64_t AccessesOf(const KernelCode& code, const CtaTrace& cta, const WarpTrace& warp, std::uint32_t from, std::uint32_t to) {
+  std::uint64_t accesses = 0;
+  for (std::uint32_t v = from; v < to; ++v) {
+    const BasicBlock& block = code.blocks[cta.visits[warp.first_visit + v].block];
+    for (std::uint32_t i = 0; i < block.count; ++i) accesses += code.instructions[block.first + i].has_access() ? 1 : 0;
+  }
+  return accesses;
+}
+
+/// Whether an event is at one of the repeat's visits. Events are in order.
+bool HasEvent(const CtaTrace& cta, const Repeat& repeat) {
+  const auto place = [](const CtaEvent& event) { return std::pair(event.warp, event.visit); };
+  const auto event = std::ranges::lower_bound(cta.events, std::pair(repeat.warp, repeat.visit), {}, place);
+  return event != cta.events.end() && place(*event) < std::pair(repeat.warp, repeat.visit + repeat.visit_count);
+}
+
+}  // namespace
+
+Status ValidateRepeats(const KernelCode& code, const CtaTrace& cta) {
+  std::uint64_t made = cta.visits.size();
+  std::uint32_t number = 0, visit = 0;
+  std::uint64_t access = 0;
+  for (const Repeat& repeat : cta.repeats) {
+    const std::string where = "kernel " + code.name + ", repeat in warp " + std::to_string(repeat.warp);
+    if (repeat.warp >= cta.warps.size()) return Bad(where, "the warp does not exist");
+    if (repeat.warp != number) visit = 0, access = 0;
+    const WarpTrace& warp = cta.warps[repeat.warp];
+    if (repeat.visit_count == 0 || repeat.more == 0) return Bad(where, "nothing is repeated");
+    if (std::uint64_t{repeat.visit} + repeat.visit_count > warp.visit_count) return Bad(where, "beyond the path of its warp");
+    if (repeat.warp < number || repeat.visit < visit) return Bad(where, "not in order");
+    access += AccessesOf(code, cta, warp, visit, repeat.visit);
+    visit = repeat.visit + repeat.visit_count;
+    const std::uint64_t accesses = AccessesOf(code, cta, warp, repeat.visit, visit);
+    if (access != repeat.access || accesses != repeat.access_count) return Bad(where, "accesses that are not those of its visits");
+    access += accesses;
+    number = repeat.warp;
+    if (HasEvent(cta, repeat)) return Bad(where, "an event is repeated");
+    if (made > kMostVisitsMade || repeat.more > (kMostVisitsMade - made) / repeat.visit_count)
+      return Bad("kernel " + code.name, "a CTA makes more than " + std::to_string(kMostVisitsMade) + " visits");
+    made += repeat.more * repeat.visit_count;
+  }
+  return {};
+}
+
+namespace {
+
 auto PlaceOf(const CtaEvent& event) { return std::tuple(event.warp, event.visit, event.instruction); }
 
 /// Whether all pieces of a range end before the last address does: who follows ranges adds them up.
@@ -127,7 +174,29 @@ bool IsMemory(std::uint64_t first, std::uint64_t last) { return first <= last &&
 std::uint64_t BytesOf(const CtaTrace& cta) {
   const auto bytes = [](const auto& table) { return std::uint64_t{table.capacity()} * sizeof table[0]; };
   return sizeof cta + bytes(cta.warps) + bytes(cta.visits) + bytes(cta.accesses) + bytes(cta.lanes) + bytes(cta.patterns) +
-         bytes(cta.events);
+         bytes(cta.repeats) + bytes(cta.events);
+}
+
+std::span<const Repeat> RepeatsOf(const CtaTrace& cta, std::uint32_t warp) {
+  const auto repeats = std::ranges::equal_range(cta.repeats, warp, {}, &Repeat::warp);
+  return {repeats.begin(), repeats.end()};
+}
+
+std::vector<PathPiece> PiecesOf(const CtaTrace& cta, std::uint32_t number) {
+  const WarpTrace& warp = cta.warps[number];
+  std::vector<PathPiece> pieces;
+  std::uint32_t visit = 0, access = 0;
+  const auto once = [&](std::uint32_t end) {
+    if (visit < end) pieces.push_back({warp.first_visit + visit, end - visit, warp.first_access + access});
+  };
+  for (const Repeat& repeat : RepeatsOf(cta, number)) {
+    once(repeat.visit);
+    pieces.push_back({warp.first_visit + repeat.visit, repeat.visit_count, warp.first_access + repeat.access, repeat.more + 1});
+    visit = repeat.visit + repeat.visit_count;
+    access = repeat.access + repeat.access_count;
+  }
+  once(warp.visit_count);
+  return pieces;
 }
 
 std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp) {
@@ -209,7 +278,8 @@ Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTr
     return Bad("kernel " + code.name, std::to_string(cta.warps.size()) + " warps in a CTA of " + std::to_string(shape.warps_per_cta()));
   }
   for (std::size_t w = 0; w < cta.warps.size(); ++w) GL_TRY_STATUS(ValidateWarp(code, cta, w));
-  return ValidateEvents(code, cta);
+  GL_TRY_STATUS(ValidateEvents(code, cta));
+  return ValidateRepeats(code, cta);
 }
 
 Status ValidateEvents(const KernelCode& code, const CtaTrace& cta) {
@@ -320,6 +390,10 @@ std::shared_ptr<const CtaTrace> FlatTrace(const KernelCode& code, LoadedCta cta)
 std::uint64_t InstructionCount(const KernelCode& code, const CtaTrace& cta) {
   std::uint64_t count = 0;
   for (const BlockVisit& visit : cta.visits) count += code.blocks[visit.block].count;
+  for (const Repeat& repeat : cta.repeats) {
+    const std::uint32_t first = cta.warps[repeat.warp].first_visit + repeat.visit;
+    for (std::uint32_t v = first; v < first + repeat.visit_count; ++v) count += repeat.more * code.blocks[cta.visits[v].block].count;
+  }
   return count;
 }
 

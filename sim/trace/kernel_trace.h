@@ -150,6 +150,19 @@ struct WarpTrace {
   std::uint32_t first_access = 0, access_count = 0;
 };
 
+/// Part of a warp's path that it goes several times over, one right after the other: equal visits with equal accesses, as loops make that
+/// wait. The tables have one of the turns. Numbers of visits and accesses count from the warp's first.
+struct Repeat {
+  std::uint32_t warp = 0;
+  std::uint32_t visit = 0, visit_count = 0;
+  std::uint32_t access = 0, access_count = 0;  ///< what the visits execute
+  std::uint64_t more = 0;                      ///< turns besides that in the tables
+  bool operator==(const Repeat&) const = default;
+};
+
+/// What a reader takes of one CTA, and a writer gives: visits in the tables, and visits that its warps make, turns of repeats included.
+inline constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 27, kMostVisitsMade = std::uint64_t{1} << 32;
+
 /// The dynamic part of one CTA.
 struct CtaTrace {
   std::vector<WarpTrace> warps;
@@ -157,12 +170,25 @@ struct CtaTrace {
   Table<MemoryAccess> accesses;
   Table<std::uint32_t> lanes;         ///< ScatteredLanes, one after the other
   std::vector<LanePattern> patterns;  ///< at most MemoryAccess::kPatterns
+  std::vector<Repeat> repeats;        ///< by warp and visit; none overlaps another, none has an event in it
   std::vector<CtaEvent> events;       ///< in most CTAs none; CTAs that share a trace have the same ones, whatever their shifts
 };
 /// What it takes of memory, what its tables could still grow by included.
 std::uint64_t BytesOf(const CtaTrace& cta);
 /// The events of one warp.
 std::span<const CtaEvent> EventsOf(const CtaTrace& cta, std::uint32_t warp);
+
+/// The repeats of one warp.
+std::span<const Repeat> RepeatsOf(const CtaTrace& cta, std::uint32_t warp);
+
+/// Part of a warp's path that it goes `times` times over.
+struct PathPiece {
+  std::uint32_t first_visit = 0, visit_count = 0;  ///< in CtaTrace::visits
+  std::uint32_t first_access = 0;                  ///< in CtaTrace::accesses: that of its first visit
+  std::uint64_t times = 1;
+};
+/// The whole path of a warp, in order.
+std::vector<PathPiece> PiecesOf(const CtaTrace& cta, std::uint32_t warp);
 
 /// A number for each memory instruction of a kernel. Few need no memory of their own: there is one of these for each CTA.
 class Shifts {
@@ -282,6 +308,8 @@ Status ValidateCode(const KernelCode& code);
 Status ValidateCta(const KernelCode& code, const LaunchShape& shape, const CtaTrace& cta);
 /// The part of that which is about events; the paths are valid.
 Status ValidateEvents(const KernelCode& code, const CtaTrace& cta);
+/// The part of that which is about repeats; the paths and the events are valid.
+Status ValidateRepeats(const KernelCode& code, const CtaTrace& cta);
 
 /// Where a memory instruction of a trace accesses memory that shifts move: the first and the last byte of all its executions, without what
 /// says into which window a generic address goes. Empty where there are none, or all are of shared memory or of no lane.

@@ -85,9 +85,14 @@ void RecordDecoder::EndLaunch() {
   }
 }
 
-std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites) {
+std::shared_ptr<const CtaTrace> RecordDecoder::Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites,
+                                                      std::span<const std::span<const WordTurns>> turns, std::uint32_t warps) {
   BeginCta(place, sites, buffers.size());
-  for (std::size_t b = 0; b < buffers.size(); ++b) DecodeBuffer(buffers[b], b);
+  for (std::size_t b = 0; b < buffers.size(); ++b) DecodeBuffer(buffers[b], turns.empty() ? std::span<const WordTurns>() : turns[b], b);
+  while (trace_->warps.size() < warps) {  // some records are missing
+    BeginWarp();
+    EndWarp();
+  }
   visits_.Close();
   accesses_.Close();
   lanes_.Close();
@@ -100,7 +105,8 @@ void RecordDecoder::BeginCta(const exec::RecordPlace& place, RecordSites* sites,
   place_ = place;
   sites_ = sites;
   wide_.clear();
-  dropped_ = 0;
+  dropped_ = visits_made_ = 0;
+  cut_ = false;
   ++ctas_;
   trace_ = UnusedTrace();
   visits_.Open(trace_->visits);
@@ -125,6 +131,7 @@ std::shared_ptr<CtaTrace> RecordDecoder::UnusedTrace() {
     }
     kept->warps.clear();
     kept->patterns.clear();
+    kept->repeats.clear();
     kept->events.clear();
     return kept;
   }
@@ -145,30 +152,113 @@ void RecordDecoder::BeginEntry(Entry& entry) const {
   if (ctas_ % kNewHope == 0) entry.patience = std::max<std::uint8_t>(entry.patience, 1);
 }
 
-void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer) {
+void RecordDecoder::DecodeBuffer(std::span<const std::uint64_t> words, std::span<const WordTurns> turns, std::size_t buffer) {
   if (words.empty()) return;
   if (sites_ != nullptr) sites_->number[buffer].assign(words.size(), RecordSites::kFixed);
   site_numbers_ = sites_ != nullptr ? sites_->number[buffer].data() : nullptr;
   words_ = words.data();
   words_end_ = words_ + words.size();
-  for (Words at = words_, end = words_end_; at < end;) {
+  Words at = words_;
+  for (const WordTurns& some : turns) at = DecodeTurns(DecodeUpTo(at, words_ + some.at), some);
+  DecodeUpTo(at, words_end_);
+  if (in_warp_) EndWarp();
+}
+
+/// Takes records that begin before `limit`. Where the next one begins; behind the words if the trace has come to an end before them.
+RecordDecoder::Words RecordDecoder::DecodeUpTo(Words at, Words limit) {
+  while (at < limit) {
+    // No record is shorter than a word, nor has more than a visit where it is taken with others.
+    const std::uint64_t left = VisitsLeft();
+    if (left == 0) return CutHere();
+    const Words stop = at + std::min(left, static_cast<std::uint64_t>(limit - at));
     if (!in_warp_) BeginWarp();
     const RecordKind kind = RecordHeader::Unpack(*at).kind;
     if (sites_ == nullptr && kind <= RecordKind::kMaskedGroup) {
-      const Words from = std::exchange(at, TakeSimpleRecords(at, end));
+      const Words from = std::exchange(at, TakeSimpleRecords(at, stop));
       if (at != from) continue;
     }
     switch (kind) {
-      case RecordKind::kBlock: at = TakeBlocks(at, end); break;
+      case RecordKind::kBlock: at = TakeBlocks(at, stop); break;
       case RecordKind::kWarpEnd:
         EndWarp();
         ++at;
         break;
-      case exec::kEventRecord: at = TakeEvent(at, end); break;
-      default: at = TakeGroup(at, end);
+      case exec::kEventRecord: at = TakeEvent(at, words_end_); break;
+      default: at = TakeGroup(at, words_end_);
     }
   }
-  if (in_warp_) EndWarp();
+  return at;
+}
+
+/// `at` is the first record that begins in the turns. What the trace has of two turns may still differ, by what is kept of patterns from
+/// one execution to the next; then one more is decoded.
+RecordDecoder::Words RecordDecoder::DecodeTurns(Words at, const WordTurns& turns) {
+  if (at == words_end_) return at;
+  const Words first = at, end_of_turn = at + turns.period;
+  std::array<Place, WordTurns::kKeptTurns> places{Here()};
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    const Words end = at + turns.period;
+    if (end > words_ + turns.at + WordTurns::kKeptTurns * turns.period) return CutHere();
+    at = DecodeUpTo(at, end);
+    if (at != end) return CutHere();
+    places[i] = Here();
+  }
+  for (std::uint64_t more = turns.more; more != 0; --more) {
+    if (IsTurn(places[1], places[2], places[3])) {
+      AddRepeat(places[1], places[2], more);
+      break;
+    }
+    if (DecodeUpTo(first, end_of_turn) != end_of_turn) return CutHere();
+    std::ranges::rotate(places, places.begin() + 1);
+    places.back() = Here();
+  }
+  return at;
+}
+
+/// The rest of the buffer has no place in the trace.
+RecordDecoder::Words RecordDecoder::CutHere() {
+  cut_ = true;
+  return words_end_;
+}
+
+bool RecordDecoder::SameAccess(const MemoryAccess& a, const MemoryAccess& b) const {
+  if (a.mask != b.mask || a.stride != b.stride) return false;
+  if (a.stride != MemoryAccess::kScattered || a.mask == 0) return a.base == b.base;
+  const std::uint32_t* const first = lanes_.begin() + a.base;
+  const std::uint32_t unit = ScatteredLanes::At(first).unit;
+  const std::uint32_t words = ScatteredLanes::Words(unit, static_cast<std::uint32_t>(std::popcount(a.mask)));
+  return std::equal(first, first + words, lanes_.begin() + b.base);
+}
+
+/// Whether the same was done from `begin` to `middle` as from there to `end`, and can be done again behind it.
+bool RecordDecoder::IsTurn(const Place& begin, const Place& middle, const Place& end) const {
+  const std::size_t visits = middle.visits - begin.visits, accesses = middle.accesses - begin.accesses;
+  const bool same_warp = begin.in_warp && end.in_warp && begin.warps == end.warps && begin.events == end.events;
+  if (!same_warp || visits == 0 || end.visits - middle.visits != visits || end.accesses - middle.accesses != accesses) return false;
+  if (begin.next != middle.next || begin.end != middle.end || middle.next != end.next || middle.end != end.end) return false;
+  const auto same_visit = [](const BlockVisit& a, const BlockVisit& b) { return a.block == b.block && a.mask == b.mask; };
+  const BlockVisit* const visit = visits_.begin() + begin.visits;
+  if (!std::equal(visit, visit + visits, visit + visits, same_visit)) return false;
+  const MemoryAccess* const access = accesses_.begin() + begin.accesses;
+  return std::equal(access, access + accesses, access + accesses, [&](const auto& a, const auto& b) { return SameAccess(a, b); });
+}
+
+/// What is between these places comes so many times more.
+void RecordDecoder::AddRepeat(const Place& begin, const Place& end, std::uint64_t more) {
+  // The first visit's accesses begin behind those that the block before it is still to make.
+  const std::uint32_t before = begin.next < begin.end ? entries_[begin.end].number - entries_[begin.next].number : 0;
+  const std::uint64_t visits = end.visits - begin.visits;
+  const std::uint64_t left = (kMostVisitsMade - kMostVisits - visits_made_) / visits;
+  cut_ |= more > left;
+  more = std::min(more, left);
+  if (more == 0) return;
+  visits_made_ += more * visits;
+  trace_->repeats.push_back({.warp = static_cast<std::uint32_t>(trace_->warps.size()),
+                             .visit = static_cast<std::uint32_t>(begin.visits) - first_visit_,
+                             .visit_count = static_cast<std::uint32_t>(visits),
+                             .access = static_cast<std::uint32_t>(begin.accesses) + before - first_access_,
+                             .access_count = static_cast<std::uint32_t>(end.accesses - begin.accesses),
+                             .more = more});
 }
 
 void RecordDecoder::BeginWarp() {

@@ -18,6 +18,7 @@
 #include "sim/trace/code_table.h"
 #include "sim/trace/kernel_trace.h"
 #include "sim/trace/lane_shape.h"
+#include "sim/trace/word_turns.h"
 
 namespace gridloom::trace {
 
@@ -89,15 +90,20 @@ class RecordDecoder {
   void BeginLaunch();
   /// Keeps little memory.
   void EndLaunch();
-  /// `sites`, if not null, is filled. A trace that nobody has kept is used again for a later CTA.
-  std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites);
+  /// `sites`, if not null, is filled; `turns` of the buffers' words, if not empty, become repeats: not both. A trace that nobody has kept
+  /// is used again for a later CTA. It has `warps` warps, whatever the records tell.
+  std::shared_ptr<const CtaTrace> Decode(const exec::RecordPlace& place, const RecordBuffers& buffers, RecordSites* sites,
+                                         std::span<const std::span<const WordTurns>> turns = {}, std::uint32_t warps = 0);
   /// Accesses and events of the last CTA that the trace has no place for: loops inside of one instruction (bulk copies) keep their first.
   std::uint64_t dropped() const { return dropped_; }
+  /// Whether the last CTA makes more visits than a trace may have: the trace has the first ones of them.
+  bool cut() const { return cut_; }
 
  private:
   using Words = const std::uint64_t*;
   static constexpr std::uint32_t kNoEntry = ~0u;
-  static constexpr std::size_t kMostPatterns = 4096;  ///< of a CTA
+  static constexpr std::size_t kMostPatterns = 4096;                                 ///< of a CTA
+  static constexpr std::uint64_t kMostDecoded = kMostVisits - exec::kMaxGroupWords;  ///< visits, from which on no group is begun
   static constexpr std::size_t kLastKnown = 64, kLastPlans = 256;
   static constexpr std::size_t kMostSlots = 64;  ///< of a simple group
   static constexpr std::uint8_t kPatience = 4;   ///< patterns of one instruction, found among its lanes and not met again
@@ -206,7 +212,26 @@ class RecordDecoder {
   void BeginEntry(Entry& entry) const;
   void BeginCta(const exec::RecordPlace& place, RecordSites* sites, std::size_t buffers);
   std::shared_ptr<CtaTrace> UnusedTrace();
-  void DecodeBuffer(std::span<const std::uint64_t> words, std::size_t buffer);
+  void DecodeBuffer(std::span<const std::uint64_t> words, std::span<const WordTurns> turns, std::size_t buffer);
+  Words DecodeUpTo(Words at, Words limit);
+  /// How far the trace has come between two records.
+  struct Place {
+    std::size_t visits = 0, accesses = 0, warps = 0, events = 0;
+    std::uint32_t next = 0, end = 0;
+    bool in_warp = false;
+  };
+  Place Here() const { return {visits_.size(), accesses_.size(), trace_->warps.size(), trace_->events.size(), next_, end_, in_warp_}; }
+  Words DecodeTurns(Words at, const WordTurns& turns);
+  Words CutHere();
+  bool IsTurn(const Place& begin, const Place& middle, const Place& end) const;
+  bool SameAccess(const MemoryAccess& a, const MemoryAccess& b) const;
+  void AddRepeat(const Place& begin, const Place& end, std::uint64_t more);
+  std::uint64_t VisitsLeft() const { return kMostDecoded - std::min<std::uint64_t>(visits_.size(), kMostDecoded); }
+  /// So many of a loop's rounds have a place in the trace.
+  std::uint64_t RoundsThatFit(std::uint64_t rounds) {
+    cut_ |= rounds > VisitsLeft();
+    return std::min(rounds, VisitsLeft());
+  }
   void BeginWarp();
   void EndWarp();
   Words TakeBlocks(Words at, Words end);
@@ -297,6 +322,8 @@ class RecordDecoder {
   std::uint32_t first_visit_ = 0, first_access_ = 0;  ///< of the warp
   std::uint32_t ctas_ = 0;
   std::uint64_t dropped_ = 0;
+  std::uint64_t visits_made_ = 0;  ///< by further turns of repeats
+  bool cut_ = false;
 };
 
 }  // namespace gridloom::trace

@@ -65,7 +65,7 @@ RecordDecoder::Words RecordDecoder::TakeRepeatedGroup(const Plan& plan, std::uin
   const Words end = FindSlots(plan, at);
   SkipTo(end_);
   next_ = end_ = plan.end;
-  const std::uint64_t rounds = plan.rounds == PlainSlot::kNone ? 1 : *slot_at_[plan.rounds];
+  const std::uint64_t rounds = RoundsThatFit(plan.rounds == PlainSlot::kNone ? 1 : *slot_at_[plan.rounds]);
   std::fill_n(visits_.Add(rounds), rounds, BlockVisit{plan.block, mask});
   const std::size_t count = plan.accesses.size();
   MemoryAccess* access = accesses_.Add(count * rounds);
@@ -102,7 +102,7 @@ RecordDecoder::Words RecordDecoder::TakePlainGroup(const Plan& plan, std::uint32
   const std::span<const RecordSlot> slots = plan.group->slots();
   const Words end = FindSlots(plan, at);
   std::uint64_t round = plan.rounds == PlainSlot::kNone ? 0 : *slot_at_[plan.rounds];
-  const std::uint64_t rounds = repeats ? std::exchange(round, 0) : 1;
+  const std::uint64_t rounds = repeats ? RoundsThatFit(std::exchange(round, 0)) : 1;
   for (std::uint64_t r = 0; r < rounds; ++r) TakePlainRound(plan, mask, round + r);
   if (sites_ == nullptr) return end;
   for (const PlainAccess& plain : plan.accesses) {

@@ -119,8 +119,9 @@ void Put(MemoryAccess* to, AccessWords words) { std::memcpy(static_cast<void*>(t
 RecordDecoder::Words RecordDecoder::TakeSimpleRecords(Words at, const Words end) {
   constexpr std::uint64_t kStrideOr = RecordSlot::kStride | RecordSlot::kMayDiffer,
                           kPatternOr = RecordSlot::kPattern | RecordSlot::kMayDiffer;
-  const auto words_left = static_cast<std::size_t>(end - at);
-  BlockVisit* visit = visits_.Room(words_left);
+  // A record that begins before `end` may end behind it.
+  const auto words_left = static_cast<std::size_t>(words_end_ - at);
+  BlockVisit* visit = visits_.Room(static_cast<std::size_t>(end - at));
   // Lanes take no more than their records but for the last copy.
   std::uint32_t* lanes = lanes_.Room(2 * words_left + kWarpSize);
   const std::uint32_t* const lanes_begin = lanes_.begin();
@@ -230,7 +231,7 @@ RecordDecoder::Words RecordDecoder::TakeSimpleRecords(Words at, const Words end)
     if (others != 0) {
       lanes_.EndAt(lanes);
       TakeOthers(plan, mask, others, round, access);
-      lanes = lanes_.Room(2 * static_cast<std::size_t>(end - at) + kWarpSize);
+      lanes = lanes_.Room(2 * static_cast<std::size_t>(words_end_ - at) + kWarpSize);
       break;
     }
   }

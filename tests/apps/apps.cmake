@@ -86,6 +86,7 @@ gridloom_app(tensor_copies ARCH 90a FLAGS -std=c++17)
 gridloom_app(wgmma_gemm ARCH 90a FLAGS -std=c++17)
 gridloom_app(launch_attributes ARCH 90)
 gridloom_app(clocks_and_registers)
+gridloom_app(polling_host)
 
 # Matrices, textures.
 gridloom_app(wmma_half)

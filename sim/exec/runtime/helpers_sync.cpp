@@ -100,6 +100,7 @@ void Helper_kClock(WarpCtx* ctx, std::uint32_t mask, std::uint32_t line, std::ui
   if (counted) {
     cycles = CountedCycles(warp);
     CountedCycles(warp) += CountedClocks::kCyclesPerRead;
+    ++warp.cta->unit->clock_reads;
   }
   const std::uint64_t begin_ns = !counted ? HostClockNs(timer) : timer ? counted->timer_ns : counted->clock_ns;
   const std::uint64_t value = timer ? begin_ns + static_cast<std::uint64_t>(static_cast<double>(cycles) / ghz)

@@ -103,6 +103,7 @@ struct Unit {
   std::uint32_t runnable = 0, live_warps = 0;
   std::uint32_t idle_yields = 0;  ///< yields since something happened
   std::uint64_t progress = 0;
+  std::uint64_t clock_reads = 0;  ///< of counted clocks
   Barrier cluster_barrier;
   MbarrierWaits mbarrier_waits;
   StackArea stacks;

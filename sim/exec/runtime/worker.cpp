@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/fault_signal.h"
@@ -24,7 +25,9 @@ constexpr unsigned kRoundsBeforeYield = 48;        // and before other host thre
 constexpr std::size_t kKeptUnits = 16;
 constexpr std::uint64_t kLookInterval = 50'000'000;  // ns between two examinations of a grid that seems dead
 constexpr unsigned kLooksToBelieve = 4;
-constexpr double kCountingFactor = 10;  // a grid that counts while it spins gets so much more time
+constexpr std::uint64_t kBeforePacing = 1'000'000;  // ns that a recorded grid waits as fast as it can
+constexpr long kPacedRound = 64'000;                // ns that a round takes from then on: some 1 us for each trip of a loop's fuel
+constexpr double kCountingFactor = 10;              // a grid that counts while it spins gets so much more time
 
 std::uint64_t NowNs() {
   timespec now{};
@@ -300,7 +303,7 @@ void Worker::RunResident() {
   resident_.clear();
   launch->active_workers.fetch_add(1, std::memory_order_relaxed);
   unsigned idle_rounds = 0;
-  watch_since_ns_ = 0;
+  watch_since_ns_ = waiting_since_ns_ = 0;
   looks_ = quiet_examinations_ = 0;
   counted_stuck_ = false;
   while (!launch->stop.load(std::memory_order_relaxed)) {
@@ -337,10 +340,11 @@ void Worker::RunResident() {
     if (progress) {
       launch->progress.fetch_add(1, std::memory_order_relaxed);
       idle_rounds = 0;
-      watch_since_ns_ = 0;
+      watch_since_ns_ = waiting_since_ns_ = 0;
       continue;
     }
     ++idle_rounds;
+    if (launch->records) PaceRecorded();
     if (idle_rounds % kRoundsBeforeYield == 0) {
       sched_yield();
       if (Watchdog()) break;
@@ -352,6 +356,23 @@ void Worker::RunResident() {
   launch->active_workers.fetch_sub(1, std::memory_order_relaxed);
   idle_.clear();
   if (units_.size() > kKeptUnits) units_.resize(kKeptUnits);
+}
+
+/// Called after a round in which nothing on this worker made progress. What a grid does that is recorded is timed as a GPU does it, turn by
+/// turn, so its warps must not go round their loops many times as often as a GPU's, where each trip waits for memory. Where they wait for a
+/// clock that counts its reads it is the reads that let time pass.
+void Worker::PaceRecorded() {
+  std::uint64_t clock_reads = 0;
+  for (const Unit* unit : resident_) clock_reads += unit->clock_reads;
+  const std::uint64_t now = NowNs();
+  if (waiting_since_ns_ == 0 || std::exchange(seen_clock_reads_, clock_reads) != clock_reads) {
+    seen_clock_reads_ = clock_reads;
+    waiting_since_ns_ = now;
+    return;
+  }
+  if (now - waiting_since_ns_ < kBeforePacing) return;
+  const timespec round{.tv_sec = 0, .tv_nsec = kPacedRound};
+  nanosleep(&round, nullptr);
 }
 
 /// A grid that sleeps does not help others that seem dead.

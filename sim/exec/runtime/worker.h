@@ -67,6 +67,7 @@ class Worker {
   bool StartUnit(bool even_if_superseded);
   void AwaitFeed();
   bool Watchdog();
+  void PaceRecorded();
   Unit* TakeUnit();
   void Abandon(Unit& unit);
   void NextTrail();
@@ -82,6 +83,7 @@ class Worker {
   std::uint64_t watched_progress_ = 0, watch_since_ns_ = 0, looked_ns_ = 0;
   unsigned looks_ = 0, quiet_examinations_ = 0;
   bool counted_stuck_ = false;
+  std::uint64_t waiting_since_ns_ = 0, seen_clock_reads_ = 0;  ///< of PaceRecorded; 0: it does not wait
   std::uint64_t last_trail_ = 0;
 };
 

@@ -27,19 +27,24 @@ class WarpWalk {
   WarpWalk(const TracedKernel& kernel, const trace::CtaTrace& cta, const sim::TimingSpec& timing, Sums& sums)
       : kernel_(kernel), cta_(cta), timing_(timing), sums_(sums), ready_(kernel.code.register_count + 1), pending_(ready_.size()) {}
 
-  void Walk(const trace::WarpTrace& warp) {
+  void Walk(std::uint32_t warp) {
     std::ranges::fill(ready_, 0.0);
     pending_.assign(pending_.size(), false);
     next_ = 0;
-    access_ = warp.first_access;
-    for (std::uint32_t i = 0; i < warp.visit_count; ++i) {
-      const trace::BasicBlock& block = kernel_.code.blocks[cta_.visits[warp.first_visit + i].block];
-      for (std::uint32_t j = block.first; j < block.first + block.count; ++j) Step(kernel_.code.instructions[j]);
+    for (const trace::PathPiece& piece : trace::PiecesOf(cta_, warp)) {
+      for (std::uint64_t turn = 0; turn < piece.times; ++turn) WalkOnce(piece);
     }
     sums_.cycles += next_;
   }
 
  private:
+  void WalkOnce(const trace::PathPiece& piece) {
+    access_ = piece.first_access;
+    for (std::uint32_t i = 0; i < piece.visit_count; ++i) {
+      const trace::BasicBlock& block = kernel_.code.blocks[cta_.visits[piece.first_visit + i].block];
+      for (std::uint32_t j = block.first; j < block.first + block.count; ++j) Step(kernel_.code.instructions[j]);
+    }
+  }
   void Step(const trace::Instruction& instruction) {
     ++sums_.instructions;
     const auto registers = std::span(kernel_.code.operands).subspan(instruction.operands, instruction.destinations + instruction.sources);
@@ -166,7 +171,7 @@ PathFacts WalkPaths(const TracedKernel& kernel, const sim::TimingSpec& timing, s
   for (std::size_t i = 0; i < count; ++i) {
     const trace::CtaTrace& cta = *kernel.ctas[i * kernel.ctas.size() / count];
     WarpWalk walk(kernel, cta, timing, sums);
-    for (const trace::WarpTrace& warp : cta.warps) walk.Walk(warp);
+    for (std::uint32_t warp = 0; warp < cta.warps.size(); ++warp) walk.Walk(warp);
   }
   PathFacts facts;
   const auto accesses = static_cast<double>(sums.accesses), instructions = static_cast<double>(sums.instructions);

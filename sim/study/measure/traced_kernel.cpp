@@ -52,6 +52,10 @@ std::string Digest(const TracedKernel& kernel) {
     Hash(*state, cta->accesses);
     Hash(*state, cta->lanes);
     Hash(*state, cta->patterns);
+    for (const trace::Repeat& repeat : cta->repeats) {
+      const std::uint64_t numbers[] = {repeat.warp, repeat.visit, repeat.visit_count, repeat.more};
+      XXH3_64bits_update(state, numbers, sizeof numbers);
+    }
   }
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits_digest(state)));

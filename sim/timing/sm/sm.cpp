@@ -213,6 +213,16 @@ void Sm::Follow(Warp& warp, const trace::CtaTrace& cta, const DecodedCode& code,
   warp.visit = cta.visits.data() + trace.first_visit;
   warp.visits_end = warp.visit + trace.visit_count;
   warp.access = cta.accesses.data() + trace.first_access;
+  warp.repeat = warp.repeats_end = nullptr;
+  if (!cta.repeats.empty()) {
+    const auto repeats = trace::RepeatsOf(cta, number);
+    warp.repeat = repeats.data();
+    warp.repeats_end = repeats.data() + repeats.size();
+    warp.path = warp.visit;
+    warp.path_end = warp.visits_end;
+    warp.path_access = warp.access;
+    warp.SetPart();
+  }
   warp.parked = 0;
   warp.event_op = nullptr;
   if (!cta.events.empty()) {

@@ -39,6 +39,7 @@ void Sm::RunPiece(Warp& warp, const FedPiece& piece) {
   warp.trace = piece.lanes;
   warp.visit = piece.visits.data();
   warp.visits_end = warp.visit + piece.visits.size();
+  warp.repeat = warp.repeats_end = nullptr;
   warp.access = piece.accesses;
   if (warp.code != piece.code) {
     warp.code = piece.code;

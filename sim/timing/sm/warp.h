@@ -31,11 +31,11 @@ struct Warp {
   std::uint32_t parked = 0;       ///< lanes that are at a barrier already, while others go on
   const DecodedOp* op = nullptr;  ///< next instruction
   const DecodedOp* block_end = nullptr;
-  const trace::BlockVisit* visit = nullptr;  ///< after the current one
-  const trace::BlockVisit* visits_end = nullptr;
-  const trace::MemoryAccess* access = nullptr;  ///< of the next memory instruction
-  Cycle next_issue = 0;                         ///< not before this cycle
-  Cycle wake = 0;                               ///< when the next instruction can issue, as last computed; kNever while that is unknown
+  const trace::BlockVisit* visit = nullptr;       ///< after the current one
+  const trace::BlockVisit* visits_end = nullptr;  ///< of the part of the path up to the end of `repeat`; without one, of the path
+  const trace::MemoryAccess* access = nullptr;    ///< of the next memory instruction
+  Cycle next_issue = 0;                           ///< not before this cycle
+  Cycle wake = 0;                                 ///< when the next instruction can issue, as last computed; kNever while that is unknown
   std::uint64_t age = 0;
   std::uint32_t loads = 0;   ///< outstanding
   std::uint32_t stores = 0;  ///< packets outstanding
@@ -49,6 +49,13 @@ struct Warp {
   bool fed = false;                        ///< it has no trace of its own (WarpFeed)
   std::uint16_t home = 0, number = 0;      ///< if fed: slot of the CTA that it was started in, and which of its warps it is
   const trace::CtaTrace* trace = nullptr;  ///< what its accesses refer to
+  // Repeats of the path that are still to come, or have turns left.
+  const trace::Repeat* repeat = nullptr;
+  const trace::Repeat* repeats_end = nullptr;
+  std::uint64_t turns_left = 0;                      ///< of `repeat`, after the current one
+  const trace::BlockVisit* path = nullptr;           ///< its first visit, that repeats count from
+  const trace::BlockVisit* path_end = nullptr;       ///< if there are repeats
+  const trace::MemoryAccess* path_access = nullptr;  ///< the same of accesses
 
   /// When the next instruction finds its registers ready, those that it writes included.
   Cycle RegistersReady() const {
@@ -67,23 +74,51 @@ struct Warp {
     }
   }
   /// Lanes that run next, after the current instruction: those of the next visit, if that is of others. 0 at the end.
-  std::uint32_t NextLanes() const { return visit == visits_end ? 0 : visit->mask; }
+  std::uint32_t NextLanes() const {
+    if (visit != visits_end) return visit->mask;
+    if (repeat == repeats_end) return 0;
+    if (turns_left != 0) return path[repeat->visit].mask;
+    return visit != path_end ? visit->mask : 0;
+  }
   /// Moves to the next instruction of the trace; false at its end.
   bool Advance() {
     if (++op != block_end) return true;
     return NextBlock();
   }
   bool NextBlock() {
-    while (visit != visits_end) {
-      const trace::BasicBlock& block = code->blocks[visit->block];
-      mask = visit->mask;
-      ++visit;
-      if (block.count == 0) continue;
-      op = code->ops.data() + block.first;
-      block_end = op + block.count;
+    do {
+      while (visit != visits_end) {
+        const trace::BasicBlock& block = code->blocks[visit->block];
+        mask = visit->mask;
+        ++visit;
+        if (block.count == 0) continue;
+        op = code->ops.data() + block.first;
+        block_end = op + block.count;
+        return true;
+      }
+    } while (repeat != repeats_end && NextTurn());
+    return false;
+  }
+  /// Behind the last visit of a repeat's turn: it goes round once more, or on. False where there is nothing behind it.
+  bool NextTurn() {
+    if (turns_left != 0) {
+      --turns_left;
+      visit = path + repeat->visit;
+      access = path_access + repeat->access;
       return true;
     }
-    return false;
+    ++repeat;
+    SetPart();
+    return visit != visits_end;
+  }
+  /// The part of the path up to the end of `repeat`'s first turn.
+  void SetPart() {
+    if (repeat == repeats_end) {
+      visits_end = path_end;
+      return;
+    }
+    visits_end = path + repeat->visit + repeat->visit_count;
+    turns_left = repeat->more;
   }
 };
 

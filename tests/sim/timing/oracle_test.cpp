@@ -1,9 +1,12 @@
 // The short cuts of the model against its plain mode, and the promise that host threads and windows do not matter.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <span>
 
 #include "scheduler/policy/builtin.h"
 #include "tests/sim/timing/random_launch.h"
+#include "tests/sim/trace/unrolled.h"
 
 namespace gridloom::timing {
 namespace {
@@ -45,6 +48,76 @@ TEST_CASE("Engine_RandomKernelsOnRandomDevices_AreBitEqualToThePlainMode") {
     CHECK(BrokenLaw(made.device, fast) == "");
     REQUIRE(Difference(fast, RunCase(made, {.plain = true})) == "");
   }
+}
+
+/// CTAs of another source in whose paths random parts without barriers repeat, up to twenty times; or the same CTAs written out.
+class RepeatingSource final : public trace::CtaSource {
+ public:
+  RepeatingSource(std::shared_ptr<trace::CtaSource> from, std::uint64_t seed, bool unrolled)
+      : from_(std::move(from)), seed_(seed), unrolled_(unrolled) {}
+  const trace::KernelCode& code() const override { return from_->code(); }
+  const trace::LaunchShape& shape() const override { return from_->shape(); }
+  Result<trace::LoadedCta> Load(std::uint64_t index) override {
+    auto cta = from_->Load(index);
+    if (!cta.ok()) return cta;
+    std::mt19937_64 random(seed_ + index);
+    trace::CtaTrace made = *cta->trace;
+    for (std::uint32_t w = 0; w < made.warps.size(); ++w) AddRepeats(made, w, random);
+    const Status valid = trace::ValidateCta(code(), shape(), made);
+    INFO((valid.ok() ? "" : valid.error().message));
+    CHECK(valid.ok());
+    repeats_ += made.repeats.size();
+    cta->trace = std::make_shared<const trace::CtaTrace>(unrolled_ ? test::Unrolled(made) : std::move(made));
+    return cta;
+  }
+  std::size_t repeats() const { return repeats_; }
+
+ private:
+  void AddRepeats(trace::CtaTrace& cta, std::uint32_t number, std::mt19937_64& random) const {
+    const trace::WarpTrace& warp = cta.warps[number];
+    std::uint32_t visit = 0, access = 0;
+    while (visit < warp.visit_count) {
+      const auto most = static_cast<std::uint32_t>(1 + random() % 5);
+      trace::Repeat repeat{.warp = number, .visit = visit, .access = access, .more = 1 + random() % 20};
+      for (; repeat.visit_count < most && visit < warp.visit_count; ++repeat.visit_count, ++visit) {
+        const trace::BasicBlock& block = code().blocks[cta.visits[warp.first_visit + visit].block];
+        const auto instructions = std::span(code().instructions).subspan(block.first, block.count);
+        if (std::ranges::any_of(instructions, [](const auto& one) { return one.op == trace::OpClass::kBarrier; })) break;
+        repeat.access_count += static_cast<std::uint32_t>(std::ranges::count_if(instructions, &trace::Instruction::has_access));
+      }
+      access += repeat.access_count;
+      if (repeat.visit_count != 0 && random() % 2 == 0) {
+        cta.repeats.push_back(repeat);
+      } else if (repeat.visit_count == 0) {  // a barrier
+        const trace::BasicBlock& block = code().blocks[cta.visits[warp.first_visit + visit++].block];
+        for (std::uint32_t i = 0; i < block.count; ++i) access += code().instructions[block.first + i].has_access() ? 1 : 0;
+      }
+    }
+  }
+  const std::shared_ptr<trace::CtaSource> from_;
+  const std::uint64_t seed_;
+  const bool unrolled_;
+  std::size_t repeats_ = 0;
+};
+
+TEST_CASE("Engine_Repeats_TakeAsLongAsTheirTurns") {
+  std::size_t repeats = 0;
+  for (std::uint64_t seed = 3000; seed < 3008; ++seed) {
+    INFO("seed " << seed);
+    const Case made = RandomCase(seed);
+    const auto run = [&](bool unrolled, RunOptions options) {
+      Case changed = made;
+      for (auto& launch : changed.launches) launch = std::make_shared<RepeatingSource>(launch, seed, unrolled);
+      Outcome outcome = RunCase(changed, options);
+      for (const auto& launch : changed.launches) repeats += dynamic_cast<const RepeatingSource&>(*launch).repeats();
+      return outcome;
+    };
+    const Outcome folded = run(false, {});
+    CHECK(BrokenLaw(made.device, folded) == "");
+    REQUIRE(Difference(folded, run(true, {})) == "");
+    REQUIRE(Difference(folded, run(false, {.plain = true})) == "");
+  }
+  CHECK(repeats > 100);
 }
 
 TEST_CASE("Engine_RunAgain_OnTwoThreads_InShortWindows_GivesTheSame") {

@@ -76,6 +76,31 @@ void AddRandomEvents(const KernelCode& code, CtaTrace& cta, std::mt19937_64& ran
   }
 }
 
+/// Repeats of random parts of the paths.
+void AddRandomRepeats(const KernelCode& code, CtaTrace& cta, std::mt19937_64& random) {
+  const auto accesses_of = [&](const WarpTrace& warp, std::uint32_t from, std::uint32_t to) {
+    std::uint32_t count = 0;
+    for (std::uint32_t v = from; v < to; ++v) {
+      const BasicBlock& block = code.blocks[cta.visits[warp.first_visit + v].block];
+      for (std::uint32_t i = 0; i < block.count; ++i) count += code.instructions[block.first + i].has_access() ? 1 : 0;
+    }
+    return count;
+  };
+  for (std::uint32_t w = 0; w < cta.warps.size(); ++w) {
+    const WarpTrace& warp = cta.warps[w];
+    for (std::uint32_t v = static_cast<std::uint32_t>(random() % 9); v < warp.visit_count; v += static_cast<std::uint32_t>(random() % 9)) {
+      const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % std::min(6u, warp.visit_count - v));
+      cta.repeats.push_back({.warp = w,
+                             .visit = v,
+                             .visit_count = count,
+                             .access = accesses_of(warp, 0, v),
+                             .access_count = accesses_of(warp, v, v + count),
+                             .more = 1 + random() % 1'000'000});
+      v += count;
+    }
+  }
+}
+
 CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& random) {
   CtaTrace cta;
   for (unsigned w = 0; w < warps; ++w) {
@@ -113,7 +138,11 @@ CtaTrace RandomCta(const KernelCode& code, unsigned warps, std::mt19937_64& rand
     warp.access_count = static_cast<std::uint32_t>(cta.accesses.size()) - warp.first_access;
     cta.warps.push_back(warp);
   }
-  if (random() % 3 == 0) AddRandomEvents(code, cta, random);
+  switch (random() % 3) {
+    case 0: AddRandomEvents(code, cta, random); break;
+    case 1: AddRandomRepeats(code, cta, random); break;
+    default: break;
+  }
   return cta;
 }
 
@@ -131,7 +160,7 @@ bool Equal(const CtaTrace& a, const CtaTrace& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
   };
-  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns && a.events == b.events &&
+  return same(a.warps, b.warps) && same(a.visits, b.visits) && a.patterns == b.patterns && a.repeats == b.repeats && a.events == b.events &&
          std::ranges::equal(a.accesses, b.accesses, [&](const auto& x, const auto& y) { return Equal(x, y, a, b); });
 }
 
@@ -332,7 +361,8 @@ TEST_CASE("CtaDecoder_EventsThatDoNotFit_AreRefused") {
     ByteReader in(bytes);
     return !CtaDecoder(sample.code).Decode(in).ok();
   };
-  CHECK(refused(0, 7));    // a flag that nobody knows
+  CHECK(refused(0, 11));   // a flag that nobody knows
+  CHECK(refused(0, 7));    // repeats, and nothing of them
   CHECK(refused(1, 3));    // more events than bytes
   CHECK(refused(1, 127));  // many more
   CHECK(refused(2, kEventKindCount));
@@ -346,6 +376,35 @@ TEST_CASE("CtaDecoder_EventsThatDoNotFit_AreRefused") {
     ByteReader in(cut);
     CHECK(!CtaDecoder(sample.code).Decode(in).ok());
   }
+}
+
+TEST_CASE("CtaDecoder_RepeatsThatDoNotFit_AreRefused") {
+  KernelCode code;
+  code.name = "k";
+  code.instructions.resize(1);
+  code.blocks = {{0, 1}};
+  const auto read = [&](std::vector<std::uint8_t> repeats, std::uint32_t visits = 8) {
+    ByteWriter out;
+    for (const std::uint32_t number : {0u, 0u, 1u, visits, 3u, visits}) out.Varint(number);  // a warp with so many visits, in one run
+    out.Fixed(std::uint8_t{5});                                                              // as expected, repeats
+    std::vector<std::uint8_t> bytes(out.bytes().begin(), out.bytes().end());
+    bytes.insert(bytes.begin() + 5, {0xff, 0xff, 0, 0});  // the run's mask, between block and length
+    bytes.insert(bytes.end(), repeats.begin(), repeats.end());
+    ByteReader in(bytes);
+    const auto cta = CtaDecoder(code).Decode(in);
+    return cta.ok() ? std::to_string(cta->trace->repeats.size()) : cta.error().message;
+  };
+  const std::string damaged = "kernel k: a CTA's trace is damaged";
+  CHECK(read({1, 0, 2, 6, 1}) == "1");
+  CHECK(read({2, 0, 0, 4, 9, 0, 0, 4, 9}) == "2");
+  CHECK(read({1, 1, 0, 1, 1}) == damaged);  // of a second warp
+  CHECK(read({1, 0, 2, 7, 1}) == damaged);  // beyond the path
+  CHECK(read({1, 0, 9, 1, 1}) == damaged);
+  CHECK(read({1, 0, 0, 0, 1}) == damaged);              // no visits
+  CHECK(read({1, 0, 0, 1, 0}) == damaged);              // no turns
+  CHECK(read({2, 0, 0, 4, 9, 0, 1, 4, 9}) == damaged);  // beyond the path, behind another one
+  CHECK(read({200, 1, 0, 0, 1, 1}) == damaged);         // more repeats than bytes
+  CHECK(read({1, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 1}) == "kernel k: a CTA makes more than 4294967296 visits");
 }
 
 TEST_CASE("TraceFile_RandomLaunches_RoundTrip") {
