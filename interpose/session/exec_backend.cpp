@@ -82,6 +82,7 @@ Result<std::unique_ptr<Backend>> MakeExecBackend(const sim::DeviceSpec& device, 
   options.tiers = settings.tiers ? *settings.tiers : "on";
   // The MasterKernel runs as long as the program: what it is at its first launch, it stays.
   if (settings.policy && *settings.policy == "pagoda") options.tiers = "off";
+  options.records = settings.trace || settings.timing || settings.check_ranges || settings.connect;
   options.log = [](std::string_view message) { Log(LogLevel::kWarn, message); };
   GL_TRY(engine, exec::Engine::Create(options, device, *memory));
   return std::unique_ptr<Backend>(std::make_unique<ExecBackend>(std::move(memory), std::move(engine)));

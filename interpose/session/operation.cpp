@@ -26,6 +26,7 @@
 #include "interpose/session/thread_state.h"
 #include "interpose/session/timeline.h"
 #include "interpose/session/tracing.h"
+#include "rewriter/support/own_thread.h"
 #include "sim/exec/slices/slices.h"
 
 namespace gridloom::session {
@@ -165,7 +166,10 @@ void RunHost(Context& context, const HostOp& op) {
   if (op.function != nullptr && context.failed()) return;  // cuLaunchHostFunc: not called after an error
   struct Scope {
     Scope() { t_state.in_callback = true; }
-    ~Scope() { t_state.in_callback = false; }
+    ~Scope() {
+      t_state.in_callback = false;
+      t_receives_faults = false;
+    }
   } const scope;
   if (op.function != nullptr) op.function(op.data);
   else op.callback(op.stream, context.status(), op.data);

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
+
 namespace gridloom::session {
 namespace {
 
@@ -37,26 +39,27 @@ struct Own {
   Block* freed = nullptr;   ///< a chain that grows
   unsigned count = 0;       ///< its blocks
 };
-thread_local constinit std::array<Own, kClasses> t_own;
-thread_local constinit bool t_ending = false;
+__attribute__((tls_model("initial-exec"))) thread_local constinit std::array<Own, kClasses> t_own;
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_watched = false;
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool t_ending = false;
 
 /// Leaves a thread's blocks to the others when it ends.
-struct AtEnd {
-  ~AtEnd() {
-    t_ending = true;
-    for (std::size_t i = 0; i < kClasses; ++i) {
-      Own& own = t_own[i];
-      while (own.chains != nullptr) g_shelves[i].Leave(std::exchange(own.chains, own.chains->chain));
-      if (own.blocks != nullptr) g_shelves[i].Leave(std::exchange(own.blocks, nullptr));
-      if (own.freed != nullptr) g_shelves[i].Leave(std::exchange(own.freed, nullptr));
-      own.count = 0;
-    }
+void LeaveAll(void*) {
+  t_ending = true;
+  for (std::size_t i = 0; i < kClasses; ++i) {
+    Own& own = t_own[i];
+    while (own.chains != nullptr) g_shelves[i].Leave(std::exchange(own.chains, own.chains->chain));
+    if (own.blocks != nullptr) g_shelves[i].Leave(std::exchange(own.blocks, nullptr));
+    if (own.freed != nullptr) g_shelves[i].Leave(std::exchange(own.freed, nullptr));
+    own.count = 0;
   }
-};
+}
 
 void PrepareEnd() {
-  static thread_local const AtEnd at_end;
-  static_cast<void>(at_end);
+  if (t_watched) return;
+  t_watched = true;
+  static const ThreadEnd end(LeaveAll);
+  end.Watch(&t_own);
 }
 
 /// AddressSanitizer would not see the use of a block that was given back.

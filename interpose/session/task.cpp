@@ -1,13 +1,12 @@
 #include "interpose/session/task.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <new>
 #include <thread>
 #include <vector>
+
+#include "rewriter/support/own_thread.h"
 
 namespace gridloom::session {
 namespace {
@@ -83,24 +82,17 @@ void TaskPool::CallThread() {
 }
 
 bool TaskPool::StartThread(void (TaskPool::*main)()) {
-  // Signals belong to the program's own threads. Only faults must arrive here: the kernel kills a process for one that is
-  // blocked, and kernels that run on this thread may fault (sim/exec/runtime/fault_signal.cpp).
-  sigset_t blocked, old;
-  sigfillset(&blocked);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
-  pthread_sigmask(SIG_SETMASK, &blocked, &old);
-  bool started = true;
+  const OwnThreadSignals signals;
   try {
-    std::thread([this, main] { (this->*main)(); }).detach();
+    std::thread([this, main] {
+      BecomeOwnThread();
+      (this->*main)();
+    }).detach();
   } catch (...) {
-    if (threads_ == 0) {
-      pthread_sigmask(SIG_SETMASK, &old, nullptr);
-      throw;
-    }
-    started = false;
+    if (threads_ == 0) throw;
+    return false;
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return started;
+  return true;
 }
 
 void TaskPool::Submit(const TaskPtr& task, std::span<const TaskPtr> after) {

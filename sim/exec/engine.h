@@ -98,6 +98,7 @@ class Engine {
     std::string code;   ///< GRIDLOOM_CODE: how code is made, in place of what was measured (runtime/processor_choices.h)
     std::string tiers;  ///< GRIDLOOM_TIERS: "on": what is large is interpreted until its machine code is there (runtime/kernel_builder.h);
                         ///< "" or "off": machine code only; "interpret": the interpreter alone, wherever it can
+    bool records = false;  ///< launches may be traced: code for that is made when they run, after Prepare
     std::uint64_t device_heap_bytes = 8u << 20;
     std::uint32_t stack_bytes = 1024;  ///< of launches that say nothing else (LaunchParams::stack_bytes)
     std::uint64_t printf_fifo_bytes = 1u << 20;

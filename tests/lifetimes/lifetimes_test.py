@@ -46,5 +46,22 @@ class AfterMain(Programs):
         self.assertRegex(self.passes("after_main", "main", options=("--timing",)), r"\nlast +1 ")
 
 
+class LoaderLock(Programs):
+    def test_kernels_end_while_a_library_is_loaded_or_unloaded(self):
+        libraries = [os.path.join(FOLDER, f"libloader_lock_{name}.so") for name in ("library", "fault")]
+        for tiers in ("on", "off"):
+            with self.subTest(tiers=tiers):
+                self.cache = os.path.join(self.folder.name, tiers)
+                for _ in range(2):  # compiled, then taken from the cache
+                    output = self.passes("loader_lock", *libraries, GRIDLOOM_TIERS=tiers)
+                    for part in ("constructor: done", "destructor: done", "fault: done"):
+                        self.assertIn(part, output)
+
+    def test_the_library_registers_nothing_with_the_loader(self):
+        library = os.path.join(os.path.dirname(GRIDLOOM), "libgridloom.so")
+        names = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.assertNotIn("__cxa_thread_atexit", names)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

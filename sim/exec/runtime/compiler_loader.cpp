@@ -3,12 +3,15 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "gl_compiler_interface.h"
+#include "rewriter/support/own_thread.h"
 #include "sim/exec/compiler/interface.h"
 
 #if defined(__x86_64__)
@@ -77,37 +80,83 @@ Result<void*> OpenCompiler(const std::string& path) {
                "); build both, or install both"};
 }
 
-CompilerLoader::CompilerLoader(CompileFn compile, std::string id) : compile_(compile) {
-  if (compile_) {
+/// What has been loaded. `functions` does not change once `known` is true.
+struct CompilerLoader::Loading {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool begun = false;  ///< by a thread that loads for threads of ours
+  std::atomic<bool> known{false};
+  Functions functions;
+
+  void Publish(Functions opened) {
+    const std::lock_guard lock(mutex);
+    if (known.load(std::memory_order_relaxed)) return;
+    functions = std::move(opened);
+    known.store(true, std::memory_order_release);
+    changed.notify_all();
+  }
+};
+
+CompilerLoader::CompilerLoader(CompileFn compile, std::string id) : loading_(std::make_shared<Loading>()) {
+  if (compile) {
     id_ = std::move(id);
-    std::call_once(once_, [] {});
+    Functions functions;
+    functions.compile = compile;
+    loading_->Publish(std::move(functions));
     return;
   }
   path_ = FindLibrary();
   id_ = FileId(path_) + " " + ProcessorId();
 }
 
-CompilerLoader::CompilerLoader(std::string path) : path_(std::move(path)), id_(FileId(path_) + " " + ProcessorId()) {}
+CompilerLoader::CompilerLoader(std::string path)
+    : path_(std::move(path)), id_(FileId(path_) + " " + ProcessorId()), loading_(std::make_shared<Loading>()) {}
 
 std::string CompilerLoader::ServicePath() const { return path_.substr(0, path_.rfind('/') + 1) + "gridloom-compile"; }
 
-Result<CompileFn> CompilerLoader::Load() {
-  std::call_once(once_, [&] {
-    const Result<void*> library = OpenCompiler(path_);
-    if (!library.ok()) {
-      error_ = "kernels cannot be compiled: " + library.error().message;
-      return;
-    }
-    compile_ = reinterpret_cast<CompileFn>(dlsym(*library, "gridloom_compile"));
-    find_line_ = reinterpret_cast<FindLineFn>(dlsym(*library, "gridloom_find_line"));
-    interpret_ = reinterpret_cast<InterpretFn>(dlsym(*library, "gridloom_interpret"));
-    if (!compile_) error_ = "kernels cannot be compiled: " + path_ + " has no gridloom_compile";
-  });
-  if (!compile_) return Error{error_};
-  return compile_;
+CompilerLoader::Functions CompilerLoader::Open(const std::string& path) {
+  Functions functions;
+  const Result<void*> library = OpenCompiler(path);
+  if (!library.ok()) {
+    functions.error = "kernels cannot be compiled: " + library.error().message;
+    return functions;
+  }
+  functions.compile = reinterpret_cast<CompileFn>(dlsym(*library, "gridloom_compile"));
+  functions.find_line = reinterpret_cast<FindLineFn>(dlsym(*library, "gridloom_find_line"));
+  functions.interpret = reinterpret_cast<InterpretFn>(dlsym(*library, "gridloom_interpret"));
+  if (!functions.compile) functions.error = "kernels cannot be compiled: " + path + " has no gridloom_compile";
+  return functions;
 }
 
-InterpretFn CompilerLoader::LoadInterpret() { return Load().ok() ? interpret_ : nullptr; }
-FindLineFn CompilerLoader::LoadFindLine() { return Load().ok() ? find_line_ : nullptr; }
+const CompilerLoader::Functions& CompilerLoader::Get() {
+  Loading& loading = *loading_;
+  if (loading.known.load(std::memory_order_acquire)) return loading.functions;
+  if (!t_own_thread) {
+    loading.Publish(Open(path_));  // twice at the same time is no harm: the loader has one library
+    return loading.functions;
+  }
+  constexpr auto kLongest = std::chrono::seconds(2);
+  std::unique_lock lock(loading.mutex);
+  if (!std::exchange(loading.begun, true)) {
+    const OwnThreadSignals signals;
+    std::thread([shared = loading_, path = path_] { shared->Publish(Open(path)); }).detach();
+  }
+  const bool known = loading.changed.wait_for(lock, kLongest, [&] { return loading.known.load(std::memory_order_relaxed); });
+  static const Functions busy = [] {
+    Functions none;
+    none.error = "kernels cannot be compiled now: another thread of the program loads or unloads a library and does not come to an end";
+    return none;
+  }();
+  return known ? loading.functions : busy;
+}
+
+Result<CompileFn> CompilerLoader::Load() {
+  const Functions& functions = Get();
+  if (!functions.compile) return Error{functions.error};
+  return functions.compile;
+}
+
+InterpretFn CompilerLoader::LoadInterpret() { return Get().interpret; }
+FindLineFn CompilerLoader::LoadFindLine() { return Get().find_line; }
 
 }  // namespace gridloom::exec

@@ -1,7 +1,7 @@
 // Finds and loads the compiler library when a kernel must be compiled; a program whose kernels are all cached never does.
 #pragma once
 
-#include <mutex>
+#include <memory>
 #include <string>
 
 #include "rewriter/support/result.h"
@@ -25,18 +25,26 @@ class CompilerLoader {
   const std::string& path() const { return path_; }
   /// The program beside the library that makes machine code for others (background/service.cpp).
   std::string ServicePath() const;
+  /// Loads it where nobody has. A thread of ours leaves that to another one, and gives up when it takes longer than any loading does: a
+  /// thread of the program's then holds the loader's lock, perhaps while it waits for what ours is about. The next call tries again.
   Result<CompileFn> Load();
   /// Null when the library cannot be loaded, or for tests' compilers. Likewise LoadFindLine.
   InterpretFn LoadInterpret();
   FindLineFn LoadFindLine();
 
  private:
+  struct Functions {
+    CompileFn compile = nullptr;
+    FindLineFn find_line = nullptr;
+    InterpretFn interpret = nullptr;
+    std::string error;
+  };
+  struct Loading;
+  static Functions Open(const std::string& path);
+  const Functions& Get();
+
   std::string path_, id_;
-  std::once_flag once_;
-  CompileFn compile_ = nullptr;
-  FindLineFn find_line_ = nullptr;
-  InterpretFn interpret_ = nullptr;
-  std::string error_;
+  std::shared_ptr<Loading> loading_;  ///< shared with the thread that loads
 };
 
 }  // namespace gridloom::exec

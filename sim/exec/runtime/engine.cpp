@@ -55,6 +55,12 @@ std::uint32_t LocalStride(std::uint32_t bytes) {
   return static_cast<std::uint32_t>(RoundUp(bytes, 64)) | 64;
 }
 
+/// Their code is made when they are launched, on a thread of ours.
+bool LaunchesKernels(const ptx::Module& module) {
+  return std::ranges::any_of(module.functions,
+                             [](const auto& function) { return function.name.find("LaunchDevice") != std::string::npos; });
+}
+
 LaunchFault Refuse(const KernelInfo& kernel, FaultKind kind, std::string text) {
   LaunchFault fault;
   fault.kind = kind;
@@ -172,6 +178,7 @@ Result<KernelTable::Found> EngineImpl::Find(ProgramImpl& program, const KernelIn
 Status EngineImpl::Prepare(const std::shared_ptr<Program>& program, const KernelInfo& kernel, Dim3 block) {
   GL_TRY(found, Find(static_cast<ProgramImpl&>(*program), kernel, {}, block, kernel.required_cluster[0] != 0, Recording::kNone));
   static_cast<void>(found);
+  if (options_.records || LaunchesKernels(program->module_as_read())) builder_.LoadCompiler();
   return {};
 }
 
@@ -399,7 +406,7 @@ LaunchFault EngineImpl::Run(const LaunchParams& params, LaunchStats* stats) {
     std::memcpy(reinterpret_cast<void*>(workspace), &kOwnBytes, sizeof kOwnBytes);
   }
   InstallFaultHandler();
-  PrepareThreadForFaults();
+  const FaultsArrive faults;
   auto launch = std::make_unique<Launch>();
   std::string error = RunUnits(params, kernel, 0, workspace, *launch);
   const bool again = error.empty() && launch->undo && launch->undo->decided() && launch->fault.kind == FaultKind::kNone;

@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
 #include "sim/exec/runtime/fault.h"
 #include "sim/exec/runtime/worker.h"
 
@@ -23,6 +24,8 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local Worker* t_worker = nullptr;
 
 __attribute__((tls_model("initial-exec"))) thread_local bool t_passing_on = false;
+
+__attribute__((tls_model("initial-exec"))) thread_local bool t_has_signal_stack = false;
 
 // Handlers that were there before ours: SIGSEGV, SIGBUS. A new one comes in front when a program installs one over ours;
 // none is ever freed, because a handler may be reading it.
@@ -161,37 +164,50 @@ void Handle(int signal, siginfo_t* info, void* context) {
   if (!TakeOver(signal, *info, *static_cast<ucontext_t*>(context))) PassOn(signal, info, context);
 }
 
-/// A thread's alternate signal stack.
-class SignalStack {
- public:
-  SignalStack() {
-    stack_t current{};
-    if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;  // the program has one
-    memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory_ == MAP_FAILED) {
-      memory_ = nullptr;
-      return;
-    }
-    stack_t ours{};
-    ours.ss_sp = memory_;
-    ours.ss_size = kBytes;
-    sigaltstack(&ours, nullptr);
-  }
-  ~SignalStack() {
-    if (!memory_) return;
-    stack_t current{};
-    if (sigaltstack(nullptr, &current) == 0 && current.ss_sp == memory_) {
-      stack_t none{};
-      none.ss_flags = SS_DISABLE;
-      sigaltstack(&none, nullptr);
-    }
-    munmap(memory_, kBytes);
-  }
+// A thread's alternate signal stack, ours. As large as a thread's own by default: a handler of the program's may run on it that asked for
+// the alternate stack and has set none. Pages are touched only as deep as handlers go.
+constexpr std::size_t kSignalStackBytes = std::size_t{8} << 20;
 
- private:
-  static constexpr std::size_t kBytes = 64u << 10;
-  void* memory_ = nullptr;
-};
+/// At the end of a thread.
+void RemoveSignalStack(void* memory) {
+  stack_t current{};
+  if (sigaltstack(nullptr, &current) == 0 && current.ss_sp == memory) {
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  munmap(memory, kSignalStackBytes);
+  t_has_signal_stack = false;
+}
+
+/// Gives the thread an alternate signal stack, unless it has one.
+void ProvideSignalStack() {
+  if (t_has_signal_stack) return;
+  stack_t current{};
+  if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) == 0) return;
+  void* const memory =
+      mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return;
+  madvise(memory, kSignalStackBytes, MADV_NOHUGEPAGE);
+  stack_t ours{};
+  ours.ss_sp = memory;
+  ours.ss_size = kSignalStackBytes;
+  if (sigaltstack(&ours, nullptr) != 0) {
+    munmap(memory, kSignalStackBytes);
+    return;
+  }
+  static const ThreadEnd end(RemoveSignalStack);
+  end.Watch(memory);
+  t_has_signal_stack = true;
+}
+
+sigset_t FaultSignals() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  sigaddset(&faults, SIGBUS);
+  return faults;
+}
 
 }  // namespace
 
@@ -212,18 +228,19 @@ void InstallFaultHandler() {
   }
 }
 
-void PrepareThreadForFaults() {
-  static thread_local const SignalStack stack;
-  static thread_local const bool unblocked = [] {
-    // The kernel ends a process when a fault's signal is blocked in the thread that faults.
-    sigset_t faults;
-    sigemptyset(&faults);
-    sigaddset(&faults, SIGSEGV);
-    sigaddset(&faults, SIGBUS);
-    return pthread_sigmask(SIG_UNBLOCK, &faults, nullptr) == 0;
-  }();
-  static_cast<void>(stack);
-  static_cast<void>(unblocked);
+FaultsArrive::FaultsArrive() {
+  if (t_receives_faults) return;
+  ProvideSignalStack();
+  // The kernel ends a process when a fault's signal is blocked in the thread that faults. The program's threads may have blocked it since
+  // the last grid; of ours, nothing but the program's callbacks could.
+  const sigset_t faults = FaultSignals();
+  if (pthread_sigmask(SIG_UNBLOCK, &faults, &before_) != 0) return;
+  if (t_own_thread) t_receives_faults = true;
+  else restore_ = sigismember(&before_, SIGSEGV) == 1 || sigismember(&before_, SIGBUS) == 1;
+}
+
+FaultsArrive::~FaultsArrive() {
+  if (restore_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void TellToLeave(pid_t thread) {

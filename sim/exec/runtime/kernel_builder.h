@@ -27,6 +27,8 @@ class KernelBuilder {
   Result<const LoadedKernel*> MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted);
   /// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
   const ProcessorChoices& Choices();
+  /// Before code is made on a thread of ours, which does not wait for the loader.
+  void LoadCompiler() { static_cast<void>(compiler_.Load()); }
   FindLineFn LoadFindLine() { return compiler_.LoadFindLine(); }
 
   /// Counts an interpreted kernel as used while one lives, and has its machine code made when it is used for long or again.

@@ -7,6 +7,8 @@ namespace {
 
 // More than a frame of generated code, which may be some tens of KiB: it must not step over the guard.
 constexpr std::size_t kGuardBytes = 64u << 10;
+// What a thread has by default. Signals of the program's arrive on the stack that the thread is on, and their handlers count on that much.
+constexpr std::size_t kHandlerBytes = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -22,10 +24,11 @@ bool StackArea::Require(std::size_t count, std::size_t bytes) {
   if (count <= count_ && bytes <= bytes_) return true;
   Unmap();
   bytes_ = bytes;
-  stride_ = bytes + kGuardBytes;
+  stride_ = kGuardBytes + kHandlerBytes + bytes;
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
   void* const memory = mmap(nullptr, count * stride_, PROT_READ | PROT_WRITE, kFlags, -1, 0);
   if (memory == MAP_FAILED) return false;
+  madvise(memory, count * stride_, MADV_NOHUGEPAGE);  // of each stack a few pages are used
   base_ = static_cast<std::byte*>(memory);
   count_ = count;
   // A process may have some 65,000 mappings. When they run out the stacks still work, only unguarded.
@@ -41,11 +44,11 @@ std::size_t StackArea::IndexOf(std::uintptr_t address) const {
 
 bool StackArea::InGuard(std::uintptr_t address) const {
   const std::size_t index = IndexOf(address);
-  return index < count_ && address < reinterpret_cast<std::uintptr_t>(low(index));
+  return index < count_ && address < reinterpret_cast<std::uintptr_t>(base_ + index * stride_ + kGuardBytes);
 }
 
 void StackArea::ReturnMemory() {
-  for (std::size_t i = 0; i < count_; ++i) madvise(low(i), bytes_, MADV_DONTNEED);
+  for (std::size_t i = 0; i < count_; ++i) madvise(low(i) - kHandlerBytes, kHandlerBytes + bytes_, MADV_DONTNEED);
 }
 
 }  // namespace gridloom::exec

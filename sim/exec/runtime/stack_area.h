@@ -1,5 +1,5 @@
-// Memory for the stacks of many warps, mapped once and kept: [guard][stack 0][guard][stack 1] … Pages are touched only as
-// deep as the warps go.
+// Memory for the stacks of many warps, mapped once and kept: [guard][room][stack 0][guard][room][stack 1] … The room is for handlers of
+// signals that arrive while a thread of the program's runs a warp. Pages are touched only as deep as the warps and the handlers go.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class StackArea {
   std::byte* low(std::size_t index) const { return base_ + index * stride_ + (stride_ - bytes_); }
   std::size_t bytes() const { return bytes_; }
   std::size_t count() const { return count_; }
-  /// The stack whose bytes or guard page hold `address`, or count().
+  /// The stack whose bytes, room or guard hold `address`, or count().
   std::size_t IndexOf(std::uintptr_t address) const;
   bool InGuard(std::uintptr_t address) const;
   void ReturnMemory();

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "rewriter/support/own_thread.h"
 #include "sim/exec/runtime/fault_signal.h"
 #include "sim/exec/runtime/worker.h"
 
@@ -125,7 +126,8 @@ void WorkerPool::Finish(Launch& launch) {
 }
 
 void WorkerPool::Main(std::shared_ptr<Shared> shared, std::unique_ptr<Worker> worker) {
-  PrepareThreadForFaults();
+  BecomeOwnThread();
+  const FaultsArrive faults;
   std::unique_lock lock(shared->mutex);
   for (;;) {
     if (shared->offered.empty() && !shared->stop) {

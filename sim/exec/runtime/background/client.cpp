@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gl_compiler_interface.h"
+#include "rewriter/support/own_thread.h"
 #include "sim/exec/runtime/background/messages.h"
 #include "sim/exec/runtime/background/spawn.h"
 
@@ -28,7 +29,11 @@ struct BackgroundCompiler::Link {
   Link(const Options& with, std::atomic<bool>& available_flag) : options(with), available(available_flag) {}
 
   void Start(const std::shared_ptr<Link>& self) {
-    sender = std::thread([self] { self->SendDue(); });
+    const OwnThreadSignals signals;
+    sender = std::thread([self] {
+      BecomeOwnThread();
+      self->SendDue();
+    });
   }
 
   void Stop() {
@@ -119,7 +124,11 @@ struct BackgroundCompiler::Link {
     failed = false;
     const std::lock_guard lock(mutex);
     socket = pair[0];
-    receiver = std::thread([this] { TakeReplies(); });
+    const OwnThreadSignals signals;
+    receiver = std::thread([this] {
+      BecomeOwnThread();
+      TakeReplies();
+    });
     return true;
   }
 
