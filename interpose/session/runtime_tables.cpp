@@ -3,6 +3,7 @@
 #include "interpose/session/runtime_tables.h"
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,23 @@ using namespace cuda;
 namespace {
 
 using Slot = const void*;
-template <typename F>
-Slot Entry(F* function) {
-  return reinterpret_cast<Slot>(function);
+template <auto kFunction>
+struct Guarded;
+/// The function, but in the child of a fork: what the parent's threads had locked stays locked there, so nothing of it is touched.
+/// Functions that return no CUresult return nothing that was found.
+template <typename Answer, typename... Args, Answer (*kFunction)(Args...)>
+struct Guarded<kFunction> {
+  static Answer Call(Args... args) {
+    if (Process::child_of_user()) [[unlikely]] {
+      if constexpr (std::is_same_v<Answer, CUresult>) return CUDA_ERROR_NOT_INITIALIZED;
+      else return Answer();
+    }
+    return kFunction(args...);
+  }
+};
+template <auto kFunction>
+Slot Entry() {
+  return reinterpret_cast<Slot>(&Guarded<kFunction>::Call);
 }
 Slot Size(std::size_t bytes) { return reinterpret_cast<Slot>(bytes); }
 
@@ -153,7 +168,7 @@ CUresult UnknownSlot() noexcept {
 }
 template <const char* kTable, std::size_t... kSlots>
 void FillUnknown(Slot (&table)[sizeof...(kSlots)], std::index_sequence<kSlots...>) {
-  ((table[kSlots] = Entry(&UnknownSlot<kSlots, kTable>)), ...);
+  ((table[kSlots] = Entry<&UnknownSlot<kSlots, kTable>>()), ...);
   table[0] = Size(sizeof(table));
 }
 
@@ -190,39 +205,39 @@ const Row kTables[] = {
 
 /// Slots nobody was seen to call lead to a function that does nothing.
 void FillTables() {
-  for (Slot& slot : g_interface) slot = Entry(&Nothing);
+  for (Slot& slot : g_interface) slot = Entry<&Nothing>();
   g_interface[0] = Size(sizeof(g_interface));
-  g_interface[1] = Entry(&LoadWrapper);
-  g_interface[2] = Entry(&PrimaryContext);
-  g_interface[6] = Entry(&LoadWrapperLong);
-  g_interface[7] = Entry(&ForgetWrapper);
-  g_interface[8] = Entry(&LoadContainer);
-  g_interface[12] = Entry(&LoadCompilers);
-  for (Slot& slot : g_hooks) slot = Entry(&Nothing);
+  g_interface[1] = Entry<&LoadWrapper>();
+  g_interface[2] = Entry<&PrimaryContext>();
+  g_interface[6] = Entry<&LoadWrapperLong>();
+  g_interface[7] = Entry<&ForgetWrapper>();
+  g_interface[8] = Entry<&LoadContainer>();
+  g_interface[12] = Entry<&LoadCompilers>();
+  for (Slot& slot : g_hooks) slot = Entry<&Nothing>();
   g_hooks[0] = Size(sizeof(g_hooks));
-  g_hooks[2] = Entry(&CallbackFlags);
-  g_hooks[6] = Entry(&OtherFlags);
-  for (Slot& slot : g_tools) slot = Entry(&Nothing);
+  g_hooks[2] = Entry<&CallbackFlags>();
+  g_hooks[6] = Entry<&OtherFlags>();
+  for (Slot& slot : g_tools) slot = Entry<&Nothing>();
   g_tools[0] = Size(sizeof(g_tools));
-  g_storage[0] = Entry(&PutStorage);
-  g_storage[1] = Entry(&DeleteStorage);
-  g_storage[2] = Entry(&GetStorage);
+  g_storage[0] = Entry<&PutStorage>();
+  g_storage[1] = Entry<&DeleteStorage>();
+  g_storage[2] = Entry<&GetStorage>();
   g_storage[3] = nullptr;
-  for (Slot& slot : g_checks) slot = Entry(&Nothing);
+  for (Slot& slot : g_checks) slot = Entry<&Nothing>();
   g_checks[0] = Size(sizeof(g_checks));
-  g_checks[2] = Entry(&CheckContext);
-  g_checks[3] = Entry(&NoChecks);
-  for (Slot& slot : g_contexts) slot = Entry(&NotKnown);
+  g_checks[2] = Entry<&CheckContext>();
+  g_checks[3] = Entry<&NoChecks>();
+  for (Slot& slot : g_contexts) slot = Entry<&NotKnown>();
   g_contexts[0] = Size(sizeof(g_contexts));
-  g_contexts[4] = Entry(&ContextNumber);
-  g_contexts[39] = Entry(&StreamState);
-  g_contexts[51] = Entry(&StreamIdentity);
+  g_contexts[4] = Entry<&ContextNumber>();
+  g_contexts[39] = Entry<&StreamState>();
+  g_contexts[51] = Entry<&StreamIdentity>();
   FillUnknown<kOfFunctions>(g_functions, std::make_index_sequence<kFunctionSlots>());
-  g_functions[7] = Entry(&VisitFunctions);
+  g_functions[7] = Entry<&VisitFunctions>();
   FillUnknown<kOfTracing>(g_tracing, std::make_index_sequence<kTracingSlots>());
   g_handshake[0] = Size(sizeof(g_handshake));
-  g_handshake[1] = Entry(&Handshake);
-  g_handshake[2] = Entry(&Nothing);
+  g_handshake[1] = Entry<&Handshake>();
+  g_handshake[2] = Entry<&Nothing>();
 }
 
 }  // namespace

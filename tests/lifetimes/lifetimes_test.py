@@ -46,6 +46,11 @@ class AfterMain(Programs):
         self.assertRegex(self.passes("after_main", "main", options=("--timing",)), r"\nlast +1 ")
 
 
+class ForkCalls(Programs):
+    def test_every_call_of_a_child_answers(self):
+        self.passes("fork_calls")
+
+
 class LoaderLock(Programs):
     def test_kernels_end_while_a_library_is_loaded_or_unloaded(self):
         libraries = [os.path.join(FOLDER, f"libloader_lock_{name}.so") for name in ("library", "fault")]
