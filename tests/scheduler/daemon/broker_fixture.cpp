@@ -16,6 +16,7 @@ BrokerFixture::BrokerFixture() {
   config.socket = folder + "/socket";
   config.state = folder + "/state";
   config.quantum_us = 0;
+  config.stall_ms = 0;  // tests hold launches for as long as they like
 }
 
 BrokerFixture::~BrokerFixture() {
