@@ -36,7 +36,7 @@ std::uint64_t Count(const sim::DeviceSpec& device, const Outcome& outcome, std::
 
 /// CTAs of some warps that add, wait for each other, load and store.
 std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t ctas, std::uint32_t warps, std::uint32_t adds, bool waits,
-                                         std::uint32_t shared = 0) {
+                                         std::uint32_t shared = 0, bool together = false) {
   CodeBuilder code(name);
   code.Block();
   for (std::uint16_t i = 0; i < 8; ++i) code.Op(OpClass::kInt, {1}, {1});
@@ -56,8 +56,9 @@ std::shared_ptr<trace::CtaSource> Kernel(const std::string& name, std::uint64_t 
     cta.Access((std::uint64_t{1} << 20) + w * 128);
     cta.Visit(2);
   }
-  return SameCtas(code.code(), {.ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared},
-                  cta.Finish(), 4096);
+  const trace::LaunchShape shape{
+      .ctas = ctas, .threads_per_cta = warps * 32, .registers_per_thread = 32, .shared_bytes = shared, .together = together};
+  return SameCtas(code.code(), shape, cta.Finish(), 4096);
 }
 
 TEST_CASE("Pagoda_NarrowKernels_RunAsTasks_EachOnce") {
@@ -116,6 +117,22 @@ TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
   CHECK(Count(device, outcome, "pagoda_refused") == 2);
   CHECK(Count(device, outcome, "pagoda_tasks") == 1);
   for (std::size_t i = 0; i < 3; ++i) CHECK(outcome.works[i].done());
+}
+
+TEST_CASE("Tasks_LaunchesWhoseCtasMayWaitForEachOther_AreNone") {
+  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Kernel("together", 4, 2, 80, true, 0, true), Kernel("narrow", 4, 2, 80, true)};
+  for (const std::string part : {"pagoda", "gemtc"}) {
+    INFO(part);
+    sim::DeviceSpec device = TestDevice("titanx-maxwell");
+    device.sm.count = 2;
+    REQUIRE(sim::ApplyDeviceText("proposed: " + part, "test", device).ok());
+    const Outcome outcome = RunLaunches(device, launches, WithParts(device), 2);
+    CHECK(Count(device, outcome, part + "_tasks") == 1);
+    for (const WorkResult& work : outcome.works) CHECK(work.done());
+    sim::DeviceSpec without = TestDevice("titanx-maxwell");
+    without.sm.count = 2;
+    CHECK(KernelCycles(RunLaunches(device, {launches[0]}, WithParts(device))) == KernelCycles(RunLaunches(without, {launches[0]})));
+  }
 }
 
 TEST_CASE("Gemtc_NarrowKernels_RunInBatches_EachOnce") {

@@ -329,6 +329,11 @@ TEST_CASE("TraceFile_FilesOfEarlierVersions_AreRead") {
   CHECK(digest("tests/data/traces/version-7.gltrace") == 0x8959bb1806a405bc);
   CHECK(digest("tests/data/traces/version-8.gltrace") == 0x543576917e9bf4bd);
   CHECK(digest("tests/data/traces/version-9.gltrace") == 0x9eba56c9b53ddba9);
+  const auto file = TraceFile::Open("tests/data/traces/version-10.gltrace");
+  REQUIRE(file.ok());
+  CHECK((*file)->problem() == "");
+  for (const auto& launch : (*file)->launches()) CHECK((launch.complete && !launch.info.shape.together));
+  CHECK((*file)->launches().size() == 2);
 }
 
 TEST_CASE("CtaDecoder_Events_AreReadAsTheyWere") {
@@ -563,8 +568,8 @@ TEST_CASE("TraceFile_ForeignFiles_AreRefusedByName") {
   };
   CHECK(open("") == "some.file is no trace: it has 0 bytes");
   CHECK(open("#!/bin/sh and more than sixteen bytes") == "some.file is no trace of Gridloom's");
-  CHECK(open(std::string("GLTRACE\0\x0b\0\0\0\0\0\0\0", 16)) ==
-        "some.file is a trace of format version 11; this Gridloom reads versions 5 to 10");
+  CHECK(open(std::string("GLTRACE\0\x0c\0\0\0\0\0\0\0", 16)) ==
+        "some.file is a trace of format version 12; this Gridloom reads versions 5 to 11");
   CHECK(!TraceFile::Open("/nonexistent/trace").ok());
   CHECK(!TraceFile::Open("/dev/null").ok());
 }

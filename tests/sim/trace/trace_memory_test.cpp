@@ -204,6 +204,23 @@ TEST_CASE("GetAction_OfEarlierVersions_HasNoMemory") {
   CHECK((again.span == 0 && !again.special && !again.sees && again.ranks.empty() && again.like == 0));
 }
 
+TEST_CASE("GetInfo_SaysWhetherCtasMayWaitForEachOther_AndKnowsNoOtherFlag") {
+  for (const bool together : {false, true}) {
+    LaunchInfo info;
+    info.shape.together = together;
+    const auto again = Again(info);
+    REQUIRE(again.has_value());
+    CHECK(again->shape.together == together);
+  }
+  ByteWriter out;
+  PutInfo({}, out);
+  std::vector<std::uint8_t> bytes(out.bytes().begin(), out.bytes().end());
+  bytes.back() = 2;
+  ByteReader in(bytes);
+  static_cast<void>(GetInfo(in));
+  CHECK(in.failed());
+}
+
 TEST_CASE("GetInfo_Roles_FitTheirRanges") {
   using Role = LaunchInfo::Role;
   using Ranges = LaunchInfo::Ranges;
