@@ -13,8 +13,8 @@
 
 namespace {
 
-constexpr int kChildren = 60, kThreads = 3;
-constexpr unsigned kSecondsOfAChild = 20;
+constexpr int kChildren = 300, kThreads = 4;
+constexpr unsigned kSecondsOfAChild = 10;
 
 __global__ void Add(int* value) { atomicAdd(value, 1); }
 
@@ -28,7 +28,10 @@ void Call() {
     cudaStreamCreate(&stream);
     Add<<<1, 1, 0, stream>>>(value);
     int device = 0;
-    for (int i = 0; i < 50; ++i) cudaGetDevice(&device);
+    for (int i = 0; i < 20'000; ++i) {  // each looks up what the runtime keeps in the context, under a lock
+      cudaStreamQuery(nullptr);
+      cudaGetDevice(&device);
+    }
     void* other = nullptr;
     cudaMalloc(&other, 1000);
     cudaStreamSynchronize(stream);
@@ -75,7 +78,7 @@ int main() {
       std::fflush(stdout);
       _exit(1);
     }
-    usleep(3000);
+    usleep(300);
   }
   g_stop = true;
   for (std::thread& thread : threads) thread.join();

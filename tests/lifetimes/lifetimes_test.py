@@ -68,5 +68,15 @@ class LoaderLock(Programs):
         self.assertNotIn("__cxa_thread_atexit", names)
 
 
+class ThreadSignals(Programs):
+    def test_a_fault_arrives_where_its_signal_is_blocked(self):
+        self.passes("thread_signals", "blocked", CUDA_LAUNCH_BLOCKING="1")  # the thread that launches runs the grid
+
+    def test_handlers_have_the_stack_of_a_thread(self):
+        for part in ("handler", "handler-alternate"):
+            with self.subTest(part=part):
+                self.passes("thread_signals", part)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])
