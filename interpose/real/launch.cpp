@@ -205,10 +205,8 @@ bool RealGate::GoesOn(Verdict verdict, CUresult* status) noexcept {
   if (verdict == Verdict::kLost && link_->goes_on_alone()) return true;
   static std::atomic<bool> told{false};
   const bool ended = verdict == Verdict::kEnded;
-  if (!told.exchange(true)) {
-    session::Log(LogLevel::kError, ended ? "the broker has ended this session: " + link_->client().end_reason()
-                                         : "the broker is gone, and --on-broker-loss is fail: no kernel runs any more");
-  }
+  if (!ended && !told.exchange(true))  // of the session's end BrokerLink has told
+    session::Log(LogLevel::kError, "the broker is gone, and --on-broker-loss is fail: no kernel runs any more");
   *status = ended ? CUDA_ERROR_MPS_CLIENT_TERMINATED : CUDA_ERROR_MPS_RPC_FAILURE;
   return false;
 }

@@ -144,6 +144,7 @@ Status Scheduler::End(LaunchId id, bool faulted) {
   ++tenant.usage.launches;
   if (faulted) ++tenant.usage.faults;
   to_announce_.erase(id);
+  withdrawn_.erase(id);
   const StreamKey key{launch.info.owner, launch.info.stream};
   launches_.erase(at);
   if (key.second != 0) {
@@ -167,16 +168,20 @@ Status Scheduler::Withdraw(LaunchId id) {
   policy::KernelView* const view = ViewOf(id);
   if (view == nullptr || view->started == view->finished) return End(id, false);
   Charge();
-  view->ctas = at->second.info.ctas = view->started;
+  Launch& launch = at->second;
+  view->ctas = launch.info.ctas = view->started;
+  for (const Grant& grant : launch.grants) room_.Give(launch.info.needs, grant.holding, launch.resident);
+  launch.grants.clear();
+  withdrawn_.insert(id);
   return {};
 }
 
-/// What the policy is shown: no launch that has run, none of a tenant over its cap that holds nothing, and for one that holds something
+/// What the policy is shown: no launch that has run or was withdrawn, none of a tenant over its cap that holds nothing, and for one that holds something
 /// nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever they hold.
 std::span<const policy::KernelView> Scheduler::Candidates() {
   candidates_.clear();
   for (const policy::KernelView& kernel : kernels_) {
-    if (kernel.finished == kernel.ctas) continue;
+    if (kernel.finished == kernel.ctas || (!withdrawn_.empty() && withdrawn_.contains(kernel.id))) continue;
     const bool runs = kernel.started != kernel.finished;
     const bool over = tenants_.at(kernel.tenant).credit.over();
     if (over && !runs) continue;

@@ -86,8 +86,8 @@ class Scheduler {
   /// Nothing of the launch will run any more: it is complete, has faulted, or its owner is gone. Its share is free at once.
   Status End(LaunchId launch, bool faulted);
 
-  /// No CTA of the launch starts any more but those that are granted; these are there, and charged, until Progress or End says that they
-  /// have run.
+  /// No CTA of the launch starts any more but those that are granted. Their room is free at once, as they are about to end; they are charged
+  /// until Progress or End says that they have.
   Status Withdraw(LaunchId launch);
 
   /// Asks the policy until it has nothing more to start. Answers when to be called again although nothing happens; nothing: not
@@ -160,6 +160,7 @@ class Scheduler {
   std::vector<policy::KernelView> kernels_;     ///< in the order in which they became ready
   std::vector<policy::KernelView> candidates_;  ///< without those of tenants over their caps
   std::set<LaunchId> to_announce_;
+  std::set<LaunchId> withdrawn_;  ///< that have not ended
 };
 
 }  // namespace gridloom::sched

@@ -117,14 +117,21 @@ TEST_CASE("Withdraw_WhatIsGrantedStays_AndNothingElseStarts") {
   REQUIRE(f.scheduler.Withdraw(waits).ok());
   CHECK_FALSE(f.scheduler.End(waits, false).ok());  // nothing of it ran: it has ended
   REQUIRE(f.scheduler.Withdraw(runs).ok());
+  const LaunchId other = f.Submit(20, 2);
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[other] == 8);  // nobody waits for its room
   f.engine.time = 1000;
   f.scheduler.Pump();
-  CHECK(f.scheduler.usage(1).device_time == 1000);  // it pays as long as it runs
+  CHECK(f.scheduler.usage(1).device_time == 500);  // it pays as long as it runs
   CHECK_FALSE(f.scheduler.Progress(runs, 9).ok());
   REQUIRE(f.scheduler.Progress(runs, 8).ok());
   f.scheduler.Pump();
   CHECK(f.engine.granted[runs] == 8);
   REQUIRE(f.scheduler.End(runs, false).ok());
+  REQUIRE(f.scheduler.Progress(other, 8).ok());
+  f.scheduler.Pump();
+  CHECK(f.engine.granted[other] == 16);
+  REQUIRE(f.scheduler.End(other, false).ok());
   CHECK(f.scheduler.launches() == 0);
 }
 

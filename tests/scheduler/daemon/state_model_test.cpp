@@ -211,8 +211,11 @@ class BrokerSubject final : public Subject {
     return true;
   }
   void Kill(std::uint32_t tenant, std::span<const std::uint32_t> sessions) override {
+    const std::uint64_t number = fixture_.State()["sessions"].size();
     Ask({.verb = protocol::Verb::kKill, .target = NameOf(tenant)});
     for (const std::uint32_t session : sessions) End(session, false);
+    // Until they have hung up what runs of them is there.
+    Await([&] { return fixture_.State()["sessions"].size() + sessions.size() == number; }, "a session that was killed is still there");
   }
   std::optional<std::uint64_t> Memory(std::uint32_t session, std::uint64_t bytes) override {
     protocol::RawRecord record;
