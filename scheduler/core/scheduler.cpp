@@ -176,8 +176,9 @@ Status Scheduler::Withdraw(LaunchId id) {
   return {};
 }
 
-/// What the policy is shown: no launch that has run or was withdrawn, none of a tenant over its cap that holds nothing, and for one that holds something
-/// nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever they hold.
+/// What the policy is shown: no launch that has run or was withdrawn, none of a tenant over its cap that holds nothing, and for one that
+/// holds something nothing more to start. The parts of the device are those of slices in real time: they share what runs them, whatever
+/// they hold.
 std::span<const policy::KernelView> Scheduler::Candidates() {
   candidates_.clear();
   for (const policy::KernelView& kernel : kernels_) {

@@ -26,9 +26,9 @@ namespace gridloom::sched {
 
 /// What a tenant may have. Changes take effect with the next decision.
 struct TenantLimits {
-  double weight = 1;             ///< share of the device among tenants that want it; > 0
-  double cap = 1;                ///< largest part of the device's time, 0 to 1; others idle or not
-  std::int32_t priority = 0;     ///< -100 to 100; larger goes first
+  double weight = 1;              ///< share of the device among tenants that want it; > 0
+  double cap = 1;                 ///< largest part of the device's time, 0 to 1; others idle or not
+  std::int32_t priority = 0;      ///< -100 to 100; larger goes first
   std::uint32_t in_flight = 256;  ///< launches that take part in decisions; further ones wait
   bool operator==(const TenantLimits&) const = default;
 };
@@ -60,10 +60,10 @@ class Scheduler {
   struct Options {
     std::uint32_t sms = 1;
     policy::SmView empty_sm;
-    std::uint64_t quantum = 0;             ///< a slice is meant to take no longer, in the engine's unit; 0: as long as it takes
-    std::uint64_t burst = 20'000'000;      ///< device time that a tenant with a cap may save up, times its cap
-    /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's unit: what runs may wait
-    /// for it. 0: it does.
+    std::uint64_t quantum = 0;         ///< a slice is meant to take no longer, in the engine's unit; 0: as long as it takes
+    std::uint64_t burst = 20'000'000;  ///< device time that a tenant with a cap may save up, times its cap
+    /// A launch waits no longer than that for its turn while what runs of its owner reports nothing, in the engine's unit: what runs may
+    /// wait for it. 0: it does.
     std::uint64_t patience = 0;
     std::uint32_t resident_kernels = 128;  ///< launches of one owner that may run at the same time, as on a device of its own
   };
@@ -86,8 +86,8 @@ class Scheduler {
   /// Nothing of the launch will run any more: it is complete, has faulted, or its owner is gone. Its share is free at once.
   Status End(LaunchId launch, bool faulted);
 
-  /// No CTA of the launch starts any more but those that are granted. Their room is free at once, as they are about to end; they are charged
-  /// until Progress or End says that they have.
+  /// No CTA of the launch starts any more but those that are granted. Their room is free at once, as they are about to end; they are
+  /// charged until Progress or End says that they have.
   Status Withdraw(LaunchId launch);
 
   /// Asks the policy until it has nothing more to start. Answers when to be called again although nothing happens; nothing: not

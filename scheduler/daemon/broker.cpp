@@ -103,10 +103,11 @@ Status Broker::Open(std::shared_ptr<Disk> disk) {
   started_ = last_housekeeping_ = now();
   policy_ = config_.policy;
   GL_TRY(policy, RealPolicy(policy_));
-  const sched::Scheduler::Options options{
-      .sms = device_.sms, .empty_sm = device_.empty_sm, .quantum = config_.quantum_us * 1000,
-      .patience = config_.stall_ms * kNsPerMs,
-      .resident_kernels = device_.resident_kernels};
+  const sched::Scheduler::Options options{.sms = device_.sms,
+                                          .empty_sm = device_.empty_sm,
+                                          .quantum = config_.quantum_us * 1000,
+                                          .patience = config_.stall_ms * kNsPerMs,
+                                          .resident_kernels = device_.resident_kernels};
   scheduler_ = std::make_unique<sched::Scheduler>(options, static_cast<sched::Engine&>(*this), std::move(policy));
   for (const Tenant& tenant : tenants_->all()) Schedule(tenant);
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));

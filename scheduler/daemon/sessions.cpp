@@ -209,10 +209,10 @@ void Broker::Drop(Session& session, std::string_view event, const std::string& w
 
 void Broker::Terminate(Session& session, const std::string& why) {
   if (session.doomed || session.ending) return;
-  protocol::Send(session.socket(),
-                 Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(protocol::GoodbyeReason::kKilled), false,
-                                       why}),
-                 false);
+  protocol::Send(
+      session.socket(),
+      Format(protocol::Text{protocol::MessageType::kGoodbye, static_cast<std::uint32_t>(protocol::GoodbyeReason::kKilled), false, why}),
+      false);
   if (simulation_ != nullptr) simulation_->Leave(session.id);
   session.Withdraw(*scheduler_, *this);
   dirty_ = accounts_dirty_ = true;

@@ -1,6 +1,7 @@
 // What operators ask of a broker of many tenants, and operators that do not read what they are told.
-#include <catch2/catch.hpp>
 #include <unistd.h>
+
+#include <catch2/catch.hpp>
 
 #include "scheduler/cli/ask.h"
 #include "scheduler/cli/listing.h"

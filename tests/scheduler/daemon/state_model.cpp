@@ -123,7 +123,7 @@ void StateModel::SeeTenant(std::uint32_t id, const SeenTenant& seen) {
 void StateModel::SeeAll(bool timed) {
   std::uint64_t running = 0, held_ctas = 0, held_warps = 0;
   bool wanted = false;
-  std::map<std::uint32_t, std::uint64_t> granted;  // launches by tenant
+  std::map<std::uint32_t, std::uint64_t> granted;     // launches by tenant
   std::map<std::uint64_t, std::uint64_t> running_of;  // by session
   for (const auto& [key, launch] : launches_) {
     const std::uint64_t held = !launch.runs() ? 0 : launch.divisible ? launch.granted - launch.done : 1;

@@ -52,8 +52,10 @@ struct Case {
 };
 
 TEST_CASE("Stop_EndsGridsWhereverTheyAre_AndRefusesWhatComes") {
-  const Case cases[] = {{"without a wait", kCompute, "off"},   {"at a word", kPoll, "off"},
-                        {"at barriers", kBarriers, "off"},     {"interpreted", kCompute, "interpret"},
+  const Case cases[] = {{"without a wait", kCompute, "off"},
+                        {"at a word", kPoll, "off"},
+                        {"at barriers", kBarriers, "off"},
+                        {"interpreted", kCompute, "interpret"},
                         {"interpreted at a word", kPoll, "interpret"}};
   for (const auto& [what, rounds, tiers] : cases) {
     INFO(what);

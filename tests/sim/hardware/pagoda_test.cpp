@@ -120,7 +120,8 @@ TEST_CASE("Pagoda_KernelsThatItHasNoRoomFor_AreLaunchedAsTheyWere") {
 }
 
 TEST_CASE("Tasks_LaunchesWhoseCtasMayWaitForEachOther_AreNone") {
-  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Kernel("together", 4, 2, 80, true, 0, true), Kernel("narrow", 4, 2, 80, true)};
+  const std::vector<std::shared_ptr<trace::CtaSource>> launches = {Kernel("together", 4, 2, 80, true, 0, true),
+                                                                   Kernel("narrow", 4, 2, 80, true)};
   for (const std::string part : {"pagoda", "gemtc"}) {
     INFO(part);
     sim::DeviceSpec device = TestDevice("titanx-maxwell");

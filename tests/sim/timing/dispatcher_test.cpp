@@ -71,7 +71,8 @@ void RunInStreamsOfTheirOwn(std::size_t works, const Add& add) {
   const auto policy = policy::MakePolicy("leftover").value();
   auto engine = Engine::Create(device, *policy);
   REQUIRE(engine.ok());
-  for (std::size_t i = 0; i < works; ++i) add(**engine, WorkOrder{.stream = static_cast<std::uint32_t>(i), .submitted = 1000 * i, .after = {}});
+  for (std::size_t i = 0; i < works; ++i)
+    add(**engine, WorkOrder{.stream = static_cast<std::uint32_t>(i), .submitted = 1000 * i, .after = {}});
   REQUIRE((*engine)->Run().ok());
 }
 
