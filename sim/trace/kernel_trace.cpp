@@ -73,6 +73,12 @@ std::uint64_t AccessesOf(const KernelCode& code, const CtaTrace& cta, const Warp
   return accesses;
 }
 
+/// Whether some of the repeat's visits execute something: else a warp would go round without ever coming to an instruction.
+bool DoesSomething(const KernelCode& code, const CtaTrace& cta, const WarpTrace& warp, const Repeat& repeat) {
+  const auto first = cta.visits.begin() + warp.first_visit + repeat.visit;
+  return std::any_of(first, first + repeat.visit_count, [&](const BlockVisit& visit) { return code.blocks[visit.block].count != 0; });
+}
+
 /// Whether an event is at one of the repeat's visits. Events are in order.
 bool HasEvent(const CtaTrace& cta, const Repeat& repeat) {
   const auto place = [](const CtaEvent& event) { return std::pair(event.warp, event.visit); };
@@ -101,6 +107,7 @@ Status ValidateRepeats(const KernelCode& code, const CtaTrace& cta) {
     access += accesses;
     number = repeat.warp;
     if (HasEvent(cta, repeat)) return Bad(where, "an event is repeated");
+    if (!DoesSomething(code, cta, warp, repeat)) return Bad(where, "no instruction is repeated");
     if (made > kMostVisitsMade || repeat.more > (kMostVisitsMade - made) / repeat.visit_count)
       return Bad("kernel " + code.name, "a CTA makes more than " + std::to_string(kMostVisitsMade) + " visits");
     made += repeat.more * repeat.visit_count;

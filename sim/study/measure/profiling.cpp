@@ -11,6 +11,9 @@
 namespace gridloom::study {
 namespace {
 
+/// Of the turns of one repeat, as many are walked: what comes of them are ratios, and one CTA can have billions.
+constexpr std::uint64_t kMostTurnVisits = std::uint64_t{1} << 20;
+
 double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 
 struct Sums {
@@ -32,7 +35,8 @@ class WarpWalk {
     pending_.assign(pending_.size(), false);
     next_ = 0;
     for (const trace::PathPiece& piece : trace::PiecesOf(cta_, warp)) {
-      for (std::uint64_t turn = 0; turn < piece.times; ++turn) WalkOnce(piece);
+      const std::uint64_t turns = std::min(piece.times, std::max<std::uint64_t>(kMostTurnVisits / piece.visit_count, 1));
+      for (std::uint64_t turn = 0; turn < turns; ++turn) WalkOnce(piece);
     }
     sums_.cycles += next_;
   }

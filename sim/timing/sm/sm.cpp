@@ -137,6 +137,7 @@ void Sm::Cancel(std::uint32_t launch) {
     const bool runs = warp.state != WarpState::kFree && warp.state != WarpState::kFinished;
     if (!runs || warp.op == nullptr || ctas_[warp.cta_slot].launch != launch) continue;
     warp.visits_end = warp.visit;
+    warp.repeat = warp.repeats_end = nullptr;
     warp.block_end = warp.op + 1;
     warp.event_op = nullptr;
   }

@@ -79,6 +79,7 @@ std::uint64_t VisitsOf(const std::shared_ptr<trace::TraceFile>& file) {
       const auto loaded = source->Load(cta);
       if (!loaded.ok()) break;
       visits += loaded->trace->visits.size();
+      for (const trace::Repeat& repeat : loaded->trace->repeats) visits += repeat.more * repeat.visit_count;
       if (visits > kMostVisits) return visits;
     }
   }

@@ -139,6 +139,17 @@ const Attack kAttacks[] = {
        p.SayLoop(p.Launch(1), 0, 3 << 20);
        p.EndLaunch(1);
      }},
+    {"a kernel that goes round a loop for ever, in few bytes", "ran for more than",
+     [](Program& p) {
+       const std::uint64_t work = p.Launch(1);
+       trace::CtaTrace cta = *AddsCta(1).trace;
+       cta.repeats.push_back({.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = std::uint64_t{1} << 31});
+       ByteWriter out;
+       for (const std::uint64_t value : {work, std::uint64_t{1}, std::uint64_t{0}}) out.Varint(value);
+       trace::CtaEncoder(p.code).Encode({std::make_shared<const trace::CtaTrace>(std::move(cta)), {}}, out);
+       p.Send(FrameKind::kCtas, out);
+       p.EndLaunch(work);
+     }},
     {"traces that fill the disk", "bytes of disk",
      [](Program& p) {
        p.Launch(100'000);

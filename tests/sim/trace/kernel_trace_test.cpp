@@ -189,6 +189,23 @@ TEST_CASE("CtaChecks_Addresses_LieInMemory_WithShiftsPatternsAndWindows") {
   }
 }
 
+TEST_CASE("ValidateRepeats_TurnsWithoutInstructions_AreNone") {
+  KernelCode code;
+  code.name = "k";
+  code.instructions.resize(1);
+  code.blocks = {{0, 0}, {0, 1}};
+  CtaTrace cta;
+  cta.warps = {{0, 2, 0, 0}};
+  cta.visits.push_back({0, ~0u});
+  cta.visits.push_back({1, ~0u});
+  cta.repeats.push_back({.warp = 0, .visit = 0, .visit_count = 2, .more = 1000});
+  CHECK(ValidateRepeats(code, cta).ok());
+  cta.repeats[0].visit_count = 1;
+  const Status empty = ValidateRepeats(code, cta);
+  REQUIRE(!empty.ok());
+  CHECK(empty.error().message == "kernel k, repeat in warp 0: no instruction is repeated");
+}
+
 TEST_CASE("ValidateCode_AGenericAccessOfOneSpace_IsNone") {
   KernelCode code;
   code.instructions.push_back({.op = OpClass::kMemory, .space = Space::kShared, .width = 4, .flags = kGeneric});
