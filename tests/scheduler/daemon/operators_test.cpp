@@ -1,6 +1,4 @@
 // What operators ask of a broker of many tenants, and operators that do not read what they are told.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 
 #include "scheduler/cli/ask.h"
@@ -75,10 +73,13 @@ TEST_CASE("Ps_OfAnOperatorThatReadsSlowly_ComesWhole_AndKeepsNobodyWaiting") {
   }
 }
 
-/// Of the only session; null when there is none.
-nlohmann::ordered_json OnlySession(BrokerFixture& f) {
+/// What ps says of the tenant's session; null when it has none.
+nlohmann::ordered_json SessionOf(BrokerFixture& f, const std::string& tenant) {
   const auto state = f.State();
-  return state["sessions"].empty() ? nlohmann::ordered_json() : state["sessions"][0];
+  for (const auto& session : state["sessions"]) {
+    if (session["tenant"] == tenant) return session;
+  }
+  return nullptr;
 }
 
 TEST_CASE("Kill_WhatRunsIsThereAndPays_UntilItHasEnded") {
@@ -92,12 +93,12 @@ TEST_CASE("Kill_WhatRunsIsThereAndPays_UntilItHasEnded") {
   std::uint64_t granted = 0;
   REQUIRE(client->Wait(runs, 0, &granted) == Verdict::kGranted);
   REQUIRE(client->Announce(launch, &waits) == Verdict::kGranted);
-  const protocol::Request kill{.verb = protocol::Verb::kKill, .target = std::to_string(getpid())};
+  const protocol::Request kill{.verb = protocol::Verb::kKill, .target = "victim"};
   for (int times = 0; times < 2; ++times) CHECK(f.Ask(kill));  // the second one finds it, too
   CHECK(client->Wait(waits, 0, &granted) == Verdict::kEnded);
   CHECK(f.Eventually([&] { return client->ended(); }));
   CHECK(client->Announce(launch, &late) == Verdict::kEnded);
-  const auto session = OnlySession(f);
+  const auto session = SessionOf(f, "victim");
   REQUIRE(session.is_object());
   CHECK(session["ending"] == true);
   CHECK(session["kernel"] == "kernel");
@@ -107,9 +108,9 @@ TEST_CASE("Kill_WhatRunsIsThereAndPays_UntilItHasEnded") {
   CHECK(RunLaunch(*another, 1) == Verdict::kGranted);  // the broker looks at what has been used when something happens
   CHECK(f.TenantState("victim")["device_seconds"] > had);
   client->End(waits, 0, true);
-  CHECK(OnlySession(f).is_object());
+  CHECK(SessionOf(f, "victim").is_object());
   client->End(runs, 4, true);
-  CHECK(f.Eventually([&] { return OnlySession(f).is_null(); }));
+  CHECK(f.Eventually([&] { return SessionOf(f, "victim").is_null(); }));
   CHECK(f.TenantState("victim")["in_flight"] == 0);
   CHECK_FALSE(f.Ask(kill));
 }
@@ -119,7 +120,7 @@ TEST_CASE("Kill_OfASessionOfWhichNothingRuns_EndsItAtOnce") {
   f.Start();
   const auto client = f.Join("victim");
   CHECK(f.Ask({.verb = protocol::Verb::kKill, .target = "victim"}));
-  CHECK(f.Eventually([&] { return OnlySession(f).is_null() && client->ended(); }));
+  CHECK(f.Eventually([&] { return SessionOf(f, "victim").is_null() && client->ended(); }));
 }
 
 TEST_CASE("Operator_ThatDoesNotRead_LosesItsConnectionInTime") {
