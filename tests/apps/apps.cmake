@@ -79,6 +79,7 @@ gridloom_app(dynamic_parallelism_per_thread FLAGS -rdc=true --default-stream per
 gridloom_app(device_launch_streams FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(dynamic_parallelism_streams FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(dynamic_parallelism_synchronize FLAGS -rdc=true -DCUDA_FORCE_CDP1_IF_SUPPORTED -D__CDPRT_SUPPRESS_SYNC_DEPRECATION_WARNING LIBS cudadevrt)
+gridloom_app(stack_limit FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(aggregated_groups FLAGS -rdc=true -I../../interpose/include LIBS cudadevrt)
 gridloom_app(consolidated_launches FLAGS -rdc=true LIBS cudadevrt)
 gridloom_app(clusters ARCH 90)
