@@ -14,12 +14,15 @@ import sys
 import tempfile
 import time
 
-# Kernels that wait for the host do not go with these: their trace, or the tasks' kernel, would wait with them.
+# Kernels that wait for the host are left out where each turn of their loops is traced.
 NO_GATES = ["--gates", "none"]
 ONE_AT_A_TIME = ["--gates", "alone"]
 SHORT = ["--spin", "500"]  # where each turn of a loop is simulated or checked
 PATIENCE = 60
 POLICIES = ["crcs-fifo", "crcs-ppcs", "crcs-ready", "dka", "dka-guarded", "fair", "leftover", "priority", "serial"]
+# Those that profile kernels first, or simulate one that polls for tasks.
+SLOW_POLICIES = ["dka-predicted", "gemtc", "kernelet", "kernelet-probing", "pagoda"]
+SMALL_DEVICE = ["--timing-device", "c2050"]
 BROKER_POLICIES = ["serial", "leftover", "fair", "priority"]
 
 
@@ -46,9 +49,10 @@ PARTS = {
         Mode("trace", ["--trace", "{folder}/trace"], NO_GATES + SHORT, weight=1),
         Mode("ranges", ["--check-ranges", "interval"], NO_GATES, weight=1),
         Mode("interpreted", [], weight=2),
-        Mode("narrow tasks", ["--policy", "pagoda"], NO_GATES, weight=2),
+        Mode("narrow tasks", ["--policy", "pagoda"], weight=2),
     ]),
-    "timing": (90, [Mode("simulated, " + policy, ["--timing", "--policy", policy], NO_GATES + SHORT) for policy in POLICIES]),
+    "timing": (90, [Mode("simulated, " + policy, ["--timing", "--policy", policy], NO_GATES + SHORT) for policy in POLICIES]
+               + [Mode("simulated, " + policy, ["--timing", "--policy", policy, *SMALL_DEVICE], NO_GATES + SHORT, weight=0.1) for policy in SLOW_POLICIES]),
     "broker": (160, [Mode("broker, " + policy, [], ONE_AT_A_TIME if policy == "serial" else [], weight=4, broker=["--policy", policy]) for policy in BROKER_POLICIES]
                + [Mode("broker, slices, fair", ["--slice", "1"], weight=4, broker=["--policy", "fair"])]
                + [Mode("broker, simulated, " + policy, [], NO_GATES + SHORT, broker=["--policy", policy, "--timing"]) for policy in ("fair", "leftover")]),
