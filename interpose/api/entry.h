@@ -12,6 +12,7 @@
 #include "interpose/real/code.h"
 #include "interpose/real/launch.h"
 #include "interpose/real/memory.h"
+#include "interpose/session/large_stack.h"
 #include "interpose/session/thread_state.h"
 
 namespace gridloom::api {
@@ -79,6 +80,11 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
       if (RealCode* const code = RealCode::Get()) return code->Run<F>([&] { return CallReal<F, kTwin, Args...>(args...); }, args...);
     }
     return CallReal<F, kTwin, Args...>(args...);
+  }
+  if (session::StackIsShort()) [[unlikely]] {
+    cuda::CUresult status = cuda::CUDA_ERROR_OUT_OF_MEMORY;
+    session::OnLargeStack([&] { status = Enter<F, kTwin, kNeed, Args...>(hook, args...); });
+    return status;
   }
   if constexpr (kNeed != Need::kNone) {
     if (const auto status = CheckNeed(kNeed); status != cuda::CUDA_SUCCESS) return status;

@@ -10,6 +10,7 @@
 #include "hooks.h"
 #include "interpose/session/context.h"
 #include "interpose/session/device.h"
+#include "interpose/session/large_stack.h"
 #include "interpose/session/log.h"
 #include "interpose/session/process.h"
 
@@ -30,6 +31,13 @@ struct Guarded<kFunction> {
     if (Process::child_of_user()) [[unlikely]] {
       if constexpr (std::is_same_v<Answer, CUresult>) return CUDA_ERROR_NOT_INITIALIZED;
       else return Answer();
+    }
+    if constexpr (std::is_same_v<Answer, CUresult>) {
+      if (StackIsShort()) [[unlikely]] {
+        CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+        OnLargeStack([&]() noexcept { status = kFunction(args...); });
+        return status;
+      }
     }
     return kFunction(args...);
   }

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "interpose/session/large_stack.h"
 #include "interpose/session/process.h"
 #include "interpose/session/thread_state.h"
 
@@ -13,6 +14,7 @@ namespace {
 // Destructors of other keys may call the driver after this one: then the thread is watched again, and this runs again.
 void OnThreadEnd(void*) {
   t_state.end_watched = false;
+  FreeLargeStack();
   if (Process::child_of_user()) return;  // others may hold the locks, who are not here
   while (PopContext() != nullptr) continue;
   if (t_state.thread_id != 0) Process::Get().ForgetThread(t_state.thread_id);

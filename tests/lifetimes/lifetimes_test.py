@@ -46,6 +46,14 @@ class AfterMain(Programs):
         self.assertRegex(self.passes("after_main", "main", options=("--timing",)), r"\nlast +1 ")
 
 
+class SmallStacks(Programs):
+    def test_calls_compile_and_run_elsewhere(self):
+        for tiers in ("on", "off", "interpret"):
+            with self.subTest(tiers=tiers):
+                self.cache = os.path.join(self.folder.name, tiers)
+                self.passes("small_stacks", GRIDLOOM_TIERS=tiers)
+
+
 class ForkCalls(Programs):
     def test_every_call_of_a_child_answers(self):
         self.passes("fork_calls")
