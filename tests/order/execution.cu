@@ -1,5 +1,6 @@
 #include <cuda.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -162,7 +163,7 @@ class Run {
     if (!stage_.hands.Wait(limits_.patience)) {
       Fail("did not end within " + std::to_string(static_cast<int>(limits_.patience)) + " s: " + Places());
       OpenAll();
-      if (!stage_.hands.Wait(limits_.patience)) {
+      if (!stage_.hands.Wait(std::min(limits_.patience, 5.0))) {
         Fail("did not end when all gates had been opened, either: " + Places());
         report(failures_);
         std::_Exit(3);

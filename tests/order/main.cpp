@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -188,7 +189,7 @@ void Report(const std::vector<std::string>& failures) {
 bool Fails(const Options& options, int number, const std::set<int>& kept) {
   std::vector<std::string> words = Again(options, number, FormatKeep(kept), options.repeat > 1 ? options.repeat : 50);
   words.insert(words.begin(), "/proc/self/exe");
-  words.insert(words.end(), {"--patience", std::to_string(options.limits.patience)});
+  words.insert(words.end(), {"--patience", std::to_string(std::min(options.limits.patience, 2.0))});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
