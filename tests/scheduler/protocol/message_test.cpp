@@ -38,8 +38,8 @@ TEST_CASE("ParseMessage_ShortenedOrLengthened_IsAnError") {
 
 TEST_CASE("ParseMessage_OtherVersionOrKind_IsAnError") {
   auto bytes = Format(Hello{});
-  bytes[4] = std::byte{9};
-  CHECK(ParseMessage(bytes).error().message.find("version 9") != std::string::npos);
+  bytes[4] = std::byte{kVersion + 1};
+  CHECK(ParseMessage(bytes).error().message.find("version " + std::to_string(kVersion + 1)) != std::string::npos);
   bytes = Format(Hello{});
   bytes[6] = std::byte{77};
   CHECK_FALSE(ParseMessage(bytes).ok());
