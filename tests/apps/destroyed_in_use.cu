@@ -8,6 +8,15 @@ constexpr long long kLong = 5'000'000;  // ns: longer than the host takes to com
 
 __global__ void Store(volatile int* out, int value) { *out = value; }
 
+__global__ void SpinThenAdd(int* out, int amount, long long nanoseconds) {
+  unsigned long long start, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - start < nanoseconds);
+  atomicAdd(out, amount);
+}
+
 // Waits, then writes all of a block.
 __global__ void SpinThenFill(volatile int* out, int count, int value, long long nanoseconds) {
   unsigned long long start, now;
@@ -44,14 +53,14 @@ void Streams(unsigned flags) {
   Same("device", flags, seen.Read(), 1);
 
   // Many of them, most of which are through before the last one is destroyed.
+  *seen.cell = 0;
   for (int i = 0; i < 200; ++i) {
     stream = NewStream(flags);
-    Store<<<1, 1, 0, stream>>>(seen.cell, 2);
-    if (i % 50 == 49) SpinThenStore<<<1, 1, 0, stream>>>(seen.cell, 3, kLong);
+    SpinThenAdd<<<1, 1, 0, stream>>>(seen.cell, 1, i % 50 == 49 ? kLong : 0);
     CU(cudaStreamDestroy(stream));
   }
   CU(cudaDeviceSynchronize());
-  Same("many", flags, seen.Read(), 3);
+  Same("many", flags, seen.Read(), 200);
 
   if (flags == cudaStreamNonBlocking) return;
   stream = NewStream(flags);
