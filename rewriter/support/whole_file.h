@@ -8,8 +8,8 @@
 
 namespace gridloom {
 
-/// All bytes of a regular file. The error names it: "cannot read FOLDER: Is a directory". (Iterators over a std::ifstream throw for a folder and
-/// for a disk's error, and its rdbuf() says that it is empty.)
+/// All bytes of a regular file. The error names it: "cannot read FOLDER: Is a directory". (Iterators over a std::ifstream throw for a
+/// folder and for a disk's error, and its rdbuf() says that it is empty.)
 Result<std::string> ReadWholeFile(const std::string& path);
 
 /// Writes all of it to an open file; 0, or errno. Where a file may grow no further (RLIMIT_FSIZE) that is EFBIG, and no SIGXFSZ, which

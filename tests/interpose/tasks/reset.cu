@@ -23,7 +23,8 @@ void Launch(const std::atomic<bool>& end) {
   while (!end) {
     unsigned* word = nullptr;
     cudaStream_t stream = nullptr;
-    if (cudaMalloc(&word, sizeof *word) != cudaSuccess || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) continue;
+    if (cudaMalloc(&word, sizeof *word) != cudaSuccess || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+      continue;
     Wait<<<8, 128, 0, stream>>>(word, 200'000);
     for (unsigned i = 0; i < 50; ++i) Add<<<2, 32, 0, stream>>>(word, 1);
     cudaStreamDestroy(stream);
