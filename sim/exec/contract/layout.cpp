@@ -244,6 +244,8 @@ class StackWalk {
   StackWalk(const ptx::Module& module, const ptx::Function& kernel) : definitions_(module), reach_{module, definitions_, {}, {}, {}} {
     reach_.Run(kernel);
     use_.bytes = Deepest(&kernel);
+    // Frames are aligned for those below them.
+    if (const std::uint32_t own = LayoutLocal(kernel).bytes; use_.bytes == RoundUp<std::uint32_t>(own, kFrameAlign)) use_.bytes = own;
   }
   const StackUse& use() const { return use_; }
 

@@ -92,7 +92,10 @@ TEST_CASE("ValidateDevice_MoreThanTheModelCanName_IsRefused") {
     const auto status = ValidateDevice(changed);
     return status.ok() ? std::string() : status.error().message;
   };
-  CHECK(error_with("sm: {count: 4096}").empty());
+  CHECK(error_with("sm: {count: 1024}").empty());
+  CHECK(error_with("sm: {count: 4096}\ntiming: {l1: {mshrs: 128, stores: 127}}").empty());
+  CHECK(error_with("sm: {count: 4096}\ntiming: {l1: {mshrs: 128, stores: 128}}") ==
+        "sm.count * (timing.l1.mshrs + stores) must be below 1048576");
   CHECK(error_with("sm: {count: 4000000000}") == "sm.count must be at most 4096");
   CHECK(error_with("sm: {count: 65617}") == "sm.count must be at most 4096");  // 81 in 16 bits
   CHECK(error_with("sm: {max_blocks: 4000000000}") == "sm.max_blocks must be at most 1024");
