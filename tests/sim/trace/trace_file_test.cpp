@@ -405,11 +405,12 @@ TEST_CASE("CtaDecoder_RepeatsThatDoNotFit_AreRefused") {
   CHECK(read({1, 1, 0, 1, 1}) == damaged);  // of a second warp
   CHECK(read({1, 0, 2, 7, 1}) == damaged);  // beyond the path
   CHECK(read({1, 0, 9, 1, 1}) == damaged);
-  CHECK(read({1, 0, 0, 0, 1}) == damaged);              // no visits
-  CHECK(read({1, 0, 0, 1, 0}) == damaged);              // no turns
-  CHECK(read({2, 0, 0, 4, 9, 0, 1, 4, 9}) == damaged);  // beyond the path, behind another one
-  CHECK(read({200, 1, 0, 0, 1, 1}) == damaged);         // more repeats than bytes
-  CHECK(read({1, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 1}) == "kernel k: a CTA makes more than 4294967296 visits");
+  CHECK(read({1, 0, 0, 0, 1}) == damaged);                      // no visits
+  CHECK(read({1, 0, 0, 1, 0}) == damaged);                      // no turns
+  CHECK(read({2, 0, 0, 4, 9, 0, 1, 4, 9}) == damaged);          // beyond the path, behind another one
+  CHECK(read({200, 1, 0, 0, 1, 1}) == damaged);                 // more repeats than bytes
+  CHECK(read({1, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 1}) == "1");  // 2^29 - 1 more turns: 2^32 visits in all
+  CHECK(read({1, 0, 0, 8, 0x80, 0x80, 0x80, 0x80, 2}) == "kernel k: a CTA makes more than 4294967296 visits");
 }
 
 TEST_CASE("TraceFile_RandomLaunches_RoundTrip") {
