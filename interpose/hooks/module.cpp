@@ -91,7 +91,7 @@ CUresult cuModuleUnload(CUmodule handle) {
   std::shared_ptr<Module> module;
   GL_CU_TRY(FindModule(handle, &module));
   if (!module->owns_code()) return CUDA_ERROR_NOT_PERMITTED;  // a library's: goes with cuLibraryUnload
-  module->code().WaitForUsers();
+  module->context().WaitAll();
   TheProcess().modules.Remove(handle);
   module->code().Unload();
   return CUDA_SUCCESS;

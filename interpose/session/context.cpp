@@ -263,7 +263,7 @@ void Context::Wait(Stream& stream) {
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->Wait(stream);
 }
 
-void Context::WaitAll() {
+void Context::WaitForTasks() {
   std::vector<TaskPtr> tasks;
   {
     const std::lock_guard lock(queue_mutex_);
@@ -274,6 +274,10 @@ void Context::WaitAll() {
   }
   for (const TaskPtr& task : tasks) TaskPool::Get().Wait(task);
   WaitForSpawnedTasks(*this);
+}
+
+void Context::WaitAll() {
+  WaitForTasks();
   if (HostTimeline* const timeline = HostTimeline::Get()) timeline->WaitAll(*this);
 }
 

@@ -118,6 +118,8 @@ class Context final : public exec::AllocationOwner {
   bool IdleShortly(Stream& stream);
   void Wait(Stream& stream);
   void WaitAll();
+  /// The same where the program made no call that waits: nothing of it is in its timeline.
+  void WaitForTasks();
   /// What WaitAll would wait for.
   std::vector<TaskPtr> Unfinished();
   bool AllIdle();

@@ -271,7 +271,7 @@ void Code::WaitForUsers() {
       if (instance.context != nullptr) contexts.push_back(instance.context);
     }
   }
-  for (Context* const context : contexts) context->WaitAll();
+  for (Context* const context : contexts) context->WaitForTasks();
 }
 
 void Code::Unload() {

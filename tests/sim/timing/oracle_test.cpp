@@ -77,6 +77,7 @@ class RepeatingSource final : public trace::CtaSource {
     const trace::WarpTrace& warp = cta.warps[number];
     std::uint32_t visit = 0, access = 0;
     while (visit < warp.visit_count) {
+      std::size_t executed = 0;  // a repeat has instructions
       const auto most = static_cast<std::uint32_t>(1 + random() % 5);
       trace::Repeat repeat{.warp = number, .visit = visit, .access = access, .more = 1 + random() % 20};
       for (; repeat.visit_count < most && visit < warp.visit_count; ++repeat.visit_count, ++visit) {
@@ -84,10 +85,11 @@ class RepeatingSource final : public trace::CtaSource {
         const auto instructions = std::span(code().instructions).subspan(block.first, block.count);
         if (std::ranges::any_of(instructions, [](const auto& one) { return one.op == trace::OpClass::kBarrier; })) break;
         repeat.access_count += static_cast<std::uint32_t>(std::ranges::count_if(instructions, &trace::Instruction::has_access));
+        executed += instructions.size();
       }
       access += repeat.access_count;
       if (repeat.visit_count != 0 && random() % 2 == 0) {
-        cta.repeats.push_back(repeat);
+        if (executed != 0) cta.repeats.push_back(repeat);
       } else if (repeat.visit_count == 0) {  // a barrier
         const trace::BasicBlock& block = code().blocks[cta.visits[warp.first_visit + visit++].block];
         for (std::uint32_t i = 0; i < block.count; ++i) access += code().instructions[block.first + i].has_access() ? 1 : 0;
