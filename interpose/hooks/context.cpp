@@ -38,6 +38,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (context == nullptr || context->primary()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (session::CurrentContext() == context) session::PopContext();
+  context->WaitAll();
   context->Destroy();
   TheProcess().ShelveContext(*context);
   return CUDA_SUCCESS;

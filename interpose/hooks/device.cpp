@@ -168,6 +168,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   const std::lock_guard lock(device->primary_mutex());
   Context& primary = device->primary();
   if (primary.retain_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  // The runtime's exit handler comes here. The program has ended then: nothing of that is in its timeline.
   if (--primary.retain_count == 0) primary.Destroy();
   return CUDA_SUCCESS;
 }
@@ -177,6 +178,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
   GL_CU_TRY(FindDevice(ordinal, &device));
   const std::lock_guard lock(device->primary_mutex());
   Context& primary = device->primary();
+  primary.WaitAll();
   primary.Destroy();
   // Whoever still holds a reference keeps the handle; the next use finds a fresh context behind it.
   primary.Revive();

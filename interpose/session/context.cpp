@@ -298,7 +298,7 @@ bool Context::AllIdle() {
 }
 
 void Context::Destroy() {
-  WaitAll();
+  WaitForTasks();
   if (narrow_tasks_ != nullptr) narrow_tasks_->End();
   decltype(storage_) storage;
   {
