@@ -156,6 +156,8 @@ Result<CompileFn> CompilerLoader::Load() {
   return functions.compile;
 }
 
+bool CompilerLoader::settled() const { return loading_->known.load(std::memory_order_acquire); }
+
 InterpretFn CompilerLoader::LoadInterpret() { return Get().interpret; }
 FindLineFn CompilerLoader::LoadFindLine() { return Get().find_line; }
 

@@ -28,6 +28,8 @@ class CompilerLoader {
   /// Loads it where nobody has. A thread of ours leaves that to another one, and gives up when it takes longer than any loading does: a
   /// thread of the program's then holds the loader's lock, perhaps while it waits for what ours is about. The next call tries again.
   Result<CompileFn> Load();
+  /// Whether Load gives the same answer from now on.
+  bool settled() const;
   /// Null when the library cannot be loaded, or for tests' compilers. Likewise LoadFindLine.
   InterpretFn LoadInterpret();
   FindLineFn LoadFindLine();

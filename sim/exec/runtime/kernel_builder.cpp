@@ -1,6 +1,7 @@
 #include "sim/exec/runtime/kernel_builder.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <utility>
 
 #include "sim/exec/contract/layout.h"
@@ -118,7 +119,12 @@ Result<std::optional<LoadedKernel>> KernelBuilder::Interpret(ProgramImpl& progra
   return None();
 }
 
-Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
+KernelTable::Built KernelBuilder::Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
+  const bool settled = compiler_.settled();  // before: what was met may have passed since
+  return {BuildNow(program, kernel, options), settled};
+}
+
+Result<LoadedKernel> KernelBuilder::BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options) {
   const auto start = Clock::now();
   const CacheKey key = MakeCacheKey(program.key(), kernel.name, options, compiler_.id());
   std::optional<CompiledKernel> known;
@@ -138,6 +144,44 @@ Result<LoadedKernel> KernelBuilder::Build(ProgramImpl& program, const KernelInfo
   return loaded;
 }
 
+Result<CompiledKernel> KernelBuilder::Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                              const CacheKey& key) {
+  const bool settled = compiler_.settled();
+  const Result<CompileFn> compile = compiler_.Load();
+  if (!compile && !settled && options.record == Recording::kNone && background_ && background_->available())
+    return CompileBeside(program, kernel, options, key);
+  if (!compile) return compile.error();
+  CompiledKernel compiled;
+  (*compile)(&program.module_as_read(), kernel.name.c_str(), &options, &compiled);
+  if (!compiled.error.empty()) return Error{compiled.error};
+  return compiled;
+}
+
+/// Where the compiler cannot be loaded into this process now. Waits for it.
+Result<CompiledKernel> KernelBuilder::CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
+                                                    const CacheKey& key) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<CompiledKernel>> made;
+  };
+  const auto answer = std::make_shared<Answer>();
+  BackgroundCompiler::Job job;
+  job.module = program.module_pointer();
+  job.kernel = kernel.name;
+  job.options = options;
+  job.key = key;
+  job.done = [answer](Result<CompiledKernel> made) {
+    const std::lock_guard lock(answer->mutex);
+    answer->made = std::move(made);
+    answer->came.notify_all();
+  };
+  background_->Ask(std::move(job), 0);
+  std::unique_lock lock(answer->mutex);
+  answer->came.wait(lock, [&] { return answer->made.has_value(); });
+  return std::move(*answer->made);
+}
+
 Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options,
                                                 const CacheKey& key, std::optional<CompiledKernel> compiled) {
   std::unique_ptr<CodeObject> code;
@@ -149,10 +193,8 @@ Result<LoadedKernel> KernelBuilder::MachineCode(ProgramImpl& program, const Kern
   }
   const bool cache_hit = compiled.has_value();
   if (!compiled) {
-    GL_TRY(compile, compiler_.Load());
-    compiled.emplace();
-    compile(&program.module_as_read(), kernel.name.c_str(), &options, &*compiled);
-    if (!compiled->error.empty()) return Error{compiled->error};
+    GL_TRY(made, Compile(program, kernel, options, key));
+    compiled = std::move(made);
     GL_TRY(object, CodeObject::Load(compiled->object, kernel.name));
     code = std::move(object);
     cache_.Store(key, *compiled);

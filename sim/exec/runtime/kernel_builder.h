@@ -22,7 +22,7 @@ class KernelBuilder {
   /// `compile` and `compiler_id`: tests', or null.
   KernelBuilder(const Engine::Options& options, CompileFn compile, std::string compiler_id, unsigned threads);
 
-  Result<LoadedKernel> Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
+  KernelTable::Built Build(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
   /// Machine code of what was built as bytecode, in place of waiting until it comes.
   Result<const LoadedKernel*> MakeNow(ProgramImpl& program, const KernelInfo& kernel, const LoadedKernel& interpreted);
   /// Measured where nobody has yet, which takes longer than most programs' first launch needs: not before one asks.
@@ -46,6 +46,9 @@ class KernelBuilder {
  private:
   enum class Tiers : std::uint8_t { kOff, kOn, kInterpret };
 
+  Result<LoadedKernel> BuildNow(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);
+  Result<CompiledKernel> Compile(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
+  Result<CompiledKernel> CompileBeside(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key);
   Result<LoadedKernel> MachineCode(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options, const CacheKey& key,
                                    std::optional<CompiledKernel> compiled);
   Result<std::optional<LoadedKernel>> Interpret(ProgramImpl& program, const KernelInfo& kernel, const CompileOptions& options);

@@ -44,12 +44,17 @@ Result<KernelTable::Found> KernelTable::Get(const ptx::Function* function, const
   CompileOptions options = wanted;
   const std::shared_ptr<Slot> slot = SlotFor(function, options);
   bool built_now = false;
-  std::call_once(slot->once, [&] {
-    built_now = true;
-    Result<LoadedKernel> built = build(options);
-    if (built) slot->kernel = std::make_unique<LoadedKernel>(std::move(*built));
-    else slot->error = built.error().message;
-  });
+  if (!slot->settled.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(slot->building);
+    if (!slot->settled.load(std::memory_order_relaxed)) {
+      built_now = true;
+      Built built = build(options);
+      if (!built.kernel.ok() && !built.lasts) return std::move(built.kernel).error();
+      if (built.kernel.ok()) slot->kernel = std::make_unique<LoadedKernel>(std::move(*built.kernel));
+      else slot->error = built.kernel.error().message;
+      slot->settled.store(true, std::memory_order_release);
+    }
+  }
   if (!slot->kernel) return Error{slot->error};
   if (slot->kernel->tier)
     if (const LoadedKernel* const better = slot->kernel->tier->better.load(std::memory_order_acquire)) return Found{better, false};

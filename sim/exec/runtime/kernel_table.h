@@ -54,7 +54,11 @@ struct LoadedKernel {
 
 class KernelTable {
  public:
-  using Build = std::function<Result<LoadedKernel>(const CompileOptions&)>;
+  struct Built {
+    Result<LoadedKernel> kernel;
+    bool lasts = true;  ///< false: an error that the next launch need not meet, and tries again
+  };
+  using Build = std::function<Built(const CompileOptions&)>;
   struct Found {
     const LoadedKernel* kernel = nullptr;  ///< lives as long as the table
     bool built_now = false;
@@ -69,7 +73,8 @@ class KernelTable {
     std::uint32_t block[3];
     bool small_grid, clusters, memcheck;
     Recording record;
-    std::once_flag once;
+    std::mutex building;
+    std::atomic<bool> settled{false};  ///< neither `kernel` nor `error` changes any more
     std::unique_ptr<LoadedKernel> kernel;
     std::string error;
 
