@@ -47,21 +47,21 @@ ConstantResult FloatBinary(TokenKind op, double a, double b) {
   }
 }
 
-// Shift counts of 64 and more shift everything out.
+// Of the count, ptxas takes the lowest six bits: 1 << 65 is 2.
 std::uint64_t Shift(TokenKind op, std::uint64_t a, bool is_unsigned, std::uint64_t count) {
-  if (op == TokenKind::kShiftLeft) return count < 64 ? a << count : 0;
-  if (is_unsigned) return count < 64 ? a >> count : 0;
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(a) >> (count < 64 ? count : 63));
+  count &= 63;
+  if (op == TokenKind::kShiftLeft) return a << count;
+  return is_unsigned ? a >> count : static_cast<std::uint64_t>(static_cast<std::int64_t>(a) >> count);
 }
 
+// A remainder takes its operands as unsigned and is unsigned, whatever they are (ISA 4.5.5).
 ConstantResult Divide(TokenKind op, std::uint64_t a, std::uint64_t b, bool is_unsigned) {
   if (b == 0) return Bad("division by zero in a constant expression");
-  const bool quotient = op == TokenKind::kSlash;
-  if (is_unsigned) return Ok(Constant::Unsigned(quotient ? a / b : a % b));
+  if (op == TokenKind::kPercent) return Ok(Constant::Unsigned(a % b));
+  if (is_unsigned) return Ok(Constant::Unsigned(a / b));
   // The one quotient that does not fit: its wrapped value.
-  if (static_cast<std::int64_t>(b) == -1) return Ok(Constant::Signed(quotient ? static_cast<std::int64_t>(0 - a) : 0));
-  const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
-  return Ok(Constant::Signed(quotient ? x / y : x % y));
+  if (static_cast<std::int64_t>(b) == -1) return Ok(Constant::Signed(static_cast<std::int64_t>(0 - a)));
+  return Ok(Constant::Signed(static_cast<std::int64_t>(a) / static_cast<std::int64_t>(b)));
 }
 
 }  // namespace
@@ -128,7 +128,8 @@ ConstantResult ApplyUnary(TokenKind op, const Constant& a) {
     out.bits ^= a.is_single ? std::uint64_t{1} << 31 : std::uint64_t{1} << 63;
     return Ok(out);
   }
-  return Ok({.is_unsigned = a.is_unsigned, .bits = op == TokenKind::kMinus ? 0 - a.bits : ~a.bits});
+  if (op == TokenKind::kTilde) return Ok(Constant::Unsigned(~a.bits));  // unsigned, whatever the operand is (ISA 4.5.5)
+  return Ok({.is_unsigned = a.is_unsigned, .bits = 0 - a.bits});
 }
 
 ConstantResult ApplyBinary(TokenKind op, const Constant& a, const Constant& b) {

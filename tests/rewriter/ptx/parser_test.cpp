@@ -88,14 +88,53 @@ TEST_CASE("Parser_ConstantExpressions_AreEvaluated") {
   CHECK(Reprint("mov.u32 %r1, (1+2)*3;") == "mov.u32 %r1, 9;");
   CHECK(Reprint("mov.u32 %r1, 1 ? -2 : 3;") == "mov.u32 %r1, -2;");
   CHECK(Reprint("mov.u64 %rd1, (.u64)-1;") == "mov.u64 %rd1, 18446744073709551615;");
-  CHECK(Reprint("mov.u32 %r1, -7 / 2 % 2;") == "mov.u32 %r1, -1;");
+  CHECK(Reprint("mov.u32 %r1, -7 / 2;") == "mov.u32 %r1, -3;");
   CHECK(Reprint("mov.u32 %r1, WARP_SZ;") == "mov.u32 %r1, WARP_SZ;");
   CHECK(Reprint("mov.u32 %r1, WARP_SZ - 1;") == "mov.u32 %r1, 31;");
-  CHECK(Reprint("mov.u32 %r1, ~0 & 0xFF;") == "mov.u32 %r1, 255;");
+  CHECK(Reprint("mov.u32 %r1, ~0 & 0xFF;") == "mov.u32 %r1, 255U;");
   CHECK(Reprint("ld.global.u32 %r1, [%rd1+-4];") == "ld.global.u32 %r1, [%rd1+-4];");
   CHECK(Reprint("ld.global.u32 %r1, [arr+4*2];") == "ld.global.u32 %r1, [arr+8];");
   CHECK(Reprint("mov.u32 %r1, 1U << 3 | 0b11;") == "mov.u32 %r1, 11U;");
   CHECK(Reprint("mov.f64 %rd1, 1.0/2;") == "mov.f64 %rd1, 0d3FE0000000000000;");
+}
+
+// What ptxas stores for each.
+TEST_CASE("Parser_ConstantExpressions_HaveTheSignThatTheirOperatorsGive") {
+  const auto value = [](const std::string& expression) {
+    const Parsed parsed = ParseBody("mov.u64 %rd1, " + expression + ";");
+    INFO(parsed.errors());
+    REQUIRE(!parsed.sink.has_errors());
+    return LastInstruction(parsed).operands[1].int_literal.value;
+  };
+  // A complement is unsigned.
+  CHECK(value("~3/32") == 0x07ffffffffffffff);
+  CHECK(value("~8>>1") == 0x7ffffffffffffffb);
+  CHECK(value("+~3>>1") == 0x7ffffffffffffffe);
+  CHECK(value("~~-8>>1") == 0x7ffffffffffffffc);
+  CHECK(value("(~3+1)/2") == 0x7ffffffffffffffe);
+  CHECK(value("(~3&-1)/2") == 0x7ffffffffffffffe);
+  CHECK(value("(~3<0)?1:2") == 2);
+  CHECK(value("(.s64)~3/32") == 0);
+  // So is a remainder, and its operands.
+  CHECK(value("5%-3") == 5);
+  CHECK(value("7%-3U") == 7);
+  CHECK(value("(-9) % 4") == 3);
+  CHECK(value("~0 % 10") == 5);
+  CHECK(value("5 % 3 > -1 ? 1 : 2") == 2);
+  CHECK(value("((5 % 3) - 3) / 2") == 0x7fffffffffffffff);
+  CHECK(value("-7 / 2 % 2") == 1);
+  // Others take their operands' sign; a comparison's is signed.
+  CHECK(value("-7/2") == 0xfffffffffffffffd);
+  CHECK(value("-7/2U") == 0x7ffffffffffffffc);
+  CHECK(value("(-4&-2)/3") == 0xffffffffffffffff);
+  CHECK(value("(3<4)-5>>1") == 0xfffffffffffffffe);
+  CHECK(value("(!1 - 3)/2") == 0xffffffffffffffff);
+  CHECK(value("-1>>1U") == 0xffffffffffffffff);
+  // Six bits of a shift count.
+  CHECK(value("1<<64") == 1);
+  CHECK(value("2>>64") == 2);
+  CHECK(value("1<<-1") == 0x8000000000000000);
+  CHECK(value("-2>>65") == 0xffffffffffffffff);
 }
 
 TEST_CASE("Parser_VariablesIndexedByRegisters_AreWrittenOut") {
