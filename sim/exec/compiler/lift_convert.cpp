@@ -83,19 +83,25 @@ Exact FunctionLifter::ExactInt(Value* source, ScalarType from) {
   return {sum, b_.CreateFSub(low, b_.CreateFSub(sum, high))};
 }
 
+// .sat clamps what was rounded to [0, 1].
 Value* FunctionLifter::IntToFloat(const Instruction& inst, Value* source, ScalarType from, ScalarType to) {
   const Rounding rounding = RoundingOf(inst);
-  const bool is_signed = ptx::IsSigned(from);
-  if (to == ScalarType::kF64 && rounding != Rounding::kRn && ptx::BitsOf(from) == 64) {
-    return emit_.RoundF64(ExactInt(source, from), rounding);
+  const bool exact_in_f64 = to == ScalarType::kF64 && ptx::BitsOf(from) < 64;
+  Value* result = nullptr;
+  if (exact_in_f64 || (rounding == Rounding::kRn && (to == ScalarType::kF32 || to == ScalarType::kF64))) {
+    result = ptx::IsSigned(from) ? b_.CreateSIToFP(source, TypeOf(to)) : b_.CreateUIToFP(source, TypeOf(to));
+  } else {
+    const Exact exact = ExactInt(source, from);
+    if (to == ScalarType::kF64) {
+      result = emit_.RoundF64(exact, rounding);
+    } else if (to == ScalarType::kF32) {
+      result = emit_.Round(exact, rounding);
+    } else {
+      result = RoundToHalf(emit_.RoundToOdd(exact), to, rounding);
+    }
   }
-  if ((to == ScalarType::kF32 && rounding == Rounding::kRn) || to == ScalarType::kF64) {
-    return is_signed ? b_.CreateSIToFP(source, TypeOf(to)) : b_.CreateUIToFP(source, TypeOf(to));
-  }
-  const Exact exact = ExactInt(source, from);
-  Value* result = to == ScalarType::kF32 ? emit_.Round(exact, rounding) : RoundToHalf(emit_.RoundToOdd(exact), to, rounding);
   if (!inst.Has(Mod::kSat)) return result;
-  if (to == ScalarType::kF32) return emit_.Saturate(result);
+  if (to == ScalarType::kF32 || to == ScalarType::kF64) return emit_.Saturate(result);
   return RoundToHalf(emit_.Saturate(HalfToFloat(result, to)), to, Rounding::kRn);
 }
 

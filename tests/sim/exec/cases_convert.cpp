@@ -77,6 +77,9 @@ void AddIntToFloat(std::vector<InstructionCase>& cases, std::string_view to, std
                             const __int128 value = IntValue(from, in.v[0]);
                             return Pack(to, static_cast<Quad>(value), value < 0, mode);
                           }));
+    // Of an integer, 0 and 1 are all that lies in [0, 1].
+    cases.push_back(Exact("cvt" + m.suffix + ".sat." + std::string(to) + "." + std::string(from) + " %d0, %s0;", to, {from},
+                          [=, mode = m.mode](const Values& in) { return Pack(to, IntValue(from, in.v[0]) > 0 ? 1 : 0, false, mode); }));
   }
 }
 
