@@ -88,6 +88,7 @@ Value* FunctionLifter::ClampTo(Value* value, unsigned bits, bool is_signed) {
 
 // vop.dtype.atype.btype{.sat} d{.dsel}, a{.asel}, b{.bsel} {, c}; vset has no dtype.
 //   tmp = a op b;  tmp = saturate(tmp, size of dsel);  d = op2 ? op2(tmp, c) : dsel ? merge(tmp, c) : tmp
+// The second operation sees all bits of tmp: 0xffffffff of unsigned operands is more than 1, also when dtype is .s32.
 template <>
 void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
   const VideoOp op = OpOf(inst.opcode);
@@ -113,7 +114,8 @@ void FunctionLifter::Lift<semantic::VideoScalar>(const Instruction& inst) {
       const std::uint32_t mask = ((1u << bits) - 1) << shift;
       result = b_.CreateOr(b_.CreateAnd(b_.CreateShl(result, shift), mask), b_.CreateAnd(c, b_.getInt32(~mask)));
     } else if (inst.Has(Mod::kMin) || inst.Has(Mod::kMax)) {
-      result = MinMax(result, c, is_signed, inst.Has(Mod::kMax));
+      Value* wide = MinMax(value, Resize(c, value->getType(), is_signed), is_signed, inst.Has(Mod::kMax));
+      result = b_.CreateTrunc(wide, b_.getInt32Ty());
     } else {
       result = b_.CreateAdd(result, c);
     }

@@ -50,10 +50,11 @@ bool Holds(const std::string& cmp, Wide a, Wide b) {
 
 std::string Sign(bool is_signed) { return is_signed ? ".s32" : ".u32"; }
 
-std::uint64_t Secondary(const std::string& op2, std::uint32_t value, std::uint32_t c, bool is_signed) {
-  if (op2 == ".add") return value + c;
-  const bool less = is_signed ? static_cast<std::int32_t>(value) < static_cast<std::int32_t>(c) : value < c;
-  return less == (op2 == ".min") ? value : c;
+// The second operation on all bits of the first one's result. Of an unsigned destination, what is below zero counts as large.
+std::uint64_t Secondary(const std::string& op2, Wide value, std::uint32_t c, bool is_signed) {
+  if (op2 == ".add") return static_cast<std::uint64_t>(value + c);
+  const bool less = is_signed ? value < static_cast<std::int32_t>(c) : value >= 0 && value < c;
+  return less == (op2 == ".min") ? static_cast<std::uint64_t>(value) : c;
 }
 
 void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool ds, bool as, bool bs, const Part& pa, const Part& pb) {
@@ -72,9 +73,8 @@ void AddScalar(std::vector<InstructionCase>& cases, const std::string& op, bool 
       cases.push_back(Exact(head + " %d0, " + sources + ";", "b32", {"u32", "u32"},
                             [=](const Values& in) { return static_cast<std::uint64_t>(sat ? Clamp(value(in), 32, ds) : value(in)); }));
       for (const std::string op2 : {".add", ".min", ".max"}) {
-        cases.push_back(Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
-          return Secondary(op2, static_cast<std::uint32_t>(sat ? Clamp(value(in), 32, ds) : value(in)), in.u32(2), ds);
-        }));
+        cases.push_back(Exact(head + op2 + " %d0, " + sources + ", %s2;", "b32", {"u32", "u32", "u32"},
+                              [=](const Values& in) { return Secondary(op2, sat ? Clamp(value(in), 32, ds) : value(in), in.u32(2), ds); }));
       }
       const Part& into = pa.bits == 8 ? kParts[5] : kParts[2];
       cases.push_back(Exact(head + " %d0" + into.text + ", " + sources + ", %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
@@ -103,6 +103,10 @@ void AddScalars(std::vector<InstructionCase>& cases) {
     cases.push_back(Exact("vset.s32.s32." + cmp + ".add %d0, %s0, %s1.h1, %s2;", "b32", {"u32", "u32", "u32"}, [=](const Values& in) {
       return std::uint64_t{Holds(cmp, in.s32(0), static_cast<std::int16_t>(in.u32(1) >> 16)) + in.u32(2)};
     }));
+    for (const std::string op2 : {".min", ".max"}) {
+      cases.push_back(Exact("vset.s32.u32." + cmp + op2 + " %d0, %s0, %s1, %s2;", "b32", {"u32", "u32", "u32"},
+                            [=](const Values& in) { return Secondary(op2, Wide{Holds(cmp, in.s32(0), in.u32(1))}, in.u32(2), false); }));
+    }
   }
 }
 
