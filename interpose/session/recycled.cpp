@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kStep = 64, kLargest = 1024, kClasses = kLargest / kStep;
 constexpr unsigned kChain = 32;  ///< blocks
+constexpr unsigned kHoard = 4;   ///< chains that a thread keeps; one that kept all would make others allocate ever more
 
 /// What a free block begins with.
 struct Block {
@@ -19,23 +20,45 @@ struct Block {
 };
 
 /// Chains that threads have left, by class.
-struct Shelf {
-  std::atomic<Block*> chains{nullptr};
-
+class Shelf {
+ public:
   void Leave(Block* chain) noexcept {
-    Block* top = chains.load(std::memory_order_relaxed);
+    Block* top = chains_.load(std::memory_order_relaxed);
     do chain->chain = top;
-    while (!chains.compare_exchange_weak(top, chain, std::memory_order_release, std::memory_order_relaxed));
+    while (!chains_.compare_exchange_weak(top, chain, std::memory_order_release, std::memory_order_relaxed));
   }
-  /// All of them at once: a chain that is taken alone may be left again meanwhile, which the exchange would not see.
-  Block* TakeAll() noexcept { return chains.exchange(nullptr, std::memory_order_acquire); }
+  /// All are taken at once and those beyond kHoard are left again: a chain that is taken alone may be left again meanwhile, which the
+  /// exchange would not see.
+  Block* Take() noexcept {
+    Block* const taken = chains_.exchange(nullptr, std::memory_order_acquire);
+    Block* last = taken;
+    for (unsigned i = 1; last != nullptr && i < kHoard; ++i) last = last->chain;
+    if (last != nullptr) LeaveRow(std::exchange(last->chain, nullptr));
+    return taken;
+  }
+
+ private:
+  void LeaveRow(Block* row) noexcept {
+    Block* none = nullptr;
+    while (row != nullptr && !chains_.compare_exchange_strong(none, row, std::memory_order_release, std::memory_order_relaxed)) {
+      // Others have left some: few, as there was none a moment ago.
+      if (Block* const others = chains_.exchange(nullptr, std::memory_order_acquire); others != nullptr) {
+        Block* end = others;
+        while (end->chain != nullptr) end = end->chain;
+        end->chain = std::exchange(row, others);
+      }
+      none = nullptr;
+    }
+  }
+
+  std::atomic<Block*> chains_{nullptr};
 };
 constinit std::array<Shelf, kClasses> g_shelves;
 
 /// A thread's own. Trivial to destroy, since threads free blocks until their last moment.
 struct Own {
   Block* blocks = nullptr;  ///< to give out
-  Block* chains = nullptr;  ///< behind them, as TakeAll gave them
+  Block* chains = nullptr;  ///< behind them, as Take gave them
   Block* freed = nullptr;   ///< a chain that grows
   unsigned count = 0;       ///< its blocks
 };
@@ -82,7 +105,7 @@ void* TakeRecycled(std::size_t bytes) {
   if (own.blocks == nullptr) {
     if (own.chains == nullptr) {
       if (!t_ending) PrepareEnd();
-      own.chains = g_shelves[size_class].TakeAll();
+      own.chains = g_shelves[size_class].Take();
     }
     if (own.chains != nullptr) own.blocks = std::exchange(own.chains, own.chains->chain);
   }

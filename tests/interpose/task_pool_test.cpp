@@ -6,7 +6,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -240,4 +242,40 @@ TEST_CASE("recycled memory: blocks of all sizes go between threads and keep what
   });
   for (auto& box : boxes) open(box.load());
   CHECK(wrong == 0);
+}
+
+TEST_CASE("Recycled_ThreadsThatComeAndGo_UseWhatThereIs") {
+  constexpr unsigned kRounds = 30'000, kMost = 64;
+  constexpr std::size_t kBytes = 900;  // a size that nothing else here has
+  std::vector<void*> parcels;          // at most kMost at a time
+  std::mutex mutex;
+  std::atomic<bool> over{false};
+  std::thread frees([&] {
+    for (bool last = false; !last;) {
+      last = over;
+      std::vector<void*> taken;
+      {
+        const std::lock_guard lock(mutex);
+        taken.swap(parcels);
+      }
+      for (void* const block : taken) GiveRecycled(block, kBytes);
+      std::this_thread::yield();
+    }
+  });
+  std::set<void*> blocks;  // what was given back to the allocator does not come again
+  const auto pass = [&](unsigned count) {
+    while (count != 0) {
+      const std::lock_guard lock(mutex);
+      for (; count != 0 && parcels.size() < kMost; --count) blocks.insert(parcels.emplace_back(TakeRecycled(kBytes)));
+    }
+  };
+  std::mt19937 random(1);
+  for (unsigned round = 0; round < kRounds; ++round) {
+    std::thread(pass, random() % 3).join();
+    pass(random() % 4);
+  }
+  over = true;
+  frees.join();
+  INFO(blocks.size() << " blocks for " << kMost << " at a time");
+  CHECK(blocks.size() < 400);
 }
