@@ -21,6 +21,7 @@
 #include "interpose/session/texture.h"
 #include "rewriter/support/quantity.h"
 #include "sim/device/device_files.h"
+#include "sim/exec/runtime/fork_guard.h"
 
 namespace gridloom::session {
 
@@ -30,11 +31,11 @@ namespace {
 
 std::atomic<bool> g_child_of_user{false};  // forked after cuInit: the virtual GPU stayed with the parent
 
-void AfterForkInChild() {
-  if (Process::Get().init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
-  TaskPool::Get().AbandonAfterFork();
-  BrokerLink::AbandonAfterFork();
-}
+/// From before the first call on: a thread may be in cuInit while another one forks.
+const int g_fork_handlers = [] {
+  exec::InstallForkHandlers();  // called after these: under init_mutex_ devices are made
+  return pthread_atfork(Process::BeforeFork, Process::AfterForkInParent, Process::AfterForkInChild);
+}();
 
 /// What this machine has, or lets this process's container have.
 std::uint64_t HostMemoryBytes() {
@@ -104,9 +105,20 @@ CUresult Process::Init() {
   const CUresult status = MakeDevices();
   status_.store(status, std::memory_order_release);
   initialised_ = status == CUDA_SUCCESS;
-  static const int installed = pthread_atfork(nullptr, nullptr, AfterForkInChild);
-  static_cast<void>(installed);
   return status;
+}
+
+void Process::BeforeFork() { Get().init_mutex_.lock(); }
+
+void Process::AfterForkInParent() { Get().init_mutex_.unlock(); }
+
+void Process::AfterForkInChild() {
+  Process& process = Get();
+  process.init_mutex_.unlock();
+  if (process.init_status() == CUDA_ERROR_NOT_INITIALIZED) return;
+  if (process.init_status() == CUDA_SUCCESS) g_child_of_user.store(true, std::memory_order_release);
+  TaskPool::Get().AbandonAfterFork();
+  BrokerLink::AbandonAfterFork();
 }
 
 CUresult Process::MakeDevices() {

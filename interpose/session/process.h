@@ -91,6 +91,12 @@ class Process {
   /// True in a process that was forked by one that had called cuInit.
   static bool child_of_user();
 
+  /// Around each fork of the program. A fork waits until another thread's cuInit has ended: what it is in the midst of would stay so in the
+  /// child for ever.
+  static void BeforeFork();
+  static void AfterForkInParent();
+  static void AfterForkInChild();
+
  private:
   Process();
   ~Process() = delete;

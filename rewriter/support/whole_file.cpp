@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 namespace gridloom {
 namespace {
@@ -39,7 +40,7 @@ class SizeSignalHeld {
 
 }  // namespace
 
-Result<std::string> ReadWholeFile(const std::string& path) {
+Status ReadFileInParts(const std::string& path, const std::function<void(std::string_view)>& take) {
   const auto failed = [&] { return Error{"cannot read " + path + ": " + std::strerror(errno)}; };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return failed();
@@ -51,18 +52,21 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   struct stat status {};
   if (fstat(file, &status) != 0) return failed();
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return Error{"cannot read " + path + ": not a regular file"};
-  std::string text;
-  constexpr std::size_t kPart = 64 << 10;
-  for (std::size_t size = 0;;) {
-    text.resize(size + kPart);
-    const ssize_t got = read(file, text.data() + size, kPart);
+  constexpr std::size_t kPart = 256 << 10;
+  const auto part = std::make_unique<char[]>(kPart);
+  for (;;) {
+    const ssize_t got = read(file, part.get(), kPart);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed();
-    size += static_cast<std::size_t>(got);
-    if (got > 0) continue;
-    text.resize(size);
-    return text;
+    if (got == 0) return {};
+    take({part.get(), static_cast<std::size_t>(got)});
   }
+}
+
+Result<std::string> ReadWholeFile(const std::string& path) {
+  std::string text;
+  GL_TRY_STATUS(ReadFileInParts(path, [&](std::string_view part) { text += part; }));
+  return text;
 }
 
 int WriteWhole(int file, std::string_view bytes) {

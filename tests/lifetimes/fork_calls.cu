@@ -1,4 +1,6 @@
 // A program whose threads are in CUDA calls forks, again and again. In each child every call answers with an error, and the child ends.
+// "first": children are forked while another thread's first call makes the device. What a child's first call answers is either that the GPU
+// stayed with the parent, or that there is none yet and it has one of its own; it comes at once.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <signal.h>
@@ -56,9 +58,50 @@ int Child() {
   return 0;
 }
 
+int InWait(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+/// In a process of its own, which has made no call yet.
+int FirstCalls(unsigned wait_us) {
+  std::atomic<bool> begins{false};
+  std::thread first([&] {
+    begins = true;
+    cuInit(0);
+  });
+  while (!begins) std::this_thread::yield();
+  usleep(wait_us);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kSecondsOfAChild);
+    const CUresult answer = cuInit(0);
+    _exit(answer == CUDA_SUCCESS || answer == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+  }
+  first.join();
+  const int status = InWait(child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+int RunFirst() {
+  constexpr unsigned kProcesses = 150;
+  for (unsigned i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(FirstCalls(i * 20));
+    const int status = InWait(child);
+    if (status == 0) continue;
+    std::printf("FAIL: process %u: status %d\n", i, status);
+    return 1;
+  }
+  std::printf("PASS: %u processes\n", kProcesses);
+  return 0;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) return RunFirst();
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) threads.emplace_back(Call);
   usleep(200'000);

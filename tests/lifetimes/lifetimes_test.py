@@ -58,6 +58,9 @@ class ForkCalls(Programs):
     def test_every_call_of_a_child_answers(self):
         self.passes("fork_calls")
 
+    def test_a_fork_beside_the_first_call(self):
+        self.passes("fork_calls", "first")
+
 
 class LoaderLock(Programs):
     def test_kernels_end_while_a_library_is_loaded_or_unloaded(self):

@@ -40,9 +40,13 @@ void Child() {
 
 }  // namespace
 
-void RegisterForkAware(ForkAware* object) {
+void InstallForkHandlers() {
   static const int installed = pthread_atfork(Prepare, Parent, Child);
   static_cast<void>(installed);  // fails only without memory; then a fork simply is not guarded
+}
+
+void RegisterForkAware(ForkAware* object) {
+  InstallForkHandlers();
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.objects.push_back(object);

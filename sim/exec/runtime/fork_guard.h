@@ -18,6 +18,9 @@ class ForkAware {
 
 /// pthread_atfork cannot be undone, so one list per process is kept here; it is empty when no object lives.
 void RegisterForkAware(ForkAware* object);
+/// Done by the first registration. Handlers that are installed after it are called before it when the process forks: locks that are held
+/// while objects are made or used belong to those.
+void InstallForkHandlers();
 void UnregisterForkAware(ForkAware* object);
 
 /// A mutex that no other thread holds while the process forks, so that the child finds it free and what it guards whole. Who locks A and

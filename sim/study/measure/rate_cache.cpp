@@ -1,16 +1,20 @@
 #include "sim/study/measure/rate_cache.h"
 
 #define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "rewriter/support/json.h"
+#include "rewriter/support/whole_file.h"
 #include "sim/hardware/catalog.h"
 
 namespace gridloom::study {
@@ -19,8 +23,11 @@ using Json = nlohmann::json;
 
 Result<std::unique_ptr<RateCache>> RateCache::Open(const std::string& path) {
   std::unique_ptr<RateCache> cache(new RateCache(path));
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return cache;
+  GL_TRY(text, ReadWholeFile(path));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     const Json record = ParseJson<Json>(line);
     if (!record.is_object() || !record.contains("key") || !record["key"].is_string() || !record.contains("numbers")) continue;
     const Json& numbers = record["numbers"];
@@ -41,10 +48,11 @@ Status RateCache::Add(const std::string& key, const std::vector<double>& numbers
   numbers_[key] = numbers;
   if (path_.empty()) return {};
   // One write of one line: O_APPEND keeps those of several processes apart. A line cut off by a kill is closed by the newline.
-  std::ofstream out(path_, std::ios::app);
-  const std::string line = JsonText(Json{{"key", key}, {"numbers", numbers}});
-  out << "\n" + line + "\n" << std::flush;
-  if (!out) return Error{"cannot write " + path_ + ": " + std::strerror(errno)};
+  const std::string line = "\n" + JsonText(Json{{"key", key}, {"numbers", numbers}}) + "\n";
+  const int file = open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);  // a FIFO would wait for a reader
+  const int error = file < 0 ? errno : WriteWhole(file, line);
+  if (file >= 0) close(file);
+  if (error != 0) return Error{"cannot write " + path_ + ": " + std::strerror(error)};
   return {};
 }
 

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 #include <sstream>
 
 #include "rewriter/support/suggest.h"
+#include "rewriter/support/whole_file.h"
 #include "scheduler/policy/builtin.h"
 #include "sim/device/device_files.h"
 #include "sim/hardware/catalog.h"
@@ -330,16 +330,12 @@ std::vector<std::string> ReplayPlan::ProgramsOf(const Cell& cell) const {
 }
 
 Result<FileIdentity> Identify(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"cannot read " + path + ": " + std::strerror(errno)};
   FileIdentity identity{path, 0, {}};
   Hash hash;
-  std::vector<char> buffer(1 << 20);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    hash.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    identity.bytes += static_cast<std::uint64_t>(file.gcount());
-  }
-  if (file.bad()) return Error{"cannot read " + path + ": " + std::strerror(errno)};
+  GL_TRY_STATUS(ReadFileInParts(path, [&](std::string_view part) {
+    hash.Add(part.data(), part.size());
+    identity.bytes += part.size();
+  }));
   identity.hash = hash.Text();
   return identity;
 }

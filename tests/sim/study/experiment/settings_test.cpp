@@ -1,6 +1,8 @@
 // Experiment files, kept measurements, exhibits as text.
 #include "sim/study/experiment/settings.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <fstream>
@@ -56,6 +58,14 @@ TEST_CASE("RateCache_KeepsNumbers_AndLeavesOutDamagedLines") {
   const auto nowhere = RateCache::Open("/nonexistent/folder/rates.jsonl");
   REQUIRE(nowhere.ok());
   CHECK(!(*nowhere)->Add("one", {1}).ok());
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);  // nobody writes to it, nobody reads it
+  CHECK(!RateCache::Open(path).ok());
+  std::remove(path.c_str());
+  const auto empty = RateCache::Open(path);
+  REQUIRE(empty.ok());
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(!(*empty)->Add("one", {1}).ok());
+  std::remove(path.c_str());
 }
 
 TEST_CASE("Exhibit_AsCsv_QuotesAndKeepsDigits") {
