@@ -56,7 +56,10 @@ void Expand(llvm::CallInst& call) {
 }  // namespace
 
 llvm::Value* MarkFlush(llvm::IRBuilder<>& builder, llvm::Value* x) {
-  if (const auto* constant = llvm::dyn_cast<llvm::ConstantFP>(x); constant && !constant->getValueAPF().isDenormal()) return x;
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantFP>(x)) {
+    const llvm::APFloat& value = constant->getValueAPF();
+    return value.isDenormal() ? llvm::ConstantFP::getZero(x->getType(), value.isNegative()) : constant;
+  }
   llvm::Module& module = *builder.GetInsertBlock()->getModule();
   llvm::FunctionCallee mark = module.getOrInsertFunction(kMark, x->getType(), x->getType());
   auto* function = llvm::cast<llvm::Function>(mark.getCallee());

@@ -3,6 +3,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <deque>
@@ -57,12 +58,35 @@ struct Node {
   int fused = -1;  ///< the side that is fused
 };
 
+// What the instruction computes by itself.
+void Expand(CallInst& mark, bool portable) {
+  const FloatOperation operation = Decode(mark);
+  llvm::IRBuilder<> b(&mark);
+  FloatEmitter emit(b, portable);
+  FloatLanes lanes(b, emit);
+  const bool ftz = operation.modifiers.ftz;
+  if (operation.opcode == Opcode::kNeg) {
+    mark.replaceAllUsesWith(lanes.Negate(mark.getArgOperand(1), operation.type, ftz));
+    return;
+  }
+  const FloatLanes::Lanes x = lanes.Unpack(mark.getArgOperand(1), operation.type, ftz);
+  const FloatLanes::Lanes y = lanes.Unpack(mark.getArgOperand(2), operation.type, ftz);
+  FloatLanes::Lanes results;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    results.push_back(operation.opcode == Opcode::kMul   ? b.CreateFMul(x[i], y[i])
+                      : operation.opcode == Opcode::kSub ? b.CreateFSub(x[i], y[i])
+                                                         : b.CreateFAdd(x[i], y[i]));
+  }
+  mark.replaceAllUsesWith(lanes.Pack(results, operation.type, operation.modifiers, mark.getType()));
+}
+
 class Fuser {
  public:
   Fuser(llvm::Function& function, bool portable) : function_(function), portable_(portable) {}
 
   void Run() {
     RemoveDead();
+    FoldConstants();
     Number();
     FindUses();
     Decide();
@@ -79,6 +103,31 @@ class Fuser {
         if (llvm::isInstructionTriviallyDead(&instruction)) instruction.eraseFromParent();
       }
     }
+  }
+
+  // ptxas computes what is constant in f32 and f64, rounded step by step, before it fuses anything; not what is in f16 and bf16, and
+  // not what a program says is fused (a call of llvm.fma).
+  void FoldConstants() {
+    const llvm::DataLayout& layout = function_.getParent()->getDataLayout();
+    for (llvm::BasicBlock* block : llvm::ReversePostOrderTraversal<llvm::Function*>(&function_)) {
+      for (llvm::Instruction& instruction : llvm::make_early_inc_range(*block)) {
+        auto* call = llvm::dyn_cast<CallInst>(&instruction);
+        if (call && IsFolded(*call)) {
+          Expand(*call, portable_);
+          call->eraseFromParent();
+        } else if (llvm::Constant* value = call ? nullptr : llvm::ConstantFoldInstruction(&instruction, layout)) {
+          instruction.replaceAllUsesWith(value);
+          instruction.eraseFromParent();
+        }
+      }
+    }
+  }
+
+  static bool IsFolded(const CallInst& call) {
+    if (!IsMark(&call)) return false;
+    const ScalarType type = Decode(call).type;
+    if (type != ScalarType::kF32 && type != ScalarType::kF64 && type != ScalarType::kF32x2) return false;
+    return llvm::all_of(call.args(), [](const llvm::Use& argument) { return llvm::isa<llvm::Constant>(argument); });
   }
 
   // Blocks that only one edge leads to, from a block without others, are one for ptxas.
@@ -109,9 +158,7 @@ class Fuser {
     for (Node& node : nodes_) by_mark_[node.mark] = &node;
     for (Node& node : nodes_) {
       if (node.operation.opcode != Opcode::kMul) continue;
-      // ptxas computes a product of constants, rounded, before it fuses anything.
-      node.stays = node.operation.modifiers.sat ||
-                   (llvm::isa<llvm::Constant>(node.mark->getArgOperand(1)) && llvm::isa<llvm::Constant>(node.mark->getArgOperand(2)));
+      node.stays = node.operation.modifiers.sat;
       FollowUses(node, *node.mark, false);
     }
   }
@@ -191,28 +238,6 @@ class Fuser {
   std::deque<Node> nodes_;  ///< in order; their places are kept
   llvm::DenseMap<const Value*, Node*> by_mark_;
 };
-
-// What the instruction computes by itself.
-void Expand(CallInst& mark, bool portable) {
-  const FloatOperation operation = Decode(mark);
-  llvm::IRBuilder<> b(&mark);
-  FloatEmitter emit(b, portable);
-  FloatLanes lanes(b, emit);
-  const bool ftz = operation.modifiers.ftz;
-  if (operation.opcode == Opcode::kNeg) {
-    mark.replaceAllUsesWith(lanes.Negate(mark.getArgOperand(1), operation.type, ftz));
-    return;
-  }
-  const FloatLanes::Lanes x = lanes.Unpack(mark.getArgOperand(1), operation.type, ftz);
-  const FloatLanes::Lanes y = lanes.Unpack(mark.getArgOperand(2), operation.type, ftz);
-  FloatLanes::Lanes results;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    results.push_back(operation.opcode == Opcode::kMul   ? b.CreateFMul(x[i], y[i])
-                      : operation.opcode == Opcode::kSub ? b.CreateFSub(x[i], y[i])
-                                                         : b.CreateFAdd(x[i], y[i]));
-  }
-  mark.replaceAllUsesWith(lanes.Pack(results, operation.type, operation.modifiers, mark.getType()));
-}
 
 }  // namespace
 

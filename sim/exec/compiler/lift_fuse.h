@@ -7,6 +7,8 @@
 //  * A product is fused with all that use it, or not at all: it stays where anything else reads it.
 //  * Product and sum are in one basic block. Guards of arithmetic are no branches; guards of everything else are, as are calls, fences, and
 //    divisions and roots that ptxas expands to code with branches (MarkBranches).
+//  * What is constant in f32 or f64 is computed first, each operation rounded by itself: a product of two constants is a constant. In f16
+//    and bf16 it is an operation as any other.
 //  * Of two products one is fused: the one that no other instruction reads; among equals the first operand. The other one stays.
 #pragma once
 

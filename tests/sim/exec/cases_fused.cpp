@@ -157,6 +157,40 @@ void AddPairs(std::vector<InstructionCase>& cases, const Type& type, bool ftz) {
       [](const Arithmetic& a, const std::uint64_t* v) { return a.add(Product(a, v) & ~a.sign, v[2]); });
 }
 
+// Factors that are constants, as ptxas 13.0 and 13.5 have them: f32 and f64 are computed step by step, f16 and bf16 fused.
+void AddConstants(std::vector<InstructionCase>& cases, const Type& type, bool ftz) {
+  const std::uint64_t one = type.bits == 64                ? 0x3ff0000000000000
+                            : type.bits == 32              ? 0x3f800000
+                            : type.name.starts_with("f16") ? 0x3c00
+                                                           : 0x3f80;
+  const std::uint64_t x = one + 1, y = one + 3;
+  const auto move = [&](const char* to, std::uint64_t value) {
+    const std::uint64_t all = type.lanes == 1 ? value : value | value << type.bits;
+    return "mov.b" + std::to_string(type.bits * type.lanes) + " " + to + ", " + std::to_string(all) + "; ";
+  };
+  const auto add = [&](const std::string& text, Lane lane) {
+    Add(cases, type, ftz, move("%t0", x) + move("%t1", y) + text, std::move(lane));
+  };
+  const bool folds = type.bits >= 32;
+  const auto sum = [=](const Arithmetic& a, std::uint64_t p, std::uint64_t q, std::uint64_t c) {
+    return folds ? a.add(a.mul(p, q), c) : a.fma(p, q, c);
+  };
+  add("mul.T %t2, %t0, %t1; add.T %d0, %t2, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, x, y, v[0]); });
+  add(move("%t3", (one + 4) | std::uint64_t{1} << (type.bits - 1)) + "mul.T %t2, %t0, %t1; add.T %d0, %t2, %t3;",
+      [=](const Arithmetic& a, const std::uint64_t*) { return sum(a, x, y, Minus(a, one + 4)); });
+  add("mul.T %t2, %t0, %t1; mul.T %t3, %t2, %t0; add.T %d0, %t3, %s0;",
+      [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, a.mul(x, y), x, v[0]); });
+  add("add.T %t2, %t0, %t1; mul.T %t3, %t2, %t0; sub.T %d0, %s0, %t3;",
+      [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, Minus(a, a.add(x, y)), x, v[0]); });
+  // One factor alone is no constant product.
+  add("mul.T %t2, %s1, %t1; add.T %d0, %t2, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return a.fma(v[1], y, v[0]); });
+  // What says that it is fused is.
+  add("fma.rn.T %d0, %t0, %t1, %s0;", [=](const Arithmetic& a, const std::uint64_t* v) { return a.fma(x, y, v[0]); });
+  if (type.name == "f32x2") return;  // has no neg
+  add("neg.T %t2, %t0; mul.T %t3, %t2, %t1; add.T %d0, %t3, %s0;",
+      [=](const Arithmetic& a, const std::uint64_t* v) { return sum(a, Minus(a, x), y, v[0]); });
+}
+
 // Where they stand, and modifiers that only f32 and f16 have.
 void AddPlaces(std::vector<InstructionCase>& cases, const Type& type) {
   const auto add = [&](const std::string& text, Lane lane) { Add(cases, type, false, text, std::move(lane)); };
@@ -201,7 +235,11 @@ std::vector<InstructionCase> FusedCases() {
   std::vector<InstructionCase> cases;
   for (const Type& type : Types()) {
     AddPairs(cases, type, false);
-    if (type.flushing.fma && !type.name.starts_with("bf16")) AddPairs(cases, type, true);
+    AddConstants(cases, type, false);
+    if (type.flushing.fma && !type.name.starts_with("bf16")) {
+      AddPairs(cases, type, true);
+      AddConstants(cases, type, true);
+    }
     if (type.name == "f64") AddPlaces(cases, type);
   }
   AddModifiers(cases);
