@@ -91,7 +91,9 @@ void FunctionLifter::PlaceParams() {
   }
   if (copies_params && function_.is_entry) {
     kernel_param_copy_ = RoundUp(frame_bytes_, 128);
-    frame_bytes_ = kernel_param_copy_ + RoundUp(ptx::LayoutParams(function_).bytes, 8);
+    const std::uint32_t bytes = ptx::LayoutParams(function_).bytes;
+    module_.param_copy() = {.offset = kernel_param_copy_, .bytes = bytes};
+    frame_bytes_ = kernel_param_copy_ + RoundUp(bytes, 8);
   }
   // A frame that is not empty tells the runtime that the thread needs local memory.
   frame_bytes_ = RoundUp(std::max(frame_bytes_, has_alloca ? 1u : 0u), kFrameAlign);

@@ -1,4 +1,6 @@
 // ld, ldu, st, atom, red, address conversion, alloca and fences (PTX ISA, 9.7.9, 9.7.13).
+#include <algorithm>
+
 #include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lifter.h"
 
@@ -112,18 +114,57 @@ void FunctionLifter::Lift<semantic::Cvta>(const Instruction& inst) {
   Write(Op(0), Resize(address, TypeOf(type), false), type);
 }
 
+Value* FunctionLifter::IsBelow(Value* offset, Value* bytes) { return b_.CreateICmpULT(offset, bytes); }
+
+// The module's .const variables. They lie among those of .global, but are in no other space.
+Value* FunctionLifter::IsInConstants(Value* address) {
+  Value* result = b_.getFalse();
+  const std::vector<const ptx::Variable*>& variables = module_.symbols().variables;
+  for (std::uint32_t number = 0; number < variables.size(); ++number) {
+    const ptx::Variable& variable = *variables[number];
+    if (variable.space != StateSpace::kConst) continue;
+    Value* offset = b_.CreateSub(address, b_.SymbolAddress(number));
+    result = b_.CreateOr(result, IsBelow(offset, b_.getInt64(std::max<std::uint64_t>(variable.bytes(), 1))));
+  }
+  return result;
+}
+
+Value* FunctionLifter::IsInParams(Value* address) {
+  const ModuleLifter::ParamCopy& copy = module_.param_copy();
+  if (copy.bytes == 0) return b_.getFalse();
+  Value* offset = b_.CreateSub(b_.FromGeneric(Space::kLocal, address), b_.getInt64(copy.offset));
+  return IsBelow(offset, b_.getInt64(copy.bytes));
+}
+
+// Of a cluster's shared memory, what belongs to this CTA.
+Value* FunctionLifter::IsInOwnShared(Value* address) {
+  Value* shared = b_.IsSpace(Space::kShared, address);
+  if (!module_.options().clusters) return shared;
+  auto special = [&](Special which) { return b_.CreateZExt(b_.SpecialReg(which), b_.getInt64Ty()); };
+  Value* offset = b_.CreateSub(b_.FromGeneric(Space::kShared, address), special(Special::kSharedOffset));
+  return b_.CreateAnd(shared, IsBelow(offset, special(Special::kTotalSharedBytes)));
+}
+
+// Each address is in one space; those of parameters, however, are global, too (PTX ISA, isspacep).
+Value* FunctionLifter::IsIn(StateSpace space, Value* address) {
+  switch (space) {
+    case StateSpace::kConst: return IsInConstants(address);
+    case StateSpace::kParam:
+    case StateSpace::kParamEntry: return IsInParams(address);
+    case StateSpace::kShared:
+    case StateSpace::kSharedCta: return IsInOwnShared(address);
+    case StateSpace::kLocal: return b_.CreateAnd(b_.IsSpace(Space::kLocal, address), b_.CreateNot(IsInParams(address)));
+    case StateSpace::kGlobal: {
+      Value* global = b_.CreateAnd(b_.IsSpace(Space::kGlobal, address), b_.CreateNot(IsInConstants(address)));
+      return b_.CreateOr(global, IsInParams(address));
+    }
+    default: return b_.IsSpace(SpaceOf(space), address);
+  }
+}
+
 template <>
 void FunctionLifter::Lift<semantic::Isspacep>(const Instruction& inst) {
-  const ScalarType type = ScalarType::kB64;
-  Value* address = Read(Op(1), type);
-  Value* result = nullptr;
-  switch (inst.space()) {
-    case StateSpace::kConst:
-    case StateSpace::kParam:
-    case StateSpace::kParamEntry: result = b_.getFalse(); break;
-    default: result = b_.IsSpace(SpaceOf(inst.space()), address); break;
-  }
-  Write(Op(0), result, ScalarType::kPred);
+  Write(Op(0), IsIn(inst.space(), Read(Op(1), ScalarType::kB64)), ScalarType::kPred);
 }
 
 // alloca d, size {, align}; stacksave, stackrestore: the top of the thread's local memory above this function's frame.

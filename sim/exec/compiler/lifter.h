@@ -85,6 +85,13 @@ class ModuleLifter {
   };
   Frame& frame(const ptx::Function& function) { return frames_[&function]; }
 
+  /// Local memory of a thread that holds a copy of the kernel's parameters, for those that ask for their addresses (cvta.param). The
+  /// kernel's lifter fills it before it lifts an instruction; without a copy it is empty.
+  struct ParamCopy {
+    std::uint32_t offset = 0, bytes = 0;
+  };
+  ParamCopy& param_copy() { return param_copy_; }
+
  private:
   std::uint32_t StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& path, bool& recursive);
 
@@ -99,6 +106,7 @@ class ModuleLifter {
   std::vector<const ptx::Function*> pending_;
   std::map<std::uint32_t, const ptx::Function*> address_taken_;
   std::unordered_map<const ptx::Function*, Frame> frames_;
+  ParamCopy param_copy_;
   bool initializers_noted_ = false;
 };
 
@@ -141,6 +149,8 @@ class FunctionLifter {
   [[noreturn]] void Refuse(const std::string& what) const;
   /// Refuses the current instruction as a whole, by its full name.
   [[noreturn]] void RefuseInstruction(const std::string& why = "is not supported") const;
+  /// Refuses an instruction that has a word which no table knows: what it would change is unknown.
+  void RefuseUnknownWords(const Instruction& inst) const;
 
   // ------------------------------------------------------------------------------------------------------- lift_operand.cpp
   llvm::Type* TypeOf(ScalarType type) { return IrType(b_.getContext(), type); }
@@ -183,6 +193,13 @@ class FunctionLifter {
   Value* LocalAddress(std::uint32_t offset);
   /// Local offset where the frame of a callee starts.
   Value* CalleeFrame();
+
+  /// Whether a generic address lies in a state space, as isspacep asks.
+  Value* IsIn(StateSpace space, Value* address);
+  Value* IsInConstants(Value* address);
+  Value* IsInParams(Value* address);
+  Value* IsInOwnShared(Value* address);
+  Value* IsBelow(Value* offset, Value* bytes);
 
   void Fence(std::uint64_t imm);
 

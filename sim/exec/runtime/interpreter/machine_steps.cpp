@@ -72,11 +72,7 @@ void RunIsSpace(Frame& f, const ByteStep& s) {
   for (unsigned i = 0; i < kWarpSize; ++i) {
     const bool shared = a[i] - Zero(warp, Space::kShared, i) < warp.cta->shared_bytes;
     const bool local = a[i] - Zero(warp, Space::kLocal, i) < warp.local_bytes;
-    const bool range = a[i] - warp.launch->window_base < warp.launch->window_bytes;
-    const bool is = space == Space::kShared   ? shared
-                    : space == Space::kLocal  ? local
-                    : space == Space::kGlobal ? range && !shared && !local
-                                              : range;
+    const bool is = space == Space::kShared ? shared : space == Space::kLocal ? local : !shared && !local;
     bits |= static_cast<std::uint32_t>(is) << i;
   }
   f.BitsOut(s.dst) = bits;
