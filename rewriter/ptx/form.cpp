@@ -176,6 +176,18 @@ bool Matches(const Form& form, const Instruction& instruction) {
   return form.type_count == 0 || std::ranges::count(instruction.modifiers, Mod::kType, &Modifier::mod) == form.type_count;
 }
 
+// m64n128k16: the shapes of wgmma are too many for a table.
+bool IsShape(std::string_view text) {
+  std::size_t at = 0;
+  for (const char letter : {'m', 'n', 'k'}) {
+    if (at == text.size() || text[at] != letter) return false;
+    const std::size_t digits = ++at;
+    while (at != text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    if (at == digits) return false;
+  }
+  return at == text.size();
+}
+
 ScalarType TwiceAsWide(ScalarType type) {
   switch (type) {
     case ScalarType::kU16: return ScalarType::kU32;
@@ -208,6 +220,12 @@ const Form* FormOf(const Instruction& instruction) {
     if (Matches(form, instruction)) return &form;
   }
   return nullptr;
+}
+
+const Modifier* UnknownModifierOf(const Instruction& instruction) {
+  const auto unknown = std::ranges::find_if(
+      instruction.modifiers, [](const Modifier& modifier) { return modifier.mod == Mod::kOther && !IsShape(modifier.text); });
+  return unknown == instruction.modifiers.end() ? nullptr : &*unknown;
 }
 
 ScalarType TypeOf(const OperandForm& form, const Instruction& instruction) {

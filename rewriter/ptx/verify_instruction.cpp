@@ -7,18 +7,6 @@
 namespace gridloom::ptx {
 namespace {
 
-// m64n128k16: the shapes of wgmma are too many for a table.
-bool IsShape(std::string_view text) {
-  std::size_t at = 0;
-  for (const char letter : {'m', 'n', 'k'}) {
-    if (at == text.size() || text[at] != letter) return false;
-    const std::size_t digits = ++at;
-    while (at != text.size() && text[at] >= '0' && text[at] <= '9') ++at;
-    if (at == digits) return false;
-  }
-  return at == text.size();
-}
-
 // The state space a load or store of this instruction may not have.
 bool IsWritable(StateSpace space) { return space != StateSpace::kConst && space != StateSpace::kParamEntry; }
 
@@ -56,12 +44,10 @@ void Verifier::VerifyGuard(const Instruction& instruction) {
 }
 
 bool Verifier::VerifyModifiers(const Instruction& instruction) {
-  for (const Modifier& modifier : instruction.modifiers) {
-    if (modifier.mod != Mod::kOther || IsShape(modifier.text)) continue;
-    UnknownWord(instruction.loc, "unknown modifier '." + std::string(modifier.text) + "' of " + std::string(instruction.name));
-    return false;
-  }
-  return true;
+  const Modifier* unknown = UnknownModifierOf(instruction);
+  if (unknown == nullptr) return true;
+  UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
+  return false;
 }
 
 bool Verifier::VerifyTypes(const Instruction& instruction, const Form& form) {

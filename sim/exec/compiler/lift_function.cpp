@@ -1,6 +1,7 @@
 // One function: its blocks in the order they are reached, guards, dispatch. Only code that can be reached is lifted.
 #include <llvm/IR/DebugInfoMetadata.h>
 
+#include "rewriter/ptx/form.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -17,6 +18,11 @@ FunctionLifter::FunctionLifter(ModuleLifter& module, const ptx::Function& functi
 void FunctionLifter::Refuse(const std::string& what) const { throw Refusal{inst_ ? inst_->loc.line : function_.loc.line, what}; }
 
 void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("instruction '" + inst_->FullName() + "' " + why); }
+
+void FunctionLifter::RefuseUnknownWords(const Instruction& inst) const {
+  const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
+  if (unknown != nullptr) RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
+}
 
 const Operand& FunctionLifter::Op(std::size_t n) const {
   if (n >= inst_->operands.size()) RefuseInstruction("has too few operands");
@@ -98,6 +104,7 @@ bool FunctionLifter::LiftInstruction(const Instruction& inst) {
       inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal ? Recording::kNone : module_.options().record;
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
+  RefuseUnknownWords(inst);
   const Handler handler = HandlerFor(inst.opcode);
   if (!inst.guard) {
     (this->*handler)(inst);

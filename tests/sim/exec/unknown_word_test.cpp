@@ -1,0 +1,61 @@
+// What a module has of a newer PTX than the tables: it is refused by name where it is launched, and only there.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "rewriter/ptx/parser.h"
+#include "tests/sim/exec/executor_fixture.h"
+
+using namespace gridloom;
+using namespace gridloom::exec;
+
+namespace {
+
+// A kernel that has the instruction, one that calls a function with it, and two that do not come to it.
+std::string Module(const std::string& instruction) {
+  const std::string registers = ".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p<2>; .reg .b64 %rd<3>;\n";
+  const std::string store = "ld.param.u64 %rd1, [out];\nst.global.u32 [%rd1], 7;\n";
+  return ".version 9.9\n.target sm_90\n.address_size 64\n.func odd() {\n" + registers + instruction + "\nret;\n}\n" +
+         ".entry has(.param .u64 out) {\n" + registers + instruction + store + "ret;\n}\n" + ".entry calls(.param .u64 out) {\n" +
+         registers + store + "call odd, ();\nret;\n}\n" + ".entry has_not(.param .u64 out) {\n" + registers + store + "ret;\n}\n" +
+         ".entry skips(.param .u64 out) {\n" + registers + store + "bra END;\n" + instruction + "\nEND: ret;\n}\n";
+}
+
+}  // namespace
+
+TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
+  const std::vector<std::pair<std::string, std::string>> instructions = {{"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
+                                                                         {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
+                                                                         {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
+                                                                         {"quux.u32 %r1, %r2;", "quux"},
+                                                                         {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
+  for (const std::string tiers : {"off", "interpret"}) {
+    for (const auto& [instruction, name] : instructions) {
+      INFO(instruction << " with tiers " << tiers);
+      Engine::Options options;
+      options.tiers = tiers;
+      test::Executor executor(options);
+      std::vector<std::uint32_t> out(1);
+      const std::uint64_t device = executor.Upload(out);
+      const auto launch = [&](const std::string& kernel) {
+        executor.Upload(out);
+        return executor.Launch(Module(instruction), kernel, {1, 1, 1}, {1, 1, 1}, test::ParamBlock().Add(device));
+      };
+      for (const char* kernel : {"has", "calls"}) {
+        const LaunchFault fault = launch(kernel);
+        INFO(fault.text);
+        CHECK(fault.kind != FaultKind::kNone);
+        CHECK(fault.text.find(name) != std::string::npos);
+        executor.Download(device, out);
+        CHECK(out[0] == 0);
+      }
+      for (const char* kernel : {"has_not", "skips"}) {
+        const LaunchFault fault = launch(kernel);
+        INFO(fault.text);
+        CHECK(fault.kind == FaultKind::kNone);
+        executor.Download(device, out);
+        CHECK(out[0] == 7);
+      }
+    }
+  }
+}
