@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "scheduler/policy/absence.h"
 #include "scheduler/policy/device_part.h"
 
 namespace gridloom::policy {
@@ -14,31 +16,55 @@ constexpr double kLongest = 1e9;  // ns until a tenant that is ahead is looked a
 }  // namespace
 
 void Fair::Charge(std::uint64_t now) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
   const double passed = now > last_ ? static_cast<double>(now - last_) : 0;
   last_ = std::max(last_, now);
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::uint32_t id : kept_for_) {
-    Tenant& tenant = tenants_.at(id);
-    tenant.service += free_ * passed / static_cast<double>(kept_for_.size()) / tenant.weight;
-  }
+  double before = kNone, least = kNone;
   for (auto& [id, tenant] : tenants_) {
     if (!tenant.wants) continue;
+    before = std::min(before, tenant.service);
     tenant.service += tenant.occupied * passed / tenant.weight;
     least = std::min(least, tenant.service);
   }
-  if (least > floor_ && least < std::numeric_limits<double>::infinity()) floor_ = least;
+  if (least < kNone) floor_ = std::max(floor_, least);
+  const double rise = least < kNone ? least - before : 0;
+  const double kept = kept_for_.empty() ? 0 : free_ * passed / static_cast<double>(kept_for_.size());
   for (auto& [id, tenant] : tenants_) {
-    if (tenant.wants || tenant.kept || tenant.service >= floor_) continue;
-    // While it is waited for, it is charged no more than what is kept free for it.
-    const std::uint64_t until = Expected(tenant) ? tenant.left + wait_ : 0;
-    const double alone = now > until ? std::min(passed, static_cast<double>(now - until)) : 0;
-    tenant.service = std::min(floor_, tenant.service + alone / tenant.weight);
+    if (tenant.wants) continue;
+    const bool awaited = tenant.awaited_until != 0;
+    const Absence step{.passed = awaited ? 0 : passed, .rise = rise, .floor = floor_};
+    const double away = awaited ? 0 : static_cast<double>(last_ - tenant.left);
+    const double kept_free = tenant.service + (tenant.kept ? kept / tenant.weight : 0);
+    // While it may be waited for, being away costs it nothing but what is kept free for it, as long as it is owed little.
+    const bool charged = !awaited || (floor_ - tenant.service) * tenant.weight > kLead;
+    tenant.service = charged ? std::max(ServiceAfter(step, tenant.service, tenant.weight, away), kept_free) : kept_free;
+    if (awaited && last_ >= tenant.awaited_until) GiveUp(tenant);
   }
   std::erase_if(tenants_, [&](const auto& entry) {
     const Tenant& tenant = entry.second;
-    const bool awaited = Expected(tenant) && last_ < tenant.left + wait_;
-    return !tenant.wants && tenant.service == floor_ && !awaited;
+    return !tenant.wants && tenant.service == floor_ && tenant.awaited_until == 0;
   });
+}
+
+void Fair::Leave(Tenant& tenant, std::uint64_t now) {
+  tenant.left = now;
+  tenant.was_kept = false;
+  tenant.awaited_until = 0;
+  if (wait_ == 0) return;
+  if (tenant.passed != 0) --tenant.passed;
+  else tenant.awaited_until = now + wait_;
+}
+
+void Fair::Return(Tenant& tenant) {
+  if (tenant.awaited_until != 0 && tenant.was_kept) tenant.vain = 0;
+  tenant.awaited_until = 0;
+}
+
+void Fair::GiveUp(Tenant& tenant) {
+  tenant.awaited_until = 0;
+  if (!tenant.was_kept) return;
+  tenant.vain = std::min(tenant.vain + 1, kMostVain);
+  tenant.passed = (1u << tenant.vain) - 1;
 }
 
 void Fair::TakeOver(const Snapshot& snapshot) {
@@ -46,8 +72,7 @@ void Fair::TakeOver(const Snapshot& snapshot) {
   for (auto& [id, tenant] : tenants_) {
     tenant.occupied = 0;
     tenant.kept = false;
-    if (tenant.wants) tenant.left = snapshot.cycle;
-    tenant.wants = false;
+    tenant.wanted = std::exchange(tenant.wants, false);
   }
   const WholeDevice device(snapshot);
   free_ = 1;
@@ -58,20 +83,19 @@ void Fair::TakeOver(const Snapshot& snapshot) {
     tenant.occupied += part;
     free_ = std::max(free_ - part, 0.0);
     tenant.wants = true;
-    if (const std::uint64_t away = tenant.left != 0 ? snapshot.cycle - tenant.left : 0; away != 0) {
-      // A long absence is forgotten after a few short ones.
-      tenant.absence += (static_cast<double>(std::min(away, 8 * wait_)) - tenant.absence) / 2;
-    }
-    tenant.left = 0;
+  }
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.wants && !tenant.wanted) Return(tenant);
+    if (!tenant.wants && tenant.wanted) Leave(tenant, last_);
   }
 }
 
 std::optional<std::uint64_t> Fair::KeepFree(double service) {
   std::optional<std::uint64_t> until;
   for (auto& [id, tenant] : tenants_) {
-    if (tenant.wants || !Expected(tenant) || tenant.service >= service || last_ >= tenant.left + wait_) continue;
-    until = std::min(until.value_or(tenant.left + wait_), tenant.left + wait_);
-    tenant.kept = true;
+    if (tenant.wants || tenant.awaited_until == 0 || tenant.service >= service) continue;
+    until = std::min(until.value_or(tenant.awaited_until), tenant.awaited_until);
+    tenant.kept = tenant.was_kept = true;
     kept_for_.push_back(id);
   }
   return until;

@@ -3,20 +3,27 @@
 #include <algorithm>
 #include <limits>
 
+#include "scheduler/policy/absence.h"
 #include "scheduler/policy/device_part.h"
 
 namespace gridloom::policy {
 
 void TenantService::Charge(double passed) {
-  double least = std::numeric_limits<double>::infinity();
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double before = kNone, least = kNone;
   for (auto& [id, tenant] : tenants_) {
     if (!tenant.wants) continue;
+    before = std::min(before, tenant.service);
     tenant.service += tenant.holds * passed / tenant.weight;
     least = std::min(least, tenant.service);
+    tenant.away = 0;
   }
-  if (least < std::numeric_limits<double>::infinity()) floor_ = std::max(floor_, least);
+  if (least < kNone) floor_ = std::max(floor_, least);
+  const Absence step{.passed = passed, .rise = least < kNone ? least - before : 0, .floor = floor_};
   for (auto& [id, tenant] : tenants_) {
-    if (!tenant.wants && tenant.service < floor_) tenant.service = std::min(floor_, tenant.service + passed / tenant.weight);
+    if (tenant.wants) continue;
+    tenant.away += passed;
+    tenant.service = ServiceAfter(step, tenant.service, tenant.weight, tenant.away);
   }
 }
 

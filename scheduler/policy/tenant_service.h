@@ -9,8 +9,8 @@
 
 namespace gridloom::policy {
 
-/// Service is the part of the device that a tenant's blocks hold, summed over time, by its weight. Who was away is charged as if it had had
-/// the whole device, up to what the one who is furthest behind has had: nobody saves up time, and nobody loses its turn by a short absence.
+/// Service is the part of the device that a tenant's blocks hold, summed over time, by its weight. Who is away is charged for it
+/// (absence.h), up to what the one who is furthest behind has had: nobody saves up time, and nobody loses its turn by a short absence.
 class TenantService {
  public:
   /// To be called with every snapshot.
@@ -25,6 +25,7 @@ class TenantService {
   struct Tenant {
     double weight = 1, service = 0;
     double holds = 0;  ///< part of the device
+    double away = 0;   ///< for how long it has wanted nothing
     bool wants = false;
   };
   void Charge(double passed);

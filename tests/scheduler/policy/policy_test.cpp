@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include "scheduler/policy/builtin.h"
 #include "scheduler/policy/fair.h"
 #include "scheduler/policy/limited.h"
+#include "scheduler/policy/tenant_service.h"
 #include "tests/scheduler/policy/no_pairs.h"
 
 namespace gridloom::policy {
@@ -200,53 +202,73 @@ TEST_CASE("Fair_ATenantThatWasIdle_SavesUpNothing") {
   CHECK(device.ShareOf(0) == Approx(0.5).margin(0.01));
 }
 
-/// Two tenants that launch again some time after their last launch has ended, on a device that one launch fills. Answers with the
-/// first one's part of the time that launches took or the device was kept free for one of the two.
-double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t duration, std::uint64_t pause) {
-  constexpr std::uint64_t kUntil = 1'000'000;
-  std::uint64_t next_id = 1, busy_until = 0;
-  std::uint64_t comes[2] = {1, 1};  // when each launches next, unless it has a launch
-  std::optional<KernelView> kernels[2];
-  constexpr std::size_t kNone = 2;
-  std::size_t runs = kNone;
-  double served[2] = {};
-  for (std::uint64_t now = 1; now < kUntil;) {
-    for (std::size_t t = 0; t < 2; ++t) {
-      if (kernels[t] || comes[t] > now) continue;
-      kernels[t] = KernelView{.id = next_id++, .ctas = 1, .tenant = static_cast<std::uint32_t>(t), .weight = t == 0 ? first_weight : 1};
-      kernels[t]->occupied = 0;
+/// Two tenants that launch again some time after their last launch has ended, on a device that one launch fills.
+struct TwoLoops {
+  Policy& policy;
+  double weights[2] = {1, 1};
+  std::uint64_t duration = 1;
+  /// How long each stays away after its launch that ended then.
+  std::function<std::uint64_t(std::size_t tenant, std::uint64_t ended)> pause;
+  /// While another one's launch runs it does not come back: its host finds no processor.
+  bool needs_processor = false;
+
+  double served[2] = {};          ///< time that its launches took, or the device was kept free for it
+  std::uint64_t longest[2] = {};  ///< that a launch of its waited
+
+  void Run(std::uint64_t until) {
+    constexpr std::size_t kNone = 2;
+    std::uint64_t next_id = 1, busy_until = 0;
+    std::uint64_t comes[2] = {1, 1};  // when each launches next, unless it has a launch
+    std::uint64_t came[2] = {};
+    std::optional<KernelView> kernels[2];
+    std::size_t runs = kNone;
+    for (std::uint64_t now = 1; now < until;) {
+      for (std::size_t t = 0; t < 2; ++t) {
+        if (kernels[t] || comes[t] > now || (needs_processor && runs != kNone)) continue;
+        kernels[t] = KernelView{.id = next_id++, .ctas = 1, .tenant = static_cast<std::uint32_t>(t), .weight = weights[t]};
+        kernels[t]->occupied = 0;
+        came[t] = now;
+      }
+      std::vector<KernelView> ready;
+      for (const auto& kernel : kernels) {
+        if (kernel) ready.push_back(*kernel);
+      }
+      const std::vector<SmView> sms(1, SmView{.free_ctas = runs == kNone ? 1u : 0u});
+      const auto slice = policy.Next({.cycle = now, .kernels = ready, .sms = sms});
+      std::uint64_t next = ~std::uint64_t{0};
+      if (slice && runs == kNone) {
+        runs = kernels[0] && kernels[0]->id == slice->kernel ? 0 : 1;
+        kernels[runs]->started = 1;
+        kernels[runs]->occupied = 1;
+        longest[runs] = std::max(longest[runs], now - came[runs]);
+        busy_until = now + duration;
+        continue;
+      }
+      if (runs != kNone) next = busy_until;
+      else if (const auto again = policy.Again()) next = *again;
+      for (std::size_t t = 0; t < 2; ++t) {
+        if (!kernels[t] && comes[t] > now) next = std::min(next, comes[t]);
+      }
+      REQUIRE(next > now);
+      REQUIRE(next != ~std::uint64_t{0});
+      for (const std::uint32_t tenant : policy.KeptFor()) served[tenant] += runs == kNone ? static_cast<double>(next - now) : 0;
+      now = next;
+      if (runs != kNone && now == busy_until) {
+        served[runs] += static_cast<double>(duration);
+        comes[runs] = now + pause(runs, now);
+        kernels[runs].reset();
+        runs = kNone;
+      }
     }
-    std::vector<KernelView> ready;
-    for (const auto& kernel : kernels) {
-      if (kernel) ready.push_back(*kernel);
-    }
-    const std::vector<SmView> sms(1, SmView{.free_ctas = runs == kNone ? 1u : 0u});
-    const auto slice = policy.Next({.cycle = now, .kernels = ready, .sms = sms});
-    std::uint64_t next = ~std::uint64_t{0};
-    if (slice && runs == kNone) {
-      runs = kernels[0] && kernels[0]->id == slice->kernel ? 0 : 1;
-      kernels[runs]->started = 1;
-      kernels[runs]->occupied = 1;
-      busy_until = now + duration;
-      continue;
-    }
-    if (runs != kNone) next = busy_until;
-    else if (const auto again = policy.Again()) next = *again;
-    for (std::size_t t = 0; t < 2; ++t) {
-      if (!kernels[t]) next = std::min(next, comes[t]);
-    }
-    REQUIRE(next > now);
-    REQUIRE(next != ~std::uint64_t{0});
-    for (const std::uint32_t tenant : policy.KeptFor()) served[tenant] += runs == kNone ? static_cast<double>(next - now) : 0;
-    now = next;
-    if (runs != kNone && now == busy_until) {
-      served[runs] += static_cast<double>(duration);
-      comes[runs] = now + pause;
-      kernels[runs].reset();
-      runs = kNone;
-    }
+    for (std::size_t t = 0; t < 2; ++t) longest[t] = std::max(longest[t], kernels[t] && t != runs ? until - came[t] : 0);
   }
-  return served[0] / (served[0] + served[1]);
+  double FirstShare() const { return served[0] / (served[0] + served[1]); }
+};
+
+double ShareInClosedLoop(Policy& policy, double first_weight, std::uint64_t duration, std::uint64_t pause) {
+  TwoLoops loops{.policy = policy, .weights = {first_weight, 1}, .duration = duration, .pause = [=](auto...) { return pause; }};
+  loops.Run(1'000'000);
+  return loops.FirstShare();
 }
 
 TEST_CASE("Fair_TenantsThatWaitForEachLaunch_GetTheirSharesWhereItWaitsForThem") {
@@ -257,6 +279,59 @@ TEST_CASE("Fair_TenantsThatWaitForEachLaunch_GetTheirSharesWhereItWaitsForThem")
   Fair waits(100), does_not(0);
   CHECK(ShareInClosedLoop(waits, weight, duration, pause) == Approx(weight / (weight + 1)).margin(0.05));
   if (duration > pause) CHECK(ShareInClosedLoop(does_not, weight, duration, pause) == Approx(0.5).margin(0.01));
+}
+
+TEST_CASE("Fair_TenantsWhoseHostsFindNoProcessorWhileOthersRun_GetTheirShares") {
+  const double weight = GENERATE(1.0, 3.0, 7.0);
+  const std::uint64_t pause = GENERATE(5, 40), duration = GENERATE(300, 3000);
+  INFO(weight << " " << pause << " " << duration);
+  Fair fair(100);
+  TwoLoops loops{.policy = fair,
+                 .weights = {weight, 1},
+                 .duration = duration,
+                 .pause = [&](std::size_t, std::uint64_t ended) { return ended < 50'000 ? 5000 : pause; },  // busy at the beginning
+                 .needs_processor = true};
+  loops.Run(2'000'000);
+  CHECK(loops.FirstShare() == Approx(weight / (weight + 1)).margin(0.05));
+}
+
+TEST_CASE("Fair_TenantThatWasAwayForLong_DoesNotKeepOthersWaiting") {
+  const double weight = GENERATE(0.5, 1.0, 3.0, 100.0);
+  const std::uint64_t wait = GENERATE(0, 100, 2000), pause = GENERATE(0, 10, 90, 1500);
+  INFO(weight << " " << wait << " " << pause);
+  constexpr std::uint64_t kDuration = 100;
+  Fair fair(wait);
+  // The first one has had a launch, is away for long, and then comes and goes.
+  bool away = true;
+  TwoLoops loops{.policy = fair, .weights = {weight, 1}, .duration = kDuration, .pause = [&](std::size_t tenant, std::uint64_t) {
+                   return tenant == 0 && std::exchange(away, false) ? std::uint64_t{3'000'000} : pause;
+                 }};
+  loops.Run(10'000'000);
+  // As much as the first one is due while the other one runs for once, and what is kept free for it meanwhile.
+  CHECK(static_cast<double>(loops.longest[1]) < 3 * (weight + 1) * static_cast<double>(kDuration + std::min(wait, pause) + wait));
+}
+
+TEST_CASE("TenantService_OfATenantThatWasAway_IsLevelAsSoonAsItIsOwedNothing") {
+  const double weight = GENERATE(0.5, 1.0, 3.0, 100.0);
+  const std::vector<SmView> sms(1, SmView{.free_ctas = 1});
+  TenantService service;
+  std::uint64_t now = 1;
+  const auto see = [&](const std::vector<std::uint32_t>& there, std::uint32_t runs) {
+    std::vector<KernelView> kernels;
+    for (const std::uint32_t tenant : there) {
+      kernels.push_back({.id = tenant, .ctas = 9, .started = runs == tenant ? 1u : 0u, .tenant = tenant});
+      kernels.back().weight = tenant == 1 ? weight : 1;
+      kernels.back().occupied = runs == tenant ? 1 : 0;
+    }
+    service.See({.cycle = now, .kernels = kernels, .sms = sms});
+    now += 100;
+  };
+  see({1, 2, 3}, 1);
+  see({1, 2, 3}, 2);
+  see({2, 3}, 2);  // the first one has had more than the third
+  for (int i = 0; i < 10'000; ++i) see({2}, 2);
+  see({1, 2}, 2);
+  CHECK(service.service(2) - service.service(1) <= 100);
 }
 
 /// What a tenant that always wants the device has of the time beside one of its weight that takes it for `duration` at a time and comes
@@ -336,7 +411,7 @@ TEST_CASE("Fair_TenantThatStaysAwayLonger_IsNotWaitedFor") {
     now += 1000;
     if (round > 5) waited += idle;
   }
-  CHECK(waited == 0);
+  CHECK(waited <= 300);  // of 14,000: it is tried now and then
 }
 
 /// A device with room for one block of each kernel, endless kernels of blocks that take `duration`.
