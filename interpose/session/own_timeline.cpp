@@ -21,7 +21,7 @@ Result<std::unique_ptr<Timeline>> OwnTimeline::Create(const sim::DeviceSpec& dev
   const auto tell = [](const std::string& sentence) { LogFormat(LogLevel::kWarn, "%s", sentence.c_str()); };
   GL_TRY(supply, study::PolicySupply::Create(device, {.profiles = options.profiles, .tell = tell}));
   GL_TRY(policy, supply->Make(options.policy));
-  live.profiler = [supply](std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(source); };
+  live.profiler = [supply](std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(tenant, source); };
   GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), std::move(live)));
   return std::unique_ptr<Timeline>(new OwnTimeline(std::move(timeline), std::move(supply), study::RangesOf(device).has_value(), options));
 }

@@ -9,6 +9,8 @@ namespace {
 
 /// Data sets' worth of work of a trial: before it counts, and that count.
 constexpr double kWarmUpSets = 1, kTrialSets = 2;
+/// More pipelines than that are forgotten, as in Pipelines.
+constexpr std::size_t kMostPipelines = 4096;
 
 }  // namespace
 
@@ -33,6 +35,7 @@ std::optional<Slice> GuardedDka::Next(const Snapshot& snapshot) {
 bool GuardedDka::HasHeavy(const Snapshot& snapshot) {
   const auto idle = std::ranges::find(snapshot.sms, 0u, &SmView::resident_ctas);
   if (!empty_ && idle != snapshot.sms.end()) empty_ = *idle;
+  if (heavy_.size() >= kMostPipelines) heavy_.clear(), known_.clear();  // those that are known are among the heavy ones
   bool any = false;
   for (const DataSet& set : allocator_.pipelines().sets()) {
     const std::pair key{set.tenant, set.codes.front()};

@@ -9,6 +9,8 @@ namespace {
 constexpr std::size_t kMostGroups = 4096;
 /// No pipeline is longer; a stream that runs kernel after kernel is none.
 constexpr std::size_t kMostStages = 64;
+/// Of more data sets whose next launches are to come, the oldest are forgotten: their programs may be gone.
+constexpr std::size_t kMostAbsent = 4096;
 
 }  // namespace
 
@@ -22,6 +24,7 @@ bool Pipelines::See(const Snapshot& snapshot) {
     for (const KernelView& kernel : snapshot.kernels) {
       if (std::ranges::find(launches_, kernel.id) == launches_.end()) Arrive(kernel);
     }
+    ForgetAbsent();
     launches_.clear();
     for (const KernelView& kernel : snapshot.kernels) launches_.push_back(kernel.id);
   }
@@ -65,6 +68,12 @@ void Pipelines::End(std::uint64_t launch) {
   if (set == sets_.end()) return;
   set->here = false;
   if (set->over()) sets_.erase(set);
+}
+
+void Pipelines::ForgetAbsent() {
+  if (sets_.size() <= kMostAbsent) return;
+  auto absent = static_cast<std::size_t>(std::ranges::count(sets_, false, &DataSet::here));
+  std::erase_if(sets_, [&](const DataSet& set) { return !set.here && absent-- > kMostAbsent; });
 }
 
 /// Holds the data set against those that began as it did.

@@ -59,6 +59,7 @@ class Pipelines {
   void Arrive(const KernelView& kernel);
   void End(std::uint64_t launch);
   void Note(DataSet& set);
+  void ForgetAbsent();
   static Key KeyOf(const DataSet& set) { return {set.tenant, set.codes.front()}; }
 
   std::vector<std::uint64_t> launches_, ended_;  // of the last snapshot

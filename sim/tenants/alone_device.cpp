@@ -1,6 +1,7 @@
 #include "sim/tenants/alone_device.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "scheduler/policy/builtin.h"
@@ -51,7 +52,11 @@ Result<std::shared_ptr<AloneDevice>> AloneDevice::Create(const sim::DeviceSpec& 
   timeline.on_node_ended = [raw = alone.get()](NodeId node, Cycle end) { raw->Ended(node, end); };
   GL_TRY(made, LiveTimeline::Create(device, std::move(policy), std::move(timeline)));
   alone->timeline_ = std::move(made);
-  alone->makes_calls_ = std::thread([raw = alone.get()] { raw->Main(); });
+  try {
+    alone->makes_calls_ = std::thread([raw = alone.get()] { raw->Main(); });
+  } catch (const std::system_error& error) {
+    return Error{std::string("there is no thread for it: ") + error.what()};
+  }
   return alone;
 }
 

@@ -98,7 +98,9 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   timeline.engine.parts = std::move(parts);
   service->parts_ = hardware::PartsText(device);
   service->part_values_ = hardware::ValuesText(device);
-  timeline.profiler = [supply = service->supply_](std::shared_ptr<trace::CtaSource>& source) { return supply->Profile(source); };
+  timeline.profiler = [supply = service->supply_](std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) {
+    return supply->Profile(tenant, source);
+  };
   timeline.on_ended = [raw = service.get()](timing::HostId host, const timing::WorkResult& work, const timing::Counters& during) {
     raw->Ended(host, work, during);
   };

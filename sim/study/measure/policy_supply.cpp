@@ -107,14 +107,25 @@ Result<std::unique_ptr<policy::Policy>> PolicySupply::Make(std::string_view name
   return policy;
 }
 
-std::uint64_t PolicySupply::Profile(std::shared_ptr<trace::CtaSource>& source) {
+std::uint64_t PolicySupply::Profile(std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source) {
   if (!wanted_.load(std::memory_order_acquire)) return 0;
-  if (file_) return Look(*source);
+  if (file_) return Look(tenant, *source);
   const trace::LaunchShape& shape = source->shape();
   const auto needs = timing::NeedsOf(shape, device_);
   if (!needs.ok()) return 0;  // the model refuses it
   const std::uint64_t load = std::uint64_t{timing::CtasPerSm(*needs, device_)} * device_.sm.count;
-  Profiled& profiled = kinds_[{HashOf(source->code()), shape.threads_per_cta, shape.registers_per_thread, shape.shared_bytes}];
+  const Kind kind{HashOf(source->code()), shape.threads_per_cta, shape.registers_per_thread, shape.shared_bytes};
+  auto known = kinds_.find(kind);
+  if (known == kinds_.end()) {
+    Brought& brought = brought_[tenant];
+    if (brought.kinds >= options_.most_kinds) {
+      Tell(tenant, source->code().name, "its tenant has " + std::to_string(brought.kinds) + " kinds of kernels already");
+      return 0;
+    }
+    ++brought.kinds;
+    known = kinds_.emplace(kind, Profiled{}).first;
+  }
+  Profiled& profiled = known->second;
   const bool too_few = profiled.blocks < load && shape.ctas >= kGrowth * profiled.blocks;
   if (profiled.failed || !too_few) return profiled.id;
   std::uint64_t blocks = 0;
@@ -123,16 +134,16 @@ std::uint64_t PolicySupply::Profile(std::shared_ptr<trace::CtaSource>& source) {
     profiled = {.id = *measured, .blocks = blocks};
   } else {
     profiled.failed = blocks != 0;
-    Tell(source->code().name, measured.error().message);
+    Tell(tenant, source->code().name, measured.error().message);
   }
   return profiled.id;
 }
 
-std::uint64_t PolicySupply::Look(const trace::CtaSource& source) {
+std::uint64_t PolicySupply::Look(std::uint32_t tenant, const trace::CtaSource& source) {
   const std::uint64_t id = ProfileOf(*table_, source.code(), source.shape());
   if (id != 0) return id;
   const std::string warps = std::to_string(source.shape().warps_per_cta());
-  Tell(source.code().name, options_.profiles + " has none of it with blocks of " + warps + (warps == "1" ? " warp" : " warps"));
+  Tell(tenant, source.code().name, options_.profiles + " has none of it with blocks of " + warps + (warps == "1" ? " warp" : " warps"));
   return 0;
 }
 
@@ -157,8 +168,9 @@ Result<std::uint64_t> PolicySupply::Measure(std::shared_ptr<trace::CtaSource>& s
   return id;
 }
 
-void PolicySupply::Tell(const std::string& kernel, const std::string& why) {
-  if (!told_.insert(kernel).second || !options_.tell) return;
+void PolicySupply::Tell(std::uint32_t tenant, const std::string& kernel, const std::string& why) {
+  std::set<std::uint64_t>& told = brought_[tenant].told;
+  if (!options_.tell || told.size() >= options_.most_kinds || !told.insert(XXH3_64bits(kernel.data(), kernel.size())).second) return;
   options_.tell("kernel " + kernel + " has no profile, and is scheduled without one: " + why);
 }
 

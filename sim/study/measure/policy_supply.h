@@ -29,8 +29,12 @@ namespace gridloom::study {
 class PolicySupply {
  public:
   struct Options {
-    std::string profiles{};                                   ///< file of them; empty: they are measured
-    std::function<void(const std::string& sentence)> tell{};  ///< about each kernel that gets no profile, once
+    std::string profiles{};  ///< file of them; empty: they are measured
+    /// About each kernel that gets no profile, once; of a tenant's kernels beyond most_kinds nothing more is said.
+    std::function<void(const std::string& sentence)> tell{};
+    /// Of one tenant's kernels, with blocks of one shape each, that are profiled; further ones have no profile. What is known of kernels is
+    /// kept as long as the device, and tenants choose how many they have.
+    std::size_t most_kinds = 1024;
   };
   /// Fails when the file makes no sense.
   static Result<std::shared_ptr<PolicySupply>> Create(const sim::DeviceSpec& device, Options options);
@@ -38,8 +42,8 @@ class PolicySupply {
   /// The policy with all that it needs. Launches that may run from now on have what it needs of them.
   Result<std::unique_ptr<policy::Policy>> Make(std::string_view name);
 
-  /// As timing::Profiler: the number of the launch's profile, and a source that still gives all of its blocks.
-  std::uint64_t Profile(std::shared_ptr<trace::CtaSource>& source);
+  /// As timing::Profiler: the number of the profile of a launch of the tenant's, and a source that still gives all of its blocks.
+  std::uint64_t Profile(std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source);
 
   struct Cost {
     std::uint64_t kernels = 0;            ///< profiled
@@ -50,9 +54,9 @@ class PolicySupply {
  private:
   PolicySupply(const sim::DeviceSpec& device, Options options) : device_(device), options_(std::move(options)) {}
   Result<policy::PolicyInputs> Inputs();
-  std::uint64_t Look(const trace::CtaSource& source);
+  std::uint64_t Look(std::uint32_t tenant, const trace::CtaSource& source);
   Result<std::uint64_t> Measure(std::shared_ptr<trace::CtaSource>& source, std::uint64_t most_blocks, std::uint64_t* blocks);
-  void Tell(const std::string& kernel, const std::string& why);
+  void Tell(std::uint32_t tenant, const std::string& kernel, const std::string& why);
 
   /// Launches that a profile describes: hash of the code, threads, registers, shared memory.
   using Kind = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t>;
@@ -60,6 +64,12 @@ class PolicySupply {
     std::uint64_t id = 0;      ///< 0: it has none
     std::uint64_t blocks = 0;  ///< that it was made from
     bool failed = false;       ///< and will again
+  };
+
+  /// What a tenant has brought.
+  struct Brought {
+    std::size_t kinds = 0;           ///< of kinds_, those that it launched first
+    std::set<std::uint64_t> told{};  ///< hashes of the names of kernels of which was said that they have no profile
   };
 
   const sim::DeviceSpec device_;
@@ -76,7 +86,7 @@ class PolicySupply {
   // Of the simulation's thread.
   std::shared_ptr<model::ProfileTable> table_;
   std::map<Kind, Profiled> kinds_;
-  std::set<std::string> told_;
+  std::map<std::uint32_t, Brought> brought_;  ///< by tenant
 };
 
 }  // namespace gridloom::study

@@ -1,6 +1,7 @@
 #include "sim/timing/live/live_timeline.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "rewriter/support/check.h"
@@ -58,7 +59,11 @@ Result<std::unique_ptr<LiveTimeline>> LiveTimeline::Create(const sim::DeviceSpec
   timeline->copy_call_ = host.copy_call_ns == 0 ? timeline->call_ : CyclesOf(host.copy_call_ns, parameters.timing().clock.sm_mhz);
   // The device is simulated in windows: an answer takes at least as long as the one in which a work ended.
   timeline->answer_ = std::max(CyclesOf(parameters.timing().host.sync_ns, parameters.timing().clock.sm_mhz), parameters.window);
-  timeline->thread_ = std::thread([self = timeline.get()] { self->Main(); });
+  try {
+    timeline->thread_ = std::thread([self = timeline.get()] { self->Main(); });
+  } catch (const std::system_error& error) {
+    return Error{std::string("there is no thread for simulating the device: ") + error.what()};
+  }
   return timeline;
 }
 

@@ -16,7 +16,7 @@ std::uint64_t ProfilingPolicy::ProfileOf(const policy::KernelView& kernel) {
   }
   const std::shared_ptr<Source> source = std::move(expected->second);
   expected_.erase(expected);
-  return profiles_[launch] = profiler_(source->source_);
+  return profiles_[launch] = profiler_(kernel.tenant, source->source_);
 }
 
 std::optional<policy::Slice> ProfilingPolicy::Next(const policy::Snapshot& snapshot) {

@@ -13,9 +13,9 @@
 
 namespace gridloom::timing {
 
-/// policy::KernelView::profile of a launch, asked for once, when it may run. It may take CTAs from the source; then it puts another in its
-/// place that gives all of them.
-using Profiler = std::function<std::uint64_t(std::shared_ptr<trace::CtaSource>& source)>;
+/// policy::KernelView::profile of a launch of the tenant's, asked for once, when it may run. It may take CTAs from the source; then it puts
+/// another in its place that gives all of them.
+using Profiler = std::function<std::uint64_t(std::uint32_t tenant, std::shared_ptr<trace::CtaSource>& source)>;
 
 /// Used by the simulation's thread alone, but for what the policy within allows.
 class ProfilingPolicy final : public policy::Policy {

@@ -377,6 +377,17 @@ TEST_CASE("GuardedDka_WhereSplitsDoNotPay_FillsTheRoomThatIsLeft") {
   CHECK(after - before <= leftover * 1.01);
 }
 
+TEST_CASE("Pipelines_OfLaunchesWhoseNextOnesNeverCome_AreForgottenInTheEnd") {
+  Pipelines pipelines;
+  for (std::uint32_t stream = 1; stream <= 10'000; ++stream) {
+    const KernelView kernel{.id = stream, .stream = stream, .ctas = 1, .code = 7, .followed = true};
+    pipelines.See({.cycle = 1, .kernels = {&kernel, 1}, .sms = {}});
+    pipelines.See({});
+  }
+  CHECK(pipelines.sets().size() <= 4096);
+  CHECK(pipelines.sets().back().stream == 10'000);
+}
+
 TEST_CASE("Dka_OfRandomPrograms_StartsEveryBlockAndNeverStandsStill") {
   std::mt19937_64 random(11);
   for (int round = 0; round < 600; ++round) {

@@ -47,8 +47,9 @@ class Nothing final : public trace::CtaSource {
 };
 
 struct Fixture {
-  explicit Fixture(std::string_view policy, const std::string& profiles = {}) {
-    auto made = PolicySupply::Create(Device(), {.profiles = profiles, .tell = [this](const std::string& what) { told.push_back(what); }});
+  explicit Fixture(std::string_view policy, const std::string& profiles = {}, std::size_t most_kinds = 1024) {
+    auto made = PolicySupply::Create(
+        Device(), {.profiles = profiles, .tell = [this](const std::string& what) { told.push_back(what); }, .most_kinds = most_kinds});
     REQUIRE(made.ok());
     supply = std::move(made).value();
     auto given = supply->Make(policy);
@@ -56,7 +57,9 @@ struct Fixture {
     REQUIRE(given.ok());
     CHECK((*given)->name() == policy);
   }
-  std::uint64_t Profile(std::shared_ptr<trace::CtaSource> source) const { return supply->Profile(source); }
+  std::uint64_t Profile(std::shared_ptr<trace::CtaSource> source, std::uint32_t tenant = 0) const {
+    return supply->Profile(tenant, source);
+  }
 
   std::vector<std::string> told;
   std::shared_ptr<PolicySupply> supply;
@@ -66,7 +69,7 @@ TEST_CASE("Profile_UnderAPolicyThatNeedsNone_LeavesLaunchesAlone") {
   Fixture f("leftover");
   auto source = Launch("a", 100);
   const auto before = source;
-  CHECK(f.supply->Profile(source) == 0);
+  CHECK(f.supply->Profile(0, source) == 0);
   CHECK(source == before);
   CHECK(f.supply->cost().kernels == 0);
 }
@@ -92,7 +95,7 @@ TEST_CASE("Profile_OfALaunch_LeavesItAllOfItsBlocks") {
   Fixture f("kernelet");
   auto source = Launch("a", 300);
   const auto block = source->Load(7);
-  REQUIRE(f.supply->Profile(source) != 0);
+  REQUIRE(f.supply->Profile(0, source) != 0);
   for (std::uint64_t cta = 0; cta < 300; ++cta) {
     const auto loaded = source->Load(cta);
     REQUIRE((loaded.ok() && loaded->trace == block->trace));
@@ -134,6 +137,22 @@ TEST_CASE("Profile_WithAFile_IsLookedUp_AndWhatItLacksIsSaidOnce") {
   CHECK(f.told[0] == "kernel b has no profile, and is scheduled without one: " + path + " has none of it with blocks of 4 warps");
   CHECK(f.supply->cost().kernels == 0);
   std::remove(path.c_str());
+}
+
+TEST_CASE("Profile_OfATenantWithKernelsWithoutEnd_KeepsThoseItHas_AndOthersHaveTheirs") {
+  constexpr std::size_t kMost = 3;
+  Fixture f("kernelet", {}, kMost);
+  const auto own = [&](std::size_t i, std::uint32_t tenant) { return f.Profile(Launch("k" + std::to_string(i), 10), tenant); };
+  std::vector<std::uint64_t> first;
+  for (std::size_t i = 0; i < 10; ++i) first.push_back(own(i, 1));
+  for (std::size_t i = 0; i < 10; ++i) CHECK((first[i] != 0) == (i < kMost));
+  CHECK(f.supply->cost().kernels == kMost);
+  REQUIRE(f.told.size() == kMost);
+  CHECK(f.told[0] == "kernel k3 has no profile, and is scheduled without one: its tenant has 3 kinds of kernels already");
+  CHECK(own(0, 1) == first[0]);
+  CHECK(own(1, 2) == first[1]);  // what others' launches are known by is shared
+  for (std::size_t i = 20; i < 20 + kMost; ++i) CHECK(own(i, 2) != 0);
+  CHECK(own(30, 2) == 0);
 }
 
 TEST_CASE("Make_OfAnUnknownPolicy_FailsAndChangesNothing") {
