@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -47,7 +48,7 @@ namespace {
 
 /// The broker has a queue for each stream of each tenant and gives the device what is ready: how many queues the device has itself
 /// decides nothing any more (Fermi's single one would put tenants' streams in one order).
-constexpr std::uint32_t kQueues = 4096;
+constexpr std::uint32_t kQueues = std::numeric_limits<std::uint32_t>::max();
 constexpr milliseconds kAttendEvery{200};
 /// Of the device; a tenant with less of it is given no more time.
 constexpr double kLeastPart = 1e-6;
@@ -89,7 +90,7 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
                                                        [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });
   service->policy_ = switchable.get();
-  device.timing.launch.queues = std::max(device.timing.launch.queues, kQueues);
+  device.timing.launch.queues = kQueues;
   timing::LiveTimeline::Options timeline;
   timeline.engine.threads = service->options_.threads;
   timeline.engine.keep_ended = false;

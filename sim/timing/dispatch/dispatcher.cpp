@@ -31,7 +31,6 @@ Dispatcher::Dispatcher(const Parameters& parameters, policy::Policy& policy, con
       works_(parameters, ports, keep_ended),
       engines_(parameters),
       placement_(parameters, ports),
-      queues_(parameters.timing().launch.queues),
       copies_(engines_.count()) {}
 
 Result<std::shared_ptr<const CodeOfWorks>> Dispatcher::DecodedOf(const trace::KernelCode& code) {
@@ -190,6 +189,8 @@ void Dispatcher::OnCtaEnd(const CtaEnd& end) {
 
 void Dispatcher::EndKernel(KernelIterator kernel, Cycle now) {
   const auto id = static_cast<WorkId>(kernel->id);
+  const auto ready = ready_of_.find(kernel->tenant);
+  if (--ready->second == 0) ready_of_.erase(ready);
   kernels_.erase(kernel);
   Finish(id, now);
   for (CtaEvents* const listener : ports_.cta_events) listener->OnKernelEnd(now, id);
@@ -312,34 +313,65 @@ void Dispatcher::CheckKernels(Cycle now) {
     open_queues_.insert(waking_queues_.begin()->second);
     waking_queues_.erase(waking_queues_.begin());
   }
-  for (auto queue = open_queues_.begin(); queue != open_queues_.end() && HasRoomForKernel();) {
-    CheckQueue(*queue, now);
-    // With rules a kernel may become ready although nothing has ended; and there may have been no room.
-    const bool look_again = !queues_[*queue].empty() && (!ports_.start_rules.empty() || !HasRoomForKernel());
-    queue = look_again ? std::next(queue) : open_queues_.erase(queue);
-  }
+  // Each queue once, in the order of their numbers.
+  for (auto queue = TakeQueue(0); queue; queue = TakeQueue(*queue + 1)) CheckQueue(*queue, now);
   CheckLaunches(now);
 }
 
-/// Makes the queue's first kernels ready that may begin. The next one wakes the queue when its time is known, or what holds it back has
-/// ended.
+bool Dispatcher::HasRoomForKernelOf(std::uint32_t tenant) const {
+  const auto ready = ready_of_.find(tenant);
+  return ready == ready_of_.end() || ready->second < parameters_.device.grid.max_resident;
+}
+
+/// The next queue to look at, from a number on: it is taken from those that are to be.
+std::optional<std::uint32_t> Dispatcher::TakeQueue(std::uint32_t from) {
+  std::optional<std::uint32_t> first;
+  std::set<std::uint32_t>* with = nullptr;
+  const auto look = [&](std::set<std::uint32_t>& queues) {
+    const auto at = queues.lower_bound(from);
+    if (at == queues.end() || (first && *first <= *at)) return;
+    first = *at;
+    with = &queues;
+  };
+  look(open_queues_);
+  for (auto& [tenant, queues] : full_queues_) {
+    if (HasRoomForKernelOf(tenant)) look(queues);
+  }
+  if (first) with->erase(*first);
+  return first;
+}
+
+/// Makes the queue's first kernels ready that may begin. The next one wakes the queue when its time is known, what holds it back has
+/// ended, or its tenant has room.
 void Dispatcher::CheckQueue(std::uint32_t number, Cycle now) {
-  std::deque<WorkId>& queue = queues_[number];
-  while (!queue.empty() && HasRoomForKernel()) {
+  const auto found = queues_.find(number);
+  if (found == queues_.end()) return;
+  std::deque<WorkId>& queue = found->second;
+  while (!queue.empty()) {
     const WorkId id = queue.front();
+    const std::uint32_t tenant = works_.at(id).kernel.owner.tenant;
+    if (!HasRoomForKernelOf(tenant)) {
+      full_queues_[tenant].insert(number);
+      return;
+    }
     if (const Cycle begin = BeginOf(id, now, true); begin > now) {
-      if (!Park(id) && ports_.start_rules.empty()) waking_queues_.emplace(begin, number);
+      if (Park(id)) return;
+      // With rules a kernel may become ready although nothing has ended.
+      if (ports_.start_rules.empty()) waking_queues_.emplace(begin, number);
+      else open_queues_.insert(number);
       return;
     }
     queue.pop_front();
     MakeReady(id, now);
   }
+  queues_.erase(found);
 }
 
 void Dispatcher::MakeReady(WorkId id, Cycle now) {
   WorkState& work = works_.at(id);
   work.stage = WorkState::Stage::kRunning;
   work.kernel.resident.assign(placement_.sms().size(), 0);
+  ++ready_of_[work.kernel.owner.tenant];
   kernels_.push_back({.id = id,
                       .stream = work.order.stream,
                       .ctas = work.kernel.ctas,

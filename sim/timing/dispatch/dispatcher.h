@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -100,7 +102,7 @@ class Dispatcher {
   void Check(Cycle now);
   void CheckKernels(Cycle now);
   void CheckQueue(std::uint32_t queue, Cycle now);
-  std::uint32_t QueueOf(const WorkState& kernel) const { return kernel.order.stream % static_cast<std::uint32_t>(queues_.size()); }
+  std::uint32_t QueueOf(const WorkState& kernel) const { return kernel.order.stream % parameters_.timing().launch.queues; }
   void CheckLaunches(Cycle now);
   void CheckTaken(Cycle now);
   void LaunchPastQueues(WorkId id);
@@ -111,7 +113,9 @@ class Dispatcher {
   void CheckMarkers(Cycle now);
   void AwaitStart(WorkId id);
   void PutIntoQueue(WorkId id);
-  bool HasRoomForKernel() const { return kernels_.size() < parameters_.device.grid.max_resident; }
+  /// Each tenant has as many places for kernels that are ready as on a device of its own.
+  bool HasRoomForKernelOf(std::uint32_t tenant) const;
+  std::optional<std::uint32_t> TakeQueue(std::uint32_t from);
   bool Park(WorkId id);
   void Unpark(WorkId blocker, Cycle now);
   Result<std::shared_ptr<const CodeOfWorks>> DecodedOf(const trace::KernelCode& code);
@@ -139,13 +143,16 @@ class Dispatcher {
   // What waits for a known time or for a work's end is not looked at before: otherwise each event would cost a look at all that waits, and
   // a program with many streams would take the time of all others.
   using ByTime = std::set<std::pair<Cycle, WorkId>>;
-  std::vector<std::deque<WorkId>> queues_;                   // kernels that are not ready, by hardware queue
-  std::set<std::uint32_t> open_queues_;                      // whose first kernel may have become ready
+  std::unordered_map<std::uint32_t, std::deque<WorkId>> queues_;  // kernels that are not ready, by hardware queue
+  std::set<std::uint32_t> open_queues_;                           // whose first kernel may have become ready
+  // By tenant: queues whose first kernel is the tenant's, which has no room for one more.
+  std::map<std::uint32_t, std::set<std::uint32_t>> full_queues_;
   std::set<std::pair<Cycle, std::uint32_t>> waking_queues_;  // whose first kernel is ready at that time
   DeviceLaunches launches_;
   std::unordered_map<WorkId, CtaSignal> calls_;  // that last, by what they launch
-  std::set<std::pair<Cycle, WorkId>> launched_;  // by kernels, at the kernel management unit, by the time at which they may go on
-  Cycle next_dispatch_ = 0;                      // when the next of them may leave it
+  // By kernels, at the kernel management unit, by tenant, then by the time at which they may go on.
+  std::map<std::uint32_t, ByTime> launched_;
+  Cycle next_dispatch_ = 0;  // when the next of them may leave it
   // Copies that have not started, by engine, but for those that are parked: an engine takes them in the order in which hosts gave them.
   std::vector<ByTime> copies_;
   ByTime markers_;  // that have not ended, likewise
@@ -159,8 +166,9 @@ class Dispatcher {
   std::set<WorkId> done_early_;    // have done all they had to before all that comes before them has ended
   std::vector<WorkId> begun_, finished_;
   std::set<Event> events_;
-  std::vector<CtaSignal> signals_;  // kCtaSignal events refer to them
-  std::vector<CtaEnd> ended_;       // kCtaEnd events likewise
+  std::vector<CtaSignal> signals_;                           // kCtaSignal events refer to them
+  std::vector<CtaEnd> ended_;                                // kCtaEnd events likewise
+  std::unordered_map<std::uint32_t, std::size_t> ready_of_;  ///< kernels of each tenant in kernels_
   std::vector<policy::KernelView> kernels_;
   std::vector<std::uint64_t> limited_;         // kernels that limits hold back everywhere, in this decision
   std::vector<policy::KernelView> unlimited_;  // the others

@@ -91,7 +91,7 @@ void Dispatcher::Launch(WorkId launch, Cycle at) {
     next_dispatch_ = begin + costs.dispatch_interval;
     work.order.submitted = begin + costs.dispatch_cycles;
   }
-  launched_.emplace(work.order.submitted, launch);
+  launched_[work.kernel.owner.tenant].emplace(work.order.submitted, launch);
   events_.insert({work.order.submitted, EventKind::kCheck, 0});
 }
 
@@ -121,7 +121,7 @@ void Dispatcher::OnLaunch(WorkId launch, Cycle now) {
 /// A kernel that waits for no other.
 void Dispatcher::LaunchPastQueues(WorkId id) {
   const Cycle at = works_.at(id).order.submitted + parameters_.timing().launch.kernel_cycles;
-  launched_.emplace(at, id);
+  launched_[works_.at(id).kernel.owner.tenant].emplace(at, id);
   events_.insert({at, EventKind::kCheck, 0});
 }
 
@@ -154,11 +154,16 @@ void Dispatcher::EndKernel(const KernelEnd& end) {
   events_.insert({end.at, EventKind::kKernelEnd, end.kernel});
 }
 
-/// What kernels launched goes on in the order in which it came to the kernel management unit.
+/// What kernels launched goes on in the order in which it came to the kernel management unit, as far as its tenant has room.
 void Dispatcher::CheckLaunches(Cycle now) {
-  while (!launched_.empty() && launched_.begin()->first <= now && HasRoomForKernel()) {
-    const WorkId id = launched_.begin()->second;
-    launched_.erase(launched_.begin());
+  while (true) {
+    ByTime* first = nullptr;
+    for (auto& [tenant, launches] : launched_) {
+      if (launches.empty() || launches.begin()->first > now || !HasRoomForKernelOf(tenant)) continue;
+      if (first == nullptr || *launches.begin() < *first->begin()) first = &launches;
+    }
+    if (first == nullptr) return;
+    const WorkId id = first->extract(first->begin()).value().second;
     MakeReady(id, now);
   }
 }

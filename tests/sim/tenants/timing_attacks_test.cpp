@@ -279,6 +279,34 @@ TEST_CASE("TimingService_WorksThatHaveEnded_ArePaidBackToTheirTenant") {
   CHECK(f.service->bytes(1) < 1 << 20);  // of 2,000 works, each of which takes 2 KiB until it has ended
 }
 
+/// When a program's tenth kernel has ended that it waits for one by one, beside another one with a kernel in each of so many streams.
+double EndBeside(std::uint64_t streams) {
+  Fixture f({.policy = "fair", .wait_for = 2});
+  const auto own = f.Join(1, "own"), other = f.Join(2, "other");
+  for (std::uint64_t i = 0; i < streams; ++i) {
+    other->stream = 1 + i;
+    other->Kernel(1, 2000);
+  }
+  std::optional<Program::Answer> all;
+  std::thread waits([&] { all = other->Ask(FrameKind::kFinish); });
+  std::optional<Program::Answer> last;
+  for (int i = 0; i < 10; ++i) {
+    const std::uint64_t kernel = own->Kernel(1, 100);
+    REQUIRE(own->Ask(FrameKind::kWait, {kernel}));
+    last = own->Ask(FrameKind::kEnd, {kernel});
+  }
+  REQUIRE(own->Ask(FrameKind::kFinish));
+  waits.join();
+  REQUIRE((all && last));
+  return last->ns;
+}
+
+TEST_CASE("TimingService_TenantWithKernelsInThousandsOfStreams_LeavesOthersTheirPlaces") {
+  const double alone = EndBeside(1), beside = EndBeside(6000);
+  INFO(alone << " ns and " << beside << " ns");
+  CHECK(beside < 3 * alone);
+}
+
 TEST_CASE("TimingService_KernelWhoseInstructionsTheDeviceLacks_TakesNoTime") {
   Fixture f({.policy = "leftover", .patience_ms = 200}, "fermi-8");
   const auto good = f.Join(1), other = f.Join(2);
