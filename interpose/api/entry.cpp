@@ -2,6 +2,7 @@
 
 #include "interpose/session/errors.h"
 #include "interpose/session/log.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/process.h"
 
 namespace gridloom::api {
@@ -9,11 +10,38 @@ namespace gridloom::api {
 using namespace cuda;
 using session::LogLevel;
 
-std::atomic<bool> g_trace{false};
+std::atomic<bool> g_looks_at_calls{false};
 
-void Trace(Fn fn, CUresult status) {
-  const char* const name = session::NameOf(status);
-  session::LogFormat(LogLevel::kTrace, "%s -> %s", RowOf(fn).symbol, name != nullptr ? name : std::to_string(status).c_str());
+namespace {
+
+/// Calls whose errors are answers: the runtime and libraries ask what there is.
+bool Asks(Fn fn) {
+  switch (fn) {
+    case Fn::cuGetProcAddress:
+    case Fn::cuGetProcAddress_v2:
+    case Fn::cuGetExportTable:
+    case Fn::cuPointerGetAttribute:
+    case Fn::cuPointerGetAttributes:
+    case Fn::cuMemGetAddressRange_v2:
+    case Fn::cuCtxGetDevice:
+    case Fn::cuModuleGetGlobal_v2:
+    case Fn::cuLibraryGetGlobal:
+    case Fn::cuLibraryGetManaged:
+    case Fn::cuModuleGetFunction:
+    case Fn::cuLibraryGetKernel: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void LookAtCall(Fn fn, CUresult status) {
+  const char* const known = session::NameOf(status);
+  const std::string name = known != nullptr ? known : std::to_string(status);
+  session::LogFormat(LogLevel::kTrace, "%s -> %s", RowOf(fn).symbol, name.c_str());
+  const bool is_error = status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY && !Asks(fn);
+  if (session::MemcheckLog& log = session::MemcheckLog::Get(); is_error && log.reports_calls())
+    log.CallFailed(RowOf(fn).symbol, name.c_str());
 }
 
 CUresult CheckNeed(Need need) {

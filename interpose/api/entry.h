@@ -37,9 +37,10 @@ inline Mode CurrentMode() {
   return mode != Mode::kUndecided ? mode : DecideMode();
 }
 
-/// GRIDLOOM_LOG=trace: one line per call of the virtual GPU, with its answer.
-extern std::atomic<bool> g_trace;
-void Trace(Fn fn, cuda::CUresult status);
+/// Calls of the virtual GPU are looked at when they have been answered: GRIDLOOM_LOG=trace has a line for each, and memcheck counts those
+/// that fail where GRIDLOOM_REPORT_API_ERRORS asks for it.
+extern std::atomic<bool> g_looks_at_calls;
+void LookAtCall(Fn fn, cuda::CUresult status);
 
 /// Success, NOT_INITIALIZED, INVALID_CONTEXT, CONTEXT_IS_DESTROYED, or the error a kernel left behind.
 cuda::CUresult CheckNeed(Need need);
@@ -87,13 +88,16 @@ cuda::CUresult Enter(cuda::CUresult (*hook)(Args...), Args... args) noexcept {
     return status;
   }
   if constexpr (kNeed != Need::kNone) {
-    if (const auto status = CheckNeed(kNeed); status != cuda::CUDA_SUCCESS) return status;
+    if (const auto status = CheckNeed(kNeed); status != cuda::CUDA_SUCCESS) {
+      if (g_looks_at_calls.load(std::memory_order_relaxed)) LookAtCall(F, status);
+      return status;
+    }
   }
   const session::DefaultStreamScope scope(kTwin);
   try {
     const cuda::CUresult status = hook(args...);
-    if (g_trace.load(std::memory_order_relaxed)) [[unlikely]]
-      Trace(F, status);
+    if (g_looks_at_calls.load(std::memory_order_relaxed)) [[unlikely]]
+      LookAtCall(F, status);
     return status;
   } catch (const std::bad_alloc&) {
     return cuda::CUDA_ERROR_OUT_OF_MEMORY;

@@ -17,6 +17,7 @@
 #include "interpose/real/memory.h"
 #include "interpose/session/at_end.h"
 #include "interpose/session/log.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/settings.h"
 
 namespace gridloom::api {
@@ -136,7 +137,7 @@ Mode DecideMode() {
       session::LogFormat(LogLevel::kError, "GRIDLOOM_DEVICE=real: %s; the program sees no GPU", why.c_str());
     }
   }
-  g_trace.store(session::LogEnabled(LogLevel::kTrace), std::memory_order_relaxed);
+  g_looks_at_calls.store(session::LogEnabled(LogLevel::kTrace) || session::MemcheckLog::Get().reports_calls(), std::memory_order_relaxed);
   g_mode.store(mode, std::memory_order_release);
   return mode;
 }

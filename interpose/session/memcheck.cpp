@@ -1,5 +1,7 @@
 #include "interpose/session/memcheck.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "interpose/session/settings.h"
 #include "rewriter/support/demangle.h"
 #include "rewriter/support/json.h"
+#include "rewriter/support/whole_file.h"
 
 namespace gridloom::session {
 namespace {
@@ -58,6 +61,24 @@ nlohmann::json Json(const exec::MemcheckReport& report) {
   return json;
 }
 
+const char* NameOf(exec::FaultKind kind) {
+  switch (kind) {
+    case exec::FaultKind::kIllegalAddress: return "illegal-address";
+    case exec::FaultKind::kMisalignedAddress: return "misaligned-address";
+    case exec::FaultKind::kIllegalInstruction: return "illegal-instruction";
+    case exec::FaultKind::kTrap: return "trap";
+    case exec::FaultKind::kAssert: return "assert";
+    case exec::FaultKind::kStackOverflow: return "stack-overflow";
+    case exec::FaultKind::kInvalidPc: return "invalid-pc";
+    case exec::FaultKind::kDeadlock: return "deadlock";
+    case exec::FaultKind::kCompile: return "not-compiled";
+    case exec::FaultKind::kOutOfMemory: return "out-of-memory";
+    case exec::FaultKind::kNone:
+    case exec::FaultKind::kStopped: break;
+  }
+  return "stopped";
+}
+
 /// An allocation the program itself made and has to free.
 bool IsProgramsOwn(const exec::Allocation& allocation) {
   if (allocation.kind == exec::MemoryKind::kPool) return true;
@@ -67,6 +88,12 @@ bool IsProgramsOwn(const exec::Allocation& allocation) {
 
 }  // namespace
 
+nlohmann::json MemcheckLog::Json(const Call& call) { return {{"call", call.call}, {"what", call.what}, {"times", call.times}}; }
+
+nlohmann::json MemcheckLog::Json(const Fault& fault) {
+  return {{"kernel", DemangledName(fault.kernel)}, {"symbol", fault.kernel}, {"kind", fault.kind}, {"what", fault.text}};
+}
+
 MemcheckLog& MemcheckLog::Get() {
   static MemcheckLog* const log = new MemcheckLog;
   return *log;
@@ -75,15 +102,49 @@ MemcheckLog& MemcheckLog::Get() {
 MemcheckLog::MemcheckLog() {
   const Settings& settings = TheSettings();
   leak_check_ = IsOn(settings.leak_check);
-  on_ = IsOn(settings.memcheck) || leak_check_;
+  reports_calls_ = IsOn(settings.report_api_errors);
+  on_ = IsOn(settings.memcheck) || leak_check_ || reports_calls_;
   if (!on_) return;
   limit_ = static_cast<std::uint32_t>(Number(settings.memcheck_limit, "GRIDLOOM_MEMCHECK_LIMIT", 100));
   exit_code_ = Number(settings.error_exitcode, "GRIDLOOM_ERROR_EXITCODE", 1);
   json_path_ = settings.memcheck_json.value_or("");
   owner_ = getpid();
+  if (settings.memcheck_journal)
+    journal_ = open(settings.memcheck_journal->c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-void MemcheckLog::Add(const exec::MemcheckReport& report) { LogText("gridloom: error: " + exec::FormatMemcheck(report) + "\n"); }
+void MemcheckLog::Journal(const char* key, const nlohmann::json& value) const {
+  if (journal_ < 0 || owner_ != getpid()) return;
+  const auto line = [&](const char* what, const nlohmann::json& is) {
+    return JsonText(nlohmann::json{{"pid", owner_}, {what, is}}) + "\n";
+  };
+  std::string text;
+  if (!introduced_.exchange(true)) text = line("program", program_invocation_short_name);
+  text += line(key, value);
+  static_cast<void>(WriteWhole(journal_, text));  // one write: O_APPEND keeps those of several processes apart
+}
+
+void MemcheckLog::Add(const exec::MemcheckReport& report) {
+  LogText("gridloom: error: " + exec::FormatMemcheck(report) + "\n");
+  Journal("finding", session::Json(report));
+}
+
+void MemcheckLog::GridFailed(const exec::Engine& engine, const exec::LaunchFault& fault) {
+  if (!on_ || fault.kind == exec::FaultKind::kStopped) return;
+  if (fault.kind == exec::FaultKind::kIllegalAddress || fault.kind == exec::FaultKind::kMisalignedAddress) {
+    const exec::Engine::Findings findings = engine.MemcheckFindings();
+    if (std::ranges::find(findings.reports, fault.kernel, &exec::MemcheckReport::kernel) != findings.reports.end()) return;
+  }
+  const Fault found{fault.kernel, NameOf(fault.kind), fault.text};
+  {
+    const std::lock_guard lock(mutex_);
+    if (faults_.size() >= limit_) return;
+    faults_.push_back(found);
+  }
+  Journal("fault", Json(found));
+}
+
+void MemcheckLog::CallFailed(const char* call, const char* status) { BadCall(call, std::string("answered ") + status); }
 
 void MemcheckLog::BadCall(const char* call, const std::string& what) {
   if (!on_) return;
@@ -94,9 +155,11 @@ void MemcheckLog::BadCall(const char* call, const std::string& what) {
       ++known->times;
       return;
     }
-    if (calls_.size() < limit_) calls_.push_back({call, what});
+    if (calls_.size() >= limit_) return;
+    calls_.push_back({call, what});
   }
   LogText("gridloom: error: " + std::string(call) + ": " + what + "\n");
+  Journal("call", Json(Call{call, what}));
 }
 
 void MemcheckLog::BadFree(const char* call, Context& context, std::uint64_t pointer) {
@@ -143,22 +206,32 @@ std::string MemcheckLog::Summary(std::uint64_t errors, std::uint64_t accesses, s
   std::string text = "gridloom: memcheck: ";
   text += errors == 0 ? "no errors" : Plural(errors, "error");
   if (accesses > errors) text += " (" + exec::WithCommas(accesses) + " accesses)";
-  if (not_kept != 0)
-    text += "; " + Plural(not_kept, "further access") + (not_kept == 1 ? "" : "es") + " beyond the limit of " + Plural(limit_, "error");
+  if (not_kept != 0) {
+    text += "; " + exec::WithCommas(not_kept) + (not_kept == 1 ? " further access" : " further accesses") + " beyond the limit of " +
+            Plural(limit_, "error");
+  }
   if (leak_check_) text += leaks_.empty() ? "; nothing leaked" : "; " + Plural(leaks_.size(), "allocation") + " leaked";
   return text + "\n";
 }
 
-void MemcheckLog::WriteJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const {
-  nlohmann::json json{{"findings", nlohmann::json::array()}, {"calls", nlohmann::json::array()}, {"not_kept", not_kept}};
-  for (const exec::MemcheckReport& report : reports) json["findings"].push_back(Json(report));
-  for (const Call& call : calls_) json["calls"].push_back({{"call", call.call}, {"what", call.what}, {"times", call.times}});
+nlohmann::json MemcheckLog::AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const {
+  nlohmann::json json{{"findings", nlohmann::json::array()},
+                      {"calls", nlohmann::json::array()},
+                      {"faults", nlohmann::json::array()},
+                      {"not_kept", not_kept}};
+  for (const exec::MemcheckReport& report : reports) json["findings"].push_back(session::Json(report));
+  for (const Call& call : calls_) json["calls"].push_back(Json(call));
+  for (const Fault& fault : faults_) json["faults"].push_back(Json(fault));
   if (leak_check_) {
     json["leaks"] = nlohmann::json::array();
     for (const exec::Allocation& leak : leaks_)
       json["leaks"].push_back(
           {{"address", exec::HexAddress(leak.base)}, {"bytes", leak.bytes}, {"allocation", leak.id}, {"what", exec::NameAllocation(leak)}});
   }
+  return json;
+}
+
+void MemcheckLog::WriteJson(const nlohmann::json& json) const {
   const std::string text = JsonText(json, 2) + "\n";
   if (json_path_ == "-") return LogText(text);
   std::ofstream file(json_path_);
@@ -179,9 +252,11 @@ void MemcheckLog::Finish() {
   std::uint64_t accesses = 0;
   for (const exec::MemcheckReport& report : findings.reports) accesses += report.times;
   for (const Call& call : calls_) accesses += call.times;
-  const std::uint64_t errors = findings.reports.size() + calls_.size();
-  LogText(Summary(errors, accesses, findings.not_kept));
-  if (!json_path_.empty()) WriteJson(findings.reports, findings.not_kept);
+  const std::uint64_t errors = findings.reports.size() + calls_.size() + faults_.size();
+  LogText(Summary(errors, accesses + faults_.size(), findings.not_kept));
+  const nlohmann::json json = AllAsJson(findings.reports, findings.not_kept);
+  Journal("end", json);
+  if (!json_path_.empty() && journal_ < 0) WriteJson(json);
   if ((errors == 0 && leaks_.empty()) || exit_code_ == 0) return;
   std::fflush(nullptr);
   _exit(exit_code_);

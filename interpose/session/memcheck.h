@@ -1,12 +1,17 @@
 // GRIDLOOM_MEMCHECK=1: what the runtime found in kernels, and wrong pointers given to the driver interface, written as text
-// to the log when they are found, counted at the end of the program, and as JSON where that is wanted (docs/memcheck.md).
+// to the log when they are found, counted at the end of the program, and as JSON where that is wanted (docs/memcheck.md). Who starts the
+// program through `gridloom run` is told of each at once, by lines of JSON in a file: programs may end without their exit handlers, and
+// start others.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/exec/engine.h"
 #include "sim/exec/memcheck.h"
 
 namespace gridloom::session {
@@ -26,6 +31,11 @@ class MemcheckLog {
   /// cuMemFree and the like: says what the pointer is instead.
   void BadFree(const char* call, Context& context, std::uint64_t pointer);
   void BadRange(const char* call, Context& context, std::uint64_t pointer, std::uint64_t bytes, bool write);
+  /// A grid has ended by an error; counted unless findings have told of it.
+  void GridFailed(const exec::Engine& engine, const exec::LaunchFault& fault);
+  /// A call has failed. Counted where that is asked for.
+  void CallFailed(const char* call, const char* status);
+  bool reports_calls() const { return reports_calls_; }
   /// What the program has allocated in the context and not freed; called before the context frees it.
   void NoteLeaks(Context& context);
 
@@ -33,22 +43,34 @@ class MemcheckLog {
   void Finish();
 
  private:
-  MemcheckLog();
-  void NoteAllLeaks();
-  std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
-  void WriteJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
-
   struct Call {
     std::string call, what;
     std::uint64_t times = 1;
   };
-  bool on_ = false, leak_check_ = false;
+  struct Fault {
+    std::string kernel, kind, text;
+  };
+
+  MemcheckLog();
+  void NoteAllLeaks();
+  std::string Summary(std::uint64_t errors, std::uint64_t accesses, std::uint64_t not_kept) const;
+  nlohmann::json AllAsJson(const std::vector<exec::MemcheckReport>& reports, std::uint64_t not_kept) const;
+  void WriteJson(const nlohmann::json& json) const;
+  static nlohmann::json Json(const Call& call);
+  static nlohmann::json Json(const Fault& fault);
+  /// Says it to whoever started the program, who reads it when the program has ended, in whatever way.
+  void Journal(const char* key, const nlohmann::json& value) const;
+
+  bool on_ = false, leak_check_ = false, reports_calls_ = false;
   std::uint32_t limit_ = 100;
   int exit_code_ = 1;
   std::string json_path_;
-  int owner_ = 0;  ///< process id: a forked child reports nothing of its parent's
+  int journal_ = -1;
+  mutable std::atomic<bool> introduced_{false};  ///< the journal has the program's name
+  int owner_ = 0;                                ///< process id: a forked child reports nothing of its parent's
   std::mutex mutex_;
   std::vector<Call> calls_;
+  std::vector<Fault> faults_;
   std::vector<exec::Allocation> leaks_;
 };
 

@@ -16,6 +16,7 @@
 #include "interpose/session/host_timeline.h"
 #include "interpose/session/launch_capture.h"
 #include "interpose/session/log.h"
+#include "interpose/session/memcheck.h"
 #include "interpose/session/narrow_tasks.h"
 #include "interpose/session/range_capture.h"
 #include "interpose/session/range_checking.h"
@@ -114,6 +115,7 @@ void RunPrepared(Context& context, const KernelOp& op, GridToRun grid, BrokeredL
   const exec::LaunchFault& fault = run.fault;
   if (fault.kind == exec::FaultKind::kNone) return;
   if (fault.kind != exec::FaultKind::kStopped) Log(LogLevel::kError, Describe(fault));  // who stopped it has said why
+  MemcheckLog::Get().GridFailed(context.device().engine(), fault);
   context.Fail(StatusOf(fault.kind));
 }
 

@@ -9,7 +9,7 @@
 # Programs that memcheck rightly complains of: they pass bad pointers on purpose, or (cuBLAS's reduce_1Block_kernel)
 # read shared memory that no thread has written, and do not use it.
 # (cub_primitives: the same kernels as thrust_algorithms, which runs under memcheck.)
-set(gridloom_not_for_memcheck cub_primitives illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
+set(gridloom_not_for_memcheck cub_primitives device_assert illegal_address jit_link_after_fault stray_accesses memory_faults launch_errors copies host_memory cublas_vectors)
 
 # Programs that are about calls and not about kernels: one run is enough.
 set(gridloom_as_it_is_only create_destroy)
@@ -145,6 +145,7 @@ gridloom_app(memory_faults ARCH 80 TIMEOUT 300 LIBS cuda)
 gridloom_app(no_kernel_image GENCODE arch=compute_75,code=sm_75)
 
 gridloom_app(memcheck_defects FLAGS -lineinfo)
+gridloom_app(memcheck_ends)
 
 # Libraries of kernels.
 gridloom_app(thrust_algorithms TIMEOUT 600)

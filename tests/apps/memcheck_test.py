@@ -82,7 +82,7 @@ class Test:
     def others(self):
         done, found = self.run(case="none")
         self.check("none", done.returncode == 0 and "memcheck: no errors" in done.stderr, "is not clean", done)
-        self.check("none", found == {"calls": [], "findings": [], "not_kept": 0}, "JSON is not empty", done)
+        self.check("none", found == {"calls": [], "faults": [], "findings": [], "not_kept": 0}, "JSON is not empty", done)
         done, found = self.run("--leak-check", case="leak")
         self.check("leak", done.returncode == 1 and "2 allocations leaked" in done.stderr, "leaks are not counted", done)
         self.check("leak", found and [leak["bytes"] for leak in found["leaks"]] == [4000, 4096], "leaks are not named", done)

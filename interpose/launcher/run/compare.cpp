@@ -13,6 +13,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
+#include "interpose/launcher/temporary_folder.h"
 #include "sim/trace/trace_file.h"
 #include "sim/trace/trace_names.h"
 
@@ -20,26 +21,6 @@ namespace gridloom::launcher {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that goes when it is not needed any more.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code error;
-    std::string name = fs::temp_directory_path(error) / "gridloom-compare-XXXXXX";
-    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }  ///< empty: there is none
-
- private:
-  fs::path path_;
-};
 
 /// What stands behind `name` in "--name VALUE" or "--name=VALUE".
 std::string ValueOf(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
@@ -158,7 +139,7 @@ class CompareCommand final : public Command {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryFolder folder_{"compare"};
   std::unique_ptr<TraceReplay> replay_;
   std::string trace_, kept_;
   std::vector<std::string> program_;

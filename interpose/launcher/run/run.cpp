@@ -1,5 +1,5 @@
 // gridloom run: starts a program with the driver shim preloaded, in place of this process, so that exit code, signals
-// and terminal are the program's own.
+// and terminal are the program's own. Only under memcheck this process stays beside it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 
 #include "interpose/launcher/commands.h"
 #include "interpose/launcher/installation.h"
+#include "interpose/launcher/run/checked_run.h"
 #include "interpose/launcher/run/options.h"
 #include "rewriter/support/terminal.h"
 #include "scheduler/policy/builtin.h"
@@ -28,6 +29,10 @@ namespace fs = std::filesystem;
 std::string Prepend(const std::string& first, const char* variable) {
   const char* old = std::getenv(variable);
   return old == nullptr || *old == '\0' ? first : first + ":" + old;
+}
+std::string Append(const std::string& last, const char* variable) {
+  const char* old = std::getenv(variable);
+  return old == nullptr || *old == '\0' ? last : std::string(old) + ":" + last;
 }
 
 /// Where execvp finds the program; empty when nowhere.
@@ -94,14 +99,28 @@ class RunProgram final : public Command {
     if (!environment.ok()) return Fail(environment.error().message);
     if (dry_run_) return Show(*environment);
     for (const Assignment& assignment : *environment) setenv(assignment.first.c_str(), assignment.second.c_str(), 1);
-    std::vector<char*> arguments;
-    for (std::string& argument : program_) arguments.push_back(argument.data());
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
+    if (IsOn(*environment, "GRIDLOOM_MEMCHECK") || IsOn(*environment, "GRIDLOOM_LEAK_CHECK")) return RunChecked(*environment);
+    execvp(program_[0].c_str(), Pointers(program_).data());
     return ExplainFailure(program_[0], errno);
   }
 
  private:
+  /// Under memcheck this process stays and counts what the program and those that it starts have found, however they end.
+  int RunChecked(const std::vector<Assignment>& environment) {
+    auto run = CheckedRun::Make(ValueOf(environment, "GRIDLOOM_MEMCHECK_JSON"));
+    if (!run.ok()) return Fail(run.error().message);
+    setenv("GRIDLOOM_MEMCHECK_JOURNAL", run->journal().c_str(), 1);
+    const ProgramEnd end = RunToItsEnd(program_);
+    if (end.error != 0) return ExplainFailure(program_[0], end.error);
+    const auto found = run->Finish();
+    if (!found.ok()) return Fail(found.error().message);
+    const std::string code = ValueOf(environment, "GRIDLOOM_ERROR_EXITCODE");
+    const int wanted = code.empty() ? 1 : std::atoi(code.c_str());  // Environment has checked it
+    if (*found && wanted != 0) return wanted;
+    if (end.signal != 0) EndBySignal(end.signal);
+    return end.exit_code;
+  }
+
   struct Value {
     bool given = false;                   ///< flags
     const CLI::Option* option = nullptr;  ///< of the others
@@ -228,7 +247,8 @@ class RunProgram final : public Command {
       return Error{"the path of the driver shim has a blank or a colon, which LD_PRELOAD cannot carry: " + shim->string() +
                    "; move Gridloom to another folder"};
     }
-    environment.emplace_back("LD_PRELOAD", Prepend(shim->string(), "LD_PRELOAD"));
+    // Behind what the user preloads, which sees the program's calls first, as it does in front of a driver.
+    environment.emplace_back("LD_PRELOAD", Append(shim->string(), "LD_PRELOAD"));
     if (const auto links = FindDriverLinks()) environment.emplace_back("LD_LIBRARY_PATH", Prepend(links->string(), "LD_LIBRARY_PATH"));
     return environment;
   }

@@ -71,6 +71,9 @@ TEST_CASE("Run_PreloadsTheShimAndPassesOptionsOn") {
   CHECK(Has(outcome, "GRIDLOOM_DEVICE=a100\n"));
   CHECK(Has(outcome, "GRIDLOOM_MEMCHECK=1\n"));
   CHECK(Has(outcome, "GRIDLOOM_LOG=debug\n"));
+  setenv("LD_PRELOAD", "libm.so.6", 1);  // what the user preloads sees the program's calls first
+  CHECK(Has(tree.Run("run -- env"), "LD_PRELOAD=libm.so.6:" + fs::canonical(tree.Shim()).string() + "\n"));
+  unsetenv("LD_PRELOAD");
   const Outcome loaded = tree.Run("run -- grep -c libgridloom.so /proc/self/maps");
   CHECK(loaded.exit_code == 0);
 }
