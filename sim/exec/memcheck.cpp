@@ -48,10 +48,31 @@ constexpr Named<MemoryKind> kOrigins[] = {
 };
 const char* OriginOf(const Allocation& allocation) { return Find(kOrigins, allocation.kind, "nobody"); }
 
+/// `text` with what stands in brackets of one kind, outside of all others of that kind, as an ellipsis.
+std::string WithoutInsides(const std::string& text, char open, char close) {
+  std::string rest;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == close && depth > 0 && --depth == 0) rest += "…";
+    if (depth == 0) rest += c;
+    if (c == open) ++depth;
+  }
+  return depth == 0 ? rest : text;  // as of `operator<`
+}
+
+/// For people. Names of templates' instances take whole pages; the JSON has them whole.
+std::string KernelName(const std::string& symbol) {
+  constexpr std::size_t kLongest = 120;
+  std::string name = DemangledName(symbol);
+  if (name.size() > kLongest) name = WithoutInsides(name, '<', '>');
+  if (name.size() > kLongest) name = WithoutInsides(name, '(', ')');
+  return name;
+}
+
 std::string Headline(const MemcheckReport& report) {
   const MemcheckAccess& access = report.access;
   const std::string what = std::string(NameOf(access.kind)) + " of " + Bytes(access.bytes);
-  const std::string where = " in kernel `" + DemangledName(report.kernel) + "`" + At(access);
+  const std::string where = " in kernel `" + KernelName(report.kernel) + "`" + At(access);
   const std::string of_space = (access.kind == AccessKind::kWrite  ? " to "
                                 : access.kind == AccessKind::kRead ? " from "
                                                                    : " on ") +
@@ -120,6 +141,10 @@ std::string DescribePlace(const DeviceMemory& memory, std::uint64_t address, std
     return Bytes(address - freed->base) + " into " + NameAllocation(*freed) + ", which has been freed";
   const auto nearest = memory.FindNearest(address);
   if (!nearest) return "nothing is allocated";
+  // Such a distance says nothing of the mistake.
+  constexpr std::uint64_t kFar = std::uint64_t{64} << 30;
+  const std::uint64_t base = nearest->allocation.base, end = base + nearest->allocation.bytes;
+  if ((address > end && address - end > kFar) || (address < base && base - address > kFar)) return "nothing is allocated near it";
   return DescribeMiss(address, bytes, nearest->allocation.base, nearest->allocation.bytes, NameAllocation(nearest->allocation));
 }
 

@@ -57,6 +57,29 @@ TEST_CASE("memcheck: an access that no memory answers stops the grid with the er
   Has(run.told()[0], "1,044,576 bytes past the end of the 4,000-byte allocation");
 }
 
+TEST_CASE("memcheck: a distance that says nothing is not told") {
+  MemcheckRun run;
+  const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(1000));
+  run.Run(kStoreByIndex, kOne, kOne, p + (std::uint64_t{1} << 44));
+  REQUIRE(run.told().size() == 1);
+  Has(run.told()[0], ": nothing is allocated near it");
+}
+
+TEST_CASE("memcheck: names of kernels are short") {
+  const auto name = [](const std::string& kernel) {
+    MemcheckReport report{};
+    report.kernel = kernel;
+    const std::string text = Text(report);
+    const std::size_t first = text.find('`') + 1;
+    return text.substr(first, text.find('`', first) - first);
+  };
+  const std::string much(150, 'x');
+  CHECK(name("void a::b<int>(char*)") == "void a::b<int>(char*)");
+  CHECK(name("void a::b<c<" + much + ">, d>::e<f>(char*)") == "void a::b<…>::e<…>(char*)");
+  CHECK(name("void a(" + much + ")") == "void a(…)");
+  CHECK(name("bool a::operator<(" + much + ")") == "bool a::operator<(…)");
+}
+
 TEST_CASE("memcheck: addresses before an allocation, null and misaligned ones") {
   MemcheckRun run;
   const std::uint64_t p = run.executor().Upload(std::vector<std::uint32_t>(64));
