@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "interpose/session/driver_refusals.h"
 #include "interpose/session/log.h"
 #include "rewriter/image/select.h"
 #include "rewriter/ptx/lazy_bodies.h"
@@ -30,6 +31,15 @@ void CapRegisters(ptx::Module& module, std::uint32_t max_registers) {
   }
 }
 
+/// As drivers do, modules of a PTX version that nobody has heard of are refused, unless a compiler has put them into a binary.
+CUresult CheckVersion(const ptx::Module& module, ptx::PtxOrigin origin, JitLog* log, std::string* why) {
+  if (origin != ptx::PtxOrigin::kWritten || module.version_major * 10 + module.version_minor <= ptx::kLastPtx) return CUDA_SUCCESS;
+  *why = Format("PTX has .version %u.%u; the newest one there is is %u.%u", module.version_major, module.version_minor, ptx::kLastPtx / 10,
+                ptx::kLastPtx % 10);
+  log->error += *why + "\n";
+  return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
 CUresult ParseParts(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin, std::vector<std::unique_ptr<ptx::Module>>* parts,
                     JitLog* log, std::string* why) {
   std::string complaints;
@@ -39,6 +49,7 @@ CUresult ParseParts(const std::vector<PtxSource>& sources, ptx::PtxOrigin origin
     DiagnosticSink sink;
     parts->push_back(lazy ? ptx::ParseModuleLazily(source.text, sink, origin) : ptx::ParseModule(source.text, sink));
     CapRegisters(*parts->back(), source.max_registers);
+    if (const CUresult status = CheckVersion(*parts->back(), origin, log, why); status != CUDA_SUCCESS) return status;
     if (!lazy && !sink.has_errors()) ptx::VerifyModule(*parts->back(), sink, origin);
     if (sink.diagnostics().empty()) continue;
     (sink.has_errors() ? complaints : log->info) += FormatDiagnostics(sink, source.name, source.text);
@@ -125,7 +136,12 @@ CUresult ParseSources(const std::vector<PtxSource>& sources, ptx::PtxOrigin orig
   if (parts.size() > 1) return LinkParts(sources, std::move(parts), module, log, why);
   // A container without entries is legal, and holds nothing.
   *module = parts.empty() ? std::make_unique<ptx::Module>() : std::move(parts.front());
-  return CUDA_SUCCESS;
+  if (origin == ptx::PtxOrigin::kCompiled) return CUDA_SUCCESS;
+  const std::string refusal = WhyDriversRefuse(**module);
+  if (refusal.empty()) return CUDA_SUCCESS;
+  log->error += refusal + "\n";
+  *why = "PTX cannot be loaded: " + refusal;
+  return CUDA_ERROR_INVALID_PTX;
 }
 
 CUresult LinkTexts(const std::vector<PtxSource>& sources, std::string* image, JitLog* log) {

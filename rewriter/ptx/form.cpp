@@ -33,18 +33,40 @@ constexpr NeedsRow Row(Opcode opcode, std::string_view modifiers, std::uint16_t 
 constexpr FormRow kFormRows[] = {
 #define PTX_FORM(opcode, ...) Row(Opcode::opcode, __VA_ARGS__),
 #define PTX_NEEDS(...)
+#define PTX_WORD(...)
 #include "rewriter/ptx/forms.def"
 #undef PTX_FORM
 #undef PTX_NEEDS
+#undef PTX_WORD
 };
 
 constexpr NeedsRow kNeedsRows[] = {
 #define PTX_FORM(...)
 #define PTX_NEEDS(opcode, ...) Row(Opcode::opcode, __VA_ARGS__),
+#define PTX_WORD(...)
 #include "rewriter/ptx/forms.def"
 #undef PTX_FORM
 #undef PTX_NEEDS
+#undef PTX_WORD
 };
+
+struct WordRow {
+  Opcode opcode;
+  std::string_view text;
+};
+constexpr WordRow kWordRows[] = {
+#define PTX_FORM(...)
+#define PTX_NEEDS(...)
+#define PTX_WORD(opcode, text) {Opcode::opcode, text},
+#include "rewriter/ptx/forms.def"
+#undef PTX_FORM
+#undef PTX_NEEDS
+#undef PTX_WORD
+};
+
+bool IsWordOf(Opcode opcode, std::string_view text) {
+  return std::ranges::any_of(kWordRows, [&](const WordRow& row) { return row.opcode == opcode && row.text == text; });
+}
 
 // Calls `visit` for each part of a text between separators; empty parts are left out.
 template <typename Visit>
@@ -223,8 +245,9 @@ const Form* FormOf(const Instruction& instruction) {
 }
 
 const Modifier* UnknownModifierOf(const Instruction& instruction) {
-  const auto unknown = std::ranges::find_if(
-      instruction.modifiers, [](const Modifier& modifier) { return modifier.mod == Mod::kOther && !IsShape(modifier.text); });
+  const auto unknown = std::ranges::find_if(instruction.modifiers, [&](const Modifier& modifier) {
+    return modifier.mod == Mod::kOther && !IsShape(modifier.text) && !IsWordOf(instruction.opcode, modifier.text);
+  });
   return unknown == instruction.modifiers.end() ? nullptr : &*unknown;
 }
 

@@ -36,6 +36,14 @@ bool VerifyFunction(const Module& module, const Function& function, DiagnosticSi
   return sink.error_count() == before;
 }
 
+bool VerifyInstruction(const Module& module, const Instruction& instruction, DiagnosticSink& sink) {
+  const std::size_t before = sink.error_count();
+  Verifier verifier(module, sink, PtxOrigin::kCompiled);
+  verifier.BeStrict();
+  verifier.VerifyInstruction(instruction);
+  return sink.error_count() == before;
+}
+
 Target TargetOf(const Module& module) {
   Target target{.sm = module.sm()};
   for (const std::string_view name : module.targets) {
@@ -50,7 +58,7 @@ Verifier::Verifier(const Module& module, DiagnosticSink& sink, PtxOrigin origin)
     : module_(module), sink_(sink), origin_(origin), ptx_(module.version_major * 10 + module.version_minor), target_(TargetOf(module)) {}
 
 void Verifier::UnknownWord(SourceLoc loc, std::string message) {
-  if (ptx_ <= kNewestPtx && origin_ == PtxOrigin::kWritten) {
+  if (strict_ || (ptx_ <= kNewestPtx && origin_ == PtxOrigin::kWritten)) {
     sink_.Error(loc, std::move(message));
   } else {
     sink_.Warning(loc, std::move(message));
@@ -64,6 +72,7 @@ void Verifier::TooOld(SourceLoc loc, std::string message) {
 
 void Verifier::VerifyModule() {
   VerifyHeader();
+  VerifyConstants();
   VerifyGlobalNames();
   for (const ModuleItem& item : module_.items) {
     if (sink_.full()) return;
@@ -90,6 +99,20 @@ void Verifier::VerifyHeader() {
   if (needed == 0) return TooOld(kTop, "unknown target '" + name + "'");
   if (ptx_ < needed) {
     TooOld(kTop, "target '" + name + "' needs .version " + VersionText(needed) + " or later, found " + VersionText(ptx_));
+  }
+}
+
+// All constants of a module lie in one bank of 64 KiB (ISA 5.1.3).
+void Verifier::VerifyConstants() {
+  constexpr std::uint64_t kBank = 65536;
+  std::uint64_t bytes = 0;
+  for (const Variable& variable : module_.variables) {
+    if (variable.space != StateSpace::kConst || variable.linkage == Linkage::kExtern) continue;
+    const std::uint64_t align = std::max<std::uint64_t>(variable.alignment(), 1);
+    bytes = (bytes + align - 1) / align * align + variable.bytes();
+    if (bytes <= kBank) continue;
+    return Error(variable.loc, "the module's constants take more than " + std::to_string(kBank) + " bytes, up to '" +
+                                   std::string(variable.name) + "' " + std::to_string(bytes));
   }
 }
 

@@ -29,9 +29,16 @@ class Verifier {
   void VerifyModule();
 
   void VerifyFunction(const Function& function);
+  /// Whatever is not known is an error from now on.
+  void BeStrict() { strict_ = true; }
+  void VerifyInstruction(const Instruction& instruction);
 
  private:
-  void Error(SourceLoc loc, std::string message) { sink_.Error(loc, std::move(message)); }
+  /// In doubt a warning.
+  void Error(SourceLoc loc, std::string message) {
+    if (in_doubt_) sink_.Warning(loc, std::move(message));
+    else sink_.Error(loc, std::move(message));
+  }
   /// An error when the module's PTX version is one the tables describe and it was written by hand, else a warning.
   void UnknownWord(SourceLoc loc, std::string message);
   void TooOld(SourceLoc loc, std::string message);
@@ -39,6 +46,7 @@ class Verifier {
   // --- module, scopes, functions (verifier.cpp)
   using Names = std::unordered_map<std::string_view, SourceLoc>;
   void VerifyHeader();
+  void VerifyConstants();
   void VerifyGlobalNames();
   void VerifyParameters(const Function& function);
   void VerifyAlias(const AliasDirective& alias);
@@ -62,7 +70,9 @@ class Verifier {
   bool InitializerFits(const Variable& variable, const Initializer& element);
 
   // --- instructions (verify_instruction.cpp)
-  void VerifyInstruction(const Instruction& instruction);
+  void VerifyForm(const Instruction& instruction);
+  bool VerifyComparison(const Instruction& instruction);
+  bool VerifyNoftz(const Instruction& instruction);
   void VerifyGuard(const Instruction& instruction);
   bool VerifyModifiers(const Instruction& instruction);
   bool VerifyTypes(const Instruction& instruction, const Form& form);
@@ -100,6 +110,8 @@ class Verifier {
   const PtxOrigin origin_;
   unsigned ptx_ = 0;  // version as major * 10 + minor
   Target target_;
+  bool strict_ = false;
+  bool in_doubt_ = false;  // what is looked at may be of a PTX version that the tables do not describe
 };
 
 /// Whether a register of one type may stand where an instruction wants another (ISA 9.4, table of operand types).

@@ -24,6 +24,13 @@ void Verifier::VerifyInstruction(const Instruction& instruction) {
     if (!VerifyUndefined(operand)) return;
   }
   if (instruction.Has(Trait::kCalls)) return VerifyCall(instruction);
+  if (!VerifyComparison(instruction) || !VerifyNoftz(instruction)) return;
+  in_doubt_ = ptx_ > kNewestPtx && !strict_;
+  VerifyForm(instruction);
+  in_doubt_ = false;
+}
+
+void Verifier::VerifyForm(const Instruction& instruction) {
   const Form* form = FormOf(instruction);
   if (form == nullptr || !VerifyTypes(instruction, *form)) return;
   CheckNeeds(
@@ -47,6 +54,34 @@ bool Verifier::VerifyModifiers(const Instruction& instruction) {
   const Modifier* unknown = UnknownModifierOf(instruction);
   if (unknown == nullptr) return true;
   UnknownWord(instruction.loc, "unknown modifier '." + std::string(unknown->text) + "' of " + std::string(instruction.name));
+  return false;
+}
+
+// Bits are compared for equality alone, and what is below or above differs for each kind of number (ISA 9.7.6).
+bool Verifier::VerifyComparison(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kSetp && instruction.opcode != Opcode::kSet) return true;
+  const ScalarType type = instruction.type(instruction.opcode == Opcode::kSet ? 1 : 0);
+  const auto has = [&](std::initializer_list<Mod> mods) {
+    return std::ranges::any_of(mods, [&](Mod mod) { return instruction.Has(mod); });
+  };
+  const bool orders = has({Mod::kLt, Mod::kLe, Mod::kGt, Mod::kGe});
+  const bool of_unsigned = has({Mod::kLo, Mod::kLs, Mod::kHi, Mod::kHs});
+  const bool of_floats = has({Mod::kEqu, Mod::kNeu, Mod::kLtu, Mod::kLeu, Mod::kGtu, Mod::kGeu, Mod::kNum, Mod::kNanCmp});
+  const bool fits =
+      IsFloat(type) ? !of_unsigned : !of_floats && (IsUnsigned(type) || !of_unsigned) && (IsUnsigned(type) || IsSigned(type) || !orders);
+  if (fits || type == ScalarType::kNone) return true;
+  Error(instruction.loc, "'" + instruction.FullName() + "': numbers of type ." + std::string(Info(type).text) + " are not compared so");
+  return false;
+}
+
+// What adds or compares 16-bit numbers in memory keeps subnormal ones, and has to say so.
+bool Verifier::VerifyNoftz(const Instruction& instruction) {
+  const bool reduces = instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed ||
+                       (instruction.opcode == Opcode::kCp && instruction.Has(Mod::kAdd));
+  const ScalarType type = instruction.type();
+  const bool is_short = type == ScalarType::kF16 || type == ScalarType::kF16x2 || type == ScalarType::kBF16 || type == ScalarType::kBF16x2;
+  if (!reduces || !is_short || instruction.Has(Mod::kNoftz)) return true;
+  Error(instruction.loc, "'" + instruction.FullName() + "' needs .noftz");
   return false;
 }
 
@@ -109,6 +144,10 @@ void Verifier::VerifyOperands(const Instruction& instruction, const Form& form) 
 bool Verifier::VerifyUndefined(const Operand& operand) {
   if (operand.kind == OperandKind::kName && operand.directive == nullptr) {
     const bool is_register = operand.text.starts_with('%');
+    if (is_register && ptx_ > kNewestPtx && !strict_) {
+      sink_.Warning(operand.loc, "unknown register '" + std::string(operand.text) + "'");
+      return false;
+    }
     return Fail(operand, std::string("undefined ") + (is_register ? "register" : "name") + " '" + std::string(operand.text) + "'");
   }
   const auto defined = [this](const Operand& inner) { return VerifyUndefined(inner); };

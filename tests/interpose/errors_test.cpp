@@ -181,6 +181,87 @@ TEST_CASE("Modules_RefuseWhatTheyCannotRun", "[errors]") {
   CHECK(bytes == 64);
 }
 
+namespace {
+
+constexpr const char* kRegisters =
+    ".reg .b16 %h<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>; ld.param.u64 %rd1, [out];\n";
+
+std::string TextModule(const std::string& version, const std::string& declarations, const std::string& body) {
+  return ".version " + version + "\n.target sm_90\n.address_size 64\n" + declarations + "\n.entry k(.param .u64 out) {\n" + kRegisters +
+         body + "\nret;\n}\n.entry other(.param .u64 out) {\n" + kRegisters + "st.global.u32 [%rd1], 7;\nret;\n}\n";
+}
+
+CUresult LoadText(const std::string& text) {
+  CUmodule module = nullptr;
+  const CUresult loaded = cuModuleLoadData(&module, text.c_str());
+  if (loaded == CUDA_SUCCESS) CU_OK(cuModuleUnload(module));
+  return loaded;
+}
+
+}  // namespace
+
+// Each as ptxas 13.5 takes or refuses it.
+TEST_CASE("Modules_ThatDriversRefuse_AreRefused", "[errors]") {
+  const test::Fixture fixture;
+  const auto in_body = [](const std::string& body) { return LoadText(TextModule("9.0", "", body)); };
+  const auto in_module = [](const std::string& text, const std::string& body = "") { return LoadText(TextModule("9.0", text, body)); };
+  CHECK(in_body("") == CUDA_SUCCESS);
+  // Versions.
+  CHECK(LoadText(TextModule("9.5", "", "")) == CUDA_SUCCESS);
+  CHECK(LoadText(TextModule("9.6", "", "")) == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  CHECK(LoadText(TextModule("99.0", "", "")) == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  // Functions that are defined nowhere.
+  const std::string call = "{ .param .u32 p; st.param.u32 [p], 1; call f, (p); }";
+  const std::string calls = ".func g() { " + call + " ret; }";
+  CHECK(in_module(".extern .func f(.param .u32 x);", call) == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(".func f(.param .u32 x);", call) == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(".extern .func f(.param .u32 x);" + calls, "call g, ();") == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(".func f(.param .u32 x); .func f(.param .u32 x) { ret; }" + calls, "call g, ();") == CUDA_SUCCESS);
+  CHECK(in_module(".extern .func (.param .u32 r) vprintf(.param .b64 a, .param .b64 b);",
+                  "{ .param .b64 a, b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call (r), vprintf, (a, b); }") ==
+        CUDA_SUCCESS);
+  // Memory.
+  CHECK(in_body(".shared .b8 s[49152]; st.shared.u32 [s], 1;") == CUDA_SUCCESS);
+  CHECK(in_body(".shared .b8 s[49153]; st.shared.u32 [s], 1;") == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(".shared .b8 s[49153];") == CUDA_SUCCESS);  // nobody uses it
+  const std::string both = ".shared .b8 s[30000]; .shared .b8 t[30000];";
+  CHECK(in_module(both, "st.shared.u32 [s], 1; st.shared.u32 [t], 1;") == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(both + ".entry k2() { st.shared.u32 [t], 1; ret; }", "st.shared.u32 [s], 1;") == CUDA_SUCCESS);
+  CHECK(in_module(".const .b8 c[65536];") == CUDA_SUCCESS);
+  CHECK(in_module(".const .b8 c[65537];") == CUDA_ERROR_INVALID_PTX);
+  CHECK(in_module(".const .b8 c[40000]; .const .b8 d[40000];") == CUDA_ERROR_INVALID_PTX);
+  // Instructions.
+  for (const char* type : {"f16", "bf16"}) {
+    CHECK(in_body("atom.global.add." + std::string(type) + " %h1, [%rd1], %h2;") == CUDA_ERROR_INVALID_PTX);
+    CHECK(in_body("red.global.add." + std::string(type) + "x2 [%rd1], %r2;") == CUDA_ERROR_INVALID_PTX);
+    CHECK(in_body("atom.global.add.noftz." + std::string(type) + " %h1, [%rd1], %h2;") == CUDA_SUCCESS);
+    CHECK(in_body("red.global.add.noftz." + std::string(type) + "x2 [%rd1], %r2;") == CUDA_SUCCESS);
+  }
+  for (const char* right : {"eq.b32", "ne.b32", "lt.u32", "lo.u32", "hs.u32", "ge.s32"})
+    CHECK(in_body("setp." + std::string(right) + " %p1, %r1, %r2;") == CUDA_SUCCESS);
+  for (const char* wrong : {"lt.b32", "ge.b32", "lo.b32", "equ.b32", "ltu.u32", "num.u32", "lo.s32", "nan.s32"}) {
+    CHECK(in_body("setp." + std::string(wrong) + " %p1, %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+    const std::string of = wrong;
+    CHECK(in_body("set." + of.substr(0, of.find('.')) + ".u32" + of.substr(of.find('.')) + " %r1, %r1, %r2;") == CUDA_ERROR_INVALID_PTX);
+  }
+  CHECK(in_body("setp.ltu.f32 %p1, %f1, %f2;") == CUDA_SUCCESS);
+  CHECK(in_body("setp.lo.f32 %p1, %f1, %f2;") == CUDA_ERROR_INVALID_PTX);
+}
+
+// What may be of a newer PTX stops the kernel that has it (UnknownWords_AreRefusedByNameWhereTheyAreLaunched), not its module.
+TEST_CASE("Modules_OfANewerPtx_AreLoaded", "[errors]") {
+  const test::Fixture fixture;
+  for (const char* body : {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "mov.u32 %r1, %novelty;",
+                           "quux.u32 %r1, %r2;", "add.odd.u32 %r1, %r2, %r3;", "add.u4x8 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3, %r1;"}) {
+    INFO(body);
+    CHECK(LoadText(TextModule("9.0", "", body)) == CUDA_ERROR_INVALID_PTX);  // all words of that version are known
+    CHECK(LoadText(TextModule("9.5", "", body)) == CUDA_SUCCESS);            // refused where it is launched
+  }
+  CHECK(LoadText(TextModule("9.5", "", "mov.u32 %r1, nobody;")) == CUDA_ERROR_INVALID_PTX);
+  CHECK(LoadText(TextModule("9.5", "", "setp.lt.b32 %p1, %r1, %r2;")) == CUDA_ERROR_INVALID_PTX);
+  CHECK(LoadText(TextModule("9.5", ".extern .global .u32 elsewhere;", "ld.global.u32 %r1, [elsewhere];")) == CUDA_SUCCESS);
+}
+
 TEST_CASE("ModuleFiles_ThatEndTooEarly_AreRefused", "[errors]") {
   const test::Fixture fixture;
   const std::string path = std::filesystem::temp_directory_path() / ("gridloom-module-" + std::to_string(getpid()));

@@ -74,6 +74,14 @@ static Value* DecodeNarrow(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* cod
   return value;
 }
 
+// ue8m0 -> f32: 2^-127 is the only one that is subnormal there.
+static Value* DecodeScale(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* code) {
+  Value* wide = ir.CreateZExt(code, ir.getInt32Ty());
+  Value* bits = ir.CreateSelect(ir.CreateICmpEQ(wide, ir.getInt32(0)), ir.getInt32(0x400000), ir.CreateShl(wide, 23));
+  bits = ir.CreateSelect(ir.CreateICmpEQ(wide, ir.getInt32(0xff)), emit.Bits(emit.FromBits32(0x7fffffff)), bits);
+  return ir.CreateBitCast(bits, ir.getFloatTy());
+}
+
 void FunctionLifter::LiftCvtPacked(const Instruction& inst) {
   for (const ptx::Modifier& modifier : inst.modifiers) {
     if (modifier.text == "pack") return LiftCvtPack(inst);
@@ -97,6 +105,12 @@ void FunctionLifter::LiftCvtPacked(const Instruction& inst) {
              DecodeNarrow(b_, emit_, b_.CreateAnd(b_.CreateLShr(both, narrow_from->bits), mask), *narrow_from)};
   } else {
     RefuseInstruction();
+  }
+  if (HasText(inst, "scaled::n2::ue8m0")) {
+    // A scale for each element. What is stored in so few bits times a power of two is exact in f32, or beyond bf16, too.
+    if (!narrow_from || to != ScalarType::kBF16x2) RefuseInstruction();
+    const std::vector<Value*> scales = SplitLanes(Read(Op(2), ScalarType::kB16), 2);
+    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = b_.CreateFMul(lanes[i], DecodeScale(b_, emit_, scales[i]));
   }
   if (inst.Has(Mod::kRelu)) {
     for (Value*& lane : lanes) lane = emit_.MinMax(lane, emit_.F32(0), true, true);

@@ -187,6 +187,21 @@ void FunctionLifter::Lift<semantic::FloatUnary>(const Instruction& inst) {
   WriteFloatLanes(inst, lanes, type);
 }
 
+// Sine or cosine of an angle in turns: what is left of the nearest quarter, exactly, as radians. The sign of a zero stays.
+static Value* SinCosOfTurns(llvm::IRBuilder<>& ir, FloatEmitter& emit, Value* x, bool cosine) {
+  Value* quarters = ir.CreateFMul(ir.CreateFSub(x, emit.RoundNearest(x)), emit.F32(4));
+  Value* quarter = emit.RoundNearest(quarters);
+  Value* rest = ir.CreateFMul(ir.CreateFSub(quarters, quarter), emit.F32(0x1.921fb6p+0f));
+  rest = ir.CreateSelect(ir.CreateFCmpOEQ(x, emit.F32(0)), x, rest);
+  Value* finite = ir.CreateFCmpORD(rest, rest);
+  Value* number = ir.CreateFPToSI(ir.CreateSelect(finite, quarter, emit.F32(0)), ir.getInt32Ty());
+  if (cosine) number = ir.CreateAdd(number, ir.getInt32(1));
+  Value* odd = ir.CreateICmpNE(ir.CreateAnd(number, 1), ir.getInt32(0));
+  Value* magnitude = ir.CreateSelect(odd, emit.SinCos(rest, true), emit.SinCos(rest, false));
+  Value* sign = ir.CreateShl(ir.CreateAnd(number, 2), 30);
+  return ir.CreateBitCast(ir.CreateXor(emit.Bits(magnitude), sign), ir.getFloatTy());
+}
+
 Value* FunctionLifter::UnaryF32(const Instruction& inst, Value* x) {
   const Rounding rounding = RoundingOf(inst);
   switch (inst.opcode) {
@@ -195,8 +210,9 @@ Value* FunctionLifter::UnaryF32(const Instruction& inst, Value* x) {
     case Opcode::kSqrt:
       return rounding == Rounding::kRn ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x) : emit_.Round(emit_.Sqrt(x), rounding);
     case Opcode::kRsqrt: return b_.CreateFDiv(emit_.F32(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
-    case Opcode::kSin: return emit_.SinCos(x, false);
-    case Opcode::kCos: return emit_.SinCos(x, true);
+    case Opcode::kSin:
+    case Opcode::kCos:
+      return HasText(inst, "2pi") ? SinCosOfTurns(b_, emit_, x, inst.opcode == Opcode::kCos) : emit_.SinCos(x, inst.opcode == Opcode::kCos);
     case Opcode::kLg2: return emit_.Log2(x);
     case Opcode::kEx2: return emit_.Exp2(x);
     case Opcode::kTanh: return emit_.Tanh(x);

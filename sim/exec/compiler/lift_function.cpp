@@ -2,6 +2,7 @@
 #include <llvm/IR/DebugInfoMetadata.h>
 
 #include "rewriter/ptx/form.h"
+#include "rewriter/ptx/verifier.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -19,9 +20,14 @@ void FunctionLifter::Refuse(const std::string& what) const { throw Refusal{inst_
 
 void FunctionLifter::RefuseInstruction(const std::string& why) const { Refuse("instruction '" + inst_->FullName() + "' " + why); }
 
-void FunctionLifter::RefuseUnknownWords(const Instruction& inst) const {
+void FunctionLifter::RefuseUnknown(const Instruction& inst) const {
   const ptx::Modifier* unknown = ptx::UnknownModifierOf(inst);
   if (unknown != nullptr) RefuseInstruction("has a modifier that is not known: ." + std::string(unknown->text));
+  // What the tables describe was looked at when the module was loaded.
+  const ptx::Module& module = module_.module();
+  if (module.version_major * 10 + module.version_minor <= ptx::kNewestPtx || inst.Has(ptx::Trait::kCalls)) return;
+  DiagnosticSink sink;
+  if (!ptx::VerifyInstruction(module, inst, sink)) RefuseInstruction("is not known: " + sink.diagnostics().front().message);
 }
 
 const Operand& FunctionLifter::Op(std::size_t n) const {
@@ -104,7 +110,7 @@ bool FunctionLifter::LiftInstruction(const Instruction& inst) {
       inst.space() == StateSpace::kConst && module_.options().record == Recording::kGlobal ? Recording::kNone : module_.options().record;
   b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), inst.loc.line, 0, ir_->getSubprogram()));
   terminated_ = false;
-  RefuseUnknownWords(inst);
+  RefuseUnknown(inst);
   const Handler handler = HandlerFor(inst.opcode);
   if (!inst.guard) {
     (this->*handler)(inst);

@@ -186,10 +186,13 @@ template <>
 void FunctionLifter::Lift<semantic::AbsNeg>(const Instruction& inst) {
   const ScalarType type = inst.type();
   if (ptx::IsFloat(type)) return Lift<semantic::FloatUnary>(inst);
+  auto of_lane = [&](Value* a, Value*) -> Value* {
+    Value* negated = b_.CreateNeg(a);
+    if (inst.opcode == Opcode::kNeg) return negated;
+    return b_.CreateSelect(b_.CreateICmpSLT(a, llvm::Constant::getNullValue(a->getType())), negated, a);
+  };
   Value* a = Read(Op(1), type);
-  Value* negated = b_.CreateNeg(a);
-  if (inst.opcode == Opcode::kAbs) negated = b_.CreateSelect(b_.CreateICmpSLT(a, llvm::Constant::getNullValue(a->getType())), negated, a);
-  Write(Op(0), negated, type);
+  Write(Op(0), MapLanes(a, a, Lanes(type), of_lane), type);
 }
 
 Value* FunctionLifter::MinMax(Value* a, Value* b, bool is_signed, bool max) {

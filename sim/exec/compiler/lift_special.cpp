@@ -108,6 +108,9 @@ Value* FunctionLifter::ReadSpecial(std::string_view text) {
     case S::kReservedSmemOffsetEnd:
     case S::kReservedSmemOffsetCap:
     case S::kReservedSmemOffset: return b_.getInt32(0);
+    // All SMs are in one domain of memory, and none is an additional one of it.
+    case S::kLocalityDomainId:
+    case S::kLocalityDomainSupplementalSm: return b_.getInt32(0);
     case S::kPm0_64:
     case S::kPm1_64:
     case S::kPm2_64:

@@ -149,8 +149,8 @@ class FunctionLifter {
   [[noreturn]] void Refuse(const std::string& what) const;
   /// Refuses the current instruction as a whole, by its full name.
   [[noreturn]] void RefuseInstruction(const std::string& why = "is not supported") const;
-  /// Refuses an instruction that has a word which no table knows: what it would change is unknown.
-  void RefuseUnknownWords(const Instruction& inst) const;
+  /// Refuses an instruction that no table knows, or that has a word none knows: what it would change is unknown.
+  void RefuseUnknown(const Instruction& inst) const;
 
   // ------------------------------------------------------------------------------------------------------- lift_operand.cpp
   llvm::Type* TypeOf(ScalarType type) { return IrType(b_.getContext(), type); }

@@ -34,7 +34,8 @@ class Definitions {
     if (const auto alias = aliases_.find(function->name); alias != aliases_.end()) return Named(alias->second);
     return found != nullptr ? found : function;
   }
-  /// Of a module variable behind an .extern declaration.
+  /// Of a module variable behind an .extern declaration. What is defined nowhere is there all the same, once and as the first declaration
+  /// says: ptxas warns of it and ignores the directive.
   const ptx::Variable* Of(const ptx::Variable* variable) {
     if (variable->linkage != ptx::Linkage::kExtern) return variable;
     Gather();
@@ -62,6 +63,7 @@ class Definitions {
     for (const ptx::Variable& variable : module_.variables) {
       if (variable.linkage != ptx::Linkage::kExtern) variables_.try_emplace(variable.name, &variable);
     }
+    for (const ptx::Variable& variable : module_.variables) variables_.try_emplace(variable.name, &variable);
   }
 
   const ptx::Module& module_;

@@ -122,7 +122,6 @@ Status ProgramImpl::PlaceVariables() {
   for (std::size_t number = 0; number < symbols_.variables.size(); ++number) {
     const ptx::Variable& variable = *symbols_.variables[number];
     const std::string where = "line " + std::to_string(variable.loc.line) + ": variable " + std::string(variable.name);
-    if (variable.linkage == ptx::Linkage::kExtern) return Error{where + " is declared .extern and defined nowhere"};
     GlobalInfo info;
     info.name = variable.name;
     info.bytes = std::max<std::uint64_t>(InitializedBytes(variable), 1);

@@ -50,6 +50,21 @@ std::vector<InstructionCase> ApproxCases() {
     };
     cases.push_back(test);
   }
+  // Angles in turns are reduced exactly, however many they are.
+  for (const bool cosine : {false, true}) {
+    InstructionCase test{std::string(cosine ? "cos" : "sin") + ".approx.2pi.ftz.f32 %d0, %s0;", {"f32"}, {"f32"}, nullptr};
+    test.check = [=](const Values& in, const Values& out, Values& wanted) {
+      const double x = static_cast<double>(Flush(in.f32(0))), got = static_cast<double>(out.f32(0));
+      const double turns = x - std::nearbyint(x), pi = 3.14159265358979323846;
+      const double truth = cosine ? std::cos(2 * pi * turns) : std::sin(2 * pi * turns);
+      wanted.v[0] = Bits(static_cast<float>(truth));
+      if (!std::isfinite(x)) return std::isnan(got);
+      const double quarters = turns * 4;
+      if (quarters == std::nearbyint(quarters)) return got == std::nearbyint(truth);  // 0.25 turns: 1 and 0
+      return std::fabs(got - truth) <= 0x1p-20;
+    };
+    cases.push_back(test);
+  }
   cases.push_back(Near("div.full.f32 %d0, %s0, %s1;", {"f32", "f32"}, 2, 0,
                        [](const Values& in) { return static_cast<double>(in.f32(0) / in.f32(1)); }));
   cases.push_back(Near("div.approx.f32 %d0, %s0, %s1;", {"f32", "f32"}, 2, 0, [](const Values& in) {

@@ -130,6 +130,52 @@ void AddNarrow(std::vector<InstructionCase>& cases) {
   }
 }
 
+// Pairs of bf16: converted as they are, and those of 8 bits and less times a power of two each.
+void AddNarrowBFloats(std::vector<InstructionCase>& cases) {
+  struct Wider {
+    std::string suffix;
+    bool relu, satfinite, scaled;
+  };
+  const Wider kinds[] = {{".rn", false, false, false},
+                         {".rn.relu", true, false, false},
+                         {".rn.satfinite", false, true, false},
+                         {".rn.scaled::n2::ue8m0", false, false, true},
+                         {".rn.relu.scaled::n2::ue8m0", true, false, true},
+                         {".rn.satfinite.scaled::n2::ue8m0", false, true, true},
+                         {".rn.satfinite.relu.scaled::n2::ue8m0", true, true, true}};
+  for (const Narrow& narrow : kNarrows) {
+    for (const bool relu : {false, true}) {
+      const std::string suffix = std::string(".rn.satfinite") + (relu ? ".relu." : ".");
+      cases.push_back(Exact(WithByte(narrow, "cvt" + suffix + narrow.name + ".bf16x2 ", ", %s0;", true), "b16", {"bf16x2"},
+                            [&narrow, relu](const Values& in) {
+                              return ToNarrow(Decode(in.v[0] & 0xffff, reference::kBF16), narrow, relu) |
+                                     ToNarrow(Decode(in.v[0] >> 16 & 0xffff, reference::kBF16), narrow, relu) << narrow.bits;
+                            }));
+    }
+    for (const Wider& kind : kinds) {
+      const std::string text = "cvt" + kind.suffix + ".bf16x2." + narrow.name + " %d0, ";
+      const std::string scale = kind.scaled ? ", %s1;" : ";";
+      std::vector<std::string_view> sources{"b16"};
+      if (kind.scaled) sources.push_back("b16");
+      cases.push_back(Exact(WithByte(narrow, text, scale, false), "bf16x2", sources, [&narrow, kind](const Values& in) {
+        const auto lane = [&](std::uint64_t code, std::uint64_t scale) -> std::uint64_t {
+          if (narrow.name == "e2m3x2" || narrow.name == "e3m2x2") code &= 0x3f;
+          const bool is_nan = (narrow.name == "e4m3x2" && (code & 0x7f) == 0x7f) || std::isnan(Decode(code, narrow.format));
+          if (is_nan || (kind.scaled && scale == 0xff)) return 0x7fff;
+          double x = Decode(code, narrow.format);
+          if (kind.relu && std::signbit(x)) return 0;
+          if (kind.scaled) x = std::ldexp(x, static_cast<int>(scale) - 127);
+          const std::uint64_t largest = kind.satfinite ? 0x7f7f : 0x7f80, sign = std::signbit(x) ? 0x8000 : 0;
+          if (std::isinf(x) || std::fabs(x) >= 0x1.ffp127) return sign | largest;
+          return reference::Round(Quad(x), std::signbit(x), reference::kBF16, Mode::kNearest);
+        };
+        const std::uint64_t mask = (1u << narrow.bits) - 1;
+        return lane(in.v[0] & mask, in.v[1] & 0xff) | lane(in.v[0] >> narrow.bits & mask, in.v[1] >> 8 & 0xff) << 16;
+      }));
+    }
+  }
+}
+
 // Powers of two without sign: exponent of the next one below (.rz) or above (.rp).
 void AddScales(std::vector<InstructionCase>& cases) {
   for (const bool up : {false, true}) {
@@ -194,6 +240,7 @@ std::vector<InstructionCase> PackedConvertCases() {
   AddHalfPairs(cases);
   AddTf32(cases);
   AddNarrow(cases);
+  AddNarrowBFloats(cases);
   AddScales(cases);
   AddPack(cases);
   return cases;

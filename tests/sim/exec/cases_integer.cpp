@@ -205,6 +205,56 @@ void AddPacked(std::vector<InstructionCase>& cases) {
                         [](const Values& in) { return static_cast<std::uint64_t>(std::max(std::min(in.s32(0), in.s32(1)), 0)); }));
 }
 
+// Four bytes at a time, and sums that stay in the range of their type.
+void AddBytes(std::vector<InstructionCase>& cases) {
+  struct Operation {
+    std::string name;
+    int (*of)(int a, int b);
+    bool is_signed_only = false;
+  };
+  static const Operation kOperations[] = {{"add", [](int a, int b) { return a + b; }},
+                                          {"sub", [](int a, int b) { return a - b; }},
+                                          {"min", [](int a, int b) { return std::min(a, b); }},
+                                          {"max", [](int a, int b) { return std::max(a, b); }},
+                                          {"min.relu", [](int a, int b) { return std::max(std::min(a, b), 0); }, true},
+                                          {"max.relu",
+                                           [](int a, int b) {
+                                             return std::max({a, b, 0});
+                                           },
+                                           true}};
+  const auto lanes = [](const Values& in, unsigned bits, bool is_signed, bool sat, auto of) {
+    std::uint64_t result = 0;
+    const int low = is_signed ? -(1 << (bits - 1)) : 0, high = (1 << (bits - (is_signed ? 1 : 0))) - 1;
+    for (unsigned at = 0; at < 32; at += bits) {
+      const auto lane = [&](int which) {
+        const int value = static_cast<int>(in.u32(which) >> at & ((1u << bits) - 1));
+        return is_signed && value > high ? value - (1 << bits) : value;
+      };
+      const int value = of(lane(0), lane(1));
+      result |= (static_cast<std::uint64_t>(sat ? std::clamp(value, low, high) : value) & ((1u << bits) - 1)) << at;
+    }
+    return result;
+  };
+  for (const bool is_signed : {false, true}) {
+    for (const Operation& operation : kOperations) {
+      if (operation.is_signed_only && !is_signed) continue;
+      const bool sums = operation.name == "add" || operation.name == "sub";
+      for (const bool sat : {false, true}) {
+        if (sat && !sums) continue;
+        const std::string type = is_signed ? ".s8x4" : ".u8x4";
+        cases.push_back(Exact(operation.name + (sat ? ".sat" : "") + type + " %d0, %s0, %s1;", "b32", {"b32", "b32"},
+                              [=](const Values& in) { return lanes(in, 8, is_signed, sat, operation.of); }));
+      }
+    }
+    cases.push_back(Exact(std::string("add.sat") + (is_signed ? ".s16x2" : ".u16x2") + " %d0, %s0, %s1;", "b32", {"b32", "b32"},
+                          [=](const Values& in) { return lanes(in, 16, is_signed, true, kOperations[0].of); }));
+  }
+  cases.push_back(Exact("neg.s8x4 %d0, %s0;", "b32", {"b32"},
+                        [=](const Values& in) { return lanes(in, 8, true, false, [](int a, int) { return -a; }); }));
+  cases.push_back(Exact("add.sat.u32 %d0, %s0, %s1;", "u32", {"u32", "u32"},
+                        [](const Values& in) { return std::min<std::uint64_t>(std::uint64_t{in.u32(0)} + in.u32(1), 0xffffffff); }));
+}
+
 void AddDot(std::vector<InstructionCase>& cases) {
   for (const bool sa : {false, true}) {
     for (const bool sb : {false, true}) {
@@ -252,6 +302,7 @@ std::vector<InstructionCase> IntegerCases() {
   AddCarryless(cases);
   AddSaturated(cases);
   AddPacked(cases);
+  AddBytes(cases);
   AddDot(cases);
   return cases;
 }

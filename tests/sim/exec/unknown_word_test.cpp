@@ -24,11 +24,16 @@ std::string Module(const std::string& instruction) {
 }  // namespace
 
 TEST_CASE("UnknownWords_AreRefusedByNameWhereTheyAreLaunched") {
-  const std::vector<std::pair<std::string, std::string>> instructions = {{"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
-                                                                         {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
-                                                                         {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
-                                                                         {"quux.u32 %r1, %r2;", "quux"},
-                                                                         {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
+  const std::vector<std::pair<std::string, std::string>> instructions = {
+      {"add.wibble.u32 %r1, %r2, %r3;", "add.wibble.u32"},
+      {"sin.approx.3pi.ftz.f32 %f1, %f2;", ".3pi"},
+      {"@%p1 cvt.rn.wobble::n2.f16x2.f32 %r1, %f2, %f3;", "wobble::n2"},
+      {"quux.u32 %r1, %r2;", "quux"},
+      {"add.u32 %r1, %r2, %r3, %r1;", "add.u32"},
+      {"add.u4x8 %r1, %r2, %r3;", "u4x8"},
+      {"set.eq.u8x4.u8x4 %r1, %r2, %r3;", "set.eq.u8x4.u8x4"},
+      {"multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd2], %r1;", "multimem.cp.async.bulk"},
+      {"mov.u32 %r1, %unheard_of;", "%unheard_of"}};
   for (const std::string tiers : {"off", "interpret"}) {
     for (const auto& [instruction, name] : instructions) {
       INFO(instruction << " with tiers " << tiers);
