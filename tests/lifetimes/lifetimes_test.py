@@ -54,6 +54,13 @@ class SmallStacks(Programs):
                 self.passes("small_stacks", GRIDLOOM_TIERS=tiers)
 
 
+class StreamsAndResets(Programs):
+    def test_streams_end_while_the_device_is_reset(self):
+        for options in ((), ("--policy", "pagoda")):
+            with self.subTest(options=options):
+                self.passes("streams_and_resets", "40", "4", options=options)
+
+
 class ForkCalls(Programs):
     def test_every_call_of_a_child_answers(self):
         self.passes("fork_calls")
