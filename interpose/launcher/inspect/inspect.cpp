@@ -16,6 +16,8 @@ class Inspect final : public Command {
     app.add_option("file", file_, "program, shared library, object file, fat binary, cubin or PTX")->required()->type_name("");
     app.add_option("--device,-d", device_, "show the PTX that this device runs")->type_name("NAME|FILE");
     app.add_option("--kernel,-k", view_.kernel, "only kernels whose name contains this, with details")->type_name("TEXT");
+    app.add_flag("--brief", brief_, "how much of what is there, without reading it; quick for the largest libraries")
+        ->excludes(app.get_option("--kernel"));
     app.add_flag("--details", view_.details, "a paragraph per kernel: parameters with offsets, and all else");
     app.add_flag("--check", check_, "verify the PTX and compile each kernel; say which are refused and why");
     app.add_flag("--json", json_, "print JSON, with all details");
@@ -28,8 +30,13 @@ class Inspect final : public Command {
       if (!device.ok()) return Fail(device.error().message);
       capability = device->compute_capability;
     }
-    auto report = InspectFile(file_, capability);
+    if (brief_ && (check_ || view_.details)) return Fail("--brief does not go together with --check and --details");
+    auto report = InspectFile(file_, capability, brief_ ? InspectDepth::kEntries : InspectDepth::kKernels);
     if (!report.ok()) return Fail(report.error().message);
+    if (brief_) {
+      Print(json_ ? ReportJson(*report, view_) : BriefText(*report));
+      return kExitOk;
+    }
     if (!AnyWanted(*report)) return Fail("no kernel in " + file_ + " has a name that contains '" + view_.kernel + "'");
     if (check_) {
       const Status checked = CheckKernels(*report);
@@ -54,6 +61,7 @@ class Inspect final : public Command {
 
   std::string file_, device_;
   InspectView view_;
+  bool brief_ = false;
   bool check_ = false;
   bool json_ = false;
 };

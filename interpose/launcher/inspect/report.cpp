@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "interpose/launcher/inspect/accesses.h"
+#include "interpose/launcher/inspect/strings.h"
 #include "rewriter/image/cubin.h"
 #include "rewriter/image/select.h"
 #include "rewriter/passes/pipeline.h"
 #include "rewriter/passes/registry.h"
 #include "rewriter/ptx/parser.h"
 #include "rewriter/support/demangle.h"
+#include "rewriter/support/whole_file.h"
 #include "sim/device/device_files.h"
 
 namespace gridloom::launcher {
@@ -115,7 +117,7 @@ void ReportCubins(const Container& container, ContainerReport& report) {
   }
 }
 
-ContainerReport ReportContainer(const Container& container, ComputeCapability device, const std::string& ptx_name) {
+ContainerReport ReportContainer(const Container& container, ComputeCapability device, const std::string& ptx_name, InspectDepth depth) {
   ContainerReport report;
   report.ptx_name = ptx_name;
   report.member = container.member;
@@ -124,9 +126,9 @@ ContainerReport ReportContainer(const Container& container, ComputeCapability de
   const Entry* selected = image::SelectPtx(container, device);
   for (const Entry& entry : container.entries) {
     report.entries.push_back(ReportEntry(entry, &entry == selected));
-    if (&entry == selected) ReportPtx(entry, report.entries.back(), report);
+    if (&entry == selected && depth == InspectDepth::kKernels) ReportPtx(entry, report.entries.back(), report);
   }
-  if (selected == nullptr) ReportCubins(container, report);
+  if (selected == nullptr && depth == InspectDepth::kKernels) ReportCubins(container, report);
   return report;
 }
 
@@ -150,8 +152,21 @@ void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container) {
   }
 }
 
-Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device) {
+Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device, InspectDepth depth) {
   GL_TRY(set, image::ReadImageFile(file));
+  std::string bytes;  // that the containers found in strings point into
+  if (set.containers.empty() && set.format != image::Format::kPtx) {
+    GL_TRY(all, ReadWholeFile(file));
+    bytes = std::move(all);
+    for (const std::string_view text : PtxInStrings(bytes)) {
+      auto found = image::ReadImages(image::AsBytes(text));
+      if (!found.ok()) continue;
+      for (Container& container : found->containers) {
+        container.section = "strings";
+        set.containers.push_back(std::move(container));
+      }
+    }
+  }
   InspectReport report;
   report.file = file.string();
   report.format = image::TextOf(set.format);
@@ -159,7 +174,7 @@ Result<InspectReport> InspectFile(const std::filesystem::path& file, std::option
   report.note = NoteOn(set, report.device);
   const std::string ptx_name = set.format == image::Format::kPtx ? report.file : "PTX";
   for (const Container& container : set.containers) {
-    report.containers.push_back(ReportContainer(container, report.device, ptx_name));
+    report.containers.push_back(ReportContainer(container, report.device, ptx_name, depth));
   }
   return report;
 }

@@ -92,9 +92,15 @@ struct InspectReport {
   std::string note;  ///< what a user should know: nothing to run, machine code only
 };
 
+enum class InspectDepth : std::uint8_t {
+  kEntries,  ///< what is there, of which size; nothing is unpacked
+  kKernels,
+};
+
 /// Reads a file and everything in it. Without `device`, the default device's compute capability or, if the file needs
-/// another one, that.
-Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device);
+/// another one, that. Where a file has no containers, PTX that stands in its strings is read: GCC's programs keep theirs so.
+Result<InspectReport> InspectFile(const std::filesystem::path& file, std::optional<ComputeCapability> device,
+                                  InspectDepth depth = InspectDepth::kKernels);
 
 /// Adds what a sink holds about the container's PTX to its diagnostics.
 void AddDiagnostics(const DiagnosticSink& sink, ContainerReport& container);

@@ -12,6 +12,8 @@ struct InspectView {
   bool details = false;  ///< a paragraph per kernel instead of a line
 };
 
+/// A line for each kind of entry: how many there are, for what, and their bytes.
+std::string BriefText(const InspectReport& report);
 std::string ReportText(const InspectReport& report, const InspectView& view);
 std::string ReportJson(const InspectReport& report, const InspectView& view);
 

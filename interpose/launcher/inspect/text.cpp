@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "interpose/launcher/inspect/accesses.h"
 #include "interpose/launcher/inspect/show.h"
@@ -237,6 +239,37 @@ std::string ReportText(const InspectReport& report, const InspectView& view) {
     footer += Count(hidden, "container") + " of linked machine code, which nvcc adds and Gridloom does not need, not shown\n";
   if (!footer.empty()) footer = "\n" + Coloured(Colour::kDim, footer);
   return text + containers + Refusals(report, view) + footer;
+}
+
+std::string BriefText(const InspectReport& report) {
+  struct Sum {
+    std::uint64_t entries = 0, bytes = 0, stored = 0;
+    bool selected = false;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;  // by what they are, and for which architecture
+  for (const ContainerReport& container : report.containers) {
+    for (const EntryReport& entry : container.entries) {
+      Sum& sum = sums[{entry.kind, entry.arch}];
+      ++sum.entries;
+      sum.bytes += entry.bytes;
+      sum.stored += entry.stored_bytes;
+      sum.selected |= entry.selected;
+    }
+  }
+  std::string text = Coloured(Colour::kBold, report.file) + ": " + report.format;
+  if (!report.containers.empty()) text += ", " + Count(report.containers.size(), "container");
+  text += "\n";
+  if (!report.note.empty()) text += Coloured(Colour::kYellow, "note: ") + PrintableText(report.note) + "\n";
+  if (sums.empty()) return text;
+  Table table({" ", "what", "for", ">entries", ">size", ">in the file"});
+  bool any_selected = false;
+  for (const auto& [key, sum] : sums) {
+    table.Add({sum.selected ? "*" : " ", key.first, key.second, std::to_string(sum.entries), SizeText(sum.bytes), SizeText(sum.stored)});
+    any_selected |= sum.selected;
+  }
+  text += table.Text(2);
+  if (any_selected) text += Coloured(Colour::kDim, "* what a device of compute capability " + report.device.text() + " runs\n");
+  return text;
 }
 
 }  // namespace gridloom::launcher

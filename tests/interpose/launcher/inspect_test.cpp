@@ -135,6 +135,32 @@ TEST_CASE("InspectFile_Containers_ShowEveryEntryAndMarkTheOneThatRuns") {
   CHECK(text.find("a.cu") != std::string::npos);
 }
 
+TEST_CASE("InspectFile_PtxInStringsOfAProgram_IsFound") {
+  const std::string program(image::AsText(image::testing::MakeElf(2, 62, {})));
+  const std::string one = "// BEGIN PREAMBLE\n\t.version\t8.0\n\t.target sm_70\n\t.address_size 64\n.visible .entry one() { ret; }\n";
+  const std::string two = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry two() { ret; }\n";
+  const std::string none = "the option .version tells the .target";
+  const InspectReport report = Inspected(program + '\0' + one + '\0' + none + '\0' + two);
+  REQUIRE(report.containers.size() == 2);
+  CHECK(report.containers[0].section == "strings");
+  REQUIRE(report.containers[0].kernels.size() == 1);
+  CHECK(report.containers[0].kernels[0].name == "one");
+  CHECK(report.containers[1].kernels[0].name == "two");
+  CHECK(report.note.empty());
+  CHECK(Inspected(program + '\0' + none).containers.empty());
+}
+
+TEST_CASE("BriefText_SumsUpWithoutReading") {
+  const TemporaryFile file(kPtx);
+  const auto report = InspectFile(file.path(), std::nullopt, InspectDepth::kEntries);
+  REQUIRE(report.ok());
+  CHECK(report->containers[0].kernels.empty());
+  const std::string text = BriefText(*report);
+  CHECK(text.find("1 container") != std::string::npos);
+  CHECK(text.find("PTX 8.0") != std::string::npos);
+  CHECK(text.find("sm_90") != std::string::npos);
+}
+
 TEST_CASE("InspectFile_MachineCodeOnly_SaysSo") {
   const auto bytes = image::testing::MakeContainer({image::testing::EntrySpec{.kind = 2, .sm = 80, .payload = "x"}});
   CHECK(Inspected(image::AsText(bytes)).note.find("machine code for sm_80 but no PTX") != std::string::npos);
