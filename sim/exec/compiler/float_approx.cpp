@@ -31,7 +31,7 @@ Value* FloatEmitter::Exp2(Value* x) {
   Value* half = b_.CreateAShr(k, 1);
   auto power = [&](Value* n) { return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, b_.getInt32(127)), 23), b_.getFloatTy()); };
   Value* result = b_.CreateFMul(b_.CreateFMul(p, power(half)), power(b_.CreateSub(k, half)));
-  return b_.CreateSelect(IsNaN(x), x, result);
+  return b_.CreateSelect(IsNaN(x), FromBits32(0x7fffffff), result);
 }
 
 // log2(x) = e + log2(1 + t), 1 + t in [sqrt(1/2), sqrt(2)). Error below 1.5 ulp, or 2^-25 where the result is near 0;

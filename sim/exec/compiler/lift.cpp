@@ -5,6 +5,7 @@
 #include "sim/exec/compiler/debug_lines.h"
 #include "sim/exec/compiler/lift_flush.h"
 #include "sim/exec/compiler/lift_fuse.h"
+#include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -123,6 +124,7 @@ LiftedKernel ModuleLifter::Run() {
   } else {
     address_taken_.clear();
   }
+  CanonicalizeNans(out_.ir());
   FuseProducts(out_.ir(), options_.cpu == "x86-64");
   ExpandFlushes(out_.ir());
   std::unordered_set<const ptx::Function*> path;

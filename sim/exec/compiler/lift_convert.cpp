@@ -141,6 +141,9 @@ Value* FunctionLifter::FloatToFloat(const Instruction& inst, Value* x, ScalarTyp
   if (to == ScalarType::kF64) return from_double ? x : b_.CreateFPExt(x, b_.getDoubleTy());
   if (to == ScalarType::kF32) {
     if (from_double) x = emit_.Round(exact, rounding);
+    // Without an instruction for it, an f16 is widened by integers, which no pass takes for arithmetic (lift_nan.h).
+    const bool by_integers = IsHalf(from) && module_.options().cpu == "x86-64";
+    if (by_integers) x = b_.CreateSelect(emit_.IsNaN(x), emit_.FromBits32(0x7fffffff), x);
     return ftz ? emit_.Flush(x) : x;
   }
   if (from_double) x = emit_.RoundToOdd(exact);

@@ -1,6 +1,7 @@
 // Registers, immediates and symbols as values (PTX ISA, 6.4 and 9.2: operands and their sizes).
 #include <cstring>
 
+#include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lifter.h"
 
 namespace gridloom::exec {
@@ -75,7 +76,9 @@ void FunctionLifter::WriteRegister(const ptx::Variable& variable, std::uint32_t 
 Value* FunctionLifter::AsInt(Value* value) {
   llvm::Type* type = value->getType();
   if (type->isIntegerTy()) return value;
-  return b_.CreateBitCast(value, b_.getIntNTy(type->getScalarSizeInBits()));
+  Value* bits = b_.CreateBitCast(value, b_.getIntNTy(type->getScalarSizeInBits()));
+  MarkRegisterCast(bits);
+  return bits;
 }
 
 Value* FunctionLifter::Resize(Value* value, llvm::Type* type, bool is_signed) {
@@ -83,7 +86,10 @@ Value* FunctionLifter::Resize(Value* value, llvm::Type* type, bool is_signed) {
   value = AsInt(value);
   auto* bits = b_.getIntNTy(type->getScalarSizeInBits());
   value = is_signed ? b_.CreateSExtOrTrunc(value, bits) : b_.CreateZExtOrTrunc(value, bits);
-  return b_.CreateBitCast(value, type);
+  if (type == bits) return value;
+  value = b_.CreateBitCast(value, type);
+  MarkRegisterCast(value);
+  return value;
 }
 
 Value* FunctionLifter::Immediate(const Operand& operand, ScalarType type) {

@@ -50,6 +50,12 @@ std::uint64_t Infinity(std::string_view type, bool negative) {
   return magnitude | std::uint64_t{negative} << (TypeBits(type) - 1);
 }
 
+// As an f32, where that is no arithmetic: the upper bits.
+std::uint64_t MovedNaN(std::string_view from, std::uint64_t bits) {
+  if (from == "f32") return bits;
+  return from == "bf16" ? bits << 16 : (bits >> 32 & 0x80000000) | 0x7fc00000 | (bits >> 29 & 0x3fffff);
+}
+
 double Integral(double x, Mode mode) {
   switch (mode) {
     case Mode::kZero: return std::trunc(x);
@@ -109,12 +115,13 @@ void AddFloatToInt(std::vector<InstructionCase>& cases, std::string_view to, std
 void AddFloatToFloat(std::vector<InstructionCase>& cases, std::string_view to, std::string_view from) {
   const bool narrows = TypeBits(to) < TypeBits(from);
   if (TypeBits(to) == 16 && TypeBits(from) == 16 && to != from) return;
+  const bool moves = to == "f32" && from != "f16";
   auto convert = [=](const Values& in, Mode mode, bool integral, bool ftz, bool sat) {
     double x = FloatValue(from, in.v[0]);
     if (ftz && from == "f32" && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
     if (integral) x = Integral(x, mode);
     if (sat) x = x > 0 ? (x < 1 ? x : 1.0) : 0.0;
-    if (std::isnan(x)) return NaN(to);
+    if (std::isnan(x)) return moves && !integral ? MovedNaN(from, in.v[0]) : NaN(to);
     if (std::isinf(x)) return Infinity(to, x < 0);
     std::uint64_t bits = Pack(to, static_cast<Quad>(x), std::signbit(x), integral ? Mode::kNearest : mode);
     if (ftz && to == "f32" && (bits & 0x7f800000) == 0) bits &= 0x80000000;

@@ -39,7 +39,7 @@ struct InstructionCase {
   std::function<bool(const Values& in, const Values& out, Values& wanted)> check;
 };
 
-/// Exactly one value is right; two NaNs of a floating destination count as equal.
+/// Exactly one value is right. Where it is a NaN, that of a GPU is (0x7fffffff, 0x7fff), or the very bits; of f64 and f32x2 any NaN.
 InstructionCase Exact(std::string ptx, std::string_view dst, std::vector<std::string_view> src,
                       std::function<std::uint64_t(const Values&)> expected);
 /// Two destinations.
@@ -72,8 +72,8 @@ std::string Describe(const InstructionCase& test, const Values& in, const Values
 
 /// Bits of a register of that type.
 unsigned TypeBits(std::string_view type);
-/// Whether `bits` is a NaN of a floating type (in any lane of a packed one, the lanes that are equal aside).
-bool SameValue(std::string_view type, std::uint64_t a, std::uint64_t b);
+/// Whether the bits of a result are those wanted, NaNs as Exact says.
+bool SameValue(std::string_view type, std::uint64_t got, std::uint64_t wanted);
 
 /// Input tuples of a case: edge values against each other, then random ones, always the same.
 std::vector<Values> InputsOf(const InstructionCase& test, std::size_t count);
