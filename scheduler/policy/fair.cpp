@@ -24,6 +24,7 @@ void Fair::Charge(std::uint64_t now) {
     if (!tenant.wants) continue;
     before = std::min(before, tenant.service);
     tenant.service += tenant.occupied * passed / tenant.weight;
+    tenant.had += tenant.occupied * passed;
     least = std::min(least, tenant.service);
   }
   if (least < kNone) floor_ = std::max(floor_, least);
@@ -52,12 +53,20 @@ void Fair::Leave(Tenant& tenant, std::uint64_t now) {
   tenant.awaited_until = 0;
   if (wait_ == 0) return;
   if (tenant.passed != 0) --tenant.passed;
-  else tenant.awaited_until = now + wait_;
+  else tenant.awaited_until = now + WaitFor(tenant);
+}
+
+std::uint64_t Fair::WaitFor(const Tenant& tenant) const {
+  constexpr std::uint64_t kMostTimes = 10;
+  constexpr double kPart = 8;
+  const double most = static_cast<double>(wait_ * kMostTimes);
+  return std::max(wait_, static_cast<std::uint64_t>(std::min(tenant.had / kPart, most)));
 }
 
 void Fair::Return(Tenant& tenant) {
   if (tenant.awaited_until != 0 && tenant.was_kept) tenant.vain = 0;
   tenant.awaited_until = 0;
+  tenant.had = 0;
 }
 
 void Fair::GiveUp(Tenant& tenant) {

@@ -22,7 +22,8 @@ namespace gridloom::policy {
 
 class Fair final : public Policy {
  public:
-  /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left; 0: not at all.
+  /// `wait`: how long, in the unit of Snapshot::cycle, the device is kept free for a tenant that has just left, and up to ten times as long
+  /// where that is no more than an eighth of what it has just had; 0: not at all.
   /// `processors`: of the host, which run blocks where KernelView::occupied is known.
   explicit Fair(std::uint64_t wait = 0, std::uint32_t processors = 0) : wait_(wait), processors_(processors) {}
   std::string_view name() const override { return "fair"; }
@@ -38,6 +39,7 @@ class Fair final : public Policy {
     bool wants = false;      ///< has a kernel that has not ended, as of last_
     bool wanted = false;     ///< it had one before
     std::uint64_t left = 0;  ///< when it wanted something last, where it does not
+    double had = 0;          ///< device time since it came last
     /// Until then it may be waited for, while it is away; 0: it is not, or not any more.
     std::uint64_t awaited_until = 0;
     bool kept = false;         ///< the device is kept free for it, as of last_
@@ -51,6 +53,8 @@ class Fair final : public Policy {
   /// Takes over who wants something, and what is occupied, now.
   void TakeOver(const Snapshot& snapshot);
   void Leave(Tenant& tenant, std::uint64_t now);
+  /// How long it may be waited for: longer where it has just run for long, as its launches' length says what waiting costs the others.
+  std::uint64_t WaitFor(const Tenant& tenant) const;
   void Return(Tenant& tenant);
   /// It was waited for and did not come.
   void GiveUp(Tenant& tenant);

@@ -295,6 +295,15 @@ TEST_CASE("Fair_TenantsWhoseHostsFindNoProcessorWhileOthersRun_GetTheirShares") 
   CHECK(loops.FirstShare() == Approx(weight / (weight + 1)).margin(0.05));
 }
 
+TEST_CASE("Fair_TenantWithLongLaunches_IsWaitedForAsLongAsThatCostsLittle") {
+  Fair fair(100);
+  const std::uint64_t duration = 4000;
+  const auto [pause, share] = GENERATE(std::pair(400, 0.75), std::pair(1200, 0.5));  // an eighth is 500
+  TwoLoops loops{.policy = fair, .weights = {3, 1}, .duration = duration, .pause = [&, pause = pause](auto...) { return pause; }};
+  loops.Run(4'000'000);
+  CHECK(loops.FirstShare() == Approx(share).margin(0.05));
+}
+
 TEST_CASE("Fair_TenantThatWasAwayForLong_DoesNotKeepOthersWaiting") {
   const double weight = GENERATE(0.5, 1.0, 3.0, 100.0);
   const std::uint64_t wait = GENERATE(0, 100, 2000), pause = GENERATE(0, 10, 90, 1500);
