@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSectorBytes = sim::TimingSpec::kSectorBytes, kLineBytes = sim::TimingSpec::kLineBytes;
 constexpr std::uint64_t kLineSectors = kLineBytes / kSectorBytes;
+constexpr std::uint64_t kPageSectors = SectorOrder::kSectors, kPageLines = kPageSectors / kLineSectors;
 constexpr unsigned kSpaceAt = 44;  // above all sectors of an address space
 
 std::string Hex(std::uint64_t number) {
@@ -61,7 +62,7 @@ void Checker::OnWorkGiven(const timing::WorkView& view) {
   Work& work = works_[view.id];
   work.space = view.use.address_space;
   work.name = view.kind == timing::WorkKind::kKernel ? "kernel " + view.source->code().name : std::string(timing::Name(view.kind));
-  if (view.memory != nullptr) spaces_.insert_or_assign(work.space, *view.memory);
+  if (view.memory != nullptr) spaces_.try_emplace(work.space, Space{.memory = *view.memory, .pages = {}});
 }
 
 void Checker::OnCtaStart(Cycle at, const timing::CtaPlace& place) {
@@ -82,7 +83,7 @@ void Checker::OnWorkEnd(Cycle now, WorkId work) {
 
 /// All that happened up to that cycle; SMs, partitions and copies may be further.
 void Checker::Check(Cycle until) {
-  recorder_.ForEachNewLine([&](std::uint64_t line) { lines_.MarkGlobal(line); });
+  recorder_.ForEachNewAccess([&](const Record& access) { NoteAccess(access); });
   recorder_.Take(until, records_, transfers_);
   // Within a cycle, transfers come before what goes by them.
   auto transfer = transfers_.begin();
@@ -94,19 +95,39 @@ void Checker::Check(Cycle until) {
   CheckRequests();
 }
 
+void Checker::NoteAccess(const Record& access) {
+  lines_.MarkGlobal(access.physical);
+  const auto work = works_.find(access.work);
+  const auto space = work == works_.end() ? spaces_.end() : spaces_.find(work->second.space);
+  const std::uint64_t page = access.line / kPageLines;
+  if (space != spaces_.end() && std::exchange(space->second.last, page) != page) space->second.pages.insert(page);
+}
+
 void Checker::CheckTransfer(const Transfer& transfer) {
   if (transfer.bytes == 0) return;
   ++counts_[kTransfersChecked];
   counts_[kEarlyAccesses] += clocks_.IsEarly(transfer.work);
   const std::uint64_t first = transfer.address / kSectorBytes, end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
   issued_.Access(transfer.work, SectorOf(transfer.space, first), end - first, transfer.writes,
-                 [&](std::uint64_t sector, const Hazard& hazard) { Find(transfer.work, hazard, sector * kSectorBytes, false); });
+                 [&](std::uint64_t sector, std::uint64_t count, const Hazard& hazard) {
+                   Find(transfer.work, hazard, sector * kSectorBytes, count, false);
+                 });
+  if (transfer.writes) NoteWritten(transfer);
+}
+
+/// Of the pages that it wrote to, those count in which kernels have accessed memory: no others can be in a cache.
+void Checker::NoteWritten(const Transfer& transfer) {
   const auto space = spaces_.find(transfer.space);
-  if (!transfer.writes || space == spaces_.end()) return;
-  for (std::uint64_t line = first / kLineSectors; line <= (end - 1) / kLineSectors; ++line) {
-    const std::uint64_t low = std::max(first, line * kLineSectors), high = std::min(end, (line + 1) * kLineSectors);
-    const auto mask = static_cast<std::uint8_t>(((1u << (high - low)) - 1) << low % kLineSectors);
-    lines_.Write(space->second.PhysicalLine(line), mask, {transfer.at, transfer.work, timing::Request::kNobody});
+  if (space == spaces_.end()) return;
+  const std::uint64_t first = transfer.address / kSectorBytes, end = (transfer.address + transfer.bytes - 1) / kSectorBytes + 1;
+  const std::set<std::uint64_t>& pages = space->second.pages;
+  for (auto page = pages.lower_bound(first / kPageSectors); page != pages.end() && *page <= (end - 1) / kPageSectors; ++page) {
+    const std::uint64_t first_in_page = std::max(first, *page * kPageSectors), end_in_page = std::min(end, (*page + 1) * kPageSectors);
+    for (std::uint64_t line = first_in_page / kLineSectors; line <= (end_in_page - 1) / kLineSectors; ++line) {
+      const std::uint64_t low = std::max(first, line * kLineSectors), high = std::min(end, (line + 1) * kLineSectors);
+      const auto mask = static_cast<std::uint8_t>(((1u << (high - low)) - 1) << low % kLineSectors);
+      lines_.Write(space->second.memory.PhysicalLine(line), mask, {transfer.at, transfer.work, timing::Request::kNobody});
+    }
   }
 }
 
@@ -128,8 +149,9 @@ void Checker::CheckAccess(const Record& access) {
   counts_[kEarlyAccesses] += access.first && clocks_.IsEarly(access.work);
   const std::uint64_t line = SectorOf(works_.at(access.work).space, access.line * kLineSectors);
   ForEachRun(access.sectors, [&](std::uint32_t first, std::uint32_t count) {
-    issued_.Access(access.work, line + first, count, access.writes,
-                   [&](std::uint64_t sector, const Hazard& hazard) { Find(access.work, hazard, sector * kSectorBytes, false); });
+    issued_.Access(access.work, line + first, count, access.writes, [&](std::uint64_t sector, std::uint64_t sectors, const Hazard& hazard) {
+      Find(access.work, hazard, sector * kSectorBytes, sectors, false);
+    });
   });
   if (access.writes) lines_.Write(access.physical, access.sectors, {access.at, access.work, access.sm});
 }
@@ -143,12 +165,14 @@ Checker::Sectors& Checker::FilledAt(const Record& record) {
 /// What a kernel finds in its SM's cache must not be older than what a work before it has written; nor than what anybody had written when
 /// the kernel began.
 void Checker::CheckHit(const Record& hit) {
+  const auto work = works_.find(hit.work);
+  if (work == works_.end()) return;  // a prefetch that nobody has waited for
   const Sectors& filled = FilledAt(hit);
   for (std::uint32_t sector = 0; sector < kLineSectors; ++sector) {
     if ((hit.sectors >> sector & 1) == 0) continue;
     const LastWrite* const write = lines_.WriteOf(hit.physical, sector);
     if (write == nullptr || write->at < filled[sector] || write->work == hit.work || write->sm == hit.sm) continue;
-    const bool known = clocks_.Precedes(write->work, hit.work) || write->at < works_.at(hit.work).started;
+    const bool known = clocks_.Precedes(write->work, hit.work) || write->at < work->second.started;
     if (write->work == timing::kNoWork || !known) continue;
     ++counts_[kStaleReads];
     Tell(NameOf(hit.work) + " read " + Hex(hit.physical * kLineBytes + sector * kSectorBytes) + " from a cache of SM " +
@@ -161,19 +185,22 @@ void Checker::CheckRequests() {
     if (!lines_.IsGlobal(request.line) || !works_.contains(request.work)) return;
     ForEachRun(request.sectors, [&](std::uint32_t first, std::uint32_t count) {
       taken_.Access(request.work, request.line * kLineSectors + first, count, request.writes,
-                    [&](std::uint64_t sector, const Hazard& hazard) { Find(request.work, hazard, sector * kSectorBytes, true); });
+                    [&](std::uint64_t sector, std::uint64_t sectors, const Hazard& hazard) {
+                      Find(request.work, hazard, sector * kSectorBytes, sectors, true);
+                    });
     });
   });
 }
 
-void Checker::Find(WorkId earlier, const Hazard& hazard, std::uint64_t address, bool at_l2) {
+/// `sectors` of them, from that address on.
+void Checker::Find(WorkId earlier, const Hazard& hazard, std::uint64_t address, std::uint64_t sectors, bool at_l2) {
   struct Words {
     Counter counter;
     const char *early, *late;
   };
   static constexpr Words kWords[] = {{kRaw, "read", "wrote"}, {kWar, "wrote", "read"}, {kWaw, "wrote", "wrote"}};
   const Words& words = kWords[static_cast<std::size_t>(hazard.kind)];
-  ++counts_[at_l2 ? kL2Hazards : words.counter];
+  counts_[at_l2 ? kL2Hazards : words.counter] += sectors;
   Tell(NameOf(hazard.later) + " " + words.early + " " + Hex(address & ((std::uint64_t{1} << (kSpaceAt + 5)) - 1)) + " before " +
        NameOf(earlier) + ", which comes before it, " + words.late + " it" + (at_l2 ? ", as L2 saw it" : ""));
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +38,12 @@ class Checker final : public timing::Part, timing::WorkEvents, timing::CtaEvents
     timing::Cycle started = timing::kNever;  ///< of a kernel: its first CTA
   };
   using Sectors = std::array<timing::Cycle, MemoryLines::kSectors>;
+  /// An address space in which there were kernels.
+  struct Space {
+    timing::AddressSpace memory;
+    std::set<std::uint64_t> pages;  ///< of 4 KiB, in which kernels have accessed global memory
+    std::uint64_t last = ~std::uint64_t{0};
+  };
 
   // WorkEvents
   void OnWorkGiven(const timing::WorkView& work) override;
@@ -50,13 +56,15 @@ class Checker final : public timing::Part, timing::WorkEvents, timing::CtaEvents
   void Run(timing::Cycle) override { Check(input_->earliest() - 1); }
 
   void Check(timing::Cycle until);
+  void NoteAccess(const Record& access);
   void CheckTransfer(const Transfer& transfer);
+  void NoteWritten(const Transfer& transfer);
   void CheckRecord(const Record& record);
   void CheckAccess(const Record& access);
   void CheckHit(const Record& hit);
   void CheckRequests();
   Sectors& FilledAt(const Record& record);
-  void Find(timing::WorkId earlier, const Hazard& hazard, std::uint64_t address, bool at_l2);
+  void Find(timing::WorkId earlier, const Hazard& hazard, std::uint64_t address, std::uint64_t sectors, bool at_l2);
   void Tell(std::string sentence);
   std::string NameOf(timing::WorkId work) const;
 
@@ -69,11 +77,11 @@ class Checker final : public timing::Part, timing::WorkEvents, timing::CtaEvents
   SectorOrder issued_{clocks_};  ///< by address space and address
   SectorOrder taken_{clocks_};   ///< by physical address
   MemoryLines lines_;
-  std::unordered_map<timing::WorkId, Work> works_;                  ///< that have not ended
-  std::unordered_map<std::uint32_t, timing::AddressSpace> spaces_;  ///< in which there were kernels
-  std::vector<Record> records_;                                     ///< that are being checked
-  std::vector<Transfer> transfers_;                                 ///< likewise
-  std::vector<std::array<std::vector<Sectors>, 2>> filled_;         ///< by SM, cache and place: when each sector came
+  std::unordered_map<timing::WorkId, Work> works_;  ///< that have not ended
+  std::unordered_map<std::uint32_t, Space> spaces_;
+  std::vector<Record> records_;                              ///< that are being checked
+  std::vector<Transfer> transfers_;                          ///< likewise
+  std::vector<std::array<std::vector<Sectors>, 2>> filled_;  ///< by SM, cache and place: when each sector came
   std::array<std::uint64_t, kCounters> counts_{};
   bool has_told_ = false;
 };

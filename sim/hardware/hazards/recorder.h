@@ -56,12 +56,12 @@ class Recorder final : public timing::AccessEvents {
   }
 
   // Between windows.
-  /// Lines of global memory that were accessed since the last call; some more than once.
+  /// Accesses of lines of global memory since the last call.
   template <typename Function>
-  void ForEachNewLine(const Function& function) {
+  void ForEachNewAccess(const Function& function) {
     for (OnSm& sm : sms_) {
       for (; sm.told < sm.records.size(); ++sm.told) {
-        if (sm.records[sm.told].kind == Record::Kind::kAccess) function(sm.records[sm.told].physical);
+        if (sm.records[sm.told].kind == Record::Kind::kAccess) function(sm.records[sm.told]);
       }
     }
   }
