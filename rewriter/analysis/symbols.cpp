@@ -98,6 +98,14 @@ SymbolId SymbolPool::Share(Symbol symbol) {
   return it->second;
 }
 
+namespace {
+
+/// What is the same for all threads is computed again by generated code, however many instructions that takes. Whoever goes through it goes
+/// down on the host's stack.
+constexpr std::uint32_t kMaxUniformDepth = 1000;
+
+}  // namespace
+
 SymbolId SymbolPool::Add(Symbol symbol) {
   for (const ValueRef& operand : symbol.operands) {
     for (const Term& term : operand->number.terms()) {
@@ -106,9 +114,10 @@ SymbolId SymbolPool::Add(Symbol symbol) {
       }
     }
   }
-  if (symbol.depth > kMaxDepth && !symbol.uniform) {
+  if (symbol.depth > (symbol.uniform ? kMaxUniformDepth : kMaxDepth)) {
     // Too deep to be worth following.
     symbol.kind = SymbolKind::kAny;
+    symbol.uniform = false;
     symbol.bounds = RangeOfType(symbol.bits, true);
     symbol.operands.clear();
     symbol.depth = 0;

@@ -246,14 +246,32 @@ void Linker::EmitItems(std::size_t module) {
   }
 }
 
-// A definition stands where any module first declares the variable, after what its initialiser refers to.
-void Linker::EmitVariable(LinkSymbol& symbol) {
-  if (!emitted_.insert(&symbol).second) return;
-  VisitOperands(*symbol.variable, [this](Operand& operand) {
-    if (operand.variable != nullptr) EmitVariable(*by_linked_.at(operand.variable));
+// A definition stands where any module first declares the variable, after what its initialiser refers to, and what that refers to: chains
+// may be as long as a module.
+void Linker::EmitVariable(LinkSymbol& first) {
+  struct Open {
+    LinkSymbol* symbol = nullptr;
+    std::vector<const Operand*> operands;  // of the initialiser
+    std::size_t next = 0;
+  };
+  std::vector<Open> path;
+  const auto begin = [&](LinkSymbol& symbol) {
+    if (!emitted_.insert(&symbol).second) return;
+    Open& open = path.emplace_back(Open{.symbol = &symbol, .operands = {}});
+    VisitOperands(*symbol.variable, [&](Operand& operand) { open.operands.push_back(&operand); });
+  };
+  begin(first);
+  while (!path.empty()) {
+    Open& open = path.back();
+    if (open.next == open.operands.size()) {
+      linked_->items.emplace_back(open.symbol->variable);
+      path.pop_back();
+      continue;
+    }
+    const Operand& operand = *open.operands[open.next++];
     if (operand.function != nullptr) EmitPrototype(*by_linked_.at(operand.function));
-  });
-  linked_->items.emplace_back(symbol.variable);
+    if (operand.variable != nullptr) begin(*by_linked_.at(operand.variable));
+  }
 }
 
 // `original` is the function where it stood in its module: the definition that was taken, one that lost, or a

@@ -7,6 +7,7 @@
 #include "sim/exec/compiler/lift_fuse.h"
 #include "sim/exec/compiler/lift_nan.h"
 #include "sim/exec/compiler/lifter.h"
+#include "sim/exec/contract/call_depth.h"
 
 namespace gridloom::exec {
 
@@ -86,20 +87,19 @@ void ModuleLifter::NoteIndirectCall() {
   }
 }
 
-// Depth-first over the call graph: the deepest sum of frames, a function already on the path counting once.
-std::uint32_t ModuleLifter::StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& path, bool& recursive) {
-  if (!path.insert(&function).second) {
-    recursive = true;
-    return 0;
-  }
-  const Frame& frame = frames_[&function];
-  std::uint32_t deepest = 0;
-  for (const ptx::Function* callee : frame.callees) deepest = std::max(deepest, StackBytes(*callee, path, recursive));
-  if (frame.calls_indirectly) {
-    for (const auto& [number, callee] : address_taken_) deepest = std::max(deepest, StackBytes(*callee, path, recursive));
-  }
-  path.erase(&function);
-  return frame.bytes + deepest;
+/// The deepest sum of frames from the function on. `reached`: the functions that it may call are added, itself included.
+std::uint32_t ModuleLifter::StackBytes(const ptx::Function& function, std::unordered_set<const ptx::Function*>& reached, bool& recursive) {
+  std::vector<const ptx::Function*> taken;  // that a call of no name may reach
+  for (const auto& [number, callee] : address_taken_) taken.push_back(callee);
+  const CallDepth depth = DeepestCalls(&function, [&](const ptx::Function* one) {
+    reached.insert(one);
+    const Frame& own = frames_[one];
+    CallFrame calls{.bytes = own.bytes, .callees = own.callees};
+    if (own.calls_indirectly) calls.others = taken;
+    return calls;
+  });
+  recursive |= depth.recursive;
+  return depth.bytes;
 }
 
 LiftedKernel ModuleLifter::Run() {
@@ -127,8 +127,8 @@ LiftedKernel ModuleLifter::Run() {
   CanonicalizeNans(out_.ir());
   FuseProducts(out_.ir(), options_.cpu == "x86-64");
   ExpandFlushes(out_.ir());
-  std::unordered_set<const ptx::Function*> path;
-  result.local_bytes = StackBytes(kernel_, path, result.recursive);
+  std::unordered_set<const ptx::Function*> reached;
+  result.local_bytes = StackBytes(kernel_, reached, result.recursive);
   result.static_shared_bytes = shared_.static_bytes;
   return result;
 }

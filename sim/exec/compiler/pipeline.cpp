@@ -1,5 +1,7 @@
 #include "sim/exec/compiler/pipeline.h"
 
+#include <llvm/ADT/SCCIterator.h>
+#include <llvm/Analysis/CallGraph.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -85,15 +87,40 @@ bool IsSelfRecursive(const llvm::Function& function) {
   return false;
 }
 
-/// Device functions called from one place, or small ones, become part of their caller: a call costs a spill of all lanes. Not what passes
-/// have added, which is called rarely: code generation takes more than twice as long for twice the code.
-void MarkForInlining(SpmdModule& spmd) {
+/// Whether it becomes part of its callers as far as it alone says: it is called from one place, or small. Not what passes have added, which
+/// is called rarely: code generation takes more than twice as long for twice the code.
+bool MayInline(const llvm::Function& function) {
   constexpr unsigned kSmall = 200;
-  for (llvm::Function& function : spmd.ir()) {
-    if (function.isDeclaration() || !function.hasInternalLinkage() || IsSelfRecursive(function)) continue;
-    if (function.getInstructionCount() > kSmall && (function.hasFnAttribute(kOfPass) || !function.hasOneUse())) continue;
-    function.removeFnAttr(llvm::Attribute::NoInline);
-    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  if (!function.hasInternalLinkage() || IsSelfRecursive(function)) return false;
+  return function.hasOneUse() || (function.getInstructionCount() <= kSmall && !function.hasFnAttribute(kOfPass));
+}
+
+/// Device functions become part of their callers: a call costs a spill of all lanes. Callees first, as what is part of them comes along;
+/// small functions that call each other twice would become 2^depth copies.
+void MarkForInlining(SpmdModule& spmd) {
+  constexpr std::uint64_t kMostAdded = 250'000;  // instructions, by functions that are called from several places
+  llvm::CallGraph calls(spmd.ir());
+  llvm::DenseMap<const llvm::Function*, std::uint64_t> sizes;  // with all that becomes part of them
+  std::uint64_t added = 0;
+  for (auto component = llvm::scc_begin(&calls); !component.isAtEnd(); ++component) {
+    for (const llvm::CallGraphNode* node : *component) {
+      llvm::Function* const function = node->getFunction();
+      if (!function || function->isDeclaration()) continue;
+      std::uint64_t size = function->getInstructionCount();
+      for (const auto& [site, callee] : *node) {
+        const llvm::Function* const called = callee->getFunction();
+        if (called && called->hasFnAttribute(llvm::Attribute::AlwaysInline)) size += sizes.lookup(called);
+      }
+      sizes[function] = size;
+      if (!MayInline(*function)) continue;
+      if (!function->hasOneUse()) {
+        const std::uint64_t more = size * function->getNumUses();
+        if (more > kMostAdded - added) continue;
+        added += more;
+      }
+      function->removeFnAttr(llvm::Attribute::NoInline);
+      function->addFnAttr(llvm::Attribute::AlwaysInline);
+    }
   }
 }
 

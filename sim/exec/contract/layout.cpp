@@ -1,10 +1,12 @@
 #include "sim/exec/contract/layout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sim/exec/contract/call_depth.h"
 #include "sim/exec/contract/stack_use.h"
 
 namespace gridloom::exec {
@@ -240,64 +242,49 @@ LocalLayout LayoutLocal(const ptx::Function& function) {
 
 namespace {
 
-/// Walks the calls of a kernel, each function once.
-class StackWalk {
- public:
-  StackWalk(const ptx::Module& module, const ptx::Function& kernel) : definitions_(module), reach_{module, definitions_, {}, {}, {}} {
-    reach_.Run(kernel);
-    use_.bytes = Deepest(&kernel);
-    // Frames are aligned for those below them.
-    if (const std::uint32_t own = LayoutLocal(kernel).bytes; use_.bytes == RoundUp<std::uint32_t>(own, kFrameAlign)) use_.bytes = own;
+/// What a body says of calls and of the stack.
+struct Calls {
+  std::vector<const ptx::Function*> callees;
+  bool indirect = false, moves_stack = false;
+  void Symbol(const ptx::Operand&) {}
+  void Declare(const ptx::Variable&) {}
+  void Enter(const ptx::Instruction& instruction) {
+    moves_stack |= instruction.Has(ptx::Trait::kMovesStack);
+    if (!instruction.Has(ptx::Trait::kCalls)) return;
+    for (const ptx::Operand& operand : instruction.operands) {
+      if (operand.function != nullptr) callees.push_back(operand.function);
+      indirect |= operand.kind == ptx::OperandKind::kRegister;
+    }
   }
-  const StackUse& use() const { return use_; }
-
- private:
-  /// What a body says of calls and of the stack.
-  struct Calls {
-    std::vector<const ptx::Function*> callees;
-    bool indirect = false, moves_stack = false;
-    void Symbol(const ptx::Operand&) {}
-    void Declare(const ptx::Variable&) {}
-    void Enter(const ptx::Instruction& instruction) {
-      moves_stack |= instruction.Has(ptx::Trait::kMovesStack);
-      if (!instruction.Has(ptx::Trait::kCalls)) return;
-      for (const ptx::Operand& operand : instruction.operands) {
-        if (operand.function != nullptr) callees.push_back(operand.function);
-        indirect |= operand.kind == ptx::OperandKind::kRegister;
-      }
-    }
-  };
-
-  std::uint32_t Deepest(const ptx::Function* function) {
-    if (!function->body) return 0;
-    const auto [known, is_new] = deepest_.try_emplace(function, kOnPath);
-    if (!is_new) {
-      use_.open |= known->second == kOnPath;
-      return known->second == kOnPath ? 0 : known->second;
-    }
-    Calls calls;
-    VisitBlock(*function->body, calls);
-    use_.open |= calls.moves_stack;
-    std::uint32_t below = 0;
-    for (const ptx::Function* callee : calls.callees) below = std::max(below, Deepest(definitions_.Of(callee)));
-    if (calls.indirect) {
-      for (const ptx::Function* callee : reach_.functions) {
-        if (!callee->is_entry) below = std::max(below, Deepest(callee));
-      }
-    }
-    return deepest_[function] = RoundUp<std::uint32_t>(LayoutLocal(*function).bytes, kFrameAlign) + below;
-  }
-
-  static constexpr std::uint32_t kFrameAlign = 16, kOnPath = ~0u;
-  Definitions definitions_;
-  Reachability reach_;
-  std::unordered_map<const ptx::Function*, std::uint32_t> deepest_;
-  StackUse use_;
 };
 
 }  // namespace
 
-StackUse FindStackUse(const ptx::Module& module, const ptx::Function& kernel) { return StackWalk(module, kernel).use(); }
+StackUse FindStackUse(const ptx::Module& module, const ptx::Function& kernel) {
+  constexpr std::uint32_t kFrameAlign = 16;
+  Definitions definitions(module);
+  Reachability reach{module, definitions, {}, {}, {}};
+  reach.Run(kernel);
+  std::vector<const ptx::Function*> functions;  // that a call of no name may reach
+  std::ranges::copy_if(reach.functions, std::back_inserter(functions), [](const ptx::Function* one) { return !one->is_entry; });
+  StackUse use;
+  const CallDepth depth = DeepestCalls(&kernel, [&](const ptx::Function* function) {
+    CallFrame frame;
+    if (!function->body) return frame;
+    Calls calls;
+    VisitBlock(*function->body, calls);
+    use.open |= calls.moves_stack;
+    frame.bytes = RoundUp<std::uint32_t>(LayoutLocal(*function).bytes, kFrameAlign);
+    for (const ptx::Function* callee : calls.callees) frame.callees.push_back(definitions.Of(callee));
+    if (calls.indirect) frame.others = functions;
+    return frame;
+  });
+  use.open |= depth.recursive;
+  use.bytes = depth.bytes;
+  // Frames are aligned for those below them.
+  if (const std::uint32_t own = LayoutLocal(kernel).bytes; use.bytes == RoundUp<std::uint32_t>(own, kFrameAlign)) use.bytes = own;
+  return use;
+}
 
 namespace {
 

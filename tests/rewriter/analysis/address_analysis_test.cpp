@@ -43,4 +43,23 @@ TEST_CASE("AddressAnalysis_LoopsNestedDeeperThanAnyProgramHas_AreGivenUpByName",
   CHECK(reason(20'000) == "its loops are nested more than 64 deep");
 }
 
+TEST_CASE("AddressAnalysis_ChainsLongerThanAnyProgramHas_AreGivenUp", "[analysis]") {
+  // An index that is the same for all threads, after so many instructions that each take the last one's result.
+  const auto ranges = [](int length) {
+    std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {\n"
+        ".reg .b32 %r<3>; .reg .b64 %rd<4>;\nld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %r1;\n";
+    for (int i = 0; i < length; ++i) text += "div.u32 %r2, %r2, " + std::to_string(i % 7 + 3) + "; xor.b32 %r2, %r2, %r1;\n";
+    text += "mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; }\n";
+    DiagnosticSink sink;
+    const auto module = ptx::ParseModule(text, sink);
+    CHECK(!sink.has_errors());
+    return testing::DescribeRanges(*module);
+  };
+  const std::string followed = ranges(100), given_up = ranges(60'000);
+  INFO(followed << given_up);
+  CHECK(followed.find(" ^ n)*4]") != std::string::npos);
+  CHECK(given_up.find("p[?*4]") != std::string::npos);
+}
+
 }  // namespace gridloom::analysis

@@ -234,6 +234,18 @@ TEST_CASE("LinkModules_Initialisers_PointAtWhatTheOtherModuleDefines") {
   CHECK(text.find(".visible .func f()") < text.find("pointers"));
 }
 
+/// Who asks for the last variable of a chain gets all of it first, however long it is.
+TEST_CASE("LinkModules_AChainOfInitialisers_MayBeAsLongAsAModule") {
+  constexpr int kVariables = 200'000;
+  std::string chain = ".visible .global .u64 v0 = 1;\n";
+  for (int i = 1; i < kVariables; ++i) chain += ".visible .global .u64 v" + std::to_string(i) + " = v" + std::to_string(i - 1) + ";\n";
+  const std::string last = "v" + std::to_string(kVariables - 1);
+  const auto module = Linked({".extern .global .u64 " + last + ";\n", chain});
+  REQUIRE(module->items.size() == kVariables);
+  CHECK(std::get<Variable*>(module->items.front())->name == "v0");
+  CHECK(std::get<Variable*>(module->items.back())->name == last);
+}
+
 TEST_CASE("LinkModules_Lines_KeepTheirFiles") {
   const std::string unit = "() {\n.loc 1 5 3, function_name $L__info, inlined_at 1 7 3\nret;\n}\n";
   const auto module =

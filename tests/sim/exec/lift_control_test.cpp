@@ -202,6 +202,22 @@ DONE:
   CHECK(runner.recursive());
 }
 
+/// Each function calls the next one twice: there are 2^48 ways down.
+TEST_CASE("Lift_ManyWaysDown_EachFunctionIsLookedAtOnce") {
+  constexpr int kFunctions = 48;
+  std::string text = kHeader;
+  for (int i = kFunctions - 1; i >= 0; --i) {
+    text += ".func f" + std::to_string(i) + "()\n{\n  .local .align 16 .b8 frame[16];\n";
+    for (int call = 0; call < 2 && i + 1 < kFunctions; ++call) text += "  call.uni f" + std::to_string(i + 1) + ";\n";
+    text += "  ret;\n}\n";
+  }
+  text += ".visible .entry k()\n{\n  call.uni f0;\n  ret;\n}\n";
+  const SpmdRunner runner(text, "k");
+  REQUIRE(runner.error() == "");
+  CHECK(runner.local_bytes() == 16 * kFunctions);
+  CHECK(!runner.recursive());
+}
+
 TEST_CASE("Lift_IndirectCall_ReachesFunction") {
   const std::string ptx = R"(
 .func (.param .b32 retval) add_one(.param .b32 a)

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/exec/contract/stack_use.h"
 #include "tests/sim/exec/executor_fixture.h"
 
 namespace gridloom::test {
@@ -113,6 +114,25 @@ TEST_CASE("StackLimit_IsOnlyOfKernelsWhoseStackIsOpen") {
   const auto once = find(flat);
   CHECK(!once->FindKernel("k")->open_stack);
   CHECK(once->FindKernel("k")->LocalBytes(4096) == 64);
+}
+
+/// A chain of calls as long as a module may be: whoever follows it does not go down on the host's stack.
+TEST_CASE("StackUse_OfALongChainOfCalls_IsThatOfItsFrames") {
+  constexpr int kFunctions = 200'000;
+  std::string text = ".version 8.0\n.target sm_75\n.address_size 64\n";
+  for (int i = kFunctions - 1; i >= 0; --i) {
+    text += ".func f" + std::to_string(i) + "()\n{\n";
+    if (i % 1000 == 0) text += "  .local .align 4 .b8 frame[4];\n";
+    if (i + 1 < kFunctions) text += "  call.uni f" + std::to_string(i + 1) + ";\n";
+    text += "  ret;\n}\n";
+  }
+  text += ".visible .entry k()\n{\n  call.uni f0;\n  ret;\n}\n";
+  DiagnosticSink sink;
+  const auto module = ptx::ParseModule(text, sink);
+  REQUIRE(!sink.has_errors());
+  const StackUse use = FindStackUse(*module, *module->FindFunction("k"));
+  CHECK(use.bytes == 16 * (kFunctions / 1000));
+  CHECK(!use.open);
 }
 
 }  // namespace gridloom::test
