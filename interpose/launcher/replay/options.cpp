@@ -38,6 +38,11 @@ void DescribeReplay(CLI::App& app, study::ReplayOptions& options) {
       ->type_name("FILE");
   app.add_flag("!--no-alone", options.alone, "do not replay each program of a mix alone, which stp, antt and fairness are made of");
   app.add_flag("--kernels-only", options.kernels_only, "launches alone, all there from the beginning: no copies, no time of the programs'");
+  app.add_option(
+         "--most-instructions", options.most_instructions,
+         "millions of warp instructions that one launch may execute; a few bytes of a trace can ask for any number (default: 4000; 0: "
+         "all)")
+      ->type_name("N");
   app.add_option("--jobs,-j", options.jobs, "replays at the same time (default: one per core)")->type_name("N");
   app.add_option("--threads", options.threads, "host threads of each replay; the results are the same (default: 1)")->type_name("N");
 }

@@ -13,6 +13,7 @@
 #include "sim/timing/engine.h"
 #include "sim/timing/live/trace_player.h"
 #include "sim/timing/sm/occupancy.h"
+#include "sim/trace/instruction_limit.h"
 #include "sim/trace/range_forms.h"
 
 namespace gridloom::study {
@@ -29,7 +30,7 @@ std::uint32_t StreamOf(std::map<std::uint64_t, std::uint32_t>& streams, std::uin
 }
 
 /// The last launch of each trace comes before `ends` of it.
-Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, std::size_t stages,
+Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::ProfileTable* profiles, const ReplayInputs& inputs,
                    std::vector<timing::WorkId>& ends) {
   std::uint32_t next_stream = 0, number = 0;
   timing::WorkId end = 0;
@@ -41,10 +42,10 @@ Status AddLaunches(timing::Engine& engine, const Traces& traces, const model::Pr
     for (std::size_t i = 0; i < file->launches().size(); ++i) {
       const trace::TraceFile::Launch& launch = file->launches()[i];
       if (!launch.complete || !launch.info.of_program()) continue;
-      if (stages != 0 && given[launch.info.stream]++ >= stages) continue;
+      if (inputs.stages != 0 && given[launch.info.stream]++ >= inputs.stages) continue;
       timing::KernelWork work;
       work.order.stream = StreamOf(streams, launch.info.stream, next_stream);
-      work.source = trace::TraceFile::Source(file, i, budget);
+      work.source = trace::WithInstructionLimit(trace::TraceFile::Source(file, i, budget), inputs.most_instructions);
       work.address_space = process;
       work.owner.tenant = process;
       if (profiles != nullptr) work.profile = ProfileOf(*profiles, work.source->code(), work.source->shape());
@@ -120,11 +121,11 @@ std::vector<std::string> OrderNotes(const sim::DeviceSpec& device, const Traces&
 
 /// The launches alone.
 Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy& policy, const Traces& traces,
-                                   const timing::EngineOptions& options, const model::ProfileTable* profiles, std::size_t stages,
+                                   const timing::EngineOptions& options, const model::ProfileTable* profiles, const ReplayInputs& inputs,
                                    std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(engine, timing::Engine::Create(device, policy, options));
   std::vector<timing::WorkId> ends;
-  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, stages, ends));
+  GL_TRY_STATUS(AddLaunches(*engine, traces, profiles, inputs, ends));
   GL_TRY_STATUS(engine->Run());
   ReplayResult result = ResultOf(*engine, std::move(sampler));
   timing::WorkId work = 0;
@@ -138,10 +139,11 @@ Result<ReplayResult> ReplayKernels(const sim::DeviceSpec& device, policy::Policy
 
 /// The whole programs: launches, copies, events, and their calls' time.
 Result<ReplayResult> ReplayPrograms(const sim::DeviceSpec& device, std::unique_ptr<policy::Policy> policy, const Traces& traces,
-                                    const timing::EngineOptions& options, const model::ProfileTable* profiles,
+                                    const timing::EngineOptions& options, const model::ProfileTable* profiles, const ReplayInputs& inputs,
                                     std::shared_ptr<timing::Sampler> sampler) {
   GL_TRY(timeline, timing::LiveTimeline::Create(device, std::move(policy), {.engine = options, .patience_ms = kPatienceMs}));
   timing::PlayOptions playing;
+  playing.most_instructions = inputs.most_instructions;
   if (const auto ranges = RangesOf(device)) {
     playing.overlapped = true;
     playing.ranges = *ranges;
@@ -212,8 +214,8 @@ Result<ReplayResult> Replay(const sim::DeviceSpec& device, const std::string& po
     }
   }
   const model::ProfileTable* const profiles = kernelet.profiles.get();
-  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, inputs.stages, sampler)
-                                     : ReplayPrograms(device, std::move(policy), traces, options, profiles, sampler));
+  GL_TRY(result, inputs.kernels_only ? ReplayKernels(device, *policy, traces, options, profiles, inputs, sampler)
+                                     : ReplayPrograms(device, std::move(policy), traces, options, profiles, inputs, sampler));
   result.host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

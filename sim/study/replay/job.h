@@ -48,9 +48,10 @@ struct ReplayInputs {
   const model::ProfileFile* profiles = nullptr;  ///< what the policy `kernelet` knows of kernels on this device; null: it profiles them
   /// All launches are there from the beginning and keep the order of their streams alone; copies and the programs' own time do not exist.
   bool kernels_only = false;
-  std::size_t kept_ctas = 0;  ///< of the sampler, one by one; 0: as many as it keeps by default
-  policy::DkaOptions dka{};   ///< of the policy `dka`
-  std::size_t stages = 0;     ///< kernels_only: the first so many launches of each stream; 0: all of them
+  std::size_t kept_ctas = 0;            ///< of the sampler, one by one; 0: as many as it keeps by default
+  policy::DkaOptions dka{};             ///< of the policy `dka`
+  std::size_t stages = 0;               ///< kernels_only: the first so many launches of each stream; 0: all of them
+  std::uint64_t most_instructions = 0;  ///< warp instructions of one launch, beyond which the replay fails; 0: any number
 };
 
 /// Each traced program makes its calls again (sim/timing/trace_player.h); what they give the device runs side by side as device and

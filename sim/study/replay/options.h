@@ -33,10 +33,12 @@ struct ReplayOptions {
   std::string title, command;        ///< of the report: what it is, and what does the same again
   unsigned jobs = 0;                 ///< replays at the same time; 0: one per core
   unsigned threads = 1;              ///< host threads of each replay
-  bool kernels_only = false;         ///< no copies, no time of the programs'
-  bool alone = true;                 ///< replay each program of a mix alone, too: what it is slowed down by
-  bool fresh = false;                ///< replay what is finished in the report's folder, too
-  bool quiet = false;                ///< no progress
+  /// Millions of warp instructions of one launch, beyond which a replay fails: more than an hour of simulation. 0: any number.
+  unsigned most_instructions = 4000;
+  bool kernels_only = false;  ///< no copies, no time of the programs'
+  bool alone = true;          ///< replay each program of a mix alone, too: what it is slowed down by
+  bool fresh = false;         ///< replay what is finished in the report's folder, too
+  bool quiet = false;         ///< no progress
 
   std::vector<std::string> sets;  ///< more parameters as text, KEY=VALUE,...; Complete() reads them
 

@@ -84,8 +84,10 @@ class Runner {
 
   Status One(const Cell& cell, ReplayProgress& running, CellOutcome& outcome) {
     GL_TRY(traces, library_.Open(run_.plan.TracesOf(cell), progress_));
-    GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads,
-                          {profiles_ ? &*profiles_ : nullptr, options_.kernels_only}, &running));
+    const ReplayInputs inputs{.profiles = profiles_ ? &*profiles_ : nullptr,
+                              .kernels_only = options_.kernels_only,
+                              .most_instructions = std::uint64_t{options_.most_instructions} * 1'000'000};
+    GL_TRY(result, Replay(run_.plan.SpecOf(cell), cell.policy, traces, options_.threads, inputs, &running));
     for (const std::string& note : result.notes) NoteOnce(note);
     const Json json = CellJson(run_.plan, cell, result);
     GL_TRY_STATUS(store_.Save(cell, json));

@@ -46,6 +46,7 @@ std::vector<Key> Keys(Read& read) {
           list("policies", replays.policies),
           list("hardware", replays.hardware),
           number("threads", replays.threads),
+          number("most_instructions", replays.most_instructions),
           text("slurm.partition", slurm.partition),
           text("slurm.account", slurm.account),
           text("slurm.time", slurm.time),

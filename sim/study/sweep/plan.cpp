@@ -28,6 +28,7 @@ ReplayOptions OptionsFrom(const Json& json) {
   options.threads = json.at("threads").get<unsigned>();
   options.jobs = json.at("jobs").get<unsigned>();
   options.alone = json.value("alone", true);
+  options.most_instructions = json.value("most_instructions", options.most_instructions);
   return options;
 }
 
@@ -49,6 +50,7 @@ Status SaveSweep(const SweepPlan& plan) {
   json["threads"] = options.threads;
   json["jobs"] = options.jobs;
   if (!options.alone) json["alone"] = false;
+  json["most_instructions"] = options.most_instructions;
   json["replays"] = Json::array();
   for (const Cell& cell : plan.replays.cells) json["replays"].push_back(cell.file);
   return report::WriteFile(plan.path(), report::JsonText(json, 1) + "\n");

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "sim/trace/instruction_limit.h"
+
 namespace gridloom::timing {
 
 using trace::HostAction;
@@ -185,7 +187,7 @@ Status TracePlayer::PlayLaunch(Place place, const HostAction& action, std::size_
 
 std::shared_ptr<trace::CtaSource> TracePlayer::SourceOf(std::size_t launch) {
   played_[launch] = true;
-  return trace::TraceFile::Source(file_, launch, budget_);
+  return trace::WithInstructionLimit(trace::TraceFile::Source(file_, launch, budget_), options_.most_instructions);
 }
 
 Result<NodeId> TracePlayer::AddLaunch(Place place, std::size_t launch, bool opens) {

@@ -31,6 +31,7 @@ struct PlayOptions {
   /// Overlapped: told in a sentence which kernel has no room for its release code, and when nothing of a program overlaps. By several
   /// threads. Empty: nobody wants to know.
   std::function<void(const std::string& sentence)> tell = {};
+  std::uint64_t most_instructions = 0;  ///< as trace::WithInstructionLimit, of each launch
 };
 
 class TracePlayer {

@@ -400,6 +400,56 @@ TEST_CASE("Replay_FailureOfOne_LeavesTheOthersAndIsNamed") {
   CHECK(json["problems"][0]["replay"] == "broken on gtx480 under serial");
 }
 
+/// A few hundred bytes that ask for 2^32 turns of a loop: hours of simulation that nobody has asked for.
+TEST_CASE("Replay_LaunchesOfMoreInstructionsThanItIsToldToSimulate_AreRefused") {
+  const ReplayFolder folder;
+  trace::Instruction add;
+  add.op = trace::OpClass::kInt;
+  const trace::KernelCode code{.name = "waits", .instructions = {add}, .operands = {}, .blocks = {{0, 1}}, .register_count = 0};
+  const auto write = [&](const std::string& name, std::uint64_t turns, std::uint64_t ctas) {
+    trace::CtaTrace cta;
+    cta.warps = {{0, 1, 0, 0}};
+    cta.visits.push_back({0, ~0u});
+    cta.repeats = {{.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = turns - 1}};
+    auto writer = trace::TraceWriter::Create(folder.Path(name), "test");
+    REQUIRE(writer.ok());
+    trace::LaunchInfo info;
+    info.kernel = (*writer)->AddKernel(code);
+    info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 8, .shared_bytes = 0};
+    const auto out = (*writer)->BeginLaunch(info, code);
+    const auto shared = std::make_shared<const trace::CtaTrace>(std::move(cta));
+    for (std::uint64_t c = 0; c < ctas; ++c) out->Add(c, {shared, {}});
+    out->End(0);
+    REQUIRE((*writer)->Close().ok());
+  };
+  write("few.gltrace", 1000, 1000);
+  write("many.gltrace", 1000, 1001);
+  write("long.gltrace", (std::uint64_t{1} << 32) - 1, 2);
+  ReplayOptions options = folder.Options();
+  options.report.clear();
+  options.workloads = WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
+  options.devices = {"gtx480"};
+  options.policies = {"leftover"};
+  for (const bool kernels_only : {false, true}) {
+    INFO(kernels_only);
+    options.kernels_only = kernels_only;
+    options.most_instructions = 1;
+    auto run = RunReplay(options);
+    REQUIRE(run.ok());
+    CHECK(run->cells[0].ok());
+    const std::string why = "kernel waits: a launch executes more than 1000000 warp instructions (--most-instructions)";
+    CHECK(run->cells[1].problem.find(why) != std::string::npos);
+    CHECK(run->cells[2].problem.find(why) != std::string::npos);
+    options.most_instructions = ReplayOptions().most_instructions;
+    options.workloads.erase(options.workloads.begin());
+    run = RunReplay(options);
+    REQUIRE(run.ok());
+    CHECK(run->cells[0].ok());
+    CHECK(run->cells[1].problem.find("more than 4000000000 warp instructions") != std::string::npos);
+    options.workloads = WorkloadsOf({folder.Path("few.gltrace"), folder.Path("many.gltrace"), folder.Path("long.gltrace")}, false);
+  }
+}
+
 TEST_CASE("SpeedUp_RefersToTheBaseline") {
   const ReplayFolder folder;
   ReplayOptions options = folder.Options();
