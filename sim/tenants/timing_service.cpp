@@ -86,6 +86,10 @@ Result<std::unique_ptr<TimingService>> TimingService::Create(sim::DeviceSpec dev
   GL_TRY_STATUS(CheckPolicy(service->options_.policy));
   if (study::RangesOf(device))
     return Error{"the part crcs goes by the ranges of CTAs, which are not captured of a broker's programs: leave it out of --hardware"};
+  if (hardware::Has(device, "hazards"))
+    return Error{
+        "the part hazards keeps what every program has touched, for which no tenant pays: leave it out of --hardware, and check "
+        "programs by `gridloom replay` of their traces"};
   GL_TRY(policy, service->supply_->Make(service->options_.policy));
   auto switchable = std::make_unique<SwitchablePolicy>(std::move(policy), kBurstUs * device.timing.clock.sm_mhz,
                                                        [raw = service.get()](std::uint32_t tenant) { return raw->LimitsOf(tenant); });

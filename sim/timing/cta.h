@@ -31,6 +31,13 @@ struct CtaStart {
   const AddressSpace* memory = nullptr;
 };
 
+/// As many warps, that have nothing to do.
+inline std::shared_ptr<const trace::CtaTrace> NothingOf(const trace::CtaTrace& cta) {
+  auto nothing = std::make_shared<trace::CtaTrace>();
+  nothing->warps.resize(cta.warps.size());
+  return nothing;
+}
+
 /// What became of it.
 struct CtaEnd {
   Cycle at = 0;  ///< all warps have ended, all loads have come back, all stores are accepted

@@ -60,6 +60,8 @@ class DeviceInput {
   /// Likewise: its code as the device executes it, and its CTAs, each once and in their order. Without a trace there is no such CTA.
   virtual std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const = 0;
   virtual Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) = 0;
+  /// Nobody wants the kernel any more: what has been loaded of it and does not run yet need not run. Also while a window is simulated.
+  virtual bool IsCancelled(WorkId kernel) const = 0;
   /// Start rules, limits and the policy are asked again at that cycle. May be the cycle of the cause.
   virtual void Recheck(Cycle at) = 0;
 

@@ -36,6 +36,7 @@ class Engine::Input final : public DeviceInput {
   void EndCopy(WorkId copy, Cycle at) override { engine_.dispatcher_.EndCopy(copy, at); }
   void EndKernel(const KernelEnd& end) override { engine_.dispatcher_.EndKernel(end); }
   std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const override { return engine_.dispatcher_.CodeOf(kernel); }
+  bool IsCancelled(WorkId kernel) const override { return engine_.dispatcher_.IsCancelled(kernel); }
   Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) override { return engine_.dispatcher_.Load(kernel, cta); }
   void Recheck(Cycle at) override { engine_.dispatcher_.Recheck(at); }
   void AskGates(std::uint32_t sm, Cycle at) override { Command(sm, {.at = at, .kind = SmCommand::Kind::kAskGates}); }

@@ -48,14 +48,15 @@ struct Settings {
 class SuperSource final : public trace::CtaSource {
  public:
   SuperSource(std::shared_ptr<const SuperKernel> code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas)
-      : code_(std::move(code)) {
-    shape_ = {
-        .ctas = ctas, .threads_per_cta = threads, .registers_per_thread = 32, .shared_bytes = code_->code.shared_bytes + shared_bytes};
+      : code_(std::move(code)), shape_(ShapeFor(*code_, threads, shared_bytes, ctas)) {
     auto nothing = std::make_shared<trace::CtaTrace>();
     nothing->warps.resize(shape_.warps_per_cta());
     trace_ = std::move(nothing);
   }
-  void SetCtas(std::uint64_t ctas) { shape_.ctas = ctas; }
+  /// For tasks of so many threads and so much shared memory.
+  static trace::LaunchShape ShapeFor(const SuperKernel& code, std::uint32_t threads, std::uint32_t shared_bytes, std::uint64_t ctas) {
+    return {.ctas = ctas, .threads_per_cta = threads, .registers_per_thread = 32, .shared_bytes = code.code.shared_bytes + shared_bytes};
+  }
   const trace::KernelCode& code() const override { return code_->code.code; }
   const trace::LaunchShape& shape() const override { return shape_; }
   Result<trace::LoadedCta> Load(std::uint64_t) override { return trace::LoadedCta{.trace = trace_, .shifts = {}}; }
@@ -102,7 +103,7 @@ class Gemtc final : public timing::Part,
   bool Wants(const timing::WorkView& kernel) override {
     const trace::LaunchShape& shape = kernel.source->shape();
     if (kernel.source == source_.get() || shape.ctas * shape.threads_per_cta >= settings_.threads || shape.ctas == 0) return false;
-    if (shape.together) return false;
+    if (shape.together || !Fits(shape)) return false;
     if (numbers_.contains(kernel.code)) return true;
     if (numbers_.size() == kMostKernels) return false;
     numbers_.emplace(kernel.code, static_cast<std::uint32_t>(numbers_.size()));
@@ -127,10 +128,15 @@ class Gemtc final : public timing::Part,
   // ---- batches
   Cycle After(Cycle now) const { return now + input_->parameters().window; }
 
+  /// Whether a block of the SuperKernel may run such a task. What each of several tasks fits into, all of them do.
+  bool Fits(const trace::LaunchShape& task) const {
+    const std::uint32_t threads = task.warps_per_cta() * trace::kWarpSize;
+    return timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, task.shared_bytes, 1), input_->parameters().device).ok();
+  }
+
   /// Blocks of the SuperKernel that the device holds at once, if they have so many threads and so much shared memory for tasks.
   std::uint64_t Fit(std::uint32_t threads, std::uint32_t shared_bytes) const {
-    const SuperSource one(code_, threads, shared_bytes, 1);
-    const auto needs = timing::NeedsOf(one.shape(), input_->parameters().device);
+    const auto needs = timing::NeedsOf(SuperSource::ShapeFor(*code_, threads, shared_bytes, 1), input_->parameters().device);
     return needs.ok() ? std::uint64_t{timing::CtasPerSm(*needs, input_->parameters().device)} * input_->parameters().device.sm.count : 1;
   }
 

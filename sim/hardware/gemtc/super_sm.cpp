@@ -61,6 +61,7 @@ timing::FedPiece SuperSm::RunTask(Cycle now, Warp& warp, std::uint32_t number) {
   if (runs.number == timing::WarpFeed::kMostBlocks) {
     GL_CHECK(free_blocks_ != 0, "an SM runs more blocks of tasks than it has warps");
     runs.number = static_cast<std::uint32_t>(std::countr_zero(free_blocks_));
+    pagoda::DropIfCancelled(*queued.task, runs);
     free_blocks_ &= free_blocks_ - 1;
     running_[runs.number] = queued.task.get();
   }

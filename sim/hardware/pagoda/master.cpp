@@ -43,6 +43,7 @@ Result<std::shared_ptr<const Master>> MakeMaster(unsigned sm, const sim::TimingS
 Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing::WorkView& kernel) {
   auto task = std::make_shared<Task>();
   task->work = kernel.id;
+  task->input = &input;
   task->inputs.assign(kernel.after.begin(), kernel.after.end());
   task->code = input.CodeOf(kernel.id);
   for (std::uint64_t i = 0; i < kernel.source->shape().ctas; ++i) {
@@ -57,6 +58,10 @@ Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing:
                             .memory = kernel.memory});
   }
   return task;
+}
+
+void DropIfCancelled(const Task& task, timing::FedBlock& block) {
+  if (task.input->IsCancelled(task.work)) block.trace = timing::NothingOf(*block.trace);
 }
 
 }  // namespace gridloom::hardware::pagoda

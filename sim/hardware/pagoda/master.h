@@ -58,6 +58,7 @@ struct TableWrite {
 /// A kernel that runs as a task: what the host has put into an entry, and what became of it. One SM has it while it runs.
 struct Task {
   timing::WorkId work = 0;
+  const timing::DeviceInput* input = nullptr;             ///< that it is loaded from
   std::vector<timing::WorkId> inputs;                     ///< copies to the device that it comes behind
   std::array<std::uint32_t, Entry::kParams / 4> words{};  ///< of its entry, but for the two that change
   std::vector<timing::FedBlock> blocks;
@@ -68,5 +69,9 @@ struct Task {
 
 /// The kernel that a runtime takes up, with all its CTAs; none of them: it was cancelled.
 Result<std::shared_ptr<Task>> LoadTask(timing::DeviceInput& input, const timing::WorkView& kernel);
+
+/// Before its first warp begins a block. Of a kernel that nobody wants any more it has nothing to do then; blocks that run are cut short by
+/// the SM (Engine::Cancel).
+void DropIfCancelled(const Task& task, timing::FedBlock& block);
 
 }  // namespace gridloom::hardware::pagoda

@@ -109,6 +109,7 @@ timing::FedPiece MasterSm::RunTask(Cycle now, Block& block, std::uint32_t number
   if (runs.number == timing::WarpFeed::kMostBlocks) {
     GL_CHECK(free_blocks_ != 0, "an SM runs more blocks of tasks than it has warps");
     runs.number = static_cast<std::uint32_t>(std::countr_zero(free_blocks_));
+    DropIfCancelled(*task, runs);
     free_blocks_ &= free_blocks_ - 1;
     running_[runs.number] = {.task = task, .block = static_cast<std::size_t>(&runs - task->blocks.data())};
   }
@@ -121,6 +122,7 @@ void MasterSm::OnBlockEnd(std::uint32_t number, std::uint64_t warp_instructions,
   Running& ended = running_[number];
   ended.task->warp_instructions += warp_instructions;
   ended.task->thread_instructions += thread_instructions;
+  ended.task->blocks[ended.block].trace.reset();  // the task stays in its row until another comes there
   ended = {};
   free_blocks_ |= std::uint64_t{1} << number;
 }

@@ -45,6 +45,7 @@ class Dispatcher {
   void EndKernel(const KernelEnd& end);
   std::shared_ptr<const DecodedCode> CodeOf(WorkId kernel) const { return works_.at(kernel).kernel.code->decoded; }
   Result<trace::LoadedCta> Load(WorkId kernel, std::uint64_t cta) { return Load(works_.at(kernel).kernel, cta); }
+  bool IsCancelled(WorkId kernel) const { return works_.Has(kernel) && works_.at(kernel).kernel.cancelled; }
   void Recheck(Cycle at) { events_.insert({at, EventKind::kCheck, 0}); }
   /// Nobody wants the work any more: a kernel gets no further CTAs, a copy that has not started moves nothing.
   void Cancel(WorkId id);

@@ -143,9 +143,12 @@ void Sm::Cancel(std::uint32_t launch) {
   }
   for (CtaStart& start : starts_) {
     if (start.launch != launch) continue;
-    auto nothing = std::make_shared<trace::CtaTrace>();
-    nothing->warps.resize(start.trace->warps.size());
-    start.trace = std::move(nothing);
+    start.trace = NothingOf(*start.trace);
+  }
+  // Warps that have not come to a block of software's yet. What runs holds on to its trace, which who gave the block keeps.
+  for (std::size_t slot = parameters_.device.sm.max_blocks; slot < ctas_.size(); ++slot) {
+    Cta& block = ctas_[slot];
+    if (block.launch == launch && block.trace != nullptr) block.trace = NothingOf(*block.trace);
   }
 }
 

@@ -57,11 +57,11 @@ struct Program {
     action.stream = stream;
     return action;
   }
-  std::uint64_t Launch(std::uint64_t ctas, std::uint32_t kernel = 0) {
+  std::uint64_t Launch(std::uint64_t ctas, std::uint32_t kernel = 0, std::uint32_t shared_bytes = 0) {
     const HostAction action = Action(HostAction::Kind::kLaunch);
     trace::LaunchInfo info;
     info.kernel = kernel;
-    info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = 0};
+    info.shape = {.ctas = ctas, .threads_per_cta = 32, .registers_per_thread = 16, .shared_bytes = shared_bytes};
     ByteWriter out;
     out.Fixed(std::uint8_t{0});
     trace::PutInfo(info, out);

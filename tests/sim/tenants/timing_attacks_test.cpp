@@ -47,6 +47,18 @@ void SayLoad(Program& p, std::uint64_t base, std::int32_t stride, std::uint64_t 
   p.EndLaunch(work);
 }
 
+/// One CTA that goes round a loop 2^31 times.
+void SayLongLoop(Program& p) {
+  const std::uint64_t work = p.Launch(1);
+  trace::CtaTrace cta = *AddsCta(1).trace;
+  cta.repeats.push_back({.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = std::uint64_t{1} << 31});
+  ByteWriter out;
+  for (const std::uint64_t value : {work, std::uint64_t{1}, std::uint64_t{0}}) out.Varint(value);
+  trace::CtaEncoder(p.code).Encode({std::make_shared<const trace::CtaTrace>(std::move(cta)), {}}, out);
+  p.Send(FrameKind::kCtas, out);
+  p.EndLaunch(work);
+}
+
 const Attack kAttacks[] = {
     {"an access far beyond all memory", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 58, 4, 0); }},
     {"one that only L2 would have no room for", "where there is no memory", [](Program& p) { SayLoad(p, std::uint64_t{1} << 49, 4, 0); }},
@@ -139,17 +151,7 @@ const Attack kAttacks[] = {
        p.SayLoop(p.Launch(1), 0, 3 << 20);
        p.EndLaunch(1);
      }},
-    {"a kernel that goes round a loop for ever, in few bytes", "ran for more than",
-     [](Program& p) {
-       const std::uint64_t work = p.Launch(1);
-       trace::CtaTrace cta = *AddsCta(1).trace;
-       cta.repeats.push_back({.warp = 0, .visit = 0, .visit_count = 1, .access = 0, .access_count = 0, .more = std::uint64_t{1} << 31});
-       ByteWriter out;
-       for (const std::uint64_t value : {work, std::uint64_t{1}, std::uint64_t{0}}) out.Varint(value);
-       trace::CtaEncoder(p.code).Encode({std::make_shared<const trace::CtaTrace>(std::move(cta)), {}}, out);
-       p.Send(FrameKind::kCtas, out);
-       p.EndLaunch(work);
-     }},
+    {"a kernel that goes round a loop for ever, in few bytes", "ran for more than", SayLongLoop},
     {"traces that fill the disk", "bytes of disk",
      [](Program& p) {
        p.Launch(100'000);
@@ -241,6 +243,41 @@ TEST_CASE("TimingService_ProgramsOneAfterTheOther_RunTheirOwnCode_WhateverPartKe
   }
 }
 
+TEST_CASE("TimingService_PartsThatFollowAllThatProgramsTouch_AreRefusedByName") {
+  for (const std::string part : {"crcs", "hazards"}) {
+    auto device = sim::LoadDevice("fermi-8");
+    REQUIRE(device.ok());
+    REQUIRE(sim::ApplyDeviceText("proposed: " + part, "test", *device).ok());
+    const auto made = TimingService::Create(*device, {.policy = "leftover"});
+    REQUIRE(!made.ok());
+    CHECK(made.error().message.find("the part " + part) == 0);
+  }
+}
+
+/// A kernel of few threads that takes all that an SM has of something leaves nothing for a kernel that would run it as a task.
+TEST_CASE("TimingService_SmallKernelsThatTakeAllSharedMemory_EndNobody_WhateverPartKeepsTasks") {
+  for (const char* part : {"pagoda", "gemtc"}) {
+    INFO(part);
+    Fixture f({.policy = "leftover"}, "titanx-maxwell", part);
+    const auto device = sim::LoadDevice("titanx-maxwell");
+    REQUIRE(device.ok());
+    const auto good = f.Join(2);
+    const auto program = f.Join(1);
+    for (const std::uint32_t less : {0u, 16u, 256u, 4096u}) {
+      const std::uint64_t work = program->Launch(1, 0, device->sm.shared_bytes - device->block.shared_reserved_bytes - less);
+      program->SayCtas(work, 0, 1, 10);
+      program->EndLaunch(work);
+      const auto waited = program->Ask(FrameKind::kWait, {work});
+      REQUIRE(waited);
+      CHECK(waited->answer == FrameAnswer::kYes);
+    }
+    CHECK(f.service->problem().empty());
+    const auto waited = good->Ask(FrameKind::kWait, {good->Kernel(1, 1)});
+    REQUIRE(waited);
+    CHECK(waited->answer == FrameAnswer::kYes);
+  }
+}
+
 /// A pointer into shared memory, as cluster kernels have them, under policies that profile what they schedule.
 TEST_CASE("TimingService_GenericAccessesOfSharedMemory_AreProfiled") {
   Fixture f({.policy = "kernelet"}, "fermi-8");
@@ -252,6 +289,43 @@ TEST_CASE("TimingService_GenericAccessesOfSharedMemory_AreProfiled") {
   CHECK(f.service->profiling().kernels == 1);
   CHECK(f.service->problem().empty());
   CHECK(f.violation_count() == 0);
+}
+
+/// What a launch may run is some seconds of simulated time: long, for who simulates it.
+TEST_CASE("TimingService_WhileALoopOfATenantIsSimulated_OthersGoOn_AndItsEndEndsIt") {
+  for (const char* part : {"none", "pagoda", "gemtc"}) {
+    INFO(part);
+    Fixture f({.policy = "leftover", .patience_ms = 100}, "titanx-maxwell", part);
+    const auto good = f.Join(1000);
+    auto hostile = f.Join(1);
+    SayLongLoop(*hostile);
+    const auto answered = [&](std::uint64_t work) {
+      const auto waited = good->Ask(FrameKind::kWait, {work});
+      return waited && waited->answer == FrameAnswer::kYes;
+    };
+    const auto go_on = [&](double seconds) {
+      for (int i = 0; i < 4000 && f.service->now_seconds() < seconds; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      REQUIRE(f.service->now_seconds() >= seconds);
+    };
+    if (part == std::string("none")) {
+      for (int i = 0; i < 20; ++i) REQUIRE(answered(good->Kernel(40, 100)));
+    }
+    go_on(1e-4);
+    CHECK(f.violation_count() == 0);
+    CHECK(f.service->bytes(1) != 0);
+    // One more, which software that keeps tasks has taken when its session ends, but may not have begun.
+    hostile->stream = 2;
+    SayLongLoop(*hostile);
+    go_on(f.service->now_seconds() + 1e-4);
+    f.service->Leave(1);
+    hostile.reset();
+    REQUIRE(answered(good->Kernel(1, 100)));
+    for (int i = 0; i < 2000 && f.service->kept().hosts != 1; ++i) REQUIRE(answered(good->Kernel(40, 100)));
+    CHECK(f.service->kept().hosts == 1);
+    for (int i = 0; i < 2000 && f.service->bytes(1) != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(f.service->bytes(1) == 0);
+    CHECK(f.service->problem().empty());
+  }
 }
 
 TEST_CASE("TimingService_LaunchOfATenantWithLittleOfTheDevice_MayRunAsMuchLonger") {
