@@ -23,7 +23,7 @@ constexpr std::string_view kCopiesNames[] = {"batch", "task"};
 constexpr PartKey kKeys[] = {
     {"threads", 512, 2, 1 << 20, "threads", "kernels of fewer threads are tasks"},
     {"batch", 0, 0, 1 << 20, "blocks", "of tasks in a batch; 0: as many as blocks of the SuperKernel that are on the device at once"},
-    {"workers", 0, 0, 1 << 20, "blocks", "of the SuperKernel at most; 0: as many as are on the device at once"},
+    {"workers", 0, 0, 1 << 20, "blocks", "of the SuperKernel at most; 0: as many as are on the device at once. No more than the batch has"},
     {"copies", 0, 0, 0, "", "how tasks' records get to the device and back: one copy for a batch, or one each", kCopiesNames},
     {"wait_ns", 10000, 0, 1 << 30, "ns", "without a new task, after which a batch that is not full begins"},
 };
@@ -179,7 +179,9 @@ class Gemtc final : public timing::Part,
       if (batch->blocks.size() >= Size(batch->threads, shared_bytes)) break;
     }
     const std::uint64_t fit = Fit(batch->threads, shared_bytes);
-    const std::uint64_t workers = settings_.workers != 0 ? std::min<std::uint64_t>(settings_.workers, fit) : fit;
+    // A block more than there are blocks of tasks would find the queue empty, and hold the lock for it as long as the others.
+    const std::uint64_t useful = std::min<std::uint64_t>(fit, batch->blocks.size());
+    const std::uint64_t workers = settings_.workers != 0 ? std::min<std::uint64_t>(settings_.workers, useful) : useful;
     source_ = std::make_shared<SuperSource>(code_, batch->threads, shared_bytes, workers);
     batch_ = std::move(batch);
     stage_ = Stage::kCopying;

@@ -160,6 +160,18 @@ TEST_CASE("Gemtc_NarrowKernels_RunInBatches_EachOnce") {
   }
 }
 
+TEST_CASE("Gemtc_BatchOfFewTasks_HasAsManyBlocksOfTheSuperKernel") {
+  sim::DeviceSpec device = TestDevice("titanx-maxwell");
+  device.sm.count = 2;
+  REQUIRE(sim::ApplyDeviceText("proposed: gemtc", "test", device).ok());
+  const std::vector<std::shared_ptr<trace::CtaSource>> launches(3, Kernel("a", 1, 4, 80, true));
+  const Outcome outcome = RunLaunches(device, launches, WithParts(device), 3);
+  REQUIRE(Count(device, outcome, "gemtc_tasks") == 3);
+  std::uint64_t blocks = 0;
+  for (std::size_t i = launches.size(); i < outcome.works.size(); ++i) blocks += outcome.works[i].ctas;
+  CHECK(blocks == 3);
+}
+
 /// Tasks with copies of their own, each in a stream.
 Program WithCopies(int tasks, std::uint32_t streams) {
   Program program;
