@@ -75,7 +75,8 @@ Value* FloatEmitter::SinCos(Value* x, bool cosine) {
   Value* odd = b_.CreateICmpNE(b_.CreateAnd(quadrant, 1), b_.getInt32(0));
   Value* sign = b_.CreateShl(b_.CreateAnd(quadrant, 2), 30);
   Value* magnitude = b_.CreateSelect(odd, cos, sine);
-  return b_.CreateBitCast(b_.CreateXor(Bits(magnitude), sign), b_.getFloatTy());
+  Value* result = b_.CreateBitCast(b_.CreateXor(Bits(magnitude), sign), b_.getFloatTy());
+  return b_.CreateSelect(IsNaN(magnitude), FromBits32(0x7fffffff), result);
 }
 
 // Near 0 an odd polynomial, elsewhere 1 - 2 / (e^2|x| + 1). Relative error below 2^-21.
