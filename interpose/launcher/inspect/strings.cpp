@@ -24,7 +24,7 @@ std::size_t FindDirective(std::string_view text, std::string_view word, std::siz
 }  // namespace
 
 std::vector<std::string_view> PtxInStrings(std::string_view bytes) {
-  constexpr std::string_view kVersion = ".version", kTarget = ".target";
+  constexpr std::string_view kVersion = ".version", kTarget = ".target", kEntry = ".entry";
   std::vector<std::string_view> found;
   for (std::size_t at = bytes.find(kVersion); at != std::string_view::npos;) {
     const std::size_t before = bytes.rfind('\0', at);
@@ -32,7 +32,8 @@ std::vector<std::string_view> PtxInStrings(std::string_view bytes) {
     const std::size_t end = std::min(bytes.find('\0', at), bytes.size());
     const std::string_view text = bytes.substr(begin, end - begin);
     const std::size_t version = FindDirective(text, kVersion, 0);
-    if (version != std::string_view::npos && FindDirective(text, kTarget, version) != std::string_view::npos) found.push_back(text);
+    const std::size_t target = version == std::string_view::npos ? version : FindDirective(text, kTarget, version);
+    if (target != std::string_view::npos && text.find(kEntry, target) != std::string_view::npos) found.push_back(text);
     at = bytes.find(kVersion, end);
   }
   return found;

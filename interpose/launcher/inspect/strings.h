@@ -6,7 +6,7 @@
 
 namespace gridloom::launcher {
 
-/// Each text between two NULs that has a line `.version` and, behind it, one `.target`; in the order of the file.
+/// Each text between two NULs that has a line `.version` and, behind it, one `.target`, and a kernel; in the order of the file.
 std::vector<std::string_view> PtxInStrings(std::string_view bytes);
 
 }  // namespace gridloom::launcher
